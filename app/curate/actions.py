@@ -1,6 +1,7 @@
 """Actions of the Curate page: start, resume and stop runs, save prices."""
 
 import os
+from typing import NamedTuple
 
 import streamlit as st
 from sqlalchemy.orm import Session
@@ -21,11 +22,17 @@ from db.errors import BadInput
 from db.release.releases import recipe_of_run
 from db.run.batches import BatchSummary, list_batches
 from db.run.calls import CallTotals, call_totals, count_unknown_servers
-from db.run.comparison import SharedPair, changed_pairs, count_shared
+from db.run.comparison import (
+    SharedPair,
+    changed_pairs,
+    count_shared,
+    differing_settings,
+    shared_funnels,
+)
 from db.run.group_detail import GroupDetail, get_group
 from db.run.groups import list_groups
 from db.run.position_bias import PlaceCount, position_bias
-from db.run.runs import Funnel, funnel, set_concurrency, stop_run
+from db.run.runs import Funnel, set_concurrency, stop_run
 from db.store.store import open_store
 from db.tables import Group, Pair, Run
 
@@ -202,17 +209,26 @@ def finished_groups(run_id: int, *, limit: int) -> list[GroupDetail]:
     return found
 
 
-def compare_runs(
-    first: int, second: int, *, offset: int, limit: int
-) -> tuple[tuple[Funnel, Funnel], dict[tuple[str, str], int], list[SharedPair]]:
-    """Funnels of two runs, counts of shared pairs by outcome, pairs with different outcomes."""
+class Compared(NamedTuple):
+    """Two runs over the pairs that both finished."""
+
+    funnels: tuple[Funnel, Funnel]
+    shared: dict[tuple[str, str], int]
+    changed: list[SharedPair]
+    settings: list[tuple[str, str, str]]
+
+
+def compare_runs(first: int, second: int, *, offset: int, limit: int) -> Compared:
+    """Funnels and outcomes of the pairs that both runs finished, those with different outcomes,
+    and every setting that differs."""
     user = require_permission("curate")
     with open_store().read() as session:
         without = hidden_pair(session, user.name, Pair.id)
-        return (
-            (funnel(session, first), funnel(session, second)),
+        return Compared(
+            shared_funnels(session, first, second),
             count_shared(session, first, second),
             changed_pairs(session, first, second, without=without, offset=offset, limit=limit),
+            differing_settings(session, first, second),
         )
 
 

@@ -1,4 +1,4 @@
-"""Compare two runs: funnels, drops, cost, and the pairs with different outcomes."""
+"""Compare two runs over the pairs both finished: settings, funnels, drops, changed outcomes."""
 
 import streamlit as st
 
@@ -30,16 +30,11 @@ def draw_comparison(run: RunSummary, others: list[RunSummary]) -> None:
 
 
 def _draw_both(first: RunSummary, second: RunSummary) -> None:
-    funnels, shared, changed = actions.compare_runs(
+    funnels, shared, changed, settings = actions.compare_runs(
         first.id, second.id, offset=page_offset("curate.changed"), limit=20
     )
     names = tuple(f"Run {each.id}" for each in (first, second))
-    draw_rows(
-        [dict(zip(("", *names), row, strict=True)) for row in _rows((first, second), funnels)],
-        None,
-        key="curate.compared",
-        height="content",
-    )
+    _draw_settings(settings, names)
     if not shared:
         st.caption("The runs have no finished pairs in common.")
         return
@@ -50,6 +45,21 @@ def _draw_both(first: RunSummary, second: RunSummary) -> None:
         f"{shared.get(('kept', 'dropped'), 0):,} by run {first.id} only, "
         f"{shared.get(('dropped', 'kept'), 0):,} by run {second.id} only, "
         f"{shared.get(('dropped', 'dropped'), 0):,} dropped by both."
+    )
+    draw_rows(
+        [dict(zip(("", *names), row, strict=True)) for row in _rows(funnels)],
+        None,
+        key="curate.compared",
+        height="content",
+    )
+    st.caption(
+        "Over these pairs only. Whole runs: "
+        + ", ".join(
+            f"run {run.id} kept {run.kept:,} of {counted(run.pairs, 'pair')} for "
+            f"\\${run.spent_usd:,.4f}"
+            for run in (first, second)
+        )
+        + "."
     )
     for each in changed:
         with st.container(border=True):
@@ -67,33 +77,37 @@ def _draw_both(first: RunSummary, second: RunSummary) -> None:
     draw_pages(differing, key="curate.changed")
 
 
-def _rows(
-    runs: tuple[RunSummary, RunSummary], funnels: tuple[Funnel, Funnel]
-) -> list[tuple[str, str, str]]:
+def _draw_settings(settings: list[tuple[str, str, str]], names: tuple[str, ...]) -> None:
+    """Every setting that differs, so that a difference of the outcomes has a cause."""
+    if not settings:
+        st.caption("No setting differs.")
+        return
+    draw_rows(
+        [dict(zip(("Setting", *names), row, strict=True)) for row in settings],
+        None,
+        key="curate.settings_compared",
+    )
+
+
+def _rows(funnels: tuple[Funnel, Funnel]) -> list[tuple[str, str, str]]:
     """The comparison as (label, first run, second run), formatted."""
 
-    def line(name: str, values: list[str]) -> tuple[str, str, str]:
-        return (name, values[0], values[1])
+    def line(name: str, counts: list[int]) -> tuple[str, str, str]:
+        shown = [_share(count, found) for count, found in zip(counts, funnels, strict=True)]
+        return (name, shown[0], shown[1])
 
     rows = [
-        line("Recipe", [f"{run.recipe} {run.recipe_sha256[:8]}" for run in runs]),
-        line("Provider", [run.provider for run in runs]),
-        line("Pairs", [f"{found.pairs:,}" for found in funnels]),
+        line(f"Reached {stage}", [found.reached[stage] for found in funnels]) for stage in STAGES
     ]
-    rows += [
-        line(f"Reached {stage}", [_share(found.reached[stage], found) for found in funnels])
-        for stage in STAGES
-    ]
-    rows.append(line("Kept", [_share(found.kept, found) for found in funnels]))
+    rows.append(line("Kept", [found.kept for found in funnels]))
     reasons = dict.fromkeys([*funnels[0].dropped, *funnels[1].dropped])
     rows += [
         line(
             f"Dropped: {reason.replace('_', ' ')}",
-            [_share(found.dropped.get(reason, 0), found) for found in funnels],
+            [found.dropped.get(reason, 0) for found in funnels],
         )
         for reason in reasons
     ]
-    rows.append(line("Spent", [f"${run.spent_usd:,.4f}" for run in runs]))
     return rows
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Select, func, insert, literal, select, update
+from sqlalchemy import ColumnElement, Select, func, insert, literal, select, true, update
 from sqlalchemy.orm import Session
 
 from db.corpus.datasets import require_active
@@ -309,12 +309,15 @@ def list_runs(
     ]
 
 
-def funnel(session: Session, run_id: int) -> Funnel:
-    """How many groups of the run reached each stage, were kept, and were dropped by reason."""
+def funnel(session: Session, run_id: int, of: ColumnElement[bool] | None = None) -> Funnel:
+    """How many groups of the run reached each stage, were kept, and were dropped by reason.
+
+    `of`: a condition on `Group`, the groups that are counted.
+    """
     run = get_run(session, run_id)
     rows = session.execute(
         select(Group.state, Group.stage, Group.verdict, Group.drop_reason, func.count())
-        .where(Group.run_id == run_id)
+        .where(Group.run_id == run_id, true() if of is None else of)
         .group_by(Group.state, Group.stage, Group.verdict, Group.drop_reason)
     )
     reached = dict.fromkeys(STAGES, 0)

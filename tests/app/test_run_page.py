@@ -16,12 +16,12 @@ from app.curate.place_bias import bias_summary
 from curation.recipe.prices import Price, load_prices
 from curation.run.starting import recipe_of, start_run
 from db.run.batches import create_batch, end_batch, mark_submitted
-from db.run.comparison import changed_pairs, count_shared
+from db.run.comparison import changed_pairs, count_shared, differing_settings, shared_funnels
 from db.run.position_bias import PlaceCount
 from db.run.runs import begin_run, get_run, set_run_status
 from db.run.workers import Pace, Trouble, add_worker, beat_worker
 from db.store.store import Store
-from db.tables import Group, Job, Run, RunWorker, utc_now
+from db.tables import Group, Job, Recipe, Run, RunWorker, utc_now
 
 DAY = timedelta(days=1)
 CALLS = {"in_flight": 7, "width": 8.0, "made": 120, "reused": 3, "failures": 2, "throttled": 1}
@@ -138,12 +138,45 @@ def test_two_runs_stand_side_by_side(sqlite_store: Store) -> None:
     at = open_page("curate", run=str(second["run_id"]))
     at.selectbox(key="curate.compare").select(first["run_id"]).run()
     assert not at.exception
-    table = at.dataframe[-1].value
+    settings, table = (frame.value for frame in at.dataframe[-2:])
     assert list(table.columns)[1:] == [f"Run {second['run_id']}", f"Run {first['run_id']}"]
-    kept = table[table[""] == "Kept"].iloc[0]
-    assert kept.iloc[1].startswith(f"{second['kept']} (")
-    assert kept.iloc[2].startswith(f"{first['kept']} (")
+    assert settings.to_numpy().tolist() == [["run.seed", "5", "0"]]
     assert "**8 pairs** finished by both" in words(at)
+    with sqlite_store.read() as session:
+        shared = count_shared(session, second["run_id"], first["run_id"])
+    both = shared.get(("kept", "kept"), 0)
+    kept = table[table[""] == "Kept"].iloc[0]
+    assert kept.iloc[1].startswith(f"{both + shared.get(('kept', 'dropped'), 0)} (")
+    assert kept.iloc[2].startswith(f"{both + shared.get(('dropped', 'kept'), 0)} (")
+    assert f"run {first['run_id']} kept {first['kept']} of" in words(at)
+
+
+def test_only_pairs_that_both_finished_are_compared_and_every_setting_is_named(
+    store: Store,
+) -> None:
+    add_dataset(store)
+    with store.write() as session:
+        run, other = (
+            start_run(session, dataset="small", provider="offline", concurrency=width).id
+            for width in (4, 9)
+        )
+        for run_id, finished in ((run, 10), (other, 3)):
+            groups = session.scalars(select(Group).where(Group.run_id == run_id).order_by(Group.id))
+            for group in list(groups)[:finished]:
+                group.state, group.stage, group.verdict = "done", "validation", "kept"
+        recipe = session.get_one(Recipe, get_run(session, run).recipe_id)
+        changed = recipe.body | {"temperature": 0.123, "new": {"deep": {"down": None}}}
+        session.add(one := Recipe(name="changed", sha256="c" * 64, body=changed))
+        session.flush()
+        get_run(session, other).recipe_id = one.id
+        session.commit()
+    with store.read() as session:
+        for found in shared_funnels(session, run, other):
+            assert (found.pairs, found.kept, found.reached["validation"]) == (3, 3, 3)
+        differing = {name: values for name, *values in differing_settings(session, run, other)}
+    assert differing["temperature"][1] == "0.123"
+    assert differing["run.concurrency"] == ["4", "9"]
+    assert set(differing) == {"temperature", "run.concurrency"}  # None is not set
 
 
 def test_shared_pairs_are_counted_by_both_verdicts(store: Store) -> None:
