@@ -15,6 +15,8 @@ from app.models.record_table import draw_records
 from app.models.result_table import draw_result_table
 from app.models.scores import draw_scores
 from app.models.trec_download import draw_trec_files
+from app.models.verdict import verdict_sentences
+from app.text.plain import plain
 from db.outcome.checkpoints import list_checkpoints
 from db.outcome.evaluations import list_benchmarks, list_evaluations
 from db.release.releases import list_releases
@@ -126,12 +128,15 @@ else:
     )
     with open_store().read() as session:
         evaluations = list_evaluations(session, benchmark=chosen)
-    draw_headline(newest_of_each(evaluations))
+    newest = newest_of_each(evaluations)
+    for sentence in verdict_sentences(newest, actions.read_base_models()):
+        st.markdown(plain(sentence))
+    draw_headline(newest)
     draw_scores(evaluations)
-    draw_ordinary(newest_of_each(evaluations))
+    draw_ordinary(newest)
     draw_comparison(evaluations)
-    draw_trec_files(newest_of_each(evaluations))
-    draw_records(newest_of_each(evaluations))
+    draw_trec_files(newest)
+    draw_records(newest)
     draw_result_table()
 is_new = not benchmarks or "checkpoint" in st.query_params
 with st.expander("Evaluate", icon=":material/add:", expanded=is_new):

@@ -1,0 +1,98 @@
+"""What training changed, in words: each trained model against its base on one benchmark. Pure.
+
+The measure is the first of instruction flip (held-out groups), p-MRR and nDCG@10 that both have.
+The verdict is that of a paired test of the two (`app.models.compared.differences`).
+"""
+
+from collections.abc import Mapping, Sequence
+
+from app.models.compared.conditions import unlike
+from app.models.compared.differences import difference_rows
+from app.models.compared.measures import model_name
+from app.models.compared.trained import is_trained
+from db.tables import Evaluation
+from trainer.evaluate.following import INSTRUCTION_FLIP
+
+MAX_NAMED = 3
+SHARES = {
+    INSTRUCTION_FLIP: "follows the changed instruction in {value:.0%} of the groups",
+    "p-mrr": "has p-MRR {scaled:+.1f}",
+    "ndcg@10": "has nDCG@10 {value:.3f}",
+}
+MEANING = {
+    INSTRUCTION_FLIP: {
+        "higher": "Training taught it to follow instructions better.",
+        "lower": "Training made it follow instructions less.",
+        "no clear difference": "These groups show no effect of the training.",
+    },
+    "p-mrr": {
+        "higher": "Its ranking moves more in the direction that instructions require.",
+        "lower": "Its ranking moves less in the direction that instructions require.",
+        "no clear difference": "These queries show no effect of the training.",
+    },
+    "ndcg@10": {
+        "higher": "It finds relevant passages better.",
+        "lower": "It finds relevant passages less well.",
+        "no clear difference": "These queries show no effect of the training.",
+    },
+}
+
+
+def verdict_sentences(evaluations: Sequence[Evaluation], bases: Mapping[int, str]) -> list[str]:
+    """A sentence or two per trained model next to its base, the newest models first.
+
+    evaluations: the newest of each model on one benchmark; bases: {checkpoint id: base model}.
+    """
+    untrained = {each.model: each for each in evaluations if is_trained(each) is False}
+    found = []
+    for each in [one for one in evaluations if is_trained(one)][:MAX_NAMED]:
+        base = untrained.get(bases.get(each.checkpoint_id or 0, ""))
+        if base is None:
+            found.append(
+                f"{model_name(each.model)} has no base next to it: evaluate its base model on this "
+                "benchmark to see what training changed."
+            )
+        else:
+            found.append(_sentence(each, base))
+    return [sentence for sentence in found if sentence]
+
+
+def _sentence(trained: Evaluation, base: Evaluation) -> str:
+    names = [
+        name
+        for name in SHARES
+        if trained.metrics.get(name) is not None and base.metrics.get(name) is not None
+    ]
+    if not names:
+        return ""
+    name = names[0]
+    said = (
+        f"{model_name(trained.model)} {_value(trained, name)}, its base {model_name(base.model)} "
+        f"{_value(base, name)}"
+    )
+    if reasons := unlike(base, [trained]):
+        (differing,) = reasons.values()
+        return f"{said}; the two are not comparable: {', '.join(differing)}."
+    rows = difference_rows(base, [trained], {name: name})
+    if not rows:
+        return f"{said}. Whether that is more than chance is unknown: there are no values by query."
+    (row,) = rows
+    verdict, low, high = str(row["Verdict"]), row["from"], row["to"]
+    if verdict not in MEANING[name]:
+        return f"{said}. Whether that is more than chance is {verdict}."
+    scale = 1 if name == "p-mrr" else 100
+    interval = (
+        f" [{float(low) * scale:+.1f}, {float(high) * scale:+.1f}]"
+        if isinstance(low, float) and isinstance(high, float)
+        else ""
+    )
+    difference = float(str(row["Difference"])) * scale
+    return (
+        f"{said}: {verdict}, {difference:+.1f} points{interval} over {row['Queries']:,} "
+        f"{'groups' if name == INSTRUCTION_FLIP else 'queries'}. {MEANING[name][verdict]}"
+    )
+
+
+def _value(evaluation: Evaluation, name: str) -> str:
+    value = float(evaluation.metrics[name])
+    return SHARES[name].format(value=value, scaled=100 * value)

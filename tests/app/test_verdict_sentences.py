@@ -1,0 +1,88 @@
+"""What training changed, in words: from the paired test, never from two means alone."""
+
+from typing import Any
+
+from app.models.verdict import verdict_sentences
+from db.tables import Evaluation
+from trainer.records.likeness import FORMAT
+
+BASE, MINE = "org/base", "/home/me/checkpoints/<b>mine</b>"
+RECORD: dict[str, Any] = {
+    "format": FORMAT,
+    "benchmark": {
+        **dict.fromkeys(("sha256", "corpus", "queries", "judgments", "candidates", "forms"), "0a"),
+        "documents": 9,
+        "questions": 3,
+        "without_relevant": [],
+    },
+    "pool": "all 9 documents",
+    "depth": 9,
+    "convention": "ties by score",
+    "model": {
+        "name": "m",
+        "identity": "m",
+        "weights_sha256": None,
+        "revision": None,
+        "trained_on": None,
+    },
+    "template": "{instruction} {query}",
+    "prompts": {},
+    "given_prefixes": {"query_prefix": "", "passage_prefix": ""},
+    "chat_template": "off",
+    "applied": {"query": [{"text": "a", "tokens": ["a"], "count": 1}], "document": []},
+    "libraries": {"python": "3.11"},
+}
+
+
+def evaluation(
+    model: str, flips: list[int], checkpoint: int | None = None, **record: object
+) -> Evaluation:
+    trained_on = None if checkpoint is None else "a release"
+    of = {"model": RECORD["model"] | {"trained_on": trained_on}}
+    found = Evaluation(
+        model=model,
+        benchmark="held-out demo",
+        metrics={"instruction-flip": sum(flips) / len(flips)} if flips else {},
+        per_query={str(n): {"instruction-flip": flip} for n, flip in enumerate(flips)},
+        questions={str(n): {"cluster": str(n), "scored": True} for n in range(len(flips))},
+        record=RECORD | of | record,
+        checkpoint_id=checkpoint,
+    )
+    found.id = checkpoint or 1
+    return found
+
+
+def sentence(base: Evaluation, mine: Evaluation) -> str:
+    (found,) = verdict_sentences([mine, base], {7: BASE})
+    return found
+
+
+def test_a_clear_gain_a_clear_loss_and_chance_are_told_apart() -> None:
+    few, many = [1] * 20 + [0] * 180, [1] * 150 + [0] * 50
+    better = sentence(evaluation(BASE, few), evaluation(MINE, many, 7))
+    assert "75% of the groups" in better and "10% of the groups" in better
+    assert ": higher, +65.0 points [+" in better and "over 200 groups" in better
+    assert better.endswith("Training taught it to follow instructions better.")
+    worse = sentence(evaluation(BASE, many), evaluation(MINE, few, 7))
+    assert ": lower, -65.0 points" in worse and "less" in worse
+    same = sentence(evaluation(BASE, few), evaluation(MINE, [0] * 10 + few[:-10], 7))
+    assert "no clear difference" in same and same.endswith("no effect of the training.")
+
+
+def test_a_model_without_its_base_or_without_values_by_query_gets_no_verdict() -> None:
+    (alone,) = verdict_sentences([evaluation(MINE, [1, 0], 7)], {7: BASE})
+    assert "evaluate its base model" in alone
+    (other,) = verdict_sentences(
+        [evaluation(MINE, [1, 0], 7), evaluation("org/another", [1, 0])], {7: BASE}
+    )
+    assert "evaluate its base model" in other  # another model is no base
+    base, mine = evaluation(BASE, [0] * 9), evaluation(MINE, [1] * 9, 7)
+    base.per_query = mine.per_query = {}
+    assert "unknown: there are no values by query" in sentence(base, mine)
+    assert verdict_sentences([evaluation(BASE, [1])], {}) == []
+
+
+def test_evaluations_of_other_data_are_not_compared() -> None:
+    other = {"pool": "BM25's best 100"}
+    base, mine = evaluation(BASE, [0] * 99), evaluation(MINE, [1] * 99, 7, **other)
+    assert "not comparable" in sentence(base, mine) and "taught" not in sentence(base, mine)
