@@ -30,7 +30,7 @@ from db.run.comparison import (
     shared_funnels,
 )
 from db.run.group_detail import GroupDetail, get_group
-from db.run.groups import list_groups
+from db.run.groups import GroupRow, list_groups
 from db.run.position_bias import PlaceCount, position_bias
 from db.run.runs import Funnel, set_concurrency, stop_run
 from db.store.store import open_store
@@ -207,6 +207,18 @@ def finished_groups(run_id: int, *, limit: int) -> list[GroupDetail]:
         found = [get_group(session, row.id, viewer=user.name) for row in rows if row.verdict]
     record_read([group.id for group in found], user)
     return found
+
+
+def dropped_examples(run_id: int, reason: str, *, limit: int) -> list[GroupRow]:
+    """The first groups dropped for a reason, without those hidden from the user."""
+    user = require_permission("curate")
+    with open_store().read() as session:
+        without = hidden_pair(session, user.name, Group.pair_id)
+        return list(
+            list_groups(
+                session, run_id, verdict="dropped", reason=reason, without=without, limit=limit
+            ).rows
+        )
 
 
 class Compared(NamedTuple):

@@ -12,6 +12,7 @@ from app.curate.estimate import draw_estimate
 from app.curate.leakage import draw_leakage
 from app.curate.pairs_actions import read_address
 from app.curate.place_bias import draw_place_bias
+from app.curate.reasons import draw_reasons
 from app.curate.run_comparison import draw_comparison
 from app.curate.run_live import draw_calls, draw_controls, draw_pulse, draw_retry
 from app.curate.time_left import draw_time_left
@@ -194,6 +195,8 @@ def draw_live(run: RunSummary, was_live: bool) -> None:
         if not was_live:
             draw_after_run(found)
         draw_funnel(found)
+        if not was_live:
+            draw_reasons(found)
         if now.batch:
             draw_batches(run.id)
         draw_calls(run.id)

@@ -21,7 +21,7 @@ from db.run.position_bias import PlaceCount
 from db.run.runs import begin_run, get_run, set_run_status
 from db.run.workers import Pace, Trouble, add_worker, beat_worker
 from db.store.store import Store
-from db.tables import Group, Job, Recipe, Run, RunWorker, utc_now
+from db.tables import Group, Job, Pair, Recipe, Run, RunWorker, utc_now
 
 DAY = timedelta(days=1)
 CALLS = {"in_flight": 7, "width": 8.0, "made": 120, "reused": 3, "failures": 2, "throttled": 1}
@@ -375,3 +375,49 @@ def test_a_guarded_run_can_go_on_and_its_dropped_groups_can_be_tried_again(
     with sqlite_store.read() as session:
         run = get_run(session, run_id)
         assert not run.guard and run.status == "created"
+
+
+def run_with_drops(store: Store, query: str) -> int:
+    """A run that ended: two groups kept, five dropped for four reasons; the last query is given."""
+    add_dataset(store, pairs=7)
+    reasons = [*["judge_none"] * 2, "leftover", "cut_off", "invented"]
+    with store.write() as session:
+        run = start_run(session, dataset="small", provider="offline")
+        groups = list(session.scalars(select(Group).where(Group.run_id == run.id)))
+        for group, reason in zip(groups, [None, None, *reasons], strict=True):
+            group.state, group.stage = "done", "validation"
+            group.verdict = "dropped" if reason else "kept"
+            group.drop_reason = reason
+        session.get_one(Pair, groups[2].pair_id).query = query
+        set_run_status(session, run.id, "done")
+        session.commit()
+        return run.id
+
+
+def test_a_run_that_ended_shows_each_frequent_reason_with_examples_and_what_to_try(
+    sqlite_store: Store,
+) -> None:
+    run_id = run_with_drops(sqlite_store, "<b>$x$</b> & [a](b)")
+    at = open_page("curate", run=str(run_id))
+    assert not at.exception
+    shown = words(at)
+    assert "Why groups were dropped" in [head.value for head in at.subheader]
+    assert "**The judge found no passage that fits**: 2, 28.6% of the finished groups" in shown
+    assert "look at dropped groups" in shown
+    assert "The 3 most frequent of 4 reasons." in shown
+    bodies = "".join(node.proto.body for node in at.get("html"))
+    assert "&lt;b&gt;$x$&lt;/b&gt; &amp; [a](b)" in bodies and "<b>$x$" not in bodies
+
+
+def test_an_example_that_is_hidden_from_the_user_is_not_shown(
+    sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_id = run_with_drops(sqlite_store, "a secret query")
+    secret = select(Pair.id).where(Pair.query == "a secret query")
+    monkeypatch.setattr(
+        "app.curate.actions.hidden_pair", lambda session, user, pair_id: pair_id.in_(secret)
+    )
+    at = open_page("curate", run=str(run_id))
+    assert not at.exception
+    assert "2, 28.6% of the finished groups" in words(at)
+    assert "secret" not in "".join(node.proto.body for node in at.get("html"))
