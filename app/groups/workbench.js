@@ -660,7 +660,9 @@ class Workbench extends OutboxCard {
     section.append(pinned);
     for (const part of column.parts) {
       const into = part.is_passage ? section : pinned;
-      into.appendChild(make("h4", "label", part.label));
+      const label = make("h4", "label", part.label);
+      label.title = part.meaning; // of the paper's symbol
+      into.appendChild(label);
       const body = make("div", "text");
       body.dir = "auto";
       into.appendChild(body);

@@ -7,7 +7,7 @@ from app.groups.actions import CallText, Desk, workbench_data
 from app.groups.group import labels, title_of
 from app.kit.card_files import nothing
 from app.kit.outbox_card import card_component, outbox_of
-from app.text.texts import differences
+from app.text.texts import differences, meanings
 from db.review.texts import FIELDS, missing_texts
 from db.run.group_detail import GroupDetail, Texts
 from db.run.groups import GroupRow
@@ -161,6 +161,7 @@ def _parts(role: Role, texts: Texts, other: Texts | None) -> list[dict[str, Any]
     return [
         {
             "label": label,
+            "meaning": meanings(label),
             "field": FIELD_OF.get((role, column)),
             "text": text,
             "other": unlike if other is not None else "",

@@ -6,6 +6,9 @@ from html import escape
 
 import streamlit as st
 
+from db.scenarios import TEXTS
+
+SYMBOL = re.compile(r"(?<![\w+-])(?:[IQP]\+|[IQ]-|P[12]-)(?![\w+-])")
 PIECE = re.compile(r"\w+|\s+|[^\w\s]")
 MAX_PIECES = 4000
 
@@ -20,14 +23,28 @@ def draw_text(
 ) -> None:
     """Draw the text verbatim; with `unlike`, mark what that other text does not contain.
 
-    A long text scrolls, unless `whole`. `lang` is its language tag, if known.
+    A long text scrolls, unless `whole`. `lang` is its language tag, if known. The paper's symbols
+    in the label explain themselves on hover.
     """
     body = escape(text) if unlike is None else marked(text, unlike)
-    above = f'<p class="inf-label">{escape(label)}</p>' if label else ""
+    above = f'<p class="inf-label">{with_meanings(label)}</p>' if label else ""
     height = ' style="max-height: none"' if whole else ""
     language = f' lang="{escape(lang)}"' if lang else ""
     # tabindex: a text that scrolls has to be reached by keyboard, too
     st.html(f'{above}<p class="inf-text" dir="auto" tabindex="0"{language}{height}>{body}</p>')
+
+
+def with_meanings(label: str) -> str:
+    """The label as HTML; the paper's symbols in it (I+, P1-) have their meaning on hover."""
+    return SYMBOL.sub(
+        lambda found: f'<abbr title="{escape(TEXTS[found[0]].meaning)}">{found[0]}</abbr>',
+        escape(label),
+    )
+
+
+def meanings(label: str) -> str:
+    """The meanings of the paper's symbols in the label; empty without one."""
+    return "; ".join(TEXTS[symbol].meaning for symbol in SYMBOL.findall(label))
 
 
 def marked(text: str, other: str) -> str:
