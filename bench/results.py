@@ -33,6 +33,8 @@ from statistics import fmean, stdev
 from typing import Any, NamedTuple
 
 from db.modules import run_module
+from trainer.launch.plan import groups_of
+from trainer.settings.settings import parse_settings
 
 ROOT = Path(__file__).parents[1]
 DEMO = ROOT / "curation" / "demo"
@@ -155,11 +157,10 @@ def _write(path: Path, rows: Iterator[dict[str, str]]) -> None:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
 
 
-def kept_count(release: Path) -> int:
-    """How many groups of the release validation kept."""
-    files = sorted(release.glob("*.jsonl"))
-    lines = (line for file in files for line in file.read_text("utf-8").splitlines())
-    return sum(json.loads(line)["verdict"] == "kept" for line in lines)
+def kept_for_training(release: Path) -> int:
+    """How many groups the trainings have that leave dropped ones out."""
+    settings = parse_settings({name: str(value) for name, value in (COMMON | HELD_OUT).items()})
+    return len(groups_of(release, settings, []).training)
 
 
 class Results:
@@ -196,7 +197,7 @@ class Results:
         """(key, settings as `inf train` takes them)."""
         settings = COMMON | dict(way.settings) | {"seed": seed} | HELD_OUT
         if settings.get("max_groups") == -1:
-            settings["max_groups"] = kept_count(self.release)
+            settings["max_groups"] = kept_for_training(self.release)
         if way.guard and self.guard:
             settings["guard"] = str(self.guard)
         given = [f"{name}={value}" for name, value in sorted(settings.items())]
