@@ -8,11 +8,11 @@ from app.access.scope import begin_page
 from app.access.session_user import current_user, failures_shown, show_notices
 from app.kit.frame.dataset import draw_dataset_choice, find_dataset
 from app.kit.menu import IN_EVERY_LANGUAGE, pages, permission_of
-from app.server.shell import ICON, draw_sidebar, draw_signed_out, draw_style, draw_tabs
+from app.server.document.index_page import TITLE
+from app.server.shell import ICON, draw_sidebar, draw_signed_out, draw_tabs
 from app.text.languages import DEFAULT
 
-st.set_page_config(page_title="InF Studio", page_icon=str(ICON), layout="wide")
-draw_style()
+st.set_page_config(page_title=TITLE, page_icon=str(ICON), layout="wide")
 with failures_shown():
     user = current_user()
     if user is None:

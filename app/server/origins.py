@@ -15,6 +15,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocketClose
 
+from app.server.document.index_page import BOOT_HASH
 from app.text.languages import COOKIE, best_language, text
 from db.errors import BadInput
 
@@ -22,13 +23,13 @@ PUBLIC_URL = "INF_PUBLIC_URL"
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 DEFAULT_PORTS = {"http": 80, "https": 443}
 # Streamlit's index.html has one inline script; its sha256 is tested against the installed version.
-INLINE_SCRIPT = "'sha256-THxz9J9+wf7rhwR2YkXJoSZ13UCmYyC+3lNDv2+8ugA='"
+STREAMLIT_SCRIPT = "'sha256-THxz9J9+wf7rhwR2YkXJoSZ13UCmYyC+3lNDv2+8ugA='"
 # blob: cards and Plotly's workers are modules that Streamlit makes of text; 'unsafe-eval': WebGL
 # traces of Plotly compile their shaders' callers; 'unsafe-inline' of styles: Emotion, Plotly.
 PAGE_POLICY = "; ".join(
     (
         "default-src 'self'",
-        f"script-src 'self' blob: 'unsafe-eval' {INLINE_SCRIPT}",
+        f"script-src 'self' blob: 'unsafe-eval' {STREAMLIT_SCRIPT} {BOOT_HASH}",
         "style-src 'self' 'unsafe-inline'",
         "img-src 'self' data: blob:",
         "font-src 'self' data:",

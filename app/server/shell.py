@@ -1,4 +1,4 @@
-"""The frame of every page: style, menu, tabs, and who is signed in."""
+"""The frame of every page: menu, tabs, and who is signed in."""
 
 import json
 from html import escape
@@ -13,14 +13,8 @@ from app.kit.frame.links import page_link
 from app.kit.menu import Entry, entries_for, entry_of, title_of
 from app.text.languages import LANGUAGES
 
-STYLE = (Path(__file__).parent / "style.css").read_text(encoding="utf-8")
 LOGO = Path(__file__).parent / "logo.svg"
 ICON = Path(__file__).parent / "icon.svg"
-
-
-def draw_style() -> None:
-    """The few CSS rules that the theme's settings cannot express."""
-    st.html(f"<style>{STYLE}</style>")
 
 
 FOLDING = st.components.v2.component(

@@ -1,7 +1,6 @@
-// Folds the sidebar between 769 and 1000 px until the person opens it: Streamlit's "auto" folds it
-// only up to 768 px. Streamlit keeps the choice in localStorage; MARK tells ours from the person's,
-// so that a wider window shows the sidebar again. Below 769 px a click in the menu folds it, as in
-// Streamlit's own menu. Names menu, tabs and the current ones of them to screen readers.
+// Folds and unfolds the menu as the window becomes narrow or wide (boot.js does it at the start, and
+// says how Streamlit and we keep it). Below 769 px a click in the menu folds it, as in Streamlit's
+// own menu. Names menu, tabs and the current ones of them to screen readers.
 const NARROW = "(min-width: 768.1px) and (max-width: 1000px)";
 const PHONE = "(max-width: 768px)";
 const CHOICE = "stSidebarCollapsed-";
@@ -13,9 +12,7 @@ const LINKS = '.st-key-frame-menu a, .st-key-frame-tabs a';
 function fit(isNarrow) {
   const choice = localStorage.getItem(CHOICE);
   if (isNarrow && choice === null) {
-    const button = document.querySelector(COLLAPSE);
-    if (button === null) return;
-    button.click();
+    document.querySelector(COLLAPSE)?.click();
     localStorage.setItem(CHOICE, "true");
     localStorage.setItem(MARK, "true");
   } else if (!isNarrow && localStorage.getItem(MARK) !== null) {
@@ -50,9 +47,8 @@ function nameParts({ entry, page }) {
 export default function ({ data }) {
   setTimeout(() => nameParts(data));
   if (document.documentElement.dataset.infSidebar) return;
-  const media = matchMedia(NARROW);
-  fit(media.matches);
-  document.documentElement.dataset.infSidebar = "fitted";
-  media.addEventListener("change", (event) => setTimeout(() => fit(event.matches)));
+  document.documentElement.dataset.infSidebar = "followed";
+  const follow = (event) => setTimeout(() => fit(event.matches));
+  matchMedia(NARROW).addEventListener("change", follow);
   document.addEventListener("click", foldAfterClick);
 }

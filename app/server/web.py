@@ -25,6 +25,8 @@ from starlette.websockets import WebSocketClose
 from app.access.identity import note_seen, user_of_cookies
 from app.access.language import say
 from app.access.openid import PARAMETER, providers
+from app.server.document.index_page import INDEX_ROUTES
+from app.server.document.static_files import CompressStatic
 from app.server.origins import OwnOrigin
 from app.server.proxies import WarnOfProxies
 from app.server.routes import ROUTES
@@ -108,12 +110,13 @@ def show_internal_error(error: Exception) -> bool:
 
 app = st.App(
     FOLDER / "main.py",
-    routes=ROUTES,
+    routes=[*ROUTES, *INDEX_ROUTES],
     middleware=[
         Middleware(WarnOfProxies),
         Middleware(OwnOrigin),
         Middleware(RequireSignIn),
         Middleware(LimitBodies),
+        Middleware(CompressStatic),
     ],
     on_script_error=show_internal_error,
 )

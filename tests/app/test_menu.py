@@ -6,10 +6,14 @@ from pathlib import Path
 
 import pytest
 import streamlit as st
+from starlette.applications import Starlette
+from starlette.testclient import TestClient
 
 from app.access.identity import SessionUser
 from app.kit.menu import APP, MENU, entries_for, entry_of, views_for
+from app.server.document.index_page import DOCUMENT, INDEX_ROUTES, PARTS
 from db.people.rights import ALL_RIGHTS, Rights
+from db.store.store import Store
 
 ADMIN = SessionUser("ann", "admin", 1, rights=ALL_RIGHTS)
 
@@ -65,7 +69,7 @@ def test_home_without_a_path_in_the_address_and_every_inner_page_know_their_entr
 
 def test_the_mark_of_the_current_entry_is_the_themes_colour_and_is_legible_on_it() -> None:
     """WCAG 2: 4.5 for text, 3 for the bar that marks the entry; the fill is 18 % of the colour."""
-    style = (APP / "server" / "style.css").read_text()
+    style = (APP / "server" / "document" / "style.css").read_text()
     accents = re.findall(r"--inf-accent: light-dark\((#\w+), (#\w+)\)", style)
     assert "--inf-accent) 18%, transparent" in style and len(accents) == 1
     theme = tomllib.loads((APP / "server" / ".streamlit" / "config.toml").read_text())["theme"]
@@ -79,19 +83,58 @@ def test_the_mark_of_the_current_entry_is_the_themes_colour_and_is_legible_on_it
 
 
 def test_the_menu_is_folded_in_a_narrow_window_by_what_streamlit_calls_its_parts() -> None:
-    """The style hides the menu exactly where the script folds it, and both find its parts."""
-    script = (APP / "server" / "sidebar.js").read_text()
-    narrow = "(min-width: 768.1px) and (max-width: 1000px)"
-    assert f'NARROW = "{narrow}"' in script
-    assert (
-        f"@media {narrow} {{\n  html:not([data-inf-sidebar])"
-        in (APP / "server" / "style.css").read_text()
-    )
-    assert "dataset.infSidebar = " in script
+    """At the start and afterwards in the same windows, and Streamlit's parts have these names."""
+    names = ("document/boot.js", "sidebar.js")
+    boot, script = ((APP / "server" / name).read_text() for name in names)
+    for text in (boot, script):
+        assert '"(min-width: 768.1px) and (max-width: 1000px)"' in text
+        assert 'CHOICE = "stSidebarCollapsed-"' in text and 'MARK = "inf.sidebar.folded"' in text
     static = Path(st.__file__).parent / "static" / "static" / "js"
     frontend = "".join(path.read_text() for path in static.glob("index.*.js"))
-    for part in ("stSidebarCollapseButton", "stExpandSidebarButton", "stSidebarCollapsed-"):
+    for part in ("stSidebarCollapseButton", "stExpandSidebarButton"):
         assert part in script and part in frontend
+    for part in ("stSidebarCollapsed-", "sidebarWidth"):
+        assert part in boot and part in frontend
+
+
+def test_the_document_holds_the_place_of_the_menu_and_fetches_the_parts_of_pages() -> None:
+    assert (APP / "server" / "document" / "style.css").read_text() in DOCUMENT
+    assert DOCUMENT.index("dataset.infMenu") < DOCUMENT.index('<script type="module"')
+    links = re.findall(r'<link rel="modulepreload" crossorigin href="(\S+)">', DOCUMENT)
+    assert len(links) == len(set(links))
+    for part in PARTS:
+        assert any(f"/{part}." in link for link in links), part
+    for link in links:
+        assert (Path(st.__file__).parent / "static" / link).is_file(), link
+
+
+def test_the_style_comes_after_streamlits_own_so_that_it_wins() -> None:
+    """Streamlit adds its rules to the head; of two equally specific rules the later one holds."""
+    assert DOCUMENT.index("</head>") < DOCUMENT.index("<style>") < DOCUMENT.index('id="root"')
+
+
+def test_what_is_hidden_below_a_part_that_is_still_fetched_is_named_as_streamlit_names_it() -> None:
+    static = Path(st.__file__).parent / "static" / "static" / "js"
+    frontend = "".join(path.read_text() for path in static.glob("index.*.js"))
+    style = (APP / "server" / "document" / "style.css").read_text()
+    for part in ("stSkeleton", "stElementContainer", "stLayoutWrapper", "stColumn"):
+        assert f'[data-testid="{part}"]' in style and f'"data-testid":`{part}`' in frontend
+
+
+@pytest.mark.parametrize("path", [*(view.name for view in MENU), "", "no_such_page"])
+def test_every_page_comes_in_that_document(sqlite_store: Store, path: str) -> None:
+    with TestClient(Starlette(routes=INDEX_ROUTES)) as client:
+        answer = client.get(f"/{path}?dataset=x")
+        assert answer.text == DOCUMENT and answer.headers["cache-control"] == "no-cache"
+        assert client.head(f"/{path}").text == ""
+
+
+@pytest.mark.parametrize(
+    "path", ["favicon.png", "a/b", "_stcore/health", "static/js/x.js", "home/"]
+)
+def test_what_is_no_page_is_left_to_streamlit(path: str) -> None:
+    with TestClient(Starlette(routes=INDEX_ROUTES)) as client:
+        assert client.get(f"/{path}", follow_redirects=False).status_code != 200
 
 
 def channels(colour: str) -> tuple[float, ...]:

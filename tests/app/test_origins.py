@@ -19,7 +19,8 @@ from starlette.testclient import TestClient
 from starlette.websockets import WebSocket, WebSocketDisconnect
 from streamlit.web.server.starlette.starlette_websocket import _is_origin_allowed
 
-from app.server.origins import HEADERS, INLINE_SCRIPT, OwnOrigin, is_own_request
+from app.server.document.index_page import BOOT_HASH, DOCUMENT
+from app.server.origins import HEADERS, STREAMLIT_SCRIPT, OwnOrigin, is_own_request
 
 HOST = "127.0.0.1:8501"
 
@@ -196,10 +197,15 @@ def test_no_page_may_frame_us_and_images_come_only_from_the_app() -> None:
         assert "http" not in sources and "*" not in sources, name
 
 
-def test_the_policy_knows_the_inline_scripts_of_the_installed_streamlit() -> None:
-    html = (Path(streamlit.__file__).parent / "static" / "index.html").read_text(encoding="utf-8")
-    digests = [
+def digests(html: str) -> list[str]:
+    return [
         "'sha256-" + base64.b64encode(hashlib.sha256(one.encode()).digest()).decode() + "'"
         for one in re.findall(r"<script>(.*?)</script>", html, re.DOTALL)
     ]
-    assert digests == [INLINE_SCRIPT]
+
+
+def test_the_policy_knows_the_inline_scripts_of_streamlits_document_and_of_ours() -> None:
+    html = (Path(streamlit.__file__).parent / "static" / "index.html").read_text(encoding="utf-8")
+    assert digests(html) == [STREAMLIT_SCRIPT]
+    assert digests(DOCUMENT) == [BOOT_HASH, STREAMLIT_SCRIPT]
+    assert BOOT_HASH in HEADERS["Content-Security-Policy"]

@@ -68,3 +68,30 @@ def test_the_current_entry_and_tab_are_named_and_a_phone_folds_the_menu_after_a_
     expect(page.get_by_test_id("stExpandSidebarButton")).to_be_visible()
     expect(page.get_by_role("heading", level=1, name="Datasets")).to_be_visible()
     assert dataset_of(page) == ["world"]
+
+
+@pytest.mark.parametrize("width", [1280, 800])
+def test_a_page_does_not_move_while_it_comes(
+    two: Store, served: Restartable, browser: Browser, width: int
+) -> None:
+    page = browser.new_page(viewport={"width": width, "height": 900})
+    page.add_init_script(
+        "window.shift = 0; new PerformanceObserver((list) => {"
+        " for (const each of list.getEntries()) window.shift += each.value;"
+        "}).observe({ type: 'layout-shift', buffered: true });"
+    )
+    for name in ("", "groups", "agreement"):
+        page.goto(f"{served.url}/{name}?dataset=world")
+        settled(page)
+        page.wait_for_timeout(1_500)
+        assert page.evaluate("window.shift") < 0.1, name
+
+
+def test_an_address_that_is_no_page_says_so_in_our_style(
+    two: Store, served: Restartable, browser: Browser
+) -> None:
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    page.goto(f"{served.url}/no_such_page")
+    settled(page)
+    expect(page.get_by_role("dialog")).to_contain_text("Page not found")
+    expect(page.locator("body > style")).to_have_count(1)

@@ -23,6 +23,10 @@ STYLE = """<style>
   position: absolute; width: 1px; height: 1px; min-height: 0; overflow: hidden;
   clip-path: inset(50%);
 }
+/* The map's height (canvas/card.css), from before it is there on. */
+[class*="st-key-coverage-card"]:not([class*="-hover"], [class*="-lit"]) {
+  min-height: max(420px, calc(100vh - 12rem));
+}
 .st-key-coverage-body [data-testid="stHorizontalBlock"] { align-items: stretch; }
 .st-key-coverage-body [data-testid="stColumn"]:first-child { flex: 1 1 28rem; }
 .st-key-coverage-body [data-testid="stColumn"]:last-child { flex: 0 0 20rem; }

@@ -1,0 +1,1 @@
+"""The document of every page, and the files that Streamlit gives it."""

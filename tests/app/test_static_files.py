@@ -1,0 +1,78 @@
+"""Streamlit's scripts come compressed to who takes it, as they are to others, and nothing else."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+import streamlit as st
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.routing import Mount
+from starlette.testclient import TestClient
+from streamlit.web.server.starlette.starlette_static_routes import create_streamlit_static_handler
+
+from app.server.document.static_files import CompressStatic
+
+STATIC = Path(st.__file__).parent / "static" / "static"
+
+
+@pytest.fixture
+def client() -> Iterator[TestClient]:
+    """Of our middleware before what Streamlit does."""
+    handler = create_streamlit_static_handler(str(STATIC.parent), None)
+    app = Starlette(routes=[Mount("/", handler)], middleware=[Middleware(CompressStatic)])
+    with TestClient(app) as found:
+        yield found
+
+
+def largest(kind: str) -> str:
+    """The path of the largest file of a kind that is under a megabyte, below /static."""
+    files = [path for path in STATIC.rglob(f"*.{kind}") if path.stat().st_size < 1_000_000]
+    return max(files, key=lambda path: path.stat().st_size).relative_to(STATIC).as_posix()
+
+
+def fetch(client: TestClient, name: str, accepted: str) -> httpx.Response:
+    return client.get(f"/static/{name}", headers={"Accept-Encoding": accepted})
+
+
+@pytest.mark.parametrize("kind", ["js", "css"])
+def test_what_is_compressed_is_the_file_and_a_third_of_it(client: TestClient, kind: str) -> None:
+    name = largest(kind)
+    for accepted in ("gzip, deflate, br", "br;q=1.0, gzip;q=0.8"):
+        answer = fetch(client, name, accepted)
+        assert answer.headers["content-encoding"] == "gzip"
+        assert answer.content == (STATIC / name).read_bytes()
+        assert int(answer.headers["content-length"]) < 0.5 * len(answer.content)
+        assert answer.headers["vary"] == "Accept-Encoding"
+        assert "immutable" in answer.headers["cache-control"]
+
+
+@pytest.mark.parametrize("accepted", ["", "identity", "br", "gzip;q=0", "gzip; q=0.0", "xgzip"])
+def test_who_does_not_take_it_gets_the_file_as_it_is(client: TestClient, accepted: str) -> None:
+    name = largest("js")
+    answer = fetch(client, name, accepted)
+    assert "content-encoding" not in answer.headers
+    assert answer.content == (STATIC / name).read_bytes()
+
+
+def test_fonts_are_not_compressed_again(client: TestClient) -> None:
+    answer = fetch(client, largest("woff2"), "gzip")
+    assert answer.status_code == 200 and "content-encoding" not in answer.headers
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "js/none.js",
+        "../../path_security.js",
+        "%2e%2e/%2e%2e/x.js",
+        "js/..%2f..%2f..%2fx.js",
+        "js/%00.js",
+        "js",
+    ],
+)
+def test_what_is_no_file_of_the_folder_is_left_to_streamlit(client: TestClient, path: str) -> None:
+    answer = fetch(client, path, "gzip")
+    assert "content-encoding" not in answer.headers
+    assert answer.status_code >= 400 or answer.headers["content-type"].startswith("text/html")
