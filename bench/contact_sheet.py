@@ -89,8 +89,8 @@ def main() -> None:
     names = [name for name in known if name in (given.pages or known)]
     sizes = {}
     for state, app in (("empty", empty_app()), ("full", demo_app(given.home))):
-        with app as url:
-            tiles = take(url, names)
+        with app as server:
+            tiles = take(server.url, names)
         if given.tiles:
             given.tiles.mkdir(parents=True, exist_ok=True)
             for (name, width, scheme), tile in tiles.items():

@@ -20,7 +20,7 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT)]
 from browser import PATIENCE, settled  # noqa: E402
 from browser import chromium_browser as chromium_browser  # noqa: E402
 from playwright.sync_api import Browser, Page  # noqa: E402
-from restartable import restartable  # noqa: E402
+from restartable import Restartable, restartable  # noqa: E402
 
 from db.modules import run_module  # noqa: E402
 from db.store import schema  # noqa: E402
@@ -53,8 +53,8 @@ def _copy_store(source: Path, copy: Path) -> None:
 
 
 @contextmanager
-def demo_app(home: Path | None) -> Iterator[str]:
-    """The address of the app on a copy of the demo's store."""
+def demo_app(home: Path | None) -> Iterator[Restartable]:
+    """The server of the app on a copy of the demo's store."""
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "home"
         if home is None:
@@ -65,19 +65,19 @@ def demo_app(home: Path | None) -> Iterator[str]:
             _copy_store(home / "inf.db", copy / "inf.db")
             _inf(copy, "db", "upgrade")
         with restartable(copy, f"sqlite:///{copy}/inf.db") as server:
-            yield server.url
+            yield server
 
 
 @contextmanager
-def empty_app() -> Iterator[str]:
-    """The address of the app on a store that was just made."""
+def empty_app() -> Iterator[Restartable]:
+    """The server of the app on a store that was just made."""
     with tempfile.TemporaryDirectory() as folder:
         url = f"sqlite:///{folder}/inf.db"
         store = open_store(url)
         schema.upgrade(store)
         store.close()
         with restartable(Path(folder), url) as server:
-            yield server.url
+            yield server
 
 
 def new_window(browser: Browser, width: int, height: int, scheme: str = "light") -> Page:

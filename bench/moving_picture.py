@@ -112,8 +112,8 @@ def main() -> None:
     parser.add_argument("--into", type=Path, default=ROOT / "docs" / "pictures" / "path.webp")
     parser.add_argument("--frames", type=Path, help="a folder for the frames as PNG")
     given = parser.parse_args()
-    with demo_app(given.home) as url:
-        frames, durations = take(url)
+    with demo_app(given.home) as server:
+        frames, durations = take(server.url)
     if given.frames:
         given.frames.mkdir(parents=True, exist_ok=True)
         for number, frame in enumerate(frames):

@@ -1,0 +1,293 @@
+"""Layout shift, first content, settling and bytes of every page, in Chromium.
+
+    .venv/bin/python bench/page_speed.py [--home DIR] [--groups 100000] [--only PAGE …] [--shifts]
+
+On a copy of the demo's store (--home, or without it a demo of its own) and,
+with --groups, on a store of that many groups (`bench/large_store.py`). Each page is opened twice,
+in browsers without a cache: as the first one, and by a click from Home (or for Home, from Jobs), at
+1280 and 800 pixels. The click is the script's own, so that no shift is excused as a person's.
+
+- CLS: the largest window of layout shifts (at most 5 s, gaps under 1 s), of what is on the screen.
+- LCP: the largest paint of the first page.
+- content: from the click until the new page's title is visible.
+- settled: from the click until the page's script has ended and no placeholder is left.
+- MB: of HTTP as transferred, and of the WebSocket before its compression.
+- CPU: of the server's processes for that click, which a loaded machine does not change much.
+
+Prints a row per page and store as JSON, then a table. --shifts also names what moved.
+"""
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from demo_app import HOME_HELP, ROOT, chromium_browser, demo_app, settle
+from playwright.sync_api import Browser, CDPSession, Page
+
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT)]
+
+import psutil  # noqa: E402
+from browser import PATIENCE  # noqa: E402
+from large_store import fill  # noqa: E402
+from restartable import restartable  # noqa: E402
+
+from app.kit.menu import MENU, View  # noqa: E402
+from db.store import schema  # noqa: E402
+from db.store.store import open_store  # noqa: E402
+
+WIDTHS = (1280, 800)
+HEIGHT = 900
+QUIET_MS = 1_500  # after the page is settled: components and figures are drawn late
+SOURCES = 4
+MEASURE = """() => {
+  const name = (node) => {
+    if (!node) return "?";
+    const one = node.nodeType === 1 ? node : node.parentElement;
+    const key = one?.closest("[class*=st-key-]")?.className.match(/st-key-[^ ]+/)?.[0] ?? "";
+    const part = one?.closest("[data-testid]")?.dataset.testid ?? one?.tagName;
+    return `${part} ${key} ${(one?.textContent ?? "").trim().slice(0, 30)}`;
+  };
+  const found = { shifts: [], lcp: 0, from: 0, title: null, content: null, settled: null };
+  window.measured = found;
+  new PerformanceObserver((list) => {
+    for (const each of list.getEntries()) {
+      const sources = (each.sources ?? []).map((s) =>
+        `${name(s.node)} ${Math.round(s.previousRect.x)},${Math.round(s.previousRect.y)}`
+        + ` ${Math.round(s.previousRect.width)}x${Math.round(s.previousRect.height)}`
+        + ` > ${Math.round(s.currentRect.x)},${Math.round(s.currentRect.y)}`
+        + ` ${Math.round(s.currentRect.width)}x${Math.round(s.currentRect.height)}`);
+      found.shifts.push({ at: each.startTime, value: each.value, sources });
+    }
+  }).observe({ type: "layout-shift", buffered: true });
+  new PerformanceObserver((list) => {
+    for (const each of list.getEntries()) found.lcp = each.startTime;
+  }).observe({ type: "largest-contentful-paint", buffered: true });
+  const busy = '[data-test-script-state="running"], [data-test-script-state="rerunRequested"], '
+    + '[data-testid="stSkeleton"], [data-testid="stSpinner"]';
+  let was = true;
+  const look = () => {
+    const head = document.querySelector('[data-testid="stMain"] h1');
+    const isSeen = head?.checkVisibility({ visibilityProperty: true });
+    const title = isSeen ? head.textContent : null;
+    const app = document.querySelector('[data-testid="stApp"]');
+    const now = performance.now();
+    if (found.content === null && title !== null && title !== found.title) found.content = now;
+    const is = found.content === null || !app || document.querySelector(busy) !== null;
+    if (was && !is) found.settled = now;
+    was = is;
+    requestAnimationFrame(look);
+  };
+  requestAnimationFrame(look);
+}"""
+CLICK = """(link) => {
+  const found = window.measured;
+  found.shifts = [];
+  found.title = document.querySelector('[data-testid="stMain"] h1')?.textContent ?? null;
+  found.content = found.settled = null;
+  found.from = performance.now();
+  link.click();
+}"""
+
+
+@dataclass
+class Opened:
+    """How a page came: times in milliseconds, from the request or the click."""
+
+    cls: float
+    content: float
+    settled: float
+    lcp: float
+    megabytes: float
+    cpu: float
+    moved: list[str]
+
+
+class Traffic:
+    """The bytes that a page receives, by HTTP and by its WebSocket."""
+
+    def __init__(self, session: CDPSession) -> None:
+        self.bytes = 0.0
+        session.send("Network.enable")
+        session.on("Network.loadingFinished", self._loaded)
+        session.on("Network.webSocketFrameReceived", self._framed)
+
+    def _loaded(self, event: dict[str, Any]) -> None:
+        self.bytes += event["encodedDataLength"]
+
+    def _framed(self, event: dict[str, Any]) -> None:
+        frame = event["response"]
+        share = 0.75 if frame["opcode"] == 2 else 1.0  # binary frames come in base64
+        self.bytes += share * len(frame["payloadData"])
+
+
+def cpu_seconds(process_id: int) -> float:
+    """Of the process and its children, those that ended included."""
+    process = psutil.Process(process_id)
+    family = [process, *process.children(recursive=True)]
+    return sum(sum(each.cpu_times()[:2]) for each in family) + sum(process.cpu_times()[2:4])
+
+
+def layout_shift(shifts: Sequence[dict[str, Any]]) -> float:
+    """The largest sum of a window of shifts: of 5 s at most, without a gap of 1 s."""
+    worst = total = first = last = 0.0
+    for each in sorted(shifts, key=lambda one: one["at"]):
+        at = each["at"]
+        if total and at - last < 1000 and at - first < 5000:
+            total += each["value"]
+        else:
+            total, first = each["value"], at
+        last, worst = at, max(worst, total)
+    return worst
+
+
+@contextmanager
+def fresh_page(browser: Browser, width: int) -> Iterator[tuple[Page, Traffic]]:
+    """A page without a cache, which measures from its first document on."""
+    context = browser.new_context(
+        viewport={"width": width, "height": HEIGHT}, locale="en-GB", reduced_motion="reduce"
+    )
+    page = context.new_page()
+    page.set_default_timeout(3 * PATIENCE)
+    page.add_init_script(f"({MEASURE})()")
+    yield page, Traffic(context.new_cdp_session(page))
+    context.close()
+
+
+def read(page: Page, traffic: Traffic, cpu: float) -> Opened:
+    """What was measured once the page is quiet."""
+    page.wait_for_function("() => window.measured.settled !== null")
+    settle(page)
+    page.wait_for_timeout(QUIET_MS)
+    found = page.evaluate("() => window.measured")
+    worst = sorted(found["shifts"], key=lambda each: -each["value"])[:SOURCES]
+    return Opened(
+        layout_shift(found["shifts"]),
+        found["content"] - found["from"],
+        found["settled"] - found["from"],
+        found["lcp"],
+        traffic.bytes / 1e6,
+        1000 * cpu,
+        [f"{each['value']:.3f} {'; '.join(each['sources'])}" for each in worst],
+    )
+
+
+def open_first(browser: Browser, url: str, view: View, width: int) -> Opened:
+    """The page as the first one that a person opens."""
+    with fresh_page(browser, width) as (page, traffic):
+        page.goto(f"{url}/{'' if view.name == 'home' else view.name}")
+        return read(page, traffic, 0.0)
+
+
+def open_by_click(browser: Browser, url: str, view: View, width: int, server: int) -> Opened:
+    """The page after a click on its menu entry or tab."""
+    with fresh_page(browser, width) as (page, traffic):
+        page.goto(f"{url}/{'jobs' if view.name == 'home' else ''}")
+        settle(page)
+        link = page.locator(
+            f'[data-testid="stSidebar"] a[href*="{view.name}"], '
+            f'.st-key-frame-tabs a[href*="{view.name}"]'
+            if view.name != "home"
+            else '[data-testid="stSidebar"] a >> text=Home'
+        )
+        if not link.count():
+            menu = page.locator('[data-testid="stSidebar"]')
+            menu.get_by_role("link", name=view.section, include_hidden=True).evaluate(
+                "it => it.click()"
+            )
+            link.first.wait_for()
+            settle(page)
+        traffic.bytes, before = 0.0, cpu_seconds(server)
+        link.first.evaluate(CLICK)
+        page.wait_for_function("() => window.measured.settled !== null")
+        cpu = cpu_seconds(server) - before
+        return read(page, traffic, cpu)
+
+
+@contextmanager
+def large_app(groups: int, home: Path | None) -> Iterator[Any]:
+    """The server of a store of that many groups, made first or found in the folder."""
+    with tempfile.TemporaryDirectory() as folder:
+        place = home or Path(folder)
+        url = f"sqlite:///{place}/inf.db"
+        if not (place / "inf.db").exists():
+            place.mkdir(parents=True, exist_ok=True)
+            store = open_store(url)
+            schema.upgrade(store)
+            fill(store, groups)
+            store.close()
+        with restartable(place, url) as server:
+            yield server
+
+
+def measure(name: str, url: str, server: int, views: Sequence[View]) -> list[dict[str, Any]]:
+    """A row per page; the first opening of all warms up the server and counts for nothing."""
+    rows = []
+    with chromium_browser() as browser:
+        open_first(browser, url, MENU[0], WIDTHS[0])
+        for view in views:
+            row: dict[str, Any] = {"store": name, "page": view.name}
+            for width in WIDTHS:
+                row[f"first {width}"] = asdict(open_first(browser, url, view, width))
+                clicked = open_by_click(browser, url, view, width, server)
+                row[f"click {width}"] = asdict(clicked)
+            rows.append(row)
+            print(json.dumps(row), flush=True)
+    return rows
+
+
+def table(rows: Sequence[dict[str, Any]]) -> str:
+    """The rows as Markdown."""
+    lines = [
+        "| store | page | first: CLS 1280 | 800 | LCP | MB | click: CLS 1280 | 800 | content "
+        "| settled | MB | CPU |",
+        "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
+    ]
+    for row in rows:
+        first, narrow = row["first 1280"], row["first 800"]
+        click, narrow_click = row["click 1280"], row["click 800"]
+        lines.append(
+            f"| {row['store']} | {row['page']} | {first['cls']:.2f} | {narrow['cls']:.2f} "
+            f"| {first['lcp'] / 1000:.1f} s | {first['megabytes']:.1f} | {click['cls']:.2f} "
+            f"| {narrow_click['cls']:.2f} | {click['content']:.0f} ms | {click['settled']:.0f} ms "
+            f"| {click['megabytes']:.2f} | {click['cpu']:.0f} ms |"
+        )
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Measure both stores, and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    known = {view.name: view for view in MENU}
+    parser.add_argument("--home", type=Path, help=HOME_HELP)
+    parser.add_argument("--no-demo", action="store_true", help="only the large store")
+    parser.add_argument("--groups", type=int, help="also a store of that many groups")
+    parser.add_argument("--large-home", type=Path, help="its folder: kept, and found again")
+    parser.add_argument("--only", nargs="+", choices=known, default=list(known), metavar="PAGE")
+    parser.add_argument("--shifts", action="store_true", help="name what moved most")
+    given = parser.parse_args()
+    views, rows = [known[name] for name in given.only], []
+    if not given.no_demo:
+        with demo_app(given.home) as server:
+            rows += measure("demo", server.url, server.process.pid, views)
+    if given.groups:
+        with large_app(given.groups, given.large_home) as server:
+            rows += measure(f"{given.groups:,}", server.url, server.process.pid, views)
+    print(table(rows))
+    print(f"load of the machine: {os.getloadavg()[1]:.1f} on {os.cpu_count()} cores")
+    if given.shifts:
+        for row in rows:
+            for how in ("first 1280", "first 800", "click 1280", "click 800"):
+                if row[how]["cls"] > 0.02:
+                    print(row["store"], row["page"], how, f"{row[how]['cls']:.2f}")
+                    print("   ", "\n    ".join(row[how]["moved"]))
+
+
+if __name__ == "__main__":
+    main()
