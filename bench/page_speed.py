@@ -1,6 +1,7 @@
 """Layout shift, first content, settling and bytes of every page, in Chromium.
 
-    .venv/bin/python bench/page_speed.py [--home DIR] [--groups 100000] [--only PAGE …] [--shifts]
+    .venv/bin/python bench/page_speed.py [--home DIR] [--groups 100000] [--large-home DIR]
+        [--no-demo] [--only PAGE …] [--widths 1280] [--shifts]
 
 On a copy of the demo's store (--home, or without it a demo of its own) and,
 with --groups, on a store of that many groups (`bench/large_store.py`). Each page is opened twice,
@@ -226,14 +227,16 @@ def large_app(groups: int, home: Path | None) -> Iterator[Any]:
             yield server
 
 
-def measure(name: str, url: str, server: int, views: Sequence[View]) -> list[dict[str, Any]]:
+def measure(
+    name: str, url: str, server: int, views: Sequence[View], widths: Sequence[int]
+) -> list[dict[str, Any]]:
     """A row per page; the first opening of all warms up the server and counts for nothing."""
     rows = []
     with chromium_browser() as browser:
         open_first(browser, url, MENU[0], WIDTHS[0])
         for view in views:
             row: dict[str, Any] = {"store": name, "page": view.name}
-            for width in WIDTHS:
+            for width in widths:
                 row[f"first {width}"] = asdict(open_first(browser, url, view, width))
                 clicked = open_by_click(browser, url, view, width, server)
                 row[f"click {width}"] = asdict(clicked)
@@ -242,22 +245,29 @@ def measure(name: str, url: str, server: int, views: Sequence[View]) -> list[dic
     return rows
 
 
+def cell(row: dict[str, Any], how: str, number: str, written: str) -> str:
+    """A number of an opening, empty where that width was not measured."""
+    return written.format(row[how][number]) if how in row else ""
+
+
 def table(rows: Sequence[dict[str, Any]]) -> str:
     """The rows as Markdown."""
     lines = [
-        "| store | page | first: CLS 1280 | 800 | LCP | MB | click: CLS 1280 | 800 | content "
-        "| settled | MB | CPU |",
+        "| store | page | first: CLS 1280 | 800 | LCP, ms | MB | click: CLS 1280 | 800 "
+        "| content, ms | settled, ms | MB | CPU, ms |",
         "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
     ]
     for row in rows:
-        first, narrow = row["first 1280"], row["first 800"]
-        click, narrow_click = row["click 1280"], row["click 800"]
-        lines.append(
-            f"| {row['store']} | {row['page']} | {first['cls']:.2f} | {narrow['cls']:.2f} "
-            f"| {first['lcp'] / 1000:.1f} s | {first['megabytes']:.1f} | {click['cls']:.2f} "
-            f"| {narrow_click['cls']:.2f} | {click['content']:.0f} ms | {click['settled']:.0f} ms "
-            f"| {click['megabytes']:.2f} | {click['cpu']:.0f} ms |"
-        )
+        width = WIDTHS[0] if f"first {WIDTHS[0]}" in row else WIDTHS[1]
+        cells = [row["store"], row["page"]]
+        cells += [cell(row, f"first {each}", "cls", "{:.2f}") for each in WIDTHS]
+        cells += [cell(row, f"first {width}", "lcp", "{:,.0f}")]
+        cells += [cell(row, f"first {width}", "megabytes", "{:.1f}")]
+        cells += [cell(row, f"click {each}", "cls", "{:.2f}") for each in WIDTHS]
+        cells += [cell(row, f"click {width}", each, "{:,.0f}") for each in ("content", "settled")]
+        cells += [cell(row, f"click {width}", "megabytes", "{:.2f}")]
+        cells += [cell(row, f"click {width}", "cpu", "{:,.0f}")]
+        lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
@@ -271,19 +281,22 @@ def main() -> None:
     parser.add_argument("--large-home", type=Path, help="its folder: kept, and found again")
     parser.add_argument("--only", nargs="+", choices=known, default=list(known), metavar="PAGE")
     parser.add_argument("--shifts", action="store_true", help="name what moved most")
+    parser.add_argument("--widths", type=int, nargs="+", choices=WIDTHS, default=list(WIDTHS))
     given = parser.parse_args()
     views, rows = [known[name] for name in given.only], []
     if not given.no_demo:
         with demo_app(given.home) as server:
-            rows += measure("demo", server.url, server.process.pid, views)
+            rows += measure("demo", server.url, server.process.pid, views, given.widths)
     if given.groups:
         with large_app(given.groups, given.large_home) as server:
-            rows += measure(f"{given.groups:,}", server.url, server.process.pid, views)
+            rows += measure(
+                f"{given.groups:,}", server.url, server.process.pid, views, given.widths
+            )
     print(table(rows))
     print(f"load of the machine: {os.getloadavg()[1]:.1f} on {os.cpu_count()} cores")
     if given.shifts:
         for row in rows:
-            for how in ("first 1280", "first 800", "click 1280", "click 800"):
+            for how in sorted(set(row) - {"store", "page"}):
                 if row[how]["cls"] > 0.02:
                     print(row["store"], row["page"], how, f"{row[how]['cls']:.2f}")
                     print("   ", "\n    ".join(row[how]["moved"]))

@@ -1,6 +1,8 @@
 """The Validators page: price, agreement and kept groups of each model judge."""
 
 import shlex
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import streamlit as st
 
@@ -18,7 +20,14 @@ from curation.judging.scope import study_scope
 from curation.recipe.prices import load_prices
 from curation.run.estimate import judging_prices
 from db.run.runs import RunSummary, list_runs
-from db.run.validations import answers_state, judge_models, judging_cost, run_answers, run_verdicts
+from db.run.validations import (
+    answers_state,
+    answers_version,
+    judge_models,
+    judging_cost,
+    run_answers,
+    run_verdicts,
+)
 from db.store.store import open_store
 from db.study.judgments import judgment_frame
 from db.study.studies import StudySummary, list_studies
@@ -28,6 +37,24 @@ LEAD = (
     "that a model or a vote would keep. Computed from stored judgments and the price table, "
     "without calls."
 )
+
+
+@st.cache_data(max_entries=8, show_spinner="Comparing the answers …")
+def computed(
+    run_id: int,
+    version: tuple[object, ...],
+    models: Mapping[str, tuple[str, bool]],
+    costs: Mapping[str, tuple[int, float]],
+    human_model: Mapping[str, Mapping[str, Any]],
+    voters: Sequence[str],
+    estimates: Mapping[str, tuple[float | None, str]],
+) -> dict[str, Any]:
+    """The report, and the number of answers; `version` identifies store, answers and verdicts."""
+    with open_store().read() as session:
+        answers = [Answer(*row) for row in run_answers(session, run_id)]
+        kept = run_verdicts(session, run_id)
+    report = choosing_report(answers, kept, models, costs, human_model, voters, estimates)
+    return {"report": report, "answers": len(answers)}
 
 
 def draw_choice(run: RunSummary, studies: list[StudySummary]) -> None:
@@ -41,15 +68,22 @@ def draw_choice(run: RunSummary, studies: list[StudySummary]) -> None:
         disabled=not by_id,
     )
     with open_store().read() as session:
-        answers = [Answer(*row) for row in run_answers(session, run.id)]
-        kept, models = run_verdicts(session, run.id), judge_models(session)
+        models = judge_models(session)
+        version = (str(open_store().engine.url), *answers_version(session, run.id))
         costs = judging_cost(session, ("validation",))
         known = {model for model, _ in models.values()} | set(load_prices())
         estimates = judging_prices(session, run.id, known)
         rows = [] if study_id is None else judgment_frame(session, study_id)
         scope = None if study_id is None else study_scope(session, study_id)
         newest, last_at = answers_state(session, run.id)
-    judges = sorted({answer.judge for answer in answers} & set(models))
+    # only of a sample of the run: kappa on chosen items would rank the models by those
+    is_sample = bool(rows) and scope is not None and scope.of_run
+    people = agreement_report(decisions_of(rows))["human_model"] if is_sample else {}
+
+    def compute(voters: Sequence[str]) -> dict[str, Any]:
+        return computed(run.id, version, models, costs, people, voters, estimates)
+
+    judges = [row["judge"] for row in compute([])["report"]["validators"]]
     if not judges:
         draw_empty(
             "No model has judged items of this run.",
@@ -66,18 +100,7 @@ def draw_choice(run: RunSummary, studies: list[StudySummary]) -> None:
         placeholder="every judge that answered a complete group",
         help="Two or more. A group counts if all of them answered the same items.",
     )
-    report = choosing_report(
-        answers,
-        kept,
-        models,
-        costs,
-        # only of a sample of the run: kappa on chosen items would rank the models by those
-        agreement_report(decisions_of(rows))["human_model"]
-        if rows and scope is not None and scope.of_run
-        else {},
-        voters,
-        estimates,
-    )
+    made = compute(voters)
     if scope is not None and not scope.of_run:
         st.warning(
             plain(f"No kappa with people is shown. {scope.sentence} Choose a sampled study."),
@@ -87,11 +110,11 @@ def draw_choice(run: RunSummary, studies: list[StudySummary]) -> None:
     command += [] if study_id is None else ["--study", str(study_id)]
     command += [word for voter in voters for word in ("--judge", voter)]
     origin = Origin(
-        f"{len(answers):,} answers to run {run.id}, latest no. {newest}",
+        f"{made['answers']:,} answers to run {run.id}, latest no. {newest}",
         last_at,
         shlex.join([*command, "--json"]),
     )
-    draw_validators(report, origin)
+    draw_validators(made["report"], origin)
 
 
 dataset = chosen_dataset()

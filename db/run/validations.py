@@ -70,3 +70,25 @@ def answers_state(session: Session, run_id: int) -> tuple[int, datetime | None]:
         .where(Group.run_id == run_id, Judgment.is_current)
     ).one()
     return newest or 0, last_at
+
+
+def answers_version(session: Session, run_id: int) -> tuple[object, ...]:
+    """What changes whenever `run_answers` or `run_verdicts` does: counts and newest numbers."""
+    judged = session.execute(
+        select(func.count(), func.max(Judgment.id))
+        .join(Item, Item.id == Judgment.item_id)
+        .join(Group, Group.id == Item.group_id)
+        .where(Group.run_id == run_id, Judgment.is_current)
+    ).one()
+    newest_item = session.scalar(
+        select(func.max(Item.id))
+        .join(Group, Group.id == Item.group_id)
+        .where(Group.run_id == run_id)
+    )
+    verdicts = session.execute(
+        select(Group.verdict, func.count(), func.sum(Group.id))
+        .where(Group.run_id == run_id)
+        .group_by(Group.verdict)
+        .order_by(Group.verdict)
+    )
+    return (*judged, newest_item, *(tuple(row) for row in verdicts))

@@ -1,10 +1,13 @@
 """The Validators page: price and kappa, what would be kept, and why there is nothing."""
 
+from typing import Any
+
 from app_pages import open_page, words
 from judged_study import answered_whole, judged
+from sqlalchemy import update
 
 from db.store.store import Store
-from db.tables import Call
+from db.tables import Call, Group
 
 
 def test_price_kappa_kept_sets_and_votes_stand_side_by_side(sqlite_store: Store) -> None:
@@ -74,3 +77,23 @@ def test_a_run_without_models_and_a_study_of_one_answer_say_why(sqlite_store: St
     shown = words(open_page("validators")).replace("\\", "")
     assert "GPT is not in the figure: the journal holds no judging call of gpt" in shown
     assert "A vote needs two model judges" in shown
+
+
+def test_a_kept_report_follows_answers_and_verdicts(sqlite_store: Store) -> None:
+    judged(sqlite_store, {"ann": "pppp"})
+    answered_whole(sqlite_store, "GPT", "gpt", ["yyy", "yyy", "yyy", "nyy"])
+
+    def row(judge: str) -> Any:
+        page = open_page("validators")
+        assert not page.exception
+        return page.dataframe[1].value.set_index("Validator").loc[judge]
+
+    assert (row("GPT")["Kept"], row("GPT")["Kept only by the run"]) == (3, 1)
+    with sqlite_store.write() as session:
+        session.execute(
+            update(Group).where(Group.id == 4).values(verdict="dropped", drop_reason="ambiguous")
+        )
+        session.commit()
+    assert row("GPT")["Kept only by the run"] == 0
+    answered_whole(sqlite_store, "O3", "o3", ["nyy", "nyy", "yyy", "nyy"])
+    assert (row("GPT")["Kept"], row("O3")["Kept"]) == (3, 1)
