@@ -2,8 +2,6 @@
 
 import io
 import re
-import subprocess
-import sys
 import zlib
 from html import unescape
 
@@ -284,12 +282,3 @@ def test_the_colours_of_one_figure_are_told_apart(name: str, by: str) -> None:
     if len(found) > 1:
         distance, pair = nearest({colour: colour for colour in found}, by)
         assert distance > LEAST, (pair, distance)
-
-
-def test_no_page_waits_for_matplotlib() -> None:
-    loaded = "import sys; print('matplotlib' in sys.modules)"
-    modules = "app.kit.figure, app.models.comparison, app.jobs.curves, app.training.watched"
-    done = subprocess.run(
-        [sys.executable, "-c", f"import {modules}; {loaded}"], capture_output=True, check=True
-    )
-    assert done.stdout.split() == [b"False"]

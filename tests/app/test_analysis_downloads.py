@@ -1,5 +1,8 @@
 """Whatever figure or table the analysis pages show can be had as numbers, with its command."""
 
+import subprocess
+import sys
+
 import pandas as pd
 from app_pages import open_page
 from grown_dataset import grown
@@ -82,3 +85,12 @@ def test_a_frame_as_csv_keeps_formulas_texts_and_numbers_numbers() -> None:
         "-1.5,'=cmd,,1.0",
         "2.0,fine,'-nq,",
     ]
+
+
+def test_no_page_waits_for_matplotlib() -> None:
+    loaded = "import sys; print('matplotlib' in sys.modules)"
+    modules = "app.kit.figure, app.models.comparison, app.jobs.curves, app.training.watched"
+    done = subprocess.run(
+        [sys.executable, "-c", f"import {modules}; {loaded}"], capture_output=True, check=True
+    )
+    assert done.stdout.split() == [b"False"]
