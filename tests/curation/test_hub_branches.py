@@ -104,7 +104,7 @@ for when in ("before", "after"):
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_push_killed_at_any_request_is_made_whole_by_the_next_and_never_mixes_releases(
     releases: tuple[int, int], tmp_path: Path, hub: Hub, there: dict[str, str], inf: Any
 ) -> None:

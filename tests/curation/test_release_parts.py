@@ -62,6 +62,7 @@ def test_parts_are_numbered_and_read_as_one_split(sqlite_store: Store, tmp_path:
     assert jsonl["content_sha256"] == told["content_sha256"]
 
 
+@pytest.mark.long
 def test_an_export_killed_again_and_again_goes_on_and_gives_the_same_release(
     sqlite_store: Store, tmp_path: Path
 ) -> None:

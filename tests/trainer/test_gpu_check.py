@@ -68,7 +68,7 @@ def parts_of(file: Path) -> dict[str, dict[str, Any]]:
     return {part["name"]: part for part in json.loads(file.read_text())["parts"]}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_it_runs_where_the_app_the_store_and_the_data_packages_are_missing(
     tmp_path: Path,
 ) -> None:
