@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 ORDINARY_STEPS = 4
-# A heap takes that much more later of what the first steps took on a CPU, although it is trimmed.
-HEAP_GROWTH = 0.5
+# A heap takes that much more in 100 steps than in the first ones on a CPU, although it is trimmed.
+HEAP_GROWTH = 1.0
 KIB = 1 if sys.platform == "darwin" else 1024  # what the system counts peak memory in
 
 
