@@ -6,9 +6,7 @@ process: with several, each GPU holds about as much, and steps take about that m
 """
 
 import random
-import resource
 import statistics
-import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -22,7 +20,7 @@ from trainer.launch.scoring_time import CachesOf, scoring_seconds
 from trainer.loop.arguments import step_count
 from trainer.loop.columns import columns_of
 from trainer.loop.fitting import make_loss, prepare_weights
-from trainer.loop.heap import held_bytes
+from trainer.loop.heap import held_bytes, peak_held_bytes
 from trainer.loop.packing_check import make_collator
 from trainer.loop.precision import uses_bf16
 from trainer.settings.settings import TrainSettings
@@ -33,7 +31,6 @@ if TYPE_CHECKING:
 ORDINARY_STEPS = 4
 # A heap takes that much more in 100 steps than in the first ones on a CPU, although it is trimmed.
 HEAP_GROWTH = 1.0
-KIB = 1 if sys.platform == "darwin" else 1024  # what the system counts peak memory in
 
 
 def measure_training(
@@ -119,5 +116,5 @@ def _peak_bytes(before: int) -> int:
     """The training's peak, after its first steps and the heaviest one: a heap may still grow."""
     if torch.cuda.is_available():
         return torch.cuda.max_memory_allocated()
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * KIB
+    peak = peak_held_bytes()
     return int(peak + HEAP_GROWTH * max(0, peak - before))
