@@ -5,11 +5,14 @@
 
 PART: `recipe` (base against trained, three seeds), `dose` (number of groups), `objectives`, `plain`
 (rows without instruction mixed in), `filter` (kept, all and a random choice of equal size: the
-paper's Figure 6), or `all`; without one, `recipe` and `dose`. Every training is `inf train` on the
-demo's release with the same held-out groups, which share no query or passage with the others and
-which judge B confirmed. A training that ended is a line of DIR/runs.jsonl and is not run again: an
-interrupted command continues. Seeds are 1, 2, 3; none is chosen by its result. Without --release,
-the demo set is curated (recorded answers) and exported into DIR first, dropped groups too.
+paper's Figure 6), `rules` (groups that rules wrote over the demo's pairs), `options` (what single
+settings do to a training of ℓ_P), or `all`; without one, `recipe` and `dose`. Every training is
+`inf train` on the demo's release with the same held-out groups, which share no query or passage
+with the others and which judge B confirmed; `rules` has a release and held-out groups of its own.
+A training that ended is a line of DIR/runs.jsonl and is not run again: an interrupted command
+continues. Seeds are 1, 2, 3; none is chosen by its result. Without --release,
+the demo set is curated (recorded answers) and exported into DIR first, dropped groups too; the
+release of rules is always made there, when a part requires it.
 
 --guard: the folder `google_queries` of the project's shared data (pairs.jsonl, passages.jsonl); 500
 of its questions over all its passages show what training does to ordinary retrieval. Left out
@@ -61,6 +64,10 @@ FIRST = ("ndcg@10", "guard-ndcg@10")
 CONTROLS = ("query-alone", "instruction-alone")
 
 
+# In settings, the folder of the groups that rules wrote.
+RULES_FOLDER = "{rules}"
+
+
 class Way(NamedTuple):
     """One line of a table: a name, its settings, and the seeds it is run with."""
 
@@ -68,6 +75,7 @@ class Way(NamedTuple):
     settings: Mapping[str, object]
     seeds: Sequence[int] = SEEDS
     guard: bool = False
+    provider: str = "recorded"  # that wrote the groups
 
 
 PARTS: dict[str, tuple[Way, ...]] = {
@@ -102,6 +110,29 @@ PARTS: dict[str, tuple[Way, ...]] = {
             guard=True,
         ),
     ),
+    "rules": (
+        *(
+            Way(
+                f"ℓ_P, {name}",
+                {"objective": "P", "dropped": dropped, "held_out_groups": "all"},
+                guard=True,
+                provider="offline",
+            )
+            for name, dropped in (("kept", "exclude"), ("kept and dropped", "include"))
+        ),
+    ),
+    "options": (
+        Way("ℓ_P", {"objective": "P"}, guard=True),
+        *(
+            Way(f"ℓ_P, {name}", {"objective": "P"} | settings, guard=True)
+            for name, settings in {
+                "20% plain rows": {"standard_share": 0.2},
+                "4 mined negatives": {"mined_negatives": 4},
+                "confident first": {"curriculum": "confident-first"},
+                "with half of the rules' groups": {"more_releases": f"{RULES_FOLDER}*0.5"},
+            }.items()
+        ),
+    ),
 }
 
 
@@ -116,21 +147,36 @@ def run_inf(*arguments: object, home: Path, **more: str) -> Any:
     return json.loads(done.stdout)
 
 
+def rules_release(folder: Path) -> Path:
+    """The groups that rules write over the demo's pairs, dropped ones too."""
+    release = folder / "rules"
+    if not (release / "release.json").is_file():
+        home = folder / "rules-home"
+        _import_demo(home)
+        run_inf("curate", "--dataset", "demo", "--provider", "offline", home=home)
+        run_inf("export", "--dataset", "demo", "--out", release, "--include-dropped", home=home)
+    return release
+
+
 def demo_release(folder: Path) -> Path:
     """The demo set's groups, curated from recorded answers and exported, dropped ones too."""
     release = folder / "release"
     if (release / "release.json").is_file():
         return release
     home = folder / "home"
-    run_inf("db", "upgrade", home=home)
-    files = ("--pairs", DEMO / "pairs.jsonl", "--passages", DEMO / "passages.jsonl")
-    about = ("--source", "InF Studio demo set", "--licence", "cc0-1.0")
-    run_inf("import", "--dataset", "demo", *files, *about, home=home)
+    _import_demo(home)
     run = run_inf("curate", "--dataset", "demo", "--provider", "recorded", home=home)["run_id"]
     # every item of a group: a study takes one
     run_inf("study", "judge", "--run", run, "--judge", HELD_OUT_JUDGE, home=home)
     run_inf("export", "--dataset", "demo", "--out", release, "--include-dropped", home=home)
     return release
+
+
+def _import_demo(home: Path) -> None:
+    run_inf("db", "upgrade", home=home)
+    files = ("--pairs", DEMO / "pairs.jsonl", "--passages", DEMO / "passages.jsonl")
+    about = ("--source", "InF Studio demo set", "--licence", "cc0-1.0")
+    run_inf("import", "--dataset", "demo", *files, *about, home=home)
 
 
 def write_guard(source: Path, folder: Path) -> Path:
@@ -175,8 +221,6 @@ class Results:
         lines = self.path.read_text("utf-8").splitlines() if self.path.exists() else []
         rows = map(json.loads, lines)
         self.done: dict[str, dict[str, Any]] = {row["key"]: row for row in rows}
-        content = (release / "release.json").read_bytes()
-        self.release_hash = hashlib.sha256(content).hexdigest()
         self.writing = threading.Lock()
 
     def run(self, ways: Sequence[Way], side_by_side: int) -> None:
@@ -190,36 +234,45 @@ class Results:
         """The training's scores; runs it where no line has them."""
         key, given = self._settings(way, seed)
         if key not in self.done:
-            self.done[key] = self._run(key, way.name, given)
+            self.done[key] = self._run(key, way, given)
         return self.done[key]
 
     def _settings(self, way: Way, seed: int) -> tuple[str, list[str]]:
         """(key, settings as `inf train` takes them)."""
-        settings = COMMON | dict(way.settings) | {"seed": seed} | HELD_OUT
+        confirmed = HELD_OUT if way.provider == "recorded" else {}
+        settings = COMMON | dict(way.settings) | {"seed": seed} | confirmed
         if settings.get("max_groups") == -1:
             settings["max_groups"] = kept_for_training(self.release)
         if way.guard and self.guard:
             settings["guard"] = str(self.guard)
         given = [f"{name}={value}" for name, value in sorted(settings.items())]
-        key = hashlib.sha256("\n".join([self.release_hash, *given]).encode()).hexdigest()[:16]
+        if any(RULES_FOLDER in each for each in given):
+            rules = str(rules_release(self.folder))
+            given = [each.replace(RULES_FOLDER, rules) for each in given]
+        content = (self._release(way) / "release.json").read_bytes()
+        release_hash = hashlib.sha256(content).hexdigest()
+        key = hashlib.sha256("\n".join([release_hash, *given]).encode()).hexdigest()[:16]
         return key, given
 
-    def _run(self, key: str, name: str, given: list[str]) -> dict[str, Any]:
+    def _release(self, way: Way) -> Path:
+        return self.release if way.provider == "recorded" else rules_release(self.folder)
+
+    def _run(self, key: str, way: Way, given: list[str]) -> dict[str, Any]:
         started = time.monotonic()
         out = self.folder / "models" / key
         shutil.rmtree(out, ignore_errors=True)  # of a run that was killed
-        words = ("train", "--release", self.release, "--out", out, *given)
+        words = ("train", "--release", self._release(way), "--out", out, *given)
         result = run_inf(*words, home=self.home, OMP_NUM_THREADS="1")
         row = {
             "key": key,
-            "name": name,
+            "name": way.name,
             "settings": given,
             "seconds": round(time.monotonic() - started),
             "result": result,
         }
         with self.writing, self.path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(row) + "\n")
-        print(f"{name}: {json.dumps(scores_of(result, 'after'))}", file=sys.stderr, flush=True)
+        print(f"{way.name}: {json.dumps(scores_of(result, 'after'))}", file=sys.stderr, flush=True)
         return row
 
 
