@@ -9,7 +9,9 @@ import ipaddress
 import os
 import signal
 import socket
+import sys
 import uuid
+from pathlib import Path
 from typing import Any
 
 import psutil
@@ -117,6 +119,24 @@ def _descendants(pid: int) -> list[psutil.Process]:
         return [one for one in found if one.status() != psutil.STATUS_ZOMBIE]
     except psutil.NoSuchProcess:
         return []
+
+
+def peak_memory() -> int:
+    """The most bytes that this process has held since its program was started.
+
+    Not Linux's `ru_maxrss`: a process inherits it from whichever started it, so that a small one
+    that a large one started reports the large one's.
+    """
+    if sys.platform == "linux":
+        for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
+    if sys.platform == "win32":
+        return int(psutil.Process().memory_info().peak_wset)
+    import resource
+
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
 def kill_this_process() -> None:

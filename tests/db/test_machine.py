@@ -32,6 +32,15 @@ del signal.SIGKILL
 """
 
 
+# Starts a small process from a large one, as a gate's worker or the app starts a training.
+SMALL_FROM_LARGE = """
+import subprocess, sys
+large = bytearray(b"x" * 1_500_000_000)
+small = "from db.machine import peak_memory; print(peak_memory())"
+subprocess.run([sys.executable, "-c", small], check=True)
+"""
+
+
 @pytest.fixture
 def child() -> Iterator["subprocess.Popen[bytes]"]:
     child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
@@ -95,6 +104,13 @@ def test_nothing_is_judged_by_proc_which_only_linux_has() -> None:
         if word in path.read_text(encoding="utf-8")
     ]
     assert found == []
+
+
+def test_a_process_s_peak_of_memory_is_its_own_whatever_started_it() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", SMALL_FROM_LARGE], capture_output=True, text=True, check=True
+    )
+    assert 10_000_000 < int(ran.stdout) < 1_200_000_000
 
 
 def test_a_lock_is_held_until_its_file_is_closed(tmp_path: Path) -> None:

@@ -31,22 +31,6 @@ def test_trimming_gives_freed_pages_back() -> None:
     assert trimmed < before - 80_000_000
 
 
-# Starts a small process from a large one, as a gate's worker or the app starts a training.
-SMALL_FROM_LARGE = """
-import subprocess, sys
-large = bytearray(b"x" * 1_500_000_000)
-small = "from trainer.loop.heap import peak_held_bytes; print(peak_held_bytes())"
-subprocess.run([sys.executable, "-c", small], check=True)
-"""
-
-
-def test_the_peak_is_the_own_one_whatever_started_the_process() -> None:
-    ran = subprocess.run(
-        [sys.executable, "-c", SMALL_FROM_LARGE], capture_output=True, text=True, check=True
-    )
-    assert 10_000_000 < int(ran.stdout) < 1_200_000_000
-
-
 def test_it_is_trimmed_where_it_has_grown_by_a_quarter(monkeypatch: pytest.MonkeyPatch) -> None:
     held = iter([80, 100, 90, 100, 120, 124, 126, 90, 125, 126])
     trimmed: list[int] = []

@@ -13,18 +13,18 @@ from sentence_transformers import SentenceTransformer
 from trainer_jobs import TINY, claim, config_for
 from trainer_release import write_release
 
+from db.machine import peak_memory
 from db.store.store import Store
 from trainer.launch import scoring_time
 from trainer.launch.here import train
-from trainer.loop.heap import peak_held_bytes
 
 PEAK = """
 import json, sys
 from pathlib import Path
+from db.machine import peak_memory
 from trainer.data.release_files import read_release
 from trainer.launch.estimate import measure_training
 from trainer.loop.fitting import fit
-from trainer.loop.heap import peak_held_bytes
 from trainer.data.splitting import Groups
 from trainer.model.backbone import load_backbone
 from trainer.settings.settings import parse_settings
@@ -38,7 +38,7 @@ if sys.argv[2] == "estimate":
 else:
     done = fit(model, release.groups, settings, Path(sys.argv[4]), report=lambda *_: None,
                stream=lambda *_: None)
-    print(json.dumps([peak_held_bytes(), done["seconds"]]))
+    print(json.dumps([peak_memory(), done["seconds"]]))
 """
 
 
@@ -92,7 +92,7 @@ def test_an_estimate_trains_nothing_and_writes_nothing(sqlite_store: Store, tmp_
     assert found["steps"] == 6  # 8 of 10 groups, batches of 4, 3 epochs
     assert found["seconds"] == pytest.approx(6 * found["seconds_per_step"])
     assert found["scoring_seconds"] > 0 and found["device"] == "CPU"
-    peak = peak_held_bytes()
+    peak = peak_memory()
     assert peak / 2 < found["peak_bytes"] < 2 * peak  # this process did much else before
     assert not (tmp_path / "out").exists()
 

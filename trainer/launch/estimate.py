@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from db.machine import peak_memory
 from trainer.data.groups import Group, group_key
 from trainer.data.splitting import Groups
 from trainer.launch.scoring_time import CachesOf, scoring_seconds
 from trainer.loop.arguments import step_count
 from trainer.loop.columns import columns_of
 from trainer.loop.fitting import make_loss, prepare_weights
-from trainer.loop.heap import held_bytes, peak_held_bytes
+from trainer.loop.heap import held_bytes
 from trainer.loop.packing_check import make_collator
 from trainer.loop.precision import uses_bf16
 from trainer.settings.settings import TrainSettings
@@ -116,5 +117,5 @@ def _peak_bytes(before: int) -> int:
     """The training's peak, after its first steps and the heaviest one: a heap may still grow."""
     if torch.cuda.is_available():
         return torch.cuda.max_memory_allocated()
-    peak = peak_held_bytes()
+    peak = peak_memory()
     return int(peak + HEAP_GROWTH * max(0, peak - before))

@@ -7,7 +7,6 @@ grown by `GROWTH`; after every step that would cost a fifth of its time.
 
 import ctypes
 import sys
-from pathlib import Path
 from typing import Any
 
 import psutil
@@ -36,24 +35,6 @@ class TrimmedHeap(TrainerCallback):
 def held_bytes() -> int:
     """The memory that this process holds, freed pages of its heap included."""
     return int(psutil.Process().memory_info().rss)
-
-
-def peak_held_bytes() -> int:
-    """The most memory that this process has held since its program was started.
-
-    Not Linux's `ru_maxrss`: a process inherits it from whichever started it, so that a small one
-    that a large one started reports the large one's.
-    """
-    if sys.platform == "linux":
-        for line in Path("/proc/self/status").read_text().splitlines():
-            if line.startswith("VmHWM:"):
-                return int(line.split()[1]) * 1024
-    if sys.platform == "win32":
-        return int(psutil.Process().memory_info().peak_wset)
-    import resource
-
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
 def trim_heap() -> None:
