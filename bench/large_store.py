@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT)]
 
 import full_store  # noqa: E402
+from finished_run import finished_run  # noqa: E402
 from sqlalchemy import func, insert, select  # noqa: E402
 from sqlalchemy.orm import Session  # noqa: E402
 from study_world import sampled_study  # noqa: E402
@@ -28,17 +29,14 @@ from db.outcome.analyses import store_analysis  # noqa: E402
 from db.scenarios import ROLES  # noqa: E402
 from db.store.store import Store  # noqa: E402
 from db.tables import (  # noqa: E402
-    Dataset,
     Group,
     Item,
     Judge,
     Judgment,
     Pair,
     Passage,
-    Recipe,
     Release,
     Review,
-    Run,
     StudyItem,
     Triplet,
     utc_now,
@@ -56,7 +54,8 @@ def fill(store: Store, groups: int) -> None:
     """Both parts, and the map."""
     full_store.fill(store)
     with store.write() as session:
-        run_id, dataset_id = _run(session)
+        run = finished_run(session, NAME, source="made for a measurement")
+        run_id, dataset_id = run.id, run.dataset_id
         start = {table: _next_id(session, table) for table in (Passage, Pair, Group, Item)}
         validator = Judge(name="validator", kind="model")
         session.add(validator)
@@ -83,24 +82,6 @@ def fill(store: Store, groups: int) -> None:
         )
         _map(session, dataset_id, run_id, groups)
         session.commit()
-
-
-def _run(session: Session) -> tuple[int, int]:
-    dataset = Dataset(name=NAME, source="made for a measurement", licence="CC0-1.0")
-    recipe = Recipe(name=NAME, sha256=f"recipe-{NAME}", body={})
-    session.add_all([dataset, recipe])
-    session.flush()
-    run = Run(
-        dataset_id=dataset.id,
-        recipe_id=recipe.id,
-        provider="offline",
-        offline=True,
-        status="done",
-        finished_at=utc_now(),
-    )
-    session.add(run)
-    session.flush()
-    return run.id, dataset.id
 
 
 def _next_id(session: Session, table: type) -> int:

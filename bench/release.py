@@ -21,10 +21,14 @@ from typing import Any
 
 from sqlalchemy import insert
 
-from db.modules import run_module
-from db.store import schema
-from db.store.store import Store, open_store
-from db.tables import Dataset, Group, Pair, Passage, Recipe, Run, Triplet
+sys.path[:0] = [str(Path(__file__).parents[1] / "tests")]
+
+from finished_run import finished_run  # noqa: E402
+
+from db.modules import run_module  # noqa: E402
+from db.store import schema  # noqa: E402
+from db.store.store import Store, open_store  # noqa: E402
+from db.tables import Group, Pair, Passage, Triplet  # noqa: E402
 
 WORDS = [f"word{number}" for number in range(20_000)]
 AT_ONCE = 5000
@@ -47,20 +51,9 @@ def fill(store: Store, groups: int) -> None:
     """A dataset with one done run of `groups` kept groups."""
     chance = random.Random(0)
     with store.write() as session:
-        dataset = Dataset(name="bench", source="bench", licence="cc0-1.0")
-        recipe = Recipe(name="bench", sha256="bench", body={"stages": {}})
-        session.add_all([dataset, recipe])
-        session.flush()
-        run = Run(
-            dataset_id=dataset.id,
-            recipe_id=recipe.id,
-            provider="offline",
-            offline=True,
-            status="done",
-        )
-        session.add(run)
+        run = finished_run(session, "bench")
         session.commit()
-        made = (dataset.id, run.id)
+        made = (run.dataset_id, run.id)
     for start in range(0, groups, AT_ONCE):
         with store.write() as session:
             numbers = range(start + 1, min(start + AT_ONCE, groups) + 1)

@@ -4,6 +4,7 @@ role, so that whatever tells roles apart in what a judge receives was added by t
 
 import secrets
 
+from finished_run import finished_run
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 from study_world import sampled_study
@@ -16,12 +17,10 @@ from db.study.gold_items import add_gold_item
 from db.study.sampling import sample_items
 from db.study.studies import judged_groups
 from db.tables import (
-    Dataset,
     Group,
     Item,
     Pair,
     Passage,
-    Recipe,
     Run,
     StudyItem,
     Triplet,
@@ -47,7 +46,7 @@ def make_exchangeable_study(
     `in_order_of_sample`, judges get the items in the order in which the seed sampled them.
     """
     with store.write() as session:
-        run_id = _run(session, name)
+        run_id = finished_run(session, name).id
         _groups(session, run_id, items, ids_in_turn=ids_in_turn)
         study_id = sampled_study(session, run_id=run_id, items=items, overlap=1, name=name).id
         if in_order_of_sample:
@@ -61,24 +60,6 @@ def make_exchangeable_study(
             add_gold_item(session, study_id, item_id, "gold", scenario, "")
         session.commit()
     return study_id
-
-
-def _run(session: Session, name: str) -> int:
-    dataset = Dataset(name=name, source="made for a test", licence="CC0-1.0")
-    recipe = Recipe(name=name, sha256=f"recipe-{name}", body={})
-    session.add_all([dataset, recipe])
-    session.flush()
-    run = Run(
-        dataset_id=dataset.id,
-        recipe_id=recipe.id,
-        provider="offline",
-        offline=True,
-        status="done",
-        finished_at=utc_now(),
-    )
-    session.add(run)
-    session.flush()
-    return run.id
 
 
 def _text() -> str:

@@ -2,11 +2,13 @@
 
 from typing import Any
 
+from finished_run import finished_run
+
 from analysis import work
 from db.jobs import jobs
 from db.jobs.runner import JobHandle
 from db.store.store import Store
-from db.tables import Dataset, Group, Pair, Passage, Recipe, Run, Triplet, utc_now
+from db.tables import Group, Pair, Passage, Triplet
 
 SUBJECTS = ["bees", "rivers", "violins", "volcanoes", "bread", "comets", "chess", "tea"]
 
@@ -14,25 +16,12 @@ SUBJECTS = ["bees", "rivers", "violins", "volcanoes", "bread", "comets", "chess"
 def grown(store: Store, name: str = "demo", groups: int = 8, *, offline: bool = True) -> int:
     """A data set with a finished run of `groups` groups, the last one dropped; the run's id."""
     with store.write() as session:
-        dataset = Dataset(name=name)
-        recipe = Recipe(name="r", sha256=name, body={})
-        session.add_all([dataset, recipe])
-        session.flush()
-        run = Run(
-            dataset_id=dataset.id,
-            recipe_id=recipe.id,
-            provider="offline",
-            offline=offline,
-            status="done",
-            finished_at=utc_now(),
-        )
-        session.add(run)
-        session.flush()
+        run = finished_run(session, name, offline=offline, source=None, licence=None)
         for number in range(groups):
             subject = SUBJECTS[number % len(SUBJECTS)]
             passages = [
                 Passage(
-                    dataset_id=dataset.id,
+                    dataset_id=run.dataset_id,
                     external_id=f"{number}-{role}",
                     text=f"{name} {number}: a passage on {subject}, {role}",
                     sha256="0",
@@ -43,7 +32,7 @@ def grown(store: Store, name: str = "demo", groups: int = 8, *, offline: bool = 
             session.add_all(passages)
             session.flush()
             pair = Pair(
-                dataset_id=dataset.id,
+                dataset_id=run.dataset_id,
                 external_id=str(number),
                 query=f"what about {subject} {number}",
                 passage_id=passages[0].id,

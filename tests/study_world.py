@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 
+from finished_run import finished_run
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
@@ -11,15 +12,12 @@ from db.study.sampling import sample_items
 from db.study.studies import add_study, judged_groups
 from db.tables import (
     Assignment,
-    Dataset,
     Group,
     Item,
     Judgment,
     Pair,
     Passage,
-    Recipe,
     Review,
-    Run,
     Study,
     Triplet,
     utc_now,
@@ -75,22 +73,9 @@ def item_of_token(store: Store, token: str | None) -> int:
 
 
 def _make(session: Session, groups: int, name: str, dropped_every: int) -> int:
-    dataset = Dataset(name=name, source="made for a test", licence="CC0-1.0")
-    recipe = Recipe(name=name, sha256=f"recipe-{name}", body={})
-    session.add_all([dataset, recipe])
-    session.flush()
-    run = Run(
-        dataset_id=dataset.id,
-        recipe_id=recipe.id,
-        provider="offline",
-        offline=True,
-        status="done",
-        finished_at=utc_now(),
-    )
-    session.add(run)
-    session.flush()
+    run = finished_run(session, name)
     for number in range(groups):
-        _make_group(session, dataset.id, run.id, number, dropped=number % dropped_every == 1)
+        _make_group(session, run.dataset_id, run.id, number, dropped=number % dropped_every == 1)
     return run.id
 
 

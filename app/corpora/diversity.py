@@ -25,22 +25,22 @@ ONE_DIGIT = st.column_config.NumberColumn(format="%.1f")
 TWO_DIGITS = st.column_config.NumberColumn(format="%.2f")
 
 
+def draw_bars(corpora: Sequence[Mapping[str, Any]], origin: Origin, *, key: str) -> None:
+    """A figure per metric, a bar per corpus, side by side."""
+    columns = side_by_side(len(METRIC_NAMES), key=f"{key}.bars")
+    for column, metric in zip(columns, METRIC_NAMES, strict=True):
+        with column:
+            figure, rows = diversity_bars(corpora, metric), bar_rows(corpora, metric)
+            draw_figure(figure, rows, origin, key=f"{key}.{metric}")
+
+
 def draw_diversity(result: Mapping[str, Any], origin: Origin) -> None:
     """Bars per metric, Table 1, filtered against unfiltered, then all values."""
     corpora = result["corpora"]
     draw_labels(offline=any(corpus["offline"] for corpus in corpora))
     rows = number_rows(corpora)
     reasons = sorted({reason for row in rows for reason in row.pop("reasons")})
-    for column, metric in zip(
-        side_by_side(len(METRIC_NAMES), key="diversity.bars"), METRIC_NAMES, strict=True
-    ):
-        with column:
-            draw_figure(
-                diversity_bars(corpora, metric),
-                bar_rows(corpora, metric),
-                origin,
-                key=f"diversity.figure.{metric}",
-            )
+    draw_bars(corpora, origin, key="diversity.figure")
     st.caption(plain(sample_text(corpora)))
     st.subheader("Counts and lengths", anchor=False)
     counts = [*table_one(corpora), *published_rows(corpora)]

@@ -4,13 +4,12 @@ from functools import partial
 
 import streamlit as st
 
-from analysis.figures.figures import METRIC_NAMES, diversity_bars
 from analysis.map.printed_map import printed_map
 from analysis.paper.rows import corpus_rows
 from analysis.text.diversity_tables import filter_pairs, filter_rows, table_one
-from app.corpora.diversity import bar_rows
+from app.corpora.diversity import draw_bars
 from app.corpora.stored_analysis import origin_of
-from app.kit.figure import draw_figure, draw_origin, draw_rows, frame_as_csv, side_by_side
+from app.kit.figure import draw_origin, draw_rows, frame_as_csv
 from app.kit.page import draw_empty
 from app.paper import actions
 from db.tables import Analysis
@@ -62,17 +61,7 @@ def draw_diversity(found: Analysis | None) -> None:
             link="Measure diversity",
         )
         return
-    corpora, origin = found.result["corpora"], origin_of(found)
-    for column, metric in zip(
-        side_by_side(len(METRIC_NAMES), key="paper.figure_3b"), METRIC_NAMES, strict=True
-    ):
-        with column:
-            draw_figure(
-                diversity_bars(corpora, metric),
-                bar_rows(corpora, metric),
-                origin,
-                key=f"paper.figure_3b.{metric}",
-            )
+    draw_bars(found.result["corpora"], origin_of(found), key="paper.figure_3b")
     st.caption(
         "The paper prints no values: on 10,000 samples each, InF-IR has a lower APS and a higher "
         "INGF than FollowIR and Promptriever."

@@ -9,6 +9,7 @@ from statistics import fmean
 import pytest
 from app_pages import open_page, words
 from conftest import Ran
+from evaluation_rows import RECORD
 from full_store import fill as fill_whole_store
 from sqlalchemy.orm import Session
 from trainer_folders import write_beir
@@ -34,33 +35,8 @@ from db.outcome.evaluations import (
 from db.store.store import Store
 from db.tables import Evaluation
 from trainer.evaluate.job import evaluate
-from trainer.records.likeness import FORMAT, differences
+from trainer.records.likeness import differences
 
-RECORD = {
-    "format": FORMAT,
-    "benchmark": {
-        **dict.fromkeys(("sha256", "corpus", "queries", "judgments", "candidates", "forms"), "0a"),
-        "documents": 9,
-        "questions": 3,
-        "without_relevant": [],
-    },
-    "pool": "all 9 documents",
-    "depth": 9,
-    "convention": "ties by score",
-    "model": {
-        "name": "m",
-        "identity": "m",
-        "weights_sha256": None,
-        "revision": None,
-        "trained_on": None,
-    },
-    "template": "{instruction} {query}",
-    "prompts": {},
-    "given_prefixes": {"query_prefix": "", "passage_prefix": ""},
-    "chat_template": "off",
-    "applied": {"query": [{"text": "a", "tokens": ["a"], "count": 1}], "document": []},
-    "libraries": {"python": "3.11"},
-}
 METRICS = {"ndcg@5": 0.4, "ndcg@10": 0.5, "map": 0.3, "mrr": 0.6, "recall@10": 0.9, "p-mrr": 0.02}
 
 

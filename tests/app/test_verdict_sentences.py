@@ -1,37 +1,11 @@
 """What training changed, in words: from the paired test, never from two means alone."""
 
-from typing import Any
+from evaluation_rows import RECORD
 
 from app.models.verdict import verdict_sentences
 from db.tables import Evaluation
-from trainer.records.likeness import FORMAT
 
 BASE, MINE = "org/base", "/home/me/checkpoints/<b>mine</b>"
-RECORD: dict[str, Any] = {
-    "format": FORMAT,
-    "benchmark": {
-        **dict.fromkeys(("sha256", "corpus", "queries", "judgments", "candidates", "forms"), "0a"),
-        "documents": 9,
-        "questions": 3,
-        "without_relevant": [],
-    },
-    "pool": "all 9 documents",
-    "depth": 9,
-    "convention": "ties by score",
-    "model": {
-        "name": "m",
-        "identity": "m",
-        "weights_sha256": None,
-        "revision": None,
-        "trained_on": None,
-    },
-    "template": "{instruction} {query}",
-    "prompts": {},
-    "given_prefixes": {"query_prefix": "", "passage_prefix": ""},
-    "chat_template": "off",
-    "applied": {"query": [{"text": "a", "tokens": ["a"], "count": 1}], "document": []},
-    "libraries": {"python": "3.11"},
-}
 
 
 def evaluation(

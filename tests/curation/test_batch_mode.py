@@ -112,6 +112,7 @@ def test_calls_that_never_get_an_answer_cost_their_rows_only(
     assert result["kept"] == PAIRS - result["dropped"]["server_error"]
 
 
+@pytest.mark.long
 def test_a_worker_killed_while_its_batch_is_at_the_server_pays_for_nothing_twice(
     store: Store, server: Server
 ) -> None:
