@@ -133,6 +133,8 @@ SCENARIOS: Final[dict[Role, Scenario]] = {
 ROLES: Final[tuple[Role, ...]] = tuple(SCENARIOS)
 FIRST_ROLE, LAST_ROLE = ROLES[0], ROLES[-1]
 LABELS: Final[dict[Role, str]] = {role: each.label for role, each in SCENARIOS.items()}
+SCENARIO_BITS: Final[dict[Role, int]] = {role: 1 << place for place, role in enumerate(ROLES)}
+ALL_SCENARIOS: Final = (1 << len(ROLES)) - 1
 SIGNS: Final[dict[tuple[str, str], str]] = {
     (text.field, text.introduced_by): text.sign for text in TEXTS.values()
 }

@@ -6,69 +6,65 @@ group is judged, so its share of items passed is reported apart from the groups 
 groups that it saw in part the drops are certain all the same: one missed scenario drops the group.
 """
 
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
-from db.scenarios import SCENARIOS
+from db.run.validations import Pattern
+from db.scenarios import ALL_SCENARIOS, SCENARIO_BITS
 
 POLICIES: Final = ("any", "majority", "all")
+Patterns = Mapping[Pattern, int]
+Outcomes = Mapping[tuple[bool | None, int, int], int]
 
 
-@dataclass(frozen=True)
-class Answer:
-    """A judge's answer about an item of a group."""
-
-    judge: str
-    group_id: int
-    scenario: str
-    choice: str
-
-
-def judge_as_validator(
-    answers: Iterable[Answer], kept: Mapping[int, bool], judge: str
-) -> dict[str, Any]:
+def judge_as_validator(patterns: Patterns, judge: str) -> dict[str, Any]:
     """What the judge would keep, next to what the run kept.
 
-    `kept` says of each group whether the run kept it. Groups count where the judge answered all
+    `patterns` as in `db.run.validations.RunAnswers`. Groups count where the judge answered all
     three scenarios.
     """
-    mine = [answer for answer in answers if answer.judge == judge]
-    passed = [answer.choice == answer.scenario for answer in mine]
+    mine: Counter[tuple[bool | None, int, int]] = Counter()
+    for (kept, seen), groups in patterns.items():
+        for name, answered, passed in seen:
+            if name == judge:
+                mine[kept, answered, passed] += groups
+    items = sum(groups * answered.bit_count() for (_, answered, _), groups in mine.items())
+    found = sum(groups * passed.bit_count() for (_, _, passed), groups in mine.items())
     return {
         "judge": judge,
-        "items": len(mine),
-        "items_passed": sum(passed) / len(mine) if mine else None,
-        **({} if mine else {"reason": "the judge answered no item"}),
-        **_beside(_by_group(mine), kept),
+        "items": items,
+        "items_passed": found / items if items else None,
+        **({} if items else {"reason": "the judge answered no item"}),
+        **_beside(mine),
     }
 
 
-def vote_as_validator(
-    answers: Iterable[Answer], kept: Mapping[int, bool], judges: Iterable[str], policy: str
-) -> dict[str, Any]:
+def vote_as_validator(patterns: Patterns, judges: Iterable[str], policy: str) -> dict[str, Any]:
     """What several judges would keep together: a group passes a scenario when any of them, more
     than half, or all of them find its passage. Groups count where every judge answered all."""
     names = list(judges)
-    answered = list(answers)
-    votes = [_by_group([each for each in answered if each.judge == name]) for name in names]
-    common = set.intersection(*(set(each) for each in votes)) if votes else set()
     enough = {"any": 1, "majority": len(names) // 2 + 1, "all": len(names)}[policy]
-    passed: dict[int, dict[str, bool]] = {}
-    for group in common:
-        answered_by_all = set.intersection(*(set(each[group]) for each in votes))
-        if answered_by_all:
-            passed[group] = {
-                scenario: sum(each[group][scenario] for each in votes) >= enough
-                for scenario in answered_by_all
-            }
-    return {"policy": policy, "judges": names, **_beside(passed, kept)}
+    votes: Counter[tuple[bool | None, int, int]] = Counter()
+    for (kept, seen), groups in patterns.items():
+        by_judge = {name: (answered, passed) for name, answered, passed in seen}
+        if not names or not by_judge.keys() >= set(names):
+            continue
+        common = ALL_SCENARIOS
+        for name in names:
+            common &= by_judge[name][0]
+        if common:
+            found = sum(
+                bit
+                for bit in SCENARIO_BITS.values()
+                if bit & common and sum(bool(bit & by_judge[name][1]) for name in names) >= enough
+            )
+            votes[kept, common, found] += groups
+    return {"policy": policy, "judges": names, **_beside(votes)}
 
 
 def choosing_report(
-    answers: Sequence[Answer],
-    kept: Mapping[int, bool],
+    patterns: Patterns,
     models: Mapping[str, tuple[str, bool]],
     costs: Mapping[str, tuple[int, float]],
     human_model: Mapping[str, Mapping[str, Any]],
@@ -85,23 +81,23 @@ def choosing_report(
     reason. `not_asked` are the models of the estimates that judged nothing here.
     """
     estimates = estimates or {}
-    judges = sorted({answer.judge for answer in answers} & set(models))
+    judges = sorted({name for _, seen in patterns for name, _, _ in seen} & set(models))
     found = []
     for judge in judges:
         model, free = models[judge]
-        row = {**judge_as_validator(answers, kept, judge), **_price(model, free, costs, estimates)}
+        row = {**judge_as_validator(patterns, judge), **_price(model, free, costs, estimates)}
         found.append({**row, "human_kappa": human_model[judge]} if judge in human_model else row)
     whole = list(voters) or [row["judge"] for row in found if row["groups"]]
     return {
-        "groups": len(kept),
-        "kept": sum(kept.values()),
+        "groups": sum(n for (kept, _), n in patterns.items() if kept is not None),
+        "kept": sum(n for (kept, _), n in patterns.items() if kept),
         "validators": found,
         "not_asked": [
             {"model": model, "usd_per_1000_items": usd, "price_from": "estimate"}
             for model, (usd, _) in sorted(estimates.items())
             if usd is not None and model not in {models[row["judge"]][0] for row in found}
         ],
-        "policies": [vote_as_validator(answers, kept, whole, policy) for policy in POLICIES]
+        "policies": [vote_as_validator(patterns, whole, policy) for policy in POLICIES]
         if len(whole) > 1
         else [],
     }
@@ -125,27 +121,22 @@ def _price(
     return {"usd_per_1000_items": None, "price_from": None, "price_reason": why}
 
 
-def _by_group(answers: Iterable[Answer]) -> dict[int, dict[str, bool]]:
-    """Whether each answered scenario was passed, by group."""
-    found: dict[int, dict[str, bool]] = defaultdict(dict)
-    for answer in answers:
-        found[answer.group_id][answer.scenario] = answer.choice == answer.scenario
-    return dict(found)
-
-
-def _beside(passed: Mapping[int, Mapping[str, bool]], kept: Mapping[int, bool]) -> dict[str, int]:
-    verdicts = {
-        group: all(each.values())
-        for group, each in passed.items()
-        if group in kept and len(each) == len(SCENARIOS)
-    }
-    in_part = [group for group in passed if group in kept and group not in verdicts and kept[group]]
+def _beside(outcomes: Outcomes) -> dict[str, int]:
+    """Next to the run's verdicts; `outcomes` counts groups by verdict, answered and passed."""
+    whole: Counter[tuple[bool, bool]] = Counter()  # kept by the run, kept here
+    in_part = dropped = 0
+    for (kept, answered, passed), groups in outcomes.items():
+        if kept is not None and answered == ALL_SCENARIOS:
+            whole[kept, passed == ALL_SCENARIOS] += groups
+        elif kept:
+            in_part += groups
+            dropped += groups * (passed != answered)
     return {
-        "groups": len(verdicts),
-        "kept": sum(verdicts.values()),
-        "kept_by_both": sum(verdict and kept[group] for group, verdict in verdicts.items()),
-        "only_here": sum(verdict and not kept[group] for group, verdict in verdicts.items()),
-        "only_by_the_run": sum(kept[group] and not verdict for group, verdict in verdicts.items()),
-        "kept_groups_in_part": len(in_part),
-        "surely_dropped_of_them": sum(not all(passed[group].values()) for group in in_part),
+        "groups": whole.total(),
+        "kept": whole[True, True] + whole[False, True],
+        "kept_by_both": whole[True, True],
+        "only_here": whole[False, True],
+        "only_by_the_run": whole[True, False],
+        "kept_groups_in_part": in_part,
+        "surely_dropped_of_them": dropped,
     }

@@ -1,14 +1,14 @@
 """The Validators page: price, agreement and kept groups of each model judge."""
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import streamlit as st
 
 from analysis.agreement.agreement import agreement_report
 from analysis.agreement.judgment_filter import decisions_of
-from analysis.agreement.validators import Answer, choosing_report
+from analysis.agreement.validators import choosing_report
 from app.agreement.validators import draw_validators
 from app.groups.run_label import run_name
 from app.kit.choice import choose
@@ -21,15 +21,14 @@ from curation.recipe.prices import load_prices
 from curation.run.estimate import judging_prices
 from db.run.runs import RunSummary, list_runs
 from db.run.validations import (
-    answers_state,
+    RunAnswers,
     answers_version,
     judge_models,
     judging_cost,
     run_answers,
-    run_verdicts,
 )
 from db.store.store import open_store
-from db.study.judgments import judgment_frame
+from db.study.judgments import judgment_frame, judgment_state
 from db.study.studies import StudySummary, list_studies
 
 LEAD = (
@@ -40,21 +39,19 @@ LEAD = (
 
 
 @st.cache_data(max_entries=8, show_spinner="Comparing the answers …")
-def computed(
-    run_id: int,
-    version: tuple[object, ...],
-    models: Mapping[str, tuple[str, bool]],
-    costs: Mapping[str, tuple[int, float]],
-    human_model: Mapping[str, Mapping[str, Any]],
-    voters: Sequence[str],
-    estimates: Mapping[str, tuple[float | None, str]],
-) -> dict[str, Any]:
-    """The report, and the number of answers; `version` identifies store, answers and verdicts."""
+def read_answers(run_id: int, version: tuple[object, ...]) -> RunAnswers:
+    """The run's answers; `version` identifies store, answers and verdicts."""
     with open_store().read() as session:
-        answers = [Answer(*row) for row in run_answers(session, run_id)]
-        kept = run_verdicts(session, run_id)
-    report = choosing_report(answers, kept, models, costs, human_model, voters, estimates)
-    return {"report": report, "answers": len(answers)}
+        return run_answers(session, run_id)
+
+
+@st.cache_data(max_entries=8, show_spinner=False)
+def read_people(study_id: int, version: tuple[object, ...]) -> dict[str, Any]:
+    """Each model's kappa with people; `version` identifies store and judgments."""
+    with open_store().read() as session:
+        rows = judgment_frame(session, study_id)
+    found: dict[str, Any] = agreement_report(decisions_of(rows))["human_model"]
+    return found
 
 
 def draw_choice(run: RunSummary, studies: list[StudySummary]) -> None:
@@ -67,23 +64,24 @@ def draw_choice(run: RunSummary, studies: list[StudySummary]) -> None:
         placeholder="no study of this run",
         disabled=not by_id,
     )
+    store = str(open_store().engine.url)
     with open_store().read() as session:
         models = judge_models(session)
-        version = (str(open_store().engine.url), *answers_version(session, run.id))
+        version = (store, *answers_version(session, run.id))
         costs = judging_cost(session, ("validation",))
         known = {model for model, _ in models.values()} | set(load_prices())
         estimates = judging_prices(session, run.id, known)
-        rows = [] if study_id is None else judgment_frame(session, study_id)
         scope = None if study_id is None else study_scope(session, study_id)
-        newest, last_at = answers_state(session, run.id)
+        state = None if study_id is None else judgment_state(session, study_id)
+    answers, people = read_answers(run.id, version), dict[str, Any]()
     # only of a sample of the run: kappa on chosen items would rank the models by those
-    is_sample = bool(rows) and scope is not None and scope.of_run
-    people = agreement_report(decisions_of(rows))["human_model"] if is_sample else {}
+    if study_id is not None and scope is not None and scope.of_run:
+        people = read_people(study_id, (store, state))
 
-    def compute(voters: Sequence[str]) -> dict[str, Any]:
-        return computed(run.id, version, models, costs, people, voters, estimates)
+    def report_of(voters: Sequence[str]) -> dict[str, Any]:
+        return choosing_report(answers.patterns, models, costs, people, voters, estimates)
 
-    judges = [row["judge"] for row in compute([])["report"]["validators"]]
+    judges = [row["judge"] for row in report_of([])["validators"]]
     if not judges:
         draw_empty(
             "No model has judged items of this run.",
@@ -100,7 +98,6 @@ def draw_choice(run: RunSummary, studies: list[StudySummary]) -> None:
         placeholder="every judge that answered a complete group",
         help="Two or more. A group counts if all of them answered the same items.",
     )
-    made = compute(voters)
     if scope is not None and not scope.of_run:
         st.warning(
             plain(f"No kappa with people is shown. {scope.sentence} Choose a sampled study."),
@@ -110,11 +107,11 @@ def draw_choice(run: RunSummary, studies: list[StudySummary]) -> None:
     command += [] if study_id is None else ["--study", str(study_id)]
     command += [word for voter in voters for word in ("--judge", voter)]
     origin = Origin(
-        f"{made['answers']:,} answers to run {run.id}, latest no. {newest}",
-        last_at,
+        f"{answers.answers:,} answers to run {run.id}, latest no. {answers.newest}",
+        answers.last_at,
         shlex.join([*command, "--json"]),
     )
-    draw_validators(made["report"], origin)
+    draw_validators(report_of(voters), origin)
 
 
 dataset = chosen_dataset()

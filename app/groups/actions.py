@@ -33,7 +33,7 @@ from db.review.queue import BulkPreview, QueueFilter
 from db.review.reviews import undo_bulk
 from db.run.group_detail import GroupDetail, get_group
 from db.run.revalidations import WAITING, revalidation_of
-from db.run.runs import RunSummary, funnel
+from db.run.runs import RunSummary, drop_reasons
 from db.store.store import Store, open_store
 from db.tables import Group, Job, Review, Run
 
@@ -89,7 +89,7 @@ def filter_options(run: RunSummary, *, blind: bool) -> tuple[list[str], list[str
     with open_store().read() as session:
         return (
             pair_sources(session, run.dataset_id),
-            [] if blind else list(funnel(session, run.id).dropped),
+            [] if blind else drop_reasons(session, run.id),
         )
 
 

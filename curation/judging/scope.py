@@ -8,7 +8,7 @@ only where its items are a sample of the run.
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlalchemy import func, select
+from sqlalchemy import exists, func, select
 from sqlalchemy.orm import Session
 
 from curation.judging.sampling import describe_sampling
@@ -31,9 +31,8 @@ def study_scope(session: Session, study_id: int) -> Scope:
     in_run: dict[str, int] = {}
     if study.run_id is not None:
         counted = session.execute(
-            select(Group.verdict, func.count(Group.id.distinct()))
-            .join(Item, Item.group_id == Group.id)
-            .where(Group.run_id == study.run_id)
+            select(Group.verdict, func.count())
+            .where(Group.run_id == study.run_id, exists().where(Item.group_id == Group.id))
             .group_by(Group.verdict)
         )
         in_run = {verdict: number for verdict, number in counted if verdict is not None}

@@ -9,7 +9,7 @@ reach validation, so the estimate is high rather than low.
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from sqlalchemy import func, select
+from sqlalchemy import exists, func, select
 from sqlalchemy.orm import Session
 
 from curation.providers.registry import PROVIDERS
@@ -196,8 +196,12 @@ def judging_prices(
     wanted, prices = sorted(set(models)), load_prices()
     items = session.execute(
         select(Item.instruction, Item.query, Item.candidates)
-        .join(Group, Group.id == Item.group_id)
-        .where(Group.run_id == run_id)
+        # in the items' order from the run's first group on: a join would be sorted whole
+        .where(
+            Item.group_id
+            >= select(func.min(Group.id)).where(Group.run_id == run_id).scalar_subquery(),
+            exists().where(Group.id == Item.group_id, Group.run_id == run_id),
+        )
         .order_by(Item.group_id, *in_order_of_roles())
         .limit(ITEMS_READ)
     ).all()

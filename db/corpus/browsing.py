@@ -27,21 +27,20 @@ def list_pairs(
 
     `search` is a part of the query, case-insensitive.
     """
-    query = (
-        select(Pair.external_id, Pair.query, Passage.external_id, Passage.text, Pair.meta)
-        .join(Passage, Passage.id == Pair.passage_id)
-        .where(Pair.dataset_id == dataset_id)
+    query = select(Pair.external_id, Pair.query, Passage.external_id, Passage.text, Pair.meta).join(
+        Passage, Passage.id == Pair.passage_id
     )
-    counted = select(func.count(Pair.id)).where(Pair.dataset_id == dataset_id)
+    wanted = [Pair.dataset_id == dataset_id]
     if search.strip():
-        query = query.where(contains(Pair.query, search.strip()))
-        counted = counted.where(contains(Pair.query, search.strip()))
-    rows = session.execute(query.order_by(Pair.id).offset(offset).limit(limit))
+        wanted.append(contains(Pair.query, search.strip()))
+    # the page's ids first: else SQLite reads all the dataset's pairs with their texts to sort them
+    page = select(Pair.id).where(*wanted).order_by(Pair.id).offset(offset).limit(limit)
+    rows = session.execute(query.where(Pair.id.in_(page)).order_by(Pair.id))
     found = [
         PairView(query_id, text, passage_id, passage, str(meta.get("language") or ""))
         for query_id, text, passage_id, passage, meta in rows
     ]
-    return found, session.scalar(counted) or 0
+    return found, session.scalar(select(func.count(Pair.id)).where(*wanted)) or 0
 
 
 def has_pairs(session: Session, dataset_id: int) -> bool:
@@ -73,7 +72,8 @@ def list_passages(
         wanted.append(Passage.origin == origin)
     if search.strip():
         wanted.append(contains(Passage.text, search.strip()))
-    query = select(Passage).where(*wanted).order_by(Passage.id).offset(offset).limit(limit)
+    page = select(Passage.id).where(*wanted).order_by(Passage.id).offset(offset).limit(limit)
+    query = select(Passage).where(Passage.id.in_(page)).order_by(Passage.id)
     total = session.scalar(select(func.count(Passage.id)).where(*wanted)) or 0
     return list(session.scalars(query)), total
 

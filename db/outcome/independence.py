@@ -1,6 +1,6 @@
 """Which models judged the groups of a run, and of the run behind a held-out benchmark."""
 
-from sqlalchemy import or_, select
+from sqlalchemy import exists, or_, select
 from sqlalchemy.orm import Session
 
 from db.release.releases import datasets_of_release, runs_of_filter
@@ -16,10 +16,11 @@ def validators_of(session: Session, run_id: int) -> dict[str, str]:
         select(Judge.name, Judge.model)
         .where(
             Judge.kind == "model",
-            Judge.id.in_(
-                select(Judgment.judge_id).where(
-                    Judgment.run_id == run_id, Judgment.study_id.is_(None)
-                )
+            # by judge: each is found with its first judgment of the run
+            exists().where(
+                Judgment.judge_id == Judge.id,
+                Judgment.run_id == run_id,
+                Judgment.study_id.is_(None),
             ),
         )
         .order_by(Judge.name)

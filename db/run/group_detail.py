@@ -163,13 +163,15 @@ def _triplets(session: Session, group_ids: Sequence[int]) -> dict[int, dict[str,
 
 
 def _validations(session: Session, group_id: int, run_id: int) -> list[ValidatorJudgment]:
-    rows = session.execute(
+    found = session.execute(
         select(Item, Judge, Judgment)
         .join(Judgment, Judgment.item_id == Item.id)
         .join(Judge, Judge.id == Judgment.judge_id)
-        .where(Item.group_id == group_id, Judgment.run_id == run_id, Judgment.study_id.is_(None))
+        .where(Item.group_id == group_id, Judgment.run_id == run_id)
         .order_by(*in_order_of_roles(), Judgment.id)
-    ).all()
+    )
+    # not in the query: SQLite would search all judgments without a study for those of the group
+    rows = [row for row in found if row[2].study_id is None]
     ids = {entry["passage_id"] for item, *_ in rows for entry in item.candidates}
     texts = passage_texts(session, ids)
     return [

@@ -343,6 +343,17 @@ def funnel(session: Session, run_id: int, of: ColumnElement[bool] | None = None)
     )
 
 
+def drop_reasons(session: Session, run_id: int) -> list[str]:
+    """The reasons for which groups of the run were dropped, the most frequent first."""
+    query = (
+        select(Group.drop_reason)
+        .where(Group.run_id == run_id, Group.verdict == "dropped")
+        .group_by(Group.drop_reason)
+        .order_by(func.count().desc(), Group.drop_reason)
+    )
+    return [str(reason) for reason in session.scalars(query)]
+
+
 def outcomes(session: Session, run_id: int) -> Outcomes:
     """As `funnel`, of finished groups only: cheap as long as they are few."""
     rows = session.execute(

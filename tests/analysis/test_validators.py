@@ -1,10 +1,11 @@
+from collections import Counter
 from typing import Any
 
 from grown_dataset import grown
 from sqlalchemy import select
 
 from analysis.agreement.validators import (
-    Answer,
+    Patterns,
     choosing_report,
     judge_as_validator,
     vote_as_validator,
@@ -13,24 +14,31 @@ from db.scenarios import ROLES
 from db.store.store import Store
 from db.tables import Call, Group, Item, Judge, Judgment
 
-
-def answered(judge: str, groups: dict[int, str]) -> list[Answer]:
-    """Per group three letters, a scenario each: y(es, the right passage), n(o), or a dot."""
-    return [
-        Answer(judge, group, scenario, scenario if letter == "y" else "none")
-        for group, letters in groups.items()
-        for scenario, letter in zip(ROLES, letters, strict=True)
-        if letter != "."
-    ]
-
-
 KEPT = {1: True, 2: True, 3: False, 4: False}
-STRICT = answered("strict", {1: "yyy", 2: "yyn", 3: "nnn", 4: "y.."})
-MILD = answered("mild", {1: "yyy", 2: "yyy", 3: "yyy", 4: "yyy"})
+# per group three letters, a scenario each: y(es, the right passage), n(o), or a dot
+STRICT = {1: "yyy", 2: "yyn", 3: "nnn", 4: "y.."}
+MILD = dict.fromkeys(KEPT, "yyy")
+
+
+def counted(**judges: dict[int, str]) -> Patterns:
+    """The groups of `KEPT` by verdict and the judges' answers."""
+    found: Counter[Any] = Counter()
+    for group, is_kept in KEPT.items():
+        seen = [
+            (judge, _bits(groups[group], "yn"), _bits(groups[group], "y"))
+            for judge, groups in judges.items()
+            if group in groups
+        ]
+        found[is_kept, tuple(seen)] += 1
+    return found
+
+
+def _bits(letters: str, wanted: str) -> int:
+    return sum(1 << place for place, letter in enumerate(letters) if letter in wanted)
 
 
 def test_a_judge_keeps_the_groups_whose_three_passages_it_finds() -> None:
-    assert judge_as_validator(STRICT + MILD, KEPT, "strict") == {
+    assert judge_as_validator(counted(strict=STRICT, mild=MILD), "strict") == {
         "judge": "strict",
         "items": 10,
         "items_passed": 0.6,
@@ -42,21 +50,20 @@ def test_a_judge_keeps_the_groups_whose_three_passages_it_finds() -> None:
         "kept_groups_in_part": 0,  # group 4 was seen in part, but the run dropped it
         "surely_dropped_of_them": 0,
     }
-    mild = judge_as_validator(STRICT + MILD, KEPT, "mild")
+    mild = judge_as_validator(counted(strict=STRICT, mild=MILD), "mild")
     assert (mild["groups"], mild["kept"], mild["only_here"]) == (4, 4, 2)
 
 
 def test_of_groups_seen_in_part_one_missed_scenario_is_enough_to_drop() -> None:
-    partly = answered("partly", {1: "n..", 2: "yy.", 3: "n..", 4: "..y"})
-    found = judge_as_validator(partly, KEPT, "partly")
+    partly = {1: "n..", 2: "yy.", 3: "n..", 4: "..y"}
+    found = judge_as_validator(counted(partly=partly), "partly")
     assert (found["groups"], found["kept_groups_in_part"], found["surely_dropped_of_them"]) == (
         (0, 2, 1)
     )
     # both answered the first scenario of group 1: one passed it, which is enough for `any` only
-    other = answered("other", {1: "yy.", 2: "..y"})
+    both = counted(partly=partly, other={1: "yy.", 2: "..y"})
     votes = {
-        policy: vote_as_validator([*partly, *other], KEPT, ["partly", "other"], policy)
-        for policy in ("any", "all")
+        policy: vote_as_validator(both, ["partly", "other"], policy) for policy in ("any", "all")
     }
     assert votes["any"]["surely_dropped_of_them"] == 0
     assert votes["all"]["surely_dropped_of_them"] == 1
@@ -64,9 +71,9 @@ def test_of_groups_seen_in_part_one_missed_scenario_is_enough_to_drop() -> None:
 
 
 def test_a_price_that_was_never_paid_is_undefined_and_an_offline_judge_is_free() -> None:
-    everyone = [*STRICT, *MILD, *answered("free", {1: "yyy"})]
+    everyone = counted(strict=STRICT, mild=MILD, free={1: "yyy"})
     models = {"strict": ("m1", False), "mild": ("m2", False), "free": ("m3", True)}
-    report = choosing_report(everyone, KEPT, models, {"m1": (4, 0.02)}, {}, ["strict", "mild"])
+    report = choosing_report(everyone, models, {"m1": (4, 0.02)}, {}, ["strict", "mild"])
     prices = {row["judge"]: row["usd_per_1000_items"] for row in report["validators"]}
     assert prices == {"strict": 5.0, "mild": None, "free": 0.0}
     unpaid = next(row for row in report["validators"] if row["judge"] == "mild")
@@ -81,10 +88,11 @@ def test_without_stored_calls_the_price_is_the_estimate_and_said_to_be_one() -> 
         "m2": (None, "the price of m2 is unknown: write it into prices.toml"),
         "m4": (0.5, ""),
     }
-    paid = choosing_report([*STRICT, *MILD], KEPT, models, {"m1": (4, 0.02)}, {}, (), estimates)
+    everyone = counted(strict=STRICT, mild=MILD)
+    paid = choosing_report(everyone, models, {"m1": (4, 0.02)}, {}, (), estimates)
     strict = next(row for row in paid["validators"] if row["judge"] == "strict")
     assert (strict["usd_per_1000_items"], strict["price_from"]) == (5.0, "calls")
-    unpaid = choosing_report([*STRICT, *MILD], KEPT, models, {}, {}, (), estimates)
+    unpaid = choosing_report(everyone, models, {}, {}, (), estimates)
     mild, strict = unpaid["validators"]
     assert (strict["usd_per_1000_items"], strict["price_from"]) == (9.0, "estimate")
     assert (mild["usd_per_1000_items"], mild["price_from"]) == (None, None)
@@ -98,20 +106,20 @@ def test_without_stored_calls_the_price_is_the_estimate_and_said_to_be_one() -> 
 
 
 def test_a_judge_without_answers_is_undefined() -> None:
-    nobody = judge_as_validator(MILD, KEPT, "nobody")
+    nobody = judge_as_validator(counted(mild=MILD), "nobody")
     assert (nobody["items_passed"], nobody["reason"]) == (None, "the judge answered no item")
 
 
 def test_votes_count_scenario_by_scenario_over_groups_all_answered() -> None:
-    third = answered("third", {1: "yyy", 2: "nyy", 3: "yyn", 4: "yyy"})
-    everyone = [*STRICT, *MILD, *third]
+    third = {1: "yyy", 2: "nyy", 3: "yyn", 4: "yyy"}
+    everyone = counted(strict=STRICT, mild=MILD, third=third)
     kept = {
-        policy: vote_as_validator(everyone, KEPT, ["strict", "mild", "third"], policy)["kept"]
+        policy: vote_as_validator(everyone, ["strict", "mild", "third"], policy)["kept"]
         for policy in ("any", "majority", "all")
     }
     # group 2: y/y/n, y/y/y, n/y/y: two of three in each scenario; group 3: mild alone at the last
     assert kept == {"any": 3, "majority": 2, "all": 1}
-    assert vote_as_validator(everyone, KEPT, ["strict", "mild"], "all")["groups"] == 3
+    assert vote_as_validator(everyone, ["strict", "mild"], "all")["groups"] == 3
 
 
 def test_the_command_tells_cost_and_kept_set(store: Store, inf: Any) -> None:

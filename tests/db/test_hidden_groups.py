@@ -2,6 +2,7 @@
 
 import pytest
 from sqlalchemy import func, select
+from sqlite_steps import steps_counted
 from study_world import make_world, sampled_study
 
 from db.assignment import answering, hidden, leasing, members
@@ -357,19 +358,9 @@ def test_listing_groups_beside_an_open_study_does_not_walk_its_items_for_each(
     with sqlite_store.write() as session:
         sampled_study(session, run_id=run_id, items=40, overlap=1, name="open")
         session.commit()
-    steps = 0
-
-    def count() -> None:
-        nonlocal steps
-        steps += 100
-
-    with sqlite_store.read() as session:
-        connection = session.connection().connection.driver_connection
-        assert connection is not None
-        connection.set_progress_handler(count, 100)
+    with sqlite_store.read() as session, steps_counted(session) as steps:
         found = queue.listed_groups(
             session, QueueFilter(run_id), viewer="ann", blind=False, offset=0, limit=50
         )
-        connection.set_progress_handler(None, 0)
     assert found.total == 20
-    assert steps < 12_000
+    assert steps.total < 12_000

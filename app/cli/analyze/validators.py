@@ -7,7 +7,7 @@ import click
 
 from analysis.agreement.agreement import agreement_report
 from analysis.agreement.judgment_filter import decisions_of
-from analysis.agreement.validators import Answer, choosing_report
+from analysis.agreement.validators import choosing_report
 from app.cli.kit.report import Result, ready_store, reporting
 from app.text.numbers import score
 from curation.judging.scope import study_scope
@@ -15,7 +15,7 @@ from curation.recipe.prices import load_prices
 from curation.run.estimate import judging_prices
 from db.corpus.datasets import get_dataset
 from db.run.runs import choose_run
-from db.run.validations import judge_models, judging_cost, run_answers, run_verdicts
+from db.run.validations import judge_models, judging_cost, run_answers
 from db.study.judgments import judgment_frame
 
 
@@ -79,8 +79,7 @@ def validators(dataset: str, run: int | None, study: int | None, judge: tuple[st
     store = ready_store()
     with store.read() as session:
         run_id = choose_run(session, get_dataset(session, dataset).id, run).id
-        answers = [Answer(*row) for row in run_answers(session, run_id)]
-        kept, models = run_verdicts(session, run_id), judge_models(session)
+        patterns, models = run_answers(session, run_id).patterns, judge_models(session)
         costs = judging_cost(session, ("validation",))
         known = {model for model, _ in models.values()} | set(load_prices())
         estimates = judging_prices(session, run_id, known)
@@ -89,7 +88,7 @@ def validators(dataset: str, run: int | None, study: int | None, judge: tuple[st
     # only of a sample of the run: kappa on chosen items would rank the models by those
     of_run = scope is not None and scope.of_run
     people = agreement_report(decisions_of(rows))["human_model"] if of_run else {}
-    report = choosing_report(answers, kept, models, costs, people, judge, estimates)
+    report = choosing_report(patterns, models, costs, people, judge, estimates)
     return {
         "run_id": run_id,
         "study_id": study,
