@@ -70,13 +70,13 @@ def new_figure(height: float, width: float = WIDTH) -> "Figure":
     return found
 
 
-def saved(figure: "Figure", kind: str) -> bytes:
+def saved(figure: "Figure", kind: str, dots_per_inch: int = DOTS_PER_INCH) -> bytes:
     """The bytes of a file of this kind; without the time at which it was made."""
     if kind not in KINDS:
         raise BadInput(f"{kind!r}: choose {', '.join(KINDS)}")
     dates = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
     sink = io.BytesIO()
-    figure.savefig(sink, format=kind, dpi=DOTS_PER_INCH, metadata=dates.get(kind))
+    figure.savefig(sink, format=kind, dpi=dots_per_inch, metadata=dates.get(kind))
     return sink.getvalue()
 
 

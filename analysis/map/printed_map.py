@@ -6,7 +6,7 @@ file that no reader opens); the names and the legend stay text.
 
 from typing import TYPE_CHECKING, Final
 
-from analysis.figures.printed import new_figure, printable, saved
+from analysis.figures.printed import DOTS_PER_INCH, new_figure, printable, saved
 from analysis.map.picture import categories_of, coloured, labels_of
 
 if TYPE_CHECKING:
@@ -18,13 +18,15 @@ POINT_AREA: Final = 12_000.0  # square points for all texts together
 LARGEST_POINT: Final = 14.0
 
 
-def printed_map(points: "pd.DataFrame", colour_by: str, kind: str) -> bytes:
+def printed_map(
+    points: "pd.DataFrame", colour_by: str, kind: str, dots_per_inch: int = DOTS_PER_INCH
+) -> bytes:
     """The map of `points` (columns of `analysis.map.coverage.points_table`) as a file."""
     from matplotlib.patheffects import withStroke
 
     whole = new_figure(HEIGHT)
     if points.empty:
-        return saved(whole, kind)
+        return saved(whole, kind, dots_per_inch)
     axes = whole.add_subplot()
     axes.set_axis_off()
     axes.margins(x=0.16, y=0.06)  # room for names
@@ -53,4 +55,4 @@ def printed_map(points: "pd.DataFrame", colour_by: str, kind: str) -> bytes:
             in_layout=False,  # a name at the border would push the map to nothing
         )
     whole.legend(loc="outside lower center", ncols=4, markerscale=3)
-    return saved(whole, kind)
+    return saved(whole, kind, dots_per_inch)

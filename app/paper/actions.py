@@ -1,7 +1,7 @@
 """What the paper view reads of a project: analyses, judgments, scores and checkpoints."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import streamlit as st
 
@@ -23,6 +23,10 @@ from db.tables import Analysis, Checkpoint
 
 if TYPE_CHECKING:
     import pandas as pd
+
+# Twice the 720 pixels that it has on the page; of a wider one (1,460) Streamlit makes a smaller one
+# at every run of the page.
+DOTS_PER_INCH: Final = 213
 
 
 def read_analysis(kind: str, dataset_id: int) -> Analysis | None:
@@ -77,7 +81,7 @@ def read_map(found: Analysis, colour_by: str) -> tuple["pd.DataFrame", bytes]:
 
 @st.cache_data(max_entries=4, show_spinner="Drawing the map …")
 def _picture(_points: Any, version: tuple[object, ...]) -> bytes:
-    return printed_map(_points, str(version[2]), "png")
+    return printed_map(_points, str(version[2]), "png", DOTS_PER_INCH)
 
 
 def read_scores(dataset_id: int) -> tuple[list[Scored], list[Checkpoint]]:

@@ -31,6 +31,7 @@ from app.server.origins import OwnOrigin
 from app.server.proxies import WarnOfProxies
 from app.server.routes import ROUTES
 from app.server.uploads import LimitBodies
+from app.server.warm_up import warmed_up
 from db.store.store import open_store
 
 log = logging.getLogger("inf.app")
@@ -119,4 +120,5 @@ app = st.App(
         Middleware(CompressStatic),
     ],
     on_script_error=show_internal_error,
+    lifespan=warmed_up,
 )

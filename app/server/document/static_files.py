@@ -1,7 +1,8 @@
 """Streamlit's own scripts and styles, compressed: Streamlit sends them as they are.
 
 Their names have a hash of their content, so that a browser keeps them for good. Each is compressed
-once, when it is first asked for.
+once, when it is first asked for: by Brotli for who takes it (browsers by TLS, and on this machine),
+which makes the script of figures a sixth smaller than gzip does, 1.18 in place of 1.42 MB.
 """
 
 import gzip
@@ -10,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+import pyarrow as pa
 import streamlit as st
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import HTTPConnection
@@ -19,48 +21,68 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 STATIC: Final = Path(st.__file__).parent / "static"
 NAME: Final = re.compile(r"/(static/(?:js|css)/[\w.-]{1,100}\.(?:js|css))")
 TYPES: Final = {".js": "text/javascript", ".css": "text/css"}
+BROTLI, GZIP = "br", "gzip"
+BROTLI_LEVEL: Final = 9  # 0.8 s of a CPU for the largest script; 11 takes 10 s to save a tenth more
 HEADERS: Final = {
-    "Content-Encoding": "gzip",
     "Vary": "Accept-Encoding",
     "Cache-Control": "public, immutable, max-age=31536000",
 }
 
 
 class CompressStatic:
-    """Answer requests for such a file by who takes gzip; all others go on to Streamlit."""
+    """Answer requests for such a file by who takes a compressed one; others go on to Streamlit."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        path = _requested(scope)
-        if path is None:
+        found = _requested(scope)
+        if found is None:
             await self.app(scope, receive, send)
             return
-        body = await run_in_threadpool(_compressed, path)
-        await Response(body, media_type=TYPES[path.suffix], headers=HEADERS)(scope, receive, send)
+        path, coding = found
+        body = await run_in_threadpool(_compressed, path, coding)
+        headers = HEADERS | {"Content-Encoding": coding}
+        await Response(body, media_type=TYPES[path.suffix], headers=headers)(scope, receive, send)
 
 
-def _requested(scope: Scope) -> Path | None:
-    """The file that is to be sent compressed; None for every other request."""
+def _requested(scope: Scope) -> tuple[Path, str] | None:
+    """The file that is to be sent compressed, and how; None for every other request."""
     if scope["type"] != "http" or scope["method"] not in ("GET", "HEAD"):
         return None
     named = NAME.fullmatch(scope["path"])
-    if named is None or not _takes_gzip(HTTPConnection(scope).headers.get("accept-encoding", "")):
+    coding = _coding(HTTPConnection(scope).headers.get("accept-encoding", ""))
+    if named is None or coding is None:
         return None
     path = STATIC / named[1]
-    return path if path.is_file() else None
+    return (path, coding) if path.is_file() else None
 
 
-def _takes_gzip(accepted: str) -> bool:
-    """Whether the header names gzip, and not to refuse it (`gzip;q=0`)."""
+def _coding(accepted: str) -> str | None:
+    """Brotli or gzip if the header names it, and not to refuse it (`gzip;q=0`)."""
+    taken = set()
     for each in accepted.lower().split(","):
         name, _, weight = each.replace(" ", "").partition(";q=")
-        if name == "gzip":
-            return weight == "" or weight.strip("0.") != ""
-    return False
+        if weight == "" or weight.strip("0.") != "":
+            taken.add(name)
+    if BROTLI in taken and pa.Codec.is_available("brotli"):
+        return BROTLI
+    return GZIP if GZIP in taken else None
+
+
+def compress_largest() -> None:
+    """Compress the largest script, that of figures, before a browser waits for it."""
+    scripts = (STATIC / "static" / "js").glob("*.js")
+    coding = _coding(f"{GZIP}, {BROTLI}") or GZIP
+    _compressed(max(scripts, key=lambda path: path.stat().st_size), coding)
 
 
 @cache
-def _compressed(path: Path) -> bytes:
-    return gzip.compress(path.read_bytes(), compresslevel=9, mtime=0)
+def _compressed(path: Path, coding: str) -> bytes:
+    content = path.read_bytes()
+    if coding == GZIP:
+        return gzip.compress(content, compresslevel=9, mtime=0)
+    found: bytes = pa.Codec("brotli", compression_level=BROTLI_LEVEL).compress(
+        content, asbytes=True
+    )
+    return found

@@ -1,0 +1,54 @@
+"""What the pages need is loaded once the server runs, before somebody opens them.
+
+pandas alone takes a third of a second of the first page with a table. It is done by a thread of
+its own, after a moment in which the first page may come.
+"""
+
+import ast
+import importlib
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import streamlit as st
+
+from app.kit.menu import FILES
+from app.server.document.static_files import compress_largest
+
+DELAY_SECONDS = 2.0
+
+
+@asynccontextmanager
+async def warmed_up(_app: st.App) -> AsyncIterator[None]:
+    """The lifespan of the server: load the pages' modules beside it."""
+    stopped = threading.Event()
+    threading.Thread(target=_load_after, args=(stopped,), name="warm-up", daemon=True).start()
+    try:
+        yield
+    finally:
+        stopped.set()
+
+
+def _load_after(stopped: threading.Event) -> None:
+    if stopped.wait(DELAY_SECONDS):
+        return
+    for module in page_modules():
+        if stopped.is_set():
+            return
+        importlib.import_module(module)
+    compress_largest()
+
+
+def page_modules() -> list[str]:
+    """The modules that the pages import, pandas first: every table needs it."""
+    found = (name for path in FILES.values() for name in _imported(path))
+    return list(dict.fromkeys(("pandas", *found)))
+
+
+def _imported(path: Path) -> Iterator[str]:
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.ImportFrom) and node.module is not None:
+            yield node.module
+        elif isinstance(node, ast.Import):
+            yield from (each.name for each in node.names)
