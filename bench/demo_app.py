@@ -23,8 +23,10 @@ from playwright.sync_api import Browser, Page  # noqa: E402
 from restartable import Restartable, restartable  # noqa: E402
 
 from db.modules import run_module  # noqa: E402
+from db.people.tours import end_tour  # noqa: E402
 from db.store import schema  # noqa: E402
 from db.store.store import open_store  # noqa: E402
+from db.values import LOCAL_ADMIN  # noqa: E402
 
 HOME_HELP = "INF_HOME of a demo that is done (`make demo`); without it, the demo is run first"
 # Streamlit's own signs that it draws; plots are drawn after them.
@@ -52,6 +54,15 @@ def _copy_store(source: Path, copy: Path) -> None:
         one.backup(other)
 
 
+def _end_tour(url: str) -> None:
+    """Pictures are of the pages, not of the first time that a person sees them."""
+    store = open_store(url)
+    with store.write() as session:
+        end_tour(session, LOCAL_ADMIN)
+        session.commit()
+    store.close()
+
+
 @contextmanager
 def demo_app(home: Path | None) -> Iterator[Restartable]:
     """The server of the app on a copy of the demo's store."""
@@ -64,7 +75,9 @@ def demo_app(home: Path | None) -> Iterator[Restartable]:
             shutil.copytree(home, copy, ignore=left_out)
             _copy_store(home / "inf.db", copy / "inf.db")
             _inf(copy, "db", "upgrade")
-        with restartable(copy, f"sqlite:///{copy}/inf.db") as server:
+        url = f"sqlite:///{copy}/inf.db"
+        _end_tour(url)
+        with restartable(copy, url) as server:
             yield server
 
 
@@ -76,6 +89,7 @@ def empty_app() -> Iterator[Restartable]:
         store = open_store(url)
         schema.upgrade(store)
         store.close()
+        _end_tour(url)
         with restartable(Path(folder), url) as server:
             yield server
 

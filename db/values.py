@@ -40,6 +40,7 @@ JOB_KINDS: Final = (
     "restore",
     "study",
 )
+LOCAL_ADMIN: Final = "local admin"  # the session user of a store without accounts
 ACCOUNT_ROLES: Final = ("annotator", "curator", "admin")
 # Of a person, on a dataset, a study or everywhere; those that a single study can give.
 RIGHTS: Final = ("judge", "review", "adjudicate", "curate", "train", "release")

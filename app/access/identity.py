@@ -17,13 +17,13 @@ from db.people.attempts import KNOWN_FOR
 from db.people.rights import ALL_RIGHTS, Rights
 from db.store.store import Store
 from db.tables import utc_now
+from db.values import LOCAL_ADMIN
 
 log = logging.getLogger("inf.app")
 COOKIE = "inf_session"
 COOKIE_SECONDS = sign_ins.SESSION_DAYS * 24 * 3600
 DEVICE_COOKIE = "inf_device"  # the same token, which outlives its session (`db.people.attempts`)
 DEVICE_SECONDS = KNOWN_FOR.days * 24 * 3600
-LOCAL_ADMIN = "local admin"
 
 
 @dataclass(frozen=True)

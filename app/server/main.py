@@ -7,6 +7,7 @@ from app.access.openid import go_to_provider
 from app.access.scope import begin_page
 from app.access.session_user import current_user, failures_shown, show_notices
 from app.kit.frame.dataset import draw_dataset_choice, find_dataset
+from app.kit.frame.tour import draw_tour
 from app.kit.menu import IN_EVERY_LANGUAGE, pages, permission_of
 from app.server.document.index_page import TITLE
 from app.server.shell import ICON, draw_sidebar, draw_signed_out, draw_tabs
@@ -25,6 +26,8 @@ with failures_shown():
         choice = find_dataset(user, name)
         draw_sidebar(user, name)
         draw_dataset_choice(choice)
+        if not choice.refused:
+            draw_tour(user, name)
         draw_tabs(user, name)
         show_notices()
         with failures_shown(language_now() if name in IN_EVERY_LANGUAGE else DEFAULT):

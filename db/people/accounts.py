@@ -23,8 +23,9 @@ from db.people.passwords import (
 )
 from db.people.rights import PRESETS, replace_rights, set_rights
 from db.people.sign_ins import end_sessions
+from db.people.tours import pass_tour_on
 from db.tables import Account
-from db.values import ACCOUNT_ROLES
+from db.values import ACCOUNT_ROLES, LOCAL_ADMIN
 
 MAX_NAME_CHARACTERS = 80
 
@@ -67,6 +68,8 @@ def add_account(
             code="account_exists",
             name=name,
         )
+    if role == "admin" and not has_accounts(session):  # the local admin, who is the same person
+        pass_tour_on(session, LOCAL_ADMIN, name)
     stored = None if password is None else hash_password(password, known=[name]).argon2
     account = Account(name=name, role=role, password_hash=stored)
     session.add(account)

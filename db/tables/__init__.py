@@ -39,7 +39,15 @@ from db.tables.outcome import (
     ReleaseGroup,
     ReleaseRun,
 )
-from db.tables.people import Account, AccountSession, Audit, Invitation, Member, PasswordLink
+from db.tables.people import (
+    Account,
+    AccountSession,
+    Audit,
+    Invitation,
+    Member,
+    PasswordLink,
+    Tour,
+)
 from db.tables.work import Job, MetricPoint
 
 __all__ = [
@@ -85,6 +93,7 @@ __all__ = [
     "Study",
     "StudyItem",
     "StudyJudge",
+    "Tour",
     "Triplet",
     "utc_now",
 ]

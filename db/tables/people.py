@@ -122,6 +122,19 @@ class Invitation(Base, kw_only=True):
     __table_args__ = (CheckConstraint("role IN ('annotator', 'curator', 'admin')", name="role"),)
 
 
+class Tour(Base, kw_only=True):
+    """The tour of the pages, offered once to a person, who may have no account (the local admin).
+
+    `ended_at`: when they finished or skipped it. `created_at`: when it was shown first.
+    """
+
+    __tablename__ = "tour"
+    id: Mapped[int] = key()
+    person: Mapped[str] = mapped_column(unique=True)
+    ended_at: Mapped[datetime | None] = mapped_column(default=None)
+    created_at: Mapped[datetime] = created()
+
+
 class Audit(Base, kw_only=True):
     """The audit log: sign-ins, role changes, reviews, exports, launches."""
 

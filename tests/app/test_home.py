@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 from study_world import make_world, sampled_study
 
 from analysis.figures.paired import Difference
-from app.access.identity import LOCAL_ADMIN, SessionUser
+from app.access.identity import SessionUser
 from app.home import actions, example
 from app.home import demo_actions as demo
 from app.home.path import Judged, next_step, path_of
@@ -54,6 +54,7 @@ from db.tables import (
     Release,
     StudyItem,
 )
+from db.values import LOCAL_ADMIN
 from trainer.evaluate.following import INSTRUCTION_FLIP
 
 EMPTY = Overview(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, {}, 0, 0, 0, 0, 0)
@@ -387,12 +388,13 @@ def test_an_empty_store_offers_the_demo_and_an_import_and_explains_a_group(
             return None
 
     page = open_page("home")
-    assert {button.key for button in page.button} == {"home.load_demo", "home.import"}
+    assert {button.key for button in page.button} == {"tour.skip", "home.load_demo", "home.import"}
     assert "why do leaves change color in fall" in words(page)
     monkeypatch.setattr(demo.subprocess, "Popen", Process)
     monkeypatch.setattr(demo, "_processes", {})
     page.button("home.load_demo").click().run()
-    assert started[0][-2:] == ["demo", "--no-serve"] and not page.button
+    assert started[0][-2:] == ["demo", "--no-serve"]
+    assert [button.key for button in page.button] == ["tour.skip"]
     with pytest.raises(Exception, match="being loaded already"):
         demo.load_demo.__wrapped__()  # type: ignore[attr-defined]
     assert len(started) == 1

@@ -4,13 +4,13 @@ from app_pages import open_page
 from sqlalchemy import select
 from study_world import make_world, sampled_study
 
-from app.access.identity import LOCAL_ADMIN
 from db.assignment import leasing
 from db.assignment.answering import Decision, find_assignment, submit_decision
 from db.store.store import Store
 from db.study.judgments import get_or_create_judge, record_judgment
 from db.study.rules import set_rules
 from db.tables import Item, StudyItem
+from db.values import LOCAL_ADMIN
 
 
 def invited(store: Store) -> int:

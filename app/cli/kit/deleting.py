@@ -6,7 +6,6 @@ from typing import Any
 
 import click
 
-from app.access.identity import LOCAL_ADMIN
 from app.cli.kit.password import ask_password
 from app.cli.kit.progress import progress_bar
 from app.cli.kit.report import Result, counts, lines, me, ready_store
@@ -18,6 +17,7 @@ from db.people.rights import ALL_RIGHTS, Rights, rights_of
 from db.store.settings import home
 from db.store.store import Store
 from db.tables import utc_now
+from db.values import LOCAL_ADMIN
 
 
 def delete_options(command: Callable[..., Any]) -> Callable[..., Any]:
