@@ -1,4 +1,4 @@
-"""What the pages need is loaded once the server runs, before somebody opens them.
+"""What the pages need is loaded once the server runs, before the first page asks for it.
 
 pandas alone takes a third of a second of the first page with a table. It is done by a thread of
 its own, after a moment in which the first page may come.
@@ -21,7 +21,7 @@ DELAY_SECONDS = 2.0
 
 @asynccontextmanager
 async def warmed_up(_app: st.App) -> AsyncIterator[None]:
-    """The lifespan of the server: load the pages' modules beside it."""
+    """The lifespan of the server: load the pages' modules in a thread next to it."""
     stopped = threading.Event()
     threading.Thread(target=_load_after, args=(stopped,), name="warm-up", daemon=True).start()
     try:

@@ -1,4 +1,4 @@
-"""What the server loads before somebody opens a page: what the pages import, and nothing heavy."""
+"""What the server loads before the first page asks for it: what pages import, nothing heavy."""
 
 import subprocess
 import sys

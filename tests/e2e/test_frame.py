@@ -1,12 +1,13 @@
 """The frame in a browser: the chosen dataset stays in the URL, and back is one step."""
 
+import re
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from browser import settled
 from full_store import fill
 from page_hands import choose, open_view, place
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 from restartable import Restartable
 from study_world import make_world
 
@@ -85,6 +86,30 @@ def test_a_page_does_not_move_while_it_comes(
         settled(page)
         page.wait_for_timeout(1_500)
         assert page.evaluate("window.shift") < 0.1, name
+
+
+@pytest.mark.parametrize("width", [1280, 800])
+def test_what_is_below_a_form_stays_when_the_code_of_its_fields_comes_late(
+    two: Store, served: Restartable, browser: Browser, width: int
+) -> None:
+    """On a loaded machine figures came before the fields, and moved by 105 px."""
+    page = browser.new_page(viewport={"width": width, "height": 900})
+    held: list[Route] = []
+    fields = re.compile(r"/static/js/(Selectbox|Multiselect|NumberInput)\.")
+    page.route(fields, lambda each: held.append(each))
+    page.goto(f"{served.url}/diversity?dataset=world")
+    below = place(page, "diversity.start")
+    expect(below.get_by_role("button")).to_be_visible()
+    before = below.bounding_box()
+    assert held and page.locator(".st-key-diversity-seed [data-testid=stSkeleton]").count()
+    for each in held:
+        each.continue_()
+    page.unroute_all()
+    settled(page)
+    expect(place(page, "diversity.seed").get_by_role("spinbutton")).to_be_visible()
+    after = below.bounding_box()
+    assert before is not None and after is not None
+    assert abs(after["y"] - before["y"]) < 1
 
 
 def test_an_address_that_is_no_page_says_so_in_our_style(
