@@ -87,6 +87,7 @@ def main() -> None:
     if unknown := [name for name in given.pages if name not in known]:
         parser.error(f"no page {unknown[0]!r}: choose from {', '.join(known)}")
     names = [name for name in known if name in (given.pages or known)]
+    given.into.mkdir(parents=True, exist_ok=True)
     sizes = {}
     for state, app in (("empty", empty_app()), ("full", demo_app(given.home))):
         with app as server:

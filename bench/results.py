@@ -35,11 +35,15 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any, NamedTuple
 
-from db.modules import run_module
-from trainer.launch.plan import groups_of
-from trainer.settings.settings import parse_settings
-
 ROOT = Path(__file__).parents[1]
+sys.path[:0] = [str(ROOT)]  # before this folder, whose analysis.py is no package
+
+from teacher import make_teacher  # noqa: E402
+
+from db.modules import run_module  # noqa: E402
+from trainer.launch.plan import groups_of  # noqa: E402
+from trainer.settings.settings import parse_settings  # noqa: E402
+
 DEMO = ROOT / "curation" / "demo"
 SHARED = ROOT.parent / "shared" / "data" / "google_queries"
 GUARD_QUESTIONS = 500
@@ -57,6 +61,7 @@ COMMON = {
     "attention": "eager",
 }
 HELD_OUT = {"held_out_groups": "all", "held_out_judge": HELD_OUT_JUDGE}
+HELD_OUT_SETTINGS = parse_settings({name: str(of) for name, of in (COMMON | HELD_OUT).items()})
 UNMIXED = {"objective": "P,I:multi", "instructions_sampled": 8}
 RECIPE = UNMIXED | {"base_share": 0.4}
 HEADLINE = ("strict", "instruction-flip", "query-flip", "natural-flip")
@@ -64,8 +69,8 @@ FIRST = ("ndcg@10", "guard-ndcg@10")
 CONTROLS = ("query-alone", "instruction-alone")
 
 
-# In settings, the folder of the groups that rules wrote.
-RULES_FOLDER = "{rules}"
+# In settings, folders that are made first: the groups that rules wrote, and a cross-encoder.
+RULES, TEACHER = "{rules}", "{teacher}"
 
 
 class Way(NamedTuple):
@@ -129,7 +134,8 @@ PARTS: dict[str, tuple[Way, ...]] = {
                 "20% plain rows": {"standard_share": 0.2},
                 "4 mined negatives": {"mined_negatives": 4},
                 "confident first": {"curriculum": "confident-first"},
-                "with half of the rules' groups": {"more_releases": f"{RULES_FOLDER}*0.5"},
+                "taught by a cross-encoder": {"teacher": f"cross-encoder:{TEACHER}"},
+                "with half of the rules' groups": {"more_releases": f"{RULES}*0.5"},
             }.items()
         ),
     ),
@@ -205,8 +211,7 @@ def _write(path: Path, rows: Iterator[dict[str, str]]) -> None:
 
 def kept_for_training(release: Path) -> int:
     """How many groups the trainings have that leave dropped ones out."""
-    settings = parse_settings({name: str(value) for name, value in (COMMON | HELD_OUT).items()})
-    return len(groups_of(release, settings, []).training)
+    return len(groups_of(release, HELD_OUT_SETTINGS).training)
 
 
 class Results:
@@ -246,13 +251,19 @@ class Results:
         if way.guard and self.guard:
             settings["guard"] = str(self.guard)
         given = [f"{name}={value}" for name, value in sorted(settings.items())]
-        if any(RULES_FOLDER in each for each in given):
-            rules = str(rules_release(self.folder))
-            given = [each.replace(RULES_FOLDER, rules) for each in given]
+        given = [self._with_folders(each) for each in given]
         content = (self._release(way) / "release.json").read_bytes()
         release_hash = hashlib.sha256(content).hexdigest()
         key = hashlib.sha256("\n".join([release_hash, *given]).encode()).hexdigest()[:16]
         return key, given
+
+    def _with_folders(self, given: str) -> str:
+        if RULES in given:
+            given = given.replace(RULES, str(rules_release(self.folder)))
+        if TEACHER in given:
+            folder = make_teacher(self.release, HELD_OUT_SETTINGS, self.folder / "teacher")
+            given = given.replace(TEACHER, str(folder))
+        return given
 
     def _release(self, way: Way) -> Path:
         return self.release if way.provider == "recorded" else rules_release(self.folder)
