@@ -129,7 +129,7 @@ def confirmed_share(
     cells, covered = _cells(part, judged, strata, weight)
     groups = len({item.group_id for item in judged})
     if not cells:
-        return Share(None, 0, items, 0.0, reason="no item of this part was judged")
+        return Share(None, 0, items, 0.0, reason="people have judged none of these items")
     value = sum(cell.weight * cell.mean for cell in cells)
     return Share(min(max(value, 0.0), 1.0), groups, items, covered, _effective(cells, value))
 

@@ -127,9 +127,9 @@ with top:
     follow(lambda: read_state(study.id), state, label=state_text)
     if judged_and_hidden:
         st.caption(
-            f"Without {counted(len(judged_and_hidden), 'item')} that you may judge yourself, until "
-            "the study is closed"
-            + ("." if from_figures else ": they count in figures, no table lists them.")
+            f"{counted(len(judged_and_hidden), 'item')} that you may judge yourself "
+            + ("are left out" if from_figures else "count in the figures and are not listed")
+            + " until the study is closed."
         )
 if not rows and left_out:
     with top:

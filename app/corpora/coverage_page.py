@@ -136,7 +136,7 @@ else:
         draw_started("coverage")
         draw_empty(
             "No map yet.",
-            "Choose corpora above; several corpora share one map.",
+            "Choose datasets or releases above and press Draw map; several share one map.",
             command=f"inf analyze coverage --dataset {dataset.name}",
         )
     else:

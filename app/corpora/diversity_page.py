@@ -24,7 +24,7 @@ def draw_sampling() -> None:
             None,
             key="diversity.sample",
             placeholder="half of the smallest",
-            width=180,
+            width=220,
             help="INGF grows with corpus size, so corpora are compared on samples of one size, "
             "by default that of the smallest.",
         )
@@ -56,6 +56,6 @@ if found:
 elif dataset is not None:
     draw_empty(
         "No measurements yet.",
-        "Choose corpora above and press Measure.",
+        "Choose datasets or releases above and press Measure.",
         command=f"inf analyze diversity --dataset {dataset.name}",
     )

@@ -182,14 +182,14 @@ def flip_light(
     value = f"{base:.2f} → {trained:.2f}"
     about = (
         "Groups in which another instruction changes the ranking, base → newest trained model: "
-        f"{difference.value:+.2f}"
+        f"{difference.value:+.3f}"
     )
     if difference.low is None or difference.high is None:
         why = f"{about}, without an interval."
         return Light(label, value, "look", " ".join((why, *circular)), view)
-    low, high = (round(bound, 2) + 0.0 for bound in (difference.low, difference.high))  # no "-0.00"
+    low, high = (round(bound, 3) + 0.0 for bound in (difference.low, difference.high))  # no -0.0
     level: Level = "good" if low > 0 else "problem" if high <= 0 else "look"
     if circular and level == "good":
         level = "look"
-    why = f"{about} [{low:+.2f}, {high:+.2f}]; good when all of it is above 0."
+    why = f"{about} [{low:+.3f}, {high:+.3f}]; good when all of it is above 0."
     return Light(label, value, level, " ".join((why, *circular)), view)

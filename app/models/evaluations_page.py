@@ -5,7 +5,7 @@ import streamlit as st
 from analysis.text.bm25 import LANGUAGES, NO_LANGUAGE
 from app.jobs.card import follow_job
 from app.kit.choice import choose, take_from_url
-from app.kit.page import draw_empty, draw_heading
+from app.kit.page import draw_empty, draw_hand_off, draw_heading
 from app.models import actions
 from app.models.compared.measures import model_name
 from app.models.comparison import draw_comparison, newest_of_each
@@ -131,6 +131,8 @@ else:
     newest = newest_of_each(evaluations)
     for sentence in verdict_sentences(newest, actions.read_base_models()):
         st.markdown(plain(sentence))
+    with st.container(horizontal=True):
+        draw_hand_off("try_it", "Try the models on a query of your own")
     draw_headline(newest)
     draw_scores(evaluations)
     draw_ordinary(newest)

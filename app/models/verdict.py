@@ -23,17 +23,17 @@ MEANING = {
     INSTRUCTION_FLIP: {
         "higher": "Training taught it to follow instructions better.",
         "lower": "Training made it follow instructions less.",
-        "no clear difference": "These groups show no effect of the training.",
+        "no clear difference": "These groups do not show whether training changed it.",
     },
     "p-mrr": {
         "higher": "Its ranking moves more in the direction that instructions require.",
         "lower": "Its ranking moves less in the direction that instructions require.",
-        "no clear difference": "These queries show no effect of the training.",
+        "no clear difference": "These queries do not show whether training changed it.",
     },
     "ndcg@10": {
         "higher": "It finds relevant passages better.",
         "lower": "It finds relevant passages less well.",
-        "no clear difference": "These queries show no effect of the training.",
+        "no clear difference": "These queries do not show whether training changed it.",
     },
 }
 

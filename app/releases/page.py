@@ -29,18 +29,18 @@ def draw_release(release: Release) -> None:
                 f"· by {release.created_by} · {release.created_at:%Y-%m-%d %H:%M}"
             )
         )
+    with st.container(horizontal=True, vertical_alignment="center", key="releases-next"):
+        st.link_button(
+            "Download as zip",
+            f"/download/release/{release.id}",
+            icon=":material/download:",
+            help="All files of the release, after a check that the folder is as exported.",
+        )
+        draw_hand_off("train", "Train on it", release=release.id)
+        draw_hand_off("releases", "Push it to the Hub", release=release.id, push=1)
     with st.container(border=True):
         st.markdown("**Dataset card**")
         st.code(release.card, language="markdown", height=420, wrap_lines=True)
-    st.link_button(
-        "Download as zip",
-        f"/download/release/{release.id}",
-        icon=":material/download:",
-        help="All files of the release, after a check that the folder is as exported.",
-    )
-    with st.container(horizontal=True, key="releases-next"):
-        draw_hand_off("train", "Train on it", release=release.id)
-        draw_hand_off("releases", "Push it to the Hub", release=release.id, push=1)
     st.code(
         f'from datasets import load_dataset\ndata = load_dataset("{release.path}")',
         language="python",

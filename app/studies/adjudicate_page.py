@@ -164,9 +164,10 @@ items, total = actions.items_to_adjudicate(
     start=page_offset("adjudicate.page", ROWS),
     count=ROWS,
 )
-st.caption(f"{counted(total, 'item')}, most disputed first")
-if not total:
-    draw_empty("No items to decide.", "People agree on every item judged so far.")
+if total:
+    st.caption(f"{counted(total, 'item')}, most disputed first")
+else:
+    draw_empty("No items to decide.", "So far, no two people chose differently for an item.")
 for item in items:
     draw_item(chosen.id, item)
 draw_pages(total, key="adjudicate.page", rows=ROWS)

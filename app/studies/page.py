@@ -13,6 +13,7 @@ from app.studies.sampling_form import draw_sampling
 from app.studies.settings_form import draw_invite, draw_rules, sample_gold_items
 from app.studies.threads import draw_threads
 from app.studies.work_report import draw_work
+from app.text.numbers import counted
 from app.text.plain import plain
 from curation.judges.registry import describe_judges
 from curation.judging.sampling import describe_sampling
@@ -51,8 +52,9 @@ def draw_study(study: studies.StudySummary) -> None:
         draw_status(study.status)
         st.caption(
             plain(
-                f"{study.items:,} items × {study.overlap} judges · dataset {study.dataset} · "
-                f"run {study.run_id}" + (f" · by {study.created_by}" if study.created_by else "")
+                f"{counted(study.items, 'item')} × {counted(study.overlap, 'judge')} · "
+                f"dataset {study.dataset} · run {study.run_id}"
+                + (f" · by {study.created_by}" if study.created_by else "")
             ),
             width="stretch",
         )

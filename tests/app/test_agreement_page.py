@@ -35,7 +35,7 @@ def test_a_full_study_shows_its_means_tables_and_items(sqlite_store: Store) -> N
     assert any("Difference of mean kappa" in frame for frame in frames)
     # the reader may judge these items themselves, until the study is closed
     assert not [frame for frame in frames if "Disagreement" in frame]
-    assert "Without 8 items that you may judge yourself" in words(page)
+    assert "8 items that you may judge yourself" in words(page)
     with sqlite_store.write() as session:
         set_status(session, 1, "closed")
         session.commit()
@@ -203,7 +203,7 @@ def test_a_new_judgment_is_seen_by_the_state_that_the_page_follows(store: Store)
         after = judgment_state(session, 1)
         assert (after.judgments, after.last_id) == (6, before.last_id + 1)
         assert study_choices(session, 1) == {"ann": [(1, 1)] * 3, "bob": [(1, 1)] * 3}
-        assert {place.recipe for place in study_item_places(session, 1).values()} == {"r"}
+        assert {place.recipe for place in study_item_places(session, 1).values()} == {"demo"}
 
 
 def test_the_page_begins_with_what_the_study_says_about_its_run(sqlite_store: Store) -> None:

@@ -155,17 +155,17 @@ def test_a_flip_is_good_when_the_whole_interval_of_the_difference_is_above_zero(
 @pytest.mark.parametrize(
     ("low", "high", "level"),
     [
-        (0.004, 0.09, "look"),
-        (0.006, 0.09, "good"),
-        (-0.09, 0.004, "problem"),
-        (-0.004, 0.1, "look"),
+        (0.0004, 0.09, "look"),
+        (0.0006, 0.09, "good"),
+        (-0.09, 0.0004, "problem"),
+        (-0.0004, 0.1, "look"),
     ],
 )
 def test_the_level_of_a_flip_is_that_of_the_interval_as_printed(
     low: float, high: float, level: str
 ) -> None:
     found = flip_light(0.36, 0.4, Difference(0.04, low, high, 0.01, 90), "")
-    assert found.level == level and "-0.00" not in found.why
+    assert found.level == level and "-0.000" not in found.why
 
 
 def test_a_circular_flip_is_never_good_and_names_who_chose_its_groups() -> None:
