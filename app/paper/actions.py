@@ -24,8 +24,7 @@ from db.tables import Analysis, Checkpoint
 if TYPE_CHECKING:
     import pandas as pd
 
-# Twice the 720 pixels that it has on the page; of a wider one (1,460) Streamlit makes a smaller one
-# at every run of the page.
+# Twice its 720 pixels on the page; one of more than 1,460 would be scaled at every run.
 DOTS_PER_INCH: Final = 213
 
 

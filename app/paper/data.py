@@ -40,7 +40,10 @@ def draw_coverage(found: Analysis | None) -> None:
         return
     colour = "corpus" if len(found.result["corpora"]) > 1 else "role"
     shown, picture = actions.read_map(found, colour)
-    st.image(picture, width=720)
+    with st.container(
+        width=720
+    ):  # of an image of that width Streamlit makes a smaller one each time
+        st.image(picture, width="stretch")
     draw_origin(
         lambda: frame_as_csv(shown),
         origin_of(found),
