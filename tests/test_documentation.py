@@ -212,7 +212,7 @@ def test_every_file_that_the_documents_name_exists() -> None:
     assert missing == []
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("block", RUN, ids=str)
 def test_what_is_marked_to_run_runs(block: Block, tmp_path: Path) -> None:
     """In an empty folder; a shell finds `inf` as somebody with the environment active does."""

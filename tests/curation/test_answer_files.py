@@ -104,7 +104,7 @@ def test_answers_that_wait_behind_a_locked_store_survive_a_kill(
     assert files(store) == []
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_worker_that_has_enough_to_do_stores_what_another_left_all_the_same(
     sqlite_store: Store, server: Server
 ) -> None:

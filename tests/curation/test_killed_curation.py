@@ -134,7 +134,7 @@ def test_twenty_kills_among_two_workers_change_neither_texts_nor_spending(
     assert texts_of(store, run_id) == texts_of(store, calm["run_id"])
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_four_workers_share_a_run_and_one_may_be_killed(store: Store, server: Server) -> None:
     run_id = new_run(store)
     workers = [start_worker(store, run_id, base_url=server.url, concurrency=4) for _ in range(4)]
@@ -158,6 +158,7 @@ def test_four_workers_share_a_run_and_one_may_be_killed(store: Store, server: Se
     assert len(texts_of(store, run_id)) == PAIRS
 
 
+@pytest.mark.long
 def test_a_command_that_is_killed_goes_on_with_resume(
     sqlite_store: Store, server: Server, inf_process: Callable[..., Any]
 ) -> None:

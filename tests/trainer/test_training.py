@@ -148,6 +148,7 @@ def test_the_best_weights_are_kept_and_patience_stops_the_training(
     assert result["held_out"]["after"]["mrr"] == pytest.approx(scores[best], abs=1e-6)
 
 
+@pytest.mark.long
 def test_a_killed_training_resumes_with_the_losses_of_an_uninterrupted_one(
     sqlite_store: Store, tmp_path: Path
 ) -> None:
