@@ -23,6 +23,7 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT)]
 
 from browser import chromium_browser, settled  # noqa: E402
 from card_client import add_annotators  # noqa: E402
+from finished_run import finished_run  # noqa: E402
 from PIL import Image  # noqa: E402
 from playwright.sync_api import Browser, Page  # noqa: E402
 from restartable import restartable  # noqa: E402
@@ -32,7 +33,7 @@ from app.access.identity import COOKIE  # noqa: E402
 from db.store import schema  # noqa: E402
 from db.store.store import Store, open_store  # noqa: E402
 from db.study.studies import add_study  # noqa: E402
-from db.tables import Dataset, Group, Item, Pair, Passage, Recipe, Run  # noqa: E402
+from db.tables import Group, Item, Pair, Passage  # noqa: E402
 
 DEMO = ROOT / "curation" / "demo"
 GROUPS = 6
@@ -105,18 +106,7 @@ def make_study(session: Session) -> int:
         if row["passage_id"] in texts
     }
     written = rows("recording/groups.jsonl")[:GROUPS]
-    dataset, recipe = Dataset(name="demo"), Recipe(name="demo", sha256="demo", body={})
-    session.add_all([dataset, recipe])
-    session.flush()
-    run = Run(
-        dataset_id=dataset.id,
-        recipe_id=recipe.id,
-        provider="recorded",
-        offline=False,
-        status="done",
-    )
-    session.add(run)
-    session.flush()
+    run = finished_run(session, "demo", provider="recorded", offline=False)
     others = list(dict.fromkeys(of_query.values()))[-3 * GROUPS :]
     items = []
     for number, row in enumerate(written):
@@ -127,7 +117,7 @@ def make_study(session: Session) -> int:
         )
         passages = [
             Passage(
-                dataset_id=dataset.id,
+                dataset_id=run.dataset_id,
                 external_id=f"{number}-{place}",
                 text=text,
                 sha256=f"{number}-{place}",
@@ -138,7 +128,7 @@ def make_study(session: Session) -> int:
         session.add_all(passages)
         session.flush()
         pair = Pair(
-            dataset_id=dataset.id,
+            dataset_id=run.dataset_id,
             external_id=str(number),
             query=row["query"],
             passage_id=passages[0].id,

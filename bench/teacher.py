@@ -15,6 +15,7 @@ from sentence_transformers import CrossEncoder
 from analysis.embed.model_source import model_source
 from trainer.data.groups import Group
 from trainer.launch.plan import groups_of
+from trainer.loop.teacher import scenario_pairs
 from trainer.settings.settings import TrainSettings
 from trainer.settings.table import DEFAULT_BASE_MODEL
 
@@ -23,7 +24,7 @@ EPOCHS, GROUPS_PER_STEP, LEARNING_RATE, SEED, TOKENS = 2, 4, 5e-5, 1, 256
 
 def make_teacher(release: Path, settings: TrainSettings, folder: Path) -> Path:
     """The folder of the cross-encoder, made where it is not there; prints how good it is."""
-    if (folder / "config.json").is_file():
+    if folder.is_dir():
         return folder
     groups = groups_of(release, settings)
     torch.manual_seed(SEED)
@@ -46,18 +47,15 @@ def make_teacher(release: Path, settings: TrainSettings, folder: Path) -> Path:
     print(
         f"teacher: all three scenarios right in {share} of {len(groups.held_out)} held-out groups"
     )
-    model.save_pretrained(str(folder))
-    return folder
+    partial = folder.with_name(f"{folder.name}.partial")  # of a run that was killed: no teacher
+    model.save_pretrained(str(partial))
+    return partial.rename(folder)
 
 
 def scores(model: CrossEncoder, groups: Sequence[Group], settings: TrainSettings) -> torch.Tensor:
     """(3 scenarios of each group, its 3 passages)."""
-    pairs = [
-        (settings.parsed_template.apply(instruction, query), passage)
-        for group in groups
-        for instruction, query, _ in group.triplets()
-        for _, _, passage in group.triplets()
-    ]
+    template = settings.parsed_template
+    pairs = [pair for group in groups for pair in scenario_pairs(group, template)]
     read = model.tokenizer(
         [query for query, _ in pairs],
         [passage for _, passage in pairs],

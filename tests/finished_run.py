@@ -7,7 +7,14 @@ from sqlalchemy.orm import Session
 from db.tables import Dataset, Recipe, Run, utc_now
 
 
-def finished_run(session: Session, name: str, *, offline: bool = True, **columns: Any) -> Run:
+def finished_run(
+    session: Session,
+    name: str,
+    *,
+    provider: str = "offline",
+    offline: bool = True,
+    **columns: Any,
+) -> Run:
     """The run, flushed; columns: its dataset's, for other ones than a test's."""
     of_dataset = {"source": "made for a test", "licence": "CC0-1.0"} | columns
     dataset = Dataset(name=name, **of_dataset)
@@ -17,7 +24,7 @@ def finished_run(session: Session, name: str, *, offline: bool = True, **columns
     run = Run(
         dataset_id=dataset.id,
         recipe_id=recipe.id,
-        provider="offline",
+        provider=provider,
         offline=offline,
         status="done",
         finished_at=utc_now(),

@@ -40,9 +40,8 @@ def draw_coverage(found: Analysis | None) -> None:
         return
     colour = "corpus" if len(found.result["corpora"]) > 1 else "role"
     shown, picture = actions.read_map(found, colour)
-    with st.container(
-        width=720
-    ):  # of an image of that width Streamlit makes a smaller one each time
+    # of an image of that width Streamlit makes a smaller one each time
+    with st.container(width=720):
         st.image(picture, width="stretch")
     draw_origin(
         lambda: frame_as_csv(shown),

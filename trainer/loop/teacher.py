@@ -32,7 +32,7 @@ def teacher_scores(
     missing = [(key, group) for key, group in keyed.items() if key not in found]
     for start in range(0, len(missing), GROUPS_AT_ONCE):
         part = missing[start : start + GROUPS_AT_ONCE]
-        pairs = [pair for _, group in part for pair in _pairs(group, template)]
+        pairs = [pair for _, group in part for pair in scenario_pairs(group, template)]
         scores = iter(score_pairs(pairs))
         for key, _ in part:
             found[key] = [[next(scores) for _ in SCENARIOS] for _ in SCENARIOS]
@@ -45,7 +45,8 @@ def teacher_scores(
     return found
 
 
-def _pairs(group: Group, template: Template) -> list[tuple[str, str]]:
+def scenario_pairs(group: Group, template: Template) -> list[tuple[str, str]]:
+    """The group's scenarios in order, each as (instruction and query, passage) with all three."""
     triplets = group.triplets()
     return [
         (template.apply(instruction, query), passage)

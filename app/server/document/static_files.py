@@ -51,8 +51,10 @@ def _requested(scope: Scope) -> tuple[Path, str] | None:
     if scope["type"] != "http" or scope["method"] not in ("GET", "HEAD"):
         return None
     named = NAME.fullmatch(scope["path"])
+    if named is None:
+        return None
     coding = _coding(HTTPConnection(scope).headers.get("accept-encoding", ""))
-    if named is None or coding is None:
+    if coding is None:
         return None
     path = STATIC / named[1]
     return (path, coding) if path.is_file() else None
