@@ -69,8 +69,9 @@ FIRST = ("ndcg@10", "guard-ndcg@10")
 CONTROLS = ("query-alone", "instruction-alone")
 
 
-# In settings, folders that are made first: the groups that rules wrote, and a cross-encoder.
-RULES, TEACHER = "{rules}", "{teacher}"
+# In settings, folders that a training has made first: the groups that rules wrote, a cross-encoder,
+# and the questions of ordinary retrieval.
+RULES, TEACHER, GUARD = "{rules}", "{teacher}", "{guard}"
 
 
 class Way(NamedTuple):
@@ -135,6 +136,7 @@ PARTS: dict[str, tuple[Way, ...]] = {
                 "4 mined negatives": {"mined_negatives": 4},
                 "confident first": {"curriculum": "confident-first"},
                 "taught by a cross-encoder": {"teacher": f"cross-encoder:{TEACHER}"},
+                "taught by judge A": {"teacher": "judge:recorded:A"},
                 "with half of the rules' groups": {"more_releases": f"{RULES}*0.5"},
             }.items()
         ),
@@ -228,7 +230,7 @@ class Results:
         lines = self.path.read_text("utf-8").splitlines() if self.path.exists() else []
         rows = map(json.loads, lines)
         self.done: dict[str, dict[str, Any]] = {row["key"]: row for row in rows}
-        self.writing = threading.Lock()
+        self.writing, self.making = threading.Lock(), threading.Lock()
 
     def run(self, ways: Sequence[Way], side_by_side: int) -> None:
         """Run what is missing, each training on a core of its own; the same settings once."""
@@ -245,27 +247,28 @@ class Results:
         return self.done[key]
 
     def _settings(self, way: Way, seed: int) -> tuple[str, list[str]]:
-        """(key, settings as `inf train` takes them)."""
+        """(key, settings as `inf train` takes them, folders by their names here)."""
         confirmed = HELD_OUT if way.provider == "recorded" else {}
         settings = COMMON | dict(way.settings) | {"seed": seed} | confirmed
         if settings.get("max_groups") == -1:
             settings["max_groups"] = kept_for_training(self.release)
         if way.guard and self.guard:
-            settings["guard"] = str(self.guard)
+            settings["guard"] = GUARD
         given = [f"{name}={value}" for name, value in sorted(settings.items())]
-        given = [self._with_folders(each) for each in given]
         content = (self._release(way) / "release.json").read_bytes()
         release_hash = hashlib.sha256(content).hexdigest()
         key = hashlib.sha256("\n".join([release_hash, *given]).encode()).hexdigest()[:16]
         return key, given
 
     def _with_folders(self, given: str) -> str:
-        if RULES in given:
-            given = given.replace(RULES, str(rules_release(self.folder)))
-        if TEACHER in given:
-            folder = make_teacher(self.release, HELD_OUT_SETTINGS, self.folder / "teacher")
-            given = given.replace(TEACHER, str(folder))
-        return given
+        """The setting with its folder in it, which is made, once, where it is not there."""
+        with self.making:
+            if RULES in given:
+                given = given.replace(RULES, str(rules_release(self.folder)))
+            if TEACHER in given:
+                folder = make_teacher(self.release, HELD_OUT_SETTINGS, self.folder / "teacher")
+                given = given.replace(TEACHER, str(folder))
+        return given.replace(GUARD, str(self.guard))
 
     def _release(self, way: Way) -> Path:
         return self.release if way.provider == "recorded" else rules_release(self.folder)
@@ -274,7 +277,8 @@ class Results:
         started = time.monotonic()
         out = self.folder / "models" / key
         shutil.rmtree(out, ignore_errors=True)  # of a run that was killed
-        words = ("train", "--release", self._release(way), "--out", out, *given)
+        settings = [self._with_folders(each) for each in given]
+        words = ("train", "--release", self._release(way), "--out", out, *settings)
         result = run_inf(*words, home=self.home, OMP_NUM_THREADS="1")
         row = {
             "key": key,
