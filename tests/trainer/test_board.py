@@ -16,10 +16,13 @@ from trainer.launch.here import train
 from trainer.report import board
 
 
-def test_tensorboards_log_holds_what_the_store_holds(sqlite_store: Store, tmp_path: Path) -> None:
+@pytest.mark.parametrize("asked", [{"tensorboard": "on"}, {"report_to": "tensorboard"}])
+def test_tensorboards_log_holds_what_the_store_holds(
+    sqlite_store: Store, tmp_path: Path, asked: dict[str, str]
+) -> None:
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    handle = claim(sqlite_store, config_for(tmp_path, max_steps="3", tensorboard="on"))
+    handle = claim(sqlite_store, config_for(tmp_path, max_steps="3", **asked))
     train(handle)
     read = EventAccumulator(str(tmp_path / "inf-home" / "tensorboard" / f"job-{handle.id}"))
     read.Reload()

@@ -1,35 +1,17 @@
 """Held-out groups that a named judge of the release's studies confirmed."""
 
-import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from judged_release import all_of, judgment, released
 from trainer_release import write_release
 
 from db.errors import BadInput
 from db.scenarios import SCENARIOS
 from trainer.data.confirmed import confirmed_by
-from trainer.data.release_files import ReleaseData, read_release
+from trainer.data.release_files import read_release
 from trainer.data.splitting import split_groups
-
-
-def judgment(group_id: int, scenario: str, **changed: object) -> dict[str, Any]:
-    row = {"group_id": group_id, "scenario": scenario, "revision": 1, "judge": "openai:b"}
-    return row | {"choice": scenario} | changed
-
-
-def all_of(group_id: int, **changed: object) -> list[dict[str, Any]]:
-    return [judgment(group_id, scenario, **changed) for scenario in SCENARIOS]
-
-
-def released(folder: Path, rows: Sequence[dict[str, Any]]) -> ReleaseData:
-    release = write_release(folder, 20)
-    (release / "judgments").mkdir()
-    lines = "".join(json.dumps(row) + "\n" for row in rows)
-    (release / "judgments" / "train.jsonl").write_text(lines, encoding="utf-8")
-    return read_release(release)
 
 
 @pytest.mark.parametrize(

@@ -8,42 +8,19 @@ validator nor a relative of the base model, scores on these groups are independe
 from collections import defaultdict
 
 from analysis.embed.model_hash import DEFAULT_MODEL, NamedModel, named_model
-from db.errors import BadInput
 from db.scenarios import SCENARIOS
-from trainer.data.release_files import ReleaseData, rows_of_configuration
+from trainer.data.judged import choices_of
+from trainer.data.release_files import ReleaseData
 
 
 def confirmed_by(release: ReleaseData, judge: str) -> frozenset[str]:
-    """The ids of the groups that the judge confirmed.
+    """The ids of the groups that the judge confirmed; judged in two studies, both must confirm.
 
-    Of an item whose texts were edited, only the last revision that anybody judged counts: who has
-    judged an earlier one alone did not see what the release holds. Raises BadInput where the
-    release has no judgment by that judge, naming those it has.
+    Raises BadInput where the release has no judgment by that judge, naming those it has.
     """
-    judges: set[str] = set()
-    newest: dict[tuple[str, str], int] = {}
-    last: dict[tuple[str, str], tuple[int, bool]] = {}
-    for row in rows_of_configuration(release, "judgments"):
-        judges.add(str(row.get("judge")))
-        item = (str(row.get("group_id")), str(row.get("scenario")))
-        revision, as_meant = int(row.get("revision") or 0), row.get("choice") == item[1]
-        newest[item] = max(revision, newest.get(item, 0))
-        if row.get("judge") != judge:
-            continue
-        before = last.get(item, (-1, True))
-        if revision > before[0]:
-            last[item] = (revision, as_meant)
-        elif revision == before[0]:  # judged in two studies: both must confirm it
-            last[item] = (revision, as_meant and before[1])
-    if judge not in judges:
-        known = ", ".join(sorted(judges)) or "none"
-        raise BadInput(
-            f"held_out_judge: {release.path} has no judgment by {judge!r} (its judges: {known}). "
-            "Let it judge the groups in studies and export again with the configuration judgments"
-        )
     scenarios: defaultdict[str, set[str]] = defaultdict(set)
-    for (group_id, scenario), (revision, as_meant) in last.items():
-        if as_meant and revision == newest[group_id, scenario]:
+    for (group_id, scenario), choices in choices_of(release, judge, "held_out_judge").items():
+        if set(choices) == {scenario}:
             scenarios[group_id].add(scenario)
     return frozenset(group for group, found in scenarios.items() if found >= set(SCENARIOS))
 

@@ -39,6 +39,9 @@ class Group:
     """A person approved it (the release's column `review`)."""
     confidence: float | None = None
     """How sure its validator was (`trainer.data.confidence`); None if unknown or not read."""
+    judged: tuple[tuple[float, ...], ...] | None = None
+    """A judge's scores of the passages in each scenario (`trainer.data.judged`); None if not
+    read, or not judged."""
     set_aside: bool = False
     """In a split that the release itself holds out (`<split>_held_out`)."""
 

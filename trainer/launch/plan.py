@@ -12,6 +12,7 @@ from db.store.store import Store
 from trainer.data.choosing import choose_groups
 from trainer.data.confidence import by_rank, require_order, with_confidence
 from trainer.data.groups import Group
+from trainer.data.judged import judges_of, with_scores
 from trainer.data.mixing import apart_from, mix_in, plain_keys
 from trainer.data.release_files import ReleaseData, find_release, read_release
 from trainer.data.splitting import Groups, set_aside_of, split_groups
@@ -33,7 +34,7 @@ def plan_settings(config: Mapping[str, Any], processes: int) -> TrainSettings:
     """The settings of a job's config. Raises BadInput for what cannot be trained."""
     settings = parse_settings(config.get("settings") or {})
     check_processes(settings, processes)
-    if settings.tensorboard == "on":
+    if settings.writes_tensorboard:
         require_tensorboard()
     require_tracker(settings.report_to)
     if settings.optimizer == "adamw-8bit" and find_spec("bitsandbytes") is None:
@@ -46,7 +47,7 @@ def plan_folders(config: Mapping[str, Any], settings: TrainSettings, job_id: int
     name = f"job-{job_id}"
     out = Path(config.get("out") or home() / "checkpoints" / name).expanduser().resolve()
     require_free(out, job_id)
-    board = home() / "tensorboard" / name if settings.tensorboard == "on" else None
+    board = home() / "tensorboard" / name if settings.writes_tensorboard else None
     return Folders(out, home() / "training" / name, board)
 
 
@@ -83,6 +84,8 @@ def groups_of(folder: Path, settings: TrainSettings, more: Sequence[Path] = ()) 
         )
     has_order = settings.curriculum != "off"
     together = _with_order(own, release, is_one_of=len(others) + 1) if has_order else own
+    if judge := settings.judging_teacher:
+        together = with_scores(together, release, judge)
     mixed = []
     for other, (_, weight) in zip(others, settings.extra_releases, strict=True):
         recorded, groups = mix_in(
@@ -90,11 +93,18 @@ def groups_of(folder: Path, settings: TrainSettings, more: Sequence[Path] = ()) 
         )
         if has_order:
             groups = _with_order(groups, other, is_one_of=len(others) + 1)
+        if judge and judge in judges_of(other):
+            groups = with_scores(groups, other, judge)
         together = [*together, *groups]
         mixed.append(recorded)
     if has_order:
         require_order(together)
     chosen = choose_groups(together, settings.max_groups, settings.seed)
+    if judge and not any(group.judged for group in chosen):
+        raise BadInput(
+            f"teacher={settings.teacher}: of no group that would train did this judge judge all "
+            "three scenarios: let it judge them in studies and export again"
+        )
     return Groups(release, chosen, held_out, tuple(mixed), len(training) - len(own))
 
 

@@ -19,7 +19,7 @@ from db.scenarios import COLUMNS
 from trainer.data.batch_sample import sample_of
 from trainer.data.batches import Collator, TeacherScores
 from trainer.data.curriculum import ConfidentFirst
-from trainer.data.groups import Group
+from trainer.data.groups import Group, group_key
 from trainer.evaluate.precision import scoring_precision
 from trainer.evaluate.reranking import load_reranker
 from trainer.loop.arguments import step_count, training_arguments
@@ -144,6 +144,8 @@ def _taught(
     """The teacher's scores, computed by the first process; None without a teacher."""
     if not settings.teacher or not processes.is_first:
         return None
+    if settings.judging_teacher:
+        return {group_key(group): list(map(list, group.judged)) for group in groups if group.judged}
     return teacher_scores(
         groups,
         settings.parsed_template,

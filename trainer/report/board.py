@@ -14,6 +14,7 @@ from typing import Any
 from db.errors import BadInput
 
 PROJECT = "inf-studio"
+OWN = ("store", "tensorboard")  # where `report_to` sends the curves without a tracker's calls
 
 Write = Callable[[int, Mapping[str, float]], None]
 
@@ -49,18 +50,18 @@ def tensorboard_log(folder: Path | None) -> Iterator[Write]:
 
 def require_tracker(name: str) -> None:
     """Raise BadInput where the tracker's package is missing."""
-    if name != "store" and find_spec(name) is None:
+    if name not in OWN and find_spec(name) is None:
         raise BadInput(f"report_to={name} needs the package {name}: pip install {name}")
 
 
 @contextmanager
 def tracker_log(name: str, run: str, settings: Mapping[str, Any]) -> Iterator[Write]:
-    """A function that sends the numbers of a step; with `store` it sends nothing.
+    """A function that sends the numbers of a step; those that need no tracker send nothing here.
 
     wandb and trackio have the same three calls. Keys and servers are their own settings
     (WANDB_API_KEY, WANDB_MODE=offline, …). A training that goes on after a kill continues its run.
     """
-    if name == "store":
+    if name in OWN:
         yield lambda step, values: None
         return
     tracker: Any = import_module(name)

@@ -36,7 +36,7 @@ def origins_of(settings: TrainSettings, manifest: Mapping[str, Any]) -> dict[str
         "judged": judged,
         "map": manifest.get("map"),
         "base": _named(settings.base_model),
-        "teacher": _named(settings.teacher) if settings.teacher not in ("", "off") else None,
+        "teacher": _teacher(settings),
     }
 
 
@@ -143,6 +143,13 @@ def origin_rows(origins: Mapping[str, Any]) -> list[tuple[str, str]]:
     rows += [("Teacher", _shown(origins["teacher"]))] if origins["teacher"] else []
     rows += [("Embeds the map", _shown(origins["map"]))] if origins["map"] else []
     return rows
+
+
+def _teacher(settings: TrainSettings) -> dict[str, Any] | None:
+    if judge := settings.judging_teacher:
+        named = judge_model(judge)
+        return {"model": named.name, "sha256": named.sha256}
+    return _named(settings.teacher) if settings.teacher not in ("", "off") else None
 
 
 def _named(name: str) -> dict[str, Any]:

@@ -42,6 +42,16 @@ class TrainSettings(SettingFields):
         return tuple(_weighted(part) for part in split_list(self.more_releases))
 
     @property
+    def writes_tensorboard(self) -> bool:
+        return self.tensorboard == "on" or self.report_to == "tensorboard"
+
+    @property
+    def judging_teacher(self) -> str:
+        """The judge of the release that teaches; empty without a teacher and for a reranker."""
+        kind, _, judge = self.teacher.partition(":")
+        return judge if kind == JUDGE else ""
+
+    @property
     def lora_layers(self) -> tuple[str, ...]:
         return split_list(self.lora_targets)
 
@@ -56,6 +66,7 @@ class TrainSettings(SettingFields):
 
 MAX_WEIGHT = 100
 RERANKERS = ("cross-encoder", "monot5", "flan-t5")
+JUDGE = "judge"  # the kind of a teacher that is a judge of the release
 ALIASES = {"backbone": "base_model"}
 
 
@@ -123,11 +134,11 @@ def _check(settings: TrainSettings) -> None:
             f"matryoshka={settings.matryoshka!r} is for our objectives, and "
             f"objective={settings.objective} is a baseline"
         )
-    kind, _, reranker = settings.teacher.partition(":")
-    if settings.teacher and (kind not in RERANKERS or not reranker):
+    kind, _, teacher = settings.teacher.partition(":")
+    if settings.teacher and (kind not in (*RERANKERS, JUDGE) or not teacher):
         raise BadInput(
             f"teacher={settings.teacher!r}: give a reranker as {', '.join(RERANKERS)} and its "
-            "name, for example cross-encoder:NAME"
+            "name, for example cross-encoder:NAME, or a judge of the release as judge:NAME"
         )
     if settings.dropout < 0 and settings.dropout != -1:
         raise BadInput(f"dropout={settings.dropout:g}: give -1 or a probability from 0 up")

@@ -166,8 +166,9 @@ class SettingFields:
         "",
         OBJECTIVE,
         "Teacher",
-        "Reranker whose scores over each group's passages are taught too: `cross-encoder:NAME`, "
-        "`monot5:NAME` or `flan-t5:NAME`.",
+        "Whose scores over each group's passages are taught too: a reranker, `cross-encoder:NAME`, "
+        "`monot5:NAME` or `flan-t5:NAME`, or a judge of the release, `judge:NAME` (the validator, "
+        "for example).",
         advanced=True,
     )
     teacher_loss: str = _setting(
@@ -599,15 +600,15 @@ class SettingFields:
         RESOURCES,
         "Send curves to",
         "Besides the store, send settings and curves to Weights & Biases or trackio (packages "
-        "wandb, trackio).",
-        choices=("store", "wandb", "trackio"),
+        "wandb, trackio), or write them for TensorBoard.",
+        choices=("store", "wandb", "trackio", "tensorboard"),
         advanced=True,
     )
     tensorboard: str = _setting(
         "off",
         RESOURCES,
         "TensorBoard",
-        "Also write the curves for TensorBoard.",
+        "Also write the curves for TensorBoard, beside another tracker.",
         choices=ON_OFF,
         advanced=True,
     )

@@ -1,0 +1,75 @@
+"""What a judge of a release's studies chose, read from the release's `judgments` files.
+
+Of an item whose texts were edited only the last revision that anybody judged counts: who has judged
+an earlier one alone did not see what the release holds.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from db.errors import BadInput
+from db.scenarios import SCENARIOS
+from trainer.data.groups import Group
+from trainer.data.release_files import ReleaseData, rows_of_configuration
+
+UNSEEN: Final = 0.5  # added to every count, so that a passage nobody chose has a finite score
+Choices = Mapping[tuple[str, str], Sequence[str]]
+
+
+def choices_of(release: ReleaseData, judge: str, setting: str) -> Choices:
+    """The judge's choices by (group id, scenario); several where it judged in several studies.
+
+    Raises BadInput, naming the setting and the judges there are, where it has judged nothing.
+    """
+    judges: set[str] = set()
+    newest: dict[tuple[str, str], int] = {}
+    found: defaultdict[tuple[str, str], list[tuple[int, str]]] = defaultdict(list)
+    for row in rows_of_configuration(release, "judgments"):
+        judges.add(str(row.get("judge")))
+        item = (str(row.get("group_id")), str(row.get("scenario")))
+        revision = int(row.get("revision") or 0)
+        newest[item] = max(revision, newest.get(item, 0))
+        if row.get("judge") == judge:
+            found[item].append((revision, str(row.get("choice"))))
+    if judge not in judges:
+        known = ", ".join(sorted(judges)) or "none"
+        raise BadInput(
+            f"{setting}: {release.path} has no judgment by {judge!r} (its judges: {known}). "
+            "Let it judge the groups in studies and export again with the configuration judgments"
+        )
+    last = {
+        item: [choice for revision, choice in of_item if revision == newest[item]]
+        for item, of_item in found.items()
+    }
+    return {item: choices for item, choices in last.items() if choices}
+
+
+def judges_of(release: ReleaseData) -> frozenset[str]:
+    """The names of all who judged groups of the release."""
+    return frozenset(str(row.get("judge")) for row in rows_of_configuration(release, "judgments"))
+
+
+def scores_of(choices: Iterable[str]) -> tuple[float, ...]:
+    """Of each of a group's passages the logarithm of its share of the choices.
+
+    Each passage has half a choice more (Jeffreys' prior), so that one choice makes 0.6, 0.2 and
+    0.2. A choice of another candidate, or of none, speaks for no passage of the group.
+    """
+    chosen = list(choices)
+    counts = [chosen.count(scenario) + UNSEEN for scenario in SCENARIOS]
+    return tuple(math.log(count / sum(counts)) for count in counts)
+
+
+def with_scores(groups: list[Group], release: ReleaseData, judge: str) -> list[Group]:
+    """The groups, each with the judge's scores of its passages where it judged every scenario."""
+    choices = choices_of(release, judge, "teacher")
+    keys = {group.group_id: [(group.group_id, each) for each in SCENARIOS] for group in groups}
+    return [
+        replace(group, judged=tuple(scores_of(choices[key]) for key in keys[group.group_id]))
+        if all(key in choices for key in keys[group.group_id])
+        else group
+        for group in groups
+    ]
