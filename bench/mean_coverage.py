@@ -23,8 +23,8 @@ sys.path[:] = [place for place in sys.path if Path(place).resolve() != Path(__fi
 
 from analysis.figures.means import effective_clusters, share_interval  # noqa: E402
 from analysis.figures.paired import MIN_DIFFERENT, interval_reach  # noqa: E402
-from trainer.evaluate.compliance import document_wise  # noqa: E402
-from trainer.evaluate.rankings import rank_change  # noqa: E402
+from trainer.evaluate.measures.compliance import document_wise  # noqa: E402
+from trainer.evaluate.measures.rankings import rank_change  # noqa: E402
 
 CLUSTERS = (10, 15, 20, 30, 60)
 SIZES = {"1 each": (1, 1), "1 to 4": (1, 4), "8 each": (8, 8)}

@@ -14,7 +14,6 @@ from app.models.compared.measures import NAMES, SOMETIMES, model_name
 from app.models.compared.trained import is_trained
 from app.text.plain import plain
 from db.tables import Evaluation
-from trainer.evaluate.compliance import COMPLIANCE
 from trainer.evaluate.following import (
     FOLLOWING,
     INSTRUCTION_FLIP,
@@ -23,9 +22,12 @@ from trainer.evaluate.following import (
     STABILITY_HELP,
 )
 from trainer.evaluate.intervals import following_means, ranked_over
+from trainer.evaluate.measures.among_all import AMONG_ALL
+from trainer.evaluate.measures.compliance import COMPLIANCE
 
 HELP = {
     **FOLLOWING,
+    **AMONG_ALL,
     STABILITY: STABILITY_HELP,
     **COMPLIANCE,
     "p-mrr": "How far documents fall whose relevance the changed instruction takes away. Bounded "

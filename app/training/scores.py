@@ -83,7 +83,9 @@ def score_rows(result: Mapping[str, Any]) -> list[Row]:
         rows.append((name, before.get(name), value, controls[0], controls[1], bm25.get(name)))
     rows.sort(key=lambda row: row[0] not in FOLLOWING)
     probe: Mapping[str, Any] = result.get("natural_probe") or {}
-    started = probe.get("before") or {}
-    for name, value in (probe.get("after") or {}).items():
-        rows.append((name, started.get(name), value, None, None, None))
+    started, ended, bm25 = (probe.get(part) or {} for part in ("before", "after", "bm25"))
+    for name, value in ended.items():
+        if ":" not in name:
+            alone = ended.get(f"{INSTRUCTION_ALONE}:{name}")
+            rows.append((name, started.get(name), value, None, alone, bm25.get(name)))
     return rows

@@ -8,7 +8,7 @@ from db.errors import BadInput, NotFound
 from trainer.data.groups import Group
 from trainer.data.release_files import read_release
 from trainer.evaluate.benchmarks import held_out_benchmark
-from trainer.evaluate.rankings import rank_of
+from trainer.evaluate.measures.rankings import rank_of
 from trainer.evaluate.scoring import measure_run
 from trainer.suites.registry import read_benchmark
 

@@ -8,8 +8,14 @@ import pytest
 from db.errors import BadInput
 from trainer.data.groups import Group
 from trainer.evaluate.benchmarks import held_out_benchmark
-from trainer.evaluate.compliance import Place, compliance, document_sicr, document_wise, place_of
 from trainer.evaluate.following import read_paraphrases, stability_by_group
+from trainer.evaluate.measures.compliance import (
+    Place,
+    compliance,
+    document_sicr,
+    document_wise,
+    place_of,
+)
 from trainer.evaluate.scoring import score_bm25
 from trainer.settings.template import Template
 

@@ -20,8 +20,8 @@ from db.errors import BadInput
 from db.outcome.evaluations import list_evaluations
 from db.store.store import Store
 from trainer.evaluate.job import evaluate
+from trainer.evaluate.measures.rankings import rank_of
 from trainer.evaluate.question_clusters import about_questions
-from trainer.evaluate.rankings import rank_of
 from trainer.evaluate.scoring import measure_run
 from trainer.suites.registry import DOWNLOADS, read_benchmarks
 

@@ -72,7 +72,8 @@ def test_both_measures_by_hand(
 ) -> None:
     model: Any = Answers({"masonry": masonry, "of stone": stone, **PASSAGES})
     found = score_natural_probe(model, Template(), read_natural_probe(file))
-    assert found.metrics == {"natural-flip": flip, "natural-first": first}
+    own = {name: value for name, value in found.metrics.items() if ":" not in name}
+    assert own == {"natural-flip": flip, "natural-first": first}
     assert found.items == 2 and found.flip_by_style == {"exclusion": flip, "persona": flip}
 
 
@@ -103,7 +104,9 @@ def test_every_training_scores_the_probe_before_and_after(
     handle = claim(sqlite_store, config)
     result = train(handle)
     probe = result["natural_probe"]
-    assert probe["items"] == 2 and set(probe["after"]) == {"natural-flip", "natural-first"}
+    assert probe["items"] == 2 and set(probe["bm25"]) == set(probe["after"])
+    own = {"natural-flip", "natural-first"}
+    assert set(probe["after"]) == own | {f"instruction-alone:{name}" for name in own}
     assert set(probe["after_by_style"]) == {"exclusion", "persona"}
     gain = probe["after"]["natural-flip"] - probe["before"]["natural-flip"]
     assert probe["gain"]["natural-flip"] == {"value": gain, "low": None, "high": None}  # two items

@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 import pytrec_eval
 
-from trainer.evaluate.rankings import average, measure, p_mrr, p_mrr_by_query, rank_change, rank_of
+from trainer.evaluate.measures.rankings import (
+    average,
+    measure,
+    p_mrr,
+    p_mrr_by_query,
+    rank_change,
+    rank_of,
+)
 from trainer.evaluate.searching import search
 
 

@@ -22,7 +22,7 @@ from db.outcome.evaluations import get_evaluation, list_evaluations
 from db.store.store import Store
 from trainer.evaluate.benchmarks import Benchmark
 from trainer.evaluate.job import evaluate
-from trainer.evaluate.rankings import judged_share
+from trainer.evaluate.measures.rankings import judged_share
 from trainer.evaluate.scoring import Scores
 from trainer.records.content import benchmark_content
 from trainer.records.likeness import differences

@@ -69,7 +69,7 @@ class Group:
         return dict(zip(COLUMNS, self.texts, strict=True))
 
 
-def group_of(row: Mapping[str, Any], *, group_id: str = "", **more: bool) -> Group:
+def group_of(row: Mapping[str, Any], *, group_id: str = "", **more: Any) -> Group:
     """The group with the text columns of a row."""
     return Group(group_id, tuple(row[name] for name in COLUMNS), **more)
 

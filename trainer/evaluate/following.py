@@ -25,7 +25,8 @@ import numpy as np
 from analysis.files.rows import read_rows
 from db.errors import BadInput
 from db.scenarios import ROLES
-from trainer.evaluate.compliance import compliance
+from trainer.evaluate.measures.among_all import Rank, plain_ndcg_by_group, right_first_by_group
+from trainer.evaluate.measures.compliance import compliance
 from trainer.settings.template import Template
 
 if TYPE_CHECKING:
@@ -202,11 +203,11 @@ def read_paraphrases(file: Path) -> dict[str, list[str]]:
 
 
 def mean_following(by_group: Mapping[str, Mapping[str, float]]) -> dict[str, float | None]:
-    """The mean over groups of every measure; None without a group."""
-    return {
-        name: fmean(values[name] for values in by_group.values()) if by_group else None
-        for name in FOLLOWING
-    }
+    """The mean over groups of every measure that they have; None without a group."""
+    if not by_group:
+        return dict.fromkeys(FOLLOWING)
+    names = next(iter(by_group.values()))
+    return {name: fmean(values[name] for values in by_group.values()) for name in names}
 
 
 def bm25_following(benchmark: "Benchmark", template: Template) -> dict[str, float | None]:
@@ -214,11 +215,41 @@ def bm25_following(benchmark: "Benchmark", template: Template) -> dict[str, floa
     from analysis.text.bm25 import Bm25
 
     index = Bm25(list(benchmark.corpus.values()), benchmark.language)
-    score = bm25_scores(benchmark, index)
-    found = mean_following(follow_by_group(benchmark, template, score))
-    for control in CONTROLS:
-        values = mean_following(follow_by_group(benchmark, template, score, control))
-        found |= {f"{control}:{name}": value for name, value in values.items()}
+    by_control = following_of(
+        benchmark, template, bm25_scores(benchmark, index), rank=bm25_rank(benchmark, index)
+    )
+    found: dict[str, float | None] = {}
+    for control, by_group in by_control.items():
+        prefix = f"{control}:" if control else ""
+        found |= {prefix + name: value for name, value in mean_following(by_group).items()}
+    return found
+
+
+def following_of(
+    benchmark: "Benchmark",
+    template: Template,
+    score: ScoreTexts,
+    controls: bool = True,
+    rank: Rank | None = None,
+) -> dict[str, dict[str, dict[str, float]]]:
+    """{control: {group: {measure: value}}}, "" for the whole text; empty without groups.
+
+    rank: searches all held-out passages; without it what is measured among all of them is missing.
+    """
+    if not benchmark.groups:
+        return {}
+    found = {}
+    documents = {key: group.documents for key, group in benchmark.groups.items()}
+    for control in ("", *CONTROLS) if controls else ("",):
+        found[control] = follow_by_group(benchmark, template, score, control)
+        if rank:
+            texts = texts_of(benchmark, template, control)
+            for key, values in right_first_by_group(documents, texts, rank).items():
+                found[control][key] |= values
+    if rank and controls:
+        queries = texts_of(benchmark, template, QUERY_ALONE)[:: len(ROLES)]
+        for key, values in plain_ndcg_by_group(documents, queries, rank).items():
+            found[""][key] |= values
     return found
 
 
@@ -234,3 +265,17 @@ def bm25_scores(benchmark: "Benchmark", index: "Bm25") -> ScoreTexts:
         return found
 
     return score
+
+
+def bm25_rank(benchmark: "Benchmark", index: "Bm25") -> Rank:
+    """The best documents of the benchmark's corpus by BM25."""
+    ids = list(benchmark.corpus)
+
+    def rank(texts: Sequence[str], depth: int) -> list[dict[str, float]]:
+        places, scores = index.top(list(texts), depth)
+        return [
+            {ids[place]: float(score) for place, score in zip(*best, strict=True)}
+            for best in zip(places, scores, strict=True)
+        ]
+
+    return rank

@@ -21,7 +21,6 @@ from trainer.data.release_files import find_release, read_release
 from trainer.data.splitting import split_groups
 from trainer.evaluate.benchmarks import Benchmark, held_out_benchmark
 from trainer.evaluate.candidates import Candidate, load_scorer, score_candidate
-from trainer.evaluate.compliance import COMPLIANCE
 from trainer.evaluate.dataset_benchmark import PREFIX as DATASET
 from trainer.evaluate.dataset_benchmark import dataset_benchmark
 from trainer.evaluate.following import (
@@ -32,6 +31,8 @@ from trainer.evaluate.following import (
     bm25_following,
     read_paraphrases,
 )
+from trainer.evaluate.measures.among_all import AMONG_ALL
+from trainer.evaluate.measures.compliance import COMPLIANCE
 from trainer.evaluate.question_clusters import about_questions
 from trainer.model.backbone import read_memory
 from trainer.records.circular import circular_sentence, held_out_record, validators_of_record
@@ -47,7 +48,7 @@ from trainer.trec.files import read_qrels, require_ids, trec_files, write_qrels
 from trainer.trec.scoring import PREFIX as TREC
 from trainer.trec.scoring import read_run_of
 
-COMPARED = (*FOLLOWING, *COMPLIANCE, STABILITY, "ndcg@10", "map", "mrr", "p-mrr")
+COMPARED = (*FOLLOWING, *AMONG_ALL, *COMPLIANCE, STABILITY, "ndcg@10", "map", "mrr", "p-mrr")
 
 
 def evaluate(handle: JobHandle) -> dict[str, Any]:

@@ -71,12 +71,8 @@ def score_reranker(
     paraphrases: Mapping[str, Sequence[str]] | None = None,
 ) -> "Scores":
     """Rank every question's candidates by the pairs' scores, and measure."""
-    from trainer.evaluate.scoring import (
-        beside_following,
-        changed_ranks,
-        following_of,
-        measure_run,
-    )
+    from trainer.evaluate.following import following_of
+    from trainer.evaluate.scoring import beside_following, changed_ranks, measure_run
 
     listed = benchmark.candidates or _first_stage(benchmark, template)
     moved = {

@@ -8,20 +8,29 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from trainer.evaluate.benchmarks import Benchmark
-from trainer.evaluate.compliance import compliance
 from trainer.evaluate.following import (
     CONTROLS,
     FOLLOWING,
     ScoreTexts,
+    bm25_rank,
     bm25_scores,
     comply_by_group,
-    follow_by_group,
+    following_of,
     group_scores,
     mean_following,
     stability_by_group,
     texts_of,
 )
-from trainer.evaluate.rankings import average, measure, p_mrr, p_mrr_by_query, rank_of, robustness
+from trainer.evaluate.measures.among_all import AMONG_ALL
+from trainer.evaluate.measures.compliance import compliance
+from trainer.evaluate.measures.rankings import (
+    average,
+    measure,
+    p_mrr,
+    p_mrr_by_query,
+    rank_of,
+    robustness,
+)
 from trainer.evaluate.searching import search
 from trainer.settings.template import Template
 
@@ -112,7 +121,13 @@ def score_model(
             for text, of in zip(texts, wanted, strict=True)
         ]
 
-    following = following_of(benchmark, template, score, controls)
+    ids = list(benchmark.corpus)
+
+    def rank(texts: Sequence[str], depth: int) -> list[dict[str, float]]:
+        asked = np.stack([vector_of[text] for text in texts])
+        return search(asked, document_vectors, ids, depth=depth, check=check).best
+
+    following = following_of(benchmark, template, score, controls, rank)
     beside = beside_following(benchmark, template, score, paraphrases) if controls else {}
     scores = measure_run(benchmark, run, ranks, following, beside)
     if not (benchmark.groups and controls):
@@ -133,16 +148,6 @@ def beside_following(
     for key, values in stability_by_group(benchmark, template, score, paraphrases or {}).items():
         found[key] |= values
     return found
-
-
-def following_of(
-    benchmark: Benchmark, template: Template, score: ScoreTexts, controls: bool = True
-) -> dict[str, dict[str, dict[str, float]]]:
-    """{control: {group: {measure: value}}}, "" for the whole text; empty without groups."""
-    if not benchmark.groups:
-        return {}
-    wanted = ("", *CONTROLS) if controls else ("",)
-    return {name: follow_by_group(benchmark, template, score, name) for name in wanted}
 
 
 def score_bm25(
@@ -178,7 +183,7 @@ def score_bm25(
         for name, found in run.items()
     }
     score = bm25_scores(benchmark, index)
-    following = following_of(benchmark, template, score)
+    following = following_of(benchmark, template, score, rank=bm25_rank(benchmark, index))
     beside = beside_following(benchmark, template, score, paraphrases)
     return measure_run(benchmark, best, ranks, following, beside)
 
@@ -392,10 +397,12 @@ def encode_unique(
 
 
 SUMMARY = (*FOLLOWING, "ndcg@10", "map", "mrr", "p-mrr")
+BESIDE = (*FOLLOWING, *AMONG_ALL)
 
 
 def summary(metrics: Mapping[str, float | None]) -> dict[str, float | None]:
     """The few measures that a training shows, with the controls where they were measured."""
-    beside = {f"{control}:{name}" for control in CONTROLS for name in FOLLOWING}
+    beside = {f"{control}:{name}" for control in CONTROLS for name in BESIDE}
     found = {name: metrics.get(name) for name in SUMMARY}
+    found |= {name: metrics[name] for name in AMONG_ALL if name in metrics}
     return found | {name: value for name, value in metrics.items() if name in beside}

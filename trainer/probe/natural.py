@@ -8,7 +8,8 @@ their training groups; this set does not, so it shows what transfers.
                     that ignores instructions
     natural-first   under each instruction its passage ranks above the other three; chance 1/16
 
-Equal scores count against the model. Both are means over items.
+Equal scores count against the model. Both are means over items. Controls: the instruction alone,
+and BM25; the query alone has 0 in both, by construction.
 """
 
 import json
@@ -19,7 +20,10 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from db.errors import BadInput
+from trainer.evaluate.following import INSTRUCTION_ALONE
 from trainer.evaluate.scoring import encode_unique
 from trainer.settings.template import Template
 
@@ -105,32 +109,75 @@ def score_natural_probe(
     *,
     check: Callable[[], None] | None = None,
     caches: "Caches | None" = None,
+    controls: bool = True,
 ) -> ProbeScores:
-    """The model on the items; queries by the template, as in training. caches: as `score_model`."""
+    """The model on the items; queries by the template, as in training. caches: as `score_model`.
+
+    controls: also with the instruction alone; with the query alone both measures are 0.
+    """
 
     def count(_: int) -> None:
         if check:
             check()
 
-    texts = [
-        template.apply(instruction, item.query)
+    asked = {"": _questions(items, template)}
+    if controls:
+        asked[INSTRUCTION_ALONE] = _questions(items, template, without_query=True)
+    passages = [passage for item in items for passage in item.passages]
+    of_queries, of_passages = caches or (None, None)
+    texts = [text for each in asked.values() for text in each]
+    queries = encode_unique(model.encode_query, texts, count, of_queries)
+    documents = encode_unique(model.encode_document, passages, count, of_passages)
+    queries, documents = (
+        queries.reshape(-1, 2, queries.shape[1]),
+        documents.reshape(len(items), 4, -1),
+    )
+    scores = [own @ theirs.T for own, theirs in zip(queries[: len(items)], documents, strict=True)]
+    found = _measured(items, scores)
+    if controls:
+        alone = zip(queries[len(items) :], documents, strict=True)
+        of = _measured(items, [own @ theirs.T for own, theirs in alone])
+        found.metrics.update({f"{INSTRUCTION_ALONE}:{n}": v for n, v in of.metrics.items()})
+    return found
+
+
+def bm25_natural_probe(items: Sequence[ProbeItem], template: Template) -> dict[str, float]:
+    """The measures of BM25 over all passages of the probe, instruction and query as one text."""
+    from analysis.text.bm25 import Bm25
+
+    index = Bm25([passage for item in items for passage in item.passages])
+    found: dict[str, float] = {}
+    for prefix, without_query in (("", False), (f"{INSTRUCTION_ALONE}:", True)):
+        every = [index.scores(text) for text in _questions(items, template, without_query)]
+        rows = np.stack(every).reshape(len(items), 2, len(items), 4)
+        own = [of[:, place] for place, of in enumerate(rows)]
+        found |= {prefix + name: of for name, of in _measured(items, own).metrics.items()}
+    return found
+
+
+def _questions(
+    items: Sequence[ProbeItem], template: Template, without_query: bool = False
+) -> list[str]:
+    """Two texts of each item."""
+    return [
+        template.apply("", instruction)
+        if without_query
+        else template.apply(instruction, item.query)
         for item in items
         for instruction in (item.instruction_a, item.instruction_b)
     ]
-    passages = [passage for item in items for passage in item.passages]
-    of_queries, of_passages = caches or (None, None)
-    queries = encode_unique(model.encode_query, texts, count, of_queries)
-    documents = encode_unique(model.encode_document, passages, count, of_passages)
-    queries, documents = queries.reshape(len(items), 2, -1), documents.reshape(len(items), 4, -1)
+
+
+def _measured(items: Sequence[ProbeItem], scores: Sequence[np.ndarray]) -> ProbeScores:
+    """scores: of each item (2 instructions, 4 passages)."""
     flips: dict[str, list[float]] = {}
     firsts: list[float] = []
     per_item: dict[str, dict[str, float]] = {}
-    for item, own, theirs in zip(items, queries, documents, strict=True):
-        scores = own @ theirs.T  # (2 instructions, 4 passages)
-        flip = scores[0, 0] > scores[0, 1] and scores[1, 1] > scores[1, 0]
-        others = (scores[0, 1:].max(), scores[1, [0, 2, 3]].max())
+    for item, of in zip(items, scores, strict=True):
+        flip = of[0, 0] > of[0, 1] and of[1, 1] > of[1, 0]
+        others = (of[0, 1:].max(), of[1, [0, 2, 3]].max())
         flips.setdefault(item.style, []).append(float(flip))
-        firsts.append(float(scores[0, 0] > others[0] and scores[1, 1] > others[1]))
+        firsts.append(float(of[0, 0] > others[0] and of[1, 1] > others[1]))
         per_item[item.id] = {FLIP: float(flip), FIRST: firsts[-1]}
     every = [value for values in flips.values() for value in values]
     return ProbeScores(

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from trainer.evaluate.benchmarks import Benchmark
-from trainer.evaluate.rankings import without_relevant
+from trainer.evaluate.measures.rankings import without_relevant
 
 
 def benchmark_content(benchmark: Benchmark) -> dict[str, Any]:

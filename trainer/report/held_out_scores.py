@@ -19,6 +19,7 @@ from trainer.evaluate.following import (
     bm25_following,
 )
 from trainer.evaluate.intervals import following_means
+from trainer.evaluate.measures.among_all import AMONG_ALL
 from trainer.evaluate.precision import scoring_precision
 from trainer.evaluate.question_clusters import about_questions
 from trainer.evaluate.scoring import score_model, summary
@@ -150,7 +151,7 @@ class HeldOutScores:
                 found["gain"] = gains(
                     self.per_query["before"],
                     self.per_query["after"],
-                    FOLLOWING,
+                    (*FOLLOWING, *AMONG_ALL),
                     about_questions(self.benchmark),
                 )
             found["notes"] = self._notes()
@@ -169,6 +170,7 @@ class HeldOutScores:
         if self.natural.keys() >= {"before", "after"}:
             first, last = (self.natural[when].per_item for when in ("before", "after"))
             probe["gain"] = gains(first, last, tuple(natural.MEASURES))
+        probe["bm25"] = natural.bm25_natural_probe(self.items, self.template)
         times = {"scoring_seconds": self.seconds}
         return {"held_out": found, "natural_probe": probe, **times, **guard}
 
@@ -196,7 +198,9 @@ class HeldOutScores:
             self.per_query[when] = scores.per_query
             means = following_means(scores.per_query, about_questions(self.benchmark))
             self.intervals[when] = {
-                name: (means[name].low, means[name].high) for name in FOLLOWING if name in means
+                name: (means[name].low, means[name].high)
+                for name in (*FOLLOWING, *AMONG_ALL)
+                if name in means
             }
         found = summary(scores.metrics)
         curves = {
@@ -228,9 +232,15 @@ class HeldOutScores:
             return {}
         with scoring_precision(model.device, bf16=self.bf16):
             self.natural[when] = natural.score_natural_probe(
-                model, self.template, self.items, check=self.check, caches=caches
+                model,
+                self.template,
+                self.items,
+                check=self.check,
+                caches=caches,
+                controls=when != "now",
             )
-        return dict(self.natural[when].metrics)
+        metrics = self.natural[when].metrics.items()
+        return {name: value for name, value in metrics if ":" not in name}
 
     def _notes(self) -> list[str]:
         """What the scores on held-out groups cannot show, and why."""

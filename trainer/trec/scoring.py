@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from db.errors import BadInput
 from trainer.evaluate.benchmarks import Benchmark
-from trainer.evaluate.compliance import SICR, WISE
+from trainer.evaluate.measures.compliance import SICR, WISE
 from trainer.trec.files import RunFile, read_run
 
 if TYPE_CHECKING:

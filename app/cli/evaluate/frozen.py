@@ -6,7 +6,7 @@ import click
 
 from app.cli.kit.report import Result, lines, reporting
 from app.text.numbers import score
-from trainer.evaluate.rankings import average, measure, without_relevant
+from trainer.evaluate.measures.rankings import average, measure, without_relevant
 from trainer.records.content import benchmark_content
 from trainer.records.pinning import write_pin
 from trainer.records.record import content_together

@@ -13,6 +13,8 @@ SOMETIMES = {
     "strict": "Strict group accuracy",
     "instruction-flip": "Instruction flip",
     "query-flip": "Query flip",
+    "right-first": "Right first of all",
+    "plain-ndcg@10": "nDCG@10 of Q+ alone",
     "sicr": "SICR",
     "wise": "WISE",
     "paraphrase-stability": "Paraphrase stability",
