@@ -22,6 +22,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT)]
 
+from finished_run import finished_run  # noqa: E402
 from postgres_cluster import Cluster, missing_programs  # noqa: E402
 from sqlalchemy import insert, text  # noqa: E402
 from sqlalchemy.orm import Session  # noqa: E402
@@ -34,7 +35,6 @@ from db.store.store import Store, open_store  # noqa: E402
 from db.study import adjudication, quality, studies  # noqa: E402
 from db.tables import (  # noqa: E402
     Assignment,
-    Dataset,
     Group,
     Guideline,
     Item,
@@ -42,8 +42,6 @@ from db.tables import (  # noqa: E402
     Judgment,
     Pair,
     Passage,
-    Recipe,
-    Run,
     Study,
     StudyItem,
     Triplet,
@@ -59,19 +57,16 @@ CHUNK = 20_000
 
 def fill(session: Session, items: int) -> tuple[int, int]:
     """A study of `items` items with three judgments each, and a judge who is new to it."""
-    dataset = Dataset(name="big")
-    recipe = Recipe(name="big", sha256="big", body={})
-    session.add_all([dataset, recipe])
-    session.flush()
-    run = Run(dataset_id=dataset.id, recipe_id=recipe.id, provider="offline", offline=True)
+    run = finished_run(session, "big", source="made for a measurement")
+    dataset_id = run.dataset_id
     passages = [
-        Passage(dataset_id=dataset.id, external_id=label, text=label, sha256=label, origin="seed")
+        Passage(dataset_id=dataset_id, external_id=label, text=label, sha256=label, origin="seed")
         for label in LABELS
     ]
-    session.add_all([run, *passages])
+    session.add_all(passages)
     session.flush()
     judges = [Judge(name=f"judge {number}", kind="person") for number in range(JUDGES + 1)]
-    study = Study(dataset_id=dataset.id, run_id=run.id, name="big", overlap=OVERLAP)
+    study = Study(dataset_id=dataset_id, run_id=run.id, name="big", overlap=OVERLAP)
     session.add_all([*judges, study])
     session.flush()
     session.add(Guideline(study_id=study.id, version=1, body="read"))
@@ -84,7 +79,7 @@ def fill(session: Session, items: int) -> tuple[int, int]:
             [
                 {
                     "id": n,
-                    "dataset_id": dataset.id,
+                    "dataset_id": dataset_id,
                     "external_id": str(n),
                     "query": f"query {n}",
                     "passage_id": passages[0].id,
