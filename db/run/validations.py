@@ -128,7 +128,10 @@ def judge_models(session: Session) -> dict[str, tuple[str, bool]]:
 
 
 def judging_cost(session: Session, tasks: tuple[str, ...]) -> dict[str, tuple[int, float]]:
-    """By model: the number of judging calls in the journal, and their total cost in USD."""
+    """By model: the number of judging calls in the journal, and their total cost in USD.
+
+    Read from `ix_call_task_price` alone.
+    """
     rows = session.execute(
         select(Call.model, func.count(), func.sum(Call.cost_usd))
         .where(Call.task.in_(tasks))

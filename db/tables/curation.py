@@ -244,6 +244,8 @@ class Call(Base, kw_only=True):
     attempts: Mapped[int] = mapped_column(default=1)
     latency_seconds: Mapped[float] = mapped_column(default=0.0)
     created_at: Mapped[datetime] = created()
+    # covers the prices of judges: rows with request and answer are 20 times as long
+    __table_args__ = (Index("ix_call_task_price", "task", "model", "cost_usd"),)
 
 
 class GroupCall(Base, kw_only=True):

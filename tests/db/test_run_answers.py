@@ -14,10 +14,10 @@ from curation.run.estimate import judging_prices
 from db.corpus.browsing import list_pairs, list_passages
 from db.outcome.independence import validators_of
 from db.run.group_detail import get_group
-from db.run.validations import answers_version, run_answers
+from db.run.validations import answers_version, judging_cost, run_answers
 from db.scenarios import ROLES
 from db.store.store import Store
-from db.tables import Group, Item, Judge, Judgment, utc_now
+from db.tables import Call, Group, Item, Judge, Judgment, utc_now
 
 
 def add_item(store: Store, group_id: int, role: str, revision: int = 1) -> int:
@@ -231,6 +231,39 @@ def test_of_texts_that_are_not_on_the_page_only_an_index_is_read(sqlite_store: S
                 assert any("USING COVERING INDEX" in each for each in searches), searches
                 rest = [each for each in searches if "COVERING INDEX" not in each]
                 assert all("INTEGER PRIMARY KEY" in each for each in rest), rest
+
+
+def test_what_judging_cost_is_read_from_an_index_alone(store: Store) -> None:
+    """Of 600,000 calls the rows, with request and answer, are gigabytes."""
+    shared = {"provider": "openai", "prompt_sha256": "", "request": {}, "answer": "A"}
+    kinds = [("validation", "gpt", 0.25), ("validation", "mini", 0.5), ("instruction", "gpt", 8.0)]
+    with store.write() as session:
+        for number in range(6):
+            task, model, cost = kinds[number % 3]
+            priced = {"task": task, "model": model, "cost_usd": cost}
+            session.add(Call(key=str(number), **shared, **priced))
+        session.commit()
+    asked: list[tuple[str, Any]] = []
+
+    def listen(_c: object, _u: object, statement: str, values: Any, _x: object, _m: object) -> None:
+        asked.append((statement, values))
+
+    event.listen(store.engine, "before_cursor_execute", listen)
+    with store.read() as session:
+        assert judging_cost(session, ("validation",)) == {"gpt": (2, 0.5), "mini": (2, 1.0)}
+        assert judging_cost(session, ("negatives",)) == {}
+    event.remove(store.engine, "before_cursor_execute", listen)
+    statement, values = next(each for each in asked if each[0].startswith("SELECT"))
+    explain = "EXPLAIN QUERY PLAN" if store.is_sqlite else "EXPLAIN"
+    with store.engine.connect() as connection:
+        if not store.is_sqlite:  # it scans a table of six rows
+            connection.exec_driver_sql("SET enable_seqscan = off")
+            connection.exec_driver_sql("SET enable_bitmapscan = off")
+        plan = str(
+            [row[-1] for row in connection.exec_driver_sql(f"{explain} {statement}", values)]
+        )
+    assert "ix_call_task_price" in plan, plan
+    assert "COVERING INDEX" in plan or "Index Only Scan" in plan, plan
 
 
 def test_prices_read_the_first_items_without_sorting_all(sqlite_store: Store) -> None:
