@@ -154,6 +154,7 @@ def draw_run(listed: RunSummary) -> None:
             "Groups",
             parameters={"run": run.id},
             icon=":material/arrow_forward:",
+            width="content",
         )
     is_live = run.status in LIVE_RUN
     tripped = not is_live and guarded and Guard(NOTHING).tripped_by(ended) is not None

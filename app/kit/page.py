@@ -83,7 +83,13 @@ def draw_hand_off(view: str, label: str, **parameters: object) -> None:
     """Draw the link to what comes next, with its choice made; nothing for who may not open it."""
     user = current_user()
     if user is not None and may_open(user, view):
-        page_link(view, plain(label), icon=":material/arrow_forward:", parameters=parameters)
+        page_link(
+            view,
+            plain(label),
+            icon=":material/arrow_forward:",
+            width="content",
+            parameters=parameters,
+        )
 
 
 def draw_empty(what: str, then: str, *, command: str = "", view: str = "", link: str = "") -> None:

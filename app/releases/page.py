@@ -20,7 +20,7 @@ def repositories(pushed: list[Job]) -> str:
     return ", ".join(dict.fromkeys(str((job.result or {}).get("repo")) for job in pushed))
 
 
-def draw_release(release: Release) -> None:
+def draw_release(release: Release, pushed: list[Job]) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         draw_labels(offline=release.offline)
         st.caption(
@@ -37,7 +37,7 @@ def draw_release(release: Release) -> None:
             help="All files of the release, after a check that the folder is as exported.",
         )
         draw_hand_off("train", "Train on it", release=release.id)
-        draw_hand_off("releases", "Push it to the Hub", release=release.id, push=1)
+    draw_pushes(release, pushed)
     with st.container(border=True):
         st.markdown("**Dataset card**")
         st.code(release.card, language="markdown", height=420, wrap_lines=True)
@@ -101,6 +101,5 @@ if found:
         ident=lambda each: each.id,
         name=lambda each: f"release {each.id} · {each.name}",
     )
-    draw_release(release)
+    draw_release(release, arrived.get(release.id, []))
     draw_release_diff(release, found)
-    draw_pushes(release, arrived.get(release.id, []))

@@ -17,18 +17,14 @@ TARGETS = {
 
 def draw_pushes(release: Release, arrived: list[Job]) -> None:
     """List completed pushes, then the form."""
-    st.markdown("**On the Hub**")
-    if not arrived:
-        st.caption("Not pushed yet.")
     for job in arrived:
         result = job.result or {}
         where = result.get("pull_request") or result.get("url") or result.get("repo")
         tag = f" · tag {result['tag']}" if result.get("tag") else ""
-        st.caption(
-            plain(f"{result.get('repo') or ''} · {where}{tag} · {job.finished_at:%Y-%m-%d %H:%M}")
-        )
-    is_wanted = "push" in st.query_params
-    with st.expander("Push", icon=":material/cloud_upload:", expanded=is_wanted):
+        when = f"{job.finished_at:%Y-%m-%d %H:%M}"
+        st.caption(plain(f"On the Hub: {result.get('repo') or ''} · {where}{tag} · {when}"))
+    label = "Push it to the Hub again" if arrived else "Push it to the Hub"
+    with st.expander(label, icon=":material/cloud_upload:"):
         _draw_form(release)
     job_id = st.session_state.get("releases.push_job")
     if job_id is not None:

@@ -31,7 +31,6 @@ def test_every_result_leads_to_the_next_page_with_its_choice_made(sqlite_store: 
         ("another", "curate", "Let people judge a sample", "run=2"),
         ("another", "curate", "Release what was kept", "run=2"),
         ("world", "releases", "Train on it", "release=1"),
-        ("world", "releases", "Push it to the Hub", "push=1"),
         ("world", "train", "Compare with its base", "checkpoint=1"),
     ):
         found = links(open_page(page, dataset=dataset))
@@ -39,6 +38,15 @@ def test_every_result_leads_to_the_next_page_with_its_choice_made(sqlite_store: 
         assert wanted in found[label].query_string, (label, found[label].query_string)
     dropped = [label for label in links(open_page("curate")) if label.startswith("Review what")]
     assert len(dropped) == 1 and dropped[0].endswith("(2)")
+
+
+def test_no_page_links_to_itself_as_the_next_step(sqlite_store: Store) -> None:
+    fill(sqlite_store)
+    for page in ("releases", "train", "curate", "datasets", "evaluations"):
+        ahead = [link for link in links(open_page(page)).values() if "forward" in link.icon]
+        assert ahead and page not in {link.page for link in ahead}, page
+    (push,) = (each for each in open_page("releases").expander if each.label.startswith("Push it"))
+    assert not push.proto.expanded
 
 
 def test_the_page_a_link_leads_to_takes_its_choice_and_no_other(sqlite_store: Store) -> None:
