@@ -4,7 +4,7 @@ import streamlit as st
 
 from app.access.openid import providers
 from app.access.session_user import current_user
-from app.kit.page import draw_empty, draw_heading
+from app.kit.page import draw_empty, draw_hand_off, draw_heading
 from app.people import actions
 from app.text.plain import plain
 from db.people import accounts, invitations
@@ -100,6 +100,9 @@ if not found:
         "must be an admin; after that everyone has to sign in.",
         command="inf users add NAME --role admin",
     )
+study = st.query_params.get("study", "")
+if found and study.isdecimal() and len(study) < 10:  # from a study, to make the admin account
+    draw_hand_off("studies", f"Go on: invite people to study {study}", study=study)
 for account in found:
     draw_account(account, is_me=user is not None and user.account_id == account.id)
 with st.form("accounts.add", clear_on_submit=True):

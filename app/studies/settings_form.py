@@ -30,7 +30,7 @@ def draw_invite(study: studies.StudySummary) -> None:
                 "listens on this machine only, and everyone who opens it is admin. Then sign in, "
                 "and the links are created here."
             )
-            draw_hand_off("accounts", "Create the admin account")
+            draw_hand_off("accounts", "Create the admin account", study=study.id)
             return
         base = (st.context.url or "").split("/studies")[0].rstrip("/")
         st.caption("For people who have an account and the right to judge:")

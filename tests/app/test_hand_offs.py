@@ -78,12 +78,19 @@ def test_inviting_without_accounts_leads_to_the_admin_account_and_makes_no_link(
 ) -> None:
     fill(sqlite_store)
     before = open_page("studies")
-    assert "Create the admin account" in links(before)
+    assert "study=1" in links(before)["Create the admin account"].query_string
+    assert not any(label.startswith("Go on: ") for label in links(open_page("accounts", study="1")))
     assert "studies.invite" not in {button.key for button in before.button}
     sign_in(sqlite_store, monkeypatch, "curator")
     after = open_page("studies")
     assert "studies.invite" in {button.key for button in after.button}
     assert "/judge?study=1" in words(after)
+    sign_in(sqlite_store, monkeypatch, "admin")
+    back = links(open_page("accounts", study="1"))["Go on: invite people to study 1"]
+    assert (back.page, back.query_string) == ("studies", "study=1")
+    for hostile in ("<script>", "1" * 40, ""):
+        found = links(open_page("accounts", study=hostile))
+        assert not any(label.startswith("Go on: ") for label in found)
 
 
 def test_who_is_signed_out_is_sent_nowhere(
