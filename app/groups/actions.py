@@ -7,7 +7,7 @@ dropped. A group of which a person may judge an item is shown to them neither wa
 
 import hashlib
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from sqlalchemy.orm import Session
 from app.access.identity import SessionUser
 from app.access.session_user import action, notify, record_read, require_permission
 from app.groups.outbox import CALLS, VALIDATE, numbers_of, store_reviews, wanted_page
+from app.groups.validation_jobs import groups_in_validation, validation_jobs, why_not_validated
 from app.jobs import launching
 from app.jobs.actions import launch_job
 from app.jobs.kinds import KINDS
@@ -27,7 +28,6 @@ from curation.recipe.rendered_call import rendered_messages
 from db.assignment import hidden
 from db.corpus.texts import pair_sources
 from db.errors import InfError, Refused
-from db.jobs.jobs import list_jobs
 from db.review import queue as review_queue
 from db.review.queue import BulkPreview, QueueFilter
 from db.review.reviews import undo_bulk
@@ -35,13 +35,12 @@ from db.run.group_detail import GroupDetail, get_group
 from db.run.revalidations import WAITING, revalidation_of
 from db.run.runs import RunSummary, drop_reasons
 from db.store.store import Store, open_store
-from db.tables import Group, Job, Review, Run
+from db.tables import Group, Review, Run
 
 PAGE = 50
 MAX_DETAILS = 8
 DWELL_MS = 300
 LAST_BULK = "groups.last_bulk"
-LIVE_JOB = ("queued", "running")
 AsJson = Callable[..., Any]
 CallText = dict[str, str]
 
@@ -101,7 +100,7 @@ def workbench_data(
     as_json: AsJson,
     calls_as_json: AsJson,
 ) -> dict[str, Any]:
-    """Store the card's reviews; return a page of the list and the groups it in_validation for.
+    """Store the card's reviews; return a page of the list and the groups it requests.
 
     `scope` separates the outboxes of different users and stores in the same browser.
     """
@@ -123,16 +122,14 @@ def workbench_data(
             first = [desk.wanted_group] if desk.wanted_group is not None else []
             ids = list(dict.fromkeys([*first, *(row.id for row in page.rows)]))[:3]
         shown = [each for each in ids if _may_see(session, viewer, each)]
-        in_validation = _groups_being_validated(session, run_id)
+        in_validation = groups_in_validation(session, run_id)
         groups = [
-            as_json(
-                get_group(session, each, viewer=name),
-                revalidation_of(session, each),
-                blind=blind,
-                viewer=name,
-                carried_from_run=_run_of_original(session, each),
-                is_validating=None in in_validation or each in in_validation,
-                with_calls=viewer.curates,
+            _group_as_json(
+                session,
+                viewer,
+                each,
+                as_json,
+                is_validating=not in_validation.isdisjoint({None, each}),
             )
             for each in shown
         ]
@@ -160,6 +157,23 @@ def workbench_data(
         "may_validate": viewer.curates,
         "dwell_ms": DWELL_MS,
     }
+
+
+def _group_as_json(
+    session: Session, viewer: Viewer, group_id: int, as_json: AsJson, *, is_validating: bool
+) -> Any:
+    revalidation = revalidation_of(session, group_id)
+    is_left = WAITING in revalidation.values() and not is_validating and viewer.curates
+    return as_json(
+        get_group(session, group_id, viewer=viewer.user.name),
+        revalidation,
+        blind=viewer.blind,
+        viewer=viewer.user.name,
+        carried_from_run=_run_of_original(session, group_id),
+        is_validating=is_validating,
+        why_not_validated=why_not_validated(session, viewer.run.id, group_id) if is_left else "",
+        with_calls=viewer.curates,
+    )
 
 
 def _take(viewer: Viewer, sent: Any) -> dict[str, str]:
@@ -211,24 +225,11 @@ def _validate(viewer: Viewer, entry: Mapping[str, Any]) -> None:
         if not viewer.curates or not _may_see(session, viewer, group_id):
             raise Refused(f"group {group_id} is not in your queue")
         if WAITING not in revalidation_of(session, group_id).values():
-            raise Refused(
-                f"the validator has judged exactly these texts of group {group_id}: edit one first"
-            )
-        in_validation = _groups_being_validated(session, run_id)
+            raise Refused("the validator has judged exactly these texts: edit one first")
+        in_validation = groups_in_validation(session, run_id)
     if not in_validation & {None, group_id}:
         config = {"run_id": run_id, "group_id": group_id}
         launching.launch(open_store(), "judge", config, started_by=user.name)
-
-
-def _groups_being_validated(session: Session, run_id: int) -> set[int | None]:
-    """The groups that queued or running jobs let the validator judge; None: all edited ones."""
-    return {job.config.get("group_id") for job in _revalidations(session, run_id, LIVE_JOB)}
-
-
-def _revalidations(session: Session, run_id: int, statuses: Sequence[str]) -> list[Job]:
-    """The jobs in which the run's validator judges edits, not those of a second judge."""
-    jobs = list_jobs(session, kind="judge", statuses=statuses)
-    return [one for one in jobs if one.config.get("run_id") == run_id and "judge" not in one.config]
 
 
 def _offset_of(session: Session, desk: Desk, viewer: Viewer) -> int:
@@ -265,7 +266,7 @@ def _with_prompts(
 def _revalidate_soon(store: Store, run_id: int, name: str) -> None:
     """Queue the validator for edited groups, unless such a job is queued already."""
     with store.read() as session:
-        queued = _revalidations(session, run_id, ("queued",))
+        queued = validation_jobs(session, run_id, ("queued",))
     if not queued:
         launching.launch(store, "judge", {"run_id": run_id}, started_by=name)
 

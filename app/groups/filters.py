@@ -102,7 +102,7 @@ def _draw_widgets(options: dict[str, Any], active: int) -> tuple[str | None, boo
             "Search",
             key="groups.search",
             type="search",
-            placeholder="in queries and instructions",
+            placeholder="Search queries and instructions",
             on_change=_write_address,
         )
         with st.popover(f"Filters ({active})" if active else "Filters", icon=":material/tune:"):

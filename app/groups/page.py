@@ -139,13 +139,19 @@ def draw_page(runs: list[RunSummary]) -> None:
     def curates(run: RunSummary) -> bool:
         return user.rights.on_dataset("curate", run.dataset_id)
 
-    place = st.container()
+    place = st.container(key="groups-head")
     read_run_of_group(runs)
     providers = sorted({run.provider for run in runs if curates(run)})
-    chosen, filters = st.columns([2, 3], vertical_alignment="bottom")
+    with st.container(key="groups-choice"):
+        chosen, filters = st.columns([2, 3], vertical_alignment="bottom")
     with chosen:
         if len(providers) > 1:
-            provider = st.selectbox("Provider", (ALL, *providers), key="groups.provider")
+            provider = st.selectbox(
+                "Provider",
+                (ALL, *providers),
+                key="groups.provider",
+                format_func=lambda each: "all providers" if each == ALL else each,
+            )
             runs = [run for run in runs if provider in (ALL, run.provider)]
         run = choose(
             "Run",

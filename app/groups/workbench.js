@@ -44,7 +44,7 @@ class Workbench extends OutboxCard {
     this.details = new Map();
     this.gone = new Set();
     this.pending = new Map();
-    this.selected = new Set();
+    this.selected = new Map(); // rows by group, those of other pages of the list, too
     this.calls = new Map();
     this.callsOf = null;
     this.at = null;
@@ -176,7 +176,8 @@ class Workbench extends OutboxCard {
   decide(kind, more = {}, ids = [this.at]) {
     if (!this.mayReview()) return;
     for (const id of ids) {
-      const row = this.row(id);
+      this.dropRefusedValidations(id);
+      const row = this.row(id) ?? this.selected.get(id);
       const seen = this.details.has(id) ? this.details.get(id).seen : row?.seen ?? null;
       const event = newEventId();
       const entry = {
@@ -311,6 +312,7 @@ class Workbench extends OutboxCard {
       this.say("Only who may curate this dataset can ask the validator.");
       return;
     }
+    this.dropRefusedValidations(this.at);
     const event = newEventId();
     this.post(event, {
       event,
@@ -321,6 +323,15 @@ class Workbench extends OutboxCard {
     });
     this.say("Asking the validator …");
     afterPaint(() => this.send());
+  }
+
+  // A refused validation is of the texts as they were: the next action on the group outdates it.
+  dropRefusedValidations(id) {
+    for (const [event, entry] of this.refused) {
+      if (entry.kind !== "validate" || entry.group !== id) continue;
+      this.refused.delete(event);
+      this.erase("refused", event);
+    }
   }
 
   // ---- editing
@@ -391,13 +402,13 @@ class Workbench extends OutboxCard {
   // ---- several groups
 
   select(id, isSelected) {
-    if (isSelected) this.selected.add(id);
+    if (isSelected) this.selected.set(id, this.row(id));
     else this.selected.delete(id);
     this.drawList();
   }
 
   drawBulk() {
-    const rows = this.rows.filter((row) => this.selected.has(row.id));
+    const rows = [...this.selected].map(([id, row]) => this.row(id) ?? row);
     const box = make("div", "bulk");
     box.append(make("strong", "", `${rows.length} selected`));
     const reason = make("input");

@@ -57,11 +57,13 @@ def group_as_json(
     viewer: str = "",
     carried_from_run: int | None = None,
     is_validating: bool = False,
+    why_not_validated: str = "",
     with_calls: bool = False,
 ) -> dict[str, Any]:
     """The group as sent to the browser; blind, without anything that reveals the verdict.
 
-    `is_validating`: its validator is at work on it. `with_calls`: the viewer may ask for its calls.
+    `is_validating`: its validator is at work on it; `why_not_validated`: why it ended without an
+    answer. `with_calls`: the viewer may ask for its calls.
     """
     review = group.review
     known = _known(group)
@@ -75,7 +77,7 @@ def group_as_json(
             *([group.verdict] if group.verdict and not blind else []),
             *(["offline"] if group.offline else []),
         ],
-        "notes": _notes(group, blind, carried_from_run),
+        "notes": [*_notes(group, blind, carried_from_run), *filter(None, [why_not_validated])],
         "missing": [text.sign for text in missing_texts(known)],
         "calls": with_calls and bool(group.calls),
         "columns": _columns(group, known, {} if blind else revalidation, blind, is_validating),

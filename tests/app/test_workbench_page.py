@@ -162,6 +162,38 @@ def test_edits_wait_for_the_validator_until_it_is_asked(
     assert card_data(page)["groups"][0]["columns"][0]["validating"] is True
 
 
+def test_what_the_validator_left_unanswered_has_its_reason_until_it_is_asked_again(
+    sqlite_store: Store,
+) -> None:
+    run_id = make_run(sqlite_store)
+    group_id = group_ids(sqlite_store, run_id)[0]
+
+    def ended(config: dict[str, object], status: str, **how: object) -> None:
+        with sqlite_store.write() as session:
+            job = Job(kind="judge", config={"run_id": run_id, **config}, status=status, **how)
+            session.add(job)
+            session.commit()
+
+    def notes() -> str:
+        return " ".join(card_data(open_page("groups", review="edit"))["groups"][0]["notes"])
+
+    unusable = {"judge": "recorded:A", "unusable": {"not_recorded": 2}}
+    ended({}, "done", result=unusable)  # of the texts before the edit
+    with sqlite_store.write() as session:
+        edit_group(session, group_id, {"query_negative": "who sold it"}, reviewed_by="ann")
+        session.commit()
+    assert "Not validated" not in notes()
+    ended({"group_id": group_id}, "done", result=unusable)
+    assert "recorded:A has no usable answer (the recording has no answer for this pair" in notes()
+    ended({"group_id": group_id + 1}, "failed", error="of another group")
+    ended({"judge": "openai:other"}, "failed", error="a second judge's")
+    assert "another group" not in notes() and "second judge" not in notes()
+    ended({}, "failed", error="no key for openai")
+    assert "failed: no key for openai" in notes() and "recorded:A" not in notes()
+    ended({"group_id": group_id}, "queued")
+    assert "Not validated" not in notes(), "it is at work again"
+
+
 def test_hidden_groups_are_neither_listed_nor_opened_without_a_warning(
     sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -124,6 +124,28 @@ def test_after_the_last_group_of_the_list_the_next_one_comes(
     page.close()
 
 
+def test_a_selection_holds_over_the_pages_of_the_list(
+    store: Store, served: Restartable, browser: Browser
+) -> None:
+    run_id = new_run(store, PAGE + 2)
+    page = open_card(browser, served, run_id)
+    boxes = page.locator(".rows input[type=checkbox]")
+    first = page.locator(".rows button.row").first.get_attribute("data-row")
+    boxes.first.check()
+    page.get_by_role("button", name="Next page of groups").click()
+    expect(boxes).to_have_count(2)
+    last = page.locator(".rows button.row").last.get_attribute("data-row")
+    boxes.last.check()
+    expect(page.locator(".bulk strong")).to_have_text("2 selected")
+    page.get_by_role("button", name="Approve …").click()
+    expect(page.locator(".preview")).to_contain_text("Approve 2: now 2 not reviewed.")
+    page.get_by_role("button", name="Approve 2", exact=True).click()
+    wait_until(lambda: len(reviews(store, run_id)) == 2)
+    told = {(f"row-{row.group_id}", row.action) for row in reviews(store, run_id)}
+    assert told == {(first, "approve"), (last, "approve")}
+    page.close()
+
+
 def test_what_is_undone_and_decided_anew_before_the_server_answers_is_stored(
     store: Store, served: Restartable, browser: Browser
 ) -> None:
