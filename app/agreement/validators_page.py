@@ -10,6 +10,7 @@ from analysis.agreement.agreement import agreement_report
 from analysis.agreement.judgment_filter import decisions_of
 from analysis.agreement.validators import choosing_report
 from app.agreement.validators import draw_validators
+from app.agreement.validators_verdict import validators_sentence
 from app.groups.run_label import run_name
 from app.kit.choice import choose
 from app.kit.figure import Origin
@@ -56,7 +57,9 @@ def read_people(study_id: int, version: tuple[object, ...]) -> dict[str, Any]:
 
 def draw_choice(run: RunSummary, studies: list[StudySummary]) -> None:
     by_id = {study.id: study for study in studies}
-    study_id = st.selectbox(
+    results = st.container()
+    settings = st.expander("Study and voters", icon=":material/tune:")
+    study_id = settings.selectbox(
         "People of study",
         list(by_id),
         format_func=lambda n: f"study {n} · {by_id[n].name}",
@@ -91,7 +94,7 @@ def draw_choice(run: RunSummary, studies: list[StudySummary]) -> None:
             command=f"inf study judge --study {study_id or 'ID'} --judge openai:MODEL",
         )
         return
-    voters = st.multiselect(
+    voters = settings.multiselect(
         "Voters",
         judges,
         key="validators.voters",
@@ -99,7 +102,7 @@ def draw_choice(run: RunSummary, studies: list[StudySummary]) -> None:
         help="Two or more. A group counts if all of them answered the same items.",
     )
     if scope is not None and not scope.of_run:
-        st.warning(
+        results.warning(
             plain(f"No kappa with people is shown. {scope.sentence} Choose a sampled study."),
             icon=":material/filter_alt:",
         )
@@ -111,7 +114,10 @@ def draw_choice(run: RunSummary, studies: list[StudySummary]) -> None:
         answers.last_at,
         shlex.join([*command, "--json"]),
     )
-    draw_validators(report_of(voters), origin)
+    report = report_of(voters)
+    with results:
+        st.markdown(plain(validators_sentence(report)))
+        draw_validators(report, origin)
 
 
 dataset = chosen_dataset()

@@ -15,6 +15,7 @@ from analysis.text.diversity_tables import (
     published_rows,
     table_one,
 )
+from app.corpora.diversity_verdict import diversity_sentence
 from app.kit.figure import Origin, draw_figure, draw_rows, side_by_side
 from app.kit.page import draw_labels
 from app.text.numbers import counted
@@ -38,6 +39,7 @@ def draw_diversity(result: Mapping[str, Any], origin: Origin) -> None:
     """Bars per metric, Table 1, filtered against unfiltered, then all values."""
     corpora = result["corpora"]
     draw_labels(offline=any(corpus["offline"] for corpus in corpora))
+    st.markdown(plain(diversity_sentence(corpora)))
     rows = number_rows(corpora)
     reasons = sorted({reason for row in rows for reason in row.pop("reasons")})
     draw_bars(corpora, origin, key="diversity.figure")

@@ -4,7 +4,12 @@ import streamlit as st
 
 from app.corpora.diversity import draw_diversity
 from app.corpora.form import draw_corpora
-from app.corpora.stored_analysis import choose_analysis, draw_start, origin_of
+from app.corpora.stored_analysis import (
+    choose_analysis,
+    draw_start_button,
+    draw_started,
+    origin_of,
+)
 from app.kit.frame.dataset import chosen_dataset
 from app.kit.page import draw_empty, draw_heading
 from db.corpus.datasets import dataset_names
@@ -48,9 +53,11 @@ if dataset is None:
         link="Datasets",
         command="inf import --dataset NAME --pairs FILE",
     )
-draw_corpora("diversity", names, releases)
-draw_sampling()
-draw_start("diversity", "Measure")
+with st.expander("New measurement", icon=":material/add:", expanded=not found):
+    draw_corpora("diversity", names, releases)
+    draw_sampling()
+    draw_start_button("diversity", "Measure")
+draw_started("diversity")
 if found:
     draw_diversity((chosen := choose_analysis("diversity", found)).result, origin_of(chosen))
 elif dataset is not None:

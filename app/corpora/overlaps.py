@@ -30,6 +30,11 @@ def draw_duplicates(result: Mapping[str, Any], origin: Origin) -> None:
         }
         for field, numbers in result["fields"].items()
     ]
+    repeated = {row["Texts"]: row["Redundant texts"] for row in counts if row["Redundant texts"]}
+    if repeated:
+        parts = ", ".join(f"{field} {count:,}" for field, count in repeated.items())
+        total = counted(sum(repeated.values()), "text")
+        st.markdown(plain(f"Redundant, as near-duplicates of another: {total} ({parts})."))
     draw_rows(counts, origin, key="near_duplicates.counts")
     rows = cluster_rows(result["clusters"])
     if not rows:

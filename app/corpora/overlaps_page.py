@@ -8,7 +8,12 @@ from analysis.text.paraphrases import THRESHOLD
 from app.access.session_user import hidden_from_user
 from app.corpora.form import draw_corpora, draw_files
 from app.corpora.overlaps import draw_contamination, draw_duplicates, without_groups
-from app.corpora.stored_analysis import choose_analysis, draw_start, origin_of
+from app.corpora.stored_analysis import (
+    choose_analysis,
+    draw_start_button,
+    draw_started,
+    origin_of,
+)
 from app.kit.frame.dataset import chosen_dataset
 from app.kit.page import draw_heading, draw_link
 from db.corpus.datasets import dataset_names
@@ -82,19 +87,28 @@ with open_store().read() as session:
     releases = list_releases(session)
     found = {question: list_analyses(session, question, dataset_id=number) for question in ANALYSES}
 draw_heading("Overlaps", LEAD)
-question = st.segmented_control(
-    "Question",
-    list(ANALYSES),
-    default="near_duplicates",
-    format_func=ANALYSES.__getitem__,
-    required=True,
-    key="overlaps.question",
-    label_visibility="collapsed",
+question = str(
+    st.segmented_control(
+        "Question",
+        list(ANALYSES),
+        default="near_duplicates",
+        format_func=ANALYSES.__getitem__,
+        required=True,
+        key="overlaps.question",
+        label_visibility="collapsed",
+    )
 )
-if question == "near_duplicates":
-    draw_corpora("near_duplicates", names, releases)
-    draw_start("near_duplicates", "Find near-duplicates")
-else:
-    draw_contamination_form(names, releases)
-    draw_start("contamination", "Compare")
-draw_found(str(question), found[str(question)])
+with st.expander(
+    "New comparison",
+    icon=":material/add:",
+    expanded=not found[question],
+    key=f"overlaps.new-{question}",
+):
+    if question == "near_duplicates":
+        draw_corpora("near_duplicates", names, releases)
+        draw_start_button("near_duplicates", "Find near-duplicates")
+    else:
+        draw_contamination_form(names, releases)
+        draw_start_button("contamination", "Compare")
+draw_started(question)
+draw_found(question, found[question])

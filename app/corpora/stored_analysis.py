@@ -12,12 +12,6 @@ from app.kit.figure import Origin
 from db.tables import Analysis
 
 
-def draw_start(page: str, label: str) -> None:
-    """The start button and the progress of its job."""
-    draw_start_button(page, label)
-    draw_started(page)
-
-
 def draw_start_button(page: str, label: str) -> None:
     """The button that queues the analysis of the form."""
     st.button(

@@ -15,6 +15,7 @@ from app.curate.place_bias import draw_place_bias
 from app.curate.reasons import draw_reasons
 from app.curate.run_comparison import draw_comparison
 from app.curate.run_live import draw_calls, draw_controls, draw_pulse, draw_retry
+from app.curate.run_verdict import run_sentence
 from app.curate.time_left import draw_time_left
 from app.curate.trial import MAX_PAIRS, draw_results, draw_trial
 from app.curate.trouble import draw_trouble
@@ -163,9 +164,9 @@ def draw_run(listed: RunSummary) -> None:
     elif run.error:
         st.text(run.error)
     draw_controls(run, concurrency, guard_tripped=tripped)
+    st.fragment(draw_live, run_every=EVERY_SECONDS if is_live else None)(run, is_live)
     if not is_live:
         draw_retry(run, ended)
-    st.fragment(draw_live, run_every=EVERY_SECONDS if is_live else None)(run, is_live)
 
 
 def draw_after_run(found: Funnel) -> None:
@@ -189,6 +190,11 @@ def draw_live(run: RunSummary, was_live: bool) -> None:
         if was_live and is_now.status != run.status:
             st.rerun()
         run = replace(run, spent_usd=now.spent_usd)
+        report = None
+        if not was_live:
+            with open_store().read() as session:
+                report = stored_leakage(session, run.id)
+            st.markdown(plain(run_sentence(found, report, run.spent_usd)))
         draw_pulse(run, found, workers, live=was_live)
         draw_trouble(workers.trouble, live=was_live)
         if was_live and not now.batch:
@@ -202,10 +208,7 @@ def draw_live(run: RunSummary, was_live: bool) -> None:
             draw_batches(run.id)
         draw_calls(run.id)
         draw_place_bias(run.id)
-        if not was_live:
-            with open_store().read() as session:
-                report = stored_leakage(session, run.id)
-            draw_leakage(report, run.id)
+        draw_leakage(report, run.id)
         if found.pairs <= MAX_PAIRS:
             draw_results(run.id)
 

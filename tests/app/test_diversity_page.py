@@ -2,6 +2,7 @@
 
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,12 +10,14 @@ from app_pages import open_page, words
 from grown_dataset import grown
 from measured import described, kept
 from sqlalchemy import select
+from streamlit.testing.v1 import AppTest
 
 from analysis.files.corpora import Corpus, load_corpora
 from analysis.text.diversity import describe_corpus
 from analysis.text.diversity_tables import drop_rows, filter_pairs, filter_rows, table_one
 from analysis.text.sharing import describe_contamination, describe_duplicates
 from app.corpora.diversity import export_commands
+from app.corpora.diversity_verdict import diversity_sentence
 from app.corpora.files import keep_uploads
 from app.kit.analysis_command import analysis_command
 from db.corpus.texts import CorpusText
@@ -53,6 +56,46 @@ def test_filtered_and_unfiltered_stand_side_by_side_with_the_reasons(sqlite_stor
     frames = [frame.value for frame in page.dataframe]
     assert any("INGF 2, samples" in frame for frame in frames)
     assert any(list(frame.get("groups", [])) == [7, 8] for frame in frames)
+
+
+def corpus(name: str, aps: float | None, halves: float | None = 0.01) -> dict[str, Any]:
+    sampled = {"aps": None if aps is None else {"mean": aps, "sd": 0.001}}
+    found = {"aps": aps, "sampled": sampled, "halves": {"aps": halves}}
+    return {"corpus": name, "fields": {"query": found}}
+
+
+def test_a_corpus_is_called_more_varied_only_beyond_what_halves_of_one_differ_by() -> None:
+    far = diversity_sentence([corpus("a", 0.30), corpus("b", 0.20), corpus("c", 0.25)])
+    assert far == "b has the most varied queries, before c (APS 0.200 and 0.250)."
+    near = diversity_sentence([corpus("a", 0.210), corpus("b", 0.200)])
+    assert near == "b and a have equally varied queries (APS 0.200 and 0.210)."
+    loud = diversity_sentence([corpus("a", 0.25, halves=0.2), corpus("b", 0.20)])
+    assert "equally" in loud
+    few = diversity_sentence([corpus("a", 0.25, halves=None), corpus("b", 0.20, halves=None)])
+    assert few.endswith("too few to compare (APS 0.200 and 0.250).")
+    assert "0.250 of queries" in diversity_sentence([corpus("a", 0.25)])
+    undefined = [corpus("a", None), corpus("b", 0.2)]
+    assert diversity_sentence(undefined) == "" == diversity_sentence(undefined[:1])
+
+
+def test_results_come_before_the_form_that_makes_the_next(sqlite_store: Store) -> None:
+    grown(sqlite_store)
+
+    def is_open(page: AppTest, label: str) -> bool:
+        (form,) = (each for each in page.expander if each.label == label)
+        return bool(form.proto.expanded)
+
+    assert is_open(open_page("diversity"), "New measurement")
+    assert is_open(open_page("overlaps"), "New comparison")
+    config = {"datasets": ["demo"]}
+    kept(sqlite_store, "diversity", config, described(sqlite_store, datasets=["demo"]))
+    page = open_page("diversity")
+    assert not is_open(page, "New measurement")
+    assert "Two texts of demo have an average similarity" in words(page)
+    with sqlite_store.read() as session:
+        found = describe_duplicates(load_corpora(session, config))
+    kept(sqlite_store, "near_duplicates", config, found)
+    assert not is_open(open_page("overlaps"), "New comparison")
 
 
 def test_a_corpus_of_one_text_has_reasons_and_no_number(sqlite_store: Store) -> None:

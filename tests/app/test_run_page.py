@@ -13,12 +13,13 @@ from sqlalchemy import select
 from streamlit.testing.v1 import AppTest
 
 from app.curate.place_bias import bias_summary
+from app.curate.run_verdict import run_sentence
 from curation.recipe.prices import Price, load_prices
 from curation.run.starting import recipe_of, start_run
 from db.run.batches import create_batch, end_batch, mark_submitted
 from db.run.comparison import changed_pairs, count_shared, differing_settings, shared_funnels
 from db.run.position_bias import PlaceCount
-from db.run.runs import begin_run, get_run, set_run_status
+from db.run.runs import STAGES, Funnel, begin_run, get_run, set_run_status
 from db.run.workers import Pace, Trouble, add_worker, beat_worker
 from db.store.store import Store
 from db.tables import Group, Job, Pair, Recipe, Run, RunWorker, utc_now
@@ -407,6 +408,35 @@ def test_a_run_that_ended_shows_each_frequent_reason_with_examples_and_what_to_t
     assert "The 3 most frequent of 4 reasons." in shown
     bodies = "".join(node.proto.body for node in at.get("html"))
     assert "&lt;b&gt;$x$&lt;/b&gt; &amp; [a](b)" in bodies and "<b>$x$" not in bodies
+
+
+def test_a_run_that_ended_begins_with_what_came_of_it(sqlite_store: Store) -> None:
+    run_id = run_with_drops(sqlite_store, "q")
+    at = open_page("curate", run=str(run_id))
+    told = [each.value.replace("\\", "") for each in at.markdown]
+    (first,) = (number for number, text in enumerate(told) if "finished groups kept (" in text)
+    assert (
+        "Most frequent reason to drop one: the judge found no passage that fits (2)." in told[first]
+    )
+    order = [node.proto.label for node in at.main if node.type in ("metric", "selectbox")]
+    assert order.index("Calls made") < order.index("Dropped groups"), "results come first"
+
+
+def test_a_run_is_told_by_what_was_measured_and_nothing_else() -> None:
+    reached = dict.fromkeys(STAGES, 4)
+    found = Funnel(1, 1, 10, 0, 0, reached, 3, {"judge_none": 1})
+    assert run_sentence(found, None, 0.0) == (
+        "3 of 4 finished groups kept (75%), 6 not finished. "
+        "Most frequent reason to drop one: the judge found no passage that fits (1)."
+    )
+    undefined = {"comparisons": {"a": {"auc": None}}, "leaks": False}
+    assert "Style" not in run_sentence(found, undefined, 0.0)
+    leaking = {"comparisons": {"a": {"auc": 0.91}, "b": {"auc": 0.5}}, "leaks": True}
+    told = run_sentence(found, leaking, 0.3)
+    assert "Style alone gives negatives away (AUC at most 0.91, 0.5 is chance)." in told
+    assert told.endswith("It cost $0.30, $0.1000 per kept group.")
+    nothing = Funnel(1, 1, 10, 10, 0, reached, 0)
+    assert run_sentence(nothing, None, 0.0) == ""
 
 
 def test_an_example_that_is_hidden_from_the_user_is_not_shown(

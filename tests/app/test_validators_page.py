@@ -6,6 +6,7 @@ from app_pages import open_page, words
 from judged_study import answered_whole, judged
 from sqlalchemy import update
 
+from app.agreement.validators_verdict import validators_sentence
 from db.store.store import Store
 from db.tables import Call, Group
 
@@ -39,11 +40,36 @@ def test_price_kappa_kept_sets_and_votes_stand_side_by_side(sqlite_store: Store)
     assert kept.loc["any of GPT, O3", "Kept"] == 5
     assert kept.loc["all of GPT, O3", "Kept"] == 2
     shown = words(page).replace("\\", "")
+    assert "agrees best with people: kappa" in shown
+    assert not next(each for each in page.expander if "voters" in each.label).proto.expanded
     assert "O3 is not in the figure: the journal holds no judging call of o3" in shown
     assert "inf analyze validators --dataset demo --run 1 --study 1 --json" in shown
     assert len(page.get("plotly_chart")) == 2
     assert dict(zip(tables[0]["Judge"], tables[0]["Price from"], strict=True))["GPT"] == "calls"
     assert "Estimated cost of other models" in [each.label for each in page.expander]
+
+
+def rated(judge: str, kappa: float | None, low: float, high: float, usd: float | None) -> Any:
+    human = {"kappa": kappa, "interval": [low, high], "reason": "no person has judged"}
+    return {"judge": judge, "human_kappa": human, "usd_per_1000_items": usd}
+
+
+def test_a_judge_is_called_better_only_where_the_intervals_part() -> None:
+    apart = [rated("A", 0.8, 0.7, 0.9, 4.0), rated("B", 0.5, 0.4, 0.6, 1.0)]
+    assert validators_sentence({"validators": apart}) == (
+        "A agrees best with people: kappa 0.80 [0.70, 0.90]."
+    )
+    near = [rated("A", 0.8, 0.6, 0.9, 4.0), rated("B", 0.7, 0.5, 0.8, 1.0), *apart[1:]]
+    told = validators_sentence({"validators": near})
+    assert "do not show that it is better than B (kappa 0.70 [0.50, 0.80]), B" in told
+    assert told.endswith("Cheapest of them: B, $1.0000 per 1,000 items.")
+    unpriced = [near[0], rated("B", 0.7, 0.5, 0.8, None)]
+    assert "Cheapest" not in validators_sentence({"validators": unpriced})
+    nobody = [rated("A", None, 0, 0, 1.0)]
+    assert validators_sentence({"validators": nobody}) == (
+        "No judge can be recommended yet: no person has judged."
+    )
+    assert "No other judge is rated" in validators_sentence({"validators": [*nobody, *apart[:1]]})
 
 
 def test_a_judge_without_stored_calls_has_an_estimated_price(sqlite_store: Store) -> None:
