@@ -9,12 +9,10 @@ as its code point (`U+4E2D`), and a name of more than 60 characters is cut.
 matplotlib is loaded when a file is asked for, not with the page.
 """
 
-import base64
 import io
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache
-from html import unescape
 from itertools import cycle
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,6 +20,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from analysis.figures.figures import CATEGORY_COLOURS
+from analysis.figures.traces import categories, listed, named_values, places_of, rows_of, unmarked
 from db.errors import BadInput
 
 if TYPE_CHECKING:
@@ -51,7 +50,6 @@ SETTINGS: Final[dict[str, Any]] = {
 }
 MARKERS: Final = {"circle": "o", "circle-open": "o", "diamond": "D", "square": "s"}
 DASHES: Final = {"dot": ":", "dash": "--", "dashdot": "-."}
-TAG: Final = re.compile(r"<[^>]+>")
 UNPRINTED: Final = re.compile(r"[\x00-\x09\x0b-\x1f\x7f]")
 
 
@@ -98,7 +96,7 @@ def draw_on(axes: "Axes", traces: Sequence[Mapping[str, Any]], layout: Mapping[s
     colours = cycle(CATEGORY_COLOURS)
     for trace in traces:
         if trace["type"] == "scatter":
-            _draw_points(axes, trace, next(colours), _places(bars))
+            _draw_points(axes, trace, next(colours), places_of(bars))
         elif trace["type"] == "heatmap":
             _draw_matrix(axes, trace)
         elif trace["type"] != "bar":
@@ -108,13 +106,13 @@ def draw_on(axes: "Axes", traces: Sequence[Mapping[str, Any]], layout: Mapping[s
 
 def _draw_bars(axes: "Axes", bars: Sequence[Mapping[str, Any]], layout: Mapping[str, Any]) -> None:
     """Bars side by side, or on each other with `barmode` stack; None is left out."""
-    places = _places(bars)
+    places = places_of(bars)
     is_stacked = layout.get("barmode") == "stack"
     thickness = 0.8 if is_stacked else 0.8 / max(1, len(bars))
     foot = dict.fromkeys(places, 0.0)
     for number, trace in enumerate(bars):
         is_flat = trace.get("orientation") == "h"
-        names, values = _named_values(trace)
+        names, values = named_values(trace)
         shift = 0.0 if is_stacked else (number - (len(bars) - 1) / 2) * thickness
         colours = trace.get("marker", {}).get("color")
         for each, (name, value) in enumerate(zip(names, values, strict=True)):
@@ -145,10 +143,10 @@ def _draw_error(
     """The interval of a bar or a point; nothing without one."""
     for side in ("error_y", "error_x"):
         error = trace.get(side) or {}
-        above = _listed(error.get("array"))
+        above = listed(error.get("array"))
         if not above or above[each] is None:
             continue
-        below = _listed(error.get("arrayminus")) or above
+        below = listed(error.get("arrayminus")) or above
         place, value = at
         spread = [[below[each] or 0.0], [above[each]]]
         x, y = (value, place) if is_flat else (place, value)
@@ -167,7 +165,7 @@ def _draw_error(
 def _draw_bar_text(
     axes: "Axes", trace: Mapping[str, Any], each: int, at: tuple[float, float], *, is_flat: bool
 ) -> None:
-    texts = _listed(trace.get("text"))
+    texts = listed(trace.get("text"))
     if not texts:
         return
     place, value = at
@@ -189,7 +187,7 @@ def _draw_points(
     axes: "Axes", trace: Mapping[str, Any], colour: str, places: Mapping[str, float]
 ) -> None:
     """Points, lines or both; at the bars' places where the figure has bars."""
-    x, y = _listed(trace.get("x")), _categories(trace.get("y"))
+    x, y = listed(trace.get("x")), categories(trace.get("y"))
     if places and y and all(str(name) in places for name in y):
         y = [places[str(name)] for name in y]
     marker, line = trace.get("marker") or {}, trace.get("line") or {}
@@ -211,7 +209,7 @@ def _draw_points(
         if value is not None:
             _draw_error(axes, trace, each, (x[each], value), is_flat=False)
     if "text" in mode:
-        for each, text in enumerate(_listed(trace.get("text"))):
+        for each, text in enumerate(listed(trace.get("text"))):
             at = (x[each], y[each])
             axes.annotate(_plain(text), at, xytext=(4, 4), textcoords="offset points")
 
@@ -219,7 +217,7 @@ def _draw_points(
 def _draw_matrix(axes: "Axes", trace: Mapping[str, Any]) -> None:
     """A matrix with its texts; an undefined cell stays empty."""
     values = np.array(
-        [[np.nan if cell is None else cell for cell in row] for row in _rows(trace["z"])],
+        [[np.nan if cell is None else cell for cell in row] for row in rows_of(trace["z"])],
         dtype=float,
     )
     if not values.size:
@@ -232,7 +230,7 @@ def _draw_matrix(axes: "Axes", trace: Mapping[str, Any]) -> None:
         vmax=trace.get("zmax"),
         aspect="auto",
     )
-    texts = _rows(trace["text"]) if trace.get("text") is not None else values
+    texts = rows_of(trace["text"]) if trace.get("text") is not None else values
     known = values[~np.isnan(values)]
     low, high = trace.get("zmin", known.min(initial=0)), trace.get("zmax", known.max(initial=0))
     for row, line in enumerate(values):
@@ -243,7 +241,7 @@ def _draw_matrix(axes: "Axes", trace: Mapping[str, Any]) -> None:
             label = f"{shown:g}" if isinstance(shown, float) else _plain(shown)
             colour = "white" if is_dark else "#222222"
             axes.text(column, row, label, ha="center", va="center", color=colour)
-    x, y = _listed(trace["x"]), _listed(trace["y"])
+    x, y = listed(trace["x"]), listed(trace["y"])
     axes.set_xticks(range(len(x)), [_plain(name) for name in x], rotation=30, ha="right")
     axes.set_yticks(range(len(y)), [_plain(name) for name in y])
     axes.grid(visible=False)
@@ -269,49 +267,11 @@ def _draw_frame(
     axes.set_title("\n".join([title] * bool(title) + notes), loc="left", fontsize=7 if notes else 9)
 
 
-def _places(bars: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    """The place of each category of the bars, in the order of their first appearance."""
-    names = dict.fromkeys(name for bar in bars for name in _named_values(bar)[0])
-    return {name: float(place) for place, name in enumerate(names)}
-
-
-def _named_values(bar: Mapping[str, Any]) -> tuple[list[str], list[Any]]:
-    is_flat = bar.get("orientation") == "h"
-    names, values = (bar.get("y"), bar.get("x")) if is_flat else (bar.get("x"), bar.get("y"))
-    return [str(name) for name in _categories(names)], _listed(values)
-
-
-def _categories(names: Any) -> list[Any]:
-    """Names, of two levels as one: `below 1 B: e5-base-v2`."""
-    listed = _listed(names)
-    if len(listed) == 2 and all(isinstance(level, list | tuple) for level in listed):
-        return [f"{outer}: {inner}" for outer, inner in zip(*listed, strict=True)]
-    return listed
-
-
-def _listed(values: Any) -> list[Any]:
-    return [] if values is None else list(_decoded(values))
-
-
-def _rows(values: Any) -> list[list[Any]]:
-    return [list(row) for row in _decoded(values)]
-
-
-def _decoded(values: Any) -> Any:
-    """Values as they were given: Plotly describes an array as base64."""
-    if not isinstance(values, Mapping):
-        return values
-    found = np.frombuffer(base64.b64decode(values["bdata"]), dtype=values["dtype"])
-    shape = [int(side) for side in str(values.get("shape", "")).split(",") if side.strip()]
-    return found.reshape(shape or (-1,)).tolist()
-
-
 def _plain(text: Any) -> str:
     """A text of Plotly's, which reads a little HTML, as matplotlib shows it."""
     if text is None:
         return ""
-    lines = str(text).replace("<br>", "\n")
-    return printable(unescape(TAG.sub("", lines)))
+    return printable(unmarked(text))
 
 
 def printable(text: str) -> str:

@@ -11,7 +11,7 @@ from analysis.figures.printed import printed
 from app.access.session_user import failures_shown
 from app.jobs.actions import read_job, read_metrics
 from app.jobs.card import LIVE
-from app.kit.figure import draw_downloads
+from app.kit.figure import draw_downloads, draw_plot
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -106,6 +106,7 @@ def draw_curves(job_ids: Sequence[int], *, key: str, names: Mapping[int, str]) -
     smoothing = 0.0
     if job_ids:
         smoothing = st.slider("Smoothing", 0.0, 0.99, 0.0, 0.01, key=f"{key}.smoothing", width=260)
+        st.caption("Ctrl and the wheel zoom a curve, a drag moves it, a double click shows all.")
     is_live = any(read_job(job_id).status in LIVE for job_id in job_ids)
     draw = st.fragment(_draw, run_every=EVERY_SECONDS if is_live else None)
     draw(tuple(job_ids), key, dict(names), smoothing)
@@ -129,7 +130,7 @@ def _draw(job_ids: Sequence[int], key: str, names: Mapping[int, str], smoothing:
                 }
                 figure = curve_figure(lines, title=TITLES.get(name, name))
                 with column:
-                    st.plotly_chart(figure, key=f"{key}.{name}", config={"displayModeBar": False})
+                    draw_plot(figure)
                     steps = [
                         {"of": of, "step": step, name: value}
                         for of, values in lines.items()

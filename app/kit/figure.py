@@ -1,8 +1,9 @@
 """Figures and tables with their downloads and their provenance: data version and command.
 
-Every figure is drawn here (except the map, see `corpora.map.canvas.card`), and every table of
-results. A click on SVG, PDF or PNG downloads the figure (`analysis.figures.printed`), on CSV or
-LaTeX its numbers. Files are made when they are downloaded, not with the page.
+Every figure is drawn here by Streamlit's script for Vega-Lite (except the map, see
+`corpora.map.canvas.card`), and every table of results. A click on SVG, PDF or PNG downloads the
+figure (`analysis.figures.printed`), on CSV or LaTeX its numbers. Files are made when they are
+downloaded, not with the page.
 """
 
 import csv
@@ -21,11 +22,11 @@ from pandas.api import types as pd_types
 from streamlit.delta_generator import DeltaGenerator
 
 from analysis.figures.printed import KINDS, printed
+from analysis.figures.screen.drawn import drawn
 from app.kit.page import draw_table
 from app.text.latex import as_latex
 from app.text.plain import plain
 
-BUTTONS = [["zoom2d", "pan2d", "resetScale2d"]]
 Rows = Iterable[Mapping[str, Any]] | Callable[[], str]
 Picture = Callable[[str], bytes]
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -40,33 +41,21 @@ class Origin:
     command: str
 
 
-def draw_figure(
-    figure: go.Figure,
-    rows: Rows,
-    origin: Origin,
-    *,
-    key: str,
-    config: Mapping[str, Any] | None = None,
-    **chart: Any,
-) -> Any:
+def draw_figure(figure: go.Figure, rows: Rows, origin: Origin, *, key: str) -> None:
     """Draw the figure, and below it its downloads, data version and command.
 
     `rows` are its unrounded numbers, or a function that returns them as CSV on download.
-    `chart` goes to `st.plotly_chart`, whose selection is returned.
     """
-    picked = st.plotly_chart(
-        figure,
-        key=key,
-        config={
-            "displaylogo": False,
-            "displayModeBar": True,
-            "modeBarButtons": BUTTONS,
-            **(config or {}),
-        },
-        **chart,
-    )
+    draw_plot(figure)
     draw_origin(rows, origin, key=key, picture=partial(printed, figure))
-    return picked
+
+
+def draw_plot(figure: go.Figure) -> None:
+    """Draw the figure alone, at its own height, and its notes on what is undefined."""
+    found = drawn(figure)
+    st.vega_lite_chart(found.spec, width="stretch", height=found.height, alt=found.alt)
+    for note in found.notes:
+        st.caption(plain(note))
 
 
 def side_by_side(number: int, *, key: str) -> Sequence[DeltaGenerator]:

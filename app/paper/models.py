@@ -19,7 +19,7 @@ from analysis.paper.rows import (
     objective_rows,
     ranking_of,
 )
-from app.kit.figure import draw_downloads, draw_rows
+from app.kit.figure import draw_downloads, draw_plot, draw_rows
 from app.models.compared.measures import model_name
 from app.models.ranking_plot import GROUPS, ranking_figure, size_group
 from app.models.sizes import named_parameters, parameters_of
@@ -78,7 +78,7 @@ def draw_ranking(ours: Ours) -> None:
     rows = [*ours.ranked(), *ranking_of("table_5")]
     rows.sort(key=_rank)
     figure = ranking_figure(rows)
-    st.plotly_chart(figure, key="paper.figure_5", config={"displayModeBar": False})
+    draw_plot(figure)
     draw_downloads(rows, key="paper.figure_5", picture=partial(printed, figure))
     st.caption(
         "Grey: published, with the values of Table 5. Blue: ours. The score is divided by 10, as "

@@ -24,12 +24,12 @@ SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 DEFAULT_PORTS = {"http": 80, "https": 443}
 # Streamlit's index.html has one inline script; its sha256 is tested against the installed version.
 STREAMLIT_SCRIPT = "'sha256-THxz9J9+wf7rhwR2YkXJoSZ13UCmYyC+3lNDv2+8ugA='"
-# blob: cards and Plotly's workers are modules that Streamlit makes of text; 'unsafe-eval': WebGL
-# traces of Plotly compile their shaders' callers; 'unsafe-inline' of styles: Emotion, Plotly.
+# blob: cards are modules that Streamlit makes of text; 'unsafe-inline' of styles: Emotion. Nothing
+# compiles text: the expressions of Vega-Lite are interpreted.
 PAGE_POLICY = "; ".join(
     (
         "default-src 'self'",
-        f"script-src 'self' blob: 'unsafe-eval' {STREAMLIT_SCRIPT} {BOOT_HASH}",
+        f"script-src 'self' blob: {STREAMLIT_SCRIPT} {BOOT_HASH}",
         "style-src 'self' 'unsafe-inline'",
         "img-src 'self' data: blob:",
         "font-src 'self' data:",

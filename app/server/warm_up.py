@@ -14,7 +14,7 @@ from pathlib import Path
 import streamlit as st
 
 from app.kit.menu import FILES
-from app.server.document.static_files import compress_largest
+from app.server.document.static_files import compress_figures
 
 DELAY_SECONDS = 2.0
 
@@ -37,7 +37,7 @@ def _load_after(stopped: threading.Event) -> None:
         if stopped.is_set():
             return
         importlib.import_module(module)
-    compress_largest()
+    compress_figures()
 
 
 def page_modules() -> list[str]:

@@ -13,7 +13,7 @@ from app.access.session_user import failures_shown
 from app.jobs.actions import read_job
 from app.jobs.card import LIVE
 from app.jobs.curves import PROBE
-from app.kit.figure import draw_downloads, draw_rows
+from app.kit.figure import draw_downloads, draw_plot, draw_rows
 from app.text.plain import plain
 from app.text.texts import draw_text
 from app.training import actions
@@ -146,7 +146,7 @@ def _draw_probes(job_id: int, probes: Sequence[Mapping[str, Any]]) -> None:
     if number is None:
         return
     figure = probe_figure(number, ranks)
-    st.plotly_chart(figure, key="train.probe.ranks", config={"displayModeBar": False})
+    draw_plot(figure)
     steps = [
         {"Step": step, "P+": UNDER[name], "Rank": rank}
         for name in UNDER

@@ -80,7 +80,7 @@ def test_one_judge_gives_no_figure_but_says_who_is_missing_and_what_to_do(
 ) -> None:
     judged(sqlite_store, {"ann": "pppp...."})
     page = open_page("agreement")
-    assert not page.exception and not page.metric and not page.get("plotly_chart")
+    assert not page.exception and not page.metric and not page.get("vega_lite_chart")
     assert "No item has judgments of two judges yet" in words(page)
     assert "inf study judge --study 1" in words(page)
 
@@ -142,7 +142,7 @@ def test_judges_who_never_met_or_always_say_the_same_are_undefined(sqlite_store:
 def test_every_figure_has_its_numbers_its_data_and_its_command(sqlite_store: Store) -> None:
     judged(sqlite_store, {"ann": "ppnnppnn", "bob": "ppnnppnp", "GPT": "pppnppnn"})
     page = open_page("agreement")
-    figures = len(page.get("plotly_chart"))
+    figures = len(page.get("vega_lite_chart"))
     assert figures == 4  # Figure 4, the matrix, over time, the confusion of two judges
     shown = words(page)
     assert "24 judgments of study 1, latest no\\. 24" in shown

@@ -106,6 +106,7 @@ def test_every_page_works_under_the_policy_in_a_light_process_and_loads_no_image
     full: Store, served: Restartable, browser: Browser, elsewhere: tuple[str, list[str]]
 ) -> None:
     violations: list[str] = []
+    loaded: list[str] = []
 
     def note(message: ConsoleMessage) -> None:
         if "Content Security Policy" in message.text:
@@ -113,9 +114,11 @@ def test_every_page_works_under_the_policy_in_a_light_process_and_loads_no_image
 
     page = browser.new_page()
     page.on("console", note)
+    page.on("request", lambda request: loaded.append(request.url))
     for view in MENU:
         page.goto(f"{served.url}/{'' if view.name == 'home' else view.name}")
         settled(page)
+    assert not [url for url in loaded if "Plotly" in url]
     assert served.process
     assert not heavy_packages(served.process.pid)
     assert resident_megabytes(served.process.pid) < MAX_MEGABYTES
