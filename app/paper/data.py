@@ -15,6 +15,7 @@ from app.paper import actions
 from db.tables import Analysis
 
 COUNT = st.column_config.NumberColumn(format="localized")
+ROW_PIXELS = 33  # Streamlit's at our font size
 NO_VALUES = "The paper prints this figure without values, so that there is no published row."
 
 
@@ -23,7 +24,14 @@ def draw_table_one(found: Analysis | None) -> None:
     st.subheader("Table 1: datasets for instruction-following retrieval", anchor=False)
     rows = corpus_rows(table_one(found.result["corpora"]) if found else [])
     counts = dict.fromkeys(("instructions", "queries", "passages"), COUNT)
-    draw_rows(rows, origin_of(found) if found else None, key="paper.table_1", column_config=counts)
+    draw_rows(
+        rows,
+        origin_of(found) if found else None,
+        key="paper.table_1",
+        column_config=counts,
+        row_height=ROW_PIXELS,
+        height=ROW_PIXELS * (len(rows) + 1) + 2,  # known before the table's code comes
+    )
 
 
 def draw_coverage(found: Analysis | None) -> None:
