@@ -239,6 +239,11 @@ class Results:
             for done in [pool.submit(self.of, *each) for each in wanted.values()]:
                 done.result()
 
+    def stored(self, way: Way) -> list[dict[str, Any]]:
+        """The trainings of the way that ended, by seed; runs none."""
+        keys = [self._settings(way, seed)[0] for seed in way.seeds]
+        return [self.done[key] for key in keys if key in self.done]
+
     def of(self, way: Way, seed: int) -> dict[str, Any]:
         """The training's scores; runs it where no line has them."""
         key, given = self._settings(way, seed)
