@@ -98,15 +98,11 @@ PARTS: dict[str, tuple[Way, ...]] = {
     ),
     "objectives": (
         Way("ℓ_P", {"objective": "P"}, guard=True),
-        Way("ℓ_I", {"objective": "I"}, guard=True),
         Way("ℓ_{P,I}^multi", UNMIXED, guard=True),
         Way("mnrl", {"objective": "mnrl"}, guard=True),
         Way("promptriever", {"objective": "promptriever"}, guard=True),
     ),
-    "plain": tuple(
-        Way(f"{share:.0%} plain rows", UNMIXED | {"standard_share": share}, guard=True)
-        for share in (0.1, 0.3)
-    ),
+    "plain": (Way("10% plain rows", UNMIXED | {"standard_share": 0.1}, guard=True),),
     "filter": (
         Way("kept", RECIPE, guard=True),
         Way("kept and dropped", RECIPE | {"dropped": "include"}, guard=True),
