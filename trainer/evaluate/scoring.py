@@ -124,8 +124,8 @@ def score_model(
     ids = list(benchmark.corpus)
 
     def rank(texts: Sequence[str], depth: int) -> list[dict[str, float]]:
-        asked = np.stack([vector_of[text] for text in texts])
-        return search(asked, document_vectors, ids, depth=depth, check=check).best
+        rows = np.stack([vector_of[text] for text in texts])
+        return search(rows, document_vectors, ids, depth=depth, check=check).best
 
     following = following_of(benchmark, template, score, controls, rank)
     beside = beside_following(benchmark, template, score, paraphrases) if controls else {}

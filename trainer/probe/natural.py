@@ -120,18 +120,15 @@ def score_natural_probe(
         if check:
             check()
 
-    asked = {"": _questions(items, template)}
+    texts = _questions(items, template)
     if controls:
-        asked[INSTRUCTION_ALONE] = _questions(items, template, without_query=True)
+        texts += _questions(items, template, without_query=True)
     passages = [passage for item in items for passage in item.passages]
     of_queries, of_passages = caches or (None, None)
-    texts = [text for each in asked.values() for text in each]
     queries = encode_unique(model.encode_query, texts, count, of_queries)
     documents = encode_unique(model.encode_document, passages, count, of_passages)
-    queries, documents = (
-        queries.reshape(-1, 2, queries.shape[1]),
-        documents.reshape(len(items), 4, -1),
-    )
+    queries = queries.reshape(-1, 2, queries.shape[1])
+    documents = documents.reshape(len(items), 4, -1)
     scores = [own @ theirs.T for own, theirs in zip(queries[: len(items)], documents, strict=True)]
     found = _measured(items, scores)
     if controls:

@@ -608,7 +608,7 @@ class SettingFields:
         "off",
         RESOURCES,
         "TensorBoard",
-        "Also write the curves for TensorBoard, beside another tracker.",
+        "Also write the curves for TensorBoard, next to another tracker.",
         choices=ON_OFF,
         advanced=True,
     )
