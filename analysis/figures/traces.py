@@ -80,6 +80,11 @@ def plain_text(text: Any) -> str:
     return "" if text is None else " ".join(unmarked(text).split())
 
 
+def number_text(value: float) -> str:
+    """A number at the pointer: four digits, or all before the point."""
+    return f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.0f}"
+
+
 def hover_text(trace: Mapping[str, Any], **values: Any) -> str:
     """The text at one point, in lines: of its `hovertemplate`, or its values as `x: y`.
 
@@ -88,7 +93,7 @@ def hover_text(trace: Mapping[str, Any], **values: Any) -> str:
     template = trace.get("hovertemplate")
     if template is None:
         first = plain_text(trace.get("name"))
-        return "\n".join([first] * bool(first) + [f"{values['x']}: {values['y']:,.4g}"])
+        return "\n".join([first] * bool(first) + [f"{values['x']}: {number_text(values['y'])}"])
     named = values | {"fullData.name": trace.get("name", "")}
     filled = PLACE.sub(lambda found: _filled(found, named), template)
     return unmarked(re.sub(r"<extra>(.*?)</extra>", r"<br>\1", filled)).strip()

@@ -135,6 +135,12 @@ def test_stacked_bars_stand_on_each_other_and_counts_have_whole_ticks() -> None:
     assert rows(found, "bars")[0]["about"] == "5 groups\nkept by both"
 
 
+def test_large_numbers_are_short_on_the_axis_and_whole_at_the_pointer() -> None:
+    found = drawn(go.Figure(go.Bar(x=["a", "b"], y=[325_162.45, 7], name="demo")))
+    assert layer(found, "bars")["encoding"]["y"]["axis"]["format"] == "~s"
+    assert rows(found, "bars")[0]["about"] == "demo\na\n325,162"
+
+
 def test_horizontal_bars_keep_the_order_of_their_rows() -> None:
     found = drawn(drop_bars([{"groups": "kept", "count": 9}, {"groups": "judge_none", "count": 4}]))
     assert labels(found) == ["kept", "judge none"]

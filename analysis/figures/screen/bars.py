@@ -22,6 +22,7 @@ from analysis.figures.traces import (
     interval,
     listed,
     named_values,
+    number_text,
     places_of,
     plain_text,
     two_levels,
@@ -31,6 +32,7 @@ from analysis.figures.traces import (
 Trace = Mapping[str, Any]
 ROOM: Final = 0.14  # of the axis, for a text at the end of a bar
 MAX_TEXTS: Final = 20  # on upright bars; more do not fit beside each other
+LARGE: Final = 10_000  # from here on, 10k: beside narrow figures numbers take the bars' room
 POINT_SIZE: Final = 80  # square pixels
 
 
@@ -42,6 +44,7 @@ def draw_bars(traces: Sequence[Trace], layout: Mapping[str, Any]) -> Parts:
     parts, rows = Parts(), _bar_rows(bars, axes, is_stacked=layout.get("barmode") == "stack")
     _place_texts(rows, axes)
     axes.is_whole = all(isinstance(row["to"], int) for row in rows)
+    axes.is_large = any(abs(row["to"]) >= LARGE for row in rows)
     ends = axes.ends("from", "to")
     bar = {"type": "bar", "cornerRadiusEnd": 2} if len(bars) == 1 else {"type": "bar"}
     parts.add(
@@ -72,7 +75,7 @@ class _Axes:
         self.value_layout = layout.get(f"{self.value}axis") or {}
         self.groups = 1 if layout.get("barmode") == "stack" else len(bars)
         self.scale: dict[str, Any] = {"zero": True}
-        self.is_whole = False
+        self.is_whole = self.is_large = False
 
     def place(self) -> dict[str, Channel]:
         """The channels that put a mark at its category, and at its bar in a group."""
@@ -97,6 +100,7 @@ class _Axes:
         every = X_TICK if self.is_flat else Y_TICK
         found = value_axis(field, self.value_layout, every=every, **self.scale)
         found["axis"] |= {"tickMinStep": 1} if self.is_whole else {}
+        found["axis"] |= {"format": "~s"} if self.is_large else {}
         return {self.value: found}
 
 
@@ -165,8 +169,8 @@ def _about(
         given = listed(bar.get("customdata"))
         return hover_text(bar, x=x, y=y, customdata=given[each] if given else None)
     lines = [plain_text(bar.get("name")), unmarked(name)]
-    spread = "" if ends is None else f" [{ends[0]:,.4g}, {ends[1]:,.4g}]"
-    return "\n".join([*filter(None, lines), f"{value:,.4g}{spread}"])
+    spread = "" if ends is None else f" [{number_text(ends[0])}, {number_text(ends[1])}]"
+    return "\n".join([*filter(None, lines), f"{number_text(value)}{spread}"])
 
 
 def _place_texts(rows: list[dict[str, Any]], axes: _Axes) -> None:
@@ -222,7 +226,7 @@ def _add_points(parts: Parts, traces: Sequence[Trace], axes: _Axes) -> None:
         for name, value in zip(names, values, strict=True):
             if value is not None and str(name) in axes.places:
                 row = {"place": axes.places[str(name)], "to": value, "colour": series.colour}
-                about = f"{plain_text(series.name)}\n{unmarked(name)}\n{value:,.4g}"
+                about = f"{plain_text(series.name)}\n{unmarked(name)}\n{number_text(value)}"
                 rows.append(row | {"shape": series.symbol, "about": about})
     place = {axes.category: axes.place()[axes.category]}
     shape = {"field": "shape", "type": "nominal", "scale": None, "legend": None}

@@ -15,7 +15,7 @@ from analysis.figures.screen.parts import (
     value_axis,
 )
 from analysis.figures.screen.series import DASHES, Series, series_of
-from analysis.figures.traces import hover_text, interval, listed, plain_text
+from analysis.figures.traces import hover_text, interval, listed, number_text, plain_text
 from db.errors import BadInput
 
 Trace = Mapping[str, Any]
@@ -185,7 +185,7 @@ def _readings(
     for row in points:
         if row["y"] is not None:
             name = f"{names[row['series']]}: " * (len(traces) > 1)
-            found.setdefault(row["x"], []).append(f"{name}{row['y']:,.4g}")
+            found.setdefault(row["x"], []).append(f"{name}{number_text(row['y'])}")
     title = place["x"]["axis"]["title"] or "at"
     every = -(-len(found) // MAX_STEPS) or 1
     return [

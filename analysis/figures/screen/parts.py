@@ -15,6 +15,7 @@ MAX_NAME: Final = 80  # characters; the axis cuts by pixels, too
 SIDE_LABEL: Final = 230  # pixels of a name at the left
 SLANTED_LABEL: Final = 150
 MAX_UPRIGHT: Final = 64  # characters: the names' longest words in one row below the axis
+ROOM: Final = 1.35  # of a name below an axis, in widths of its place: its neighbours are shorter
 MAX_SLANTED: Final = 16  # names; more stand upright
 WORD_LINES: Final = 3
 SHORT_LINE: Final = 12  # characters that stand on one line
@@ -76,7 +77,7 @@ def category_axis(
         axis |= {"labelAngle": angle, "labelAlign": "right", "labelBaseline": "middle"}
     else:
         axis |= {"labelExpr": names_literal([in_lines(name) for name in shown]), "labelAngle": 0}
-        axis |= {"labelLimit": {"expr": f"max(30, width / {max(1, len(shown))} - 6)"}}
+        axis |= {"labelLimit": {"expr": f"max(30, {ROOM} * width / {max(1, len(shown))})"}}
     if headings:
         test = f"indexof({list(headings)}, datum.value) >= 0"
         axis["labelFontWeight"] = {"condition": {"test": test, "value": 600}, "value": 400}
