@@ -13,7 +13,7 @@ from curation.recipe.completion import read_completion
 from curation.recipe.drop_reasons import DROP_REASONS
 from curation.recipe.leftovers import find_leftover
 from curation.recipe.prompt import FOLDER, read_prompt
-from curation.recipe.tasks import TASKS
+from curation.recipe.tasks import TASKS, Gives
 from curation.run.group_work import CUT_OFF, REFUSED
 
 CASES = list(cases())
@@ -80,6 +80,41 @@ def test_an_answer_made_to_keep_the_parser_busy_is_read_within_a_second(answer: 
         with contextlib.suppress(Unparsable):
             parse(task, answer, candidates=CANDIDATES, given={})
     assert time.process_time() - began < 6.0, "a second for each of six tasks"
+
+
+CHECKS_BACK = (
+    *("Does it help?", "A text. Does this work for you?", "A text.\n\nWould this suit your needs?"),
+    *("A text. So, does that work for what you had in mind?", "A text: will this do?"),
+    *("A text. Does this help with your request?", "A text! Does this help clarify?"),
+    *(
+        "A text. Will it do the trick for you?",
+        "**Does this work?**",
+        "A text. (Does this suit you?)",
+    ),
+    *("A text — does this work?", "A text. Would that work better for your readers?"),
+    *("A text. Does that do?", "A text. Does this work as an instruction?"),
+)
+ASKS_A_QUESTION = (
+    *("What does it do and what are the alternatives?", "How does it work from day to day?"),
+    *("how well does it work?", "I took magnesium for a week. How much does it help?"),
+    *("Show me the side effects: which organs does it do harm to?", "why does that work?"),
+    *(
+        "Garlic is said to keep aphids away. Does it work on roses as well?",
+        "For whom does it work?",
+    ),
+    *("does it help to drink milk after chili?", "will it work with windows 11?"),
+    *("would it suit a north-facing room?", "Where will this do most good?"),
+    *('"What does it do?" she asked. "How does it help?"', "How does this work for tenants?"),
+    "Aspirin is old; what else does it help against?",
+)
+
+
+@pytest.mark.parametrize("gives", ["Passage", "Instruction", "Query"])
+def test_a_chat_that_checks_back_is_debris_and_a_question_about_the_subject_is_not(
+    gives: Gives,
+) -> None:
+    assert [text for text in CHECKS_BACK if not find_leftover(gives, text)] == []
+    assert [text for text in ASKS_A_QUESTION if find_leftover(gives, text)] == []
 
 
 def test_no_real_passage_or_query_is_taken_for_debris(real_data: Path) -> None:
