@@ -11,6 +11,7 @@ from trainer_jobs import claim, config_for
 import curation
 from analysis.files.rows import read_rows
 from analysis.text.near_duplicates import near_duplicate_keys
+from curation.recorded.recording import WRITTEN
 from db.errors import BadInput
 from db.jobs import jobs
 from db.store.store import Store
@@ -124,13 +125,20 @@ def test_the_items_that_ship_are_enough_and_each_its_own() -> None:
 
 
 def test_the_shipped_items_are_in_no_training_or_demo_set() -> None:
-    """No near-duplicate of the demo's texts, as the contamination check finds them."""
+    """No near-duplicate of the demo's texts (also the recorded ones) as the contamination check's."""
     demo = Path(curation.__file__).parent / "demo"
+    columns = {
+        "pairs.jsonl": ["query"],
+        "passages.jsonl": ["text"],
+        "recording/groups.jsonl": list(WRITTEN),
+    }
     known = [
         row.values[name]
-        for file, name in (("pairs.jsonl", "query"), ("passages.jsonl", "text"))
+        for file, names in columns.items()
         for row in read_rows(demo / file)
+        for name in names
     ]
+    assert len(known) > 602 * (1 + len(WRITTEN))
     ours = [
         text
         for item in read_natural_probe()
