@@ -69,8 +69,8 @@ def tokens_of(texts: Sequence[str], language: str = "en") -> list[list[str]]:
 class Bm25:
     """An index over texts; `top` ranks them for queries, `scores` gives every text's for one.
 
-    Note: ties and texts that share no word with the query are ranked too (score 0),
-    in an order of no meaning, so that every query gets `k` answers.
+    Note: ties and texts that share no word with the query are ranked too (score 0), so that every
+    query gets `k` answers: by `top` in an order that depends on the machine, by `best` by place.
     """
 
     def __init__(self, texts: Sequence[str], language: str = "en") -> None:
@@ -93,6 +93,21 @@ class Bm25:
         tokens = tokens_of(queries, self.language)
         places, scores = self._index.retrieve(tokens, k=k, show_progress=False)
         return np.asarray(places, dtype=np.int64), np.asarray(scores, dtype=np.float32)
+
+    def best(self, query: str, k: int) -> list[int]:
+        """Places of the best texts for one query, ties by place: the same on every machine.
+
+        numpy's `argpartition`, on which `top` rests, leaves ties in an order that depends on the
+        CPU's vector instructions.
+        """
+        scores = self.scores(query)
+        k = min(k, self.size)
+        if k == 0:
+            return []
+        least = np.partition(scores, self.size - k)[self.size - k]
+        reached = np.flatnonzero(scores >= least)
+        order = np.argsort(-scores[reached], kind="stable")[:k]
+        return [int(place) for place in reached[order]]
 
     def scores(self, query: str) -> np.ndarray:
         """The score of every text for one query, float32 in the order of the texts."""

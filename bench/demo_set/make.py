@@ -5,7 +5,9 @@
     python bench/demo_set/make.py sheets OUT left  only the items that no judge has seen yet
     python bench/demo_set/make.py again OUT        150 of those items once more, in another order
     python bench/demo_set/make.py collect ANSWERS  the judges' answers -> curation/demo/recording
-    python bench/demo_set/make.py report           funnel and agreement of the judges
+    python bench/demo_set/make.py report ANSWERS   funnel and agreement of the judges
+    python bench/demo_set/make.py shown KEY        the items of a key (A_104) as the judge saw them
+    python bench/demo_set/make.py leakage          the leakage check of the pilot and of the others
 
 `build` puts the side that the coin of the worksheet named as positive (I+, P+), the other as
 negative (I-, P1-): writers gave both sides the same care, so nothing but the meaning tells which is
@@ -22,17 +24,21 @@ import random
 import secrets
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from curation.importing.importing import import_dataset  # noqa: E402
-from curation.recorded.recording import SHIPPED, item_key  # noqa: E402
+from curation.recorded.recording import GROUPS, SHIPPED, item_key, item_key_of  # noqa: E402
 from db.corpus.datasets import text_sha256  # noqa: E402
+
+if TYPE_CHECKING:
+    from db.store.store import Store
 
 HERE = Path(__file__).parent
 WRITTEN = HERE / "written"
@@ -208,21 +214,52 @@ def again(out: Path) -> None:
 
 
 def grown_items() -> list[dict[str, Any]]:
-    """The items that the true pipeline makes of the set: texts, candidates, the right one."""
+    """The items that the true pipeline makes of the set, with a judge that names nothing."""
     from curation.recorded import recording
+
+    judged_by_none = replace(recording.load_recording(), choices=_NamesNothing())
+    recording.load_recording = lambda place=None: judged_by_none
+    with grown() as (store, run_id):
+        return items_of(store, run_id)
+
+
+def items_of(store: "Store", run_id: int) -> list[dict[str, Any]]:
+    """The judged items of a run: texts, candidates, the right one."""
+    from db.run.group_detail import get_group
+    from db.run.groups import list_groups
+    from db.scenarios import ROLES
+
+    found: list[dict[str, Any]] = []
+    with store.read() as session:
+        for row in list_groups(session, run_id, limit=10_000).rows:
+            group = get_group(session, row.id)
+            if len(group.judgments) != len(ROLES):
+                print("not judged:", row.query_id, row.drop_reason, group.drop_detail)
+            found += [
+                {
+                    "query_id": row.query_id,
+                    "role": one.scenario,
+                    "scenario": ROLES.index(one.scenario),
+                    "query": one.query,
+                    "instruction": one.instruction,
+                    "candidates": list(one.candidates.values()),
+                    "right": one.candidates[one.scenario],
+                }
+                for one in group.judgments
+            ]
+    return found
+
+
+@contextmanager
+def grown() -> Iterator[tuple["Store", int]]:
+    """A store of its own in which the true pipeline has grown the set, and the run's id."""
     from curation.run.engine import curate
     from curation.run.starting import job_config, start_run
     from db.jobs import jobs
     from db.jobs.runner import JobHandle
-    from db.run.group_detail import get_group
-    from db.run.groups import list_groups
-    from db.scenarios import ROLES
     from db.store import schema
     from db.store.store import open_store
 
-    judged_by_none = replace(recording.load_recording(), choices=_NamesNothing())
-    recording.load_recording = lambda place=None: judged_by_none
-    found: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as folder:
         os.environ["INF_HOME"] = folder
         store = open_store(f"sqlite:///{folder}/inf.db")
@@ -238,44 +275,23 @@ def grown_items() -> list[dict[str, Any]]:
             session.commit()
             handle = JobHandle(store, claimed.id, claimed.attempt)
         print(curate(handle), file=sys.stderr)
-        with store.read() as session:
-            for row in list_groups(session, run_id, limit=10_000).rows:
-                group = get_group(session, row.id)
-                if len(group.judgments) != len(ROLES):
-                    print("not judged:", row.query_id, row.drop_reason, group.drop_detail)
-                found += [
-                    {
-                        "query_id": row.query_id,
-                        "role": one.scenario,
-                        "scenario": ROLES.index(one.scenario),
-                        "query": one.query,
-                        "instruction": one.instruction,
-                        "candidates": list(one.candidates.values()),
-                        "right": one.candidates[one.scenario],
-                    }
-                    for one in group.judgments
-                ]
+        yield store, run_id
         store.close()
-    return found
 
 
 def collect(answers: Path) -> None:
-    """Judges' answers with their keys, as recorded choices; every token exactly once."""
-    rows: list[dict[str, Any]] = []
+    """Make the judges' answers the recorded choices, then report."""
     wanted = {name_of(item) for item in grown_items()}  # not of texts that were mended since
+    write(SHIPPED / "judgments.jsonl", recorded_choices(answers, wanted))
+    report(answers)
+
+
+def recorded_choices(answers: Path, wanted: Set[str]) -> list[dict[str, Any]]:
+    """Judges' answers to the wanted items with their keys; every token exactly once."""
+    rows: list[dict[str, Any]] = []
     for key_file in sorted((answers / "keys").glob("key_*.jsonl")):
-        _, judge, number = key_file.stem.split("_")
-        keys = {row["token"]: row for row in read(key_file)}
-        given = read(answers / f"answers_{judge}_{number}.jsonl")
-        tokens = [row["token"] for row in given]
-        if sorted(tokens) != sorted(keys):
-            missing, extra = set(keys) - set(tokens), set(tokens) - set(keys)
-            raise SystemExit(
-                f"{key_file.name}: {len(missing)} tokens without an answer, {len(extra)} unknown, "
-                f"{len(tokens) - len(set(tokens))} answered twice"
-            )
-        for row in given:
-            key, choice = keys[row["token"]], int(row["choice"])
+        judge = key_file.stem.split("_")[1]
+        for key, answer in answered(answers, key_file):
             if key["item"] not in wanted:
                 continue
             rows.append(
@@ -284,13 +300,113 @@ def collect(answers: Path) -> None:
                     "query_id": key["query_id"],
                     "scenario": key["scenario"],
                     "item": key["item"],
-                    "choice": key["order"][choice - 1] if choice else "none",
-                    **({"reason": row["reason"]} if row.get("reason") else {}),
+                    "choice": choice_of(key, answer),
+                    **({"reason": answer["reason"]} if answer.get("reason") else {}),
                 }
             )
-    rows.sort(key=lambda row: (row["judge"], row["query_id"], row["scenario"]))
-    write(SHIPPED / "judgments.jsonl", rows)
-    report(answers)
+    return sorted(rows, key=lambda row: (row["judge"], row["query_id"], row["scenario"]))
+
+
+def answered(answers: Path, key_file: Path) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """Each item of a key file with its answer. Exits if a token has none or more than one."""
+    keys = {row["token"]: row for row in read(key_file)}
+    given = read(answers / f"answers_{key_file.stem.removeprefix('key_')}.jsonl")
+    tokens = [row["token"] for row in given]
+    if sorted(tokens) != sorted(keys):
+        missing, extra = set(keys) - set(tokens), set(tokens) - set(keys)
+        raise SystemExit(
+            f"{key_file.name}: {len(missing)} tokens without an answer, {len(extra)} unknown, "
+            f"{len(tokens) - len(set(tokens))} answered twice"
+        )
+    for row in given:
+        yield keys[row["token"]], row
+
+
+def choice_of(key: dict[str, Any], answer: dict[str, Any]) -> str:
+    """The sha256 of the chosen text, or "none": the places of an answer count from 1."""
+    choice = int(answer["choice"])
+    return str(key["order"][choice - 1]) if choice else "none"
+
+
+def shown(key_file: Path) -> Iterator[dict[str, Any]]:
+    """The items of a key as the judge saw them, with its choice; None for what was mended since.
+
+    Query and instruction are those that the item's own key was made of, the texts those whose
+    sha256 stands in the order, so nothing that was changed later can be taken for what was shown.
+    """
+    texts = {
+        text_sha256(text): text
+        for row in written()
+        for passage in passages_of(row)
+        for text in (passage, passage.strip('"'))  # the parser takes quotes around a text off
+    }
+    texts |= {text_sha256(row["text"]): row["text"] for row in read(DEMO / "passages.jsonl")}
+    questions = {
+        (row["query_id"], role): (row["instruction_" + instruction], row["query_" + query])
+        for row in ({"query_positive": row["query"]} | row for row in read(SHIPPED / GROUPS))
+        for role, instruction, query in (
+            ("positive", "positive", "positive"),
+            ("instruction_negative", "negative", "positive"),
+            ("query_negative", "positive", "negative"),
+        )
+    }
+    for key, answer in answered(key_file.parents[1], key_file):
+        instruction, query = questions[key["query_id"], key["scenario"]]
+        same = item_key_of(instruction, query, key["order"]) == key["item"]
+        yield {
+            "token": key["token"],
+            "item": key["item"],
+            "query": query if same else None,
+            "instruction": instruction if same else None,
+            "passages": [texts.get(sha256) for sha256 in key["order"]],
+            "choice": int(answer["choice"]),
+            "reason": answer.get("reason", ""),
+        }
+
+
+def passages_of(row: dict[str, Any]) -> list[str]:
+    """The three passages of a group as written."""
+    return [row["passage_a"], row["passage_b"], row["passage_other"]]
+
+
+def print_shown(key_file: Path) -> None:
+    """Print the items of a key as the judge saw them, and what it answered."""
+    mended = "(mended since: judged again in a later batch)"
+    for item in shown(key_file):
+        print(f"\n===== token {item['token']} · answer {item['choice']} {item['reason']}")
+        print(f"QUERY: {item['query'] or mended}\nINSTRUCTION: {item['instruction'] or mended}")
+        for number, text in enumerate(item["passages"], 1):
+            print(f"  [{number}] {text or mended}")
+
+
+def leakage() -> None:
+    """Print the leakage check of the kept groups: of all, of the pilot's and of the others."""
+    from analysis.text.leakage import leakage_report
+    from curation.run.leakage import compared_texts, kept_groups
+
+    with grown() as (store, run_id), store.read() as session:
+        texts = compared_texts(session, kept_groups(session, run_id), by_query=False)
+    parts = {
+        "all": texts,
+        "the pilot's": {
+            name: [t for t in rows if is_pilot(t.pair)] for name, rows in texts.items()
+        },
+        "the others": {
+            name: [t for t in rows if not is_pilot(t.pair)] for name, rows in texts.items()
+        },
+    }
+    for part, compared in parts.items():
+        for name, one in leakage_report(compared)["comparisons"].items():
+            low, high = one["interval"]
+            print(
+                f"{part}: {name} {one['auc']:.3f} [{low:.3f}, {high:.3f}], by length alone "
+                f"{one['length_auc']:.3f} ({one['pairs']} pairs)"
+            )
+
+
+def is_pilot(query_id: str) -> bool:
+    """Whether a pair is one of the pilot's: its query is one of the first 90."""
+    return query_id.removeprefix("demo-")[:3] <= "090"
 
 
 def report(answers: Path) -> None:
@@ -319,13 +435,11 @@ def report(answers: Path) -> None:
         for file in sorted((answers / "keys").glob(f"again_{judge}_*.jsonl")):
             keys = {row["token"]: row for row in read(file)}
             for row in read(answers / f"answers_{file.stem}.jsonl"):
-                key, choice = keys[row["token"]], int(row["choice"])
+                key = keys[row["token"]]
                 if key["item"] not in rows:
                     continue
                 total += 1
-                same += (key["order"][choice - 1] if choice else "none") == rows[key["item"]][
-                    "choice"
-                ]
+                same += choice_of(key, row) == rows[key["item"]]["choice"]
         print(f"judge {judge}: the same choice in another order in {same} of {total} items")
     if {"A", "B"} <= set(by_judge):
         both = by_judge["A"].keys() & by_judge["B"].keys()
@@ -347,5 +461,9 @@ if __name__ == "__main__":
             collect(Path(answers))
         case ["report", answers]:
             report(Path(answers))
+        case ["shown", key]:
+            print_shown(KEYS / f"key_{key}.jsonl")
+        case ["leakage"]:
+            leakage()
         case _:
             raise SystemExit(__doc__)

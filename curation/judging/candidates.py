@@ -136,17 +136,13 @@ class HardPassages:
 
     def find(self, groups: Sequence[ClaimedGroup], *, count: int) -> list[list[int]]:
         """Ids to choose from for each group, best first: a few more than `count`, no answers."""
-        if not groups:
-            return []
-        number = min(len(self._pool.ids), count + SPARE + 1)
-        places, _ = self._index.top([group.query for group in groups], number)
         return [
             [
-                self._pool.ids[int(place)]
-                for place in row
-                if self._pool.ids[int(place)] not in answering_passages(self._pool, group)
+                self._pool.ids[place]
+                for place in self._index.best(group.query, count + SPARE + 1)
+                if self._pool.ids[place] not in answering_passages(self._pool, group)
             ]
-            for group, row in zip(groups, places, strict=True)
+            for group in groups
         ]
 
 

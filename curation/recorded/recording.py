@@ -35,8 +35,12 @@ def pair_key(query: str, document_sha256: str) -> str:
 
 def item_key(instruction: str, query: str, candidates: Sequence[str]) -> str:
     """What finds the choice of an item, in whatever order its candidates are shown."""
-    shown = sorted(text_sha256(text) for text in candidates)
-    return text_sha256(json.dumps([instruction, query, shown], ensure_ascii=False))
+    return item_key_of(instruction, query, [text_sha256(text) for text in candidates])
+
+
+def item_key_of(instruction: str, query: str, sha256s: Sequence[str]) -> str:
+    """`item_key` where the candidates are known by the sha256 of their texts."""
+    return text_sha256(json.dumps([instruction, query, sorted(sha256s)], ensure_ascii=False))
 
 
 @dataclass(frozen=True)

@@ -100,3 +100,23 @@ def test_on_real_questions_stemming_finds_more(real_data: Path) -> None:
         float((found == wanted).any(axis=1).mean()) for found in (ours, unstemmed)
     )
     assert with_stems > without + 0.01
+
+
+def test_the_best_texts_for_a_query_have_ties_by_place() -> None:
+    """Also where a tie straddles the last of them, and among texts without a word of the query."""
+    texts = ["bees hum", "honey cake", "bees hum", "tea", "bees hum", "honey honey", "bees hum"]
+    index = Bm25(texts)
+    assert index.best("bees", 2) == [0, 2]
+    assert index.best("bees", 5) == [0, 2, 4, 6, 1]
+    assert index.best("honey", 3)[:2] in ([1, 5], [5, 1]) and index.best("honey", 3)[2] == 0
+    assert index.best("zzz", 3) == [0, 1, 2]
+    assert index.best("bees", 99) == [0, 2, 4, 6, 1, 3, 5] and index.best("bees", 0) == []
+    assert Bm25([]).best("bees", 3) == []
+
+
+def test_the_best_texts_are_those_of_top_where_no_scores_are_equal() -> None:
+    texts = [" ".join(["honey"] * number + ["tea"] * (9 - number)) for number in range(1, 9)]
+    index = Bm25(texts)
+    places, scores = index.top(["honey"], 5)
+    assert len(set(scores[0].tolist())) == 5
+    assert index.best("honey", 5) == places[0].tolist()

@@ -125,7 +125,7 @@ def test_the_items_that_ship_are_enough_and_each_its_own() -> None:
 
 
 def test_the_shipped_items_are_in_no_training_or_demo_set() -> None:
-    """No near-duplicate of the demo's texts (also the recorded ones) as the contamination check's."""
+    """No near-duplicate of a text of the demo set or its recording, by the contamination check."""
     demo = Path(curation.__file__).parent / "demo"
     columns = {
         "pairs.jsonl": ["query"],
