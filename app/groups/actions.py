@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import streamlit as st
-from sqlalchemy import select
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from app.access.identity import SessionUser
@@ -35,7 +35,7 @@ from db.run.group_detail import GroupDetail, get_group
 from db.run.revalidations import WAITING, revalidation_of
 from db.run.runs import RunSummary, drop_reasons
 from db.store.store import Store, open_store
-from db.tables import Group, Review, Run
+from db.tables import Group, Pair, Review, Run
 
 PAGE = 50
 MAX_DETAILS = 8
@@ -86,10 +86,17 @@ def viewer_of(session: Session, run_id: int) -> Viewer:
 def filter_options(run: RunSummary, *, blind: bool) -> tuple[list[str], list[str]]:
     """The sources of a run's pairs and its drop reasons; blind, no reasons."""
     with open_store().read() as session:
-        return (
-            pair_sources(session, run.dataset_id),
-            [] if blind else drop_reasons(session, run.id),
-        )
+        newest = session.scalar(select(func.max(Pair.id)))
+        reasons = [] if blind else drop_reasons(session, run.id)
+    version = (str(open_store().engine.url), run.created_at, newest)
+    return _sources(run.dataset_id, version), reasons
+
+
+@st.cache_data(max_entries=32, show_spinner=False)
+def _sources(dataset_id: int, version: tuple[object, ...]) -> list[str]:
+    """The sources of a dataset's pairs; `version` identifies store, run and the newest pair."""
+    with open_store().read() as session:
+        return pair_sources(session, dataset_id)
 
 
 def workbench_data(

@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session, aliased
 
 from db.run.new_items import in_order_of_roles
 from db.study.judgments import has_judged
-from db.tables import Group, Item, Judge, Judgment
+from db.tables import Group, Item, Judge, Judgment, Review
 
 HOLDS, FAILS, WAITING = "holds", "fails", "waiting"
 
@@ -25,7 +25,8 @@ def waiting_items(
         .where(Judgment.item_id == Item.id, Judgment.is_current, Judge.kind == "model")
     )
     judged = by_a_model if judge_id is None else has_judged(judge_id, Item.id)
-    query = _newest_items(run_id).where(Item.revision > 1, ~judged)
+    edited = select(Review.group_id).where(Review.action == "edit")  # of few, not of all items
+    query = _newest_items(run_id).where(Group.id.in_(edited), Item.revision > 1, ~judged)
     if group_id is not None:
         query = query.where(Group.id == group_id)
     return list(session.scalars(query))

@@ -11,8 +11,9 @@ from streamlit.testing.v1 import AppTest
 from study_world import sampled_study
 
 from db.review.reviews import approve_group, count_reviews, edit_group
+from db.run import runs
 from db.store.store import Store
-from db.tables import Item, Job, Review, Run, StudyItem
+from db.tables import Item, Job, Pair, Review, Run, StudyItem
 
 VERDICT = re.compile(r'"(kept|dropped)"')  # a word of the card's JSON
 
@@ -192,6 +193,40 @@ def test_what_the_validator_left_unanswered_has_its_reason_until_it_is_asked_aga
     assert "failed: no key for openai" in notes() and "recorded:A" not in notes()
     ended({"group_id": group_id}, "queued")
     assert "Not validated" not in notes(), "it is at work again"
+
+
+def test_the_filter_of_sources_follows_an_import(sqlite_store: Store) -> None:
+    run_id = make_run(sqlite_store, kept=4)
+    before = open_page("groups").selectbox(key="groups.source").options
+    with sqlite_store.write() as session:
+        one = session.scalars(select(Pair)).first()
+        assert one is not None
+        later = Pair(
+            dataset_id=session.get_one(Run, run_id).dataset_id,
+            external_id="later",
+            query="q",
+            passage_id=one.passage_id,
+            meta={"source": "a new one"},
+        )
+        session.add(later)
+        session.commit()
+    after = open_page("groups").selectbox(key="groups.source").options
+    assert "a new one" not in before and set(after) - set(before) == {"a new one"}
+
+
+def test_the_funnel_is_counted_once_it_is_opened(
+    sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_id = make_run(sqlite_store, kept=2, dropped=1)
+    counted: list[int] = []
+    true_funnel = runs.funnel
+    monkeypatch.setattr(runs, "funnel", lambda *of: counted.append(of[1]) or true_funnel(*of))
+    page = open_page("groups")
+    assert not counted
+    page.session_state["groups.funnel"] = True
+    page.run()
+    assert not page.exception
+    assert counted == [run_id] and "Drop reasons" in words(page)
 
 
 def test_hidden_groups_are_neither_listed_nor_opened_without_a_warning(
