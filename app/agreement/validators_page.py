@@ -57,7 +57,7 @@ def read_people(study_id: int, version: tuple[object, ...]) -> dict[str, Any]:
 
 def draw_choice(run: RunSummary, studies: list[StudySummary]) -> None:
     by_id = {study.id: study for study in studies}
-    results = st.container()
+    verdict = st.container()
     settings = st.expander("Study and voters", icon=":material/tune:")
     study_id = settings.selectbox(
         "People of study",
@@ -102,7 +102,7 @@ def draw_choice(run: RunSummary, studies: list[StudySummary]) -> None:
         help="Two or more. A group counts if all of them answered the same items.",
     )
     if scope is not None and not scope.of_run:
-        results.warning(
+        verdict.warning(
             plain(f"No kappa with people is shown. {scope.sentence} Choose a sampled study."),
             icon=":material/filter_alt:",
         )
@@ -115,9 +115,8 @@ def draw_choice(run: RunSummary, studies: list[StudySummary]) -> None:
         shlex.join([*command, "--json"]),
     )
     report = report_of(voters)
-    with results:
-        st.markdown(plain(validators_sentence(report)))
-        draw_validators(report, origin)
+    verdict.markdown(plain(validators_sentence(report)))
+    draw_validators(report, origin)
 
 
 dataset = chosen_dataset()
