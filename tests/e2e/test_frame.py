@@ -71,6 +71,19 @@ def test_the_current_entry_and_tab_are_named_and_a_phone_folds_the_menu_after_a_
     assert dataset_of(page) == ["world"]
 
 
+@pytest.mark.parametrize("width", [1280, 800, 400])
+def test_the_dataset_can_be_chosen_at_every_width(
+    two: Store, served: Restartable, browser: Browser, width: int
+) -> None:
+    """Beside a folded menu Streamlit's header lay over it."""
+    page = browser.new_page(viewport={"width": width, "height": 800})
+    for name in ("groups", "studies"):
+        page.goto(f"{served.url}/{name}?dataset=world")
+        settled(page)
+        place(page, "frame-dataset").get_by_role("combobox").click(timeout=20_000)
+        expect(page.get_by_role("option")).to_have_count(2)
+
+
 @pytest.mark.parametrize("width", [1280, 800])
 def test_a_page_does_not_move_while_it_comes(
     two: Store, served: Restartable, browser: Browser, width: int
