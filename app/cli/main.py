@@ -8,7 +8,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from app.cli.kit.output import FULL, OutputFailed, checked_output, drop_output
-from app.cli.start import INTERRUPTED, MESSAGE, ending_at_once
+from app.cli.start import INTERRUPTED, MESSAGE, ending_at_once, without_collection
 from db.errors import InfError
 from db.extras import missing_extra
 from db.modules import load
@@ -66,7 +66,7 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        with ending_at_once():
+        with ending_at_once(), without_collection():
             command: click.Command = load(COMMANDS[cmd_name][0])
         return command
 

@@ -11,6 +11,7 @@ import sys
 import click
 
 from app.cli.kit.report import Result, launcher_options, ready_store, reporting
+from app.cli.start import without_collection
 from app.jobs import launching, supervisors
 from app.server.origins import public_address
 from app.server.proxies import note_at_start, trusted_proxies
@@ -67,7 +68,8 @@ def serve(port: int, host: str, open_browser: bool) -> Result:
 
     # uvicorn reads it, and would believe whatever comes from this machine without it
     os.environ["FORWARDED_ALLOW_IPS"] = proxies
-    from app.server.web import app, streamlit_config  # Streamlit takes a second to import
+    with without_collection():
+        from app.server.web import app, streamlit_config  # half a second, most of it Streamlit's
 
     public = os.environ.get("INF_PUBLIC_URL", "")
     settings = {

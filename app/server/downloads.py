@@ -8,7 +8,6 @@ from starlette.routing import BaseRoute, Route
 
 from app.access.identity import SessionUser, user_of_cookies
 from app.access.permissions import NEEDS, require
-from curation.hub.archive import archive_of
 from db.errors import InfError, NotFound, Refused
 from db.people.audit import record_audit
 from db.release.releases import get_release
@@ -39,6 +38,8 @@ def release_archive(request: Request) -> Response:
 
 
 def _answer(user: SessionUser, release_id: int) -> Response:
+    from curation.hub.archive import archive_of  # here: it loads numpy, which the start needs not
+
     with open_store().read() as session:
         session.info[INFO] = NEEDS[PERMISSION].scope(user)
         release = get_release(session, release_id)

@@ -28,6 +28,7 @@ from app.access.openid import PARAMETER, providers
 from app.server.document.index_page import INDEX_ROUTES
 from app.server.document.static_files import CompressStatic
 from app.server.origins import OwnOrigin
+from app.server.packaged_components import skip_search
 from app.server.proxies import WarnOfProxies
 from app.server.routes import ROUTES
 from app.server.uploads import LimitBodies
@@ -109,6 +110,7 @@ def show_internal_error(error: Exception) -> bool:
     return True
 
 
+skip_search()
 app = st.App(
     FOLDER / "main.py",
     routes=[*ROUTES, *INDEX_ROUTES],

@@ -1,8 +1,10 @@
 """What the server loads before the first page asks for it: what pages import, nothing heavy."""
 
+import gc
 import subprocess
 import sys
 
+from app.cli.start import without_collection
 from app.server.warm_up import page_modules
 
 HEAVY = ("torch", "transformers", "matplotlib", "scipy", "sklearn", "umap")
@@ -41,3 +43,43 @@ print("pandas" in sys.modules)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
     assert done.stdout.split() == ["False"]
+
+
+def test_what_the_server_does_not_need_to_answer_is_not_loaded_before() -> None:
+    code = """
+import sys
+import app.cli.demo, app.cli.serve, app.server.web
+late = ("alembic", "numpy", "pyarrow", "pandas", "tokenizers")
+print([name for name in late if name in sys.modules])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
+    assert done.stdout.split() == ["[]"], done.stdout
+
+
+def test_streamlit_reads_no_packages_metadata_at_its_start() -> None:
+    code = """
+import importlib.metadata
+from streamlit.components.v2.component_manager import BidiComponentManager
+read = []
+def distributions(**_):
+    read.append(1)
+    return []
+importlib.metadata.distributions = distributions
+BidiComponentManager().discover_and_register_components(start_file_watching=False)
+before, read[:] = len(read), []
+import app.server.web
+BidiComponentManager().discover_and_register_components(start_file_watching=False)
+print(before, len(read))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
+    assert done.stdout.split() == ["1", "0"], "the search there is, and not in ours"
+
+
+def test_modules_are_loaded_without_the_garbage_collector_and_it_goes_on_after() -> None:
+    with without_collection():
+        assert not gc.isenabled()
+        with without_collection():
+            pass
+        assert not gc.isenabled(), "the outer one goes on"
+    assert gc.isenabled()
+    gc.unfreeze()

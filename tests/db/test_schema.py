@@ -3,6 +3,7 @@
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from sqlalchemy import inspect
 
 from db.errors import StoreBehind
@@ -33,3 +34,12 @@ def test_a_store_behind_says_which_command_to_run(store: Store) -> None:
     schema.downgrade(store, "base")
     with pytest.raises(StoreBehind, match="inf db upgrade"):
         schema.require_current(store)
+
+
+def test_the_revisions_that_the_files_name_are_alembics(store: Store) -> None:
+    script = ScriptDirectory(str(schema.migrations()))
+    assert schema.head() == script.get_current_head()
+    assert schema.known_revisions() == {each.revision for each in script.walk_revisions()}
+    with store.engine.connect() as connection:
+        known = MigrationContext.configure(connection).get_current_revision()
+    assert schema.current(store) == known == schema.head()

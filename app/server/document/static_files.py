@@ -11,7 +11,6 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-import pyarrow as pa
 import streamlit as st
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import HTTPConnection
@@ -67,9 +66,15 @@ def _coding(accepted: str) -> str | None:
         name, _, weight = each.replace(" ", "").partition(";q=")
         if weight == "" or weight.strip("0.") != "":
             taken.add(name)
-    if BROTLI in taken and pa.Codec.is_available("brotli"):
+    if BROTLI in taken and _has_brotli():
         return BROTLI
     return GZIP if GZIP in taken else None
+
+
+def _has_brotli() -> bool:
+    import pyarrow as pa  # here: with numpy a tenth of the time until the server answers
+
+    return bool(pa.Codec.is_available("brotli"))
 
 
 def compress_figures() -> None:
@@ -84,6 +89,8 @@ def _compressed(path: Path, coding: str) -> bytes:
     content = path.read_bytes()
     if coding == GZIP:
         return gzip.compress(content, compresslevel=9, mtime=0)
+    import pyarrow as pa
+
     found: bytes = pa.Codec("brotli", compression_level=BROTLI_LEVEL).compress(
         content, asbytes=True
     )
