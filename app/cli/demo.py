@@ -39,6 +39,10 @@ OWN_STUDY = "Ten items for you"
 JUDGE = "recorded:B"
 SECONDS_TO_END = 2
 BESIDE_THE_APP = "Train for a minute on the CPU"
+WHY_A_MINUTE = (
+    "Why it takes a minute: each step runs all texts of 8 groups through the model and back, one "
+    "to three seconds on a CPU, and only many steps change a ranking. It stops after 60 s."
+)
 TRAINING = (
     # without dropout in the attention, a step on a CPU takes half the time
     "epochs=20 max_seconds=60 rows_per_batch=8 learning_rate=1e-4 dropout=0 attention=eager "
@@ -48,11 +52,15 @@ TRAINING = (
 
 
 class Step(NamedTuple):
-    """A step: its title, whether the store has its result, and the command that produces it."""
+    """A step: its title, whether the store has its result, the command that produces it.
+
+    `why`: for a step that one waits for, why it takes its time.
+    """
 
     title: str
     is_done: Callable[[Session], bool]
     command: Callable[[Session], Sequence[object]]
+    why: str = ""
 
 
 def steps() -> list[Step]:
@@ -66,7 +74,7 @@ def steps() -> list[Step]:
         Step("Agreement of the judges", _released, _agreement),
         Step(f"Let {JUDGE} judge every group, for the held-out set", _released, _judge_all),
         Step("Create a release", _released, _release),
-        Step(BESIDE_THE_APP, _trained, _train),
+        Step(BESIDE_THE_APP, _trained, _train, WHY_A_MINUTE),
         Step("Evaluate against the base model", _evaluated, _evaluate),
         Step("Diversity", _analysed("diversity"), _analyse("diversity")),
         Step("Coverage", _analysed("coverage"), _analyse("coverage")),
@@ -134,6 +142,8 @@ def _walk(store: Store, until: str | None) -> bool:
             arguments = [str(each) for each in step.command(session)]
         click.secho(f"\n[{number}/{len(path)}] {step.title}", bold=True)
         click.echo(f"$ inf {shlex.join(arguments)}")
+        if step.why:
+            click.echo(step.why)
         _run(arguments)
     return True
 

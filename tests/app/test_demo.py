@@ -1,5 +1,9 @@
 """`inf demo`: the app is there while the training still runs, and nothing is left when it ends."""
 
+import os
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,19 +15,74 @@ from curation_runs import wait_for
 from live_server import serving
 from sqlalchemy import select
 
-from db.store.store import open_store
-from db.tables import Job
+from app.cli.demo import WHY_A_MINUTE
+from db.modules import run_module
+from db.store import schema
+from db.store.store import Store, open_store
+from db.tables import Base, Job
 
 pytestmark = pytest.mark.long
 
 
-def test_the_app_opens_before_the_training_and_an_interrupted_demo_goes_on(
+def test_an_interrupted_demo_goes_on_and_a_second_one_repeats_nothing(
     own_home: Path, tmp_path: Path, inf_process: Callable[..., Ran]
 ) -> None:
-    with serving(tmp_path, "demo") as server:
-        store = open_store()
+    store = open_store()
+    schema.upgrade(store)
+    first = killed_after_the_first_study(store, tmp_path / "killed.log")
+    assert "[3/12] Create a study" in first and "[8/12]" not in first
+    once = rows_of(store, "dataset", "passage", "pair", "run", "call", "group")
+    assert once["group"] == 602 and once["run"] == 1
+
+    stopped = the_app_opens_before_the_training(store, tmp_path)
+    assert not [number for number in (1, 2, 3) if f"[{number}/12]" in stopped], "repeated"
+    assert "[8/12] Create a release" in stopped and "[9/12]" in stopped
+    assert "a language model" in stopped and WHY_A_MINUTE in stopped
+    assert rows_of(store, *once) == once
+    assert rows_of(store, "study", "release") == {"study": 2, "release": 1}
+
+    rest = inf_process("demo", "--no-serve", timeout=1200)
+    assert rest.code == 0, rest.err
+    assert "[8/12]" not in rest.out and "[9/12]" in rest.out and "[12/12] Coverage" in rest.out
+    assert rows_of(store, *once) == once
+    assert rows_of(store, "study", "release", "checkpoint") == {
+        "study": 2,
+        "release": 1,
+        "checkpoint": 1,
+    }
+
+    everything = rows_of(store, *(table for table in Base.metadata.tables))
+    second = inf_process("demo", "--no-serve")
+    assert second.code == 0 and "/12]" not in second.out
+    assert rows_of(store, *everything) == everything
+    store.close()
+
+
+def rows_of(store: Store, *tables: str) -> dict[str, int]:
+    """How many rows each table holds."""
+    return {table: count_rows(store, table) for table in tables}
+
+
+def killed_after_the_first_study(store: Store, log: Path) -> str:
+    """The output of a demo that is killed between two steps, once a study is there."""
+    with (
+        log.open("wb") as output,
+        subprocess.Popen(
+            [sys.executable, *run_module("app.cli.main"), "demo", "--no-serve"],
+            env=os.environ,
+            stdout=output,
+            stderr=output,
+        ) as process,
+    ):
+        wait_for(lambda: count_rows(store, "study"), seconds=400)
+        os.kill(process.pid, signal.SIGKILL)
+    return log.read_text()
+
+
+def the_app_opens_before_the_training(store: Store, folder: Path) -> str:
+    """The output of a demo that is ended while its training runs; its processes end with it."""
+    with serving(folder, "demo") as server:
         assert count_rows(store, "release") == 1 and count_rows(store, "checkpoint") == 0
-        assert count_rows(store, "group") == 602
 
         def training() -> int | None:
             with store.read() as session:
@@ -36,6 +95,4 @@ def test_the_app_opens_before_the_training_and_an_interrupted_demo_goes_on(
         assert any(each.pid == pid for each in beside)
     _, alive = psutil.wait_procs(beside, timeout=30)
     assert not [each for each in alive if "demo" in each.cmdline()]
-    text = server.log.read_text()
-    assert "a language model" in text and "[8/12] Create a release" in text
-    store.close()
+    return server.log.read_text()
