@@ -21,7 +21,7 @@ from db.store import schema
 from db.store.store import Store, open_store
 from db.tables import Base, Job
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.timeout(2400)]  # trains for a minute of CPU, twice
 
 
 def test_an_interrupted_demo_goes_on_and_a_second_one_repeats_nothing(
