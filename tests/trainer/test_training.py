@@ -39,13 +39,13 @@ def test_a_training_gives_a_folder_a_row_and_a_curve(store: Store, tmp_path: Pat
     assert {"model.safetensors", "inf_embed.json", "README.md"} <= {f.name for f in out.iterdir()}
     assert not [f for f in out.rglob("*") if f.suffix in (".bin", ".pt", ".pkl")]
     assert result["steps"] == 4 and result["held_out"]["groups"] == 2
-    following = {"strict", "instruction-flip", "query-flip"}
+    following = {"strict", "instruction-flip", "query-flip", "right-first"}
     controls = {f"{half}-alone:{name}" for half in ("query", "instruction") for name in following}
     assert set(result["held_out"]["after"]) == {
-        *("ndcg@10", "map", "mrr", "p-mrr"),
+        *("ndcg@10", "map", "mrr", "p-mrr", "plain-ndcg@10"),
         *(following | controls),
     }
-    assert set(result["held_out"]["bm25"]) == following | controls
+    assert set(result["held_out"]["bm25"]) == following | controls | {"plain-ndcg@10"}
     assert list(losses(store, handle.id)) == [1, 2, 3, 4]
     with store.read() as session:
         checkpoint = get_checkpoint(session, result["checkpoint_id"])
