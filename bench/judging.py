@@ -149,7 +149,7 @@ PAGES = {
 
 
 def wait_for_times(page: Page, count: int, milliseconds: int = 60_000) -> None:
-    page.wait_for_function(f"window.times.length >= {count}", timeout=milliseconds)
+    page.wait_for_function(f"() => window.times.length >= {count}", timeout=milliseconds)
 
 
 def open_card(page: Page, url: str, kind: Desk) -> None:

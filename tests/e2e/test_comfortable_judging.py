@@ -103,7 +103,7 @@ def test_axe_finds_nothing_of_ours_on_any_page(
         for scheme in ("light", "dark") if view.name in IN_THE_DARK_TOO else ("light",):
             page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
             dark = "getComputedStyle(document.querySelector('.stApp')).colorScheme"
-            page.wait_for_function(f"{dark}.includes('{scheme}')")
+            page.wait_for_function(f"() => {dark}.includes('{scheme}')")
             page.wait_for_timeout(500)
             found += [f"{scheme} {one}" for one in ours(page)]
     page.close()
