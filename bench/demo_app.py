@@ -38,7 +38,7 @@ AFTER_MS = 900
 # Our own components: mounted, and taller than the frame of an empty one.
 MOUNTED = """() => [...document.querySelectorAll('[data-testid="stBidiComponentIsolated"]')]
   .every(node => node.getBoundingClientRect().height > 40)"""
-MOUNT_STEPS, STEP_MS = 25, 200  # one without anything to show stays empty
+MOUNT_STEPS, STEP_MS = 6, 200  # one without anything to show stays empty
 
 
 def _inf(home: Path, *arguments: str) -> None:
