@@ -334,10 +334,14 @@ def gains(rows: Sequence[Mapping[str, Any]]) -> str:
         for name, gain in {name: of for part in parts for name, of in part.items()}.items():
             if name not in HEADLINE:
                 continue
-            low, high = gain["low"], gain["high"]
-            limits = "" if low is None else f" [{low:+.3f}, {high:+.3f}]"
-            lines.append(f"| {seed} | {name} | {gain['value']:+.3f}{limits} |")
+            lines.append(f"| {seed} | {name} | {shown_gain(gain)} |")
     return "\n".join(lines) + "\n"
+
+
+def shown_gain(gain: Mapping[str, Any]) -> str:
+    """A gain with its interval, where it has one."""
+    low, high = gain["low"], gain["high"]
+    return f"{gain['value']:+.3f}" + ("" if low is None else f" [{low:+.3f}, {high:+.3f}]")
 
 
 def controls(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from results import GUARD, PARTS, ROOT, Results
+from results import PARTS, ROOT, Results, shown_gain
 from sentence_transformers import SentenceTransformer
 
 from trainer.evaluate.following import INSTRUCTION_ALONE, QUERY_ALONE
@@ -35,7 +35,7 @@ def scored_again(
     row: Mapping[str, Any], folder: Path, release: Path, base: HeldOutScores | None
 ) -> HeldOutScores:
     """A training's scores by what this clone measures; base: others', of the same base model."""
-    given = dict(each.split("=", 1) for each in row["settings"] if GUARD not in each)
+    given = dict(each.split("=", 1) for each in row["settings"])
     given.pop("guard", None)
     settings = parse_settings(given)
     scores = HeldOutScores(settings, groups_of(release, settings), check=lambda: None)
@@ -64,18 +64,13 @@ def lines_of(results: Sequence[Mapping[str, Any]]) -> list[str]:
             ]
             cells = " | ".join("–" if value is None else f"{value:.3f}" for value in values)
             gains = [one["gain"][name] for one in found if name in one.get("gain", {})]
-            lines.append(f"| `{name}` | {cells} | {', '.join(map(_shown, gains))} |")
+            lines.append(f"| `{name}` | {cells} | {', '.join(map(shown_gain, gains))} |")
     return lines
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
     there = [value for value in values if value is not None]
     return fmean(there) if there else None
-
-
-def _shown(gain: Mapping[str, float | None]) -> str:
-    limits = "" if gain["low"] is None else f" [{gain['low']:+.3f}, {gain['high']:+.3f}]"
-    return f"{gain['value']:+.3f}{limits}"
 
 
 def main() -> None:

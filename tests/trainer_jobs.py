@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from job_metrics import metric_points
 from trainer_release import write_release
 
 from db.jobs import jobs
@@ -25,6 +26,17 @@ def claim(store: Store, config: dict[str, Any], kind: str = "train") -> JobHandl
         assert claimed is not None
         session.commit()
     return JobHandle(store, claimed.id, claimed.attempt)
+
+
+def taught_losses(store: Store, config: dict[str, Any]) -> list[float]:
+    """Train, and return the teacher's loss of every step."""
+    from trainer.launch.here import train
+
+    handle = claim(store, config)
+    train(handle)
+    with store.read() as session:
+        points = metric_points(session, handle.id)
+    return [point.value for point in points if point.name == "loss/teacher"]
 
 
 def config_for(tmp_path: Path, count: int = 10, **settings: str) -> dict[str, Any]:

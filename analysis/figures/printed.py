@@ -20,7 +20,15 @@ import numpy as np
 import plotly.graph_objects as go
 
 from analysis.figures.figures import CATEGORY_COLOURS
-from analysis.figures.traces import categories, listed, named_values, places_of, rows_of, unmarked
+from analysis.figures.traces import (
+    categories,
+    listed,
+    named_values,
+    places_of,
+    reach_of,
+    rows_of,
+    unmarked,
+)
 from db.errors import BadInput
 
 if TYPE_CHECKING:
@@ -142,13 +150,11 @@ def _draw_error(
 ) -> None:
     """The interval of a bar or a point; nothing without one."""
     for side in ("error_y", "error_x"):
-        error = trace.get(side) or {}
-        above = listed(error.get("array"))
-        if not above or above[each] is None:
+        reach = reach_of(trace.get(side), each)
+        if reach is None:
             continue
-        below = listed(error.get("arrayminus")) or above
         place, value = at
-        spread = [[below[each] or 0.0], [above[each]]]
+        spread = [[reach[0]], [reach[1]]]
         x, y = (value, place) if is_flat else (place, value)
         is_across = is_flat or side == "error_x"
         axes.errorbar(

@@ -54,11 +54,17 @@ def rows_of(values: Any) -> list[list[Any]]:
 
 def interval(error: Mapping[str, Any] | None, each: int, value: float) -> tuple[Any, Any] | None:
     """The ends of the interval of one value; None without one."""
+    reach = reach_of(error, each)
+    return None if reach is None else (value - reach[0], value + reach[1])
+
+
+def reach_of(error: Mapping[str, Any] | None, each: int) -> tuple[Any, Any] | None:
+    """How far the interval of one value goes below and above it; None without one."""
     above = listed((error or {}).get("array"))
     if error is None or not above or above[each] is None:
         return None
     below = listed(error.get("arrayminus")) or above
-    return value - (below[each] or 0.0), value + above[each]
+    return below[each] or 0.0, above[each]
 
 
 def _decoded(values: Any) -> Any:

@@ -15,19 +15,17 @@ from app.models.compared.trained import is_trained
 from app.text.plain import plain
 from db.tables import Evaluation
 from trainer.evaluate.following import (
-    FOLLOWING,
     INSTRUCTION_FLIP,
     MAX_BASE_FLIP,
+    ON_GROUPS,
     STABILITY,
     STABILITY_HELP,
 )
 from trainer.evaluate.intervals import following_means, ranked_over
-from trainer.evaluate.measures.among_all import AMONG_ALL
 from trainer.evaluate.measures.compliance import COMPLIANCE
 
 HELP = {
-    **FOLLOWING,
-    **AMONG_ALL,
+    **ON_GROUPS,
     STABILITY: STABILITY_HELP,
     **COMPLIANCE,
     "p-mrr": "How far documents fall whose relevance the changed instruction takes away. Bounded "

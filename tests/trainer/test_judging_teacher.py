@@ -5,9 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from job_metrics import metric_points
 from judged_release import all_of, judgment, released, write_judgments_of
-from trainer_jobs import claim, config_for
+from trainer_jobs import config_for, taught_losses
 from trainer_release import make_rows, write_rows
 
 from db.errors import BadInput
@@ -15,7 +14,6 @@ from db.scenarios import SCENARIOS
 from db.store.store import Store
 from trainer.data.groups import group_of
 from trainer.data.judged import scores_of, with_scores
-from trainer.launch.here import train
 from trainer.launch.plan import groups_of
 from trainer.report.origins import circular_origins, origins_of
 from trainer.settings.settings import parse_settings
@@ -44,7 +42,7 @@ def test_groups_that_the_judge_saw_in_part_or_before_an_edit_have_no_scores(tmp_
         *all_of(1003, judge="openai:a"),
     ]
     groups = [group_of(row, group_id=str(row["group_id"])) for row in make_rows(4)]
-    judged = with_scores(groups, released(tmp_path, rows), JUDGE)
+    judged = with_scores(groups, released(tmp_path, rows), JUDGE, "teacher")
     assert [group.group_id for group in judged if group.judged] == ["1000"]
     first = judged[0].judged
     assert first and [max(range(3), key=scores.__getitem__) for scores in first] == [0, 1, 2]
@@ -102,9 +100,5 @@ def test_a_training_comes_nearer_to_what_the_judge_chose(
         Path(config["release"]),
         [judgment(1000 + n, of, choice="query_negative") for n in range(30) for of in SCENARIOS],
     )
-    handle = claim(sqlite_store, config)
-    train(handle)
-    with sqlite_store.read() as session:
-        points = metric_points(session, handle.id)
-    taught = [point.value for point in points if point.name == "loss/teacher"]
+    taught = taught_losses(sqlite_store, config)
     assert len(taught) == 12 and taught[-1] < 0.8 * taught[0]

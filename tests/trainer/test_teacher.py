@@ -6,15 +6,13 @@ from typing import Any
 
 import pytest
 import torch
-from job_metrics import metric_points
-from trainer_jobs import claim, config_for
+from trainer_jobs import config_for, taught_losses
 from trainer_release import make_rows
 
 from db.errors import BadInput
 from db.store.store import Store
 from trainer.data.batches import with_plain_rows
 from trainer.data.groups import Group, group_key, group_of
-from trainer.launch.here import train
 from trainer.loop import fitting
 from trainer.loop.embedding_loss import Teaching, taught_loss
 from trainer.loop.packing_check import make_collator
@@ -151,11 +149,7 @@ def test_a_training_with_a_teacher_reports_its_loss_and_comes_nearer_to_it(
     given = {"teacher": "monot5:named", "teacher_loss": kind, "teacher_weight": "50"}
     given |= {"dropout": "0", "learning_rate": "1e-3", "rows_per_batch": "8"}
     config = config_for(tmp_path, **given, max_steps="12")
-    handle = claim(sqlite_store, config)
-    train(handle)
-    with sqlite_store.read() as session:
-        points = metric_points(session, handle.id)
-    taught = [point.value for point in points if point.name == "loss/teacher"]
+    taught = taught_losses(sqlite_store, config)
     assert len(taught) == 12 and taught[-1] < 0.8 * taught[0]
 
 

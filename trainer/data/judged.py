@@ -19,10 +19,11 @@ UNSEEN: Final = 0.5  # added to every count, so that a passage nobody chose has 
 Choices = Mapping[tuple[str, str], Sequence[str]]
 
 
-def choices_of(release: ReleaseData, judge: str, setting: str) -> Choices:
+def choices_of(release: ReleaseData, judge: str, setting: str | None) -> Choices:
     """The judge's choices by (group id, scenario); several where it judged in several studies.
 
-    Raises BadInput, naming the setting and the judges there are, where it has judged nothing.
+    setting: what wants this judge. Where it has judged nothing, BadInput names the setting and the
+    judges there are; without a setting there are no choices.
     """
     judges: set[str] = set()
     newest: dict[tuple[str, str], int] = {}
@@ -34,7 +35,7 @@ def choices_of(release: ReleaseData, judge: str, setting: str) -> Choices:
         newest[item] = max(revision, newest.get(item, 0))
         if row.get("judge") == judge:
             found[item].append((revision, str(row.get("choice"))))
-    if judge not in judges:
+    if setting and judge not in judges:
         known = ", ".join(sorted(judges)) or "none"
         raise BadInput(
             f"{setting}: {release.path} has no judgment by {judge!r} (its judges: {known}). "
@@ -45,11 +46,6 @@ def choices_of(release: ReleaseData, judge: str, setting: str) -> Choices:
         for item, of_item in found.items()
     }
     return {item: choices for item, choices in last.items() if choices}
-
-
-def judges_of(release: ReleaseData) -> frozenset[str]:
-    """The names of all who judged groups of the release."""
-    return frozenset(str(row.get("judge")) for row in rows_of_configuration(release, "judgments"))
 
 
 def scores_of(choices: Iterable[str]) -> tuple[float, ...]:
@@ -63,9 +59,14 @@ def scores_of(choices: Iterable[str]) -> tuple[float, ...]:
     return tuple(math.log(count / sum(counts)) for count in counts)
 
 
-def with_scores(groups: list[Group], release: ReleaseData, judge: str) -> list[Group]:
-    """The groups, each with the judge's scores of its passages where it judged every scenario."""
-    choices = choices_of(release, judge, "teacher")
+def with_scores(
+    groups: list[Group], release: ReleaseData, judge: str, setting: str | None
+) -> list[Group]:
+    """The groups, each with the judge's scores of its passages where it judged every scenario.
+
+    setting: as for `choices_of`.
+    """
+    choices = choices_of(release, judge, setting)
     keys = {group.group_id: [(group.group_id, each) for each in SCENARIOS] for group in groups}
     return [
         replace(group, judged=tuple(scores_of(choices[key]) for key in keys[group.group_id]))

@@ -25,7 +25,12 @@ import numpy as np
 from analysis.files.rows import read_rows
 from db.errors import BadInput
 from db.scenarios import ROLES
-from trainer.evaluate.measures.among_all import Rank, plain_ndcg_by_group, right_first_by_group
+from trainer.evaluate.measures.among_all import (
+    AMONG_ALL,
+    Rank,
+    plain_ndcg_by_group,
+    right_first_by_group,
+)
 from trainer.evaluate.measures.compliance import compliance
 from trainer.settings.template import Template
 
@@ -42,6 +47,7 @@ FOLLOWING = {
     QUERY_FLIP: "Share of groups in which changing only the query changes which of two passages "
     "ranks first; chance 0.25, and 0 for a model that ignores queries.",
 }
+ON_GROUPS = {**FOLLOWING, **AMONG_ALL}  # every measure of held-out groups
 QUERY_ALONE, INSTRUCTION_ALONE = "query-alone", "instruction-alone"
 CONTROLS = (QUERY_ALONE, INSTRUCTION_ALONE)
 STABILITY = "paraphrase-stability"
@@ -210,19 +216,27 @@ def mean_following(by_group: Mapping[str, Mapping[str, float]]) -> dict[str, flo
     return {name: fmean(values[name] for values in by_group.values()) for name in names}
 
 
+def mean_by_control(
+    by_control: Mapping[str, Mapping[str, Mapping[str, float]]],
+) -> dict[str, float | None]:
+    """The means of what `following_of` gives; controls are named `query-alone:strict`, …"""
+    return {
+        f"{control}:{name}" if control else name: value
+        for control, by_group in by_control.items()
+        for name, value in mean_following(by_group).items()
+    }
+
+
 def bm25_following(benchmark: "Benchmark", template: Template) -> dict[str, float | None]:
     """The measures of BM25 on the same groups, and of BM25 with each half alone."""
     from analysis.text.bm25 import Bm25
 
     index = Bm25(list(benchmark.corpus.values()), benchmark.language)
-    by_control = following_of(
-        benchmark, template, bm25_scores(benchmark, index), rank=bm25_rank(benchmark, index)
+    return mean_by_control(
+        following_of(
+            benchmark, template, bm25_scores(benchmark, index), rank=bm25_rank(benchmark, index)
+        )
     )
-    found: dict[str, float | None] = {}
-    for control, by_group in by_control.items():
-        prefix = f"{control}:" if control else ""
-        found |= {prefix + name: value for name, value in mean_following(by_group).items()}
-    return found
 
 
 def following_of(

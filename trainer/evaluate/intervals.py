@@ -7,13 +7,13 @@ from typing import Any
 from analysis.figures.means import Mean, cluster_mean
 from analysis.figures.paired import P_MRR, Questions, Scores
 from trainer.evaluate.benchmarks import P_MRR_CANDIDATES
-from trainer.evaluate.following import FOLLOWING, INSTRUCTION_FLIP, STABILITY
+from trainer.evaluate.following import FOLLOWING, INSTRUCTION_FLIP, ON_GROUPS, STABILITY
 from trainer.evaluate.measures.among_all import AMONG_ALL, PLAIN_NDCG
 from trainer.evaluate.measures.compliance import SICR, WISE
 
 NO_SHARES = (WISE, P_MRR, PLAIN_NDCG)
 ROBUSTNESS = "robustness@10"
-MEASURED = (*FOLLOWING, *AMONG_ALL, STABILITY, SICR, WISE, P_MRR, ROBUSTNESS)
+MEASURED = (*ON_GROUPS, STABILITY, SICR, WISE, P_MRR, ROBUSTNESS)
 GROUP_PASSAGES = "the group's 3 passages"
 HELD_OUT_INTERVALS = (
     "95 % intervals, groups that share a query as one cluster; a gain is paired. Strict accuracy "

@@ -24,14 +24,13 @@ from trainer.evaluate.candidates import Candidate, load_scorer, score_candidate
 from trainer.evaluate.dataset_benchmark import PREFIX as DATASET
 from trainer.evaluate.dataset_benchmark import dataset_benchmark
 from trainer.evaluate.following import (
-    FOLLOWING,
     INSTRUCTION_FLIP,
     MAX_BASE_FLIP,
+    ON_GROUPS,
     STABILITY,
     bm25_following,
     read_paraphrases,
 )
-from trainer.evaluate.measures.among_all import AMONG_ALL
 from trainer.evaluate.measures.compliance import COMPLIANCE
 from trainer.evaluate.question_clusters import about_questions
 from trainer.model.backbone import read_memory
@@ -48,7 +47,7 @@ from trainer.trec.files import read_qrels, require_ids, trec_files, write_qrels
 from trainer.trec.scoring import PREFIX as TREC
 from trainer.trec.scoring import read_run_of
 
-COMPARED = (*FOLLOWING, *AMONG_ALL, *COMPLIANCE, STABILITY, "ndcg@10", "map", "mrr", "p-mrr")
+COMPARED = (*ON_GROUPS, *COMPLIANCE, STABILITY, "ndcg@10", "map", "mrr", "p-mrr")
 
 
 def evaluate(handle: JobHandle) -> dict[str, Any]:

@@ -11,13 +11,14 @@ from trainer.evaluate.benchmarks import Benchmark
 from trainer.evaluate.following import (
     CONTROLS,
     FOLLOWING,
+    ON_GROUPS,
     ScoreTexts,
     bm25_rank,
     bm25_scores,
     comply_by_group,
     following_of,
     group_scores,
-    mean_following,
+    mean_by_control,
     stability_by_group,
     texts_of,
 )
@@ -242,14 +243,9 @@ def measure_run(
             for query, documents in benchmark.changed_documents.items()
         }
     )
-    metrics: dict[str, float | None] = {}
-    for control, by_group in (following or {}).items():
-        prefix = f"{control}:" if control else ""
-        for name, value in mean_following(by_group).items():
-            metrics[prefix + name] = value
-        if not control:
-            for group, measured in by_group.items():
-                per_query.setdefault(group, {}).update(measured)
+    metrics = mean_by_control(following or {})
+    for group, measured in (following or {}).get("", {}).items():
+        per_query.setdefault(group, {}).update(measured)
     by_name: dict[str, list[float]] = {}
     for query, values in (beside or _compliance_by_query(benchmark, run)).items():
         per_query.setdefault(query, {}).update(values)
@@ -397,12 +393,11 @@ def encode_unique(
 
 
 SUMMARY = (*FOLLOWING, "ndcg@10", "map", "mrr", "p-mrr")
-BESIDE = (*FOLLOWING, *AMONG_ALL)
 
 
 def summary(metrics: Mapping[str, float | None]) -> dict[str, float | None]:
     """The few measures that a training shows, with the controls where they were measured."""
-    beside = {f"{control}:{name}" for control in CONTROLS for name in BESIDE}
+    beside = {f"{control}:{name}" for control in CONTROLS for name in ON_GROUPS}
     found = {name: metrics.get(name) for name in SUMMARY}
     found |= {name: metrics[name] for name in AMONG_ALL if name in metrics}
     return found | {name: value for name, value in metrics.items() if name in beside}

@@ -12,7 +12,7 @@ from db.store.store import Store
 from trainer.data.choosing import choose_groups
 from trainer.data.confidence import by_rank, require_order, with_confidence
 from trainer.data.groups import Group
-from trainer.data.judged import judges_of, with_scores
+from trainer.data.judged import with_scores
 from trainer.data.mixing import apart_from, mix_in, plain_keys
 from trainer.data.release_files import ReleaseData, find_release, read_release
 from trainer.data.splitting import Groups, set_aside_of, split_groups
@@ -85,7 +85,7 @@ def groups_of(folder: Path, settings: TrainSettings, more: Sequence[Path] = ()) 
     has_order = settings.curriculum != "off"
     together = _with_order(own, release, is_one_of=len(others) + 1) if has_order else own
     if judge := settings.judging_teacher:
-        together = with_scores(together, release, judge)
+        together = with_scores(together, release, judge, "teacher")
     mixed = []
     for other, (_, weight) in zip(others, settings.extra_releases, strict=True):
         recorded, groups = mix_in(
@@ -93,8 +93,8 @@ def groups_of(folder: Path, settings: TrainSettings, more: Sequence[Path] = ()) 
         )
         if has_order:
             groups = _with_order(groups, other, is_one_of=len(others) + 1)
-        if judge and judge in judges_of(other):
-            groups = with_scores(groups, other, judge)
+        if judge:
+            groups = with_scores(groups, other, judge, None)
         together = [*together, *groups]
         mixed.append(recorded)
     if has_order:

@@ -13,13 +13,12 @@ from analysis.text.bm25 import convention_of
 from trainer.data.splitting import Groups
 from trainer.evaluate.benchmarks import Benchmark, held_out_benchmark
 from trainer.evaluate.following import (
-    FOLLOWING,
     INSTRUCTION_FLIP,
     MAX_BASE_FLIP,
+    ON_GROUPS,
     bm25_following,
 )
 from trainer.evaluate.intervals import following_means
-from trainer.evaluate.measures.among_all import AMONG_ALL
 from trainer.evaluate.precision import scoring_precision
 from trainer.evaluate.question_clusters import about_questions
 from trainer.evaluate.scoring import score_model, summary
@@ -151,7 +150,7 @@ class HeldOutScores:
                 found["gain"] = gains(
                     self.per_query["before"],
                     self.per_query["after"],
-                    (*FOLLOWING, *AMONG_ALL),
+                    tuple(ON_GROUPS),
                     about_questions(self.benchmark),
                 )
             found["notes"] = self._notes()
@@ -198,9 +197,7 @@ class HeldOutScores:
             self.per_query[when] = scores.per_query
             means = following_means(scores.per_query, about_questions(self.benchmark))
             self.intervals[when] = {
-                name: (means[name].low, means[name].high)
-                for name in (*FOLLOWING, *AMONG_ALL)
-                if name in means
+                name: (means[name].low, means[name].high) for name in ON_GROUPS if name in means
             }
         found = summary(scores.metrics)
         curves = {

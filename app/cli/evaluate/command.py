@@ -19,9 +19,8 @@ from db.outcome.evaluations import get_evaluation, newest_scores, rows_by_query
 from db.store.store import Store
 from trainer.data.splitting import HELD_OUT_CHOICES
 from trainer.evaluate.dataset_benchmark import PREFIX as DATASET
-from trainer.evaluate.following import CONTROLS, FOLLOWING, STABILITY
+from trainer.evaluate.following import CONTROLS, ON_GROUPS, STABILITY
 from trainer.evaluate.intervals import ranked_over
-from trainer.evaluate.measures.among_all import AMONG_ALL
 from trainer.evaluate.measures.compliance import COMPLIANCE
 from trainer.settings.template import Template
 from trainer.suites.registry import DOWNLOAD_NAMES, LABELS, LAYOUTS, SUBSET_HELP, SUBSETS
@@ -51,11 +50,7 @@ def report(result: Result) -> str:
         for name in ("robustness@10", "followir score", *COMPLIANCE, STABILITY)
         if any(name in model["metrics"] for model in result["models"])
     ]
-    first = [
-        name
-        for name in (*FOLLOWING, *AMONG_ALL)
-        if any(name in m["metrics"] for m in result["models"])
-    ]
+    first = [name for name in ON_GROUPS if any(name in m["metrics"] for m in result["models"])]
     shown = (*first, *SHOWN, *also)
     names = [str(model["model"]) for model in result["models"]]
     width = max(len("model"), *(min(len(name), 60) for name in names))
@@ -76,7 +71,7 @@ def report(result: Result) -> str:
         + _difference(found)
         for compared in result["comparisons"]
         for name, found in compared["measures"].items()
-        if found and name in (*FOLLOWING, *AMONG_ALL, *COMPLIANCE, STABILITY, "ndcg@10", "p-mrr")
+        if found and name in (*ON_GROUPS, *COMPLIANCE, STABILITY, "ndcg@10", "p-mrr")
     ]
     differences += [
         f"{compared['second'][-40:]} is not compared with {compared['first'][-40:]}: "
