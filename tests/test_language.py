@@ -250,8 +250,6 @@ PARTS_REFUSED = {"told", "deed", "deeds", "visitor", "buries", "bury", "asked"}
 PREFIXES_REFUSED = ("MOST_", "LONGEST_", "SHORTEST_")
 # File whose prose is not checked → the reason.
 ALLOWED = {
-    "curation/offline/writing.py": "sentences of generated passages, which are stored",
-    "curation/offline/facets.py": "sentences of generated passages, which are stored",
     "curation/offline/aspects.py": "sentences of generated instructions, which are stored",
     "bench/rooms_walked.py": "holds the source of its tracer, with Python's None",
 }

@@ -59,23 +59,6 @@ def mentions(text: str, phrase: str) -> bool:
     return phrase_pattern(phrase).search(text) is not None
 
 
-def replace_phrase(text: str, old: str, new: str) -> str:
-    """The text with `new` wherever `old` stood; a capital at a sentence's start is kept."""
-
-    def put(match: re.Match[str]) -> str:
-        found = match.group()
-        before = text[: match.start()].rstrip()
-        starts = not before or before[-1] in ".!?:"
-        return new[0].upper() + new[1:] if starts and found[0].isupper() else new
-
-    return phrase_pattern(old).sub(put, text)
-
-
-def capital(text: str) -> str:
-    """The text with its first letter in upper case."""
-    return text[:1].upper() + text[1:]
-
-
 def shared_run(one: str, other: str, length: int) -> str | None:
     """The first run of `length` words that both texts hold, None where there is none."""
     left, right = words(one), words(other)

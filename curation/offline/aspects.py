@@ -1,6 +1,7 @@
 """Aspects: what an instruction asks of a passage, so that a rule can check it on the text.
 
-An aspect is a kind and a value: it mentions a term, it shows a facet, or it is short or long.
+An aspect is a kind and a value: it mentions a term, it shows a facet, or it is short or long. The
+value is always an object in its phrases, never their subject: no verb has to agree with it.
 """
 
 from dataclasses import dataclass
@@ -13,60 +14,51 @@ FACET = "facet"
 SHORTER = "shorter"
 LONGER = "longer"
 
+_MENTION = (
+    "Only show me passages that mention {v}.",
+    "It should mention {v} as well.",
+    "I'm looking for a text that also refers to {v}.",
+    "Please skip anything that doesn't mention {v}.",
+    "The one I need also says something about {v}.",
+    "The answer has to bring up {v} too.",
+)
 _PHRASES = {
-    NAME: (
-        "Only passages that bring up {v} are relevant.",
-        "The passage has to name {v}.",
-        "I need a text in which {v} plays a part.",
-        "Relevant documents say something about {v} as well.",
-        "Prefer the document where {v} is named explicitly.",
-        "Leave out every text that keeps silent about {v}.",
-    ),
-    PLACE: (
-        "Only passages connected with {v} are relevant.",
-        "The passage should have to do with {v}.",
-        "I am looking for a text that refers to {v}.",
-        "Documents that do not touch on {v} are of no use to me.",
-        "Focus on material which places things in {v}.",
-        "A good answer refers to {v} by name.",
-    ),
+    NAME: _MENTION,
+    PLACE: _MENTION,
     YEAR: (
-        "Only passages that date something to {v} are relevant.",
-        "The passage must refer to the year {v}.",
-        "I am interested in what is said about {v}.",
-        "Relevant documents give {v} as a date.",
+        "Only show me passages that mention the year {v}.",
+        "It should mention the year {v} as well.",
+        "I'm looking for a text that also refers to the year {v}.",
+        "Please skip anything that doesn't mention the year {v}.",
     ),
-    TERM: (
-        "Only passages that speak of {v} are relevant.",
-        "The passage has to say something about {v}.",
-        "I need a text that deals with {v} too.",
-        "Relevant documents use the word {v}.",
-        "Pick the document in which {v} comes up.",
-        "Without {v} in it a text is no help to me.",
-    ),
+    TERM: _MENTION,
     FACET: (
-        "Only passages that tell me about {v} are relevant.",
-        "The passage has to cover {v}.",
-        "What I want to read about is {v}.",
-        "Relevant documents go into {v}.",
+        "I'd like to read about {v}.",
+        "It should also cover {v}.",
+        "I'm mostly interested in {v}.",
+        "Please skip anything that says nothing about {v}.",
     ),
     SHORTER: (
-        "Give me a brief text of fewer than {v} words.",
-        "The passage must stay below {v} words.",
+        "Keep it short: fewer than {v} words, please.",
+        "I only have time for a text of fewer than {v} words.",
     ),
     LONGER: (
-        "Give me a detailed text of at least {v} words.",
-        "The passage must run to {v} words or more.",
+        "Take your time: at least {v} words, please.",
+        "I'd like a text of at least {v} words.",
     ),
 }
 
 
 @dataclass(frozen=True)
 class Aspect:
-    """The request of an instruction; `holds` checks it on a text."""
+    """The request of an instruction; `holds` checks it on a text.
+
+    `article`: what stands before the value in a sentence, as the text it comes from has it.
+    """
 
     kind: str
     value: str
+    article: str = ""
 
     def holds(self, text: str) -> bool:
         """Whether the text satisfies the instruction."""
@@ -82,4 +74,4 @@ class Aspect:
         """The instruction as a sentence, in one of several variants."""
         ways = _PHRASES[self.kind]
         value = BY_NAME[self.value].description if self.kind == FACET else self.value
-        return ways[variant % len(ways)].format(v=value)
+        return ways[variant % len(ways)].format(v=f"{self.article} {value}".strip())

@@ -4,66 +4,47 @@ A pair gets an aspect that P+ holds (I+), one of the same kind that it does not 
 term of Q+ and another of its kind (Q-). P1- is P+ rewritten so that it holds the aspect of I-
 and no longer that of I+; P2- is P+ rewritten to be about the key term of Q-, the aspect of I+
 kept. So of the three passages each is right for exactly one of the three questions, and that can be
-checked on the texts. Everything follows from the texts, the vocabulary and the seed.
+checked on the texts. What is added is a sentence of another passage of the dataset, its subject
+replaced: a sentence of ours would tell negatives from real passages. Everything follows from the
+texts, the vocabulary and the seed.
 """
 
 import hashlib
 import random
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 
-from analysis.text.words import capital, mentions, replace_phrase, sentences, words
+from analysis.text.words import mentions, sentences, words
 from curation.offline.aspects import FACET, LONGER, SHORTER, Aspect
-from curation.offline.facets import BY_NAME, FACETS
-from curation.offline.terms import NAME, PLACE, TERM, YEAR, Term, terms_of
-from curation.offline.vocabulary import Vocabulary
+from curation.offline.facets import BY_NAME, FACETS, Facet
+from curation.offline.grammar import swapped
+from curation.offline.terms import NAME, PLACE, TERM, YEAR, Term, subject_in, terms_of
+from curation.offline.vocabulary import Source, Vocabulary
+from curation.rules.language import language_of
 
 MAX_WORDS = 90
-WEIGHTS = {NAME: 6.0, PLACE: 6.0, YEAR: 1.5, TERM: 7.0, FACET: 4.0, SHORTER: 0.5}
-_CLOSING = {
-    NAME: (
-        "Later accounts tie all of this closely to {y}.",
-        "{Y} comes into the story more than once.",
-        "Nobody writing on {k} can pass over {y}.",
-    ),
-    PLACE: (
-        "The same is told all over {y}.",
-        "{Y} in particular is known for it.",
-        "In {y} people have their own view of {k}.",
-    ),
-    YEAR: (
-        "The year {y} was the turning point.",
-        "By {y} all of this had changed.",
-    ),
-    TERM: (
-        "There is always some {y} involved.",
-        "Here {y} matters just as much.",
-        "The {y} deserves a closer look, as ever with {k}.",
-    ),
-}
-_OPENING = (
-    "This is about {k}.",
-    "{K} is a subject of its own.",
-    "As for {k}, the facts are soon told.",
-    "Here is what is known about {k}.",
-)
-_PADDING = (
-    "More could be said about {k}, and others have done so at length.",
-    "{K} has been described from several sides, each with a point of its own.",
-    "Whoever looks into {k} a second time will find further details to weigh.",
-    "The whole subject of {k} deserves patience and an open mind.",
-)
+WEIGHTS = {NAME: 6.0, PLACE: 6.0, YEAR: 1.5, TERM: 7.0, FACET: 1.0, SHORTER: 0.02}
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The aspects and the swapped terms for one pair."""
+    """The aspects and the swapped terms for one pair.
+
+    `shown`: a sentence about the key term that shows the aspect of I-; "" where none is needed.
+    """
 
     positive: Aspect
     negative: Aspect
     key: Term
-    other_key: str
+    other: Source
     variant: int
+    shown: str = ""
+
+    @property
+    def other_key(self) -> str:
+        """The key term of Q-."""
+        return self.other.term.text
 
 
 class CannotWrite(Exception):
@@ -90,28 +71,35 @@ class Writer:
     def query_negative(self, query: str, passage: str) -> str:
         """Q-: the query with its key term swapped."""
         plan = self.plan(query, passage)
-        return replace_phrase(query, plan.key.text, plan.other_key.lower())
+        return swapped(query, plan.key.text, plan.other_key.lower())
 
     def passage_instruction_negative(self, query: str, passage: str) -> str:
         """P1-: still about Q+, holds the aspect of I-, no longer that of I+."""
-        plan, chance = self.plan(query, passage), self._chance(query, passage, "p1")
-        parts = sentences(passage)
-        if plan.positive.kind != SHORTER:
-            parts = _shortened(_thinned(parts, plan.key.text, chance), plan)
-        return " ".join(_turned(parts, plan, chance))
+        return self._with_other_aspect(self.plan(query, passage), query, passage)
 
     def passage_query_negative(self, query: str, passage: str) -> str:
         """P2-: about the key term of Q-, with the aspect of I+ kept."""
-        plan, chance = self.plan(query, passage), self._chance(query, passage, "p2")
-        parts = [
-            replace_phrase(part, plan.key.text, plan.other_key)
-            for part in _shortened(sentences(passage), plan)
-        ]
-        opening = _filled(chance.choice(_OPENING), plan.other_key)
-        text = " ".join([opening, *parts])
-        if not plan.positive.holds(text):  # the opening made it too long
+        return self._with_other_key(self.plan(query, passage), query, passage)
+
+    def _with_other_aspect(self, plan: Plan, query: str, passage: str) -> str:
+        chance, parts = self._chance(query, passage, "p1"), sentences(passage)
+        if plan.positive.kind == SHORTER:
+            return _longer(parts, plan, self.vocabulary.more_about(plan.key, passage, chance))
+        parts = _shortened(_thinned(parts, plan, chance, keeps=False), plan)
+        return _turned(parts, plan)
+
+    def _with_other_key(self, plan: Plan, query: str, passage: str) -> str:
+        chance = self._chance(query, passage, "p2")
+        parts, borrowed = _shortened(sentences(passage), plan), plan.other.sentence
+        if plan.negative.holds(borrowed) or not plan.other.speaks(language_of(passage)):
+            borrowed = ""
+        if borrowed:
+            parts = _thinned(parts, plan, chance, keeps=True)
+        parts = [swapped(part, plan.key.text, plan.other_key) for part in parts]
+        text = " ".join([borrowed, *parts]) if borrowed else " ".join(parts)
+        if not plan.positive.holds(text):  # the sentence made it too long
             text = " ".join(parts)
-        if not plan.positive.holds(text):
+        if not plan.positive.holds(text) or plan.negative.holds(text):
             raise CannotWrite("the passage for Q- lost what the instruction asks for")
         return text
 
@@ -120,13 +108,18 @@ class Writer:
         key = self.vocabulary.key_term(query, passage)
         if key is None:
             raise CannotWrite("query and passage share no key term")
-        other_key = self.vocabulary.other_key(key, passage, query, chance)
-        if other_key is None:
+        other = self.vocabulary.other_key(key, passage, query, chance)
+        if other is None:
             raise CannotWrite(f"the dataset has no other {key.kind} to swap {key.text!r} for")
         for positive in self._aspects(query, passage, key, chance):
-            negative = self._opposite(positive, query, passage, other_key, chance)
-            if negative is not None:
-                return Plan(positive, negative, key, other_key, chance.randrange(1000))
+            found = self._opposite(positive, query, passage, key, other, chance)
+            if found is None:
+                continue
+            plan = Plan(positive, found[0], key, other, chance.randrange(1000), found[1])
+            with suppress(CannotWrite):  # then with the next aspect
+                self._with_other_aspect(plan, query, passage)
+                self._with_other_key(plan, query, passage)
+                return plan
         raise CannotWrite("the passage holds nothing that an instruction could ask for")
 
     def _aspects(self, query: str, passage: str, key: Term, chance: random.Random) -> list[Aspect]:
@@ -135,7 +128,7 @@ class Writer:
         for term in [*terms_of(passage), *self.vocabulary.plain_terms(passage)]:
             near = set(words(term.text)) & set(words(query)) or mentions(key.text, term.text)
             if not near:
-                by_kind.setdefault(term.kind, []).append(Aspect(term.kind, term.text))
+                by_kind.setdefault(term.kind, []).append(Aspect(*term))
         by_kind[FACET] = [Aspect(FACET, facet.name) for facet in FACETS if facet.holds(passage)]
         length = len(words(passage))
         by_kind[SHORTER] = [Aspect(SHORTER, str(10 * (length // 10 + 2)))]
@@ -149,28 +142,54 @@ class Writer:
         ]
 
     def _opposite(
-        self, positive: Aspect, query: str, passage: str, other_key: str, chance: random.Random
-    ) -> Aspect | None:
-        """An aspect of the same kind that P+ does not hold; None if there is none."""
+        self,
+        positive: Aspect,
+        query: str,
+        passage: str,
+        key: Term,
+        other_key: Source,
+        chance: random.Random,
+    ) -> tuple[Aspect, str] | None:
+        """An aspect of the same kind that P+ does not hold, and a sentence that shows it."""
         if positive.kind == SHORTER:
-            return Aspect(LONGER, positive.value)
+            return Aspect(LONGER, positive.value), ""
         if positive.kind == FACET:
-            others = [facet for facet in FACETS if not facet.holds(passage)]
-            return Aspect(FACET, chance.choice(others).name) if others else None
+            return self._other_facet(BY_NAME[positive.value], passage, key, chance)
         term = Term(positive.kind, positive.value)
         other = self.vocabulary.other_term(term, passage, query, chance)
-        if other is None or set(words(other)) & set(words(other_key)):
+        if other is None or set(words(other.term.text)) & set(words(other_key.term.text)):
             return None
-        return Aspect(positive.kind, other)
+        shown = other.about(subject_in(passage, key))
+        negative = Aspect(*other.term)
+        fits = negative.holds(shown) and not positive.holds(shown)
+        return negative, shown if fits and other.speaks(language_of(passage)) else ""
+
+    def _other_facet(
+        self, positive: Facet, passage: str, key: Term, chance: random.Random
+    ) -> tuple[Aspect, str] | None:
+        for facet in chance.sample(FACETS, len(FACETS)):
+            if facet.holds(passage):
+                continue
+            shown = self.vocabulary.showing(facet, key, passage, positive, chance)
+            if shown is not None:
+                return Aspect(FACET, facet.name), shown
+        return None
 
     def _chance(self, query: str, passage: str, what: str) -> random.Random:
         text = f"{self.seed}\0{what}\0{query}\0{passage}"
         return random.Random(hashlib.sha256(text.encode()).digest())
 
 
-def _thinned(parts: list[str], key: str, chance: random.Random) -> list[str]:
-    """The sentences without one that does not name the key term, if there are several."""
-    idle = [place for place, part in enumerate(parts) if place and not mentions(part, key)]
+def _thinned(parts: list[str], plan: Plan, chance: random.Random, *, keeps: bool) -> list[str]:
+    """The sentences without one that does not name the key term, if there are several.
+
+    `keeps`: nor one that shows the aspect of I+.
+    """
+    idle = [
+        place
+        for place, part in enumerate(parts)
+        if place and not mentions(part, plan.key.text) and not (keeps and plan.positive.holds(part))
+    ]
     if len(parts) < 3 or not idle:
         return parts
     out = chance.choice(idle)
@@ -192,29 +211,38 @@ def _shortened(parts: list[str], plan: Plan) -> list[str]:
     return kept
 
 
-def _turned(parts: list[str], plan: Plan, chance: random.Random) -> list[str]:
+def _longer(parts: list[str], plan: Plan, more: list[str]) -> str:
+    """The sentences and as many more as the aspect of I- asks for."""
+    for sentence in more:
+        if plan.negative.holds(" ".join(parts)):
+            break
+        parts = [*parts, sentence]
+    text = " ".join(parts)
+    if not plan.negative.holds(text):
+        raise CannotWrite("the dataset has too few sentences to make the passage longer")
+    return text
+
+
+def _named(part: str, old: Aspect, new: Aspect) -> str:
+    """The sentence with a term in the other's place; names take their article along."""
+    if old.kind not in (NAME, PLACE) or old.article == new.article:
+        return swapped(part, old.value, new.value)
+    if old.article:
+        return swapped(swapped(part, f"the {old.value}", new.value), old.value, new.value)
+    return swapped(part, old.value, f"the {new.value}").replace("the the ", "the ")
+
+
+def _turned(parts: list[str], plan: Plan) -> str:
     """The sentences with the aspect of I+ gone and that of I- there."""
-    positive, negative, key = plan.positive, plan.negative, plan.key.text
-    if positive.kind == SHORTER:
-        padding = list(_PADDING)
-        chance.shuffle(padding)
-        while not negative.holds(" ".join(parts)):
-            parts = [*parts, _filled(padding[len(parts) % len(padding)], key)]
-        return parts
+    positive, negative = plan.positive, plan.negative
     if positive.kind == FACET:
         kept = [part for part in parts if not positive.holds(part)]
-        written = [_filled(sentence, key) for sentence in BY_NAME[negative.value].written]
-        if any(positive.holds(sentence) for sentence in written):
-            written = [sentence for sentence in written if not positive.holds(sentence)]
-        if not written:
-            raise CannotWrite("no sentence shows the other facet without the first")
-        return [*kept[:1], *written, *kept[1:]]
-    swapped = [replace_phrase(part, positive.value, negative.value) for part in parts]
-    closing = chance.choice(_CLOSING[positive.kind]).format(
-        k=key, K=capital(key), y=negative.value, Y=capital(negative.value)
-    )
-    return [*swapped, closing]
-
-
-def _filled(sentence: str, key: str) -> str:
-    return sentence.format(k=key, K=capital(key))
+        text = " ".join([*kept[:1], plan.shown, *kept[1:]])
+    else:
+        kept = [_named(part, positive, negative) for part in parts]
+        text = " ".join([*kept, plan.shown] if plan.shown else kept)
+    if positive.holds(text) or not negative.holds(text):
+        raise CannotWrite("the passage for I- shows what the instruction for Q+ asks for")
+    if not mentions(text, plan.key.text):
+        raise CannotWrite("the passage for I- lost the subject of the query")
+    return text

@@ -54,6 +54,11 @@ def language_of(text: str) -> str | None:
     return best if most >= LEAST_HITS and most >= 1.5 * second else None
 
 
+def is_small_word(word: str, language: str | None) -> bool:
+    """Whether a word is one of the function words by which this language is recognised."""
+    return language in _LANGUAGES.get(word, ())
+
+
 def changed_language(before: str, after: str) -> tuple[str, str] | None:
     """The two languages, if both are known and differ."""
     one, other = language_of(before), language_of(after)

@@ -2,6 +2,7 @@
 
 `tests/data/previous_store` holds the store of a small demo (made offline, judges simulated) and
 what that commit exported from it: the sha256 of each data file, and the verdict of each pair.
+A new run over the same pairs is compared with what the rules of today wrote.
 """
 
 import gzip
@@ -25,6 +26,7 @@ from db.tables import Group, Pair, Review
 FROZEN = Path(__file__).resolve().parent.parent / "data" / "previous_store"
 EXPECTED: dict[str, Any] = json.loads((FROZEN / "expected.json").read_text())
 DEMO = Path(__file__).resolve().parent.parent / "data" / "first_demo"
+OFFLINE_RUN = DEMO / "offline_run.json"  # what the rules write and MiniLM keeps today
 PAIRS, POOL = 24, 16  # of the demo set's files: the first pairs, their passages, and a few more
 
 
@@ -93,9 +95,10 @@ def test_a_previous_store_exports_the_same_data_files(previous: Store, tmp_path:
 
 
 @pytest.mark.long
-def test_a_new_offline_run_on_the_same_pairs_gives_the_same_verdicts_and_texts(
+def test_an_offline_run_gives_the_recorded_verdicts_and_texts(
     sqlite_store: Store, tmp_path: Path
 ) -> None:
+    """Where the rules change on purpose, write the file anew and say why in the commit."""
     pairs = (DEMO / "pairs.jsonl").read_text().splitlines()[:PAIRS]
     wanted = {json.loads(line)["passage_id"] for line in pairs}
     passages = (DEMO / "passages.jsonl").read_text().splitlines()
@@ -112,7 +115,7 @@ def test_a_new_offline_run_on_the_same_pairs_gives_the_same_verdicts_and_texts(
         licence="cc0-1.0",
     )
     run_curation(sqlite_store, dataset="demo", provider="offline", seed=1)
-    assert verdicts(sqlite_store) == EXPECTED["verdicts"]
     export(sqlite_store, tmp_path / "new", dataset="demo", format="jsonl")
-    triplets = {name: value for name, value in EXPECTED["files"].items() if "triplets" in name}
-    assert triplets.items() <= hashes(tmp_path / "new").items()
+    files = {name: of for name, of in hashes(tmp_path / "new").items() if "triplets" in name}
+    found = {"verdicts": verdicts(sqlite_store), "files": files}
+    assert found == json.loads(OFFLINE_RUN.read_text())
