@@ -24,7 +24,7 @@ from app.kit.analysis_command import agreement_command
 from app.kit.choice import choose
 from app.kit.figure import Origin
 from app.kit.frame.dataset import chosen_dataset
-from app.kit.page import draw_empty, draw_heading
+from app.kit.page import draw_empty, draw_heading, draw_labels
 from app.kit.pulse import follow
 from app.text.numbers import counted
 from curation.judging.about_run import about_run, thresholds_of
@@ -77,10 +77,10 @@ def whole_study(
 
 
 dataset = chosen_dataset()
+heading = draw_heading("Agreement", LEAD)
 with open_store().read() as session:
     found = [] if dataset is None else list_studies(session, dataset_id=dataset.id)
 if not found:
-    draw_heading("Agreement", LEAD)
     draw_empty(
         "No study yet.",
         "Agreement is computed over the items of a study that several judges answered.",
@@ -89,7 +89,6 @@ if not found:
         command="inf study create --dataset NAME --items 50 --overlap 3",
     )
     st.stop()
-place = st.container()
 study = choose(
     "Study",
     found,
@@ -116,10 +115,8 @@ rows = [row for row in chosen_rows(every, places, chosen) if row.item_id not in 
 version = (str(open_store().engine.url), study.id, state, left_out, chosen)
 made = computed(rows, version)
 report, windows = made["report"], made["windows"]
-with place:
-    draw_heading(
-        "Agreement",
-        LEAD,
+with heading:
+    draw_labels(
         offline=any(judge["offline"] for judge in report["judges"]),
         simulated=report["simulated"],
     )

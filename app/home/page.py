@@ -21,7 +21,7 @@ from app.jobs.card import follow_job
 from app.kit.frame.dataset import chosen_dataset
 from app.kit.frame.links import go_to
 from app.kit.menu import may_open
-from app.kit.page import draw_heading, draw_link
+from app.kit.page import draw_heading, draw_labels, draw_link
 from app.text.numbers import counted
 from app.text.plain import plain
 from db.jobs import jobs
@@ -79,16 +79,16 @@ if not NEEDS["jobs"].is_met(user):
     st.stop()
 
 begin_page(user, "jobs")  # "any" is met by one right, and would then count everything
+heading = draw_heading(
+    "Home",
+    "From real query and passage pairs to trustworthy data and a model that follows instructions.",
+)
 with open_store().read() as session:
     chosen = chosen_dataset()
     found = overview(session, None if chosen is None else chosen.id)
     running = jobs.list_jobs(session, statuses=("running", "queued"), limit=3)
-draw_heading(
-    "Home",
-    "From real query and passage pairs to trustworthy data and a model that follows instructions.",
-    offline=found.offline_runs > 0,
-    simulated=found.simulated_judgments > 0,
-)
+with heading:
+    draw_labels(offline=found.offline_runs > 0, simulated=found.simulated_judgments > 0)
 loading = demo_loading()
 if loading is not None:
     draw_loading(user, loading)

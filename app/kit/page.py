@@ -1,8 +1,10 @@
-"""Heading, labels, tables and empty state of a page."""
+"""Heading, labels, drawers, tables and empty state of a page."""
 
+from collections.abc import Callable
 from typing import Any
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from app.access.session_user import current_user
 from app.kit.frame.links import page_link
@@ -37,12 +39,38 @@ def draw_heading(
     offline: bool = False,
     simulated: bool = False,
     recorded: bool = False,
-) -> None:
-    """Draw the title, a one-sentence description, and the labels that apply to the whole page."""
-    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+) -> DeltaGenerator:
+    """Draw the title, a one-sentence description, and the labels that apply to the whole page.
+
+    Returns the place of the labels, for those that are known only when more has been read: a title
+    waits for nothing.
+    """
+    line = st.container(horizontal=True, vertical_alignment="center", gap="small")
+    with line:
         st.title(title, anchor=False, width="content")
         draw_labels(offline=offline, simulated=simulated, recorded=recorded)
     st.caption(lead)
+    return line
+
+
+def draw_drawer(
+    label: str,
+    draw: Callable[[], object],
+    *,
+    key: str,
+    field: str,
+    icon: str | None = None,
+    is_open: bool = False,
+) -> None:
+    """Draw a folded part of the page; what is in it is sent once the drawer is opened.
+
+    `field` is the key of one of its fields. While the page keeps a value of it, the drawer is drawn
+    closed as well: Streamlit forgets what was typed into a field that is not drawn.
+    """
+    box = st.expander(label, icon=icon, expanded=is_open, key=key, on_change="rerun")
+    if box.open or field in st.session_state:
+        with box:
+            draw()
 
 
 def draw_labels(*, offline: bool = False, simulated: bool = False, recorded: bool = False) -> None:

@@ -1,11 +1,13 @@
 """The Evaluations page: base and trained models on held-out groups or a benchmark."""
 
+from functools import partial
+
 import streamlit as st
 
 from analysis.text.bm25 import LANGUAGES, NO_LANGUAGE
 from app.jobs.card import follow_job
 from app.kit.choice import choose, take_from_url
-from app.kit.page import draw_empty, draw_hand_off, draw_heading
+from app.kit.page import draw_drawer, draw_empty, draw_hand_off, draw_heading
 from app.models import actions
 from app.models.compared.measures import model_name
 from app.models.comparison import draw_comparison, newest_of_each
@@ -141,5 +143,11 @@ else:
     draw_records(newest)
     draw_result_table()
 is_new = not benchmarks or "checkpoint" in st.query_params
-with st.expander("Evaluate", icon=":material/add:", expanded=is_new):
-    draw_start(checkpoints)
+draw_drawer(
+    "Evaluate",
+    partial(draw_start, checkpoints),
+    key="evaluations.new",
+    field="evaluations.models",
+    icon=":material/add:",
+    is_open=is_new,
+)

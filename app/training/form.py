@@ -6,10 +6,12 @@ silently restores the old number in place of an invalid one.
 
 import re
 from collections.abc import Sequence
+from functools import partial
 
 import streamlit as st
 
 from app.jobs.launching import chosen_launcher
+from app.kit.page import draw_drawer
 from app.text.plain import plain
 from app.training import actions
 from app.training.equation import equation
@@ -45,16 +47,25 @@ def draw_form() -> TrainSettings | None:
         wrong = str(error)
     _draw_fields([SETTINGS[name] for name in MAIN], wrong, is_set=is_set)
     st.latex(equation(ALL_OBJECTIVES[st.session_state["train.objective"]]))
-    with st.expander("Advanced", icon=":material/tune:"):
-        for group, tab in zip(GROUPS, st.tabs(list(GROUPS)), strict=True):
-            with tab:
-                members = [each for each in settings_of(group) if each.name not in MAIN]
-                _draw_fields(members, wrong, is_set=is_set)
+    draw_drawer(
+        "Advanced",
+        partial(_draw_advanced, wrong, is_set=is_set),
+        key="train.advanced",
+        field="train.seed",
+        icon=":material/tune:",
+    )
     if (launcher := chosen_launcher()) != LOCAL:
         _draw_workers(launcher, wrong if is_about(wrong, "workers") else "")
     if wrong:
         st.error(plain(wrong), icon=":material/error:")
     return settings
+
+
+def _draw_advanced(wrong: str, *, is_set: bool) -> None:
+    for group, tab in zip(GROUPS, st.tabs(list(GROUPS)), strict=True):
+        with tab:
+            members = [each for each in settings_of(group) if each.name not in MAIN]
+            _draw_fields(members, wrong, is_set=is_set)
 
 
 def _draw_fields(members: Sequence[Setting], wrong: str, *, is_set: bool) -> None:

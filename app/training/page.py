@@ -1,12 +1,21 @@
 """The Train page: choose release and settings, start a training, follow it; checkpoints."""
 
+from functools import partial
+
 import streamlit as st
 
 from app.jobs.card import follow_job
 from app.jobs.curves import draw_curves
 from app.kit.choice import choose, take_from_url
 from app.kit.frame.dataset import chosen_dataset
-from app.kit.page import draw_empty, draw_hand_off, draw_heading, draw_labels, draw_table
+from app.kit.page import (
+    draw_drawer,
+    draw_empty,
+    draw_hand_off,
+    draw_heading,
+    draw_labels,
+    draw_table,
+)
 from app.models.compared.measures import model_name
 from app.text.plain import plain
 from app.training import actions
@@ -97,8 +106,12 @@ def draw_new(releases: list[Release]) -> None:
         with st.expander("Equivalent file and command"):
             st.code(actions.as_toml(settings), language="toml")
             st.code(actions.as_command(settings, release.id), language=None, wrap_lines=True)
-        with st.expander("Sweep: several trainings"):
-            draw_sweep(release.id, settings)
+        draw_drawer(
+            "Sweep: several trainings",
+            partial(draw_sweep, release.id, settings),
+            key="train.sweep_drawer",
+            field="train.sweep_name",
+        )
 
 
 def with_linked_training(trainings: list[Job]) -> list[Job]:
@@ -190,8 +203,14 @@ if not releases:
     )
 else:
     is_new = not trainings or "release" in st.query_params
-    with st.expander("New training", icon=":material/add:", expanded=is_new):
-        draw_new(releases)
+    draw_drawer(
+        "New training",
+        partial(draw_new, releases),
+        key="train.new",
+        field="train.base_model",
+        icon=":material/add:",
+        is_open=is_new,
+    )
 if trainings:
     draw_watch(trainings)
 draw_leaderboard()

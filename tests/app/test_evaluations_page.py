@@ -237,6 +237,9 @@ def test_a_benchmark_is_evaluated_by_name_with_some_of_its_tasks(
     monkeypatch.setattr(supervisors, "ensure_supervisor", lambda store: None)  # jobs stay queued
     fill_whole_store(sqlite_store)
     at = open_page("evaluations")
+    assert "evaluations.subset" not in [each.key for each in at.selectbox]
+    at.session_state["evaluations.new"] = True  # the drawer is opened
+    at.run()
     at.selectbox("evaluations.subset").select("mair-paper")
     at.button("evaluations.submit").click().run()
     assert not at.exception and "tasks need a benchmark" in words(at)

@@ -70,7 +70,9 @@ def test_the_page_a_link_leads_to_takes_its_choice_and_no_other(sqlite_store: St
     page = open_page("evaluations", checkpoint="1")
     assert page.multiselect("evaluations.models").value == ["/nowhere/checkpoint-1"]
     assert page.selectbox("evaluations.release").value == 1
-    assert open_page("evaluations").selectbox("evaluations.release").value == 2
+    unlinked = open_page("evaluations")
+    unlinked.session_state["evaluations.new"] = True  # its drawer is opened
+    assert unlinked.run().selectbox("evaluations.release").value == 2
 
 
 def test_inviting_without_accounts_leads_to_the_admin_account_and_makes_no_link(

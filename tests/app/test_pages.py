@@ -1,8 +1,12 @@
 """Every page, for every role, on an empty and on a full store."""
 
+from typing import Any
+
 import pytest
+import streamlit as st
 from app_pages import MAIN, open_page, page_names, page_path, send_cookies, sign_in, words
 from full_store import fill
+from statement_count import StatementCount, statements_counted
 from streamlit.testing.v1 import AppTest
 
 from app.access.identity import COOKIE
@@ -17,6 +21,7 @@ PAGES = {
     "curator": {view.name for view in MENU} - ONLY_ADMINS,
     "admin": {view.name for view in MENU},
 }
+STATEMENTS_BEFORE_A_TITLE = 10
 REACHABLE = [(role, view.name) for role in PAGES for view in MENU if view.name in PAGES[role]]
 
 
@@ -31,6 +36,30 @@ def test_every_page_of_a_role_draws_on_an_empty_and_on_a_full_store(
     fill(sqlite_store)
     full = open_page(name)
     assert not full.error
+
+
+def test_no_title_waits_for_the_figures_of_its_page(
+    sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(sqlite_store)
+    for name in page_names():
+        with statements_counted() as found, monkeypatch.context() as patched:
+            asked = _statements_at_titles(patched, found)
+            open_page(name)
+        assert asked[0] <= STATEMENTS_BEFORE_A_TITLE, name
+
+
+def _statements_at_titles(patched: pytest.MonkeyPatch, found: StatementCount) -> list[int]:
+    """How many statements were sent when a title is drawn, for each title from now on."""
+    asked: list[int] = []
+    true_title = st.title
+
+    def title(*given: Any, **more: Any) -> Any:
+        asked.append(found.total)
+        return true_title(*given, **more)
+
+    patched.setattr(st, "title", title)
+    return asked
 
 
 @pytest.mark.parametrize("role", ACCOUNT_ROLES)

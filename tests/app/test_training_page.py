@@ -5,6 +5,7 @@ import tomllib
 import pytest
 from app_pages import open_page, sign_in, words
 from full_store import fill
+from streamlit.testing.v1 import AppTest
 
 from app.jobs import supervisors
 from app.jobs.curves import smoothed
@@ -30,16 +31,57 @@ def nothing_starts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(supervisors, "ensure_supervisor", lambda store: None)
 
 
+DRAWERS = ("train.new", "train.advanced", "train.sweep_drawer")
+
+
 def trainings(store: Store) -> list[Job]:
     with store.read() as session:
         return jobs.list_jobs(session, kind="train", statuses=("queued",))
+
+
+def open_form() -> AppTest:
+    """The Train page with every drawer open."""
+    at = open_page("train")
+    for drawer in DRAWERS:
+        at.session_state[drawer] = True
+        at.run()
+    assert not at.exception
+    return at
+
+
+def field_keys(at: AppTest) -> set[str]:
+    return {field.key for field in (*at.text_input, *at.selectbox)}
+
+
+def test_fields_are_sent_once_their_drawer_is_opened_and_kept_while_it_is_folded(
+    sqlite_store: Store,
+) -> None:
+    fill(sqlite_store)
+    at = open_page("train")
+    assert not field_keys(at) & {"train.base_model", "train.seed", "train.sweep_name"}
+    at.session_state["train.new"] = True
+    at.run()
+    assert "train.base_model" in field_keys(at)
+    assert not field_keys(at) & {"train.seed", "train.sweep_name"}
+    at = open_form()
+    at.text_input("train.seed").set_value("7").run()
+    at.text_input("train.max_steps").set_value("9").run()
+    at.text_input("train.sweep_name").set_value("mine").run()
+    for drawer in reversed(DRAWERS):
+        at.session_state[drawer] = False
+        at.run()
+        assert not at.exception
+    at.session_state["train.new"] = True
+    at.run()
+    assert "max_steps=9" in words(at) and "seed=7" in words(at)
+    assert at.text_input("train.sweep_name").value == "mine"
 
 
 def test_every_setting_of_the_table_has_a_field_with_its_label_and_help(
     sqlite_store: Store,
 ) -> None:
     fill(sqlite_store)
-    at = open_page("train")
+    at = open_form()
     labels = {field.key: field.label for field in (*at.text_input, *at.selectbox)}
     shown = words(at).replace("\\", "")
     for name, setting in SETTINGS.items():
@@ -52,11 +94,16 @@ def test_four_settings_and_the_preset_are_open_and_the_estimate_stands_beside_th
 ) -> None:
     fill(sqlite_store)
     at = open_page("train")
+    at.session_state["train.new"] = True
+    at.run()
+    (advanced,) = [each for each in at.expander if each.label == "Advanced"]
+    assert not advanced.proto.expanded and not advanced.children
+    at = open_form()
     (advanced,) = [each for each in at.expander if each.label == "Advanced"]
     folded = {field.key for field in (*advanced.text_input, *advanced.selectbox)}
     shown = {f"train.{name}" for name in SETTINGS} - folded
     assert shown == {f"train.{name}" for name in MAIN} and len(MAIN) == 4
-    assert not advanced.proto.expanded and "train.preset" not in folded
+    assert "train.preset" not in folded
     assert [tab.label for tab in advanced.tabs] == list(GROUPS)
     order = [getattr(each, "key", None) or str(getattr(each, "value", "")) for each in at.main]
     place = order.index("train.estimate")
@@ -67,7 +114,7 @@ def test_the_form_becomes_a_job_with_all_its_settings(
     sqlite_store: Store, nothing_starts: None
 ) -> None:
     fill(sqlite_store)
-    at = open_page("train")
+    at = open_form()
     at.text_input("train.max_steps").set_value("7").run()
     at.selectbox("train.objective").select("P,I:multi").run()
     at.button("train.start").click().run()
@@ -82,7 +129,7 @@ def test_a_config_that_fails_validation_never_becomes_a_job(
     sqlite_store: Store, nothing_starts: None
 ) -> None:
     fill(sqlite_store)
-    at = open_page("train")
+    at = open_form()
     at.text_input("train.template").set_value("{query} only").run()
     assert "instruction" in at.error[0].value
     assert at.button("train.start").disabled
@@ -94,7 +141,7 @@ def test_a_models_own_code_is_run_for_an_admin_only(
 ) -> None:
     fill(sqlite_store)
     sign_in(sqlite_store, monkeypatch, "curator")
-    at = open_page("train")
+    at = open_form()
     at.selectbox("train.remote_code").select("run").run()
     at.button("train.start").click().run()
     assert any("only an admin" in error.value for error in at.error)
@@ -106,7 +153,7 @@ def test_a_models_own_code_is_run_for_an_admin_only(
 
 def test_a_model_that_cannot_fit_is_refused(sqlite_store: Store, nothing_starts: None) -> None:
     fill(sqlite_store)
-    at = open_page("train")
+    at = open_form()
     at.text_input("train.base_model").set_value("Qwen/Qwen2.5-3B").run()
     huge = estimate(TrainSettings(base_model="Qwen/Qwen2.5-3B"), 20, [], 16e9)
     assert not huge.fits
@@ -116,7 +163,7 @@ def test_a_model_that_cannot_fit_is_refused(sqlite_store: Store, nothing_starts:
 
 def test_a_preset_fills_the_form_with_the_papers_row(sqlite_store: Store) -> None:
     fill(sqlite_store)
-    at = open_page("train")
+    at = open_form()
     at.selectbox("train.preset").select("table2-modernbert-base").run()
     assert at.text_input("train.base_model").value == "answerdotai/ModernBERT-base"
     assert at.selectbox("train.objective").value == "P,I,IQ:multi"
@@ -136,7 +183,7 @@ def test_what_is_wrong_stands_under_its_field_and_above_the_button(
     sqlite_store: Store, name: str, value: str, told: str
 ) -> None:
     fill(sqlite_store)
-    at = open_page("train")
+    at = open_form()
     at.text_input(f"train.{name}").set_value(value).run()
     assert words(at).replace("\\", "").count(told) == 2
     assert at.button("train.start").disabled
@@ -147,7 +194,7 @@ def test_an_objective_is_offered_by_its_sign_and_an_interaction_by_its_name(
 ) -> None:
     """Both have an option I."""
     fill(sqlite_store)
-    at = open_page("train")
+    at = open_form()
     assert at.selectbox("train.interaction").options == ["I", "II"]
     assert ALL_OBJECTIVES["I"].label in at.selectbox("train.objective").options
 
@@ -168,7 +215,7 @@ def test_a_sweep_queues_every_combination_and_the_leaderboard_orders_them(
     sqlite_store: Store, nothing_starts: None
 ) -> None:
     fill(sqlite_store)
-    at = open_page("train")
+    at = open_form()
     at.text_input("train.sweep_name").set_value(" ").run()
     assert "the sweep has no name" in at.error[0].value
     assert at.button("train.sweep_start").disabled
@@ -232,7 +279,7 @@ def test_the_chosen_release_is_told_with_its_splits_licence_and_approved_share(
     sqlite_store: Store,
 ) -> None:
     fill(sqlite_store)
-    shown = words(open_page("train")).replace("\\", "")
+    shown = words(open_form()).replace("\\", "")
     for told in ("20 groups", "splits: world 1", "licence: cc0-1.0", "100% approved by a person"):
         assert told in shown
 
@@ -282,7 +329,7 @@ def test_on_a_cluster_several_processes_train_together_and_its_memory_is_not_our
     fill(sqlite_store)
     monkeypatch.setenv("INF_RAY_ADDRESS", "http://127.0.0.1:8265")
     monkeypatch.setattr(supervisors, "ensure_ray_supervisor", lambda store, address: None)
-    at = open_page("train")
+    at = open_form()
     at.text_input("train.base_model").set_value("Qwen/Qwen2.5-3B").run()
     at.text_input("train.workers").set_value("4").run()
     shown = words(at)
