@@ -109,10 +109,12 @@ def draw_curves(job_ids: Sequence[int], *, key: str, names: Mapping[int, str]) -
         st.caption("Ctrl and the wheel zoom a curve, a drag moves it, a double click shows all.")
     is_live = any(read_job(job_id).status in LIVE for job_id in job_ids)
     draw = st.fragment(_draw, run_every=EVERY_SECONDS if is_live else None)
-    draw(tuple(job_ids), key, dict(names), smoothing)
+    draw(tuple(job_ids), key, dict(names), smoothing, is_live=is_live)
 
 
-def _draw(job_ids: Sequence[int], key: str, names: Mapping[int, str], smoothing: float) -> None:
+def _draw(
+    job_ids: Sequence[int], key: str, names: Mapping[int, str], smoothing: float, *, is_live: bool
+) -> None:
     with failures_shown():
         found = read_metrics(job_ids)
         measured = [name for name in ORDER if any(name in each for each in found.values())]
@@ -130,7 +132,7 @@ def _draw(job_ids: Sequence[int], key: str, names: Mapping[int, str], smoothing:
                 }
                 figure = curve_figure(lines, title=TITLES.get(name, name))
                 with column:
-                    draw_plot(figure)
+                    draw_plot(figure, live_key=f"{key}.{name}.zoom" if is_live else None)
                     steps = [
                         {"of": of, "step": step, name: value}
                         for of, values in lines.items()

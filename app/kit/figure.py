@@ -23,6 +23,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from analysis.figures.printed import KINDS, printed
 from analysis.figures.screen.drawn import drawn
+from analysis.figures.screen.lines import ZOOM
 from app.kit.page import draw_table
 from app.text.latex import as_latex
 from app.text.plain import plain
@@ -50,10 +51,17 @@ def draw_figure(figure: go.Figure, rows: Rows, origin: Origin, *, key: str) -> N
     draw_origin(rows, origin, key=key, picture=partial(printed, figure))
 
 
-def draw_plot(figure: go.Figure) -> None:
-    """Draw the figure alone, at its own height, and its notes on what is undefined."""
+def draw_plot(figure: go.Figure, *, live_key: str | None = None) -> None:
+    """Draw the figure alone, at its own height, and its notes on what is undefined.
+
+    With a `live_key` lines keep a person's zoom while their data grows: Streamlit resets a zoom
+    that it does not follow. Each zoom then draws the page, or its fragment, again.
+    """
     found = drawn(figure)
-    st.vega_lite_chart(found.spec, width="stretch", height=found.height, alt=found.alt)
+    followed: dict[str, Any] = {}
+    if live_key is not None:
+        followed = {"key": live_key, "on_select": "rerun", "selection_mode": ZOOM["name"]}
+    st.vega_lite_chart(found.spec, width="stretch", height=found.height, alt=found.alt, **followed)
     for note in found.notes:
         st.caption(plain(note))
 

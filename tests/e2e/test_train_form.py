@@ -1,14 +1,22 @@
-"""The Train form checks what is typed while it is typed, and takes nothing away from the typist."""
+"""The Train page checks what is typed while it is typed, and takes nothing away: neither the field
+from who types, nor the zoom from who looks at a curve that grows."""
+
+import re
+from datetime import timedelta
+from typing import Final
 
 import pytest
 from browser import settled
 from full_store import fill
 from page_hands import place
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Locator, expect
 from restartable import Restartable
 
 from db.jobs import jobs
 from db.store.store import Store
+from db.tables import utc_now
+
+STEPS: Final = 100
 
 
 @pytest.mark.browser
@@ -52,4 +60,58 @@ def test_a_wrong_value_is_told_while_it_is_typed_and_going_on_makes_it_right(
     assert field.evaluate("field => field.selectionStart") == 3
     with store.read() as session:
         assert len(jobs.list_jobs(session)) == before
+    page.close()
+
+
+def shown_steps(chart: Locator) -> tuple[float, float]:
+    """The ends of a chart's axis of steps, as a screen reader hears them."""
+    heard = chart.locator("[aria-label^=\"X-axis titled 'step'\"]").get_attribute("aria-label")
+    found = re.search(r"values from ([−\d.,]+) to ([−\d.,]+)", heard or "")
+    assert found, heard
+    first, last = (float(each.replace(",", "").replace("−", "-")) for each in found.groups())
+    return first, last
+
+
+def running_training(store: Store) -> int:
+    """A training that somebody else runs, and has logged so many steps."""
+    with store.write() as session:
+        job = jobs.enqueue_job(session, "train", {"settings": {}})
+        job.status, job.started_at = "running", utc_now()
+        job.heartbeat_at = utc_now() + timedelta(hours=1)
+        for step in range(1, STEPS + 1):
+            jobs.record_metrics(session, job.id, step, {"loss": 1 / step})
+        session.commit()
+        return job.id
+
+
+@pytest.mark.browser
+@pytest.mark.long
+def test_a_curve_keeps_its_zoom_while_new_points_come(
+    served: Restartable, store: Store, browser: Browser
+) -> None:
+    job_id = running_training(store)
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    page.goto(f"{served.url}/train?job={job_id}")
+    settled(page)
+    chart = page.get_by_test_id("stVegaLiteChart").first
+    line = chart.locator(".mark-line path").first
+    first, last = shown_steps(chart)
+    assert first < 1 and last > STEPS
+    chart.hover()
+    page.keyboard.down("Control")
+    page.mouse.wheel(0, -600)
+    page.keyboard.up("Control")
+    page.wait_for_timeout(1000)
+    zoomed = shown_steps(chart)
+    assert first < zoomed[0] < zoomed[1] < last
+    for more in (1, 2):
+        drawn = line.get_attribute("d")
+        with store.write() as session:
+            jobs.record_metrics(session, job_id, STEPS + more, {"loss": 0.5})
+            session.commit()
+        expect(line).not_to_have_attribute("d", drawn or "")
+        assert shown_steps(chart) == zoomed
+    chart.dblclick()
+    page.wait_for_timeout(1000)
+    assert shown_steps(chart)[1] > STEPS + 2
     page.close()
