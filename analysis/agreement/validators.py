@@ -117,7 +117,7 @@ def _price(
     estimated, reason = estimates.get(model, (None, ""))
     if estimated is not None:
         return {"usd_per_1000_items": estimated, "price_from": "estimate"}
-    why = f"the journal holds no judging call of {model}" + f", and {reason}" * bool(reason)
+    why = f"no call in which {model} judged is stored" + f", and {reason}" * bool(reason)
     return {"usd_per_1000_items": None, "price_from": None, "price_reason": why}
 
 

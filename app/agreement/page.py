@@ -123,10 +123,14 @@ with heading:
 with top:
     follow(lambda: read_state(study.id), state, label=state_text)
     if judged_and_hidden:
+        number = len(judged_and_hidden)
         st.caption(
-            f"{counted(len(judged_and_hidden), 'item')} that you may judge yourself "
-            + ("are left out" if from_figures else "count in the figures and are not listed")
-            + " until the study is closed."
+            f"You may still judge {counted(number, 'item')} of this study: until it is closed, "
+            + (
+                "the figures leave them out."
+                if from_figures
+                else "the figures count them, and the lists do not show them."
+            )
         )
 if not rows and left_out:
     with top:

@@ -16,11 +16,13 @@ def draw_validators(report: Mapping[str, Any], origin: Origin) -> None:
     validators = report["validators"]
     st.subheader("Agreement with people and price", anchor=False)
     rows = [validator_row(row) for row in validators]
-    if any(is_placed(row) for row in validators):
+    has_figure = any(is_placed(row) for row in validators)
+    if has_figure:
         draw_figure(kappa_against_cost(validators), rows, origin, key="validators.cost")
     for row in validators:
         if reason := why_not_placed(row):
-            st.caption(plain(f"{row['judge']} is not in the figure: {reason}."))
+            lacks = "is not in the figure" if has_figure else "cannot be placed"
+            st.caption(plain(f"{row['judge']} {lacks}: {reason}."))
     draw_rows(
         rows,
         origin,
@@ -30,7 +32,7 @@ def draw_validators(report: Mapping[str, Any], origin: Origin) -> None:
             "95 % from": st.column_config.NumberColumn(format="%.4f"),
             "to": st.column_config.NumberColumn(format="%.4f"),
             "USD per 1,000 items": st.column_config.NumberColumn(format="%.4f"),
-            "Items passed": st.column_config.NumberColumn(format="percent"),
+            "Items passed, %": st.column_config.NumberColumn(format="%.1f"),
         },
     )
     draw_kept(report, origin)
@@ -112,7 +114,7 @@ def validator_row(row: Mapping[str, Any]) -> dict[str, Any]:
         "Kappa with people": mean["kappa"],
         **interval_cells(dict(mean)),
         "Items": row["items"],
-        "Items passed": row["items_passed"],
+        "Items passed, %": None if row["items_passed"] is None else 100 * row["items_passed"],
     }
 
 

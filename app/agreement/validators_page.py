@@ -101,9 +101,12 @@ def draw_choice(run: RunSummary, studies: list[StudySummary]) -> None:
         placeholder="every judge that answered a complete group",
         help="Two or more. A group counts if all of them answered the same items.",
     )
-    if scope is not None and not scope.of_run:
+    if study_id is not None and scope is not None and not scope.of_run:
         verdict.warning(
-            plain(f"No kappa with people is shown. {scope.sentence} Choose a sampled study."),
+            plain(
+                f"No kappa with people is shown from study {study_id}, “{by_id[study_id].name}”. "
+                f"{scope.sentence} Choose a sampled study under “Study and voters”."
+            ),
             icon=":material/filter_alt:",
         )
     command = ["inf", "analyze", "validators", "--dataset", run.dataset, "--run", str(run.id)]

@@ -30,6 +30,7 @@ from app.kit.frame.links import page_link
 from app.kit.page import draw_empty, draw_hand_off, draw_heading, draw_labels, draw_status
 from app.text.plain import plain
 from curation.providers.registry import PROVIDERS, describe_providers
+from curation.recipe.drop_reasons import reason_text
 from curation.recipe.recipe import list_recipes
 from curation.recorded import NAME as RECORDED
 from curation.run.guard import Guard
@@ -174,7 +175,7 @@ def draw_after_run(found: Funnel) -> None:
     with st.container(horizontal=True, key="curate-next"):
         if found.dropped:
             reason, count = next(iter(found.dropped.items()))  # the most frequent one is first
-            label = f"Review what was dropped for {reason.replace('_', ' ')} ({count:,})"
+            label = f"Review what was dropped: {reason_text(reason)} ({count:,})"
             draw_hand_off("groups", label, run=found.run_id, reason=reason)
         if found.kept:
             draw_hand_off("studies", "Let people judge a sample", run=found.run_id)

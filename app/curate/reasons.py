@@ -6,7 +6,7 @@ from app.curate import actions
 from app.kit.frame.links import page_link
 from app.text.plain import plain
 from app.text.texts import draw_text
-from curation.recipe.drop_reasons import DROP_REASONS
+from curation.recipe.drop_reasons import DROP_REASONS, reason_text
 from db.run.runs import Funnel
 
 SHOWN = 3
@@ -21,7 +21,7 @@ def draw_reasons(found: Funnel) -> None:
     for reason, count in list(found.dropped.items())[:SHOWN]:
         known = DROP_REASONS.get(reason)
         with st.container(border=True, key=f"curate-reason-{reason}"):
-            meaning = known.meaning if known else reason.replace("_", " ")
+            meaning = reason_text(reason)
             share = f", {count / found.finished:.1%} of the finished groups" if count > 1 else ""
             st.markdown(f"**{plain(meaning[0].upper() + meaning[1:])}**: {count:,}{share}")
             for group in actions.dropped_examples(found.run_id, reason, limit=EXAMPLES):

@@ -6,9 +6,11 @@ import streamlit as st
 
 from app.curate import actions
 from app.groups.run_label import LIVE
-from app.kit.page import draw_table
+from app.kit.page import MISSING, draw_table
 from app.text.numbers import counted
 from app.text.plain import plain
+from curation.recipe.drop_reasons import reason_text
+from curation.recorded import NAME as RECORDED
 from db.run.calls import CallTotals
 from db.run.runs import Funnel, Outcomes, RunSummary
 from db.run.workers import WorkerTotals
@@ -91,9 +93,9 @@ def draw_retry(run: RunSummary, ended: Outcomes) -> None:
         st.selectbox(
             "Dropped groups",
             sorted(ended.dropped, key=lambda reason: -ended.dropped[reason]),
-            format_func=lambda reason: f"{reason.replace('_', ' ')} · {ended.dropped[reason]:,}",
+            format_func=lambda reason: f"{reason_text(reason)} · {ended.dropped[reason]:,}",
             key=key,
-            width=280,
+            width=420,
         )
         st.button(
             "Try these again",
@@ -128,9 +130,12 @@ def draw_pulse(run: RunSummary, found: Funnel, workers: WorkerTotals, *, live: b
         more = "remaining: unknown" if remaining is None else f"remaining: about ${remaining:,.4f}"
         if found.finished == found.pairs:
             more = "nothing remaining"
-        if workers.made and not run.spent_usd:
-            more = "no price for its models in prices.toml"
-        numbers.append(("Spent", f"${run.spent_usd:,.4f}", more))
+        spent = f"${run.spent_usd:,.4f}"
+        if run.provider == RECORDED:
+            spent, more = MISSING, "recorded answers cost nothing"
+        elif workers.made and not run.spent_usd:
+            spent, more = MISSING, "not known: no price for its models in prices.toml"
+        numbers.append(("Spent", spent, more))
     with st.container(horizontal=True, gap="small"):
         for label, number, more in numbers:
             with st.container(border=True, width=136, height="stretch"):

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from app.text.numbers import counted
-from curation.recipe.drop_reasons import DROP_REASONS
+from curation.recipe.drop_reasons import reason_text
 from db.run.runs import Funnel
 
 
@@ -19,9 +19,7 @@ def run_sentence(found: Funnel, report: Mapping[str, Any] | None, spent_usd: flo
     ]
     if found.dropped:
         reason, count = next(iter(found.dropped.items()))  # the most frequent one is first
-        known = DROP_REASONS.get(reason)
-        meaning = known.meaning if known else reason.replace("_", " ")
-        parts.append(f"Most frequent reason to drop one: {meaning} ({count:,}).")
+        parts.append(f"Most frequent reason to drop one: {reason_text(reason)} ({count:,}).")
     aucs = [
         float(one["auc"])
         for one in (report or {}).get("comparisons", {}).values()

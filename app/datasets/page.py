@@ -7,6 +7,7 @@ from app.kit.choice import draw_pages, page_offset
 from app.kit.frame.dataset import chosen_dataset
 from app.kit.page import draw_empty, draw_hand_off, draw_heading, draw_table
 from app.text.numbers import counted
+from app.text.plain import plain
 from app.text.texts import draw_text
 from db.corpus.browsing import list_pairs, list_passages
 from db.corpus.datasets import DatasetSummary, list_datasets
@@ -22,15 +23,24 @@ def draw_list(found: list[DatasetSummary]) -> None:
             "Name": each.name,
             "Pairs": each.pairs,
             "Passages": each.passages,
-            "Generated": each.generated,
+            "Generated passages": each.generated,
             "Source": each.source,
             "Licence": each.licence,
             "Imported": each.created_at,
         }
         for each in found
     ]
-    dates = {"Imported": st.column_config.DatetimeColumn(format="YYYY-MM-DD HH:mm")}
-    draw_table(rows, column_config=dates)
+    columns = {
+        "Passages": st.column_config.NumberColumn(
+            format="localized", help="Imported with the pairs or for searching."
+        ),
+        "Generated passages": st.column_config.NumberColumn(
+            format="localized",
+            help="Written by runs as hard negatives; not counted among the imported passages.",
+        ),
+        "Imported": st.column_config.DatetimeColumn(format="YYYY-MM-DD HH:mm"),
+    }
+    draw_table(rows, column_config=columns)
 
 
 def draw_pairs(dataset_id: int) -> None:
@@ -94,7 +104,7 @@ chosen = chosen_dataset()
 if chosen is not None:
     if any(each.id == chosen.id and each.pairs for each in found):
         draw_hand_off("curate", f"Curate the pairs of {chosen.name}", new=1)
-    st.subheader("Browse", anchor=False)
+    st.subheader(f"Browse {plain(chosen.name)}", anchor=False)
     part = st.segmented_control(
         "Show",
         [PAIRS, PASSAGES],

@@ -10,6 +10,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from app.groups import actions
+from curation.recipe.drop_reasons import reason_text
 from db.review.queue import QueueFilter
 from db.run.runs import STAGES, RunSummary
 
@@ -112,7 +113,7 @@ def _draw_widgets(options: dict[str, Any], active: int) -> tuple[str | None, boo
                         "Drop reason" if name == "reason" else name.capitalize(),
                         (ALL, *values),
                         key=f"groups.{name}",
-                        format_func=_label,
+                        format_func=reason_text if name == "reason" else _label,
                         on_change=_write_address,
                     )
             in_passages = st.checkbox(

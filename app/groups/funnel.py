@@ -4,6 +4,7 @@ import streamlit as st
 
 from app.kit.frame.links import page_link
 from app.kit.page import draw_table
+from curation.recipe.drop_reasons import reason_text
 from db.run.runs import STAGES, Funnel
 
 STAGE_TITLES = {
@@ -19,7 +20,7 @@ def draw_funnel(found: Funnel) -> None:
     with st.container(horizontal=True, gap="large"):
         with st.container(width=450):
             _draw_stages(found)
-        with st.container(width=250):
+        with st.container(width=360):
             _draw_drops(found)
 
 
@@ -32,12 +33,14 @@ def _draw_stages(found: Funnel) -> None:
             {
                 "Stage": name,
                 "Groups": count,
-                "Share": count / found.pairs if found.pairs else 0.0,
+                "Share": 100 * count / found.pairs if found.pairs else 0.0,
             }
             for name, count in steps
         ],
         column_config={
-            "Share": st.column_config.ProgressColumn(format="percent", color="primary"),
+            "Share": st.column_config.ProgressColumn(
+                format="%.0f%%", max_value=100, color="primary"
+            ),
             "Groups": st.column_config.NumberColumn(format="localized"),
         },
     )
@@ -53,7 +56,7 @@ def _draw_drops(found: Funnel) -> None:
     for reason, count in found.dropped.items():
         page_link(
             "groups",
-            f"{count:,} · {reason.replace('_', ' ')}",
+            f"{count:,} · {reason_text(reason)}",
             parameters={"run": found.run_id, "reason": reason},
         )
     st.caption(f"{dropped:,} dropped, {found.waiting + found.in_work:,} remaining")

@@ -7,6 +7,7 @@ from app.kit.page import draw_labels, draw_status, draw_table
 from app.text.numbers import counted
 from app.text.plain import plain
 from app.text.texts import draw_text
+from curation.recipe.drop_reasons import reason_text
 from db.run.group_detail import GroupDetail, ValidatorJudgment
 from db.scenarios import LABELS, ROLES, SCENARIOS, TEXTS, Role
 
@@ -18,7 +19,7 @@ def draw_group(group: GroupDetail, *, show_verdict: bool = True) -> None:
         if show_verdict and group.verdict:
             draw_status(group.verdict)
         if show_verdict and group.drop_reason:
-            st.caption(plain(group.drop_reason.replace("_", " ")), width="content")
+            st.caption(plain(reason_text(group.drop_reason)), width="content")
         if group.review is not None:
             draw_status(group.review.action)
             st.caption(

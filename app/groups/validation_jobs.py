@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from curation.recipe.drop_reasons import DROP_REASONS
+from curation.recipe.drop_reasons import reason_text
 from db.jobs.jobs import list_jobs
 from db.tables import Item, Job
 
@@ -46,10 +46,7 @@ def _why(job: Job) -> str:
             f"Not validated: job {job.id} {'was ' * (job.status != 'failed')}{job.status}{detail}"
         )
     found = job.result or {}
-    reasons = [
-        known.meaning if (known := DROP_REASONS.get(reason)) else reason.replace("_", " ")
-        for reason in found.get("unusable", {})
-    ]
+    reasons = [reason_text(reason) for reason in found.get("unusable", {})]
     if not reasons:
         return ""
     return f"Not validated: {found.get('judge')} has no usable answer ({'; '.join(reasons)})"

@@ -8,6 +8,7 @@ from app.groups.group import labels, title_of
 from app.kit.card_files import nothing
 from app.kit.outbox_card import card_component, outbox_of
 from app.text.texts import differences, meanings
+from curation.recipe.drop_reasons import reason_text
 from db.review.texts import FIELDS, missing_texts
 from db.run.group_detail import GroupDetail, Texts
 from db.run.groups import GroupRow
@@ -44,7 +45,7 @@ def row_as_json(row: GroupRow, *, blind: bool) -> dict[str, Any]:
         return shown
     return shown | {
         "verdict": row.verdict or "",
-        "reason": (row.drop_reason or "").replace("_", " "),
+        "reason": reason_text(row.drop_reason) if row.drop_reason else "",
         "complete": row.is_complete,
     }
 
@@ -110,7 +111,7 @@ def _notes(group: GroupDetail, blind: bool, carried_from_run: int | None) -> lis
     review, notes = group.review, []
     if not blind and group.drop_reason:
         detail = f": {group.drop_detail}" if group.drop_detail else ""
-        notes.append(f"Dropped, {group.drop_reason.replace('_', ' ')}{detail}")
+        notes.append(f"Dropped: {reason_text(group.drop_reason)}{detail}")
     if review is not None:
         reason = f": {review.reason}" if review.reason else ""
         when = f"{review.created_at:%Y-%m-%d %H:%M}"

@@ -35,7 +35,7 @@ def counts_text(found: Overview, dataset: str) -> str:
         (
             f"{counted(found.pairs, 'pair')} in {dataset}",
             f"{found.kept:,} of {counted(found.kept + found.dropped, 'finished group')} kept",
-            counted(found.judgments, "judgment"),
+            f"{counted(found.judgments, 'judgment')} by people and models",
             f"{counted(found.reviews, 'group')} reviewed",
             counted(found.releases, "release"),
             counted(found.checkpoints, "checkpoint"),

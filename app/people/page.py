@@ -97,7 +97,8 @@ if not found:
     draw_empty(
         "No accounts yet.",
         "This app listens on this machine only and treats every user as admin. The first account "
-        "must be an admin; after that everyone has to sign in.",
+        "must be an admin; after that everyone has to sign in. Create it with the form below, or "
+        "by this command on the machine where the app runs; it then asks for the password.",
         command="inf users add NAME --role admin",
     )
 study = st.query_params.get("study", "")

@@ -9,14 +9,14 @@ import streamlit as st
 
 from app.kit.choice import choose, draw_pages, page_offset
 from app.kit.frame.dataset import chosen_dataset
-from app.kit.page import draw_empty, draw_heading, draw_labels
+from app.kit.page import draw_empty, draw_hand_off, draw_heading, draw_labels
 from app.studies import actions
 from app.text.numbers import counted
 from app.text.plain import plain
 from app.text.texts import draw_text
 from db.store.store import open_store
 from db.study.blind_adjudication import BlindItem
-from db.study.studies import list_studies
+from db.study.studies import StudySummary, list_studies
 from db.values import NONE
 
 ROWS = 5
@@ -131,9 +131,26 @@ def draw_item(study_id: int, item: BlindItem) -> None:
         draw_reveal(study_id, item)
 
 
+def draw_nothing(study: StudySummary) -> None:
+    """Why there is no item to decide, and what comes first."""
+    if study.done:
+        draw_empty("No items to decide.", "So far, no two people chose differently for an item.")
+        return
+    what = f"No person has judged in study {study.id} yet."
+    then = "An item is decided here once two people chose differently."
+    if study.overlap < 2:
+        then = "Each item is judged by one person here: two are needed to disagree."
+    if study.status == "open":
+        draw_empty(what, then)
+        draw_hand_off("judge", "Judge its items", study=study.id)
+    else:
+        draw_empty(what, then, view="studies", link="Studies")
+
+
 draw_heading(
     "Adjudicate",
-    "Decide items on which people disagree. The decision is stored as a separate judge.",
+    "Decide items on which people disagree. The decision is kept next to their answers, which do "
+    "not change.",
 )
 dataset = chosen_dataset()
 with open_store().read() as session:
@@ -167,7 +184,7 @@ items, total = actions.items_to_adjudicate(
 if total:
     st.caption(f"{counted(total, 'item')}, most disputed first")
 else:
-    draw_empty("No items to decide.", "So far, no two people chose differently for an item.")
+    draw_nothing(chosen)
 for item in items:
     draw_item(chosen.id, item)
 draw_pages(total, key="adjudicate.page", rows=ROWS)

@@ -23,7 +23,9 @@ def draw_quality(study: studies.StudySummary) -> None:
     draw_table(
         [_row(each, study) for each in judges],
         column_config={
-            "Share": st.column_config.ProgressColumn(format="percent", color="primary"),
+            "Share": st.column_config.ProgressColumn(
+                format="%.0f%%", max_value=100, color="primary"
+            ),
             "Seconds": st.column_config.NumberColumn(
                 format="%.1f",
                 help="Median time from display to decision, last 200 answers.",
@@ -68,7 +70,7 @@ def _row(each: JudgeQuality, study: studies.StudySummary) -> dict[str, object]:
         "Judge": each.judge,
         "Kind": kind,
         "Judged": each.judged,
-        "Share": each.judged / study.items if study.items else 0.0,
+        "Share": 100 * each.judged / study.items if study.items else 0.0,
         "Seconds": each.median_seconds,
         "Too fast": each.too_fast,
         "Gold": f"{each.gold_right} of {each.gold_seen}" if each.gold_seen else "",

@@ -58,7 +58,7 @@ def draw_study(study: studies.StudySummary) -> None:
             ),
             width="stretch",
         )
-        for status, label in (("open", "Open"), ("paused", "Pause"), ("closed", "Close")):
+        for status, label in (("open", "Open"), ("paused", "Pause"), ("closed", "Close study")):
             if study.status not in (status, "closed"):
                 st.button(
                     label,

@@ -72,6 +72,6 @@ def validator_sentence(session: Session, study_id: int, judges: Iterable[str]) -
     are = "is" if len(found) == 1 else "are"
     return (
         f"{', '.join(found)} {are} the validator that chose this run's groups: agreement with "
-        "people describes the filter and is no independent check of it. Independent are people's "
-        "own agreement and another judge (inf study judge)."
+        "people describes the filter and is no independent check of it. To check it, compare "
+        "people with each other or with another model (`inf study judge`)."
     )

@@ -63,3 +63,9 @@ DROP_REASONS: Final[dict[str, Reason]] = {
         "read the server's log, then grow these pairs again in a run of their own (--query-id)",
     ),
 }
+
+
+def reason_text(reason: str) -> str:
+    """A drop reason in words; of an unknown one, its name."""
+    known = DROP_REASONS.get(reason)
+    return known.meaning if known else reason.replace("_", " ")

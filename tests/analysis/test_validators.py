@@ -77,7 +77,7 @@ def test_a_price_that_was_never_paid_is_undefined_and_an_offline_judge_is_free()
     prices = {row["judge"]: row["usd_per_1000_items"] for row in report["validators"]}
     assert prices == {"strict": 5.0, "mild": None, "free": 0.0}
     unpaid = next(row for row in report["validators"] if row["judge"] == "mild")
-    assert unpaid["price_reason"] == "the journal holds no judging call of m2"
+    assert unpaid["price_reason"] == "no call in which m2 judged is stored"
     assert [row["judges"] for row in report["policies"]] == [["strict", "mild"]] * 3
 
 
@@ -97,7 +97,7 @@ def test_without_stored_calls_the_price_is_the_estimate_and_said_to_be_one() -> 
     assert (strict["usd_per_1000_items"], strict["price_from"]) == (9.0, "estimate")
     assert (mild["usd_per_1000_items"], mild["price_from"]) == (None, None)
     assert mild["price_reason"] == (
-        "the journal holds no judging call of m2, and the price of m2 is unknown: write it into "
+        "no call in which m2 judged is stored, and the price of m2 is unknown: write it into "
         "prices.toml"
     )
     assert unpaid["not_asked"] == [

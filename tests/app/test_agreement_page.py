@@ -35,7 +35,7 @@ def test_a_full_study_shows_its_means_tables_and_items(sqlite_store: Store) -> N
     assert any("Difference of mean kappa" in frame for frame in frames)
     # the reader may judge these items themselves, until the study is closed
     assert not [frame for frame in frames if "Disagreement" in frame]
-    assert "8 items that you may judge yourself" in words(page)
+    assert "You may still judge 8 items of this study: until it is closed, " in words(page)
     with sqlite_store.write() as session:
         set_status(session, 1, "closed")
         session.commit()
@@ -73,6 +73,7 @@ def test_a_study_that_nobody_judged_yet_says_so(sqlite_store: Store) -> None:
     assert not page.exception
     assert not page.metric
     assert "No judgments in this study yet" in words(page)
+    assert "No person has judged in study 1 yet" in words(open_page("adjudicate"))
 
 
 def test_one_judge_gives_no_figure_but_says_who_is_missing_and_what_to_do(

@@ -42,7 +42,7 @@ def test_price_kappa_kept_sets_and_votes_stand_side_by_side(sqlite_store: Store)
     shown = words(page).replace("\\", "")
     assert "agrees best with people: kappa" in shown
     assert not next(each for each in page.expander if "voters" in each.label).proto.expanded
-    assert "O3 is not in the figure: the journal holds no judging call of o3" in shown
+    assert "O3 is not in the figure: no call in which o3 judged is stored" in shown
     assert "inf analyze validators --dataset demo --run 1 --study 1 --json" in shown
     assert len(page.get("vega_lite_chart")) == 2
     assert dict(zip(tables[0]["Judge"], tables[0]["Price from"], strict=True))["GPT"] == "calls"
@@ -101,7 +101,7 @@ def test_a_run_without_models_and_a_study_of_one_answer_say_why(sqlite_store: St
     assert "No model has judged items of this run" in words(open_page("validators"))
     answered_whole(sqlite_store, "GPT", "gpt", ["yyy", "yyy", "yyy", "yyy"])
     shown = words(open_page("validators")).replace("\\", "")
-    assert "GPT is not in the figure: the journal holds no judging call of gpt" in shown
+    assert "GPT cannot be placed: no call in which gpt judged is stored" in shown
     assert "A vote needs two model judges" in shown
 
 

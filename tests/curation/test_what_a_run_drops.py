@@ -17,6 +17,7 @@ from sqlalchemy import select, update
 
 from curation.providers.openai_server import OpenAIProvider
 from curation.providers.provider import Request
+from curation.recipe.drop_reasons import DROP_REASONS, reason_text
 from curation.recipe.prompt import FOLDER, read_prompt
 from curation.recipe.recipe import load_recipe
 from curation.run.engine import curate
@@ -245,3 +246,9 @@ def test_the_wait_that_a_server_asks_for_is_kept(server: Server) -> None:
     attempts, seconds, width = asyncio.run(ask())
     # the backoff of these tests is 0.01 s: what was waited for is what the server said
     assert attempts == 2 and seconds >= 0.3 and width < 4
+
+
+def test_every_drop_reason_is_shown_in_words_and_an_unknown_one_by_its_name() -> None:
+    assert reason_text("judge_none") == "the judge found no passage that fits"
+    assert all(reason_text(name) == reason.meaning for name, reason in DROP_REASONS.items())
+    assert reason_text("of_a_plugin") == "of a plugin"

@@ -13,7 +13,7 @@ TEXTS: Final = {
     "judge.no_study": "Keine Studie ist geöffnet.",
     "judge.no_study_then": "Sobald jemand eine Studie anlegt, erscheinen ihre Aufgaben hier.",
     "answers.title": "Meine Antworten",
-    "answers.lead": "Ihre eigenen Antworten in einer nicht geschlossenen Studie. Solange die Studie geöffnet ist, lassen sie sich ändern.",
+    "answers.lead": "Ihre eigenen Antworten in einer nicht geschlossenen Studie. Sie lassen sich ändern, bis die Studie geschlossen ist; manche schließt mit der letzten Antwort.",
     "answers.show": "Anzeigen",
     "answers.all": "alle",
     "answers.flagged": "gemeldete",

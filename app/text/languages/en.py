@@ -13,7 +13,7 @@ TEXTS: Final = {
     "judge.no_study": "No study is open.",
     "judge.no_study_then": "When a curator creates a study from a run, its items appear here.",
     "answers.title": "My answers",
-    "answers.lead": "Your own answers in a study that is not closed. They can be changed while the study is open.",
+    "answers.lead": "Your own answers in a study that is not closed. They can be changed until the study is closed; a study may close with its last answer.",
     "answers.show": "Show",
     "answers.all": "all",
     "answers.flagged": "flagged",
