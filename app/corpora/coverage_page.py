@@ -85,8 +85,8 @@ def draw_filtered(kept: int, visible: int, points: int) -> None:
     """How many texts are not drawn, and the way back to all."""
     if visible < points:
         st.caption(
-            f"Without {counted(points - visible, 'text')} of groups that you may judge in a study "
-            "that is not closed."
+            f"{counted(points - visible, 'text')} not shown: of groups that you may judge in "
+            "a study that is not closed."
         )
     if kept < visible:
         with st.container(horizontal=True, vertical_alignment="center"):

@@ -21,7 +21,7 @@ def diversity_sentence(corpora: Sequence[Mapping[str, Any]]) -> str:
 
 def _of_one(corpus: Mapping[str, Any], fields: Sequence[str]) -> str:
     values = {_plural(field): corpus["fields"][field]["aps"] for field in fields}
-    shown = [f"{value:.3f} of {name}" for name, value in values.items() if value is not None]
+    shown = [f"{value:.3f} ({name})" for name, value in values.items() if value is not None]
     if not shown:
         return ""
     return (

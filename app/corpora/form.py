@@ -9,7 +9,7 @@ from analysis.files.published import SUFFIXES
 from app.kit.frame.dataset import chosen_dataset
 from db.tables import Release
 
-GROUPS = {"kept": "kept groups", "all": "kept and dropped", "both": "filtered and unfiltered"}
+GROUPS = {"kept": "kept", "all": "kept and dropped", "both": "filtered and unfiltered"}
 
 
 def draw_corpora(
@@ -37,7 +37,7 @@ def draw_corpora(
             width=240,
         )
         st.selectbox(
-            "Groups of datasets",
+            "Which groups of the datasets",
             list(GROUPS),
             format_func=GROUPS.__getitem__,
             key=f"{page}.groups",

@@ -106,7 +106,9 @@ def draw_curves(job_ids: Sequence[int], *, key: str, names: Mapping[int, str]) -
     smoothing = 0.0
     if job_ids:
         smoothing = st.slider("Smoothing", 0.0, 0.99, 0.0, 0.01, key=f"{key}.smoothing", width=260)
-        st.caption("Ctrl and the wheel zoom a curve, a drag moves it, a double click shows all.")
+        st.caption(
+            "Zoom a curve with Ctrl and the mouse wheel, drag to move it, double-click to reset it."
+        )
     is_live = any(read_job(job_id).status in LIVE for job_id in job_ids)
     draw = st.fragment(_draw, run_every=EVERY_SECONDS if is_live else None)
     draw(tuple(job_ids), key, dict(names), smoothing, is_live=is_live)

@@ -9,6 +9,7 @@ from app.access.session_user import failures_shown
 from app.jobs.actions import read_job
 from app.jobs.card import follow_job, part_rows, spent, used
 from app.jobs.launching import log_tail
+from app.jobs.outcome import summary
 from app.jobs.processes import command_of
 from app.kit.choice import draw_pages, page_offset
 from app.kit.page import draw_empty, draw_heading, draw_table
@@ -25,14 +26,6 @@ def progress(job: Job) -> float | None:
     if job.status == "done":
         return 1.0
     return min(1.0, job.done / job.total) if job.total else None
-
-
-def summary(job: Job) -> str:
-    """One line: the first of our own error, the last of a traceback, else the progress message."""
-    lines = (job.error or job.message or "").strip().splitlines() or [""]
-    is_crash = any(line.startswith(("Traceback", "  File ", "    ")) for line in lines)
-    shown = [line for line in lines if not line.startswith("(Background on")]
-    return shown[-1] if is_crash else shown[0]
 
 
 @st.fragment(run_every=EVERY_SECONDS)
@@ -63,7 +56,7 @@ def draw_list() -> None:
                 "Kind": job.kind,
                 "Status": job.status,
                 "Progress": progress(job),
-                "Message": summary(job),
+                "Message or outcome": summary(job),
                 "Time": spent(job),
                 "Started by": job.started_by,
                 "Queued": job.created_at,
@@ -78,7 +71,7 @@ def draw_list() -> None:
             column_config={
                 "Progress": st.column_config.ProgressColumn(format="percent", width="small"),
                 "Queued": st.column_config.DatetimeColumn(format="YYYY-MM-DD HH:mm"),
-                "Message": st.column_config.TextColumn(width="medium"),
+                "Message or outcome": st.column_config.TextColumn(width=290),
             },
         )
         draw_pages(total, key="jobs.page")
@@ -146,7 +139,8 @@ def draw_log(job_id: int) -> None:
 
 draw_heading(
     "Jobs",
-    "Long-running work, independent of this page and the app: closing them stops no job.",
+    "Long-running work. Jobs continue when this page or the app is closed. Tick a job to see its "
+    "log, config and result.",
 )
 with open_store().read() as session:
     none = not jobs.count_jobs(session)

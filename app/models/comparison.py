@@ -124,16 +124,16 @@ def draw_comparison(evaluations: Sequence[Evaluation]) -> None:
         return
     base = by_model[chosen_base]
     rows = difference_rows(base, [each for each in found if each is not base])
-    number = st.column_config.NumberColumn(format="%+.4f")
+    number = st.column_config.NumberColumn(format="%+.3f")
     draw_rows(
         rows,
         None,
         key="evaluations.differences",
         column_config={
             "Difference": number,
-            "from": number,
+            "from": st.column_config.NumberColumn("95 % from", format="%+.3f"),
             "to": number,
-            "p (Holm)": st.column_config.NumberColumn(format="%.4f"),
+            "p (Holm)": st.column_config.NumberColumn(format="%.3f"),
         },
     )
     st.caption(METHOD)

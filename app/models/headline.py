@@ -4,6 +4,7 @@ On held-out groups strict accuracy and the flips come first.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import streamlit as st
 
@@ -35,39 +36,44 @@ HELP = {
     "measures count documents as irrelevant that nobody looked at.",
 }
 
+MAX_ROWS_SHOWN = 30  # of more the table scrolls
 CAPTION = (
-    "Chance is 0.25 for a flip; a model that ignores instructions has instruction flip 0. Strict "
-    "accuracy and the flips are the headline of held-out groups; p-MRR can be lower for a better "
-    "model. 95 % intervals over clusters of queries that belong together: Wilson's for shares, "
-    "bootstrap-t or Student's t for WISE and p-MRR."
+    "A flip is 0 at worst: a model that ignores instructions ranks one passage first under both. A "
+    "model that ranks at random flips 1 group in 4 (0.25). Strict accuracy and the flips are the "
+    "headline of held-out groups; p-MRR can be lower for a better model, and is ×100 in the other "
+    "tables, as in the papers. n: groups or queries. 95 % intervals over clusters of queries that "
+    "belong together: Wilson's for shares, bootstrap-t or Student's t for WISE and p-MRR."
 )
 
 
 def headline_rows(
     evaluations: Sequence[Evaluation], names: Sequence[str]
 ) -> list[dict[str, object]]:
-    """A row per model and measure: the mean over groups or queries, its 95 % interval, how many,
-    and what is ranked. p-MRR times 100. names: the models', in the same order."""
+    """A row per measure and model: the mean over groups or queries, its 95 % interval, how many,
+    and what is ranked. All models of a measure stand together, a trained one below its base; p-MRR
+    is on the scale of the others. names: the models', in the same order."""
+    order = sorted(range(len(evaluations)), key=lambda n: bool(is_trained(evaluations[n])))
+    evaluations, names = [evaluations[n] for n in order], [names[n] for n in order]
     rows: list[dict[str, object]] = []
     for model, each in zip(names, evaluations, strict=True):
         for name, found in following_means(each.per_query, each.questions).items():
             if each.metrics.get(name) is None:
                 continue
-            scale = 100 if name == P_MRR else 1
             rows.append(
                 {
+                    "Measure": "p-MRR" if name == P_MRR else (SOMETIMES | NAMES)[name],
                     "Model": model,
-                    "Measure": (SOMETIMES | NAMES)[name],
-                    "Value": found.value * scale,
-                    "from": None if found.low is None else found.low * scale,
-                    "to": None if found.high is None else found.high * scale,
-                    "Values": found.queries,
+                    "Mean": found.value,
+                    "95 % from": found.low,
+                    "to": found.high,
+                    "n": found.queries,
                     "Clusters": found.clusters,
                     "Ranked over": ranked_over(name, each.metrics, each.record),
                     "Interval by": found.method or f"none: {found.reason}",
                 }
             )
-    return rows
+    measures = list(dict.fromkeys(row["Measure"] for row in rows))
+    return sorted(rows, key=lambda row: measures.index(row["Measure"]))
 
 
 def too_easy(evaluations: Sequence[Evaluation]) -> str:
@@ -90,9 +96,10 @@ def draw_headline(evaluations: Sequence[Evaluation]) -> None:
     rows = headline_rows(evaluations, names)
     if not rows:
         return
-    number = st.column_config.NumberColumn(format="%.4f")
-    columns = dict.fromkeys(("Value", "from", "to"), number)
-    draw_rows(rows, None, key="evaluations.headline", column_config=columns)
+    number = st.column_config.NumberColumn(format="%.3f")
+    columns = dict.fromkeys(("Mean", "95 % from", "to"), number)
+    height: Any = "content" if len(rows) <= MAX_ROWS_SHOWN else "auto"
+    draw_rows(rows, None, key="evaluations.headline", column_config=columns, height=height)
     for line in lines:
         st.caption(plain(line))
     st.caption(CAPTION)

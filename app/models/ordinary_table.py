@@ -21,14 +21,15 @@ def draw_ordinary(evaluations: Sequence[Evaluation]) -> None:
     if not rows:
         st.caption(f"{NOT_MEASURED[0].upper()}{NOT_MEASURED[1:]}.")
         return
-    number = st.column_config.NumberColumn(format="%+.4f")
+    number = st.column_config.NumberColumn(format="%+.3f")
     draw_rows(
         rows,
         None,
         key="evaluations.ordinary_table",
         column_config={
-            "nDCG@10": st.column_config.NumberColumn(format="%.4f"),
-            **dict.fromkeys(("Difference", "from", "to"), number),
+            "nDCG@10": st.column_config.NumberColumn(format="%.3f"),
+            **dict.fromkeys(("Difference", "to"), number),
+            "from": st.column_config.NumberColumn("95 % from", format="%+.3f"),
         },
     )
     st.caption(

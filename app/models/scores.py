@@ -65,10 +65,10 @@ def draw_scores(evaluations: Sequence[Evaluation]) -> None:
         key="evaluations.scores",
         column_config={
             **{
-                title: st.column_config.NumberColumn(format="%.4f", help=HELP.get(name))
+                title: st.column_config.NumberColumn(format="%.3f", help=HELP.get(name))
                 for name, title in (NAMES | SOMETIMES).items()
             },
-            NAMES["p-mrr"]: st.column_config.NumberColumn(format="%+.2f", help=HELP["p-mrr"]),
+            NAMES["p-mrr"]: st.column_config.NumberColumn(format="%+.1f", help=HELP["p-mrr"]),
             "Evaluated": st.column_config.DatetimeColumn(format="YYYY-MM-DD HH:mm"),
         },
     )

@@ -61,7 +61,8 @@ with open_store().read() as session:
     checkpoints = list_checkpoints(session)
 draw_heading(
     "Try it",
-    "Search with two models. Change the instruction and search again: arrows show rank changes.",
+    "What the newest training changed on held-out groups, and a search with two models of your own "
+    "choice.",
     offline=any((each.summary.get("release") or {}).get("offline") for each in checkpoints),
 )
 if chosen is None or not is_ready:
@@ -73,7 +74,8 @@ if chosen is None or not is_ready:
     )
     st.stop()
 draw_examples(read_examples())
-st.subheader("Search yourself", anchor=False)
+st.subheader("Your own search", anchor=False)
+st.caption("Change the instruction and search again: arrows then show rank changes.")
 names = [DEFAULT_BASE_MODEL, *dict.fromkeys(each.path for each in checkpoints)]
 with st.form("try_it.form"):
     first, second = st.columns(2)

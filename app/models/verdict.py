@@ -14,10 +14,16 @@ from db.tables import Evaluation
 from trainer.evaluate.following import INSTRUCTION_FLIP
 
 MAX_NAMED = 3
+# measure → what a model does, the value with what stands around it, and what it is a share of
 SHARES = {
-    INSTRUCTION_FLIP: "follows the changed instruction in {value:.0%} of the groups",
-    "p-mrr": "has p-MRR {scaled:+.1f}",
-    "ndcg@10": "has nDCG@10 {value:.3f}",
+    INSTRUCTION_FLIP: ("follows the changed instruction", "in {value:.0%}", " of the groups"),
+    "p-mrr": ("has p-MRR", "{scaled:+.1f}", ""),
+    "ndcg@10": ("has nDCG@10", "{value:.3f}", ""),
+}
+VERDICTS = {
+    "higher": "Clearly higher",
+    "lower": "Clearly lower",
+    "no clear difference": "No clear difference",
 }
 MEANING = {
     INSTRUCTION_FLIP: {
@@ -66,9 +72,10 @@ def _sentence(trained: Evaluation, base: Evaluation) -> str:
     if not names:
         return ""
     name = names[0]
+    does, _, of = SHARES[name]
     said = (
-        f"{model_name(trained.model)} {_value(trained, name)}, its base {model_name(base.model)} "
-        f"{_value(base, name)}"
+        f"{model_name(trained.model)} {does} {_value(trained, name)}{of}, its base "
+        f"{model_name(base.model)} {_value(base, name)}"
     )
     if reasons := unlike(base, [trained]):
         (differing,) = reasons.values()
@@ -82,17 +89,17 @@ def _sentence(trained: Evaluation, base: Evaluation) -> str:
         return f"{said}. Whether that is more than chance is {verdict}."
     scale = 1 if name == "p-mrr" else 100
     interval = (
-        f" [{float(low) * scale:+.1f}, {float(high) * scale:+.1f}]"
+        f" (95 % interval {float(low) * scale:+.1f} to {float(high) * scale:+.1f})"
         if isinstance(low, float) and isinstance(high, float)
         else ""
     )
     difference = float(str(row["Difference"])) * scale
     return (
-        f"{said}: {verdict}, {difference:+.1f} points{interval} over {row['Queries']:,} "
+        f"{said}. {VERDICTS[verdict]}: {difference:+.1f} points{interval} over {row['Queries']:,} "
         f"{'groups' if name == INSTRUCTION_FLIP else 'queries'}. {MEANING[name][verdict]}"
     )
 
 
 def _value(evaluation: Evaluation, name: str) -> str:
     value = float(evaluation.metrics[name])
-    return SHARES[name].format(value=value, scaled=100 * value)
+    return SHARES[name][1].format(value=value, scaled=100 * value)

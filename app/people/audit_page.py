@@ -1,11 +1,10 @@
 """The Audit log page: sign-ins, role changes, reviews, exports and launches (admins only)."""
 
-import json
-
 import streamlit as st
 
 from app.kit.choice import draw_pages, page_offset
 from app.kit.page import draw_empty, draw_heading, draw_table
+from app.people.audit_words import in_words
 from db.people.audit import audit_actions, list_audit
 from db.store.store import open_store
 
@@ -28,10 +27,11 @@ else:
                 "Who": row.actor,
                 "Action": row.action,
                 "Subject": row.subject,
-                "Detail": json.dumps(row.detail, ensure_ascii=False) if row.detail else "",
+                "Detail": in_words(row.detail),
             }
             for row in rows
         ],
+        height="content",
         column_config={
             "When": st.column_config.DatetimeColumn(format="YYYY-MM-DD HH:mm:ss"),
             "Detail": st.column_config.TextColumn(width="large"),

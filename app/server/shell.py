@@ -60,7 +60,8 @@ def _mark(entry: Entry | None, page: str) -> str:
     mark = "background: var(--inf-mark); box-shadow: inset"
     return (
         f"<style>{link}, {link}:hover {{ {mark} 3px 0 0 var(--inf-accent); }} "
-        f"{link} span {{ font-weight: 600; }} "
+        f"{link} p {{ font-weight: 600; }} "
+        f"{tab} p {{ font-weight: 600; }} "
         f"{tab}, {tab}:hover {{ {mark} 0 -2px 0 var(--inf-accent); }}</style>"
     )
 

@@ -151,12 +151,15 @@ def draw_watch(trainings: list[Job]) -> None:
             ident=lambda job_id: job_id,
             name=lambda job_id: names[job_id],
         )
-    others = right.multiselect(
-        "Compare with",
-        [job_id for job_id in names if job_id != shown],
-        format_func=lambda job_id: names[job_id],
-        key="train.others",
-    )
+    rest = [job_id for job_id in names if job_id != shown]
+    others = []
+    if rest:
+        others = right.multiselect(
+            "Compare with other trainings",
+            rest,
+            format_func=lambda job_id: names[job_id],
+            key="train.others",
+        )
     if job := follow_job(shown, key="train.job"):
         draw_after_training(job)
         draw_curves([shown, *others], key="train.curves", names=names)

@@ -81,7 +81,8 @@ def job_name(job: Job) -> str:
     and would lose a choice whose label has changed.
     """
     settings = job.config.get("settings") or {}
-    objective = settings.get("objective", "P")
+    name = settings.get("objective", "P")
+    objective = ALL_OBJECTIVES[name].label if name in ALL_OBJECTIVES else name
     if job.config.get("estimate"):
         return f"job {job.id} · estimate · {objective}"
     return f"job {job.id} · {objective} · seed {settings.get('seed', 42)}"

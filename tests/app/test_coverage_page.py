@@ -173,7 +173,7 @@ def test_the_map_says_how_many_texts_are_hidden(sqlite_store: Store) -> None:
         add_study(session, run_id=group.run_id, item_ids=[item.id], overlap=1)
         session.commit()
     shown = words(open_page("coverage"))
-    assert "of groups that you may judge in a study that is not closed" in shown
+    assert "not shown: of groups that you may judge in a study that is not closed" in shown
 
 
 def test_a_search_finds_what_stands_behind_the_start_of_a_text(store: Store) -> None:

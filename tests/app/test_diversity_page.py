@@ -73,7 +73,7 @@ def test_a_corpus_is_called_more_varied_only_beyond_what_halves_of_one_differ_by
     assert "equally" in loud
     few = diversity_sentence([corpus("a", 0.25, halves=None), corpus("b", 0.20, halves=None)])
     assert few.endswith("too few to compare (APS 0.200 and 0.250).")
-    assert "0.250 of queries" in diversity_sentence([corpus("a", 0.25)])
+    assert "0.250 (queries)" in diversity_sentence([corpus("a", 0.25)])
     undefined = [corpus("a", None), corpus("b", 0.2)]
     assert diversity_sentence(undefined) == "" == diversity_sentence(undefined[:1])
 

@@ -367,4 +367,4 @@ def test_the_name_of_a_training_stays_the_same_while_it_runs() -> None:
     for status in ("queued", "running", "done"):
         job.status = status
         names.add(job_name(job))
-    assert names == {"job 7 · P,I:multi · seed 3"}
+    assert names == {"job 7 · ℓ_{P,I}^multi · seed 3"}

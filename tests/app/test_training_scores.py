@@ -71,7 +71,7 @@ def test_the_train_page_shows_the_intervals_and_what_is_ranked() -> None:
     [
         ("strict", 900, "the group's 3 passages"),
         ("p-mrr", 100, "all 100 held-out passages"),
-        ("p-mrr", 101, "BM25's best 100 for the query and the group's passages"),
+        ("p-mrr", 101, "BM25's best 100 and the group's"),
     ],
 )
 def test_bm25s_best_are_named_only_where_not_all_passages_are_ranked(

@@ -127,7 +127,7 @@ def test_the_page_opens_with_an_example_where_it_works_and_one_where_it_fails(
     at = open_page("try_it")
     page = words(at)
     assert "Of 10 held\\-out groups" in page
-    assert [tab.label for tab in at.tabs] == ["Where it works (1)", "Where it fails (1)"]
+    assert [tab.label for tab in at.tabs] == ["Where it now works (1)", "Where it fails (1)"]
     assert "what works" in page and "what fails" in page
     assert "&lt;script&gt;" in page and "<script>" not in page
     assert "the group with the fewest characters is shown" in page
@@ -139,9 +139,9 @@ def test_the_page_opens_with_an_example_where_it_works_and_one_where_it_fails(
 
 
 def test_a_verdict_says_which_passage_is_first_and_whether_that_is_right() -> None:
-    assert verdict("Base", "P1-", "P+") == ("Base: B first, wrong", False)
-    assert verdict("Trained", "P1-", "P1-") == ("Trained: B first, right", True)
-    assert verdict("Trained", "", "P+") == ("Trained: A and B equal", False)
+    assert verdict("Base", "P1-", "P+") == ("Base ranks B first: wrong", False)
+    assert verdict("Trained", "P1-", "P1-") == ("Trained ranks B first: right", True)
+    assert verdict("Trained", "", "P+") == ("Trained ranks A and B equal: wrong", False)
 
 
 def test_the_page_says_plainly_that_there_is_no_example_of_a_kind(world: Store) -> None:

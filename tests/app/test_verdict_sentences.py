@@ -34,13 +34,13 @@ def sentence(base: Evaluation, mine: Evaluation) -> str:
 def test_a_clear_gain_a_clear_loss_and_chance_are_told_apart() -> None:
     few, many = [1] * 20 + [0] * 180, [1] * 150 + [0] * 50
     better = sentence(evaluation(BASE, few), evaluation(MINE, many, 7))
-    assert "75% of the groups" in better and "10% of the groups" in better
-    assert ": higher, +65.0 points [+" in better and "over 200 groups" in better
+    assert "75% of the groups" in better and "org/base in 10%. " in better
+    assert "Clearly higher: +65.0 points (95 % interval +" in better and "over 200 groups" in better
     assert better.endswith("Training taught it to follow instructions better.")
     worse = sentence(evaluation(BASE, many), evaluation(MINE, few, 7))
-    assert ": lower, -65.0 points" in worse and "less" in worse
+    assert "Clearly lower: -65.0 points" in worse and "less" in worse
     same = sentence(evaluation(BASE, few), evaluation(MINE, [0] * 10 + few[:-10], 7))
-    assert "no clear difference" in same
+    assert "No clear difference: " in same
     assert same.endswith("do not show whether training changed it.")
 
 

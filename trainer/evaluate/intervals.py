@@ -40,4 +40,4 @@ def ranked_over(name: str, metrics: Mapping[str, Any], record: Mapping[str, Any]
     is_small = documents is not None and documents <= P_MRR_CANDIDATES
     if name in AMONG_ALL or is_small:
         return f"all {documents:,} held-out passages" if documents else "all held-out passages"
-    return f"BM25's best {P_MRR_CANDIDATES} for the query and the group's passages"
+    return f"BM25's best {P_MRR_CANDIDATES} and the group's"

@@ -12,7 +12,11 @@ from app.text.plain import plain
 from app.text.texts import draw_text
 from trainer.report.examples import NEITHER, RULE, SIGNS
 
-TITLES = {WORKS: "Where it works", FAILS: "Where it fails"}
+TITLES = {WORKS: "Where it now works", FAILS: "Where it fails"}
+MODELS = {"before": "Base model", "after": "Trained model"}
+TASK = (
+    "Passages A and B both answer the query: A is right under instruction 1, B under instruction 2."
+)
 LETTERS = {SIGNS[0]: "A", SIGNS[1]: "B"}
 NOT_SEARCHED = (
     "Fills the search below with this query and the first instruction. It searches the dataset's "
@@ -23,9 +27,9 @@ NOT_SEARCHED = (
 def verdict(model: str, first: str, right: str) -> tuple[str, bool]:
     """(what the model ranks first, whether that is right); short, as a badge cuts off its end."""
     if first == NEITHER:
-        return f"{model}: A and B equal", False
+        return f"{model} ranks A and B equal: wrong", False
     is_right = first == right
-    return f"{model}: {LETTERS[first]} first, {'right' if is_right else 'wrong'}", is_right
+    return f"{model} ranks {LETTERS[first]} first: {'right' if is_right else 'wrong'}", is_right
 
 
 def totals(examples: Examples) -> str:
@@ -38,6 +42,22 @@ def totals(examples: Examples) -> str:
     )
 
 
+def parts(examples: Examples) -> str:
+    """What each tab counts, and the groups in neither: the two are not all groups."""
+    found = examples.found
+    works, fails = found[WORKS]["count"], found[FAILS]["count"]
+    others = found["groups"] - works - fails
+    rest = (
+        f" In the other {others:,} it follows, too; there the base model follows as well, or fails "
+        "in another way."
+    )
+    return (
+        f"{TITLES[WORKS]} ({works:,}): the trained model follows, and the base model ranks one "
+        f"passage first under both instructions. {TITLES[FAILS]} ({fails:,}): the trained model "
+        f"does not follow.{rest if others else ''}"
+    )
+
+
 def draw_examples(examples: Examples) -> None:
     """Both kinds side by side as tabs, each with its count, and the rule; or why there is none."""
     names = {"model": model_name(examples.model), "base": model_name(examples.base)}
@@ -46,6 +66,7 @@ def draw_examples(examples: Examples) -> None:
         return
     st.subheader("What the training changed", anchor=False)
     st.markdown(plain(totals(examples)))
+    st.caption(plain(parts(examples)))
     found = examples.found
     tabs = st.tabs([f"{TITLES[kind]} ({found[kind]['count']:,})" for kind in TITLES])
     for kind, tab in zip(TITLES, tabs, strict=True):
@@ -61,13 +82,14 @@ def draw_examples(examples: Examples) -> None:
 
 def _draw_example(kind: str, example: Mapping[str, Any], examples: Examples) -> None:
     texts = example["texts"]
+    st.caption(TASK)
     draw_text(texts["Q+"], label="Query")
     for number, (column, sign) in enumerate(zip(st.columns(2), ("I+", "I-"), strict=True)):
         right = SIGNS[number]
         with column:
-            draw_text(texts[sign], label=f"Instruction {number + 1}: {LETTERS[right]} is right")
-            for model, firsts in (("Base", example["before"]), ("Trained", example["after"])):
-                text, is_right = verdict(model, firsts[number], right)
+            draw_text(texts[sign], label=f"Instruction {number + 1}")
+            for firsts, model in MODELS.items():
+                text, is_right = verdict(model, example[firsts][number], right)
                 st.badge(
                     plain(text),
                     icon=":material/check:" if is_right else ":material/close:",
