@@ -197,7 +197,7 @@ def _thinned(parts: list[str], plan: Plan, chance: random.Random, *, keeps: bool
 
 
 def _shortened(parts: list[str], plan: Plan) -> list[str]:
-    """The sentences that name the key term or show the aspect, and others up to `MOST_WORDS`."""
+    """The sentences that name the key term or show the aspect, and others up to `MAX_WORDS`."""
     needed = [mentions(part, plan.key.text) or plan.positive.holds(part) for part in parts]
     room = MAX_WORDS - sum(
         len(words(part)) for part, need in zip(parts, needed, strict=True) if need

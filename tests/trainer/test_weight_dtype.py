@@ -8,11 +8,14 @@ import pytest
 import torch
 from instruct_models import write_instruct
 from trainer_jobs import claim, config_for
+from trainer_release import write_release
 
 from db.jobs import jobs
 from db.store.store import Store
+from trainer.data.release_files import read_release
 from trainer.launch.here import train
 from trainer.loop import group_trainer
+from trainer.loop.fitting import fit
 from trainer.loop.moved_weights import MovedWeights
 from trainer.model import backbone
 from trainer.model.backbone import load_backbone, load_model
@@ -113,3 +116,32 @@ def test_the_share_of_moved_weights_counts_only_those_with_a_gradient() -> None:
         weights -= 1e-5
     assert moved.after() == 0.5
     assert moved.after() is None
+
+
+def test_a_model_in_training_is_scored_as_the_folder_it_is_saved_to(tmp_path: Path) -> None:
+    """The base model is scored without autocast: a gain must not be one of number types."""
+    settings = parse_settings(
+        {"base_model": "tiny-random-bert", "precision": "bf16", "rows_per_batch": "4"}
+        | {"max_steps": "2", "evaluate_steps": "1"}
+    )
+    differences = []
+
+    def compare(model: Any, *_: object) -> dict[str, float]:
+        saved = load_backbone(settings)
+        saved.load_state_dict(model.state_dict())
+        given, wanted = (each.encode(["how to bake bread"]) for each in (model, saved))
+        differences.append(float(abs(given - wanted).max()))
+        return {}
+
+    fit(
+        load_backbone(settings),
+        read_release(write_release(tmp_path / "release", 8)).groups,
+        settings,
+        tmp_path / "work",
+        report=lambda *_: None,
+        stream=lambda *_: None,
+        evaluate=compare,
+        score_before=compare,
+        score_after=compare,
+    )
+    assert differences == [0.0] * 4

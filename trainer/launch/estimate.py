@@ -29,9 +29,10 @@ from trainer.settings.settings import TrainSettings
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-ORDINARY_STEPS = 4
-# A heap takes that much more in 100 steps than in the first ones on a CPU, although it is trimmed.
-HEAP_GROWTH = 1.0
+ORDINARY_STEPS = 6
+# A heap takes that much more in 100 steps than in the first ones on a CPU, although it is trimmed;
+# in fewer, by their square root (bench/training_estimate.py).
+HEAP_GROWTH, GROWTH_STEPS = 1.0, 100
 
 
 def measure_training(
@@ -62,7 +63,7 @@ def measure_training(
         began = time.monotonic()
         step(generator.sample(training, min(rows, len(training))))
         seconds.append(time.monotonic() - began)
-    each = statistics.median(seconds) * settings.accumulation_steps
+    each = statistics.fmean(seconds) * settings.accumulation_steps
     total = steps * each
     if settings.max_seconds:
         total = min(total, settings.max_seconds)
@@ -71,7 +72,7 @@ def measure_training(
         "seconds_per_step": each,
         "seconds": total,
         "scoring_seconds": scoring,
-        "peak_bytes": _peak_bytes(before),
+        "peak_bytes": _peak_bytes(before, steps),
         "device": "GPU" if torch.cuda.is_available() else "CPU",
     }
 
@@ -113,9 +114,10 @@ def _length(group: Group) -> int:
     return sum(len(text) for triplet in group.triplets() for text in triplet)
 
 
-def _peak_bytes(before: int) -> int:
+def _peak_bytes(before: int, steps: int) -> int:
     """The training's peak, after its first steps and the heaviest one: a heap may still grow."""
     if torch.cuda.is_available():
         return torch.cuda.max_memory_allocated()
     peak = peak_memory()
-    return int(peak + HEAP_GROWTH * max(0, peak - before))
+    growth = HEAP_GROWTH * min(1.0, steps / GROWTH_STEPS) ** 0.5
+    return int(peak + growth * max(0, peak - before))

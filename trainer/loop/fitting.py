@@ -30,7 +30,7 @@ from trainer.loop.group_trainer import GroupTrainer
 from trainer.loop.heap import TrimmedHeap
 from trainer.loop.mining import MinedNegatives, mine_negatives
 from trainer.loop.packing_check import make_collator
-from trainer.loop.precision import uses_bf16
+from trainer.loop.precision import as_saved, uses_bf16
 from trainer.loop.states import STATE, newest_state
 from trainer.loop.teacher import teacher_scores
 from trainer.loop.watch import Evaluate, Report, Stream, Watch
@@ -117,7 +117,7 @@ def fit(
         score_after = None
     if sharded:
         if score_after:
-            with sharded.encoding():
+            with sharded.encoding(), as_saved(model):
                 score_after(model, history["global_step"])
         sharded.restore()
     adapters = {}
@@ -126,7 +126,8 @@ def fit(
         merge_lora(model)
         mix_in(model, base, settings.base_share)
     if score_after and not sharded:
-        score_after(model, history["global_step"])
+        with as_saved(model):
+            score_after(model, history["global_step"])
     return {
         "steps": history["global_step"],
         "epochs": history["epoch"],

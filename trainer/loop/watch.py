@@ -16,6 +16,7 @@ from trainer.loop.best import Best
 from trainer.loop.embedding_loss import EmbeddingLoss
 from trainer.loop.failures import require_finite
 from trainer.loop.moved_weights import EVERY_STEPS, MIN_SHARE, MovedWeights
+from trainer.loop.precision import as_saved
 from trainer.parallel.processes import Processes
 from trainer.parallel.sharding import Sharded
 from trainer.settings.settings import TrainSettings
@@ -109,7 +110,7 @@ class Watch(TrainerCallback):
         """The first process scores; where weights are sharded all do, as each holds a part."""
         if self.evaluate is None:
             return
-        with self.sharded.encoding() if self.sharded else nullcontext():
+        with self.sharded.encoding() if self.sharded else nullcontext(), as_saved(model):
             scores = self.evaluate(model)
         self.stream(step, scores)
         if self.settings.best_by in scores:
