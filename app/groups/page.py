@@ -76,6 +76,8 @@ def draw_counts(run: RunSummary) -> None:
     summary += "".join(f" · {n:,} {names[action]}" for action, n in counts.items())
     if open_groups := run.pairs - run.kept - run.dropped:
         summary += f" · {counted(open_groups, 'group')} still in work"
+    if hidden := actions.count_hidden(run.id):
+        summary += f" · {hidden:,} hidden, as you may judge them"
     st.caption(summary)
 
 

@@ -673,6 +673,7 @@ class Workbench extends OutboxCard {
       const into = part.is_passage ? section : pinned;
       const label = make("h4", "label", part.label);
       label.title = part.meaning; // of the paper's symbol
+      if (part.note) label.append(make("span", "quiet note", ` · ${part.note}`));
       into.appendChild(label);
       const body = make("div", "text");
       body.dir = "auto";

@@ -7,7 +7,7 @@ from app.groups.actions import CallText, Desk, workbench_data
 from app.groups.group import labels, title_of
 from app.kit.card_files import nothing
 from app.kit.outbox_card import card_component, outbox_of
-from app.text.texts import differences, meanings
+from app.text.texts import differences, differs_throughout, meanings
 from curation.recipe.drop_reasons import reason_text
 from db.review.texts import FIELDS, missing_texts
 from db.run.group_detail import GroupDetail, Texts
@@ -169,12 +169,20 @@ def _parts(role: Role, texts: Texts, other: Texts | None) -> list[dict[str, Any]
             "text": text,
             "other": unlike if other is not None else "",
             "is_passage": column == "passage",
-            "pieces": [[text, False]] if other is None else differences(text, unlike),
+            **_compared(text, text if other is None else unlike),
         }
         for label, column, text, unlike in zip(
             labels(role), texts._fields, texts, other or texts, strict=True
         )
     ]
+
+
+def _compared(text: str, other: str) -> dict[str, Any]:
+    """The text in pieces, those that `other` has not marked; most of it new: only a note."""
+    pieces = differences(text, other)
+    if differs_throughout(pieces):
+        return {"pieces": [(text, False)], "note": "differs throughout"}
+    return {"pieces": pieces, "note": ""}
 
 
 def _says(

@@ -27,6 +27,7 @@ const KEYS = {
 const RESERVED = ["c", "r"];
 const REASONS = ["unclear", "no_right_passage", "several_right", "bad_text", "other"];
 const NOT_FOR_EXAMPLES = ["skip", "flag", "note", "message", "undo"];
+const FIRST_ITEMS = 3; // that say what is asked
 const HEADER_PX = 58; // 3.75rem of 15 px, and a little
 const KEY_SLOT = "inf-card-keys";
 
@@ -742,6 +743,9 @@ class JudgingCard extends OutboxCard {
     const left = Math.max(0, this.data.left - unsent);
     const seconds = Math.round(this.data.pace);
     const pace = this.data.pace === null ? "" : ` · ${this.t("card.pace", { seconds })}`;
+    const isNew = done < FIRST_ITEMS && this.current;
+    const count = this.current?.candidates.length;
+    const task = isNew ? ` · ${this.t("card.task", { count })}` : "";
     const state = this.data.qualification;
     this.progress.textContent = state
       ? this.t("card.qualification", {
@@ -750,7 +754,7 @@ class JudgingCard extends OutboxCard {
           total: state.total,
           mark: Math.round(100 * state.pass_mark),
         })
-      : `${this.t("card.progress", { done, left })}${pace}`;
+      : `${this.t("card.progress", { done, left })}${pace}${task}`;
     const share = state ? state.answered / state.total : done / (done + left || 1);
     this.bar.firstChild.style.width = `${done + left || state ? 100 * share : 100}%`;
     this.drawProblems();

@@ -1,6 +1,7 @@
 """Draw texts of the data verbatim (escaped, never Markdown or HTML), with differences marked."""
 
 import re
+from collections.abc import Sequence
 from difflib import SequenceMatcher
 from html import escape
 
@@ -10,6 +11,7 @@ from db.scenarios import TEXTS
 
 SYMBOL = re.compile(r"(?<![\w+-])(?:[IQP]\+|[IQ]-|P[12]-)(?![\w+-])")
 PIECE = re.compile(r"\w+|\s+|[^\w\s]")
+MOSTLY = 0.6  # of a text's characters
 MAX_PIECES = 4000
 
 
@@ -53,6 +55,12 @@ def marked(text: str, other: str) -> str:
         f"<mark>{escape(piece)}</mark>" if is_new else escape(piece)
         for piece, is_new in differences(text, other)
     )
+
+
+def differs_throughout(pieces: Sequence[tuple[str, bool]]) -> bool:
+    """Whether most of a compared text is new: marking it would mark nothing."""
+    marked = sum(len(piece) for piece, is_new in pieces if is_new)
+    return marked > MOSTLY * sum(len(piece) for piece, _ in pieces)
 
 
 def differences(text: str, other: str) -> list[tuple[str, bool]]:

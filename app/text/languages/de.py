@@ -99,6 +99,7 @@ TEXTS: Final = {
     "card.taken": "Die Aufgabe auf dem Bildschirm ging an jemand anderen; dies ist die nächste.",
     "card.new_item": "Neue Aufgabe.",
     "card.progress": "{done} beantwortet · {left} für Sie übrig",
+    "card.task": "welcher der {count} Texte passt am besten zu Anweisung und Anfrage? Drücken Sie seine Nummer.",
     "card.pace": "{seconds} s pro Aufgabe",
     "card.qualification": "Qualifikation, Runde {round} · {answered} von {total} Beispielen · {mark} % richtige nötig",
     "card.unsent": "{count} nicht gesendet",

@@ -99,6 +99,7 @@ TEXTS: Final = {
     "card.taken": "The item on the screen was given to another judge; this is the next one.",
     "card.new_item": "New item.",
     "card.progress": "{done} answered · {left} left for you",
+    "card.task": "which of the {count} passages fits instruction and query best? Press its number.",
     "card.pace": "{seconds} s per item",
     "card.qualification": "Qualification, round {round} · {answered} of {total} examples · {mark} % correct required",
     "card.unsent": "{count} unsent",
