@@ -17,7 +17,10 @@ from db.outcome.analyses import list_analyses
 from db.release.releases import list_releases
 from db.store.store import open_store
 
-LEAD = "Average pairwise similarity (lower is more varied), n-gram frequency, counts and lengths."
+LEAD = (
+    "Average pairwise similarity (APS: lower is more varied), inverse n-gram frequency (INGF: "
+    "higher is more varied), counts and lengths."
+)
 
 
 def draw_sampling() -> None:

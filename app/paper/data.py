@@ -15,6 +15,7 @@ from app.paper import actions
 from db.tables import Analysis
 
 COUNT = st.column_config.NumberColumn(format="localized")
+NAME = st.column_config.TextColumn(width=90)  # Promptriever is the longest
 ROW_PIXELS = 33  # Streamlit's at our font size
 NO_VALUES = "The paper prints this figure without values, so that there is no published row."
 
@@ -23,12 +24,12 @@ def draw_table_one(found: Analysis | None) -> None:
     """Table 1: size and lengths of our corpora next to the paper's."""
     st.subheader("Table 1: datasets for instruction-following retrieval", anchor=False)
     rows = corpus_rows(table_one(found.result["corpora"]) if found else [])
-    counts = dict.fromkeys(("instructions", "queries", "passages"), COUNT)
+    columns = dict.fromkeys(("instructions", "queries", "passages"), COUNT)
     draw_rows(
         rows,
         origin_of(found) if found else None,
         key="paper.table_1",
-        column_config=counts,
+        column_config=columns | {"dataset": NAME},
         row_height=ROW_PIXELS,
         height=ROW_PIXELS * (len(rows) + 1) + 2,  # known before the table's code comes
     )

@@ -12,7 +12,8 @@ from app.kit.page import draw_empty, draw_heading
 from app.paper import actions, data, models
 
 LEAD = (
-    "The figures and tables of the paper, in its order. Rows say where they are from: published "
+    "The figures and tables of Zhuang et al., *Towards Better Instruction Following Retrieval "
+    "Models* (2025), in its order. Rows say where they are from: published "
     "(printed in the paper) or ours (measured here). What nobody ran stays empty."
 )
 

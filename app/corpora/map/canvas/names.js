@@ -13,8 +13,10 @@ function drawNames(context, labels, view, width, height, [ground, ink]) {
   context.textBaseline = "middle";
   context.lineJoin = "round";
   for (const { name, x, y } of labels) {
-    const [px, py] = [(x - view.x) * view.scale + width / 2, (view.y - y) * view.scale + height / 2];
+    const [at, py] = [(x - view.x) * view.scale + width / 2, (view.y - y) * view.scale + height / 2];
+    if (at < 0 || at > width || py < 0 || py > height) continue;
     const half = context.measureText(name).width / 2 + 4;
+    const px = Math.max(half, Math.min(width - half, at)); // whole, also near an edge
     const box = {
       name,
       left: px - half,
@@ -22,7 +24,6 @@ function drawNames(context, labels, view, width, height, [ground, ink]) {
       top: py - NAME_HEIGHT / 2,
       bottom: py + NAME_HEIGHT / 2,
     };
-    if (box.right < 0 || box.left > width || box.bottom < 0 || box.top > height) continue;
     if (written.some((other) => overlaps(box, other))) continue;
     written.push(box);
     context.strokeStyle = ground;

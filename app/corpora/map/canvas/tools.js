@@ -94,8 +94,8 @@ class MapTools {
     card.status = make("span", "status");
     this.foot.append(
       card.status,
-      button("View as PNG", "Save the current view as PNG", () => card.save(savePng)),
-      button("View as SVG", "Save the current view as SVG", () => card.save(saveSvg)),
+      button("Save as PNG", "Save the current view as PNG", () => card.save(savePng)),
+      button("Save as SVG", "Save the current view as SVG", () => card.save(saveSvg)),
     );
   }
 
