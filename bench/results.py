@@ -6,13 +6,13 @@
 PART: `recipe` (base against trained, three seeds), `dose` (number of groups), `objectives`, `plain`
 (rows without instruction mixed in), `filter` (kept, all and a random choice of equal size: the
 paper's Figure 6), `rules` (groups that rules wrote over the demo's pairs), `options` (what single
-settings do to a training of ℓ_P), or `all`; without one, `recipe` and `dose`. Every training is
-`inf train` on the demo's release with the same held-out groups, which share no query or passage
-with the others and which judge B confirmed; `rules` has a release and held-out groups of its own.
-A training that ended is a line of DIR/runs.jsonl and is not run again: an interrupted command
-continues. Seeds are 1, 2, 3; none is chosen by its result. Without --release,
-the demo set is curated (recorded answers) and exported into DIR first, dropped groups too; the
-release of rules is always made there, when a part requires it.
+settings do to a training of ℓ_P, one seed), or `all`; without one, `recipe` and `dose`. Every
+training is `inf train` on the demo's release with the same held-out groups, which share no query or
+passage with the others and which judge B confirmed; `rules` has a release and held-out groups of
+its own. A training that ended is a line of DIR/runs.jsonl and is not run again: an interrupted
+command continues. Seeds are 1, 2, 3; none is chosen by its result. Without --release, the demo set
+is curated (recorded answers) and exported into DIR first, dropped groups too; the release of rules
+is always made there, when a part requires it.
 
 --guard: the folder `google_queries` of the project's shared data (pairs.jsonl, passages.jsonl); 500
 of its questions over all its passages show what training does to ordinary retrieval. Left out
@@ -126,7 +126,7 @@ PARTS: dict[str, tuple[Way, ...]] = {
     "options": (
         Way("ℓ_P", {"objective": "P"}, guard=True),
         *(
-            Way(f"ℓ_P, {name}", {"objective": "P"} | settings, guard=True)
+            Way(f"ℓ_P, {name}", {"objective": "P"} | settings, SEEDS[:1], guard=True)
             for name, settings in {
                 "20% plain rows": {"standard_share": 0.2},
                 "4 mined negatives": {"mined_negatives": 4},
