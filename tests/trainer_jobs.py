@@ -1,7 +1,7 @@
 """Jobs of the trainer's tests: claimed in this process, with a tiny random model."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from job_metrics import metric_points
 from trainer_release import write_release
@@ -9,6 +9,9 @@ from trainer_release import write_release
 from db.jobs import jobs
 from db.jobs.runner import JobHandle
 from db.store.store import Store
+
+if TYPE_CHECKING:
+    from trainer.settings.settings import TrainSettings
 
 TINY = {
     "base_model": "tiny-random-bert",
@@ -42,3 +45,20 @@ def taught_losses(store: Store, config: dict[str, Any]) -> list[float]:
 def config_for(tmp_path: Path, count: int = 10, **settings: str) -> dict[str, Any]:
     release = write_release(tmp_path / "release", count)
     return {"release": str(release), "out": str(tmp_path / "out"), "settings": TINY | settings}
+
+
+def fit_few(tmp_path: Path, settings: "TrainSettings", **given: Any) -> dict[str, Any]:
+    """Fit the settings' model on eight groups, without a job; given: what `fit` takes besides."""
+    from trainer.data.release_files import read_release
+    from trainer.loop.fitting import fit
+    from trainer.model.backbone import load_backbone
+
+    return fit(
+        load_backbone(settings),
+        read_release(write_release(tmp_path / "release", 8)).groups,
+        settings,
+        tmp_path / "work",
+        report=lambda *_: None,
+        stream=lambda *_: None,
+        **given,
+    )

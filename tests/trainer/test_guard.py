@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from job_metrics import metric_points
 from trainer_folders import write_beir
-from trainer_jobs import claim, config_for
+from trainer_jobs import claim, config_for, fit_few
 from trainer_release import write_release
 
 from db.errors import BadInput
@@ -14,7 +14,6 @@ from db.store.store import Store
 from trainer.data.release_files import read_release
 from trainer.data.splitting import Groups
 from trainer.launch.here import train
-from trainer.loop.fitting import fit
 from trainer.model.backbone import load_backbone
 from trainer.probe import natural
 from trainer.report.held_out_scores import HeldOutScores
@@ -26,13 +25,9 @@ def run(tmp_path: Path, curves: list[dict[str, float]], below: list[bool], **giv
     few = {"base_model": "tiny-random-bert", "rows_per_batch": "4", "evaluate_steps": "1"}
     settings = parse_settings(few | {"max_steps": "4"} | given)
     scores, falls = iter(curves), iter(below)
-    return fit(
-        load_backbone(settings),
-        read_release(write_release(tmp_path / "release", 8)).groups,
+    return fit_few(
+        tmp_path,
         settings,
-        tmp_path / "work",
-        report=lambda *_: None,
-        stream=lambda *_: None,
         evaluate=lambda _: next(scores),
         is_below_guard=lambda _: next(falls),
     )

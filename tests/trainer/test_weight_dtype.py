@@ -7,15 +7,12 @@ from typing import Any
 import pytest
 import torch
 from instruct_models import write_instruct
-from trainer_jobs import claim, config_for
-from trainer_release import write_release
+from trainer_jobs import claim, config_for, fit_few
 
 from db.jobs import jobs
 from db.store.store import Store
-from trainer.data.release_files import read_release
 from trainer.launch.here import train
 from trainer.loop import group_trainer
-from trainer.loop.fitting import fit
 from trainer.loop.moved_weights import MovedWeights
 from trainer.model import backbone
 from trainer.model.backbone import load_backbone, load_model
@@ -133,15 +130,5 @@ def test_a_model_in_training_is_scored_as_the_folder_it_is_saved_to(tmp_path: Pa
         differences.append(float(abs(given - wanted).max()))
         return {}
 
-    fit(
-        load_backbone(settings),
-        read_release(write_release(tmp_path / "release", 8)).groups,
-        settings,
-        tmp_path / "work",
-        report=lambda *_: None,
-        stream=lambda *_: None,
-        evaluate=compare,
-        score_before=compare,
-        score_after=compare,
-    )
+    fit_few(tmp_path, settings, evaluate=compare, score_before=compare, score_after=compare)
     assert differences == [0.0] * 4
