@@ -36,9 +36,8 @@ WARNING = (
 )
 
 
-def draw_hidden(run_id: int, *, curates: bool) -> None:
+def draw_hidden(run_id: int, number: int, *, curates: bool) -> None:
     """How many groups of the run are hidden from the user, and opening all of them."""
-    number = actions.count_hidden(run_id)
     if not number:
         return
     if not curates:
@@ -68,7 +67,7 @@ def draw_warning(group_id: int) -> None:
     )
 
 
-def draw_counts(run: RunSummary) -> None:
+def draw_counts(run: RunSummary, hidden: int) -> None:
     with open_store().read() as session:
         counts = count_reviews(session, run.id)
     summary = f"{sum(counts.values()):,} of {counted(run.kept + run.dropped, 'group')} reviewed"
@@ -76,7 +75,7 @@ def draw_counts(run: RunSummary) -> None:
     summary += "".join(f" · {n:,} {names[action]}" for action, n in counts.items())
     if open_groups := run.pairs - run.kept - run.dropped:
         summary += f" · {counted(open_groups, 'group')} still in work"
-    if hidden := actions.count_hidden(run.id):
+    if hidden:
         summary += f" · {hidden:,} hidden, as you may judge them"
     st.caption(summary)
 
@@ -109,13 +108,13 @@ def draw_curators_part(run: RunSummary) -> None:
 
 
 @st.fragment(key="groups-workbench")
-def draw_desk(desk: Desk, run: RunSummary) -> None:
+def draw_desk(desk: Desk, run: RunSummary, hidden: int) -> None:
     """The counts stand above the workbench, which first stores what was decided."""
     counts = st.container()
     with failures_shown():
         draw_workbench(desk, key=f"groups.workbench_{run.id}")
         with counts:
-            draw_counts(run)
+            draw_counts(run, hidden)
 
 
 def named_group() -> int | None:
@@ -175,9 +174,10 @@ def draw_page(runs: list[RunSummary]) -> None:
             raise Refused(f"group {group_id} is not in your queue")
         draw_warning(group_id)
         group_id = None
-    draw_desk(Desk(wanted, group_id), run)
+    hidden = actions.count_hidden(run.id)
+    draw_desk(Desk(wanted, group_id), run, hidden)
     draw_lifeline()
-    draw_hidden(run.id, curates=viewer.curates)
+    draw_hidden(run.id, hidden, curates=viewer.curates)
     if viewer.curates and viewer.reviews:
         draw_bulk(wanted)
     if viewer.curates:
