@@ -22,7 +22,7 @@ from app.jobs import launching
 from db.errors import InfError
 from db.jobs import jobs
 from db.jobs.resources import parts_of
-from db.modules import full_name
+from db.modules import full_name, run_module
 from db.store.store import Store
 from trainer.launch.here import train
 from trainer.model.backbone import load_model, read_memory
@@ -221,6 +221,26 @@ def test_torchrun_starts_the_same_training(sqlite_store: Store, tmp_path: Path) 
     with sqlite_store.read() as session:
         (job,) = jobs.list_jobs(session)
     assert job.status == "done"
+
+
+def test_a_process_that_python_aborts_at_its_end_has_ended_well(tmp_path: Path) -> None:
+    """gloo's threads can abort Python's own end: torchrun took a finished training for a failed
+    one. Here a function that is called at that end aborts, and a training that another process
+    refused ends with its own status 1 all the same."""
+    (tmp_path / "sitecustomize.py").write_text("import atexit, os\natexit.register(os.abort)\n")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": "1", "RANK": "0"}
+    ran = subprocess.run(
+        [sys.executable, *run_module("trainer.launch.follow")],
+        env=os.environ | place | {"PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=200,
+    )
+    assert ran.returncode == 1
+    assert "the first process refused the training" in ran.stderr
 
 
 def test_shares_and_places_by_hand() -> None:

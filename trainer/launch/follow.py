@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from db.errors import InfError
 from db.jobs.resources import report_resources
@@ -82,5 +82,16 @@ def main() -> int:
     return 0
 
 
+def leave(status: int) -> NoReturn:
+    """End the process without Python's own end, which gloo's threads may abort.
+
+    Such a thread frees its last message after the training is over; where that message holds a
+    tensor known to Python, and Python is ending, the thread ends the process ("terminate called
+    without an active exception"), and torchrun takes the finished training for a failed one.
+    """
+    logging.shutdown()
+    os._exit(status)
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    leave(main())
