@@ -251,7 +251,49 @@ def test_a_cluster_in_another_language_is_not_named_by_its_function_words() -> N
     names = cluster_names([*german, *english], np.array([0, 0, 0, 1, 1, 1]))
     assert set(names[0].split(", ")) == {"bienen", "honig", "speise"}
     assert names[1].startswith("board, ")
-    assert cluster_names(english, np.zeros(3, np.int64)) == ["board, along, die"]
+    assert cluster_names(english, np.zeros(3, np.int64)) == ["board, die, game"]
+
+
+GERMAN = (
+    "Ich möchte wissen, warum die Suppe etwa zwei oder drei Stunden kochen muss",
+    "Warum gibt es in der Suppe zwei bis drei Löffel Salz und nicht mehr?",
+    "Suppe kochen wie lange",
+)
+SPANISH = (
+    "Quiero saber por qué la sopa de la abuela lleva dos o tres dientes de ajo",
+    "De la sopa se sirven dos platos, y de los tres ajos que lleva ninguno es para mí",
+    "sopa de ajo cómo se hace",
+)
+ENGLISH = (
+    "Onions need an hour, then bread goes into bowls",
+    "Which vegetables shall someone peel before roasting?",
+    "Simmer stock slowly until marrow dissolves",
+    "Her grandmother ladled broth over dumplings",
+    "Season lentils after boiling, never earlier",
+    "Please list spices sold in markets",
+)
+BEES = ("A honey bee of the hive collects nectar",) * 4
+
+
+def test_few_german_and_spanish_texts_among_english_ones_do_not_name_it_by_function_words() -> None:
+    texts = [*GERMAN, *SPANISH, *ENGLISH * 2, *BEES]
+    labels = np.array([0] * 18 + [1] * 4)
+    mixed, bees = (set(name.split(", ")) for name in cluster_names(texts, labels))
+    assert mixed == {"suppe", "sopa", "ajo"}
+    assert bees <= {"honey", "bee", "hive", "collects", "nectar"}
+
+
+def test_numbers_in_words_and_requests_name_no_german_or_spanish_cluster() -> None:
+    german, spanish = cluster_names([*GERMAN, *SPANISH], np.array([0] * 3 + [1] * 3))
+    assert set(german.split(", ")) == {"suppe", "kochen", "löffel"}
+    assert spanish.split(", ")[:2] == ["sopa", "ajo"]
+    assert not set(spanish.split(", ")) & {"dos", "tres", "por", "qué", "que"}
+
+
+def test_a_cluster_of_function_words_alone_is_named_by_its_language() -> None:
+    texts = ["Was ist das, und warum?", "Wie war das denn so?", "12", "honey"]
+    names = cluster_names(texts, np.array([0, 1, 2, 3]))
+    assert names == ["German texts", "German texts (2)", "cluster 3", "honey"]
 
 
 def test_every_cluster_has_its_name_in_its_middle_the_largest_first() -> None:
