@@ -3,8 +3,7 @@
 import streamlit as st
 
 from analysis.figures.means import share_interval
-from app.home.actions import OwnItems, read_own_items
-from app.home.seen_actions import SeenStudies
+from app.home.actions import OwnItems
 from app.kit.frame.links import page_link
 from app.kit.page import draw_link, draw_table
 from app.text.numbers import counted
@@ -13,19 +12,25 @@ from db.scenarios import SIGNS, TEXTS
 from db.values import NONE
 
 
-def draw_own_items(seen: SeenStudies) -> None:
+def draw_own_items(found: OwnItems | None) -> None:
     """The invitation while items are left; the agreement once the study is closed."""
-    found = read_own_items(seen)
     if found is None:
         return
     with st.container(border=True):
-        if found.left:
-            _draw_invitation(found)
-        else:
+        if not found.left:
             _draw_agreement(found)
+            return
+        draw_invitation(found)
+        page_link(
+            "judge",
+            button_of(found),
+            icon=":material/gavel:",
+            parameters={"study": found.study_id},
+        )
 
 
-def _draw_invitation(found: OwnItems) -> None:
+def draw_invitation(found: OwnItems) -> None:
+    """What the items are and what comes after the last one, without the way to them."""
     st.markdown(
         f"**{plain(found.name)}** — {counted(found.left, 'item')} reserved for you and shown "
         "nowhere before. Read an instruction and a query, and pick the passage that fits both. "
@@ -33,12 +38,11 @@ def _draw_invitation(found: OwnItems) -> None:
     )
     if found.done:
         st.caption(f"{counted(found.done, 'item')} answered")
-    page_link(
-        "judge",
-        "Go on judging" if found.done else "Judge them",
-        icon=":material/gavel:",
-        parameters={"study": found.study_id},
-    )
+
+
+def button_of(found: OwnItems) -> str:
+    """The label of the way to the items."""
+    return "Go on judging" if found.done else "Judge them"
 
 
 def _draw_agreement(found: OwnItems) -> None:

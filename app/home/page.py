@@ -8,9 +8,10 @@ from app.access.identity import SessionUser
 from app.access.permissions import NEEDS
 from app.access.scope import begin_page
 from app.access.session_user import current_user
+from app.home.actions import OwnItems, read_own_items
 from app.home.demo_actions import demo_loading
 from app.home.example import draw_example
-from app.home.own_items import draw_own_items
+from app.home.own_items import button_of, draw_invitation, draw_own_items
 from app.home.path import Step, next_step, path_of
 from app.home.quality_actions import read_quality
 from app.home.quality_line import draw_light, draw_lights
@@ -43,8 +44,18 @@ def counts_text(found: Overview, dataset: str) -> str:
     )
 
 
-def draw_next(step: Step | None, user: SessionUser) -> None:
-    """The next step with its one button, and the command that does the same."""
+def leads_to(step: Step | None, own: OwnItems | None) -> bool:
+    """Whether the next step is to judge the user's own items."""
+    if step is None or own is None or not own.left:
+        return False
+    return (step.view, step.parameters.get("study")) == ("judge", str(own.study_id))
+
+
+def draw_next(step: Step | None, user: SessionUser, own: OwnItems | None) -> None:
+    """The next step with its one button, and the command that does the same.
+
+    own: the items that the step leads to, which are described here instead of below.
+    """
     with st.container(border=True, key="home-step"):
         if step is None:
             view, button, parameters = "evaluations", "See the evaluations", {}
@@ -53,6 +64,9 @@ def draw_next(step: Step | None, user: SessionUser) -> None:
         else:
             st.markdown(f"**Next: {plain(step.title)}** — {plain(step.state)}")
             view, button, parameters = step.view, step.button, dict(step.parameters)
+        if own is not None:
+            draw_invitation(own)
+            button = button_of(own)
         if may_open(user, view) and st.button(button, type="primary", key="home.next"):
             go_to(view, parameters)
         if step is not None and step.command:
@@ -74,7 +88,7 @@ seen = SeenStudies(user)
 if not NEEDS["jobs"].is_met(user):
     draw_heading(f"Welcome, {user.name}", "Judge which passage answers an instruction best.")
     draw_link("judge", label="Go to your items", icon=":material/gavel:")
-    draw_own_items(seen)
+    draw_own_items(read_own_items(seen))
     draw_waiting(user, seen)
     st.stop()
 
@@ -100,13 +114,16 @@ if chosen is None:
 line = read_quality(user, chosen, seen)
 st.caption(plain(counts_text(found, chosen.name)))
 steps = path_of(found, line.quality, line.judged, may_open=partial(may_open, user))
-draw_next(next_step(steps), user)
+step, own = next_step(steps), read_own_items(seen)
+is_next = leads_to(step, own)
+draw_next(step, user, own if is_next else None)
 draw_lights(line.quality.lights)
-draw_own_items(seen)
+if not is_next:
+    draw_own_items(own)
 for job in running:
     follow_job(job.id, key=f"home.job-{job.id}")
 draw_waiting(user, seen, found.jobs_failed)
 draw_example(user, is_open=not found.reviews)
 st.subheader("The path", anchor=False)
-for step in steps:
-    draw_step(step)
+for each in steps:
+    draw_step(each)

@@ -1,9 +1,13 @@
 """Home invites to a study that closes with its last answer, and then shows the agreement."""
 
+import pytest
 from app_pages import open_page
 from sqlalchemy import select
+from streamlit.testing.v1 import AppTest
 from study_world import make_world, sampled_study
 
+from app.home import path
+from app.home.path import Step
 from db.assignment import leasing
 from db.assignment.answering import Decision, find_assignment, submit_decision
 from db.store.store import Store
@@ -76,3 +80,28 @@ def test_a_study_that_stays_open_is_no_invitation(sqlite_store: Store) -> None:
         sampled_study(session, run_id=run_id, items=2, overlap=1)
         session.commit()
     assert "reserved for you" not in texts(sqlite_store)
+
+
+def ways_to_judge(page: AppTest) -> list[str]:
+    """What leads to an item: the links with their study, and the button of the next step."""
+    linked = [each.proto for each in page.main if str(each.type) == "page_link"]
+    next_step = [each.label for each in page.button if each.key == "home.next"]
+    own = [each.query_string for each in linked if each.page == "judge" and each.query_string]
+    return own + next_step
+
+
+def test_items_that_are_the_next_step_are_described_there_and_stand_on_home_once(
+    sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study_id = invited(sqlite_store)
+    parameters = {"study": str(study_id)}
+    judging = Step("judge", "Judge", "unknown", "0 of 2", "Judge them", "", parameters)
+    with monkeypatch.context() as patched:
+        patched.setattr(path, "_curate", lambda *_: [judging])
+        assert ways_to_judge(open_page("home")) == ["Judge them"]
+        assert "2 items reserved for you" in texts(sqlite_store)
+        answer_next(sqlite_store, study_id, "positive")
+        assert ways_to_judge(open_page("home")) == ["Go on judging"]
+    # another next step: the invitation is a card of its own
+    (linked, button) = ways_to_judge(open_page("home"))
+    assert linked == f"study={study_id}" and "udg" not in button
