@@ -86,6 +86,7 @@ def create() -> None:
         created_by=user.name,
     )
     st.query_params["study"] = str(made["study_id"])
+    st.query_params.pop("run", None)  # it opens the form, above the study that was made
     st.session_state.pop("studies.chosen", None)
     notify(f"{made['name']} has {made['items']} items. Judges find it on the Judge page.")
 

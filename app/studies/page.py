@@ -9,14 +9,19 @@ from app.kit.frame.dataset import chosen_dataset
 from app.kit.page import draw_empty, draw_heading, draw_status
 from app.studies import actions
 from app.studies.desk import draw_changes, draw_quality
+from app.studies.sampled import sampled_sentence
 from app.studies.sampling_form import draw_sampling
-from app.studies.settings_form import draw_invite, draw_rules, sample_gold_items
+from app.studies.settings_form import (
+    draw_invite,
+    draw_rules,
+    draw_way_to_judge,
+    sample_gold_items,
+)
 from app.studies.threads import draw_threads
 from app.studies.work_report import draw_work
 from app.text.numbers import counted
 from app.text.plain import plain
 from curation.judges.registry import describe_judges
-from curation.judging.sampling import describe_sampling
 from db.run.runs import RunSummary, list_runs
 from db.store.store import open_store
 from db.study import studies
@@ -71,18 +76,15 @@ def draw_study(study: studies.StudySummary) -> None:
                 )
     share = study.done / study.places if study.places else 0.0
     st.progress(min(1.0, share), text=f"{study.done:,} of {study.places:,} judgments by people")
+    if study.status == "open":
+        draw_way_to_judge(study)
     with open_store().read() as session:
         composition = studies.compose(session, study.id)
         settings = studies.get_study(session, study.id).settings
     with st.container():  # one container, so that the forms below keep their position and state
         draw_quality(study)
-    parts = [f"{name.replace('_', ' ')} {n}" for name, n in composition.scenarios.items()]
-    parts += [f"{name} {n}" for name, n in composition.verdicts.items()]
-    sources = settings.get("sources", {})
-    if len(sources) > 1:
-        parts += [f"{name or 'no source'} {n}" for name, n in sources.items()]
-    sampled = f"Sampled {describe_sampling(settings)}, seed {study.seed}: "
-    st.caption(plain(sampled + " · ".join(parts)))
+    parts = composition.scenarios, composition.verdicts
+    st.caption(plain(sampled_sentence(settings, study.seed, *parts)))
     draw_threads(study.id)
     draw_work(study)
     draw_changes(study)

@@ -16,8 +16,22 @@ from db.study.rules import (
 )
 
 
+def draw_way_to_judge(study: studies.StudySummary) -> None:
+    """To the items for the user if they may judge, and the link to send to who has an account."""
+    with st.container(key="studies-next"):
+        draw_hand_off("judge", "Judge its items", study=study.id)
+        if settings_actions.read_has_accounts():
+            st.caption("Link to send to people who have an account and the right to judge:")
+            st.code(f"{_base()}/judge?study={study.id}", language=None, wrap_lines=True)
+
+
+def _base() -> str:
+    """The address of the app, without a page."""
+    return (st.context.url or "").split("/studies")[0].rstrip("/")
+
+
 def draw_invite(study: studies.StudySummary) -> None:
-    """The link for who has an account, and invitation links, one per person, shown once.
+    """Invitation links, one per person, shown once.
 
     Without accounts only the way to the first one: everyone who opened a link would be admin.
     """
@@ -32,9 +46,7 @@ def draw_invite(study: studies.StudySummary) -> None:
             )
             draw_hand_off("accounts", "Create the admin account", study=study.id)
             return
-        base = (st.context.url or "").split("/studies")[0].rstrip("/")
-        st.caption("For people who have an account and the right to judge:")
-        st.code(f"{base}/judge?study={study.id}", language=None, wrap_lines=True)
+        st.caption("Invitation links, one per person, who creates an account or signs in:")
         with st.container(horizontal=True, vertical_alignment="bottom"):
             st.number_input(
                 "People",
@@ -55,7 +67,7 @@ def draw_invite(study: studies.StudySummary) -> None:
             )
         if links:
             st.caption("Send each link to one person. A link works once and is not shown again.")
-            st.code("\n".join(base + path for path in links), language=None, wrap_lines=True)
+            st.code("\n".join(_base() + path for path in links), language=None, wrap_lines=True)
 
 
 def sample_gold_items(study: studies.StudySummary) -> None:

@@ -87,6 +87,7 @@ def test_inviting_without_accounts_leads_to_the_admin_account_and_makes_no_link(
     after = open_page("studies")
     assert "studies.invite" in {button.key for button in after.button}
     assert "/judge?study=1" in words(after)
+    assert "Link to send" in words(after) and "Link to send" not in words(before)
     sign_in(sqlite_store, monkeypatch, "admin")
     back = links(open_page("accounts", study="1"))["Go on: invite people to study 1"]
     assert (back.page, back.query_string) == ("studies", "study=1")

@@ -6,6 +6,7 @@ from sqlalchemy import select
 from streamlit.testing.v1 import AppTest
 from study_world import LABELS, make_world, sampled_study
 
+from app.studies.sampled import sampled_sentence
 from db.assignment.hidden import open_groups
 from db.review.reviews import approve_group
 from db.store.store import Store
@@ -17,6 +18,11 @@ from db.tables import Group, Item, Study, StudyItem, utc_now
 def choose_sample(page: AppTest, sample: str) -> None:
     page.selectbox(key="studies.sample").select(sample).run()
     assert not page.exception
+
+
+def plainly(page: AppTest) -> str:
+    """Its text without Markdown's backslashes."""
+    return words(page).replace("\\", "")
 
 
 def draw(page: AppTest) -> None:
@@ -40,7 +46,44 @@ def test_strata_are_chosen_and_kept_with_the_study(sqlite_store: Store) -> None:
     draw(page)
     study, items = the_study(sqlite_store)
     assert (study.seed, study.settings["strata"], len(items)) == (9, ["scenario", "verdict"], 4)
-    assert "Sampled evenly by scenario and verdict, seed 9" in words(page)
+    over = "the three kinds of triplet and kept and dropped groups"
+    assert f"Items were chosen at random, as evenly as possible over {over}: " in plainly(page)
+    assert "Seed 9 repeats the choice." in plainly(page)
+
+
+def test_how_items_were_chosen_is_one_sentence_without_words_of_the_code() -> None:
+    scenarios = {"positive": 4, "instruction_negative": 3, "query_negative": 3}
+    evenly = {"sampling": "stratified", "strata": ["scenario"], "apart_from": [1]}
+    assert sampled_sentence(evenly, 1, scenarios, {"kept": 10}) == (
+        "Items were chosen at random, as evenly as possible over the three kinds of triplet, from "
+        "no group of study 1: 4 with the real pair, 3 with another instruction, 3 with another "
+        "query; 10 from kept groups. Seed 1 repeats the choice."
+    )
+    at_random = {"sampling": "random", "only": "kept", "sources": {"nq": 2, "": 1}}
+    assert sampled_sentence(at_random, 7, {"positive": 3}, {"kept": 3}) == (
+        "Items were chosen at random, from kept groups only: 3 with the real pair; 3 from kept "
+        "groups; 2 from nq, 1 from no source. Seed 7 repeats the choice."
+    )
+    disputed = {"sampling": "disagreement", "of_study": 3}
+    found = sampled_sentence(disputed, 0, {"query_negative": 1}, {"dropped": 1})
+    assert "chosen where the judges of study 3 disagree most: 1 with another query" in found
+    listed = sampled_sentence({"sampling": "list", "file": "the list"}, 0, {"positive": 1}, {})
+    assert listed == "Items were taken from the list: 1 with the real pair."
+
+
+def test_a_new_study_leads_to_its_items_until_it_is_closed(sqlite_store: Store) -> None:
+    make_world(sqlite_store, 6)
+    page = open_page("studies", run="1")
+    page.number_input(key="studies.items").set_value(4)
+    draw(page)
+    linked = [each.proto for each in page.main if str(each.type) == "page_link"]
+    (way,) = [each for each in linked if each.label == "Judge its items"]
+    assert (way.page, way.query_string) == ("judge", "study=1")
+    assert "run" not in page.query_params  # its form is folded, the study in sight
+    assert "Link to send" not in words(page)
+    page.button(key="studies.closed").click().run()
+    linked = [each.proto for each in page.main if str(each.type) == "page_link"]
+    assert "Judge its items" not in [each.label for each in linked]
 
 
 def test_a_list_is_drawn_and_its_bad_lines_are_told(sqlite_store: Store) -> None:
@@ -85,7 +128,7 @@ def test_items_on_which_models_disagree_are_drawn(sqlite_store: Store) -> None:
     study, items = the_study(sqlite_store)
     assert items == [split]
     assert study.settings["disagreed"] == 1
-    assert "by disagreement of model judges" in words(page)
+    assert "chosen where model judges disagree most" in plainly(page)
 
 
 def test_answers_of_gold_items_are_hidden_from_who_may_be_given_them(sqlite_store: Store) -> None:
