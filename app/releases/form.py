@@ -11,6 +11,7 @@ from app.kit.page import draw_link, draw_table
 from app.releases import actions
 from app.text.numbers import counted
 from app.text.plain import plain
+from app.text.reviews import reviews_words
 from curation.release.rows import VIEWS
 from db.errors import InfError
 from db.release.choice import REVIEWS, ChosenCount
@@ -62,8 +63,10 @@ def _draw_filter(runs: list[RunSummary]) -> None:
     first.selectbox(
         "Reviews",
         REVIEWS,
+        format_func=reviews_words,
         key="releases.reviews",
-        help="approved: a person approved the group. not-rejected: no person rejected it.",
+        help="All but rejected: groups that no person rejected, reviewed or not. Approved only: "
+        "groups that a person approved. (`inf export --reviews not-rejected` or `approved`.)",
     )
     second.multiselect(
         "Sources", sources, key="releases.sources", placeholder="all", disabled=len(sources) < 2

@@ -9,7 +9,9 @@ from app.kit.page import draw_empty, draw_hand_off, draw_heading, draw_labels, d
 from app.releases.diff import draw_release_diff
 from app.releases.form import draw_release_form
 from app.releases.push import draw_pushes
+from app.text.numbers import counted
 from app.text.plain import plain
+from app.text.reviews import reviews_words
 from db.release.releases import list_releases, pushes
 from db.run.runs import list_runs
 from db.store.store import open_store
@@ -25,8 +27,9 @@ def draw_release(release: Release, pushed: list[Job]) -> None:
         draw_labels(offline=release.offline)
         st.caption(
             plain(
-                f"{release.format} · {release.path} · sha256 {release.content_sha256[:16]} "
-                f"· by {release.created_by} · {release.created_at:%Y-%m-%d %H:%M}"
+                f"{counted(release.counts.get('groups', 0), 'group')} as {release.format} files "
+                f"· made by {release.created_by} on {release.created_at:%Y-%m-%d at %H:%M} "
+                f"· checksum (sha256) {release.content_sha256[:16]}"
             )
         )
     with st.container(horizontal=True, vertical_alignment="center", key="releases-next"):
@@ -41,6 +44,7 @@ def draw_release(release: Release, pushed: list[Job]) -> None:
     with st.container(border=True):
         st.markdown("**Dataset card**")
         st.code(release.card, language="markdown", height=420, wrap_lines=True)
+    st.caption("To load it in Python on this server:")
     st.code(
         f'from datasets import load_dataset\ndata = load_dataset("{release.path}")',
         language="python",
@@ -76,9 +80,9 @@ if found:
                 "Release": each.id,
                 "Name": each.name,
                 "Groups": each.counts.get("groups"),
-                "Reviews": each.filter.get("reviews"),
+                "Reviews": reviews_words(str(each.filter.get("reviews", ""))),
                 "Format": each.format,
-                "Offline": each.offline,
+                "Written by": "rules (offline)" if each.offline else "language model",
                 "Created": each.created_at,
                 "By": each.created_by,
                 "Pushed to": repositories(arrived.get(each.id, [])),
@@ -89,7 +93,10 @@ if found:
             "Release": st.column_config.NumberColumn(width=70),
             "Groups": st.column_config.NumberColumn(width=80),
             "Format": st.column_config.TextColumn(width=80),
-            "Offline": st.column_config.CheckboxColumn(width=70),
+            "Reviews": st.column_config.TextColumn(help="Which groups it has, by their reviews."),
+            "Written by": st.column_config.TextColumn(
+                help="What wrote instructions and hard negatives."
+            ),
             "Created": st.column_config.DatetimeColumn(format="YYYY-MM-DD HH:mm"),
         },
     )

@@ -18,6 +18,7 @@ from app.kit.page import (
 )
 from app.models.compared.measures import model_name
 from app.text.plain import plain
+from app.text.reviews import reviews_words
 from app.training import actions
 from app.training.form import draw_form
 from app.training.sweeps import draw_leaderboard, draw_sweep, job_name
@@ -46,7 +47,7 @@ def draw_release(release: Release) -> None:
         f"splits: {splits}" if splits else "",
         f"licence: {licence_of_card(release.card) or 'not stated'}",
         "" if share is None else f"{share:.0%} approved by a person",
-        f"reviews: {reviews}",
+        f"groups: {reviews_words(reviews)}",
     ]
     with st.container(horizontal=True, vertical_alignment="center"):
         st.caption(plain(" · ".join(filter(None, parts))), width="content")

@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 from db.jobs import jobs
 from db.review.reviews import approve_group, reject_group
 from db.store.store import Store
-from db.tables import Job, Pair
+from db.tables import Job, Pair, Release
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def test_the_counts_follow_the_filters(sqlite_store: Store, home: Path) -> None:
     assert "not reviewed 4, approved 1" in words(at).replace("\\", "")
     at.multiselect(key="releases.sources").select("nq").run()
     assert "**2 groups** selected" in words(at)
-    at.selectbox(key="releases.reviews").select("approved").run()
+    at.selectbox(key="releases.reviews").select("approved only").run()
     assert at.button(key="releases.start").disabled, "q0 is of boolq: nothing passes"
     assert "Remove one" in at.warning[0].value
 
@@ -74,6 +74,26 @@ def test_a_release_is_queued_as_the_form_says(sqlite_store: Store, home: Path) -
         (job,) = jobs.list_jobs(session, kind="export")
     wanted = {"run_id": run_id, "views": ["tevatron"], "balance": "source", "name": "release-1"}
     assert wanted.items() <= job.config.items() and job.status == "queued"
+
+
+def test_a_release_is_described_without_codes_and_its_path_stands_in_the_code_to_load_it(
+    sqlite_store: Store, home: Path, tmp_path: Path
+) -> None:
+    make_run(sqlite_store)
+    export(sqlite_store, tmp_path / "out")
+    at = opened(sqlite_store)
+    (row,) = at.dataframe[0].value.to_dict("records")
+    assert (row["Reviews"], row["Written by"]) == ("all but rejected", "rules (offline)")
+    assert at.selectbox(key="releases.reviews").options == ["all but rejected", "approved only"]
+    captions = "\n".join(each.value for each in at.caption).replace("\\", "")
+    assert "4 groups as parquet files · made by ada on " in captions
+    assert str(tmp_path) not in captions
+    assert f'load_dataset("{tmp_path / "out"}")' in "\n".join(each.value for each in at.code)
+    assert "not-rejected" not in captions + "\n".join(each.value for each in at.markdown)
+    with sqlite_store.write() as session:
+        session.scalars(select(Release)).one().offline = False
+        session.commit()
+    assert list(opened(sqlite_store).dataframe[0].value["Written by"]) == ["language model"]
 
 
 def test_pushes_are_told_and_a_wrong_name_is_refused(
