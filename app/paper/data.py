@@ -1,6 +1,8 @@
 """The paper's figures and tables of the data: Table 1, Figures 3 and 6."""
 
+from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import Any
 
 import streamlit as st
 
@@ -12,10 +14,27 @@ from app.corpora.stored_analysis import origin_of
 from app.kit.figure import draw_origin, draw_rows, frame_as_csv
 from app.kit.page import draw_empty
 from app.paper import actions
+from app.text.plain import plain
 from db.tables import Analysis
 
 COUNT = st.column_config.NumberColumn(format="localized")
-NAME = st.column_config.TextColumn(width=90)  # Promptriever is the longest
+# In sight first: our counts, and which texts a dataset has. The files keep the paper's order.
+COUNTS = ("instructions", "queries", "passages")
+WORDS = {"instruction": "words per I", "query": "words per Q", "passage": "words per P"}
+TABLE_ONE_COLUMNS: dict[str, Any] = {
+    "Source": st.column_config.TextColumn(),
+    "dataset": st.column_config.TextColumn(width=90),  # Promptriever is the longest
+    **dict.fromkeys(COUNTS, COUNT),
+    **{
+        f"words per {field}": st.column_config.NumberColumn(
+            label, format="%.1f", help=f"Mean number of words per {field}."
+        )
+        for field, label in WORDS.items()
+    },
+    "(Q, P)+": st.column_config.TextColumn(width=58),
+    **dict.fromkeys(("I+", "I-", "Q-", "P-"), st.column_config.TextColumn(width=40)),
+}
+TABLE_ONE_ORDER = (*TABLE_ONE_COLUMNS, "quality check", "evaluation", "training")
 ROW_PIXELS = 33  # Streamlit's at our font size
 NO_VALUES = "The paper prints this figure without values, so that there is no published row."
 
@@ -23,15 +42,30 @@ NO_VALUES = "The paper prints this figure without values, so that there is no pu
 def draw_table_one(found: Analysis | None) -> None:
     """Table 1: size and lengths of our corpora next to the paper's."""
     st.subheader("Table 1: datasets for instruction-following retrieval", anchor=False)
-    rows = corpus_rows(table_one(found.result["corpora"]) if found else [])
-    columns = dict.fromkeys(("instructions", "queries", "passages"), COUNT)
+    ours = table_one(found.result["corpora"]) if found else []
+    rows = corpus_rows(ours)
     draw_rows(
         rows,
         origin_of(found) if found else None,
         key="paper.table_1",
-        column_config=columns | {"dataset": NAME},
+        column_config=TABLE_ONE_COLUMNS,
+        column_order=TABLE_ONE_ORDER,
         row_height=ROW_PIXELS,
         height=ROW_PIXELS * (len(rows) + 1) + 2,  # known before the table's code comes
+    )
+    if sentence := counted_sentence(ours):
+        st.caption(plain(sentence))
+
+
+def counted_sentence(ours: Sequence[Mapping[str, Any]]) -> str:
+    """What our rows of Table 1 count, which is not what Datasets counts; "" of no groups."""
+    groups = [f"{row['groups']:,} of {row['corpus']}" for row in ours if row["groups"]]
+    if not groups:
+        return ""
+    return (
+        f"Ours counts the texts of groups ({', '.join(groups)}): a whole group has two "
+        "instructions, two queries and three passages. Datasets counts every passage of a dataset "
+        "once, imported or generated."
     )
 
 

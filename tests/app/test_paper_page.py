@@ -6,6 +6,7 @@ from grown_dataset import grown
 from measured import described, kept, mapped
 
 from analysis.paper.published import published
+from app.paper.data import counted_sentence
 from db.outcome.evaluations import record_evaluation
 from db.store.store import Store
 from db.tables import Dataset
@@ -64,6 +65,27 @@ def test_every_figure_and_table_is_a_download(sqlite_store: Store) -> None:
     for name in figures:
         assert labels_at(page, f"paper.figure_{name}") == ["CSV", "SVG", "PDF", "PNG", "LaTeX"]
     assert labels_at(page, "paper.figure_3a") == ["CSV", "SVG", "PDF", "PNG"]
+
+
+def test_our_counts_and_the_means_come_first_on_the_page_and_say_what_is_counted(
+    sqlite_store: Store,
+) -> None:
+    grown(sqlite_store)
+    config = {"datasets": ["demo"]}
+    report = described(sqlite_store, **config)
+    kept(sqlite_store, "diversity", config, report)
+    page = open_page("paper")
+    first = list(page.dataframe[0].proto.column_order)
+    assert first[:5] == ["Source", "dataset", "instructions", "queries", "passages"]
+    assert sorted(first) == sorted(page.dataframe[0].value)  # none is lost
+    table_two = list(page.dataframe[1].proto.column_order)
+    assert table_two[:4] == ["Source", "Model", "FollowIR score", "FollowIR p-MRR"]
+    assert sorted(table_two) == sorted(page.dataframe[1].value)
+    (corpus,) = report["corpora"]
+    text = words(page).replace("\\", "")
+    assert f"the texts of groups ({corpus['groups']} of {corpus['corpus']})" in text
+    assert "Datasets counts every passage of a dataset once" in text
+    assert counted_sentence([{"corpus": "files", "groups": None}]) == ""
 
 
 def test_what_was_evaluated_stands_in_a_row_of_ours(sqlite_store: Store) -> None:
