@@ -76,7 +76,19 @@ def draw_kept(report: Mapping[str, Any], origin: Origin) -> None:
     if not report["policies"]:
         st.caption("A vote needs two model judges that answered every item of a group.")
     shown = [{TITLES[name]: row[name] for name in TITLES} for row in rows]
-    draw_rows(shown, origin, key="validators.kept_table")
+    draw_rows(
+        shown,
+        origin,
+        key="validators.kept_table",
+        column_config={
+            TITLES["kept_groups_in_part"]: st.column_config.NumberColumn(
+                help="Groups that the run kept, not all of whose items were judged here."
+            ),
+            TITLES["surely_dropped_of_them"]: st.column_config.NumberColumn(
+                help="Of those judged in part: dropped whatever the missing answers are."
+            ),
+        },
+    )
 
 
 TITLES = {
@@ -86,8 +98,8 @@ TITLES = {
     "kept_by_both": "Kept by both",
     "only_here": "Kept only here",
     "only_by_the_run": "Kept only by the run",
-    "kept_groups_in_part": "Kept groups judged in part",
-    "surely_dropped_of_them": "of these, certainly dropped",
+    "kept_groups_in_part": "Judged in part",
+    "surely_dropped_of_them": "Certainly dropped",
 }
 
 

@@ -27,20 +27,27 @@ def draw_leakage(report: dict[str, Any] | None, run_id: int) -> None:
                 "AUC": found["auc"],
                 "95 % from": low,
                 "to": high,
-                "AUC of length alone": found["length_auc"],
-                "Pairs": found["pairs"],
                 "Typical of negatives": ", ".join(features.get("negative", [])),
                 "Typical of positives": ", ".join(features.get("positive", [])),
+                "Pairs": found["pairs"],
+                "AUC of length alone": found["length_auc"],
                 "Undefined because": found.get("reason", ""),
             }
         )
+    if not any(row["Undefined because"] for row in rows):
+        rows = [{name: row[name] for name in row if name != "Undefined because"} for row in rows]
+    number = st.column_config.NumberColumn(format="%.3f")
+    typical = st.column_config.TextColumn(width=220)
     draw_rows(
         rows,
         None,
         key="curate.leakage",
         column_config={
-            name: st.column_config.NumberColumn(format="%.3f")
-            for name in ("AUC", "95 % from", "to", "AUC of length alone")
+            **dict.fromkeys(("AUC", "95 % from", "to"), number),
+            "AUC of length alone": st.column_config.NumberColumn(
+                "Length alone", format="%.3f", help="AUC of a text's length alone."
+            ),
+            **dict.fromkeys(("Typical of negatives", "Typical of positives"), typical),
         },
     )
     st.caption(

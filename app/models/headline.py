@@ -67,9 +67,9 @@ def headline_rows(
                     "95 % from": found.low,
                     "to": found.high,
                     "n": found.queries,
-                    "Clusters": found.clusters,
                     "Ranked over": ranked_over(name, each.metrics, each.record),
                     "Interval by": found.method or f"none: {found.reason}",
+                    "Clusters": found.clusters,
                 }
             )
     measures = list(dict.fromkeys(row["Measure"] for row in rows))
@@ -97,7 +97,8 @@ def draw_headline(evaluations: Sequence[Evaluation]) -> None:
     if not rows:
         return
     number = st.column_config.NumberColumn(format="%.3f")
-    columns = dict.fromkeys(("Mean", "95 % from", "to"), number)
+    columns: dict[str, Any] = dict.fromkeys(("Mean", "95 % from", "to"), number)
+    columns["Ranked over"] = st.column_config.TextColumn(width=180)
     height: Any = "content" if len(rows) <= MAX_ROWS_SHOWN else "auto"
     draw_rows(rows, None, key="evaluations.headline", column_config=columns, height=height)
     for line in lines:

@@ -24,7 +24,7 @@ def draw_quality(study: studies.StudySummary) -> None:
         [_row(each, study) for each in judges],
         column_config={
             "Share": st.column_config.ProgressColumn(
-                format="%.0f%%", max_value=100, color="primary"
+                format="%.0f%%", max_value=100, color="primary", width=110
             ),
             "Seconds": st.column_config.NumberColumn(
                 format="%.1f",
@@ -69,18 +69,18 @@ def _row(each: JudgeQuality, study: studies.StudySummary) -> dict[str, object]:
     return {
         "Judge": each.judge,
         "Kind": kind,
+        "State": each.state,
         "Judged": each.judged,
         "Share": 100 * each.judged / study.items if study.items else 0.0,
         "Seconds": each.median_seconds,
         "Too fast": each.too_fast,
         "Gold": f"{each.gold_right} of {each.gold_seen}" if each.gold_seen else "",
+        "Last": each.last_at,
         "Flagged": each.flagged,
         "Notes": each.notes,
         "Skipped": each.skipped,
         "Leased": each.leased,
         "Qualification": each.qualification,
-        "State": each.state,
-        "Last": each.last_at,
     }
 
 

@@ -451,3 +451,23 @@ def test_an_example_that_is_hidden_from_the_user_is_not_shown(
     assert not at.exception
     assert "2, 28.6% of the finished groups" in words(at)
     assert "secret" not in "".join(node.proto.body for node in at.get("html"))
+
+
+def leakage_page(reason: str) -> None:
+    """A page with one comparison; in it everything is imported anew."""
+    from app.curate.leakage import draw_leakage
+
+    found = {"auc": 0.56, "interval": None, "length_auc": 0.5, "pairs": 40, "reason": reason}
+    report = {"warn_above": 0.8, "leaks": [], "comparisons": {"I- / I+": found}}
+    draw_leakage(report, 1)
+
+
+def test_the_leakage_table_has_typical_words_in_sight_and_no_column_of_reasons_without_one() -> (
+    None
+):
+    (shown,) = AppTest.from_function(leakage_page, kwargs={"reason": ""}).run().dataframe
+    first = ["Comparison", "AUC", "95 % from", "to", "Typical of negatives", "Typical of positives"]
+    assert list(shown.value)[:6] == first
+    assert "Undefined because" not in shown.value
+    (shown,) = AppTest.from_function(leakage_page, kwargs={"reason": "few"}).run().dataframe
+    assert list(shown.value["Undefined because"]) == ["few"]

@@ -222,3 +222,4 @@ def test_a_judge_without_times_has_a_dash_for_them_and_no_none(sqlite_store: Sto
     found = [frame for frame in open_page("studies").dataframe if "Too fast" in frame.value]
     assert found[0].value[["Seconds", "Too fast"]].isna().all().all()
     assert found[0].proto.placeholder == "–"
+    assert list(found[0].value)[:5] == ["Judge", "Kind", "State", "Judged", "Share"]  # in sight

@@ -92,8 +92,8 @@ def test_a_vote_of_chosen_judges_stands_in_the_command(sqlite_store: Store) -> N
     assert "--judge GPT --judge O3" in shown
     assert "No judge has answered every item of a group" in shown
     kept = page.dataframe[1].value.set_index("Validator")
-    assert kept.loc["all of GPT, O3", "of these, certainly dropped"] == 1
-    assert kept.loc["any of GPT, O3", "of these, certainly dropped"] == 0
+    assert kept.loc["all of GPT, O3", "Certainly dropped"] == 1
+    assert kept.loc["any of GPT, O3", "Certainly dropped"] == 0
 
 
 def test_a_run_without_models_and_a_study_of_one_answer_say_why(sqlite_store: Store) -> None:
