@@ -163,7 +163,6 @@ def set_width(run_id: int) -> None:
 
 def _queue(run_id: int, what: str) -> None:
     st.session_state["curate.job"] = launch_job("curate", job_config(run_id), what=what)
-    st.session_state["curate.run"] = str(run_id)
     st.query_params["run"] = str(run_id)
 
 

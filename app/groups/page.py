@@ -131,7 +131,6 @@ def read_run_of_group(runs: list[RunSummary]) -> None:
     with open_store().read() as session:
         group = session.get(Group, group_id)
     if group is not None and any(run.id == group.run_id for run in runs):
-        st.session_state["groups.run"] = str(group.run_id)
         st.query_params["run"] = str(group.run_id)
 
 

@@ -1,12 +1,23 @@
 """Choosing a dataset, a run, or a page of a long list; the choice is kept in the URL."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeVar
 
 import streamlit as st
 
 T = TypeVar("T")
 PAGE_ROWS = 20
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A choice as it was drawn last: under which number, with which value, at which address."""
+
+    number: int
+    value: str | None
+    address: str | None
 
 
 def choose(
@@ -19,30 +30,87 @@ def choose(
     name: Callable[[T], str],
     default: Callable[[], T] | None = None,
 ) -> T:
-    """A select box over the options; `?parameter=` in the URL sets the initial choice.
+    """A select box over the options, of which `?parameter=` in the URL names one, also after Back.
 
-    Without it, the initial choice is what `default` returns, or the first option.
+    Without it, the choice is the one drawn before, at first what `default` returns, or the first
+    option.
     """
     by_id = {str(ident(option)): option for option in options}
-    ids = list(by_id)
     wanted = st.query_params.get(parameter)
-    if st.session_state.get(key) not in by_id:
-        if wanted not in by_id:
-            wanted = ids[0] if default is None else str(ident(default()))
-        st.session_state[key] = wanted
-    chosen = st.selectbox(
+    before = _drawn_before(key)
+    if wanted in by_id:
+        shown = wanted
+    elif before and before.address == wanted and before.value in by_id:
+        shown = before.value
+    else:
+        shown = next(iter(by_id)) if default is None else str(ident(default()))
+    chosen = draw_choice(
         label,
-        ids,
+        list(by_id),
+        shown,
         key=key,
+        address=wanted,
+        on_choice=partial(_write_to_url, parameter),
         format_func=lambda each: name(by_id[each]) if each in by_id else each,
-        on_change=_write_to_url,
-        args=(key, parameter),
     )
-    return by_id[chosen]
+    return by_id[chosen or shown]
 
 
-def _write_to_url(key: str, parameter: str) -> None:
-    st.query_params[parameter] = st.session_state[key]
+def draw_choice(
+    label: str,
+    options: Sequence[str],
+    shown: str | None,
+    *,
+    key: str,
+    on_choice: Callable[[str], object],
+    address: str | None = None,
+    **look: Any,
+) -> str | None:
+    """A select box that shows `shown`; `on_choice` is called with what the user picks instead.
+
+    Where the address changed what is shown, not the user, another box is drawn, under another key:
+    a browser that has not heard of the change sends the value of the box that it has, and Streamlit
+    would take it for a choice.
+    """
+    before = st.session_state.get(f"{key}.drawn")
+    number = 0 if before is None else before.number + (before.value != shown)
+    st.session_state[f"{key}.drawn"] = Drawn(number, shown, address)
+    widget = _widget(key, number)
+    if st.session_state.get(widget) != shown:
+        st.session_state[widget] = shown
+    with st.container(key=f"{key}-choice"):
+        chosen: str | None = st.selectbox(
+            label,
+            options,
+            index=0 if shown is not None else None,
+            key=widget,
+            on_change=_take_choice,
+            args=(key, number, on_choice),
+            **look,
+        )
+    return chosen
+
+
+def _take_choice(key: str, number: int, on_choice: Callable[[str], object]) -> None:
+    before = st.session_state[f"{key}.drawn"]
+    chosen = st.session_state[_widget(key, number)]
+    if chosen is not None and number == before.number:
+        on_choice(chosen)
+        st.session_state[f"{key}.drawn"] = Drawn(number, chosen, chosen)
+
+
+def _widget(key: str, number: int) -> str:
+    return f"{key}.{number}" if number else key
+
+
+def _drawn_before(key: str) -> Drawn | None:
+    """The choice as drawn last, where this page drew it."""
+    before: Drawn | None = st.session_state.get(f"{key}.drawn")
+    return before if before and _widget(key, before.number) in st.session_state else None
+
+
+def _write_to_url(parameter: str, chosen: str) -> None:
+    st.query_params[parameter] = chosen
 
 
 def take_from_url(key: str, parameter: str, options: Mapping[str, object]) -> None:

@@ -99,7 +99,7 @@ def test_pairs_of_one_dataset_are_not_taken_for_another(sqlite_store: Store) -> 
     grown(sqlite_store, "other", groups=3)
     page = open_page("curate", dataset="demo", pairs="2,5")
     assert "Only the 1 pair chosen on the map" in words(page)
-    page.selectbox(key="frame.dataset").set_value("other").run()
+    page.selectbox(key="frame.named_dataset").set_value("other").run()
     page.button(key="curate.start").click().run()
     with sqlite_store.read() as session:
         run_id = session.scalars(select(Run.id).order_by(Run.id.desc())).first()

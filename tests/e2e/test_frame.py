@@ -1,13 +1,14 @@
 """The frame in a browser: the chosen dataset stays in the URL, and back is one step."""
 
 import re
+import threading
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from browser import settled
 from full_store import fill
 from page_hands import choose, open_view, place
-from playwright.sync_api import Browser, Page, Route, expect
+from playwright.sync_api import Browser, Page, Route, WebSocketRoute, expect
 from restartable import Restartable
 from study_world import make_world
 
@@ -47,11 +48,43 @@ def test_the_dataset_goes_with_the_menu_the_tabs_and_back_and_is_one_step_each(
     expect(page.get_by_text("5 groups").first).to_be_visible()
     page.go_back()
     expect(place(page, CHOICE).get_by_role("combobox")).to_have_value("world")
-    settled(page)  # a run that ends after the next step back would write its own URL there
     page.go_back()
     expect(page.get_by_role("heading", level=1, name="Train")).to_be_visible()
     settled(page)
     assert dataset_of(page) == ["world"]
+
+
+def test_back_twice_at_once_is_two_steps_back_when_the_answer_to_the_first_comes_late(
+    two: Store, served: Restartable, browser: Browser
+) -> None:
+    """The browser still shows the later dataset in the select box, and sends it with the second
+    step: it was taken for a choice, and written into the address."""
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    late: list[str | bytes] = []
+    is_late = threading.Event()
+
+    def connect(ours: WebSocketRoute) -> None:
+        theirs = ours.connect_to_server()
+        theirs.on_message(lambda each: late.append(each) if is_late.is_set() else ours.send(each))
+        page.release = lambda: [ours.send(each) for each in late]  # type: ignore[attr-defined]
+
+    page.route_web_socket(re.compile("/_stcore/stream"), connect)
+    page.goto(f"{served.url}/train?dataset=world")
+    settled(page)
+    open_view(page, "Groups")
+    choose(page, CHOICE, "another")
+    is_late.set()
+    page.go_back()
+    page.wait_for_timeout(3_000)  # the server has answered, the browser has not heard it
+    assert late
+    page.go_back()
+    page.wait_for_timeout(3_000)
+    is_late.clear()
+    page.release()  # type: ignore[attr-defined]
+    expect(page.get_by_role("heading", level=1, name="Train")).to_be_visible()
+    settled(page)
+    assert dataset_of(page) == ["world"]
+    expect(place(page, "frame-dataset").get_by_role("combobox")).to_have_value("world")
 
 
 def test_the_current_entry_and_tab_are_named_and_a_phone_folds_the_menu_after_a_click(

@@ -11,13 +11,14 @@ import streamlit as st
 
 from app.access.identity import SessionUser
 from app.access.permissions import NEEDS
+from app.kit.choice import draw_choice
 from app.kit.frame.dataset_actions import PageDataset, read_datasets
 from app.kit.menu import permission_of
 from db.errors import BadInput, NotFound
 
 PARAMETER = "dataset"
 CHOSEN, REFUSED = "frame.page_dataset", "frame.refused"
-WIDGET = "frame.dataset"
+WIDGET = "frame.named_dataset"
 OF_NO_DATASET = ("judge", "answers", "evaluations", "jobs", "members", "accounts", "audit")
 
 
@@ -91,20 +92,14 @@ def draw_dataset_choice(choice: Choice) -> None:
     chosen = chosen_dataset()
     with st.container(key="frame-dataset"):
         if len(choice.names) > 1 or (choice.refused and choice.names):
-            st.session_state[WIDGET] = None if choice.refused or chosen is None else chosen.name
-            st.selectbox(
+            draw_choice(
                 "Dataset",
                 choice.names,
-                index=None if choice.refused else 0,
+                None if choice.refused or chosen is None else chosen.name,
                 key=WIDGET,
+                on_choice=choose_dataset,
                 placeholder="choose a dataset",
-                on_change=_write_to_url,
             )
-
-
-def _write_to_url() -> None:
-    if st.session_state[WIDGET] is not None:
-        choose_dataset(st.session_state[WIDGET])
 
 
 def choose_dataset(name: str) -> None:
