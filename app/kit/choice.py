@@ -70,25 +70,31 @@ def draw_choice(
 
     Where the address changed what is shown, not the user, another box is drawn, under another key:
     a browser that has not heard of the change sends the value of the box that it has, and Streamlit
-    would take it for a choice.
+    would take it for a choice. For the same reason `shown` is the box's own first value: a value
+    that is set in the session is sent once, and lost with the drawing that a busy browser skips.
     """
-    before = st.session_state.get(f"{key}.drawn")
-    number = 0 if before is None else before.number + (before.value != shown)
+    number = _number(key, shown)
     st.session_state[f"{key}.drawn"] = Drawn(number, shown, address)
-    widget = _widget(key, number)
-    if st.session_state.get(widget) != shown:
-        st.session_state[widget] = shown
     with st.container(key=f"{key}-choice"):
         chosen: str | None = st.selectbox(
             label,
             options,
-            index=0 if shown is not None else None,
-            key=widget,
+            index=None if shown is None else options.index(shown),
+            key=_widget(key, number),
             on_change=_take_choice,
             args=(key, number, on_choice),
             **look,
         )
     return chosen
+
+
+def _number(key: str, shown: str | None) -> int:
+    """The number of the box that shows this: another one than before where that shows otherwise."""
+    before: Drawn | None = st.session_state.get(f"{key}.drawn")
+    if before is None:
+        return 0
+    held = st.session_state.get(_widget(key, before.number), shown)
+    return before.number + (before.value != shown or held != shown)
 
 
 def _take_choice(key: str, number: int, on_choice: Callable[[str], object]) -> None:

@@ -116,11 +116,8 @@ def draw_new(releases: list[Release]) -> None:
 
 
 def with_linked_training(trainings: list[Job]) -> list[Job]:
-    """The latest trainings and the one linked in the URL, which is then selected."""
-    linked = st.query_params.get("job", "")
-    if linked.isdecimal() and linked != st.session_state.get("train.linked"):
-        st.session_state["train.linked"] = st.session_state["train.watched"] = linked
-    watched = st.session_state.get("train.watched", "")
+    """The latest trainings and the one that the URL names."""
+    watched = st.query_params.get("job", "")
     if not watched.isdecimal() or int(watched) in {job.id for job in trainings}:
         return trainings
     try:

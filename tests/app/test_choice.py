@@ -52,3 +52,19 @@ def test_an_address_that_names_nothing_leaves_the_first() -> None:
     at = AppTest.from_function(page)
     at.query_params["run"] = "17"
     assert shown(at.run()) == "0"
+
+
+def test_the_box_itself_says_what_it_shows_in_every_drawing() -> None:
+    """A busy browser draws only the second of two answers: the value that the session had set was
+    in the first, so the box showed its first option, and sent it back as a choice."""
+    at = AppTest.from_function(page)
+    at.query_params["run"] = "1"
+    for _ in range(2):
+        at.run()
+        (box,) = at.selectbox
+        assert box.proto.default == 1 and not box.proto.set_value
+    at.query_params["run"] = "2"
+    for _ in range(2):
+        at.run()
+        (box,) = at.selectbox
+        assert box.proto.default == 2 and not box.proto.set_value

@@ -61,12 +61,13 @@ def test_back_twice_at_once_is_two_steps_back_when_the_answer_to_the_first_comes
     step: it was taken for a choice, and written into the address."""
     page = browser.new_page(viewport={"width": 1280, "height": 900})
     late: list[str | bytes] = []
+    sockets: list[WebSocketRoute] = []
     is_late = threading.Event()
 
     def connect(ours: WebSocketRoute) -> None:
         theirs = ours.connect_to_server()
         theirs.on_message(lambda each: late.append(each) if is_late.is_set() else ours.send(each))
-        page.release = lambda: [ours.send(each) for each in late]  # type: ignore[attr-defined]
+        sockets.append(ours)
 
     page.route_web_socket(re.compile("/_stcore/stream"), connect)
     page.goto(f"{served.url}/train?dataset=world")
@@ -79,8 +80,9 @@ def test_back_twice_at_once_is_two_steps_back_when_the_answer_to_the_first_comes
     assert late
     page.go_back()
     page.wait_for_timeout(3_000)
+    while late:
+        sockets[-1].send(late.pop(0))
     is_late.clear()
-    page.release()  # type: ignore[attr-defined]
     expect(page.get_by_role("heading", level=1, name="Train")).to_be_visible()
     settled(page)
     assert dataset_of(page) == ["world"]
