@@ -2,8 +2,9 @@
 
 `tests/full_store.py` fills what is small: jobs, a release, a checkpoint, evaluations. To it comes a
 dataset `large` with one finished run: per group a pair, three triplets with passages of about 400
-characters, three items with the validator's answer to each; a study of 300 of its items judged by
-two people and a model, 500 reviews, a release and a map of its texts.
+characters, three items with the validator's answer to each; two studies of 300 of its items, an
+open and a closed one, judged by two people and a model, 500 reviews, a release and a map of its
+texts.
 """
 
 import sys
@@ -37,6 +38,7 @@ from db.tables import (  # noqa: E402
     Passage,
     Release,
     Review,
+    Study,
     StudyItem,
     Triplet,
     utc_now,
@@ -45,6 +47,7 @@ from db.tables import (  # noqa: E402
 NAME = "large"
 REASONS = ("validation_positive", "ambiguous", "similar_passages", "personal_data")
 SOURCES = ("nq", "boolq", "msmarco")
+KINDS = ("person", "person", "model")
 CHUNK = 5_000
 HEAPS = 40
 Row = dict[str, Any]
@@ -65,7 +68,11 @@ def fill(store: Store, groups: int) -> None:
             for table, rows in _rows(numbers, run_id, dataset_id, validator.id, start):
                 session.execute(insert(table), rows)
         session.commit()
-        _study(session, run_id)
+        judges = [Judge(name=f"large {kind} {n}", kind=kind) for n, kind in enumerate(KINDS)]
+        session.add_all(judges)
+        session.flush()
+        _study(session, run_id, judges, seed=0, name="large study")
+        _study(session, run_id, judges, seed=1, name="large closed study").status = "closed"
         _reviews(session, start[Group], min(500, groups))
         session.add(
             Release(
@@ -205,16 +212,13 @@ def text(number: int, place: int) -> str:
     )
 
 
-def _study(session: Session, run_id: int) -> None:
-    study = sampled_study(session, run_id=run_id, items=300, overlap=2, name="large study")
+def _study(session: Session, run_id: int, judges: list[Judge], *, seed: int, name: str) -> Study:
+    study = sampled_study(session, run_id=run_id, items=300, overlap=2, seed=seed, name=name)
     items = list(session.scalars(select(StudyItem.item_id).where(StudyItem.study_id == study.id)))
-    for number, kind in enumerate(("person", "person", "model")):
-        judge = Judge(name=f"large {kind} {number}", kind=kind)
-        session.add(judge)
-        session.flush()
+    for number, judge in enumerate(judges):
         session.add_all(
             Judgment(
-                event_id=f"{judge.name}-{item_id}",
+                event_id=f"{judge.name}-{study.id}-{item_id}",
                 judge_id=judge.id,
                 item_id=item_id,
                 study_id=study.id,
@@ -223,6 +227,7 @@ def _study(session: Session, run_id: int) -> None:
             )
             for item_id in items
         )
+    return study
 
 
 def _reviews(session: Session, first: int, count: int) -> None:
