@@ -24,6 +24,12 @@ MAIN = APP / "server" / "main.py"
 PASSWORD = "correct horse battery"
 
 
+def open_tab(at: AppTest, name: str, *, key: str) -> AppTest:
+    """Open a tab of which only the open one is drawn."""
+    at.session_state[key] = name
+    return at.run()
+
+
 def page_path(name: str) -> str:
     """A page's file as `AppTest.switch_page` takes it: relative to the entry script."""
     return os.path.relpath(FILES[name], MAIN.parent)

@@ -23,8 +23,10 @@ def draw_disagreement(
         return
     st.subheader("Confusion matrix of two judges", anchor=False)
     with st.container(horizontal=True):
-        one = st.selectbox("Rows", judges, key="agreement.one")
-        other = st.selectbox("Columns", judges, index=1, key="agreement.other")
+        one = st.selectbox("Rows", judges, key="agreement.one", persist_state="page")
+        other = st.selectbox(
+            "Columns", judges, index=1, key="agreement.other", persist_state="page"
+        )
     labels, counts = confusion_of(decisions, one, other)
     if one == other or not labels:
         st.caption("Choose two judges with items in common.")

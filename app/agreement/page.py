@@ -2,24 +2,18 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import streamlit as st
 
-from analysis.agreement.agreement import Decision, agreement_report
-from analysis.agreement.judge_profile import judge_profiles
+from analysis.agreement.agreement import agreement_report
 from analysis.agreement.judgment_filter import JudgmentFilter, chosen_rows, decisions_of
 from analysis.agreement.over_time import agreement_over_time
 from app.agreement.actions import read_hidden, study_to_show
-from app.agreement.consensus import draw_consensus
-from app.agreement.disagreement import draw_disagreement
 from app.agreement.filters import draw_filters
-from app.agreement.judges import draw_judges
-from app.agreement.over_time import draw_over_time
-from app.agreement.plan import draw_plan
-from app.agreement.report import draw_pairs, draw_report
-from app.agreement.verdict import draw_about_run, draw_thresholds, draw_verdict
+from app.agreement.report import draw_report
+from app.agreement.tabs import Results, draw_result_tabs
+from app.agreement.verdict import draw_verdict
 from app.kit.analysis_command import agreement_command
 from app.kit.choice import choose
 from app.kit.figure import Origin
@@ -27,22 +21,18 @@ from app.kit.frame.dataset import chosen_dataset
 from app.kit.page import draw_empty, draw_heading, draw_labels
 from app.kit.pulse import follow
 from app.text.numbers import counted
-from curation.judging.about_run import about_run, thresholds_of
-from curation.judging.consensus import study_consensus
+from curation.judging.about_run import about_run
 from curation.judging.independence import validator_sentence
 from curation.judging.scope import of_filtered, study_scope
-from db.run.position_bias import study_choices
 from db.store.store import open_store
 from db.study.items import study_item_places
 from db.study.judgments import JudgmentRow, JudgmentState, judgment_frame, judgment_state
-from db.study.quality import judge_quality
 from db.study.run_items import estimate_state
 from db.study.studies import list_studies
 
 LEAD = (
     "Cohen's kappa of every pair of judges, over the items both judged: 0 is chance, 1 is perfect."
 )
-TABS = ("Over time", "Judges", "Items")
 
 
 def read_state(study_id: int) -> JudgmentState:
@@ -61,19 +51,11 @@ def computed(_rows: Sequence[JudgmentRow], version: tuple[object, ...]) -> dict[
     return {"report": agreement_report(decisions_of(_rows)), "windows": agreement_over_time(_rows)}
 
 
-@st.cache_data(max_entries=8, show_spinner=False)
-def whole_study(
-    study_id: int, run_id: int | None, left_out: frozenset[int], version: tuple[object, ...]
-) -> dict[str, Any]:
-    """Estimates about the run and consensus, of all judgments whatever the filters; `version`
-    identifies store and judgments. No estimates where items are left out of the figures."""
+@st.cache_data(max_entries=8, show_spinner="Reading the run …")
+def estimates(study_id: int, version: tuple[object, ...]) -> dict[str, Any]:
+    """What the study says about its run, of all judgments whatever the filters."""
     with open_store().read() as session:
-        has_estimates = run_id is not None and not left_out
-        return {
-            "about_run": about_run(session, study_id) if has_estimates else None,
-            "thresholds": thresholds_of(session, study_id) if has_estimates else None,
-            "consensus": study_consensus(session, study_id, without=left_out),
-        }
+        return about_run(session, study_id)
 
 
 dataset = chosen_dataset()
@@ -114,7 +96,7 @@ scope = scope if chosen == JudgmentFilter() else of_filtered(scope)
 rows = [row for row in chosen_rows(every, places, chosen) if row.item_id not in left_out]
 version = (str(open_store().engine.url), study.id, state, left_out, chosen)
 made = computed(rows, version)
-report, windows = made["report"], made["windows"]
+report = made["report"]
 with heading:
     draw_labels(
         offline=any(judge["offline"] for judge in report["judges"]),
@@ -162,8 +144,8 @@ else:
     )
     with open_store().read() as session:
         estimated = estimate_state(session, study.id)
-    whole = whole_study(study.id, study.run_id, left_out, (*version[:4], estimated))
-    about = whole["about_run"]
+    has_estimates = study.run_id is not None and not left_out
+    about = estimates(study.id, (*version[:4], estimated)) if has_estimates else None
     compared = any(pair["items"] for pair in report["pairs"])
     with top:
         draw_verdict(report, about, scope, circular, compared=compared)
@@ -178,34 +160,21 @@ else:
                 link="Judge",
                 command=f"inf study judge --study {study.id} --judge offline:embedding",
             )
-    has_estimates = about is not None and bool(about["known"])
-    names = ["Pairs"] * compared + ["Whole run"] * has_estimates
-    tabs = dict(zip((*names, *TABS), st.tabs([*names, *TABS]), strict=True))
-    if compared:
-        with tabs["Pairs"]:
-            draw_pairs(report, origin)
-    if about is not None and has_estimates:
-        estimate = replace(origin, command=f"inf study estimate --study {study.id} --json")
-        stricter = replace(origin, command=f"inf study thresholds --study {study.id} --json")
-        with tabs["Whole run"]:
-            draw_about_run(about, estimate)
-            draw_plan(study.id)
-            draw_thresholds(whole["thresholds"], stricter)
-    with tabs["Over time"]:
-        draw_over_time(windows, replace(origin, command=f"{command} --over-time"))
-    with open_store().read() as session:
-        quality, choices = judge_quality(session, study.id), study_choices(session, study.id)
-    profiles = judge_profiles(report, quality, choices)
-    with tabs["Judges"]:
-        draw_judges(profiles, replace(origin, command=f"{command} --by-judge"))
-        draw_consensus(
-            whole["consensus"],
+    draw_result_tabs(
+        Results(
+            study.id,
+            rows,
+            report,
+            made["windows"],
+            about,
+            places,
             hidden,
-            replace(origin, command=f"inf study consensus --study {study.id} --json"),
+            left_out,
+            command,
+            origin,
+            (*version[:4], estimated),
         )
-    decisions: list[Decision] = decisions_of(rows)
-    with tabs["Items"]:
-        draw_disagreement(decisions, places, origin, hidden=hidden)
+    )
     st.download_button(
         "Download as JSON",
         json.dumps({"study_id": study.id, **report}, ensure_ascii=False),

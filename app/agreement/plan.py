@@ -26,12 +26,20 @@ def draw_plan(study_id: int) -> None:
                 TARGETS,
                 format_func=NAMES.__getitem__,
                 key="agreement.plan_target",
+                persist_state="page",
                 width=320,
             )
             points = st.number_input(
-                "To ± percentage points", 0.5, 50.0, 5.0, 0.5, key="agreement.plan_reach", width=200
+                "To ± percentage points",
+                0.5,
+                50.0,
+                5.0,
+                0.5,
+                key="agreement.plan_reach",
+                persist_state="page",
+                width=200,
             )
-            wanted = st.toggle("Show the plan", key="agreement.plan_show")
+            wanted = st.toggle("Show the plan", key="agreement.plan_show", persist_state="page")
         if not wanted:
             return
         try:

@@ -1,6 +1,6 @@
 """Heading, labels, drawers, tables and empty state of a page."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import streamlit as st
@@ -71,6 +71,19 @@ def draw_drawer(
     if box.open or field in st.session_state:
         with box:
             draw()
+
+
+def draw_tabs(parts: Mapping[str, Callable[[], object]], *, key: str) -> None:
+    """Draw tabs by their names; what is in one is sent while it is the open one.
+
+    Streamlit forgets what was typed into a field that is not drawn, but for its `persist_state`.
+    """
+    for tab, draw in zip(
+        st.tabs(list(parts), key=key, on_change="rerun"), parts.values(), strict=True
+    ):
+        if tab.open:
+            with tab:
+                draw()
 
 
 def draw_labels(*, offline: bool = False, simulated: bool = False, recorded: bool = False) -> None:

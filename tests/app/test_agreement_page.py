@@ -1,6 +1,8 @@
 """The Agreement page: figures, tables, and sentences where there is no number."""
 
-from app_pages import open_page, words
+from functools import partial
+
+from app_pages import open_page, open_tab, words
 from judged_study import judged
 from records_world import make_run
 from sqlalchemy import select, update
@@ -21,6 +23,8 @@ from db.study.judgments import (
 from db.study.studies import set_status
 from db.tables import Item, Judge, Study, StudyItem
 
+tab = partial(open_tab, key="agreement.tab")
+
 
 def test_a_full_study_shows_its_means_tables_and_items(sqlite_store: Store) -> None:
     judged(
@@ -34,12 +38,13 @@ def test_a_full_study_shows_its_means_tables_and_items(sqlite_store: Store) -> N
     assert any("Krippendorff's alpha" in list(frame.get("Measure", [])) for frame in frames)
     assert any("Difference of mean kappa" in frame for frame in frames)
     # the reader may judge these items themselves, until the study is closed
+    frames = [frame.value for frame in tab(page, "Items").dataframe]
     assert not [frame for frame in frames if "Disagreement" in frame]
     assert "You may still judge 8 items of this study: until it is closed, " in words(page)
     with sqlite_store.write() as session:
         set_status(session, 1, "closed")
         session.commit()
-    page = open_page("agreement")
+    page = tab(open_page("agreement"), "Items")
     frames = [frame.value for frame in page.dataframe]
     items = next(frame for frame in frames if "Disagreement" in frame)
     assert items["Disagreement"].is_monotonic_decreasing
@@ -50,7 +55,7 @@ def test_no_table_lists_hidden_items_and_figures_leave_them_out_for_members(
     sqlite_store: Store,
 ) -> None:
     judged(sqlite_store, {"ann": "ppnnppnn", "bob": "ppnnppnp"})
-    page = open_page("agreement")
+    page = tab(open_page("agreement"), "Judges")
     frames = [frame.value for frame in page.dataframe]
     assert [metric.value for metric in page.metric] == ["0.750"]
     assert not [frame for frame in frames if "Consensus" in frame and len(frame)]
@@ -63,7 +68,7 @@ def test_no_table_lists_hidden_items_and_figures_leave_them_out_for_members(
     with sqlite_store.write() as session:
         set_status(session, 1, "closed")
         session.commit()
-    frames = [frame.value for frame in open_page("agreement").dataframe]
+    frames = [frame.value for frame in tab(open_page("agreement"), "Judges").dataframe]
     assert [len(frame) for frame in frames if "Consensus" in frame] == [8]
 
 
@@ -143,12 +148,19 @@ def test_judges_who_never_met_or_always_say_the_same_are_undefined(sqlite_store:
 def test_every_figure_has_its_numbers_its_data_and_its_command(sqlite_store: Store) -> None:
     judged(sqlite_store, {"ann": "ppnnppnn", "bob": "ppnnppnp", "GPT": "pppnppnn"})
     page = open_page("agreement")
-    figures = len(page.get("vega_lite_chart"))
-    assert figures == 4  # Figure 4, the matrix, over time, the confusion of two judges
-    shown = words(page)
-    assert "24 judgments of study 1, latest no\\. 24" in shown
-    assert "inf analyze agreement --study 1 --json --over-time" in shown
-    assert "inf analyze agreement --study 1 --json --by-judge" in shown
+    assert "24 judgments of study 1, latest no\\. 24" in words(page)
+    command = "inf analyze agreement --study 1 --json"
+    # beside Figure 4: the matrix, the windows, no figure, the confusion of two judges
+    for name, figures, option in (
+        ("Pairs", 2, ""),
+        ("Over time", 2, " --over-time"),
+        ("Judges", 1, " --by-judge"),
+        ("Items", 2, ""),
+    ):
+        tab(page, name)
+        assert not page.exception
+        assert len(page.get("vega_lite_chart")) == figures, name
+        assert command + option in words(page), name
 
 
 def test_a_filter_changes_the_numbers_and_stands_in_the_command(sqlite_store: Store) -> None:
@@ -176,7 +188,7 @@ def test_a_filter_that_leaves_nothing_says_so(sqlite_store: Store) -> None:
 def test_what_a_judge_has_no_number_for_is_a_sentence(sqlite_store: Store) -> None:
     judged(sqlite_store, {"ann": "pppp....", "bob": "....pppp"})
     page = open_page("agreement")
-    shown = words(page).replace("\\", "")
+    shown = "".join(words(tab(page, name)) for name in ("Judges", "Over time")).replace("\\", "")
     assert "Kappa with people undefined: no items in common (ann, bob)" in shown
     assert "Kappa with models undefined: no judge to compare with (ann, bob)" in shown
     assert "Position bias undefined: one place on the list: nothing to prefer" in shown
@@ -231,9 +243,11 @@ def test_the_page_begins_with_what_the_study_says_about_its_run(sqlite_store: St
     assert first.startswith("**People confirm ") and "the validator passed" in first
     shown = words(page)
     assert shown.index("People confirm") < shown.index("People agree with each other")
-    frames = [frame.value for frame in page.dataframe]
+    frames = [frame.value for frame in tab(page, "Whole run").dataframe]
     assert any("At least" in frame for frame in frames)
+    frames = [frame.value for frame in tab(page, "Judges").dataframe]
     assert any("Others on the same items" in frame for frame in frames)
+    tab(page, "Whole run")
     page.toggle(key="agreement.plan_show").set_value(True).run()
     assert not page.exception and "to know precision to ±5 points" in words(page)
     page.button(key="agreement.plan_add").click().run()

@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 import pandas as pd
-from app_pages import open_page
+from app_pages import open_page, open_tab
 from grown_dataset import grown
 from judged_study import answered_whole, judged
 from measured import described, kept, mapped
@@ -46,8 +46,9 @@ def test_agreement_and_validators(sqlite_store: Store) -> None:
     for name, model in (("GPT", "gpt-4o-mini"), ("O3", "o3-mini")):
         answered_whole(sqlite_store, name, model, ["yyy", "nyy", "yyy", "nyy", "yyy", "yyn"])
     page = open_page("agreement")
-    # bars, matrix, pairs, differences, coefficients, over time, judges, confusion, items
-    shown_and_offered(page, 8)
+    # beside the bars: pairs, matrix, differences, coefficients; windows; judges; confusion
+    for name, least in (("Pairs", 5), ("Over time", 2), ("Judges", 2), ("Items", 2)):
+        shown_and_offered(open_tab(page, name, key="agreement.tab"), least)
     shown_and_offered(open_page("validators"), 4)
 
 

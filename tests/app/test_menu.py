@@ -11,7 +11,7 @@ from starlette.testclient import TestClient
 
 from app.access.identity import SessionUser
 from app.kit.menu import APP, MENU, entries_for, entry_of, views_for
-from app.server.document.index_page import DOCUMENT, INDEX_ROUTES, PARTS
+from app.server.document.index_page import DOCUMENT, INDEX_ROUTES, LATER, PARTS
 from db.people.rights import ALL_RIGHTS, Rights
 from db.store.store import Store
 
@@ -100,10 +100,12 @@ def test_the_menu_is_folded_in_a_narrow_window_by_what_streamlit_calls_its_parts
 def test_the_document_holds_the_place_of_the_menu_and_fetches_the_parts_of_pages() -> None:
     assert (APP / "server" / "document" / "style.css").read_text() in DOCUMENT
     assert DOCUMENT.index("dataset.infMenu") < DOCUMENT.index('<script type="module"')
-    links = re.findall(r'<link rel="modulepreload" crossorigin href="(\S+)">', DOCUMENT)
+    fetched = re.findall(r'<link rel="(\S+)" crossorigin href="(\S+js)">', DOCUMENT)
+    links = [link for _, link in fetched]
     assert len(links) == len(set(links))
-    for part in PARTS:
-        assert any(f"/{part}." in link for link in links), part
+    for how, parts in (("modulepreload", PARTS), ("prefetch", LATER)):
+        for part in parts:
+            assert any(f"/{part}" in link for which, link in fetched if which == how), part
     for link in links:
         assert (Path(st.__file__).parent / "static" / link).is_file(), link
 

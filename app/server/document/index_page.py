@@ -2,13 +2,14 @@
 
 Streamlit draws the parts of a page as their code arrives, and the menu last. So the style is in the
 document and not in an element that comes late; a script reserves the menu's place before anything
-is drawn; and the code of the widgets that pages are made of is fetched while the page connects.
+is drawn; the code of the widgets that pages are made of is fetched while the page connects, that
+of tables and figures afterwards.
 """
 
 import base64
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -40,6 +41,14 @@ PARTS: Final = [
     "Metric",
     "Progress",
 ]
+# Those of tables and figures, of which most pages show some: fetched when the browser is idle.
+LATER: Final = [
+    "DataFrame",
+    "ReadOnlyGrid",
+    "ArrowVegaLiteChart",
+    "vega-interpreter",
+    "embed",
+]
 IMPORTED = re.compile(r"""(?:from|import)\s*["`']\./([^"`']+\.js)["`']""")
 
 
@@ -50,21 +59,23 @@ def index_page(request: Request) -> Response:
 
 def _with_ours(document: str) -> str:
     """The style is in the body: Streamlit adds its own to the head, and the later one wins."""
+    now = [name for name in _code_of(PARTS) if name not in document]
+    later = [name for name in _code_of(LATER) if name not in now and name not in document]
     links = "".join(
-        f'    <link rel="modulepreload" crossorigin href="./static/js/{name}">\n'
-        for name in _code_of_parts()
-        if name not in document
+        f'    <link rel="{how}" crossorigin href="./static/js/{name}">\n'
+        for how, names in (("modulepreload", now), ("prefetch", later))
+        for name in names
     )
     title = f"<title>{TITLE}</title>\n    <script>{BOOT}</script>\n{links}"
     document = document.replace("<title>Streamlit</title>", title, 1)
     return document.replace("<body>", f"<body>\n    <style>{STYLE}</style>", 1)
 
 
-def _code_of_parts() -> list[str]:
+def _code_of(parts: Sequence[str]) -> list[str]:
     """The files of the parts and all that these import, each once."""
     folder = STATIC / "static" / "js"
     found: dict[str, None] = {}
-    waiting = [path.name for part in PARTS for path in folder.glob(f"{part}.*.js")]
+    waiting = [path.name for part in parts for path in folder.glob(f"{part}.*.js")]
     while waiting:
         name = waiting.pop(0)
         if name not in found:
