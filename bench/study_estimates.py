@@ -12,6 +12,7 @@ share of the finite run. Seeds are fixed. The table stands in docs/concepts/stud
 import argparse
 import itertools
 import sys
+from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
@@ -25,7 +26,7 @@ from analysis.study.design import design_of  # noqa: E402
 from analysis.study.planning import added_items, plan_items  # noqa: E402
 from analysis.study.run_report import Estimator  # noqa: E402
 from db.scenarios import ROLES  # noqa: E402
-from db.study.run_items import ItemKind, JudgedItem, population_of  # noqa: E402
+from db.study.run_items import ItemKind, JudgedItem  # noqa: E402
 from db.study.sampling import sample_items  # noqa: E402
 
 GROUPS = 900
@@ -113,7 +114,7 @@ def coverage(design: str, precision: float, count: int, simulations: int, draws:
         seed = [place, round(100 * precision), count, number]
         if number % SAMPLES_OF_A_RUN == 0:
             kinds, values = make_run(precision, np.random.default_rng(seed))
-            population, right = population_of(kinds), truth(kinds, values)
+            population, right = Counter(kind for _, kind in kinds.values()), truth(kinds, values)
             groups = groups_of(kinds)
         sample, settings = sampled(design, kinds, groups, values, count, hash(tuple(seed)) % 2**31)
         report = Estimator(population, sample, design_of(settings)).per_item()

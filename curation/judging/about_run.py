@@ -15,8 +15,8 @@ from db.study.run_items import (
     JudgedItem,
     decided_items,
     judged_items,
-    population_of,
     run_item_kinds,
+    run_population,
     used_item_ids,
 )
 from db.study.strictness import run_strictness
@@ -34,8 +34,12 @@ NO_STRICTNESS: Final = (
 def about_run(session: Session, study_id: int) -> dict[str, Any]:
     """The report of `analysis.study.run_report` for a study, with `simulated`. Raises NotFound,
     BadInput for a study without a run."""
-    study, kinds, sample, simulated = _gather(session, study_id)
-    report = run_report(population_of(kinds), sample, design_of(study.settings))
+    study = get_study(session, study_id)
+    kinds = _kinds(session, study, of_study=study_id)
+    sample, simulated = _sample(session, study_id, kinds)
+    assert study.run_id is not None
+    population = run_population(session, study.run_id)
+    report = run_report(population, sample, design_of(study.settings))
     return {"study_id": study_id, "run_id": study.run_id, "simulated": simulated, **report}
 
 
@@ -131,14 +135,18 @@ def cell_label(verdict: str, passed: bool | None, missed: int | None) -> str:
 def _gather(session: Session, study_id: int) -> tuple[Study, Kinds, list[JudgedItem], bool]:
     study = get_study(session, study_id)
     kinds = _kinds(session, study)
+    return study, kinds, *_sample(session, study_id, kinds)
+
+
+def _sample(session: Session, study_id: int, kinds: Kinds) -> tuple[list[JudgedItem], bool]:
     rows, simulated = rows_of_people(judgment_frame(session, study_id))
-    return study, kinds, judged_items(kinds, rows, decided_items(session, study_id)), simulated
+    return judged_items(kinds, rows, decided_items(session, study_id)), simulated
 
 
-def _kinds(session: Session, study: Study) -> Kinds:
+def _kinds(session: Session, study: Study, *, of_study: int | None = None) -> Kinds:
     if study.run_id is None:
         raise BadInput(NO_RUN)
-    return run_item_kinds(session, study.run_id)
+    return run_item_kinds(session, study.run_id, of_study=of_study)
 
 
 def rows_of_people(rows: list[JudgmentRow]) -> tuple[list[JudgmentRow], bool]:

@@ -1,18 +1,20 @@
 """What is known of every item of a run, and what people decided about those of a study."""
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVarTuple
 
-from sqlalchemy import func, select
-from sqlalchemy.orm import Session
+from sqlalchemy import Select, case, func, select
+from sqlalchemy.orm import Session, aliased
 
 from db.corpus.texts import pair_source
 from db.run.new_items import in_order_of_roles
 from db.study.judgments import JudgmentRow
 from db.study.studies import get_study
 from db.tables import Dataset, Group, Item, Judge, Judgment, Pair, StudyItem
+
+Columns = TypeVarTuple("Columns")
 
 
 class ItemKind(NamedTuple):
@@ -50,14 +52,17 @@ class EstimateState(NamedTuple):
     verdicts: tuple[tuple[object, ...], ...]
 
 
-def run_item_kinds(session: Session, run_id: int) -> dict[int, tuple[int, ItemKind]]:
+def run_item_kinds(
+    session: Session, run_id: int, *, of_study: int | None = None
+) -> dict[int, tuple[int, ItemKind]]:
     """Of every item that the run's validator was to judge: its group and its kind.
 
     Only first revisions: an edited text is not what the run's verdict is about. Groups that were
-    dropped before validation have no items and are not in it.
+    dropped before validation have no items and are not in it. of_study: only of the groups of that
+    study's items.
     """
-    answers = validator_choices(session, run_id)
-    rows = session.execute(
+    answers = validator_choices(session, run_id, of_study=of_study)
+    query = (
         select(
             Item.id,
             Item.group_id,
@@ -71,7 +76,8 @@ def run_item_kinds(session: Session, run_id: int) -> dict[int, tuple[int, ItemKi
         .join(Dataset, Dataset.id == Pair.dataset_id)
         .where(Group.run_id == run_id, Group.verdict.is_not(None), Item.revision == 1)
         .order_by(Item.group_id, *in_order_of_roles())
-    ).all()
+    )
+    rows = session.execute(_within(query, of_study)).all()
     missed: dict[int, int | None] = {}
     for item_id, group_id, scenario, *_ in rows:
         before = missed.get(group_id, 0)
@@ -95,8 +101,20 @@ def run_item_kinds(session: Session, run_id: int) -> dict[int, tuple[int, ItemKi
     }
 
 
-def validator_choices(session: Session, run_id: int) -> dict[int, str]:
-    """The choice of the run's validator by item."""
+def _within(query: Select[*Columns], of_study: int | None) -> Select[*Columns]:
+    """The query, which has items, limited to the groups of a study's items."""
+    if of_study is None:
+        return query
+    asked = select(StudyItem.item_id).where(StudyItem.study_id == of_study)
+    of_asked = aliased(Item)
+    groups = select(of_asked.group_id).where(of_asked.id.in_(asked))
+    return query.where(Item.group_id.in_(groups))
+
+
+def validator_choices(
+    session: Session, run_id: int, *, of_study: int | None = None
+) -> dict[int, str]:
+    """The choice of the run's validator by item; of_study as in `run_item_kinds`."""
     query = (
         select(Judgment.item_id, Judgment.choice)
         .join(Judge, Judge.id == Judgment.judge_id)
@@ -109,12 +127,66 @@ def validator_choices(session: Session, run_id: int) -> dict[int, str]:
         )
         .order_by(Judgment.id)
     )
-    return dict(session.execute(query).all())
+    return dict(session.execute(_within(query, of_study)).all())
 
 
-def population_of(kinds: Mapping[int, tuple[int, ItemKind]]) -> Counter[ItemKind]:
-    """How many items of each kind the run has."""
-    return Counter(kind for _, kind in kinds.values())
+def run_population(session: Session, run_id: int) -> dict[ItemKind, int]:
+    """How many items of each kind the run has, counted where they are stored: a large run has
+    hundreds of thousands, of which `run_item_kinds` would make as many rows here."""
+    latest = (
+        select(Judgment.item_id, func.max(Judgment.id).label("id"))
+        .join(Judge, Judge.id == Judgment.judge_id)
+        .where(Judgment.run_id == run_id, Judgment.study_id.is_(None), Judge.kind == "model")
+        .group_by(Judgment.item_id)
+        .subquery()
+    )
+    is_right = case((Judgment.choice == Item.scenario, 1), (Judgment.id.is_not(None), 0))
+    asked = (
+        select(Item.group_id, Item.scenario, is_right.label("passed"))
+        .join(Group, Group.id == Item.group_id)
+        .outerjoin(latest, latest.c.item_id == Item.id)
+        .outerjoin(Judgment, Judgment.id == latest.c.id)
+        .where(Group.run_id == run_id, Group.verdict.is_not(None), Item.revision == 1)
+        .cte()
+    )
+    all_answered = func.count() == func.count(asked.c.passed)
+    of_group = (
+        select(
+            asked.c.group_id,
+            case((all_answered, func.count() - func.sum(asked.c.passed))).label("missed"),
+        )
+        .group_by(asked.c.group_id)
+        .subquery()
+    )
+    kinds = (
+        select(
+            Group.verdict,
+            func.coalesce(pair_source(), "").label("source"),
+            func.coalesce(Group.drop_reason, "").label("drop_reason"),
+            asked.c.scenario,
+            asked.c.passed,
+            of_group.c.missed,
+        )
+        .select_from(asked)
+        .join(of_group, of_group.c.group_id == asked.c.group_id)
+        .join(Group, Group.id == asked.c.group_id)
+        .join(Pair, Pair.id == Group.pair_id)
+        .join(Dataset, Dataset.id == Pair.dataset_id)
+        .subquery()
+    )
+    counted = select(*kinds.c, func.count()).group_by(*kinds.c)
+    rows: Sequence[Any] = session.execute(counted).all()
+    return {
+        ItemKind(
+            str(verdict),
+            source,
+            reason,
+            scenario,
+            None if passed is None else bool(passed),
+            None if missed is None else int(missed),
+        ): number
+        for verdict, source, reason, scenario, passed, missed, number in rows
+    }
 
 
 def used_item_ids(session: Session, study_id: int) -> list[int]:

@@ -1,5 +1,6 @@
 """Estimates about a run from a study: worked by hand, adversaries, and coverage by simulation."""
 
+from collections import Counter
 from collections.abc import Iterable
 
 import numpy as np
@@ -14,7 +15,7 @@ from analysis.study.run_report import NO_ANSWERS, run_report
 from db.errors import BadInput
 from db.scenarios import ROLES
 from db.study.judgments import JudgmentRow
-from db.study.run_items import ItemKind, JudgedItem, judged_items, population_of
+from db.study.run_items import ItemKind, JudgedItem, judged_items
 from db.study.sampling import sample_items
 from db.tables import utc_now
 
@@ -247,7 +248,7 @@ def test_weights_undo_the_sampling_and_the_interval_holds_the_run() -> None:
     """60 samples evenly by source: without weights precision is biased by -0.2."""
     design = design_of({"strata": ["scenario", "source"]})
     kinds, values = make_run(400, np.random.default_rng(3))
-    population = population_of(kinds)
+    population = Counter(kind for _, kind in kinds.values())
     kept = [item for item, (_, of) in kinds.items() if of.verdict == "kept"]
     right = float(np.mean([values[item] for item in kept]))
     found, plain, held = [], [], 0
@@ -280,7 +281,9 @@ def test_a_plan_puts_items_where_they_help_and_its_width_comes_true() -> None:
     both = first + added
     assert len({kinds[item][0] for item in both}) == len(both)  # one item of a group
     share = confirmed_share(
-        population_of(kinds), look(kinds, values, both), lambda of: of.verdict == "kept"
+        Counter(kind for _, kind in kinds.values()),
+        look(kinds, values, both),
+        lambda of: of.verdict == "kept",
     )
     assert share.interval is not None
     assert (share.interval[1] - share.interval[0]) / 2 == pytest.approx(0.05, rel=0.25)

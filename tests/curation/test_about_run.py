@@ -1,5 +1,6 @@
 """What a study says about its run, from the store: sampled, listed, disputed and kept-only."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -18,8 +19,8 @@ from db.scenarios import ROLES
 from db.store.store import Store
 from db.study import studies
 from db.study.judgments import get_or_create_judge, record_judgment
-from db.study.run_items import run_item_kinds
-from db.tables import Item, StudyItem
+from db.study.run_items import run_item_kinds, run_population
+from db.tables import Item, Judgment, Pair, StudyItem
 
 
 def judge_all(store: Store, study_id: int, people: Sequence[str] = ("ada", "bob")) -> None:
@@ -151,6 +152,48 @@ def test_the_card_has_estimates_of_a_sampled_study_and_none_of_a_list(
     assert "| Dropped groups that people would keep | 0.0% to " in card
     assert "Validator over the run, by study 2" not in card
     assert f"This study says nothing about the run as a whole: {LISTED}." in card
+
+
+def test_what_the_store_counts_is_what_the_rows_say(store: Store) -> None:
+    """Unasked, half-answered and twice-answered items, another run's and an edited text's answers,
+    pairs with a source and without."""
+    run_id = make_run(store, kept=9, dropped=6)
+    make_run(store, kept=3, dropped=1, name="other")
+    with store.write() as session:
+        answers = session.execute(
+            select(Judgment, Item)
+            .join(Item, Item.id == Judgment.item_id)
+            .where(Judgment.run_id == run_id)
+            .order_by(Judgment.id)
+        ).all()
+        for number, (judgment, item) in enumerate(answers):
+            if number in (0, 7, 8):
+                session.delete(judgment)
+            elif number % 5 == 0:  # asked again, which counts
+                record_judgment(
+                    session,
+                    judge_id=judgment.judge_id,
+                    item_id=item.id,
+                    choice="none" if judgment.choice == item.scenario else item.scenario,
+                    order_shown=list(ROLES),
+                    event_id=f"again {item.id}",
+                    run_id=run_id,
+                )
+        edited = answers[-1][1]
+        edited.revision = 2
+        for pair in session.scalars(select(Pair).where(Pair.id % 3 == 0)):
+            pair.meta = {**pair.meta, "source": "nq" if pair.id % 2 else ""}
+        session.commit()
+        make_study(store, dataset="books", items=5, overlap=1, sampling=Sampling())
+        kinds = run_item_kinds(session, run_id)
+        assert run_population(session, run_id) == Counter(kind for _, kind in kinds.values())
+        assert {kind.missed for _, kind in kinds.values()} >= {None, 0, 1}
+        assert {kind.source for _, kind in kinds.values()} >= {"made for a test", "nq"}
+        asked = set(session.scalars(select(StudyItem.item_id).where(StudyItem.study_id == 1)))
+        groups = {kinds[item_id][0] for item_id in asked}
+        assert asked and run_item_kinds(session, run_id, of_study=1) == {
+            item_id: each for item_id, each in kinds.items() if each[0] in groups
+        }
 
 
 def test_a_second_judge_gives_a_stricter_filter_to_explore(
