@@ -1,5 +1,6 @@
 """Heading, labels, drawers, tables and empty state of a page."""
 
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -13,6 +14,8 @@ from app.text.plain import plain
 from curation.recorded import NOTE as RECORDED_NOTE
 
 MISSING = "–"  # in cells without a value; Streamlit's own is "None"
+SHOWN_TITLE = "page.title"
+TO_SEND = 0.03  # seconds: reading a large store keeps the server's loop from sending the title
 STATUS_COLOURS = {
     "queued": "gray",
     "created": "gray",
@@ -50,6 +53,9 @@ def draw_heading(
         st.title(title, anchor=False, width="content")
         draw_labels(offline=offline, simulated=simulated, recorded=recorded)
     st.caption(lead)
+    if st.session_state.get(SHOWN_TITLE) != title:
+        st.session_state[SHOWN_TITLE] = title
+        time.sleep(TO_SEND)
     return line
 
 
