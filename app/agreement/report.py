@@ -123,7 +123,7 @@ def pair_rows(pairs: list[dict[str, Any]]) -> list[dict[str, Any]]:
             "With": pair["judge_b"],
             "Kappa": pair["kappa"],
             **interval_cells(pair),
-            "± standard error": pair["standard_error"],
+            "Std. error": pair["standard_error"],
             "Raw agreement": pair["agreement"],
             "Items": pair["items"],
             "Reason if undefined": pair.get("reason", ""),
@@ -197,7 +197,7 @@ def draw_values(
     """Values with four digits; the column of reasons only if one is given."""
     numbers = (
         "Kappa",
-        "± standard error",
+        "Std. error",
         "Raw agreement",
         "95 % from",
         "to",

@@ -161,6 +161,29 @@ def test_what_is_below_a_form_stays_when_the_code_of_its_fields_comes_late(
     assert abs(after["y"] - before["y"]) < 1
 
 
+def test_the_tabs_of_agreement_stay_in_place_while_what_is_in_one_comes(
+    two: Store, served: Restartable, browser: Browser
+) -> None:
+    """The tab was empty at first, so the page shorter, and the tabs half a window lower."""
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    page.goto(f"{served.url}/agreement?dataset=world")
+    settled(page)
+    tabs = page.get_by_role("tablist")
+    tabs.evaluate("(each) => each.scrollIntoView({ block: 'start' })")
+    page.evaluate(
+        "window.places = new Set(); const look = () => { window.places.add(Math.round("
+        "document.querySelector('[role=tablist]').getBoundingClientRect().top));"
+        "requestAnimationFrame(look); }; look();"
+    )
+    before = tabs.bounding_box()
+    assert before is not None and before["y"] < 450
+    for name, shown in (("Items", "Confusion matrix"), ("Judges", "Per judge")):
+        page.get_by_role("tab", name=name).click()
+        expect(page.get_by_role("heading", name=shown)).to_be_visible()
+        settled(page)
+    assert page.evaluate("[...window.places]") == [round(before["y"])]
+
+
 def test_an_address_that_is_no_page_says_so_in_our_style(
     two: Store, served: Restartable, browser: Browser
 ) -> None:
