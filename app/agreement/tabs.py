@@ -5,10 +5,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-import streamlit as st
-
-from analysis.agreement.judge_profile import judge_profiles
 from analysis.agreement.judgment_filter import decisions_of
+from app.agreement.actions import read_consensus, read_profiles, read_thresholds
 from app.agreement.consensus import draw_consensus
 from app.agreement.disagreement import draw_disagreement
 from app.agreement.judges import draw_judges
@@ -18,13 +16,8 @@ from app.agreement.report import draw_pairs
 from app.agreement.verdict import draw_about_run, draw_thresholds
 from app.kit.figure import Origin
 from app.kit.page import draw_tabs
-from curation.judging.about_run import thresholds_of
-from curation.judging.consensus import study_consensus
-from db.run.position_bias import study_choices
-from db.store.store import open_store
 from db.study.items import ItemPlace
 from db.study.judgments import JudgmentRow
-from db.study.quality import judge_quality
 
 
 @dataclass(frozen=True)
@@ -69,17 +62,14 @@ def _draw_run(found: Results, about: dict[str, Any]) -> None:
     draw_about_run(about, replace(found.origin, command=study.format("estimate")))
     draw_plan(found.study_id)
     stricter = replace(found.origin, command=study.format("thresholds"))
-    draw_thresholds(_thresholds(found.study_id, found.version), stricter)
+    draw_thresholds(read_thresholds(found.study_id, found.version), stricter)
 
 
 def _draw_judges(found: Results) -> None:
-    with open_store().read() as session:
-        quality = judge_quality(session, found.study_id)
-        choices = study_choices(session, found.study_id)
-    profiles = judge_profiles(found.report, quality, choices)
+    profiles = read_profiles(found.study_id, found.report)
     draw_judges(profiles, replace(found.origin, command=f"{found.command} --by-judge"))
     draw_consensus(
-        _consensus(found.study_id, found.left_out, found.version),
+        read_consensus(found.study_id, found.left_out, found.version),
         found.hidden,
         replace(found.origin, command=f"inf study consensus --study {found.study_id} --json"),
     )
@@ -87,15 +77,3 @@ def _draw_judges(found: Results) -> None:
 
 def _draw_items(found: Results) -> None:
     draw_disagreement(decisions_of(found.rows), found.places, found.origin, hidden=found.hidden)
-
-
-@st.cache_data(max_entries=8, show_spinner="Reading every answer of the run's judges …")
-def _thresholds(study_id: int, version: tuple[object, ...]) -> dict[str, Any]:
-    with open_store().read() as session:
-        return thresholds_of(session, study_id)
-
-
-@st.cache_data(max_entries=8, show_spinner=False)
-def _consensus(study_id: int, left_out: frozenset[int], version: tuple[object, ...]) -> Any:
-    with open_store().read() as session:
-        return study_consensus(session, study_id, without=left_out)

@@ -105,9 +105,9 @@ def _within(query: Select[*Columns], of_study: int | None) -> Select[*Columns]:
     """The query, which has items, limited to the groups of a study's items."""
     if of_study is None:
         return query
-    asked = select(StudyItem.item_id).where(StudyItem.study_id == of_study)
-    of_asked = aliased(Item)
-    groups = select(of_asked.group_id).where(of_asked.id.in_(asked))
+    items = select(StudyItem.item_id).where(StudyItem.study_id == of_study)
+    member = aliased(Item)
+    groups = select(member.group_id).where(member.id.in_(items))
     return query.where(Item.group_id.in_(groups))
 
 
@@ -141,7 +141,7 @@ def run_population(session: Session, run_id: int) -> dict[ItemKind, int]:
         .subquery()
     )
     is_right = case((Judgment.choice == Item.scenario, 1), (Judgment.id.is_not(None), 0))
-    asked = (
+    answered = (
         select(Item.group_id, Item.scenario, is_right.label("passed"))
         .join(Group, Group.id == Item.group_id)
         .outerjoin(latest, latest.c.item_id == Item.id)
@@ -149,13 +149,13 @@ def run_population(session: Session, run_id: int) -> dict[ItemKind, int]:
         .where(Group.run_id == run_id, Group.verdict.is_not(None), Item.revision == 1)
         .cte()
     )
-    all_answered = func.count() == func.count(asked.c.passed)
+    all_answered = func.count() == func.count(answered.c.passed)
     of_group = (
         select(
-            asked.c.group_id,
-            case((all_answered, func.count() - func.sum(asked.c.passed))).label("missed"),
+            answered.c.group_id,
+            case((all_answered, func.count() - func.sum(answered.c.passed))).label("missed"),
         )
-        .group_by(asked.c.group_id)
+        .group_by(answered.c.group_id)
         .subquery()
     )
     kinds = (
@@ -163,13 +163,13 @@ def run_population(session: Session, run_id: int) -> dict[ItemKind, int]:
             Group.verdict,
             func.coalesce(pair_source(), "").label("source"),
             func.coalesce(Group.drop_reason, "").label("drop_reason"),
-            asked.c.scenario,
-            asked.c.passed,
+            answered.c.scenario,
+            answered.c.passed,
             of_group.c.missed,
         )
-        .select_from(asked)
-        .join(of_group, of_group.c.group_id == asked.c.group_id)
-        .join(Group, Group.id == asked.c.group_id)
+        .select_from(answered)
+        .join(of_group, of_group.c.group_id == answered.c.group_id)
+        .join(Group, Group.id == answered.c.group_id)
         .join(Pair, Pair.id == Group.pair_id)
         .join(Dataset, Dataset.id == Pair.dataset_id)
         .subquery()
