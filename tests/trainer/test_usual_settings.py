@@ -186,16 +186,15 @@ def test_kept_adapters_are_the_difference_from_the_base_model(
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU is here")
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"attention": "flash"}, "attention=flash needs an NVIDIA GPU"),
-        ({"quantize": "4bit", "lora_rank": "4"}, "quantize=4bit needs an NVIDIA GPU"),
-    ],
-)
-def test_what_needs_a_gpu_is_refused_without_one(given: dict[str, str], message: str) -> None:
-    with pytest.raises(BadInput, match=message):
-        load_backbone(settings_for(**given))
+def test_flash_attention_is_refused_without_a_gpu() -> None:
+    with pytest.raises(BadInput, match="attention=flash needs an NVIDIA GPU"):
+        load_backbone(settings_for(attention="flash"))
+
+
+@pytest.mark.skipif(find_spec("bitsandbytes") is not None, reason="bitsandbytes is installed")
+def test_4_bit_weights_need_bitsandbytes() -> None:
+    with pytest.raises(BadInput, match="quantize=4bit needs the package bitsandbytes"):
+        load_backbone(settings_for(quantize="4bit", lora_rank="4"))
 
 
 def test_4_bit_weights_need_lora() -> None:

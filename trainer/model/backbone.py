@@ -75,6 +75,11 @@ def load_model(
             "weights are safetensors, that needs no code of its own (or allow it to run, with "
             "remote_code=run or --remote-code), and that this machine has or can download"
         ) from error
+    layers: list[Any] = list(model.modules()) if quantize == "4bit" else []
+    for layer in layers:
+        # On a CPU bitsandbytes (0.50.2) would pack the weights at the first evaluation, and no
+        # gradient would go through them then.
+        layer.support_avx512bf16_for_cpu = False
     model.template = template_of(source)
     if not _has_modules(name):
         set_chat_template(model, applied=False)
@@ -87,18 +92,18 @@ def require_packages(*, attention: str = "auto", quantize: str = "off") -> None:
     """Raise BadInput with the reason where this machine lacks what a setting needs."""
     import torch
 
+    if attention == "flash" and not torch.cuda.is_available():
+        raise BadInput("attention=flash needs an NVIDIA GPU, and PyTorch sees none here")
     for wanted, setting, package in (
         (attention == "flash", "attention=flash", "flash_attn"),
         (quantize == "4bit", "quantize=4bit", "bitsandbytes"),
     ):
-        if wanted and not torch.cuda.is_available():
-            raise BadInput(f"{setting} needs an NVIDIA GPU, and PyTorch sees none here")
         if wanted and find_spec(package) is None:
             raise BadInput(f"{setting} needs the package {package}: pip install {package}")
 
 
 def _four_bits() -> Any:
-    """QLoRA's weights: NF4 with double quantization, products in bfloat16. Not run in our tests."""
+    """QLoRA's weights: NF4 with double quantization, products in bfloat16."""
     import torch
     from transformers import BitsAndBytesConfig
 

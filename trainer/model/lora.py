@@ -18,6 +18,8 @@ from db.errors import BadInput
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
+UNIT_ROWS = 1024  # unit vectors at a time, whose products are the weights
+
 
 class LoraLinear(nn.Module):
     """A frozen linear layer with a trained low-rank addition."""
@@ -49,18 +51,21 @@ class LoraLinear(nn.Module):
 def unquantized(base: nn.Linear) -> nn.Linear:
     """The layer with float32 weights; itself unless bitsandbytes keeps it in 4 bits.
 
-    Not run in this project's tests, which have no GPU.
+    The weights are read off the layer's own products with the unit vectors, which are the numbers
+    it computed with: how bitsandbytes packs them depends on the device.
     """
-    state = getattr(base.weight, "quant_state", None)
-    if state is None:
+    if getattr(base.weight, "quant_state", None) is None:
         return base
-    from bitsandbytes.functional import dequantize_4bit
-
-    weight = dequantize_4bit(base.weight.data, state).float()
     plain = nn.Linear(base.in_features, base.out_features, bias=base.bias is not None)
-    plain.weight = nn.Parameter(weight)
-    if base.bias is not None:
-        plain.bias = nn.Parameter(base.bias.float())
+    width = range(0, base.in_features, UNIT_ROWS)
+    with torch.no_grad():
+        rows = torch.eye(base.in_features, dtype=torch.bfloat16, device=base.weight.device)
+        bias = None if base.bias is None else base.bias.detach().float()
+        base.register_parameter("bias", None)  # products alone: a sum would be rounded
+        columns = [base(rows[start : start + UNIT_ROWS]).float() for start in width]
+    plain.weight = nn.Parameter(torch.cat(columns).T.contiguous())
+    if bias is not None:
+        plain.bias = nn.Parameter(bias)
     return plain
 
 
@@ -144,3 +149,6 @@ def merge_lora(model: "SentenceTransformer") -> None:
         for name, child in list(parent.named_children()):
             if isinstance(child, LoraLinear):
                 setattr(parent, name, child.merged())
+    for module in model.modules():
+        if (quantizer := getattr(module, "hf_quantizer", None)) is not None:
+            quantizer.remove_quantization_config(module)  # or it is saved with the weights

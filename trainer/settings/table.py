@@ -582,7 +582,7 @@ class SettingFields:
         "off",
         RESOURCES,
         "Quantize frozen weights",
-        "LoRA on weights in 4 bits (4bit, QLoRA); needs a GPU and bitsandbytes.",
+        "LoRA on weights in 4 bits (4bit, QLoRA); needs bitsandbytes, and is slow without a GPU.",
         choices=("off", "4bit"),
         advanced=True,
     )
