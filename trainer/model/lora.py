@@ -56,16 +56,16 @@ def unquantized(base: nn.Linear) -> nn.Linear:
     """
     if getattr(base.weight, "quant_state", None) is None:
         return base
-    plain = nn.Linear(base.in_features, base.out_features, bias=base.bias is not None)
-    width = range(0, base.in_features, UNIT_ROWS)
+    bias = base.bias
+    plain = nn.Linear(base.in_features, base.out_features, bias=bias is not None)
     with torch.no_grad():
         rows = torch.eye(base.in_features, dtype=torch.bfloat16, device=base.weight.device)
-        bias = None if base.bias is None else base.bias.detach().float()
         base.register_parameter("bias", None)  # products alone: a sum would be rounded
-        columns = [base(rows[start : start + UNIT_ROWS]).float() for start in width]
+        columns = [base(part).float() for part in rows.split(UNIT_ROWS)]
+        base.register_parameter("bias", bias)
     plain.weight = nn.Parameter(torch.cat(columns).T.contiguous())
     if bias is not None:
-        plain.bias = nn.Parameter(bias)
+        plain.bias = nn.Parameter(bias.detach().float())
     return plain
 
 
