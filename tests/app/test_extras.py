@@ -45,7 +45,7 @@ def run_blocked(tmp_path: Path, *words: str) -> subprocess.CompletedProcess[str]
     environment = os.environ | {"PYTHONPATH": path, "INF_HOME": str(tmp_path / "home")}
     return subprocess.run(
         [sys.executable, *words], capture_output=True, text=True, cwd=ROOT, env=environment,
-        check=False, timeout=300,
+        check=False, timeout=900,
     )  # fmt: skip
 
 
@@ -109,6 +109,19 @@ def test_what_needs_an_extra_ends_in_a_sentence_that_names_it(tmp_path: Path) ->
         done = inf(*words)
         assert done.returncode == 1, done.stdout + done.stderr
         assert "inf-studio[train]" in json.loads(done.stdout)["error"], done.stdout
+
+
+@pytest.mark.long
+def test_a_demo_without_models_lists_what_it_leaves_out_before_it_starts_and_ends_well(
+    tmp_path: Path,
+) -> None:
+    done = run_blocked(tmp_path, "-m", "app.cli.main", "demo", "--no-serve")
+    assert done.returncode == 0, done.stdout + done.stderr
+    before, _, after = done.stdout.partition("[1/12] Import the demo set\n")
+    for number, title in ((9, "Train"), (10, "Evaluate"), (11, "Diversity"), (12, "Coverage")):
+        assert f"[{number}/12] {title}" in before and f"[{number}/12]" not in after
+    assert "UV_TORCH_BACKEND=cpu" in before and "pip install 'inf-studio[demo]'" in before
+    assert "[8/12] Create a release" in after and "The demo is in" in after
 
 
 def test_a_cause_deep_in_the_chain_is_found_and_another_module_is_not() -> None:

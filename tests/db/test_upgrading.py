@@ -173,7 +173,7 @@ def test_a_store_of_a_newer_version_or_with_running_jobs_or_of_others_is_refused
         upgrade_store(sqlite_store)
     with sqlite_store.engine.begin() as connection:
         connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
-    with pytest.raises(Refused, match="newer version"):
+    with pytest.raises(schema.StoreBehind, match=r"newer than .*9999"):
         upgrade_store(sqlite_store)
     other = open_store(f"sqlite:///{tmp_path / 'other.db'}")
     with other.engine.begin() as connection:
@@ -258,7 +258,7 @@ def test_the_way_back_is_for_the_version_that_wrote_the_store(sqlite_store: Stor
     with sqlite_store.engine.begin() as connection:
         connection.exec_driver_sql("CREATE TABLE newer (x INTEGER)")
         connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
-    with pytest.raises(Refused, match=r"9999.*with the version that wrote the store"):
+    with pytest.raises(schema.StoreBehind, match=r"9999.*--back COPY` of that version"):
         go_back(sqlite_store, copy)
     assert schema.current(sqlite_store) == "9999"
 

@@ -67,6 +67,7 @@ def _from_store() -> Iterator[Result]:
         revision = schema.current(store)
         meaning = f"The schema's revision; this version writes {schema.head()}."
         yield _row("revision", revision, "store", subject, meaning)
+        schema.require_not_newer(store)
         if revision != schema.head():
             return
         with store.read() as session:
