@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from db.errors import Refused as Refused
     from db.store.store import Store as Store
     from db.store.store import open_store as open_store
+    from trainer.model.backbone import load_model as load_model
 
 _MODULES = {
     "curation.judges.judge": (
@@ -73,6 +74,7 @@ _MODULES = {
         "Store",
         "open_store",
     ),
+    "trainer.model.backbone": ("load_model",),
 }
 _PLACES = {name: module for module, names in _MODULES.items() for name in names}
 

@@ -1,15 +1,20 @@
 """The wheel: one name in site-packages, whatever lies in the folder in which it is used."""
 
 import os
+import re
 import subprocess
 import sys
-import sysconfig
 import zipfile
+from importlib.metadata import distribution
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hub_server import Hub
+from trainer_jobs import claim, config_for
 
 import hatch_build
+from db.store.store import Store
 
 ROOT = Path(__file__).resolve().parent.parent
 HOSTILE = ("app", "db", "analysis", "trainer", "curation")
@@ -67,7 +72,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str
     site = tmp_path_factory.mktemp("site")
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(site)
-    packages = sysconfig.get_paths()["purelib"]
+    packages = str(distribution("sqlalchemy").locate_file(""))
     return {"PYTHONPATH": os.pathsep.join((str(site), packages)), "HOME": str(site)}
 
 
@@ -131,3 +136,40 @@ def test_the_wheel_makes_and_checks_a_store_and_runs_a_job_in_that_folder(
     assert '"imported": 1' in run(*inf, "import", *words, folder=hostile, environment=installed)
     done = run(*inf, "backup", "--json", "all.zip", folder=hostile, environment=installed)
     assert "all.zip" in done
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("interaction", ["I", "II"])
+def test_the_snippets_of_a_pushed_card_run_where_the_wheel_alone_is_installed(
+    interaction: str,
+    installed: dict[str, str],
+    sqlite_store: Store,
+    tmp_path: Path,
+    hub: Hub,
+    there: dict[str, str],
+    inf: Any,
+    hostile: Path,
+) -> None:
+    """The template is not the default: a snippet that lost it would give other vectors."""
+    from trainer.launch.here import train
+    from trainer.model.backbone import load_model
+
+    given = {"interaction": interaction, "max_steps": "1", "query_prefix": "query: "}
+    given |= {"template": "{instruction} > {query}"} if interaction == "I" else {}
+    result = train(claim(sqlite_store, config_for(tmp_path, **given)))
+    pushed = inf("hub", "push", "--checkpoint", 1, "--repo", "ada/mini", "--json", **there)
+    assert pushed.code == 0, pushed.out + pushed.err
+    files = hub.files("models/ada/mini")
+    snippets = re.findall(r"```python\n(.*?)```", files["README.md"].decode(), re.S)
+    assert len(snippets) == (2 if interaction == "I" else 1)
+    model = load_model(result["path"])
+    own = model.encode_query(
+        ["how tall is the tower"], instruction="Prefer passages with a figure."
+    )
+    for snippet in snippets:
+        program = f"{snippet}\nprint([float(each) for each in query[0]])"
+        printed = run("-c", program, folder=hostile, environment=installed | there)
+        found = [float(each) for each in re.findall(r"[-\d.e]+", printed.splitlines()[-1])]
+        assert found == pytest.approx(own[0].tolist(), abs=1e-6)
+    for name, data in files.items():
+        assert str(tmp_path).encode() not in data, name

@@ -7,6 +7,7 @@ the release, where that was pushed.
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,21 +15,25 @@ from sqlalchemy.orm import Session
 
 from curation.hub.folder import CARD, files_to_push
 from db.errors import BadInput
-from db.jobs.jobs import pushed_repository
+from db.jobs.jobs import pushed_release
 from db.outcome.evaluations import evaluations_of_checkpoint
+from db.release.releases import get_release
 from db.tables import Checkpoint, Evaluation
 
 MAX_TEXT_BYTES = 4_000_000
 TEXTS = (".json", ".md", ".txt")
+PLACEHOLDER = '("PATH")'  # where a card's snippets load the model from, until it has a public name
 
 
-def checkpoint_files(session: Session, checkpoint: Checkpoint, aside: Path) -> dict[str, Path]:
-    """The files to push by their path in the repository; changed copies are written to `aside`."""
+def checkpoint_files(
+    session: Session, checkpoint: Checkpoint, aside: Path, repo: str
+) -> dict[str, Path]:
+    """The files to push to `repo` by their path in it; changed copies are written to `aside`."""
     folder = Path(checkpoint.path)
     files = files_to_push(folder)
     private = sorted(set(_folders(checkpoint)), key=len, reverse=True)
     card = files.get(CARD)
-    release = checkpoint.release_id and pushed_repository(session, checkpoint.release_id)
+    release = _pushed(session, checkpoint)
     evaluations = evaluations_of_checkpoint(session, checkpoint.id)
     for name, path in list(files.items()):
         if path.suffix not in TEXTS or path.stat().st_size > MAX_TEXT_BYTES:
@@ -38,7 +43,7 @@ def checkpoint_files(session: Session, checkpoint: Checkpoint, aside: Path) -> d
             # a folder in JSON stands between quotes with its slashes as they are
             text = text.replace(place, Path(place).name)
         if path == card:
-            text = card_with(text, evaluations, [release] if release else [])
+            text = card_with(text, evaluations, release).replace(PLACEHOLDER, f'("{repo}")')
         if text != before:
             files[name] = aside / name
             files[name].parent.mkdir(parents=True, exist_ok=True)
@@ -46,7 +51,25 @@ def checkpoint_files(session: Session, checkpoint: Checkpoint, aside: Path) -> d
     return files
 
 
-def card_with(card: str, evaluations: Sequence[Evaluation], datasets: Sequence[str]) -> str:
+@dataclass(frozen=True)
+class PushedRelease:
+    """A release on the Hub; held-out groups are named by the first digits of its content."""
+
+    repo: str
+    commit: str
+    content_sha256: str
+
+
+def _pushed(session: Session, checkpoint: Checkpoint) -> PushedRelease | None:
+    """Where the release that the checkpoint was trained on was pushed to; None if nowhere."""
+    if checkpoint.release_id is None:
+        return None
+    if (found := pushed_release(session, checkpoint.release_id)) is None:
+        return None
+    return PushedRelease(*found, get_release(session, checkpoint.release_id).content_sha256)
+
+
+def card_with(card: str, evaluations: Sequence[Evaluation], release: PushedRelease | None) -> str:
     """The card with `model-index` (as mteb writes it) and `datasets` in its front matter."""
     import yaml
 
@@ -55,26 +78,24 @@ def card_with(card: str, evaluations: Sequence[Evaluation], datasets: Sequence[s
     head, _, rest = card[4:].partition("\n---")
     known = yaml.safe_load(head) or {}
     title = next((line[2:] for line in rest.splitlines() if line.startswith("# ")), "InF-Embed")
-    if datasets:
-        known["datasets"] = list(datasets)
-    results = [_result(each) for each in evaluations if _metrics(each)]
+    if release:
+        known["datasets"] = [release.repo]
+    results = [_result(each, release) for each in evaluations if _metrics(each)]
     if results:
         known["model-index"] = [{"name": title, "results": results}]
     written = yaml.safe_dump(known, sort_keys=False, allow_unicode=True)
     return f"---\n{written.rstrip()}\n---{rest}"
 
 
-def _result(evaluation: Evaluation) -> dict[str, Any]:
+def _result(evaluation: Evaluation, release: PushedRelease | None) -> dict[str, Any]:
     # a benchmark read from a folder is named by it
     name = " ".join(Path(part).name or part for part in evaluation.benchmark.split(" "))
+    place = {"type": "".join(c if c.isalnum() or c in "-_./" else "-" for c in name.lower())}
+    if release and evaluation.benchmark.endswith(release.content_sha256[:12]):
+        place = {"type": release.repo, "revision": release.commit}  # its held-out groups
     return {
         "task": {"type": "Retrieval", "name": "Instruction-following retrieval"},
-        "dataset": {
-            "type": "".join(c if c.isalnum() or c in "-_./" else "-" for c in name.lower()),
-            "name": name,
-            "config": "default",
-            "split": "test",
-        },
+        "dataset": {**place, "name": name, "config": "default", "split": "test"},
         "metrics": _metrics(evaluation),
     }
 

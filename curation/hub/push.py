@@ -266,7 +266,7 @@ def _source(handle: JobHandle, aside: Path) -> Source:
             checkpoint = get_checkpoint(session, int(handle.config["checkpoint_id"]))
             if not Path(checkpoint.path).is_dir():
                 raise NotFound(f"{checkpoint.path} does not exist any more: train it again")
-            files = checkpoint_files(session, checkpoint, aside)
+            files = checkpoint_files(session, checkpoint, aside, str(handle.config["repo"]))
         name = f"checkpoint {checkpoint.id}"
         return Source(files, "model", name.replace(" ", "-"), f"InF Studio: {name}")
     with handle.store.read() as session:

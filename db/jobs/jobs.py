@@ -80,12 +80,13 @@ def list_jobs(
     return list(session.scalars(query))
 
 
-def pushed_repository(session: Session, release_id: int) -> str | None:
-    """The Hub repository that a release was pushed to last, None if to none."""
+def pushed_release(session: Session, release_id: int) -> tuple[str, str] | None:
+    """(Hub repository, commit) that a release was pushed to last, None if to none."""
     query = select(Job).where(Job.kind == "push", Job.status == "done").order_by(Job.id.desc())
     for job in session.scalars(query):
-        if job.config.get("release_id") == release_id and (job.result or {}).get("commit"):
-            return str(job.config["repo"])
+        commit = (job.result or {}).get("commit")
+        if job.config.get("release_id") == release_id and commit:
+            return str(job.config["repo"]), str(commit)
     return None
 
 

@@ -14,7 +14,7 @@ from hub_server import Hub
 from records_world import make_run
 
 from analysis.text.licences import licence_metadata
-from curation.hub.checkpoint_folder import card_with
+from curation.hub.checkpoint_folder import PushedRelease, card_with
 from curation.release.card.croissant import spdx
 from curation.release.card.front_matter import languages_of
 from db.store.store import Store
@@ -199,7 +199,16 @@ def test_a_card_that_the_hub_refuses_is_an_error_in_one_sentence_and_nothing_is_
 
 
 def test_datasets_are_named_where_the_release_was_pushed() -> None:
-    card = card_with(GOOD, [], ["ada/books"])
+    release = PushedRelease("ada/books", "c0ffee", "ab" * 32)
+    evaluations = [
+        Evaluation(model="m", benchmark=name, metrics={"mrr": 0.5})
+        for name in ("held-out Books abababababab", "FollowIR")
+    ]
+    card = card_with(GOOD, evaluations, release)
     assert head_of(card)["datasets"] == ["ada/books"]
+    ours, theirs = (each["dataset"] for each in head_of(card)["model-index"][0]["results"])
+    assert (ours["type"], ours["revision"]) == ("ada/books", "c0ffee")
+    assert ours["name"] == "held-out Books abababababab"
+    assert theirs["type"] == "followir" and "revision" not in theirs
     assert card.endswith("\n# x\n")
     assert card_errors(card, "model") == []

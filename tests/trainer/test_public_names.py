@@ -5,10 +5,16 @@ from pathlib import Path
 
 import pytest
 from hub_card_rules import card_errors
+from trainer_jobs import claim, config_for
+from trainer_release import write_release
 
 from analysis.embed.model_source import DEFAULT_MODEL, model_source
+from db.store.store import Store
 from trainer.data.release_files import ReleaseData
 from trainer.data.splitting import Groups
+from trainer.evaluate.job import evaluate
+from trainer.launch.here import train
+from trainer.model.backbone import load_backbone
 from trainer.report.card import NO_PUBLIC_BASE, write_card
 from trainer.report.public_name import public_name, shown_name, without_folders
 from trainer.settings.settings import parse_settings
@@ -110,3 +116,26 @@ def test_the_card_calls_groups_that_people_approved_independent_of_the_validator
     assert ("Circular: the base model is also the validator" in card) is (choice == "kept")
     assert ("those that people approved" in card) is (choice == "approved")
     assert "Unknown: whether" not in card
+
+
+def test_no_file_of_a_saved_model_holds_a_path_of_this_machine(
+    sqlite_store: Store, tmp_path: Path
+) -> None:
+    """Base, a further release and the adapters' base are folders here; its base is still found."""
+    base = tmp_path / "secret" / "mini"
+    load_backbone(parse_settings({"base_model": "tiny-random-bert"})).save(str(base))
+    more = write_release(tmp_path / "more", 4, content_sha256="ab" * 32)
+    given = {"base_model": str(base), "more_releases": f"{more}*0.5", "max_steps": "1"}
+    given |= {"lora_rank": "2", "keep_adapters": "on"}
+    config = config_for(tmp_path, **given)
+    result = train(claim(sqlite_store, config))
+    files = [file for file in Path(result["path"]).rglob("*") if file.is_file()]
+    assert {"inf_embed.json", "adapter_config.json", "README.md"} <= {each.name for each in files}
+    for file in files:
+        assert str(tmp_path).encode() not in file.read_bytes(), file
+    memory = json.loads((Path(result["path"]) / "inf_embed.json").read_text())
+    assert memory["settings"]["base_model"] == "mini"
+    assert memory["settings"]["more_releases"] == "more*0.5"
+    asked = {"models": [result["path"]], "release": config["release"]}
+    first, trained = evaluate(claim(sqlite_store, asked, "evaluate"))["models"]
+    assert first["model"] == str(base) and trained["model"] == result["path"]

@@ -16,7 +16,9 @@ from analysis.figures import paired
 from analysis.text.bm25 import convention_of
 from db.errors import BadInput
 from db.jobs.runner import JobHandle
+from db.outcome.checkpoints import checkpoint_at
 from db.outcome.evaluations import Scored, record_evaluation
+from db.store.store import Store
 from trainer.data.release_files import find_release, read_release
 from trainer.data.splitting import split_groups
 from trainer.evaluate.benchmarks import Benchmark, held_out_benchmark
@@ -62,7 +64,7 @@ def evaluate(handle: JobHandle) -> dict[str, Any]:
     store, or a name on the Hub), scored beside}.
     """
     config = handle.config
-    candidates = _candidates(config)
+    candidates = _candidates(handle)
     split: dict[str, Any] | None = None
     held_out: dict[str, Any] | None = None
     notes: list[str] = []
@@ -336,16 +338,27 @@ def judged_by(benchmarks: list[Benchmark], file: Path) -> Benchmark:
     )
 
 
-def _candidates(config: dict[str, Any]) -> list[Candidate]:
+def _candidates(handle: JobHandle) -> list[Candidate]:
+    config = handle.config
     names = list(dict.fromkeys(config.get("models") or []))
     if not names:
         raise BadInput("no model to evaluate: give --model with a folder or name")
-    candidates = [Candidate(name, read_memory(name)) for name in names]
+    candidates = [Candidate(name, _memory(handle.store, name)) for name in names]
     alone = candidates[0] if len(candidates) == 1 else None
     if alone and alone.memory and config.get("with_base", True):
         settings = stored_settings(alone.memory["settings"])
         candidates.insert(0, Candidate(settings.base_model, {}, base_of=settings))
     return candidates
+
+
+def _memory(store: Store, name: str) -> dict[str, Any]:
+    """What a checkpoint remembers; its settings from the store, whose row has the base's folder."""
+    memory = read_memory(name)
+    if not memory:
+        return memory
+    with store.read() as session:
+        known = checkpoint_at(session, str(Path(name).expanduser().resolve()))
+    return memory | {"settings": known.config} if known else memory
 
 
 def _further_releases(candidate: Candidate) -> set[str]:
@@ -387,7 +400,7 @@ def _held_out(
             continue
         own = {key: candidate.memory["split"][key] for key in ("fraction", "seed")}
         own["choice"] = requested or candidate.memory["split"].get("choice", "kept")
-        own["judge"] = candidate.memory["split"].get("judge", "")
+        own["judge"] = candidate.memory["settings"].get("held_out_judge", "")
         if own["fraction"] == 0:
             notes.append(f"{candidate.name} was trained on all groups: its scores are not held out")
             continue

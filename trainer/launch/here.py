@@ -41,7 +41,7 @@ def train(handle: JobHandle) -> dict[str, Any]:
         if not memory:
             groups = plan_groups(handle.store, handle.config, settings)
             memory = _train(handle, processes, settings, groups, folders)
-    result = record_training(handle.store, handle.id, memory, folders.out)
+    result = record_training(handle.store, handle.id, settings, memory, folders.out)
     shutil.rmtree(folders.work, ignore_errors=True)
     return result
 

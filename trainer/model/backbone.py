@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from analysis.embed.chat_template import applies_chat_template, set_chat_template
 from analysis.embed.model_source import model_source
 from db.errors import BadInput
+from trainer.model.serving_layout import INTERACTION, PUBLIC
 from trainer.model.tiny import PREFIX, build_tiny_model
 from trainer.settings.settings import TrainSettings
 from trainer.settings.template import Template
@@ -25,7 +26,6 @@ log = logging.getLogger("inf.train")
 MEMORY = "inf_embed.json"
 SAFE = {"use_safetensors": True}
 ATTENTIONS = {"sdpa": "sdpa", "eager": "eager", "flash": "flash_attention_2"}
-INTERACTION = "trainer.model.interaction.CrossAttentionTransformer"
 
 
 def load_model(
@@ -122,7 +122,8 @@ def _own_modules(source: str) -> dict[str, type[Any]]:
         return {}
     from trainer.model.interaction import CrossAttentionTransformer
 
-    return {INTERACTION: CrossAttentionTransformer}
+    names = (INTERACTION, f"{PUBLIC}.{INTERACTION}")
+    return dict.fromkeys(names, CrossAttentionTransformer)
 
 
 def load_backbone(settings: TrainSettings) -> "SentenceTransformer":
@@ -242,6 +243,15 @@ def read_memory(name: str) -> dict[str, Any]:
 
 
 def template_of(name: str) -> Template:
-    """The template stored with a model of ours, the default for any other."""
-    memory = read_memory(name)
+    """The template stored with a model of ours, in a folder or on the Hub; the default for others.
+
+    name: of a model that was loaded: what the Hub has of it is in the Hub's cache now.
+    """
+    folder = name
+    if not Path(name).is_dir():
+        from transformers.utils.hub import cached_file
+
+        found = cached_file(name, MEMORY, _raise_exceptions_for_missing_entries=False)
+        folder = str(Path(found).parent) if found else name
+    memory = read_memory(folder)
     return Template(memory["template"]) if "template" in memory else Template()

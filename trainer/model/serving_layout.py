@@ -11,6 +11,7 @@ published ones, which it still loads itself:
   class from `architectures` in `config.json`.
 
 Models with other modules (Interaction II, two encoders) keep the new names: no server runs them.
+A module of ours has the name that it has in a wheel, whether a wheel or a clone trained it.
 """
 
 import json
@@ -19,6 +20,7 @@ from typing import Any
 
 MODULES, POOLING = "modules.json", "1_Pooling/config.json"
 PUBLISHED = "sentence_transformers.models."
+PUBLIC, INTERACTION = "inf_studio", "trainer.model.interaction.CrossAttentionTransformer"
 SERVED = ("Transformer", "Pooling", "Normalize")
 MODES = {
     "cls": "pooling_mode_cls_token",
@@ -38,7 +40,13 @@ def write_serving_layout(folder: Path, max_tokens: int | None) -> None:
     max_tokens: the longest text in tokens, None where the model has no limit of its own.
     """
     modules = _read(folder / MODULES)
-    if not isinstance(modules, list) or any(_kind(each) not in SERVED for each in modules):
+    if not isinstance(modules, list):
+        return
+    if ours := [each for each in modules if each["type"].endswith(INTERACTION)]:
+        for each in ours:
+            each["type"] = f"{PUBLIC}.{INTERACTION}"
+        _write(folder / MODULES, modules)
+    if any(_kind(each) not in SERVED for each in modules):
         return
     for each in modules:
         each["type"] = PUBLISHED + _kind(each)

@@ -13,7 +13,12 @@ from trainer.data.splitting import Groups
 from trainer.evaluate.intervals import HELD_OUT_INTERVALS
 from trainer.objectives.names import parse_objective
 from trainer.report.origins import circular_held_out, decides_alone, origin_rows, origins_of
-from trainer.report.public_name import public_name, shown_name, without_folders
+from trainer.report.public_name import (
+    portable_settings,
+    public_name,
+    shown_name,
+    without_folders,
+)
 from trainer.settings.settings import TrainSettings
 
 OFFLINE_NOTE = (
@@ -111,7 +116,7 @@ def write_card(settings: TrainSettings, groups: Groups, result: Mapping[str, Any
         "## Scores\n" + _scores(before, after, held_out, len(groups.held_out)),
         *_notes(held_out, origins),
         "## Settings\n```json\n"
-        + json.dumps(without_folders(settings.as_dict()), indent=2, ensure_ascii=False)
+        + json.dumps(portable_settings(settings), indent=2, ensure_ascii=False)
         + "\n```",
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -165,7 +170,7 @@ def _usage(settings: TrainSettings) -> str:
     instruction, query = "Prefer passages with a figure.", "how tall is the tower"
     passages = 'passages = model.encode_document(["It is 330 m tall.", "It is tall."])\n'
     ours = (
-        "```python\nfrom trainer.model.backbone import load_model  # InF Studio's package\n\n"
+        "```python\nfrom inf_studio import load_model  # pip install 'inf-studio[train]'\n\n"
         'model = load_model("PATH")\n'
         f"query = model.encode_query([{query!r}], instruction={instruction!r})\n"
         f"{passages}print(model.similarity(query, passages))\n```"

@@ -8,13 +8,17 @@ from db.store.store import Store
 from db.tables import Release
 from trainer.data.splitting import Groups
 from trainer.report.origins import origins_of
+from trainer.report.public_name import portable_settings, without_folders
 from trainer.settings.settings import TrainSettings
 
 
 def training_memory(
     settings: TrainSettings, groups: Groups, job_id: int, result: dict[str, Any]
 ) -> dict[str, Any]:
-    """What the checkpoint keeps about how it was made, for inference and evaluation."""
+    """What the checkpoint keeps about how it was made, for inference and evaluation.
+
+    It goes where the weights go: folders of this machine are named by their last part.
+    """
     release = groups.release
     return {
         "format": 1,
@@ -23,7 +27,7 @@ def training_memory(
         "interaction": settings.interaction,
         "objective": settings.objective,
         "temperature": settings.temperature,
-        "settings": settings.as_dict(),
+        "settings": portable_settings(settings),
         "release": {
             "name": release.name,
             "release_id": release.release_id,
@@ -41,34 +45,36 @@ def training_memory(
                 "weight": each.weight,
                 "groups": each.groups,
                 "kept_away": each.kept_away,
-                "origins": origins_of(settings, each.release.manifest),
+                "origins": without_folders(origins_of(settings, each.release.manifest)),
             }
             for each in groups.more
         ],
-        "origins": origins_of(settings, release.manifest),
+        "origins": without_folders(origins_of(settings, release.manifest)),
         "split": {
             "fraction": settings.held_out,
             "seed": settings.held_out_seed,
             "choice": settings.held_out_groups,
-            "judge": settings.held_out_judge,
+            "judge": without_folders(settings.held_out_judge),
             "training_groups": len(groups.training),
             "kept_away": groups.kept_away,
             "held_out_groups": len(groups.held_out),
         },
         "job_id": job_id,
-        "result": result,
+        "result": without_folders(result),
     }
 
 
-def record_training(store: Store, job_id: int, memory: dict[str, Any], out: Path) -> dict[str, Any]:
-    """Write the checkpoint's row; returns the job's result."""
+def record_training(
+    store: Store, job_id: int, settings: TrainSettings, memory: dict[str, Any], out: Path
+) -> dict[str, Any]:
+    """Write the checkpoint's row, with the paths of this machine; returns the job's result."""
     release, result = memory["release"], memory["result"]
     with store.write() as session:
         checkpoint = record_checkpoint(
             session,
             path=str(out),
-            base_model=memory["settings"]["base_model"],
-            config=memory["settings"],
+            base_model=settings.base_model,
+            config=settings.as_dict(),
             summary={
                 **result,
                 **{"release": release, "split": memory["split"], "origins": memory["origins"]},
