@@ -20,6 +20,7 @@ from db.assignment.threads import list_threads
 from db.store.scope import unscoped
 from db.store.store import open_store
 from db.study.blind_adjudication import ids_to_adjudicate
+from db.study.judgments import of_person
 from db.study.rules import rules_of
 from db.study.studies import StudySummary, get_study
 from db.tables import Dataset, Group, Judge, Pair
@@ -104,7 +105,7 @@ def _items_to_judge(
     session: Session, user: SessionUser, studies: Sequence[StudySummary]
 ) -> list[Waiting]:
     found: list[Waiting] = []
-    judge_id = session.scalar(select(Judge.id).where(Judge.name == user.name))
+    judge_id = session.scalar(select(Judge.id).where(of_person(user.name)))
     if judge_id is None:  # `read_own_items` makes it
         return found
     for study in studies:

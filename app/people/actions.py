@@ -3,10 +3,11 @@
 import streamlit as st
 
 from app.access.session_user import action, notify, require_permission
-from db.errors import BadInput
+from db.errors import BadInput, NotFound, Refused
 from db.people import accounts, invitations
 from db.people.fields import FIELDS, account_field, set_field, set_fields
 from db.people.passwords import create_password_link, hash_password
+from db.people.renaming import delete_account, rename_account
 from db.people.rights import add_rights, require_not_admin, set_rights
 from db.store.store import open_store
 from db.tables import Account
@@ -122,6 +123,32 @@ def change(name: str, what: str) -> None:
             done = f"{name} now has the role {role}."
         session.commit()
     notify(done)
+
+
+@action
+def rename(name: str, key: str) -> None:
+    """Give an account the name in widget `key`."""
+    user = require_permission("accounts")
+    with open_store().write() as session:
+        renamed = rename_account(session, name, st.session_state[key] or "", actor=user.name).name
+        session.commit()
+    notify(f"{name} is {renamed} now.")
+
+
+@action
+def delete(account_id: int) -> None:
+    """Delete an account, but not the user's own."""
+    user = require_permission("accounts")
+    if user.account_id == account_id:
+        raise Refused("this is your own account: another admin can delete it")
+    with open_store().write() as session:
+        found = session.get(Account, account_id)
+        if found is None:
+            raise NotFound("this account is gone already")
+        name = found.name
+        pseudonym = delete_account(session, name, actor=user.name)
+        session.commit()
+    notify(f"{name} is deleted. What they did stays as {pseudonym}.")
 
 
 @action

@@ -7,6 +7,7 @@ from app.access.session_user import current_user
 from app.kit.page import draw_empty, draw_hand_off, draw_heading
 from app.people import actions
 from app.text.plain import plain
+from db.names import MAX_NAME_CHARACTERS
 from db.people import accounts, invitations
 from db.people.fields import FIELDS, AccountField
 from db.people.passwords import LINK_HOURS, MIN_PASSWORD_CHARACTERS
@@ -22,6 +23,13 @@ def draw_account(account: Account, *, is_me: bool) -> None:
             st.markdown(f"**{plain(account.name)}**" + (" (you)" if is_me else ""), width="content")
             if account.disabled:
                 st.badge("disabled", color="red")
+            if account.name_problem:
+                st.badge(
+                    "rename",
+                    color="orange",
+                    help="Such a name is refused today: a model or InF Studio itself has it, or "
+                    "it looks like another. It was given by an earlier version.",
+                )
             st.caption(f"since {account.created_at:%Y-%m-%d}", width="stretch")
             for field in shown_fields():
                 draw_field(account, field)
@@ -83,6 +91,29 @@ def draw_controls(account: Account, *, is_me: bool) -> None:
         on_click=actions.change,
         args=(account.name, "sign-out"),
     )
+    with st.popover("Rename", key=f"accounts.rename-{account.id}"):
+        key = f"accounts.name-{account.id}"
+        st.text_input("New name", account.name, key=key, max_chars=MAX_NAME_CHARACTERS)
+        st.caption("Judgments, reviews and rights stay with the person, and so do their sessions.")
+        st.button(
+            "Rename",
+            key=f"accounts.rename-do-{account.id}",
+            type="primary",
+            on_click=actions.rename,
+            args=(account.name, key),
+        )
+    with st.popover("Delete", key=f"accounts.delete-{account.id}", disabled=is_me):
+        st.markdown(
+            f"Delete **{plain(account.name)}** for good? They are signed out everywhere and lose "
+            "all rights. Their judgments and reviews stay, under a pseudonym."
+        )
+        st.button(
+            "Delete account",
+            key=f"accounts.delete-do-{account.id}",
+            type="primary",
+            on_click=actions.delete,
+            args=(account.id,),
+        )
 
 
 draw_heading(

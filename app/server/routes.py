@@ -23,6 +23,7 @@ from app.server.origins import is_tls
 from app.server.own_account import OWN_ACCOUNT_ROUTES
 from app.text.languages import text
 from db.errors import InfError, Refused
+from db.names import MAX_NAME_CHARACTERS
 from db.people import accounts, invitations
 from db.people.emails import sign_in_by_email
 from db.people.passwords import MIN_PASSWORD_CHARACTERS, hash_password
@@ -186,7 +187,7 @@ def _invitation(
     fields = f"""<p{role}>{escape(message)}</p>
       <label>{say_to(request, "form.name")}
         <input name="name" value="{escape(name)}" autocomplete="username"
-        maxlength="{accounts.MAX_NAME_CHARACTERS}" required autofocus></label>
+        maxlength="{MAX_NAME_CHARACTERS}" required autofocus></label>
       <label>{say_to(request, "form.new_password", count=MIN_PASSWORD_CHARACTERS)}
         <input name="password" type="password" autocomplete="new-password"
         minlength="{MIN_PASSWORD_CHARACTERS}" required></label>

@@ -66,7 +66,7 @@ ADJUDICATOR_NAME = bindparam("adjudicator", type_=String)
 
 
 def _values(session: Session, study_id: int, judge_id: int, part: str = "main") -> dict[str, Any]:
-    name = session.get_one(Judge, judge_id).name
+    name = session.get_one(Judge, judge_id).person
     return {
         "study_id": study_id,
         "judge_id": judge_id,
@@ -103,7 +103,11 @@ def _free() -> Select[int, int]:
     adjudicated = (
         select(Judgment.id)
         .join(Judge, Judge.id == Judgment.judge_id)
-        .where(Judgment.item_id == StudyItem.item_id, Judge.name == ADJUDICATOR_NAME)
+        .where(
+            Judgment.item_id == StudyItem.item_id,
+            Judge.name == ADJUDICATOR_NAME,
+            Judge.kind == "adjudicator",
+        )
     )
     return (
         select(StudyItem.item_id, StudyItem.position)

@@ -30,6 +30,7 @@ from db.assignment.places import change_taken, lock_study
 from db.errors import Refused
 from db.people.audit import record_audit
 from db.store.bulk import insert_of
+from db.study.judgments import of_person
 from db.tables import (
     Assignment,
     Group,
@@ -195,7 +196,7 @@ def hidden_pairs(session: Session, person: str) -> Select[int]:
         .where(
             Assignment.study_id == StudyItem.study_id,
             Assignment.item_id == StudyItem.item_id,
-            Judge.name == person,
+            of_person(person),
         )
     )
     return (
@@ -216,7 +217,7 @@ def _studies_of(session: Session, person: str) -> list[int]:
         session.scalars(
             select(StudyJudge.study_id)
             .join(Judge, Judge.id == StudyJudge.judge_id)
-            .where(Judge.name == person)
+            .where(of_person(person))
         )
     )
     studies = session.scalars(select(Study).where(Study.status != "closed"))
@@ -233,7 +234,7 @@ def _lock_studies(session: Session, person: str) -> None:
         select(StudyJudge.study_id)
         .join(Judge, Judge.id == StudyJudge.judge_id)
         .join(Study, Study.id == StudyJudge.study_id)
-        .where(Judge.name == person, Study.status != "closed")
+        .where(of_person(person), Study.status != "closed")
     )
     for study_id in session.scalars(mine.order_by(StudyJudge.study_id)).all():
         lock_study(session, study_id)
@@ -249,7 +250,7 @@ def _open(session: Session, chosen: ColumnElement[bool], person: str, where: str
         .join(Item, Item.id == Assignment.item_id)
         .join(STUDIED, STUDIED.id == Item.group_id)
         .where(
-            Judge.name == person,
+            of_person(person),
             Assignment.state == "leased",
             STUDIED.pair_id.in_(pairs.correlate(None)),
         )

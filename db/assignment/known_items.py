@@ -69,7 +69,7 @@ class KnownItems:
 
 def known_items(session: Session, study_id: int, judge_id: int) -> KnownItems:
     """What is free in the study, and what the judge knows."""
-    name = session.get_one(Judge, judge_id).name
+    name = session.get_one(Judge, judge_id).person
     values = {
         "study_id": study_id,
         "judge_id": judge_id,
@@ -127,7 +127,7 @@ def _adjudicated() -> CompoundSelect[int]:
     decided = (
         select(Judgment.item_id)
         .join(Judge, Judge.id == Judgment.judge_id)
-        .where(Judge.name == ADJUDICATOR_NAME)
+        .where(Judge.name == ADJUDICATOR_NAME, Judge.kind == "adjudicator")
     )
     viewed = select(AdjudicationView.item_id).where(AdjudicationView.seen_by == NAME)
     return union_all(decided, viewed)

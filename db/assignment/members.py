@@ -7,6 +7,7 @@ from sqlalchemy.orm import Session
 
 from db.assignment.places import lock_study, return_leases
 from db.errors import BadInput, Refused
+from db.study.judgments import of_person
 from db.study.rules import rules_of
 from db.study.studies import get_study
 from db.tables import Judge, Judgment, Study, StudyItem, StudyJudge, utc_now
@@ -86,7 +87,7 @@ def add_member(session: Session, study_id: int, judge_id: int) -> StudyJudge:
 def is_member(session: Session, study_id: int, person: str) -> bool:
     """Whether the person has joined the study."""
     query = select(StudyJudge.study_id).join(Judge, Judge.id == StudyJudge.judge_id)
-    query = query.where(StudyJudge.study_id == study_id, Judge.name == person)
+    query = query.where(StudyJudge.study_id == study_id, of_person(person))
     return session.scalar(query.limit(1)) is not None
 
 

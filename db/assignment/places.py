@@ -10,6 +10,7 @@ from sqlalchemy import Select, exists, or_, select, update
 from sqlalchemy.orm import Session
 
 from db.errors import Refused
+from db.study.judgments import of_person
 from db.study.studies import get_study
 from db.tables import Assignment, Judge, Study, StudyItem, StudyJudge
 
@@ -132,7 +133,7 @@ def return_item(session: Session, item_id: int, person: str) -> None:
     held = (
         select(Assignment)
         .join(Judge, Judge.id == Assignment.judge_id)
-        .where(Assignment.item_id == item_id, Assignment.state == "leased", Judge.name == person)
+        .where(Assignment.item_id == item_id, Assignment.state == "leased", of_person(person))
         .order_by(Assignment.study_id)
     )
     for study_id in {one.study_id: None for one in session.scalars(held)}:

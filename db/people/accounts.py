@@ -11,6 +11,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from db.errors import BadInput, NotFound, Refused
+from db.names import MAX_NAME_CHARACTERS, look_alike, name_problem, tidy_name
 from db.people.attempts import device_of, limit_attempts, place_of, record_failure
 from db.people.audit import record_audit
 from db.people.passwords import (
@@ -27,7 +28,13 @@ from db.people.tours import pass_tour_on
 from db.tables import Account
 from db.values import ACCOUNT_ROLES, LOCAL_ADMIN
 
-MAX_NAME_CHARACTERS = 80
+PROBLEMS = {
+    "length": f"has 1 to {MAX_NAME_CHARACTERS} characters",
+    "characters": "has visible characters alone",
+    "reserved": "is no name with a colon, as models and simulated judges have, nor one that "
+    "InF Studio uses itself",
+    "scripts": "has letters of one script: some of these look like letters of another",
+}
 
 
 @cache
@@ -52,22 +59,10 @@ def add_account(
     """Add an account; without a password it can sign in by an OpenID provider only.
 
     It has the rights of its role's preset on these datasets, by default everywhere. Raises BadInput
-    for a bad name, role or password, Refused for a taken name. Does not commit.
+    for a bad role or password, and as `free_name` does. Does not commit.
     """
-    name = name.strip()
-    if not name or len(name) > MAX_NAME_CHARACTERS or not name.isprintable():
-        raise BadInput(
-            f"account name {name!r}: 1 to {MAX_NAME_CHARACTERS} printable characters",
-            code="account_name",
-            count=MAX_NAME_CHARACTERS,
-        )
+    name = free_name(session, name)
     check_role(role)
-    if session.scalar(select(Account.id).where(Account.name == name)) is not None:
-        raise Refused(
-            f"account {name!r} exists already: choose another name",
-            code="account_exists",
-            name=name,
-        )
     if role == "admin" and not has_accounts(session):  # the local admin, who is the same person
         pass_tour_on(session, LOCAL_ADMIN, name)
     stored = None if password is None else hash_password(password, known=[name]).argon2
@@ -80,6 +75,37 @@ def add_account(
     for dataset_id in dataset_ids or ():
         set_rights(session, account, PRESETS[role], actor=actor, dataset_id=dataset_id)
     return account
+
+
+def free_name(session: Session, name: str, *, but: int | None = None) -> str:
+    """The name as an account gets it. Every door that makes or renames an account goes through it.
+
+    Raises BadInput for a name that nobody may have (`db.names`), Refused for one that another
+    account (but for that of id `but`) has, or that can be taken for one. The database refuses the
+    same key (`name_key`) once more.
+    """
+    name = tidy_name(name)
+    if problem := name_problem(name):
+        raise BadInput(
+            f"account name {name[:MAX_NAME_CHARACTERS]!r}: a name {PROBLEMS[problem]}",
+            code=f"account_name_{problem}",
+            count=MAX_NAME_CHARACTERS,
+        )
+    others = select(Account.name).where(Account.id != (but or 0))
+    for other in session.scalars(others):
+        if other == name:
+            raise Refused(
+                f"account {name!r} exists already: choose another name",
+                code="account_exists",
+                name=name,
+            )
+        if look_alike(other, name):  # without the other name: the door is open to strangers
+            raise Refused(
+                f"account name {name!r} can be taken for that of another account: choose another",
+                code="account_alike",
+                name=name,
+            )
+    return name
 
 
 def get_account(session: Session, name: str) -> Account:
@@ -135,7 +161,7 @@ def set_role(session: Session, name: str, role: str, *, actor: str) -> Account:
     check_role(role)
     account = get_account(session, name)
     if role != "admin":
-        _require_another_admin(session, account)
+        require_another_admin(session, account)
     record_audit(session, actor, "account.role", name, before=account.role, after=role)
     was_admin, account.role = account.role == "admin", role
     replace_rights(session, account, PRESETS[role], actor=actor)
@@ -151,7 +177,7 @@ def set_disabled(session: Session, name: str, disabled: bool, *, actor: str) -> 
     """
     account = get_account(session, name)
     if disabled:
-        _require_another_admin(session, account)
+        require_another_admin(session, account)
         end_sessions(session, account.id)
         end_password_links(session, account.id)
     account.disabled = disabled
@@ -173,7 +199,8 @@ def check_role(role: str) -> None:
         raise BadInput(f"no role {role!r}: one of {', '.join(ACCOUNT_ROLES)}")
 
 
-def _require_another_admin(session: Session, account: Account) -> None:
+def require_another_admin(session: Session, account: Account) -> None:
+    """Raise Refused for the last admin."""
     if account.role != "admin" or account.disabled:
         return
     others = select(func.count()).where(

@@ -20,6 +20,7 @@ from db.errors import BadInput, Refused
 from db.people.audit import record_audit
 from db.store.bulk import insert_of
 from db.study.adjudication import Disputed, adjudicate, disputed_ids, get_disputed
+from db.study.judgments import of_person
 from db.study.studies import get_study
 from db.tables import AdjudicationView, Assignment, Group, Item, Judge, Judgment, utc_now
 from db.tables.judging import new_token
@@ -88,7 +89,7 @@ def ids_to_adjudicate(
             .where(
                 Assignment.study_id == study_id,
                 Assignment.state == "leased",
-                Judge.name == person,
+                of_person(person),
             )
         )
     )

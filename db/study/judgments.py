@@ -9,10 +9,23 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, and_, exists, func, or_, select, text, update
+from sqlalchemy import (
+    ColumnElement,
+    Select,
+    String,
+    and_,
+    exists,
+    func,
+    literal,
+    or_,
+    select,
+    text,
+    update,
+)
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from db.errors import BadInput, NotFound, Refused
+from db.names import PERSON_SUFFIX
 from db.tables import Item, Judge, Judgment, StudyItem, utc_now
 from db.values import AMBIGUOUS, NONE
 
@@ -52,32 +65,55 @@ def get_or_create_judge(
     simulated: bool = False,
     account_id: int | None = None,
 ) -> Judge:
-    """The judge of that name, created if missing.
+    """The judge, created if missing: a person with an account by it, any other by kind and name.
 
-    Raises Refused if the name belongs to another kind of judge or to another account: nobody can
-    answer under a model's name or another person's. Does not commit.
+    A machine's judge (a model, a simulated judge, an adjudicator) always has its own name. A person
+    whose account has that name, which stores of earlier versions allowed, is shown with
+    PERSON_SUFFIX instead. Raises Refused where a person without an account, of an imported file,
+    would answer under another judge's name. Does not commit.
     """
-    judge = session.scalar(select(Judge).where(Judge.name == name))
-    if judge is None:
-        judge = Judge(
-            name=name,
-            kind=kind,
-            provider=provider,
-            model=model,
-            offline=offline,
-            simulated=simulated,
-            account_id=account_id,
-        )
-        session.add(judge)
-        session.flush()
-    wanted = (kind, offline, simulated, account_id)
-    if (judge.kind, judge.offline, judge.simulated, judge.account_id) != wanted:
-        raise Refused(
-            f"the name {name!r} is taken by another judge ({judge.kind})",
-            code="judge_name_taken",
-            name=name,
-        )
+    if account_id is not None:
+        judge = session.scalar(select(Judge).where(Judge.account_id == account_id))
+        if judge is not None:
+            return judge
+    holder = session.scalar(select(Judge).where(Judge.name == name))
+    if holder is not None:
+        found = (holder.kind, holder.offline, holder.simulated, holder.account_id)
+        if account_id is None and found == (kind, offline, simulated, None):
+            return holder
+        if _is_machine(kind, simulated) and not _is_machine(holder.kind, holder.simulated):
+            holder.name += PERSON_SUFFIX
+            session.flush()
+        elif account_id is not None and _is_machine(holder.kind, holder.simulated):
+            name += PERSON_SUFFIX
+        else:
+            raise Refused(
+                f"the name {name!r} is taken by another judge ({holder.kind})",
+                code="judge_name_taken",
+                name=name,
+            )
+    judge = Judge(
+        name=name,
+        kind=kind,
+        provider=provider,
+        model=model,
+        offline=offline,
+        simulated=simulated,
+        account_id=account_id,
+    )
+    session.add(judge)
+    session.flush()
     return judge
+
+
+def _is_machine(kind: str, simulated: bool) -> bool:
+    return kind != "person" or simulated
+
+
+def of_person(person: str | ColumnElement[str]) -> ColumnElement[bool]:
+    """A condition on a query's own judge: it is this person's, not a machine of that name."""
+    names = (person, literal(person, String) + PERSON_SUFFIX)
+    return and_(Judge.name.in_(names), Judge.kind == "person", Judge.simulated.is_(False))
 
 
 def find_judgment(session: Session, event_id: str) -> Judgment | None:

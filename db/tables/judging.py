@@ -7,6 +7,7 @@ from typing import Any
 from sqlalchemy import CheckConstraint, ForeignKey, Index, UniqueConstraint, text
 from sqlalchemy.orm import Mapped, mapped_column
 
+from db.names import PERSON_SUFFIX
 from db.scenarios import ROLES
 from db.tables.base import Base, created, key
 
@@ -37,7 +38,8 @@ class Item(Base, kw_only=True):
 class Judge(Base, kw_only=True):
     """A person or a model that answers items; an adjudicator also sees the others' answers.
 
-    `simulated` judges stand in for people in a demo.
+    `simulated` judges stand in for people in a demo. A person with an account is found by it; the
+    name is what reports show, unique among all judges (`db.study.judgments.get_or_create_judge`).
     """
 
     __tablename__ = "judge"
@@ -53,6 +55,11 @@ class Judge(Base, kw_only=True):
     simulated: Mapped[bool] = mapped_column(default=False)
     created_at: Mapped[datetime] = created()
     __table_args__ = (CheckConstraint("kind IN ('person', 'model', 'adjudicator')", name="kind"),)
+
+    @property
+    def person(self) -> str:
+        """The person's name, under which their reviews and what they opened is recorded."""
+        return self.name.removesuffix(PERSON_SUFFIX)
 
 
 class Study(Base, kw_only=True):

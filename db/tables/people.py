@@ -6,12 +6,19 @@ from typing import Any
 from sqlalchemy import CheckConstraint, ForeignKey, Index, UniqueConstraint, text
 from sqlalchemy.orm import Mapped, mapped_column
 
+from db.names import name_key, name_problem
 from db.tables.base import Base, created, key
 from db.values import RIGHTS, STUDY_RIGHTS
 
 
+def _key_of_name(context: Any) -> str:
+    return name_key(context.get_current_parameters()["name"])
+
+
 class Account(Base, kw_only=True):
     """A person who signs in. `role`: admin, or the preset that their rights (`Member`) came from.
+
+    `name_key`: what names that look alike share (`db.names.name_key`); it is unique.
 
     An OpenID provider identifies them by `email` (lower case); an account without a password can
     only sign in through it.
@@ -20,6 +27,9 @@ class Account(Base, kw_only=True):
     __tablename__ = "account"
     id: Mapped[int] = key()
     name: Mapped[str] = mapped_column(unique=True)
+    name_key: Mapped[str] = mapped_column(
+        init=False, insert_default=_key_of_name, server_default=""
+    )
     role: Mapped[str]
     password_hash: Mapped[str | None] = mapped_column(default=None)
     email: Mapped[str | None] = mapped_column(default=None, unique=True)
@@ -28,7 +38,17 @@ class Account(Base, kw_only=True):
     __table_args__ = (
         CheckConstraint("role IN ('annotator', 'curator', 'admin')", name="role"),
         CheckConstraint("name <> ''", name="name_not_empty"),
+        Index("uq_account_name_key", "name_key", unique=True),
     )
+
+    @property
+    def name_problem(self) -> str | None:
+        """Why the name, given by an earlier version, is refused today; None for any other.
+
+        The codes of `db.names.name_problem`, or `alike`.
+        """
+        is_alike = self.name_key != name_key(self.name)
+        return name_problem(self.name) or ("alike" if is_alike else None)
 
 
 class Member(Base, kw_only=True):

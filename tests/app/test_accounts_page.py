@@ -2,10 +2,13 @@
 
 import pytest
 from app_pages import PASSWORD, open_page, sign_in
+from sqlalchemy import select
 
 from app.access import openid
-from db.people.accounts import get_account
+from db.people.accounts import add_account, get_account
+from db.people.audit import list_audit
 from db.store.store import Store
+from db.tables import Account
 
 
 def test_the_form_and_the_list_set_an_account_s_optional_fields(
@@ -31,3 +34,43 @@ def test_the_form_and_the_list_set_an_account_s_optional_fields(
     at.text_input(key=f"accounts.email-{ann.id}").set_value("").run()
     with sqlite_store.read() as session:
         assert get_account(session, "ann").email is None
+
+
+def test_an_admin_renames_and_deletes_accounts_but_not_their_own(
+    sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sign_in(sqlite_store, monkeypatch, "admin")
+    with sqlite_store.write() as session:
+        ann = add_account(session, "ann", PASSWORD, role="annotator", actor="test").id
+        add_account(session, "bob", PASSWORD, role="annotator", actor="test")
+        me = session.scalars(select(Account.id).where(Account.role == "admin")).one()
+        session.commit()
+    at = open_page("accounts")
+    assert at.get("popover")
+    at.text_input(key=f"accounts.name-{ann}").set_value("BOB").run()
+    at.button(key=f"accounts.rename-do-{ann}").click().run()
+    assert "can be taken for that of another account" in at.error[0].value
+    at.text_input(key=f"accounts.name-{ann}").set_value("anna").run()
+    at.button(key=f"accounts.rename-do-{ann}").click().run()
+    with sqlite_store.read() as session:
+        assert session.get_one(Account, ann).name == "anna"
+    at.button(key=f"accounts.delete-do-{me}").click().run()
+    assert "your own account" in at.error[0].value
+    at.button(key=f"accounts.delete-do-{ann}").click().run()
+    with sqlite_store.read() as session:
+        assert session.get(Account, ann) is None
+        assert {row.action for row in list_audit(session)[0]} >= {
+            "account.rename",
+            "account.delete",
+        }
+
+
+def test_a_name_that_is_refused_today_is_marked(
+    sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sign_in(sqlite_store, monkeypatch, "admin")
+    with sqlite_store.write() as session:
+        session.add(Account(name="openai:gpt-4o-mini", role="annotator"))
+        session.commit()
+    texts = [each.value for each in open_page("accounts").markdown]
+    assert sum("orange-badge[rename]" in one for one in texts) == 1

@@ -66,7 +66,7 @@ OF_OTHERS = {
     "write_as_curator": "a curator's thread",
     "get_account": "the command line and the Accounts page",
     "check_role": "the command line and the Accounts page",
-    "_require_another_admin": "the Accounts page",
+    "require_another_admin": "the Accounts page",
     "checked_email": "the Accounts page",
     "invite": "a curator's form",
     "check_choice": "labels that the store gave out",
@@ -257,7 +257,11 @@ def test_the_forms_and_all_their_refusals_are_german(team: Store, browser: TestC
         for name, password, part in (
             ("bob", "short", "12 bis 1024 Zeichen"),
             ("bob", "password1234", "zuerst geraten"),
-            ("", PASSWORD, "druckbare Zeichen"),
+            ("", PASSWORD, "1 bis 80 Zeichen"),
+            ("bob\u2800", PASSWORD, "nur sichtbare Zeichen"),
+            ("openai:bob", PASSWORD, "Doppelpunkt haben Modelle"),
+            ("аnn", PASSWORD, "Buchstaben mehrerer Schriften"),
+            ("ANN", PASSWORD, "zu verwechseln"),
             ("ann", PASSWORD, "„ann“ gibt es schon"),
         ):
             answer = browser.post(path, data={"name": name, "password": password})

@@ -504,3 +504,33 @@ def test_a_session_is_ended_by_its_person_alone_and_expires(store: Store) -> Non
         session.flush()
         assert open_session(session, here) is None
         assert sign_ins.list_sessions(session, ann.id) == []
+
+
+def test_the_commands_rename_and_delete_an_account(
+    sqlite_store: Store, inf: Callable[..., Ran]
+) -> None:
+    with sqlite_store.write() as session:
+        add_account(session, "root", PASSWORD, role="admin", actor="test")
+        add_account(session, "ann", PASSWORD, role="annotator", actor="test")
+        session.add(Account(name="simulated:1", role="annotator"))
+        session.commit()
+    listed = {row["name"]: row for row in inf("users", "list", "--json").json["accounts"]}
+    assert listed["simulated:1"]["name_problem"] == "reserved"
+    assert "rename it" in inf("users", "list").out
+    assert inf("users", "rename", "simulated:1", "bob", "--json").json["name"] == "bob"
+    refused = inf("users", "rename", "bob", "ANN", "--json")
+    assert refused.code == 1 and "another account" in refused.json["error"]
+    kept = inf("users", "delete", "ann", "--json")  # no terminal: --yes is required
+    assert kept.code == 1 and "--yes" in kept.json["error"]
+    done = inf("users", "delete", "ann", "--yes", "--json").json
+    assert done["as"].startswith("deleted person ")
+    last = inf("users", "delete", "root", "--yes", "--json")
+    assert last.code == 1 and "last admin" in last.json["error"]
+    names = [row["name"] for row in inf("users", "list", "--json").json["accounts"]]
+    assert names == ["bob", "root"]
+    assert inf("users", "delete", "ann", "--yes").code == 1
+    assert (
+        inf("users", "add", "cli:root", "--no-password", "--email", "c@x.org", "--json")
+        .json["error"]
+        .startswith("account name 'cli:root'")
+    )

@@ -1,5 +1,6 @@
 """`inf users`: accounts. Passwords are read from the terminal or stdin, never from argv."""
 
+import sys
 from collections.abc import Callable
 
 import click
@@ -7,9 +8,11 @@ import click
 from app.cli.kit.password import ask_password
 from app.cli.kit.report import Result, me, ready_store, reporting
 from db.corpus.datasets import get_dataset
+from db.errors import Refused
 from db.people import accounts, invitations
 from db.people.fields import FIELDS, AccountField, field_values, set_field, set_fields
 from db.people.passwords import LINK_HOURS, create_password_link
+from db.people.renaming import delete_account, rename_account
 from db.people.rights import list_members, require_not_admin, set_rights
 from db.tables import Account, Member
 from db.values import ACCOUNT_ROLES, RIGHTS
@@ -17,7 +20,7 @@ from db.values import ACCOUNT_ROLES, RIGHTS
 
 @click.group()
 def users() -> None:
-    """Add, list and disable accounts; reset passwords."""
+    """Add, list, rename, disable and delete accounts; reset passwords."""
 
 
 def _row(account: Account) -> Result:
@@ -26,6 +29,7 @@ def _row(account: Account) -> Result:
         "role": account.role,
         **field_values(account),
         "disabled": account.disabled,
+        "name_problem": account.name_problem,
         "created_at": account.created_at.isoformat(),
     }
 
@@ -33,7 +37,8 @@ def _row(account: Account) -> Result:
 def _line(row: Result) -> str:
     disabled = "disabled" if row["disabled"] else ""
     texts = "  ".join(row[field.column] for field in FIELDS if row[field.column])
-    return f"{row['name']:<30} {row['role']:<10} {disabled:<9} {texts}".rstrip()
+    remark = "rename it: such a name is refused today" if row["name_problem"] else ""
+    return f"{row['name']:<30} {row['role']:<10} {disabled:<9} {texts} {remark}".rstrip()
 
 
 def _field_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -120,6 +125,40 @@ def disable(name: str, enable: bool) -> Result:
         account = accounts.set_disabled(session, name, not enable, actor=me())
         session.commit()
         return _row(account)
+
+
+@users.command()
+@click.argument("name")
+@click.argument("new_name")
+@reporting(lambda result: f"{result['before']} is {result['name']} now")
+def rename(name: str, new_name: str) -> Result:
+    """Give an account another name, on everything that the person did; sessions go on."""
+    with ready_store().write() as session:
+        account = rename_account(session, name, new_name, actor=me())
+        session.commit()
+        return {"before": name, **_row(account)}
+
+
+@users.command()
+@click.argument("name")
+@click.option("--yes", is_flag=True, help="Skip the confirmation.")
+@reporting(lambda result: f"{result['deleted']} is deleted; what they did stays as {result['as']}")
+def delete(name: str, yes: bool) -> Result:
+    """Delete an account. What the person did stays, under a pseudonym.
+
+    A terminal asks for confirmation; otherwise nothing is done without --yes.
+    """
+    store = ready_store()
+    with store.read() as session:
+        accounts.get_account(session, name)
+    if not yes:
+        if not sys.stdin.isatty():
+            raise Refused(f"{name!r} would be deleted for good: repeat the command with --yes")
+        click.confirm(f"delete the account {name!r} for good?", abort=True, err=True)
+    with store.write() as session:
+        pseudonym = delete_account(session, name, actor=me())
+        session.commit()
+    return {"deleted": name, "as": pseudonym}
 
 
 @users.command()

@@ -1,0 +1,120 @@
+"""Another name for an account, and its deletion. A name is stored wherever a person did something.
+
+The rules of blindness go by it (who reviewed, opened or adjudicated what), so all of them change in
+the transaction that changes the account. The audit log keeps the names of the time; its entry of
+the rename or deletion leads from one to the other. What exists as a file (releases, exports,
+backups) stays as it is.
+"""
+
+import secrets
+
+from sqlalchemy import String, and_, func, literal, or_, select, update
+from sqlalchemy.orm import InstrumentedAttribute, Session
+
+from db.assignment.places import return_leases
+from db.errors import Refused
+from db.names import DELETED, name_key
+from db.people.accounts import free_name, get_account, require_another_admin
+from db.people.audit import record_audit
+from db.study.judgments import ADJUDICATOR
+from db.tables import (
+    Account,
+    AdjudicationView,
+    Assignment,
+    Guideline,
+    Invitation,
+    ItemMessage,
+    Job,
+    Judge,
+    Member,
+    OpenedGroup,
+    PasswordLink,
+    Release,
+    Review,
+    Run,
+    Study,
+    Tour,
+    utc_now,
+)
+
+# Every column that names a person, but for the audit log's; a test compares it with the tables.
+NAMING: tuple[InstrumentedAttribute[str], ...] = (
+    *(Review.reviewed_by, OpenedGroup.opened_by, AdjudicationView.seen_by),
+    *(ItemMessage.written_by, Member.granted_by, Invitation.created_by, PasswordLink.created_by),
+    *(Study.created_by, Guideline.created_by, Run.created_by, Release.created_by),
+    *(Job.started_by, Tour.person),
+)
+BULK = "bulk:{name}/"  # how the ids of a bulk review's events begin (`db.review.queue`)
+
+
+def rename_account(session: Session, name: str, new_name: str, *, actor: str) -> Account:
+    """Give an account another name, everywhere. Its sessions, password and rights stay.
+
+    Raises NotFound, and as `db.people.accounts.free_name` does; Refused where a judge without an
+    account has the name. Does not commit.
+    """
+    account = get_account(session, name)
+    new_name = free_name(session, new_name, but=account.id)
+    if new_name != name:
+        _replace(session, account, new_name)
+        account.name, account.name_key = new_name, name_key(new_name)
+        record_audit(session, actor, "account.rename", name, after=new_name)
+        session.flush()
+    return account
+
+
+def delete_account(session: Session, name: str, *, actor: str) -> str:
+    """Delete an account; returns the pseudonym under which what the person did stays.
+
+    Sessions, rights and links end, leases go back to the queue, and an invitation that made the
+    account stays used up. Raises NotFound, and Refused for the last admin. Does not commit.
+    """
+    account = get_account(session, name)
+    if account.role == "admin":
+        require_another_admin(session, account)
+    for judge_id, study_id in session.execute(
+        select(Assignment.judge_id, Assignment.study_id)
+        .join(Judge, Judge.id == Assignment.judge_id)
+        .where(Judge.account_id == account.id, Assignment.state == "leased")
+        .distinct()
+        .order_by(Assignment.study_id)
+    ).all():
+        return_leases(session, study_id, judge_id)
+    pseudonym = f"{DELETED} {secrets.token_hex(4)}"
+    _replace(session, account, pseudonym)
+    session.execute(update(Judge).where(Judge.account_id == account.id).values(account_id=None))
+    used = update(Invitation).where(Invitation.account_id == account.id)
+    session.execute(used.values(account_id=None, expires_at=utc_now()))
+    session.delete(account)
+    record_audit(session, actor, "account.delete", name, pseudonym=pseudonym)
+    session.flush()
+    return pseudonym
+
+
+def _replace(session: Session, account: Account, new_name: str) -> None:
+    """Write the new name over the account's, in every row that names the person."""
+    old = account.name
+    own = Judge.account_id == account.id
+    adjudicating = and_(Judge.kind == "adjudicator", Judge.name == ADJUDICATOR + old)
+    wanted = (new_name, ADJUDICATOR + new_name)
+    theirs = or_(func.coalesce(own, False), adjudicating)
+    if found := session.scalar(select(Judge.name).where(Judge.name.in_(wanted), ~theirs).limit(1)):
+        raise Refused(
+            f"account name {new_name!r}: a judge named {found!r} has answered here already; "
+            "choose another",
+            code="account_alike",
+            name=new_name,
+        )
+    session.execute(update(Judge).where(own).values(name=new_name))
+    session.execute(update(Judge).where(adjudicating).values(name=ADJUDICATOR + new_name))
+    for column in NAMING:
+        session.execute(update(column.class_).where(column == old).values({column: new_name}))
+    before = BULK.format(name=old)
+    session.execute(
+        update(Review)
+        .where(Review.event_id.startswith(before, autoescape=True))
+        .values(
+            event_id=literal(BULK.format(name=new_name), String)
+            + func.substr(Review.event_id, len(before) + 1)
+        )
+    )
