@@ -37,6 +37,7 @@ from sqlalchemy.orm import Session
 from db.errors import BadInput, Refused
 from db.store import schema
 from db.store.bulk import continue_numbering
+from db.store.revision import head
 from db.store.reviving import end_open_jobs, end_sign_ins, require_no_running_jobs
 from db.store.store import Store
 from db.tables import Base, Job, utc_now
@@ -118,10 +119,10 @@ def restore_backup(
     backup (`greatest_job_id`). Refused then while other jobs run.
     """
     manifest = read_manifest(path)
-    if manifest["revision"] != schema.head():
+    if manifest["revision"] != head():
         raise BadInput(
             f"{path.name} is of schema revision {manifest['revision']}, this version of InF Studio "
-            f"writes {schema.head()}: restore it with the version that made it, then upgrade"
+            f"writes {head()}: restore it with the version that made it, then upgrade"
         )
     _check_members(path, manifest)
     if own_job is not None and own_job <= greatest_job_id(path):
@@ -178,7 +179,7 @@ def _write(session: Session, path: Path, progress: Progress | None) -> dict[str,
             members[table.name] = {"rows": rows, "sha256": digest.hexdigest()}
         manifest = {
             "format": FORMAT,
-            "revision": schema.head(),
+            "revision": head(),
             "engine": session.get_bind().dialect.name,
             "created_at": utc_now().isoformat(),
             "rows": total,

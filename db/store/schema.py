@@ -1,22 +1,19 @@
 """The store's schema: upgrading it, and reporting whether it is behind or differs.
 
-Migrations are in `alembic/` of a clone and in `db/migrations` of an installed wheel. Alembic itself
-is loaded where it migrates: every command asks whether the store is current, and loading Alembic
-takes a tenth of a second of it.
+Alembic is loaded where it migrates: every command asks whether the store is current.
 """
 
 import importlib.metadata
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, inspect
 from sqlalchemy.exc import ProgrammingError
 
 from db.errors import Refused, StoreBehind
+from db.store.revision import READ_REVISION, VERSION_TABLE, head, migrations, revisions_before
 from db.store.schema_difference import missing_index, schema_differences
 from db.store.settings import database_schema
 from db.store.store import Store
@@ -25,15 +22,7 @@ from db.tables import Base
 if TYPE_CHECKING:
     from alembic.config import Config
 
-VERSION_TABLE = "alembic_version"
-REVISION = re.compile(r'^(revision|down_revision) = (?:"(\w+)")?', re.MULTILINE)
 INSUFFICIENT_PRIVILEGE = "42501"
-
-
-def migrations() -> Path:
-    """The folder of the migrations, in a clone or in a wheel."""
-    packaged = Path(__file__).parents[1] / "migrations"
-    return packaged if packaged.is_dir() else Path(__file__).parents[2] / "alembic"
 
 
 def upgrade(store: Store, revision: str = "head") -> None:
@@ -63,11 +52,17 @@ def changing(store: Store) -> Iterator[Connection]:
 
 
 def our_tables(connection: Connection) -> list[str]:
-    """Our tables in a PostgreSQL store, as `"schema"."table"`; those of others are left alone."""
+    """Our tables in a PostgreSQL store, as `"schema"."table"`; those of others are left alone.
+
+    First the one that every writer locks first: whoever locks all of them in this order waits for
+    writers, and they for it, but neither for the other.
+    """
     ours = {*Base.metadata.tables, VERSION_TABLE}
     place = connection.exec_driver_sql("SELECT current_schema()").scalar()
-    found = inspect(connection).get_table_names()
-    return [f'"{place}"."{name}"' for name in sorted(found) if name in ours]
+    found = sorted(
+        inspect(connection).get_table_names(), key=lambda one: (one != VERSION_TABLE, one)
+    )
+    return [f'"{place}"."{name}"' for name in found if name in ours]
 
 
 def migrate(connection: Connection, revision: str = "head") -> None:
@@ -123,20 +118,12 @@ def downgrade(store: Store, revision: str) -> None:
         connection.commit()
 
 
-@cache
-def head() -> str:
-    """The revision this version of InF Studio writes: the one that no other comes after."""
-    later = _revisions_before()
-    (last,) = later.keys() - set(later.values())
-    return last
-
-
 def current(store: Store) -> str | None:
     """The revision the store is at; None for a store without tables."""
     with store.engine.connect() as connection:
         if not inspect(connection).has_table(VERSION_TABLE):
             return None
-        found = connection.exec_driver_sql(f"SELECT version_num FROM {VERSION_TABLE}").scalar()
+        found = connection.exec_driver_sql(READ_REVISION).scalar()
         return None if found is None else str(found)
 
 
@@ -234,16 +221,7 @@ def how_to_save(store: Store) -> str:
 
 def known_revisions() -> set[str]:
     """The revisions that this version has migrations for."""
-    return set(_revisions_before())
-
-
-def _revisions_before() -> dict[str, str]:
-    """Every revision with the one it follows ("" for the first), read from the migrations."""
-    found = {}
-    for path in (migrations() / "versions").glob("*.py"):
-        named = dict(REVISION.findall(path.read_text(encoding="utf-8")))
-        found[named["revision"]] = named["down_revision"]
-    return found
+    return set(revisions_before())
 
 
 def _config() -> "Config":

@@ -19,9 +19,11 @@ from typing import Any
 from sqlalchemy import Connection, inspect
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError
+from sqlalchemy.orm import Session
 
 from db.errors import BadInput, InfError, Refused
 from db.store import schema
+from db.store.revision import head
 from db.store.reviving import end_open_jobs, end_sign_ins, require_no_running_jobs
 from db.store.schema_difference import differences_in, missing_index, schema_differences
 from db.store.settings import home
@@ -51,7 +53,7 @@ def upgrade_store(
         schema.upgrade(store)
         return _result(store, before, None, [])
     schema.require_not_newer(store)
-    if before == schema.head() and not schema_differences(store):
+    if before == head() and not schema_differences(store):
         return _result(store, before, None, [])
     _require_form(store, before)
     if copy:
@@ -92,7 +94,7 @@ def go_back(store: Store, copy: Path) -> dict[str, Any]:
         _copy_sqlite(copy, Path(str(make_url(store.url).database)))
     else:
         _restore_postgres(store, copy)
-    with store.write() as session:
+    with Session(store.engine) as session:  # of an earlier revision, where `write` writes nothing
         end_open_jobs(session, when="the copy was made")
         end_sign_ins(session)
         session.commit()

@@ -16,6 +16,7 @@ from db.errors import BadInput, InfError
 from db.people import accounts
 from db.store import schema
 from db.store.effective import MASK, effective_settings
+from db.store.revision import head
 from db.store.settings import database_url, home
 from db.store.store import open_store
 
@@ -65,10 +66,10 @@ def _from_store() -> Iterator[Result]:
             return
         store = open_store()
         revision = schema.current(store)
-        meaning = f"The schema's revision; this version writes {schema.head()}."
+        meaning = f"The schema's revision; this version writes {head()}."
         yield _row("revision", revision, "store", subject, meaning)
         schema.require_not_newer(store)
-        if revision != schema.head():
+        if revision != head():
             return
         with store.read() as session:
             signs_in = accounts.has_accounts(session)

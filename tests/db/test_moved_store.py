@@ -1,0 +1,104 @@
+"""A store that moved on to another revision while this process runs: nothing is written there."""
+
+import threading
+
+import pytest
+from sqlalchemy import text
+
+from db.errors import StoreBehind
+from db.people.audit import list_audit, record_audit
+from db.store import revision, schema
+from db.store.store import Store, open_store
+
+
+def move_on(store: Store, to: str = "9999") -> None:
+    """What an upgrade by a newer version leaves: its revision, and here the same tables."""
+    with schema.changing(store) as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = :now"), {"now": to})
+        connection.commit()
+
+
+def write_one(store: Store, action: str) -> None:
+    with store.write() as session:
+        record_audit(session, "me", action)
+        session.commit()
+
+
+def actions(store: Store) -> list[str]:
+    with store.read() as session:
+        return [row.action for row in list_audit(session)[0]]
+
+
+def test_nothing_is_written_once_the_store_is_of_another_revision(store: Store) -> None:
+    write_one(store, "before")
+    move_on(store)
+    for _ in range(2):
+        with pytest.raises(StoreBehind, match=r"revision 9999.*restart") as refused:
+            write_one(store, "after")
+        assert refused.value.code == "store_moved"
+    assert actions(store) == ["before"]
+    move_on(store, revision.head())  # it was put back
+    write_one(store, "again")
+    assert actions(store) == ["again", "before"]
+
+
+def test_a_writer_that_waited_for_the_upgrade_is_refused_and_the_upgrade_waits_for_writers(
+    store: Store,
+) -> None:
+    """On PostgreSQL the locks of the tables alone let the waiting writer through."""
+    begun, may_commit = threading.Event(), threading.Event()
+    outcome: list[str] = []
+
+    def first_writer() -> None:
+        with open_store(store.url).write() as session:
+            record_audit(session, "me", "first")
+            session.flush()
+            begun.set()
+            assert may_commit.wait(20)
+            outcome.append("first commits")
+            session.commit()
+
+    def upgrade() -> None:
+        with schema.changing(store) as connection:
+            outcome.append("upgrade begins")
+            upgrading.set()
+            assert waits.wait(20)
+            connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
+            connection.commit()
+
+    def second_writer() -> None:
+        try:
+            write_one(open_store(store.url), "second")
+            outcome.append("second committed")
+        except StoreBehind:
+            outcome.append("second refused")
+
+    upgrading, waits = threading.Event(), threading.Event()
+    threads = [threading.Thread(target=one) for one in (first_writer, upgrade, second_writer)]
+    threads[0].start()
+    assert begun.wait(20)
+    threads[1].start()
+    assert not upgrading.wait(0.3)
+    may_commit.set()
+    assert upgrading.wait(20)
+    threads[2].start()
+    threads[2].join(0.3)
+    assert threads[2].is_alive()
+    waits.set()
+    for thread in threads:
+        thread.join(40)
+    assert outcome == ["first commits", "upgrade begins", "second refused"]
+    assert actions(store) == ["first"]
+
+
+def test_a_process_keeps_the_revision_of_the_files_that_it_began_with(
+    sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A newer version may be installed over a running server: its migrations are not ours."""
+    revision.head.cache_clear()
+    ours = open_store(sqlite_store.url)
+    newer = {**revision.revisions_before(), "9999": revision.head()}
+    monkeypatch.setattr(revision, "revisions_before", lambda: newer)
+    move_on(sqlite_store)
+    with pytest.raises(StoreBehind):
+        write_one(ours, "after")
