@@ -112,3 +112,37 @@ def write_cross_encoder(folder: Path, labels: int = 1) -> Path:
     BertForSequenceClassification(config).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
+
+
+OTHERS: dict[str, dict[str, Any]] = {
+    "opt": {"ffn_dim": 32, "word_embed_proj_dim": HIDDEN},
+    "gpt2": {"n_embd": HIDDEN, "n_layer": 2, "n_head": 4, "n_positions": 512},
+    "mpnet": {},
+    "mamba": {},
+    "biogpt": {},
+    "t5": {"d_model": HIDDEN, "d_ff": 32, "num_layers": 2, "num_heads": 4, "d_kv": 4},
+    "xlm": {"emb_dim": HIDDEN, "n_layers": 2, "n_heads": 4},
+}
+
+
+def other_transformer(architecture: str, vocabulary: int = 300) -> Any:
+    """A transformer of an architecture that `tiny-random-` does not have, weights random."""
+    import torch
+    from transformers import AutoConfig, AutoModel
+
+    sizes = SIZES | {"max_position_embeddings": 512} | OTHERS[architecture]
+    tokens = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
+    config = AutoConfig.for_model(architecture, vocab_size=vocabulary, **sizes, **tokens)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        model: Any = AutoModel.from_config(config)
+    return model.encoder if architecture == "t5" else model
+
+
+def write_other(folder: Path, architecture: str) -> Path:
+    """Its folder, as plain transformers are published, with the tokenizer of a token per byte."""
+    tokenizer: Any = _byte_tokenizer(framed=architecture == "mpnet")
+    tokenizer.model_max_length = 512
+    other_transformer(architecture, len(tokenizer)).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder

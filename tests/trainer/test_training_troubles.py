@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from tiny_language_models import write_other
 from trainer_jobs import claim, config_for
 from trainer_release import write_release
 
@@ -17,6 +18,7 @@ from trainer.data.groups import Group
 from trainer.data.release_files import read_release
 from trainer.launch.here import train
 from trainer.loop.best import Best
+from trainer.loop.failures import translated
 from trainer.loop.fitting import fit
 from trainer.loop.precision import uses_bf16
 from trainer.loop.states import newest_state
@@ -49,8 +51,32 @@ def test_out_of_memory_names_the_settings_to_change(tmp_path: Path) -> None:
     model[0].register_forward_pre_hook(lambda *_: torch.empty(2**55) and None)
     with pytest.raises(BadInput) as refused:
         run(tmp_path, settings, model)
-    for message in ("out of memory with rows_per_batch=4", "texts_at_once=4", "passage_tokens=512"):
+    for message in (
+        *("out of memory with rows_per_batch=4", "texts_at_once=4", "passage_tokens=512"),
+        *("lora_rank=16", "optimizer=adamw-8bit", "fsdp=on"),
+    ):
         assert message in str(refused.value)
+
+
+def test_out_of_memory_names_no_setting_that_is_used_already() -> None:
+    used = {"texts_at_once": "4", "lora_rank": "4", "gradient_checkpointing": "on"}
+    given = settings_for(**used, base_share="0.5")
+    message = str(translated(torch.OutOfMemoryError("CUDA out of memory"), given))
+    for name in ("texts_at_once", "gradient_checkpointing", "lora_rank", "fsdp"):
+        assert f"{name}=" not in message
+    assert "quantize=4bit" not in message  # base_share needs whole weights
+    assert "base_share=0" in message and "rows_per_batch" in message
+    message = str(translated(torch.OutOfMemoryError("x"), settings_for(**used)))
+    assert "quantize=4bit" in message and "base_share" not in message
+
+
+def test_a_model_that_cannot_recompute_activations_is_refused_by_name(tmp_path: Path) -> None:
+    given = settings_for(
+        base_model=str(write_other(tmp_path / "base", "mpnet")), gradient_checkpointing="on"
+    )
+    with pytest.raises(BadInput, match="MPNetModel cannot recompute") as refused:
+        run(tmp_path, given)
+    assert "texts_at_once=" in str(refused.value)
 
 
 def test_a_disk_that_fills_up_while_a_state_is_kept_leaves_the_one_before(

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file
+from tiny_language_models import other_transformer
 from torch import nn
 from trainer_jobs import claim, config_for
 from trainer_release import make_rows, write_release
@@ -29,6 +30,7 @@ from trainer.loop.fitting import fit, prepare_weights
 from trainer.loop.group_trainer import rate_share
 from trainer.loop.packing_check import make_collator
 from trainer.model.backbone import load_backbone, load_model
+from trainer.model.trained_weights import set_dropout
 from trainer.settings.settings import TrainSettings, parse_settings
 from trainer.settings.template import Template
 
@@ -126,6 +128,14 @@ def test_dropout_is_set_in_every_layer_and_minus_one_leaves_the_models_own() -> 
     prepare_weights(decoder, settings_for(base_model="tiny-random-qwen2", dropout="0.3"))
     layers: Any = decoder[0]
     assert layers.model.layers[0].self_attn.attention_dropout == 0.3
+    for architecture in ("opt", "biogpt", "t5", "xlm"):  # dropout by a function of the layer
+        transformer = other_transformer(architecture).train()
+        ids = torch.arange(3, 15).reshape(2, 6)
+        states = [transformer(ids, attention_mask=ids > 0).last_hidden_state for _ in range(2)]
+        assert not torch.equal(*states), architecture
+        set_dropout(transformer, 0.0)
+        states = [transformer(ids, attention_mask=ids > 0).last_hidden_state for _ in range(2)]
+        assert torch.equal(*states), architecture
     with pytest.raises(BadInput, match=r"dropout=-0\.5"):
         settings_for(dropout="-0.5")
 

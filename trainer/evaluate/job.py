@@ -346,7 +346,8 @@ def _candidates(handle: JobHandle) -> list[Candidate]:
     candidates = [Candidate(name, _memory(handle.store, name)) for name in names]
     alone = candidates[0] if len(candidates) == 1 else None
     if alone and alone.memory and config.get("with_base", True):
-        settings = stored_settings(alone.memory["settings"])
+        # Scored as its checkpoint is: in float32, which flash attention cannot compute.
+        settings = stored_settings(alone.memory["settings"] | {"attention": "auto"})
         candidates.insert(0, Candidate(settings.base_model, {}, base_of=settings))
     return candidates
 

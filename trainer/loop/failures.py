@@ -18,15 +18,32 @@ def require_finite(loss: float, step: int) -> None:
         )
 
 
+def _remedies(settings: TrainSettings) -> str:
+    """What takes less memory and is not used yet: of a batch first, then of the weights."""
+    at_once = max(1, min(8, settings.rows_per_batch))
+    has_lora, is_sharded = settings.lora_rank > 0, settings.fsdp == "on"
+    is_whole = settings.quantize == "off" and not settings.base_share and not is_sharded
+    helps = {
+        f"texts_at_once={at_once} (cached gradients, the same result)": not settings.texts_at_once
+        and not is_sharded,
+        "gradient_checkpointing=on": settings.gradient_checkpointing == "off",
+        "base_share=0 (no copy of the base)": settings.base_share > 0,
+        "lora_rank=16 (adapters alone are trained)": not has_lora,
+        "quantize=4bit (frozen weights in 4 bits)": has_lora and is_whole,
+        "optimizer=adamw-8bit": settings.optimizer == "adamw" and not is_sharded,
+        "fsdp=on with --nproc (weights sharded over GPUs)": not has_lora and not is_sharded,
+    }
+    return ", ".join(name for name, does in helps.items() if does)
+
+
 def translated(error: BaseException, settings: TrainSettings) -> BaseException:
     """BadInput for out of memory or a full disk, with the remedy; any other error unchanged."""
     message = str(error)
     if isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in message:
         return BadInput(
-            f"out of memory with rows_per_batch={settings.rows_per_batch}, "
-            f"query_tokens={settings.query_tokens}, passage_tokens={settings.passage_tokens}: "
-            f"give texts_at_once={max(1, min(8, settings.rows_per_batch))} (cached gradients, the "
-            "same result) or gradient_checkpointing=on, then lower rows_per_batch or passage_tokens"
+            f"out of memory with rows_per_batch={settings.rows_per_batch}, query_tokens="
+            f"{settings.query_tokens}, passage_tokens={settings.passage_tokens}: give "
+            f"{_remedies(settings)}; then lower rows_per_batch or passage_tokens"
         )
     if is_disk_full(error):
         return BadInput(

@@ -15,6 +15,7 @@ from transformers import PreTrainedModel
 from transformers.trainer_callback import PrinterCallback
 
 from analysis.embed.model_source import model_source
+from db.errors import BadInput
 from db.scenarios import COLUMNS
 from trainer.data.batch_sample import sample_of
 from trainer.data.batches import Collator, TeacherScores
@@ -213,6 +214,11 @@ def prepare_weights(model: "SentenceTransformer", settings: TrainSettings) -> No
     if settings.gradient_checkpointing == "on":
         for module in model.modules():
             if isinstance(module, PreTrainedModel):
+                if not module.supports_gradient_checkpointing:
+                    raise BadInput(
+                        f"gradient_checkpointing=on: {type(module).__name__} cannot recompute its "
+                        "activations. Give texts_at_once=8 (cached gradients) to save memory"
+                    )
                 module.activation_checkpointing_enable({"use_reentrant": False})
     if settings.compile == "on":
         for module in model.modules():

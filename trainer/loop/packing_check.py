@@ -52,6 +52,9 @@ def make_collator(
         or not can_pack(model)
     ):
         return plain
+    if settings.attention == "flash":
+        log.warning("flash attention takes no mask of packed rows: packing is off")
+        return plain
     enable_packing(model)
     rows = [group.row() for group in groups[: settings.rows_per_batch]]
     difference, why = math.inf, ""

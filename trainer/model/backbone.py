@@ -94,6 +94,11 @@ def require_packages(*, attention: str = "auto", quantize: str = "off") -> None:
 
     if attention == "flash" and not torch.cuda.is_available():
         raise BadInput("attention=flash needs an NVIDIA GPU, and PyTorch sees none here")
+    if attention == "flash" and not torch.cuda.is_bf16_supported(including_emulation=False):
+        raise BadInput(
+            "attention=flash needs a GPU with bfloat16 units, and this one has none: give "
+            "attention=sdpa"
+        )
     for wanted, setting, package in (
         (attention == "flash", "attention=flash", "flash_attn"),
         (quantize == "4bit", "quantize=4bit", "bitsandbytes"),
@@ -144,6 +149,10 @@ def load_backbone(settings: TrainSettings) -> "SentenceTransformer":
     )
     set_chat_template(model, applied=settings.chat_template == "on")
     transformer: Any = model[0]
+    if settings.attention == "flash":
+        # sentence-transformers would write all texts as one row, without a mask: batches are cut,
+        # shared among processes and counted by rows.
+        transformer.unpad_inputs = False
     _set_lengths(model, settings)
     model.prompts = {"query": settings.query_prefix, "document": settings.passage_prefix}
     model.default_prompt_name = None

@@ -59,6 +59,7 @@ def write_serving_layout(folder: Path, max_tokens: int | None) -> None:
     texts = folder / "sentence_bert_config.json"
     known = _read(texts)
     if isinstance(known, dict) and max_tokens:
+        known.pop("unpad_inputs", None)  # of training with flash attention
         _write(texts, {"max_seq_length": max_tokens, **known})
 
 

@@ -11,9 +11,6 @@ from db.errors import BadInput
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-# What transformers' attention layers call the dropout that they apply without a module of it.
-ATTENTION_DROPOUTS = ("attention_dropout", "attention_dropout_prob", "dropout_prob")
-
 
 def freeze(model: "SentenceTransformer", patterns: Sequence[str]) -> int:
     """Freeze the weights whose names fit one of the patterns; returns how many numbers they are.
@@ -37,12 +34,16 @@ def freeze(model: "SentenceTransformer", patterns: Sequence[str]) -> int:
 
 
 def set_dropout(model: "SentenceTransformer", probability: float) -> None:
-    """Set the probability of every dropout, also of those inside attention."""
+    """Set the probability of every dropout, also of those that layers apply as a function.
+
+    Such a layer keeps the number itself, under names like `dropout`, `attention_dropout`,
+    `activation_dropout`, `dropout_prob`.
+    """
     for module in model.modules():
         if isinstance(module, nn.Dropout):
             module.p = probability
-        for name in ATTENTION_DROPOUTS:
-            if isinstance(getattr(module, name, None), float):
+        for name, value in vars(module).items():
+            if "dropout" in name and type(value) in (int, float):
                 setattr(module, name, probability)
 
 

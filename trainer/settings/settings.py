@@ -129,6 +129,10 @@ def _check(settings: TrainSettings) -> None:
     if settings.evaluate_steps and not settings.held_out and settings.best_by not in OFF_HELD_OUT:
         raise BadInput("evaluate_steps needs held-out groups: give held_out=0.1, for example")
     _check_lora(settings)
+    if settings.attention == "flash" and settings.precision == "fp32":
+        raise BadInput(
+            "attention=flash computes in bfloat16 alone: give precision=bf16, or attention=sdpa"
+        )
     if settings.matryoshka_sizes and settings.parsed_objective.baseline:
         raise BadInput(
             f"matryoshka={settings.matryoshka!r} is for our objectives, and "

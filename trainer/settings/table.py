@@ -506,8 +506,8 @@ class SettingFields:
         "auto",
         RESOURCES,
         "Attention",
-        "How attention is computed; auto: as transformers chooses (sdpa). flash needs a GPU and "
-        "the package flash-attn.",
+        "How attention is computed; auto: as transformers chooses (sdpa). flash needs a GPU with "
+        "bfloat16 and the package flash-attn, and turns packing off.",
         choices=("auto", "sdpa", "eager", "flash"),
         advanced=True,
     )
