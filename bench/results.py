@@ -217,9 +217,11 @@ def kept_for_training(release: Path) -> int:
 class Results:
     """The trainings that ended, by their settings, in a file that grows by a line each."""
 
-    def __init__(self, folder: Path, release: Path, guard: Path | None) -> None:
+    def __init__(
+        self, folder: Path, release: Path, guard: Path | None, name: str = "runs.jsonl"
+    ) -> None:
         self.folder, self.release, self.guard = folder, release, guard
-        self.path = folder / "runs.jsonl"
+        self.path = folder / name
         # one store: the base model is encoded by the first training, and Train shows them all
         self.home = folder / "home"
         run_inf("db", "upgrade", home=self.home)

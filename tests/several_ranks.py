@@ -8,17 +8,21 @@ writes how many tokens it counted, and how many a second it is told that all emb
 import json
 import os
 import sys
+from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 
+import numpy as np
 import torch
 from safetensors.torch import save_file
 from trainer_release import make_rows
 
 from db.scenarios import COLUMNS
 from trainer.data.groups import group_of
+from trainer.data.passage_pool import pool_passages
+from trainer.evaluate.scoring import encode_unique
 from trainer.loop.best import Best
-from trainer.loop.embedding_loss import EmbeddingLoss
+from trainer.loop.fitting import make_loss
 from trainer.loop.packing_check import make_collator
 from trainer.loop.watch import Watch
 from trainer.model.backbone import load_backbone
@@ -39,6 +43,13 @@ CASES: tuple[dict[str, object], ...] = (
     {"base_model": "tiny-random-bert", "objective": "P,I:uni", "interaction": "II"},
     {
         "base_model": "tiny-random-bert",
+        "objective": "P,I,IQ:uni",
+        "trained_side": "query",
+        "pool_passages": -1,
+        "group_weight": 1,
+    },
+    {
+        "base_model": "tiny-random-bert",
         "objective": "P",
         "interaction": "II",
         "texts_at_once": 4,
@@ -53,7 +64,17 @@ def compute(out: Path, processes: Processes, case: dict[str, object]) -> None:
         if isinstance(module, torch.nn.Dropout):
             module.p = 0.0  # what is dropped differs by process
     groups = [group_of(row) for row in ROWS]
-    batch = make_collator(model, groups, settings, processes)([group.row() for group in groups])
+    pool = None
+    if settings.trained_side == "query":
+
+        def embed(texts: Sequence[str]) -> np.ndarray:
+            return encode_unique(model.encode_document, texts, lambda _: None)
+
+        of = (settings.pool_passages, settings.seed)
+        pool = pool_passages(groups, settings.parsed_template, embed, *of)
+        model.train()
+    collator = make_collator(model, groups, settings, processes, pool=pool)
+    batch = collator([group.row() for group in groups])
     tables = batch.pop("label")
     columns: dict[str, dict[str, object]] = {}
     for key, value in batch.items():
@@ -64,12 +85,7 @@ def compute(out: Path, processes: Processes, case: dict[str, object]) -> None:
         if processes.count > 1
         else model
     )
-    loss = EmbeddingLoss(
-        wrapped,
-        settings.parsed_objective,
-        temperature=0.05,
-        texts_at_once=settings.texts_at_once,
-    )
+    loss = make_loss(wrapped, settings, pool)
     value = loss(list(columns.values()), tables)
     value.backward()
     watch = Watch(

@@ -22,7 +22,7 @@ def sample_of(
 
     Packed rows hold both kinds of queries: they are shown whole, as `matched`.
     """
-    queries, passages = columns
+    queries, *others = columns
     ids, mask = queries["input_ids"], queries["attention_mask"]
     matched = int(tables["matched"]) if "matched" in tables else len(ids)
 
@@ -35,7 +35,8 @@ def sample_of(
 
     found = {
         "matched": decoded(ids[:matched], mask[:matched]),
-        PASSAGES: decoded(passages["input_ids"], passages["attention_mask"]),
         "crossed": decoded(ids[matched:], mask[matched:]),
     }
+    if others:  # passages that are not trained are no column of a batch
+        found[PASSAGES] = decoded(others[0]["input_ids"], others[0]["attention_mask"])
     return {name: texts for name, texts in found.items() if texts}

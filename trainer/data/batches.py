@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING, Any
 
 from db.scenarios import SCENARIOS
 from trainer.data.groups import Group, group_key, group_of
+from trainer.data.passage_pool import PassagePool
 from trainer.objectives.names import Objective
 from trainer.parallel.processes import ALONE, Processes, gathered_place, max_share, share_of
-from trainer.settings.template import Template
+from trainer.settings.template import INSTRUCTED, Template
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -163,8 +164,9 @@ def _different(texts: Sequence[str]) -> tuple[list[str], list[int]]:
 class Collator:
     """Rows of the release → tokenised columns and the index table (under `label`).
 
-    Two columns: all instruction-queries, matched and crossed, in one pass of the model, and the
-    passages. A text is listed only where the objective reads it: what gets no gradient costs.
+    Two columns, or the first alone where passages are not trained: all instruction-queries, matched
+    and crossed, in one pass of the model, and the passages.
+    A text is listed only where the objective reads it: what gets no gradient costs.
     """
 
     # SentenceTransformerTrainer reads this of a collator.
@@ -181,15 +183,19 @@ class Collator:
         teacher: "TeacherScores | None" = None,
         mined: "Mapping[str, Sequence[str]] | None" = None,
         packing: bool = False,
+        pool: PassagePool | None = None,
         processes: Processes = ALONE,
     ) -> None:
+        """pool: the passages' vectors where passages are not trained; there is no column of them
+        then, and places of passages are those of the pool."""
         self.preprocess: Callable[..., Mapping[str, Any]] = model.preprocess
         self.pad_token_id: int = getattr(model[0].tokenizer, "pad_token_id", 0) if packing else 0
         self.prompts = dict(model.prompts)
         self.template, self.objective = template, objective
         self.instructions_sampled, self.packing = instructions_sampled, packing
         self.processes, self.standard_share = processes, standard_share
-        self.teacher, self.mined = teacher, mined
+        self.teacher, self.mined, self.pool = teacher, mined, pool
+        self.query_task = "query" if pool is None else INSTRUCTED
 
     def __call__(self, rows: Sequence[Mapping[str, str]]) -> dict[str, Any]:
         import torch
@@ -217,24 +223,50 @@ class Collator:
         if self.packing:
             columns, of_queries, place_of = self._packed(batch)
         else:
-            columns = self._column(QUERIES, batch.queries, "query")
+            columns = self._column(QUERIES, batch.queries, self.query_task)
             of_queries = max_share(len(batch.queries), self.processes)
             places = torch.arange(len(batch.queries))
             place_of = gathered_place(places, self.processes.count, of_queries)
             own = range(self.processes.rank, batch.matched, self.processes.count)
             tables["matched"] = torch.tensor(len(own))  # (): the first of this process's queries
-        columns |= self._column(PASSAGES, batch.passages, "document")
-        for name in ("matched_of", "crossed_of"):
+        if self.pool is None:
+            columns |= self._column(PASSAGES, batch.passages, "document")
+        else:
+            self._read_pool(tables, batch, self.pool)
+        for name in ("matched_of", "crossed_of", "text_of_right"):
             if name in tables:
                 old = tables[name]
                 tables[name] = place_of[old.clamp(min=0)].masked_fill(old == NOWHERE, NOWHERE)
         if self.processes.count > 1:
-            of_passages = max_share(len(batch.passages), self.processes)
-            for name in ("passage_of", "mined_of"):
-                if name in tables:
-                    tables[name] = gathered_place(tables[name], self.processes.count, of_passages)
-            tables["rows_of"] = torch.tensor([of_queries, of_passages])  # (columns,)
+            rows_of = [of_queries]
+            if self.pool is None:
+                of_passages = max_share(len(batch.passages), self.processes)
+                rows_of.append(of_passages)
+                for name in ("passage_of", "mined_of"):
+                    if name in tables:
+                        tables[name] = gathered_place(
+                            tables[name], self.processes.count, of_passages
+                        )
+            tables["rows_of"] = torch.tensor(rows_of)  # (columns,)
         return {**columns, "label": tables}
+
+    @staticmethod
+    def _read_pool(tables: "dict[str, Tensor]", batch: TripletBatch, pool: PassagePool) -> None:
+        """Places of passages become those of the pool; `others_of`: the negatives of the term P;
+        `text_of_right`, `right_of`: pairs of a text and a passage that is right for it."""
+        import torch
+
+        places = torch.tensor([pool.place_of[passage] for passage in batch.passages])
+        tables["passage_of"] = places[tables["passage_of"]]
+        tables.pop("mined_of", None)
+        tables["others_of"] = torch.tensor(sorted(pool.negatives | set(places.tolist())))
+        right = [
+            (place, passage)
+            for place, text in enumerate(batch.queries)
+            for passage in pool.right_of.get(text, ())
+        ]
+        tables["text_of_right"] = torch.tensor([place for place, _ in right])
+        tables["right_of"] = torch.tensor([passage for _, passage in right])
 
     def _packed(self, batch: TripletBatch) -> "tuple[dict[str, Any], int, Tensor]":
         """(packed rows, number of texts of the largest share, the place of each text).

@@ -210,7 +210,7 @@ def _record(
     elif model is None:
         applied = read_without_model(queries, documents, split)
     else:
-        applied = read_by_model(model, queries, documents)
+        applied = read_by_model(model, queries, documents, {each.query for each in first})
     is_given = model is not None and not candidate.memory and candidate.base_of is None
     return evaluation_record(
         benchmark,

@@ -11,6 +11,7 @@ import numpy as np
 from db.errors import BadInput
 from trainer.evaluate.scoring import encode_unique
 from trainer.model.backbone import load_model, template_of
+from trainer.model.doors import question_encoder
 
 
 class MtebModel:
@@ -46,7 +47,8 @@ class MtebModel:
             raise BadInput("mteb gave neither prompt_type nor prompt_name: which prefix is unknown")
         if str(getattr(role, "value", role)) == "query":
             texts = [text for batch in inputs for text in self._questions(batch)]
-            return encode_unique(self.model.encode_query, texts, lambda _: None)
+            plain = {text for batch in inputs for text in batch.get("query", batch["text"])}
+            return encode_unique(question_encoder(self.model, plain), texts, lambda _: None)
         texts = [text for batch in inputs for text in batch["text"]]
         return encode_unique(self.model.encode_document, texts, lambda _: None)
 

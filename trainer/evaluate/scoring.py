@@ -33,6 +33,7 @@ from trainer.evaluate.measures.rankings import (
     robustness,
 )
 from trainer.evaluate.searching import search
+from trainer.model.doors import question_encoder
 from trainer.settings.template import Template
 
 if TYPE_CHECKING:
@@ -91,6 +92,7 @@ def score_model(
             for name in group.questions
             for other in paraphrases.get(benchmark.questions[name].instruction, ())
         ]
+    plain = {question.query for question in benchmark.questions.values()}
     names = list(benchmark.questions)
     questions = [
         template.apply(question.instruction, question.query)
@@ -110,7 +112,7 @@ def score_model(
             check()
 
     of_questions, of_documents = caches or (None, None)
-    vectors = encode_unique(model.encode_query, texts, count, of_questions)
+    vectors = encode_unique(question_encoder(model, plain), texts, count, of_questions)
     document_vectors = encode_unique(model.encode_document, documents, count, of_documents)
     run, ranks = _rank_all(benchmark, names, vectors[: len(names)], document_vectors, check)
     vector_of = dict(zip(texts, vectors, strict=True))

@@ -31,6 +31,7 @@ MAX_TEXTS = 200_000
 PREPARED_BY = (
     *("pooling", "query_tokens", "passage_tokens", "interaction", "encoders"),
     *("chat_template", "lora_rank"),  # without LoRA the weights are float32
+    "trained_side",  # with `query` the base model is read as it is
 )
 
 
@@ -58,7 +59,7 @@ class VectorCache:
             session.commit()
 
 
-Caches = tuple[VectorCache, VectorCache]  # of queries, of documents
+Caches = tuple[VectorCache | None, VectorCache | None]  # of queries, of documents
 
 
 def caches_of(store: Store, known: str, model: "SentenceTransformer | EmbeddingServer") -> Caches:

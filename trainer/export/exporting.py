@@ -1,5 +1,8 @@
 """A checkpoint's folder for serving: its own files, ONNX and OpenVINO networks, what they cost.
 
+Of a checkpoint whose index stays (`trainer.model.doors`) the trained copy alone is written, as an
+ordinary model for queries with an instruction: all other texts stay with the base model's server.
+
 Every network is read back and compared: float32 ones must give the model's vectors (largest
 difference of a number at most `TOLERANCE`), or nothing is written. Networks in 8 bits cost quality:
 nDCG@10, strict accuracy and the instruction flip are measured on groups of a release with and
@@ -22,6 +25,7 @@ from trainer.evaluate.benchmarks import held_out_benchmark
 from trainer.evaluate.scoring import score_model
 from trainer.export.card import ONNX, ONNX_INT8, OPENVINO, OPENVINO_INT8, section
 from trainer.model.backbone import load_model, read_memory, template_of
+from trainer.model.doors import exported_part
 from trainer.model.serving_layout import serving_problems, write_serving_layout
 from trainer.settings.template import Template
 
@@ -70,7 +74,7 @@ def export_for_serving(
         raise Refused(f"{out} is not empty: choose another --out, nothing is overwritten")
     if int8 and not groups:
         raise Refused("8 bits cost quality, which is measured: give --release with its groups")
-    model = load_model(source, fp32=True).to("cpu").eval()
+    model = exported_part(load_model(source, fp32=True)).to("cpu").eval()
     memory = read_memory(source)
     template = template_of(source)
     partial = out.parent / f".{out.name}.{os.getpid()}.partial"

@@ -12,10 +12,12 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 
 from db.machine import peak_memory
 from trainer.data.groups import Group, group_key
+from trainer.data.passage_pool import pool_passages
 from trainer.data.splitting import Groups
 from trainer.launch.scoring_time import CachesOf, scoring_seconds
 from trainer.loop.arguments import step_count
@@ -85,8 +87,18 @@ def _stepper(
     passages = [passage for group in groups for *_, passage in group.triplets()]
     some, count = random.Random(settings.seed), settings.mined_negatives
     mined = {group_key(each): some.sample(passages, min(count, len(passages))) for each in groups}
-    collator = make_collator(model, groups, settings, mined=mined if count else None)
-    loss = make_loss(model, settings)
+    pool = None
+    if settings.trained_side == "query":
+        size = model.get_embedding_dimension() or 1
+        pool = pool_passages(  # any vectors take the time that theirs do
+            groups,
+            settings.parsed_template,
+            lambda texts: np.full((len(texts), size), size**-0.5, dtype=np.float32),
+            settings.pool_passages,
+            settings.seed,
+        )
+    collator = make_collator(model, groups, settings, mined=mined if count else None, pool=pool)
+    loss = make_loss(model, settings, pool).to(model.device)
     trained = [weights for weights in model.parameters() if weights.requires_grad]
     optimizer = torch.optim.AdamW(trained, lr=settings.learning_rate)
     kind = model.device.type

@@ -8,7 +8,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from db.jobs.runner import JobHandle
+from trainer.data.passage_pool import PassagePool, pool_passages
 from trainer.data.splitting import Groups
+from trainer.evaluate.precision import scoring_precision
+from trainer.evaluate.scoring import encode_unique
 from trainer.evaluate.vector_cache import base_caches
 from trainer.launch.plan import Folders, plan_folders, plan_groups, plan_settings
 from trainer.model.backbone import load_backbone, read_memory
@@ -96,6 +99,12 @@ def _train(
     )
     if scores.benchmark:
         handle.show(probes=scores.shown_probes())
+    pool = None
+    if settings.trained_side == "query":
+        if processes.is_first:
+            handle.report(0, None, "embedding the training's passages by the base model")
+            pool = _base_pool(handle, model, groups, settings)
+        pool = processes.agree(pool)
     run = f"job-{handle.id}"
     with (
         tensorboard_log(folders.board) as write,
@@ -133,6 +142,7 @@ def _train(
             score_after=score_after,
             show=handle.show,
             processes=processes,
+            pool=pool,
         )
         handle.check()
     adapters = done.pop("adapters")
@@ -142,3 +152,26 @@ def _train(
     write_checkpoint(model, folders.out, memory, write_card(settings, groups, result), adapters)
     handle.report(done["steps"], done["steps"], f"loss {first:.3f} → {last:.3f}")
     return memory
+
+
+def _base_pool(
+    handle: JobHandle, model: "SentenceTransformer", groups: Groups, settings: TrainSettings
+) -> PassagePool:
+    """The training's passages with their vectors by the base model, from the store's cache where
+    they are there."""
+    from trainer.loop.precision import uses_bf16
+
+    caches = base_caches(handle.store, settings, model)
+    with scoring_precision(model.device, bf16=uses_bf16(settings.precision)):
+        return pool_passages(
+            groups.training,
+            settings.parsed_template,
+            lambda texts: encode_unique(
+                model.encode_document,
+                texts,
+                lambda _: handle.check(),
+                caches[1] if caches else None,
+            ),
+            settings.pool_passages,
+            settings.seed,
+        )

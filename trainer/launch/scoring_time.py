@@ -68,7 +68,12 @@ def scoring_seconds(
     with scoring_precision(model.device, bf16=uses_bf16(settings.precision)):
         for place, role in enumerate(ROLES):
             each = _seconds_per_text(model, role, after[role])
-            kept = caches[place].read(list(set(before[role]))) if caches else {}
+            cache = caches[place] if caches else None
+            kept = cache.read(list(set(before[role]))) if cache else {}
+            if role == "document" and settings.trained_side == "query":
+                # Embedded once, with all that the training reads; the trained copy reads none.
+                read = {passage for group in groups.training for *_, passage in group.triplets()}
+                before[role], now[role], after[role] = [*{*before[role], *read}], [], []
             missing = sum(text not in kept for text in before[role])
             total += each * (missing + times * len(now[role]) + len(after[role]))
     return total

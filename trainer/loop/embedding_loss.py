@@ -29,6 +29,7 @@ import torch
 from sentence_transformers.base.losses import CachedLossMixin
 from torch import Tensor, nn
 
+from db.scenarios import SCENARIOS
 from trainer.data.batches import NOWHERE
 from trainer.objectives.distillation import teacher_loss
 from trainer.objectives.multivariate import multivariate_loss
@@ -45,24 +46,30 @@ def scores_of_terms(
 ) -> tuple[Tensor, list[Tensor]]:
     """(positive (A,), negatives for each term (A, M), −inf where masked), of A anchors.
 
-    queries (U, d), passages (V, d): unit vectors of the different texts;
-    tables: `matched_of` (N,), `passage_of` (N,), `crossed_of` (N, M), `mined_of` (mined,) as
-    `batches` builds them.
+    queries (U, d), passages (V, d): unit vectors of the different texts, passages of the batch or
+    of the whole training (`trainer.data.passage_pool`);
+    tables: `matched_of` (N,), `passage_of` (N,), `crossed_of` (N, M), `mined_of` (mined,) or
+    `others_of` (negatives of P), `text_of_right` and `right_of` as `batches` builds them.
     A = N, but for promptriever: there (I+,Q+), the first of a row's three triplets, is the anchor.
     """
     matched_of, passage_of = tables["matched_of"], tables["passage_of"]
     is_positive = torch.zeros(len(queries), len(passages), dtype=torch.bool, device=queries.device)
     known = matched_of != NOWHERE
     is_positive[matched_of[known], passage_of[known]] = True
+    if "right_of" in tables:
+        is_positive[tables["text_of_right"], tables["right_of"]] = True
     every = objective.anchor_every
     query_of, own_of = matched_of[::every], passage_of[::every]  # (A,)
     anchors, own = queries[query_of], passages[own_of]  # (A, d)
     positive = (anchors * own).sum(dim=1)  # (A,)
     negatives: list[Tensor] = []
-    has_mined = "mined_of" in tables
     for term in objective.terms:
-        if term == "P":  # (A, N + mined): iq_{i,i} against p_m
-            others = torch.cat([passage_of, tables["mined_of"]]) if has_mined else passage_of
+        if term == "P":  # (A, N + mined), or (A, negatives of the pool): iq_{i,i} against p_m
+            others = passage_of
+            if "mined_of" in tables:
+                others = torch.cat([passage_of, tables["mined_of"]])
+            elif "others_of" in tables:
+                others = tables["others_of"]
             scores = (anchors @ passages.T)[:, others]
             mask = is_positive[query_of][:, others]
         elif term == "IQ":  # (A, N): p_i against iq_{k,k}
@@ -125,16 +132,33 @@ def taught_loss(
     columns: Sequence[Tensor], tables: dict[str, Any], teaching: Teaching, temperature: float
 ) -> Tensor:
     """The teacher's loss over the anchors that the objective embeds; tables["teacher"] (N, 3)."""
-    queries, passages = (nn.functional.normalize(each.float(), dim=1) for each in columns)
-    matched_of = tables["matched_of"]
-    count = tables["teacher"].shape[1]
-    of_group = tables["passage_of"].view(-1, count).repeat_interleave(count, dim=0)  # (N, 3)
-    own = torch.arange(len(matched_of), device=matched_of.device) % count
-    known = matched_of != NOWHERE
-    anchors = queries[matched_of[known]]
-    student = torch.einsum("nd,nkd->nk", anchors, passages[of_group[known]]) / temperature
+    scores, own, known = own_group_scores(columns, tables)
+    student = scores / temperature
     teacher = tables["teacher"][known].to(student) / teaching.temperature
-    return teacher_loss(teaching.kind, student, teacher, own[known])
+    return teacher_loss(teaching.kind, student, teacher, own)
+
+
+def own_group_scores(
+    columns: Sequence[Tensor], tables: dict[str, Any]
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Cosines of the anchors that are embedded with their group's passages.
+
+    Returns (scores (A, S), which of the S each anchor's own is (A,), the anchors among the N
+    triplets (N,) as a mask); S scenarios, N = S × groups.
+    """
+    queries, passages = (nn.functional.normalize(each.float(), dim=1) for each in columns)
+    matched_of, count = tables["matched_of"], len(SCENARIOS)
+    of_group = tables["passage_of"].view(-1, count).repeat_interleave(count, dim=0)  # (N, S)
+    known = matched_of != NOWHERE
+    own = torch.arange(len(matched_of), device=matched_of.device) % count
+    anchors = queries[matched_of[known]]
+    return torch.einsum("ad,asd->as", anchors, passages[of_group[known]]), own[known], known
+
+
+def group_loss(columns: Sequence[Tensor], tables: dict[str, Any], temperature: float) -> Tensor:
+    """Mean cross-entropy of each anchor's own passage among its group's: −log softmax(s/τ)."""
+    scores, own, _ = own_group_scores(columns, tables)
+    return nn.functional.cross_entropy(scores / temperature, own)
 
 
 class EmbeddingLoss(CachedLossMixin, nn.Module):
@@ -154,9 +178,16 @@ class EmbeddingLoss(CachedLossMixin, nn.Module):
         texts_at_once: int = 0,
         sizes: tuple[int, ...] = (),
         teaching: Teaching = NO_TEACHING,
+        group_weight: float = 0.0,
+        frozen: Tensor | None = None,
     ) -> None:
-        """sizes: the loss is the mean over the whole vectors and their first `sizes` numbers."""
+        """sizes: the loss is the mean over the whole vectors and their first `sizes` numbers.
+        frozen: the vectors (V, d) of all passages, where a batch has no column of them.
+        """
         super().__init__()
+        self.group_weight = group_weight
+        self.frozen: Tensor | None
+        self.register_buffer("frozen", frozen, persistent=False)
         self.model = model
         self.objective, self.temperature = objective, temperature
         self.positive_as_printed = positive_as_printed
@@ -197,6 +228,8 @@ class EmbeddingLoss(CachedLossMixin, nn.Module):
         if "rows_of" in labels:  # several processes, each with its share of the texts
             rows_of = labels["rows_of"].tolist()
             columns = [gather(own, rows) for own, rows in zip(columns, rows_of, strict=True)]
+        if self.frozen is not None:
+            columns.append(self.frozen)
         loss = self._objective(columns, labels, self.of_terms)
         if self.sizes:
             parts = [
@@ -208,6 +241,10 @@ class EmbeddingLoss(CachedLossMixin, nn.Module):
             taught = taught_loss(columns, labels, self.teaching, self.temperature)
             self.of_terms["teacher"] = taught.detach()
             loss = loss + self.teaching.weight * taught
+        if self.group_weight:
+            own = group_loss(columns, labels, self.temperature)
+            self.of_terms["group"] = own.detach()
+            loss = loss + self.group_weight * own
         if with_backward:
             loss.backward()
             loss = loss.detach()

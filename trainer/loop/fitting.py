@@ -21,6 +21,7 @@ from trainer.data.batch_sample import sample_of
 from trainer.data.batches import Collator, TeacherScores
 from trainer.data.curriculum import ConfidentFirst
 from trainer.data.groups import Group, group_key
+from trainer.data.passage_pool import PassagePool
 from trainer.evaluate.precision import scoring_precision
 from trainer.evaluate.reranking import load_reranker
 from trainer.loop.arguments import step_count, training_arguments
@@ -36,6 +37,7 @@ from trainer.loop.states import STATE, newest_state
 from trainer.loop.teacher import teacher_scores
 from trainer.loop.watch import Evaluate, Report, Stream, Watch
 from trainer.model.base_share import copy_weights, mix_in
+from trainer.model.doors import trained_part
 from trainer.model.lora import adapters_of, attach_lora, merge_lora
 from trainer.model.trained_weights import freeze, require_sizes, set_dropout
 from trainer.model.weight_dtype import describe_dtypes
@@ -66,21 +68,24 @@ def fit(
     score_after: Score | None = None,
     show: Callable[..., None] | None = None,
     processes: Processes = ALONE,
+    pool: PassagePool | None = None,
 ) -> dict[str, Any]:
     """Train the model in place; returns steps, epochs, seconds, dtypes and every logged loss.
 
     evaluate, score_before, score_after: called between steps, before the first and after the last
     with the model; where weights are sharded every process must give them.
+    pool: the passages' vectors where they are not trained.
     show: receives `dtypes` before the first step and the texts of the first batch as `batch`.
     Goes on from the newest complete state in `work`, where there is one. With several `processes`
     all call it with the same arguments; only the first reports, scores and saves.
     """
     teacher = processes.agree(_taught(groups, settings, work, processes, report))
     mined = processes.agree(_mined(model, groups, settings, work, processes, report))
-    collator = make_collator(model, groups, settings, processes, teacher, mined)
-    base = copy_weights(model) if settings.base_share else {}
+    collator = make_collator(model, groups, settings, processes, teacher, mined, pool)
+    trained = trained_part(model)
+    base = copy_weights(trained) if settings.base_share else {}
     prepare_weights(model, settings)
-    loss = make_loss(model, settings)
+    loss = make_loss(model, settings, pool)
     dtypes = describe_dtypes(model, model_source(settings.base_model))
     log.info("weights: %s", ", ".join(f"{name} {kind}" for name, kind in dtypes.items()))
     if show is not None:
@@ -125,7 +130,7 @@ def fit(
     if processes.is_first:  # the others' weights are of no use any more
         adapters = adapters_of(model) if settings.keep_adapters == "on" else {}
         merge_lora(model)
-        mix_in(model, base, settings.base_share)
+        mix_in(trained, base, settings.base_share)
     if score_after and not sharded:
         with as_saved(model):
             score_after(model, history["global_step"])
@@ -180,7 +185,9 @@ def _mined(
         )
 
 
-def make_loss(model: "SentenceTransformer", settings: TrainSettings) -> EmbeddingLoss:
+def make_loss(
+    model: "SentenceTransformer", settings: TrainSettings, pool: PassagePool | None = None
+) -> EmbeddingLoss:
     """The loss of the settings; it teaches where a batch has a teacher's scores."""
     return EmbeddingLoss(
         model,
@@ -192,27 +199,30 @@ def make_loss(model: "SentenceTransformer", settings: TrainSettings) -> Embeddin
         teaching=Teaching(
             settings.teacher_loss, settings.teacher_weight, settings.teacher_temperature
         ),
+        group_weight=settings.group_weight,
+        frozen=None if pool is None else pool.vectors,
     )
 
 
 def prepare_weights(model: "SentenceTransformer", settings: TrainSettings) -> None:
-    """Freeze, attach adapters, recompute and compile, as the settings want."""
+    """Freeze, attach adapters, recompute and compile what is trained, as the settings want."""
+    trained = trained_part(model)
     if settings.dropout >= 0:
-        set_dropout(model, settings.dropout)
-    freeze(model, settings.frozen_patterns)
+        set_dropout(trained, settings.dropout)
+    freeze(trained, settings.frozen_patterns)
     if settings.lora_rank:
-        trained = attach_lora(
-            model,
+        count = attach_lora(
+            trained,
             rank=settings.lora_rank,
             alpha=settings.lora_alpha,
             seed=settings.seed,
             targets=settings.lora_layers,
             dropout=settings.lora_dropout,
         )
-        log.info("LoRA: %d weights are trained", trained)
+        log.info("LoRA: %d weights are trained", count)
     require_sizes(model, settings.matryoshka_sizes)
     if settings.gradient_checkpointing == "on":
-        for module in model.modules():
+        for module in trained.modules():
             if isinstance(module, PreTrainedModel):
                 if not module.supports_gradient_checkpointing:
                     raise BadInput(
@@ -221,7 +231,7 @@ def prepare_weights(model: "SentenceTransformer", settings: TrainSettings) -> No
                     )
                 module.activation_checkpointing_enable({"use_reentrant": False})
     if settings.compile == "on":
-        for module in model.modules():
+        for module in trained.modules():
             if isinstance(module, PreTrainedModel):
                 module.compile(dynamic=True)  # in place: names and the saved model stay the same
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from trainer.data.groups import Group, group_key, plain
 from trainer.evaluate.scoring import encode_unique
+from trainer.model.doors import question_encoder
 from trainer.settings.template import Template
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def mine_negatives(
     for start in range(0, len(rows), GROUPS_AT_ONCE):
         part = rows[start : start + GROUPS_AT_ONCE]
         texts = [template.apply(group.text("I+"), group.text("Q+")) for _, group in part]
-        scores = encode_unique(model.encode_query, texts, counted) @ corpus.T
+        scores = encode_unique(question_encoder(model, ()), texts, counted) @ corpus.T
         for (key, group), of in zip(part, scores, strict=True):
             limit = margin * float(of[place_of[group.text("P+")]])
             allowed = of <= limit if limit > 0 else np.zeros(len(of), dtype=bool)

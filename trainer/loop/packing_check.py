@@ -8,6 +8,7 @@ import torch
 
 from trainer.data.batches import NOWHERE, QUERIES, Collator, TeacherScores
 from trainer.data.groups import Group
+from trainer.data.passage_pool import PassagePool
 from trainer.loop.mining import MinedNegatives
 from trainer.model.packing import can_pack, enable_packing
 from trainer.parallel.processes import ALONE, Processes
@@ -27,6 +28,7 @@ def make_collator(
     processes: Processes = ALONE,
     teacher: TeacherScores | None = None,
     mined: MinedNegatives | None = None,
+    pool: PassagePool | None = None,
 ) -> Collator:
     """The collator, packing where the model can and the packed path was seen to be exact."""
     objective = settings.parsed_objective
@@ -41,6 +43,7 @@ def make_collator(
             teacher=teacher,
             mined=mined,
             packing=packing,
+            pool=pool,
             processes=of,
         )
 

@@ -7,6 +7,7 @@ loaded.
 
 import json
 import logging
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -139,14 +140,17 @@ def load_backbone(settings: TrainSettings) -> "SentenceTransformer":
     from sentence_transformers.sentence_transformer.modules import Normalize, Pooling
 
     plain = not settings.base_model.startswith(PREFIX) and not _has_modules(settings.base_model)
+    keeps_base = settings.trained_side == "query"
     model = load_model(
         settings.base_model,
         remote_code=settings.remote_code == "run",
         # With LoRA the frozen weights stay as they are stored; FSDP needs one type for all.
-        fp32=not settings.lora_rank or settings.fsdp == "on",
+        fp32=not (settings.lora_rank or keeps_base) or settings.fsdp == "on",
         attention=settings.attention,
         quantize=settings.quantize,
     )
+    if keeps_base and not plain:
+        return _with_its_base(model, settings)
     set_chat_template(model, applied=settings.chat_template == "on")
     transformer: Any = model[0]
     if settings.attention == "flash":
@@ -174,7 +178,36 @@ def load_backbone(settings: TrainSettings) -> "SentenceTransformer":
     if pooler is not None:  # never read; DDP would leave step-1 gradients unsynchronised
         pooler.requires_grad_(False)
     _join(model, settings)
+    if keeps_base:
+        return _with_its_base(model, settings)
     return _two_encoders(model) if settings.encoders == "two" else model
+
+
+def _with_its_base(model: "SentenceTransformer", settings: TrainSettings) -> "SentenceTransformer":
+    """The model as it is, and the copy of it that will be trained.
+
+    Raises BadInput where a setting would change the base, or it has such a copy already.
+    """
+    from trainer.model.doors import with_instructed_door
+    from trainer.model.inference import has_instructed_door
+
+    if has_instructed_door(model):
+        raise BadInput(
+            f"{settings.base_model} has an instructed door: train its base model, which it names, "
+            "or this one with trained_side=both"
+        )
+    if settings.pooling != "auto" and _has_modules(settings.base_model):
+        raise BadInput(
+            f"pooling={settings.pooling} would change the passages of {settings.base_model}: leave "
+            "it out with trained_side=query"
+        )
+    _require_lengths(model, settings, ("query_tokens",))
+    prefix = settings.query_prefix or model.prompts.get("query") or ""
+    kept = with_instructed_door(
+        model, prefix, settings.query_tokens, as_stored=bool(settings.lora_rank)
+    )
+    kept.template = settings.parsed_template
+    return kept
 
 
 def _join(model: "SentenceTransformer", settings: TrainSettings) -> None:
@@ -197,17 +230,25 @@ def _has_modules(name: str) -> bool:
 
 
 def _set_lengths(model: "SentenceTransformer", settings: TrainSettings) -> None:
+    _require_lengths(model, settings, ("query_tokens", "passage_tokens"))
+    transformer: Any = model[0]
+    transformer.query_length = settings.query_tokens
+    transformer.document_length = settings.passage_tokens
+    model.max_seq_length = max(settings.query_tokens, settings.passage_tokens)
+
+
+def _require_lengths(
+    model: "SentenceTransformer", settings: TrainSettings, names: Sequence[str]
+) -> None:
+    """Raise BadInput where a text would be longer than the model can read."""
     transformer: Any = model[0]
     longest = getattr(transformer.config, "max_position_embeddings", None)
-    for name in ("query_tokens", "passage_tokens"):
+    for name in names:
         if isinstance(longest, int) and 0 < longest < getattr(settings, name):
             raise BadInput(
                 f"{name}={getattr(settings, name)} is more than the {longest} tokens that "
                 f"{settings.base_model} can read: give {name}={longest} or less"
             )
-    transformer.query_length = settings.query_tokens
-    transformer.document_length = settings.passage_tokens
-    model.max_seq_length = max(settings.query_tokens, settings.passage_tokens)
 
 
 def _pooling_mode(pooling: str, plain: bool, model_type: str) -> str | None:

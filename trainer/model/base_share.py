@@ -4,24 +4,20 @@ Training moves weights away from what the base model retrieved well without inst
 the way back gives most of that again and keeps much of what was learnt.
 """
 
-from typing import TYPE_CHECKING
-
 import torch
-
-if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
+from torch import nn
 
 Weights = dict[str, torch.Tensor]
 
 
-def copy_weights(model: "SentenceTransformer") -> Weights:
+def copy_weights(model: nn.Module) -> Weights:
     """A copy of the weights, on their device: by name, floating point only."""
     state = model.state_dict()
     return {name: value.clone() for name, value in state.items() if value.is_floating_point()}
 
 
 @torch.no_grad()
-def mix_in(model: "SentenceTransformer", base: Weights, share: float) -> None:
+def mix_in(model: nn.Module, base: Weights, share: float) -> None:
     """In place: share * base + (1 - share) * trained, weight by weight.
 
     The model has the modules it had when `base` was copied (LoRA merged). What training added and

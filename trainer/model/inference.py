@@ -10,9 +10,25 @@ from collections.abc import Sequence
 from typing import Any
 
 from sentence_transformers import SentenceTransformer
+from sentence_transformers.base.modules import Router
 
 from db.errors import BadInput
-from trainer.settings.template import Template
+from trainer.settings.template import INSTRUCTED, Template
+
+
+def has_instructed_door(model: SentenceTransformer) -> bool:
+    """Whether texts with an instruction are encoded apart (`trainer.model.doors`)."""
+    first = model[0] if len(model) else None
+    return isinstance(first, Router) and INSTRUCTED in first.sub_modules
+
+
+def encode_instructed(
+    model: SentenceTransformer, texts: Sequence[str], *arguments: Any, **options: Any
+) -> Any:
+    """Vectors of texts that the template made of an instruction and a query, by the copy that was
+    trained for them."""
+    encode: Any = model.encode  # its overloads do not know our task
+    return encode(list(texts), *arguments, task=INSTRUCTED, prompt_name=INSTRUCTED, **options)
 
 
 class InstructedModel(SentenceTransformer):
@@ -30,9 +46,10 @@ class InstructedModel(SentenceTransformer):
         """Vectors of queries, each under the instruction or under its own of a list.
 
         Without `instruction` as sentence-transformers does it. Raises BadInput where the numbers
-        of instructions and queries differ.
+        of instructions and queries differ, and where some of a list are empty and the model
+        encodes queries without an instruction apart.
         """
-        if instruction is None:
+        if instruction is None or instruction == "":
             return super().encode_query(inputs, *arguments, **options)
         queries = [inputs] if isinstance(inputs, str) else list(inputs)
         given = [instruction] * len(queries) if isinstance(instruction, str) else list(instruction)
@@ -42,5 +59,13 @@ class InstructedModel(SentenceTransformer):
                 "for each"
             )
         texts = [self.template.apply(i, query) for i, query in zip(given, queries, strict=True)]
-        vectors = super().encode_query(texts, *arguments, **options)
+        if not has_instructed_door(self):
+            vectors = super().encode_query(texts, *arguments, **options)
+        elif not all(given):
+            raise BadInput(
+                f"instruction {given.index('') + 1} of {len(given)} is empty: encode queries "
+                "without an instruction in a call of their own, this model encodes them apart"
+            )
+        else:
+            vectors = encode_instructed(self, texts, *arguments, **options)
         return vectors[0] if isinstance(inputs, str) else vectors

@@ -70,7 +70,7 @@ def unquantized(base: nn.Linear) -> nn.Linear:
 
 
 def attach_lora(
-    model: "SentenceTransformer",
+    model: nn.Module,
     *,
     rank: int,
     alpha: float,

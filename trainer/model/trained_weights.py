@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 
-def freeze(model: "SentenceTransformer", patterns: Sequence[str]) -> int:
+def freeze(model: nn.Module, patterns: Sequence[str]) -> int:
     """Freeze the weights whose names fit one of the patterns; returns how many numbers they are.
 
     Raises BadInput for a pattern that fits no weight, and where none is left to train.
@@ -33,7 +33,7 @@ def freeze(model: "SentenceTransformer", patterns: Sequence[str]) -> int:
     return frozen
 
 
-def set_dropout(model: "SentenceTransformer", probability: float) -> None:
+def set_dropout(model: nn.Module, probability: float) -> None:
     """Set the probability of every dropout, also of those that layers apply as a function.
 
     Such a layer keeps the number itself, under names like `dropout`, `attention_dropout`,

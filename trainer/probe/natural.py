@@ -25,6 +25,7 @@ import numpy as np
 from db.errors import BadInput
 from trainer.evaluate.following import INSTRUCTION_ALONE
 from trainer.evaluate.scoring import encode_unique
+from trainer.model.doors import question_encoder
 from trainer.settings.template import Template
 
 if TYPE_CHECKING:
@@ -125,7 +126,7 @@ def score_natural_probe(
         texts += _questions(items, template, without_query=True)
     passages = [passage for item in items for passage in item.passages]
     of_queries, of_passages = caches or (None, None)
-    queries = encode_unique(model.encode_query, texts, count, of_queries)
+    queries = encode_unique(question_encoder(model, ()), texts, count, of_queries)
     documents = encode_unique(model.encode_document, passages, count, of_passages)
     queries = queries.reshape(-1, 2, queries.shape[1])
     documents = documents.reshape(len(items), 4, -1)

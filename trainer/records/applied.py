@@ -4,11 +4,12 @@ A prefix that a new version of a library drops silently, or a chat template that
 here and nowhere else. The tokens are taken from the model's own forward pass.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import TYPE_CHECKING, Any
 
 from analysis.embed.chat_template import applies_chat_template
 from analysis.embed.server import EmbeddingServer
+from trainer.model.doors import question_encoder
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -20,14 +21,21 @@ Read = dict[str, Any]
 
 
 def read_by_model(
-    model: "SentenceTransformer | EmbeddingServer", queries: Sequence[str], documents: Sequence[str]
+    model: "SentenceTransformer | EmbeddingServer",
+    queries: Sequence[str],
+    documents: Sequence[str],
+    plain: Container[str] = (),
 ) -> dict[str, list[Read]]:
     """{query, document: [{text, tokens, count}, …]} of the first texts of each kind.
 
+    plain: the queries without an instruction, which some models encode apart.
     text: what was passed, with the prefix; tokens: the first `MAX_TOKENS` that the forward pass
     received, of `count`; None behind a server, which does not report them.
     """
-    kinds = (("query", model.encode_query, queries), ("document", model.encode_document, documents))
+    kinds = (
+        ("query", question_encoder(model, plain), queries),
+        ("document", model.encode_document, documents),
+    )
     found: dict[str, list[Read]] = {}
     for kind, encode, texts in kinds:
         prefix = str(model.prompts.get(kind) or "")

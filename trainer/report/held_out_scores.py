@@ -73,6 +73,9 @@ class HeldOutScores:
         self.held_out = groups.held_out
         self.circular = circular_of(settings, groups)
         self.caches_of_base = caches_of_base
+        # Of a model whose passages are not trained: these stay those of the base.
+        self.keeps_passages = settings.trained_side == "query"
+        self.kept: Caches | None = None
         self.best_by, self.guard_drop = settings.best_by, settings.guard_drop
         self.guard = read_benchmark(Path(settings.guard).expanduser()) if settings.guard else None
         self.guard_scores: dict[str, float] = {}
@@ -105,6 +108,8 @@ class HeldOutScores:
         """Score the untrained model with all controls; returns what its curves begin with."""
         with self._timed("before"):
             caches = self.caches_of_base(model) if self.caches_of_base else None
+            if caches and self.keeps_passages:
+                self.kept = (None, caches[1])
             self.before, curves = self._score(model, "before", caches)
             curves |= self._score_guard(model, "before", caches)
             return curves | self._score_natural(model, "before", caches)
@@ -112,17 +117,18 @@ class HeldOutScores:
     def score_now(self, model: "SentenceTransformer") -> dict[str, float]:
         """Score between two steps, without controls."""
         with self._timed("now"):
-            curves = self._score(model, "now")[1] | self._score_guard(model, "now")
+            curves = self._score(model, "now", self.kept)[1]
+            curves |= self._score_guard(model, "now", self.kept)
             if self.best_by in natural.MEASURES:
-                curves |= self._score_natural(model, "now")
+                curves |= self._score_natural(model, "now", self.kept)
             return curves
 
     def score_after(self, model: "SentenceTransformer") -> dict[str, float]:
         """Score the trained model with all controls; returns what its curves end with."""
         with self._timed("after"):
-            self.after, curves = self._score(model, "after")
-            curves |= self._score_guard(model, "after")
-            return curves | self._score_natural(model, "after")
+            self.after, curves = self._score(model, "after", self.kept)
+            curves |= self._score_guard(model, "after", self.kept)
+            return curves | self._score_natural(model, "after", self.kept)
 
     @contextmanager
     def _timed(self, when: str) -> Iterator[None]:

@@ -26,6 +26,7 @@ from db.store.store import Store, open_store
 from db.tables import Passage
 from trainer.evaluate.vector_cache import identity_of
 from trainer.model.backbone import load_model, template_of
+from trainer.model.doors import question_encoder
 from trainer.serve.passage_vectors import (
     PassageVectors,
     as_unit,
@@ -70,7 +71,8 @@ class Searcher:
             corpus = self._corpus(name, model, dataset)
             began = time.monotonic()
             text = template_of(name).apply(instruction.strip(), query)
-            question = as_unit(model.encode_query([text], convert_to_numpy=True))[0]
+            encode = question_encoder(model, () if instruction.strip() else (text,))
+            question = as_unit(encode([text], convert_to_numpy=True))[0]
             best = corpus.best(question, depth)
             seconds = time.monotonic() - began
         count = len(corpus.ids)

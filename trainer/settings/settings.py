@@ -133,6 +133,7 @@ def _check(settings: TrainSettings) -> None:
         raise BadInput(
             "attention=flash computes in bfloat16 alone: give precision=bf16, or attention=sdpa"
         )
+    _check_trained_side(settings)
     if settings.matryoshka_sizes and settings.parsed_objective.baseline:
         raise BadInput(
             f"matryoshka={settings.matryoshka!r} is for our objectives, and "
@@ -178,6 +179,33 @@ def _check(settings: TrainSettings) -> None:
             f"instructions_sampled={settings.instructions_sampled} applies only where the "
             f"objective has the term I, and objective={settings.objective} does not"
         )
+
+
+# What trained_side=query cannot do, and why.
+BOTH_ONLY = {
+    "encoders": "it has two already",
+    "interaction": "its checkpoint must load with sentence-transformers alone",
+    "standard_share": "plain queries are the base model's, and not trained",
+    "passage_prefix": "passages are read as the base model reads them",
+    "chat_template": "the base model's reading would change too",
+    "fsdp": "its gradients are not tested against one process",
+    "quantize": "the base model must stay as it is stored",
+}
+
+
+def _check_trained_side(settings: TrainSettings) -> None:
+    if settings.trained_side == "both":
+        if settings.pool_passages:
+            raise BadInput(
+                f"pool_passages={settings.pool_passages} needs passages that are not trained: give "
+                "trained_side=query, or mined_negatives"
+            )
+        return
+    for name, why in BOTH_ONLY.items():
+        if getattr(settings, name) != SETTINGS[name].default:
+            raise BadInput(
+                f"{name}={getattr(settings, name)} needs trained_side=both: with query, {why}"
+            )
 
 
 def _check_lora(settings: TrainSettings) -> None:

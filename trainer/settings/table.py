@@ -74,6 +74,14 @@ class SettingFields:
         "for an encoder.",
         choices=("auto", "mean", "cls", "last"),
     )
+    trained_side: str = _setting(
+        "both",
+        MODEL,
+        "Trained side",
+        "Both queries and passages, as in the paper; or queries with an instruction alone (query): "
+        "passages and plain queries keep the base model's vectors, so that its index stays valid.",
+        choices=("both", "query"),
+    )
     encoders: str = _setting(
         "shared",
         MODEL,
@@ -218,6 +226,23 @@ class SettingFields:
         "Positive in the denominator",
         "Multi objectives only: counted once, or once per term as Eq. 7 is printed (as-printed).",
         choices=("once", "as-printed"),
+        advanced=True,
+    )
+    pool_passages: int = _setting(
+        0,
+        OBJECTIVE,
+        "Passages as negatives",
+        "With trained_side=query: how many passages of the training, besides the batch's, the term "
+        "P contrasts at every step; -1: all.",
+        minimum=-1,
+        advanced=True,
+    )
+    group_weight: float = _setting(
+        0.0,
+        OBJECTIVE,
+        "Weight of the group's own passages",
+        "Weight of an added cross-entropy over the group's own passages alone. 0: none.",
+        minimum=0,
         advanced=True,
     )
     instructions_sampled: int = _setting(

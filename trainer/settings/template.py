@@ -18,6 +18,10 @@ APART = "{instruction}" + SEPARATOR + "{query}"
 FIELDS = ("instruction", "query")
 
 
+INSTRUCTED = "instructed"
+"""The task of `encode` whose texts a trained copy reads, where the base model is kept."""
+
+
 @dataclass(frozen=True)
 class Template:
     """A text with {instruction} and {query}, each once. Raises BadInput for any other."""

@@ -1,0 +1,183 @@
+"""Gain against loss: both trained sides, one factor at a time around a recommended point.
+
+    .venv/bin/python bench/frontier.py [POINT …] [--folder DIR] [--side-by-side N] [--seeds 1 2 3]
+        [--model NAME] [--rows N] [--list]
+
+POINT: names of `--list`, or one prefix of names (`query`, `query: LoRA`); without one, both
+recommended points. Every training is `inf train` on the demo's release, as in bench/results.py,
+whose folder, release, held-out groups and ordinary retrieval (500 questions over all passages) it
+shares; a training that ended is a line of DIR/frontier.jsonl and is not run again. Weights are
+float32, so that processors agree. Seeds are 1, 2, 3 unless given; none is chosen by its result.
+
+--model, --rows: another base model and its batch, as a GPU takes them (`--model BAAI/bge-m3 --rows
+32`); SmolLM2 as a decoder embedder is `--model FOLDER` with the points of `decoder`.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import fmean
+
+ROOT = Path(__file__).parents[1]
+sys.path[:0] = [str(ROOT)]
+
+from results import (  # noqa: E402
+    HEADLINE,
+    SEEDS,
+    SHARED,
+    Results,
+    Way,
+    demo_release,
+    scores_of,
+    table,
+    write_guard,
+)
+
+GUARD = "guard-ndcg@10"
+FP32 = {"precision": "fp32"}
+QUERY: Mapping[str, object] = FP32 | {
+    "trained_side": "query",
+    "objective": "P,IQ:uni",
+    "pool_passages": -1,
+    "group_weight": 1,
+    "learning_rate": 2e-4,
+    "max_steps": 200,
+    "warmup": 10,
+    "query_tokens": 160,
+    "dropout": -1,
+}
+BOTH: Mapping[str, object] = FP32 | {
+    "objective": "P,I:multi",
+    "instructions_sampled": 3,
+    "learning_rate": 1e-4,
+    "max_steps": 60,
+}
+FACTORS: dict[str, tuple[Mapping[str, object], dict[str, Mapping[str, object]]]] = {
+    "query": (
+        QUERY,
+        {
+            "50 steps": {"max_steps": 50},
+            "100 steps": {"max_steps": 100},
+            "400 steps": {"max_steps": 400},
+            "400 steps, best by held-out flip": {
+                "max_steps": 400,
+                "evaluate_steps": 50,
+                "best_by": "instruction-flip",
+                "patience": 3,
+            },
+            "lr 5e-5": {"learning_rate": 5e-5},
+            "lr 1e-4": {"learning_rate": 1e-4},
+            "lr 4e-4": {"learning_rate": 4e-4},
+            "τ 0.02": {"temperature": 0.02},
+            "τ 0.1": {"temperature": 0.1},
+            "batch passages only": {"pool_passages": 0},
+            "pool of 300": {"pool_passages": 300},
+            "no group term": {"group_weight": 0},
+            "group term × 2": {"group_weight": 2},
+            "ℓ_P": {"objective": "P"},
+            "ℓ_{P,I}^uni, 3 sampled": {"objective": "P,I:uni", "instructions_sampled": 3},
+            "ℓ_{P,I,IQ}^uni, 3 sampled": {"objective": "P,I,IQ:uni", "instructions_sampled": 3},
+            "dropout 0": {"dropout": 0},
+            "dropout 0.2": {"dropout": 0.2},
+            "16 groups a batch": {"rows_per_batch": 16, "max_steps": 100},
+            "WiSE-FT 0.2": {"base_share": 0.2},
+            "WiSE-FT 0.4": {"base_share": 0.4},
+            "LoRA 8": {"lora_rank": 8, "learning_rate": 1e-3},
+            "LoRA 32": {"lora_rank": 32, "learning_rate": 1e-3},
+            "LoRA 64": {"lora_rank": 64, "learning_rate": 1e-3},
+        },
+    ),
+    "both": (
+        BOTH,
+        {
+            "30 steps": {"max_steps": 30},
+            "100 steps": {"max_steps": 100},
+            "all instructions": {"instructions_sampled": 0},
+            "8 instructions": {"instructions_sampled": 8},
+            "10% plain rows": {"standard_share": 0.1},
+            "WiSE-FT 0.2": {"base_share": 0.2},
+            "WiSE-FT 0.4": {"base_share": 0.4},
+            "τ 0.02": {"temperature": 0.02},
+            "τ 0.1": {"temperature": 0.1},
+            "ℓ_P": {"objective": "P", "instructions_sampled": 0},
+            "dropout as the model has it": {"dropout": -1},
+            "LoRA 32": {"lora_rank": 32, "learning_rate": 1e-3},
+        },
+    ),
+    "decoder": (
+        QUERY | {"lora_rank": 32, "learning_rate": 5e-4},
+        {
+            "weaker": {"learning_rate": 2e-4},
+            "stronger": {"learning_rate": 1e-3},
+            "both sides": {**BOTH, "lora_rank": 32, "learning_rate": 5e-4}
+            | {"trained_side": "both", "pool_passages": 0, "group_weight": 0},
+        },
+    ),
+}
+
+
+def points() -> dict[str, Mapping[str, object]]:
+    """Every point by its name: the recommended one of a mode, and it with one factor changed."""
+    found: dict[str, Mapping[str, object]] = {}
+    for mode, (recommended, factors) in FACTORS.items():
+        found[mode] = recommended
+        found |= {f"{mode}: {name}": {**recommended, **of} for name, of in factors.items()}
+    return found
+
+
+def gains_against_losses(results: Results, ways: Sequence[Way]) -> str:
+    """Means over the seeds: what was gained, and the change of ordinary retrieval."""
+    names = (*HEADLINE, GUARD)
+    lines = [f"| point | seeds | {' | '.join(names)} | seconds |", "|---" * (len(names) + 3) + "|"]
+    for way in ways:
+        rows = results.stored(way)
+        if not rows:
+            continue
+        cells = []
+        for name in names:
+            ends = [
+                [scores_of(row["result"], when) for when in ("before", "after")] for row in rows
+            ]
+            changes = [after[name] - before[name] for before, after in ends if name in after]
+            cells.append(f"{fmean(changes):+.3f}" if changes else "–")
+        seconds = fmean(row["result"]["seconds"] for row in rows)
+        lines.append(f"| {way.name} | {len(rows)} | {' | '.join(cells)} | {seconds:.0f} |")
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """Run what is missing of the points, and print their tables."""
+    parser = argparse.ArgumentParser(description="Gain against loss.")
+    parser.add_argument("points", nargs="*", metavar="POINT")
+    parser.add_argument("--folder", type=Path, default=ROOT / ".results")
+    parser.add_argument("--guard", type=Path, default=SHARED)
+    parser.add_argument("--side-by-side", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--seeds", type=int, nargs="+", default=list(SEEDS))
+    parser.add_argument("--model")
+    parser.add_argument("--rows", type=int)
+    parser.add_argument("--list", action="store_true")
+    given = parser.parse_args()
+    every = points()
+    if given.list:
+        print("\n".join(every))
+        return
+    wanted = given.points or ["query", "both"]
+    exact = set(wanted) & set(every) if not given.points or len(given.points) > 1 else set()
+    chosen = [name for name in every if name in exact or (not exact and name.startswith(wanted[0]))]
+    if not chosen:
+        parser.error(f"no point {wanted[0]!r}: choose from --list")
+    more = {"base_model": given.model} if given.model else {}
+    more |= {"rows_per_batch": given.rows} if given.rows else {}
+    folder = given.folder.resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    guard = write_guard(given.guard, folder / "google_queries") if given.guard.is_dir() else None
+    results = Results(folder, demo_release(folder), guard, "frontier.jsonl")
+    ways = [Way(name, every[name] | more, given.seeds, guard=True) for name in chosen]
+    results.run(ways, given.side_by_side)
+    print(table(results, ways), gains_against_losses(results, ways), sep="\n")
+
+
+if __name__ == "__main__":
+    main()

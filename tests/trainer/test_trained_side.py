@@ -1,0 +1,299 @@
+"""`trained_side=query`: the index stays, ordinary retrieval is the base model's to the bit."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from job_metrics import metric_points
+from sentence_transformers import SentenceTransformer
+from torch.nn.functional import normalize
+from trainer_jobs import claim, config_for
+from trainer_release import make_rows
+
+from db.errors import BadInput
+from db.jobs.runner import Cancelled, JobHandle
+from db.scenarios import COLUMNS
+from db.store.store import Store
+from trainer.data.groups import Group, group_of
+from trainer.data.passage_pool import ALL, pool_passages
+from trainer.evaluate.scoring import encode_unique
+from trainer.launch.here import train
+from trainer.loop.columns import columns_of
+from trainer.loop.fitting import make_loss, prepare_weights
+from trainer.loop.packing_check import make_collator
+from trainer.model.backbone import load_backbone, load_model
+from trainer.model.doors import question_encoder, trained_part
+from trainer.settings.settings import TrainSettings, parse_settings
+from trainer.settings.template import INSTRUCTED
+
+PASSAGES = ["The Aldern bridge is 80 metres long.", "Es wurde 1701 gebaut.", "x"]
+QUERIES = ["how long is the aldern bridge", "who built it"]
+TEXTS = ["Give a figure in metres. how long is the aldern bridge"]
+BASES = {
+    "bert": {"learning_rate": "1e-3"},
+    "mpnet": {"learning_rate": "1e-3"},
+    "qwen2": {"learning_rate": "1e-2", "lora_rank": "4"},
+}
+
+
+def save_base(architecture: str, folder: Path) -> Path:
+    """A folder as a user has one: an ordinary model with a short limit and prefixes of its own."""
+    if architecture == "mpnet":
+        tiny: Any = load_model("tiny-random-bert")
+        tiny[0].model = _tiny_mpnet(len(tiny.tokenizer))
+    else:
+        tiny = load_model(f"tiny-random-{architecture}")
+    model = SentenceTransformer(
+        modules=list(tiny), prompts={"query": "query: ", "document": "passage: "}
+    )
+    model.max_seq_length = 24  # shorter than PASSAGES[0]: a changed limit would show
+    model.save(str(folder), create_model_card=False)
+    return folder
+
+
+def _tiny_mpnet(words: int) -> torch.nn.Module:
+    from transformers import MPNetConfig, MPNetModel
+
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2}
+    return MPNetModel(
+        MPNetConfig(vocab_size=words, num_attention_heads=4, max_position_embeddings=514, **sizes)
+    ).eval()
+
+
+@pytest.mark.parametrize("architecture", BASES)
+def test_passages_and_plain_queries_equal_the_base_model_to_the_bit(
+    sqlite_store: Store, tmp_path: Path, architecture: str
+) -> None:
+    base = save_base(architecture, tmp_path / "base")
+    given = {"trained_side": "query", "objective": "P,I,IQ:uni", "group_weight": "1"}
+    given |= {
+        "base_model": str(base),
+        "pool_passages": "-1",
+        "max_steps": "3",
+        "query_tokens": "64",
+    }
+    train(claim(sqlite_store, config_for(tmp_path, **given, **BASES[architecture])))
+    # In a process of its own, by sentence-transformers alone.
+    program = (
+        "import sys, numpy as np\n"
+        "from sentence_transformers import SentenceTransformer\n"
+        f"passages, queries, texts = {PASSAGES!r}, {QUERIES!r}, {TEXTS!r}\n"
+        "for name in ('base', 'out'):\n"
+        "    model = SentenceTransformer(sys.argv[1] + '/' + name)\n"
+        "    found = {'d': model.encode_document(passages), 'q': model.encode_query(queries)}\n"
+        "    if name == 'out':\n"
+        "        found['i'] = model.encode(texts, task='instructed', prompt_name='instructed')\n"
+        "    else:\n"
+        "        found['i'] = model.encode_query(texts)\n"
+        "    np.savez(sys.argv[1] + '/' + name + '.npz', **found)\n"
+        "assert not {'trainer', 'db', 'inf_studio'} & set(sys.modules)\n"
+    )
+    subprocess.run([sys.executable, "-P", "-c", program, str(tmp_path)], check=True)
+    before, after = np.load(tmp_path / "base.npz"), np.load(tmp_path / "out.npz")
+    assert np.array_equal(before["d"], after["d"]) and np.array_equal(before["q"], after["q"])
+    assert np.abs(before["i"] - after["i"]).max() > 1e-3
+    # And by our own loading: an instruction is what chooses the door.
+    ours = load_model(str(tmp_path / "out"))
+    assert np.array_equal(ours.encode_query(QUERIES), before["q"])
+    instruction, query = "Give a figure in metres.", "how long is the aldern bridge"
+    asked = ours.encode_query([query], instruction=instruction)
+    assert np.array_equal(asked, after["i"])
+
+
+def prepared(**given: Any) -> tuple[Any, TrainSettings, list[Group]]:
+    settings = parse_settings(
+        {"base_model": "tiny-random-bert", "trained_side": "query", "precision": "fp32"}
+        | {"rows_per_batch": "3", "query_tokens": "96", "dropout": "0"}
+        | {name: str(value) for name, value in given.items()}
+    )
+    rows = make_rows(5)
+    # Equal texts in another group: what is right for them there is no negative here.
+    rows.append({**rows[4], **{name: rows[0][name] for name in COLUMNS[:2]}})
+    return load_backbone(settings), settings, [group_of(row) for row in rows]
+
+
+def loss_of(model: Any, settings: TrainSettings, groups: list[Group], batch: list[Group]) -> Any:
+    pool = pool_passages(
+        groups,
+        settings.parsed_template,
+        lambda texts: encode_unique(model.encode_document, texts, lambda _: None),
+        settings.pool_passages,
+        settings.seed,
+    )
+    collator = make_collator(model, groups, settings, pool=pool)
+    columns, tables = columns_of(collator([group.row() for group in batch]), model.device)
+    return make_loss(model, settings, pool)(columns, tables)
+
+
+def naive(model: Any, settings: TrainSettings, groups: list[Group], batch: list[Group]) -> Any:
+    """ℓ_P over all passages + over the group's three + the matched texts of the batch, by loops."""
+    template, tau = settings.parsed_template, settings.temperature
+    with torch.no_grad():
+        vector = {
+            passage: torch.as_tensor(model.encode_document(passage))
+            for group in groups
+            for *_, passage in group.triplets()
+        }
+    right: dict[str, set[str]] = {}
+    for group in groups:
+        for instruction, query, passage in group.triplets():
+            right.setdefault(template.apply(instruction, query), set()).add(passage)
+    triplets = [triplet for group in batch for triplet in group.triplets()]
+    texts = [template.apply(i, q) for i, q, _ in triplets]
+    model.train()
+    features = model.preprocess(texts, task=INSTRUCTED)
+    asked = normalize(model({**features, "task": INSTRUCTED})["sentence_embedding"], dim=1)
+    terms = []
+    for place, (_, _, own) in enumerate(triplets):
+        positive = asked[place] @ vector[own] / tau
+        pool = [
+            asked[place] @ vec / tau for p, vec in vector.items() if p not in right[texts[place]]
+        ]
+        group = [asked[place] @ vector[p] / tau for *_, p in batch[place // 3].triplets()]
+        others = [
+            asked[other] @ vector[own] / tau
+            for other, text in enumerate(texts)
+            if own not in right[text]
+        ]
+        for negatives in ([positive, *pool], group, [positive, *others]):
+            terms.append(torch.logsumexp(torch.stack(negatives), dim=0) - positive)
+    return torch.stack(terms).sum() / len(triplets)
+
+
+@pytest.mark.parametrize("texts_at_once", [0, 4])
+def test_the_loss_over_all_passages_equals_a_naive_loop(texts_at_once: int) -> None:
+    model, settings, groups = prepared(
+        objective="P,IQ:uni", pool_passages=ALL, group_weight=1, texts_at_once=texts_at_once
+    )
+    prepare_weights(model, settings)
+    wanted = naive(model, settings, groups, groups[:1] + groups[4:])
+    wanted.backward()
+    named = dict(trained_part(model).named_parameters())
+    slopes = {name: of.grad.clone() for name, of in named.items() if of.grad is not None}
+    model.zero_grad()
+    found = loss_of(model, settings, groups, groups[:1] + groups[4:])
+    found.backward()
+    assert found.item() == pytest.approx(wanted.item(), rel=1e-5)
+    assert slopes
+    for name, weights in named.items():
+        if name in slopes:
+            assert weights.grad is not None
+            most = max(1.0, float(slopes[name].abs().max()))
+            assert float((weights.grad - slopes[name]).abs().max()) < 1e-4 * most, name
+    frozen = set(model.parameters()) - set(trained_part(model).parameters())
+    assert frozen and all(each.grad is None for each in frozen)
+
+
+def test_a_pool_of_some_passages_is_of_those_the_seed_chooses() -> None:
+    model, settings, groups = prepared(objective="P", pool_passages=4)
+    made = [
+        pool_passages(groups, settings.parsed_template, lambda t: np.ones((len(t), 2)), 4, seed)
+        for seed in (1, 1, 2)
+    ]
+    assert made[0].negatives == made[1].negatives != made[2].negatives
+    assert len(made[0].negatives) == 4
+    more = loss_of(
+        model, parse_settings({**settings.as_dict(), "pool_passages": ALL}), groups, groups[:2]
+    )
+    assert more.item() > loss_of(model, settings, groups, groups[:2]).item()
+
+
+def test_only_texts_with_an_instruction_go_through_the_trained_copy() -> None:
+    model, _, _ = prepared()
+    with torch.no_grad():
+        for weights in trained_part(model).parameters():
+            weights.add_(torch.randn_like(weights) * 0.1)
+    encode = question_encoder(model, {QUERIES[0]})
+    mixed = encode([TEXTS[0], QUERIES[0], QUERIES[1]], convert_to_numpy=True)
+    assert np.array_equal(mixed[1], model.encode_query(QUERIES[0]))
+    assert not np.allclose(mixed[2], model.encode_query(QUERIES[1]), atol=1e-3)
+    with pytest.raises(BadInput, match="instruction 2 of 2 is empty"):
+        model.encode_query(QUERIES, instruction=["Give a figure.", ""])
+
+
+def test_a_stopped_training_resumes_with_the_same_losses_and_vectors(
+    sqlite_store: Store, tmp_path: Path
+) -> None:
+    kept = {"trained_side": "query", "objective": "P,IQ:uni", "pool_passages": "-1"}
+    kept |= {"epochs": "3", "save_steps": "1"}
+    whole = claim(sqlite_store, config_for(tmp_path / "a", **kept))
+    train(whole)
+    handle = claim(sqlite_store, config_for(tmp_path / "b", **kept))
+    record = handle.metrics
+
+    def stop_after_two(step: int, values: dict[str, float]) -> None:
+        record(step, values)
+        if step == 2:
+            handle.stop()
+
+    handle.metrics = stop_after_two  # type: ignore[method-assign]
+    with pytest.raises(Cancelled):
+        train(handle)
+    again = JobHandle(sqlite_store, handle.id, handle.attempt)
+    train(again)
+    assert losses(sqlite_store, again.id) == losses(sqlite_store, whole.id)
+    one, two = (load_model(str(tmp_path / name / "out")) for name in "ab")
+    given = {"task": INSTRUCTED, "prompt_name": INSTRUCTED}
+    assert np.array_equal(one.encode(TEXTS, **given), two.encode(TEXTS, **given))
+
+
+def losses(store: Store, job_id: int) -> list[tuple[int, float]]:
+    with store.read() as session:
+        points = metric_points(session, job_id)
+    found = [(point.step, point.value) for point in points if point.name == "loss"]
+    assert len(found) == 6
+    return found
+
+
+def test_the_controls_without_an_instruction_stay_those_of_the_base(
+    sqlite_store: Store, tmp_path: Path
+) -> None:
+    kept = {
+        "trained_side": "query",
+        "objective": "P",
+        "pool_passages": "-1",
+        "learning_rate": "1e-2",
+    }
+    held_out = train(claim(sqlite_store, config_for(tmp_path, **kept)))["held_out"]
+    alone = [name for name in held_out["before"] if name.startswith("query-alone:")]
+    assert alone
+    assert {n: held_out["before"][n] for n in alone} == {n: held_out["after"][n] for n in alone}
+    assert held_out["before"]["plain-ndcg@10"] == held_out["after"]["plain-ndcg@10"]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"trained_side": "both", "pool_passages": "5"},
+        {"encoders": "two"},
+        {"interaction": "II"},
+        {"standard_share": "0.1"},
+        {"passage_prefix": "p: "},
+        {"chat_template": "on"},
+        {"fsdp": "on"},
+        {"quantize": "4bit", "lora_rank": "4"},
+    ],
+)
+def test_what_the_mode_cannot_do_is_refused_with_the_reason(given: dict[str, str]) -> None:
+    with pytest.raises(BadInput, match="trained_side"):
+        parse_settings({"trained_side": "query"} | given)
+
+
+def test_a_base_that_has_such_a_copy_or_would_be_changed_is_refused(tmp_path: Path) -> None:
+    query_side = {"trained_side": "query", "base_model": str(tmp_path / "base")}
+    model, _, _ = prepared()
+    model.save(str(tmp_path / "has"), create_model_card=False)
+    with pytest.raises(BadInput, match="instructed door"):
+        load_backbone(
+            parse_settings({"base_model": str(tmp_path / "has"), "trained_side": "query"})
+        )
+    save_base("bert", tmp_path / "base")
+    with pytest.raises(BadInput, match="pooling=cls"):
+        load_backbone(parse_settings({**query_side, "pooling": "cls"}))
+    with pytest.raises(BadInput, match="query_tokens=2000"):
+        load_backbone(parse_settings({**query_side, "query_tokens": "2000"}))

@@ -1,0 +1,117 @@
+"""A model whose index stays: the base model untouched, and a trained copy for instructed queries.
+
+Three doors of one checkpoint, an ordinary `Router` of sentence-transformers:
+
+    encode_document(passage)                 the base model
+    encode_query(query)                      the base model
+    encode(template(I, Q), task=INSTRUCTED)  the trained copy
+
+So an index that the base model made stays valid, and ordinary retrieval is that of the base model
+to the bit. The need is that of index-preserving query adaptation (arXiv 2601.04646) and of ERA
+(arXiv 2604.03403); both adapt every query, here a query without an instruction is left alone.
+"""
+
+import copy
+from collections.abc import Callable, Container, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.base.modules import Router
+from torch import nn
+
+from trainer.model.inference import (
+    InstructedModel,
+    encode_instructed,
+    has_instructed_door,
+)
+from trainer.settings.template import INSTRUCTED
+
+if TYPE_CHECKING:
+    from analysis.embed.server import EmbeddingServer
+
+BASE = "base"
+
+
+def with_instructed_door(
+    base: SentenceTransformer, prefix: str, query_tokens: int, *, as_stored: bool
+) -> InstructedModel:
+    """The base model, frozen, and a copy of it that reads instructed queries of `query_tokens`.
+
+    prefix: stands before the template's text, kept as the prompt named INSTRUCTED.
+    as_stored: the copy keeps the type of the base's weights (LoRA); else it is float32.
+    """
+    kept: list[Any] = list(base)
+    trained: list[Any] = copy.deepcopy(kept)
+    for module in kept:
+        module.requires_grad_(False)
+    for module in trained:
+        module.requires_grad_(True)
+        if not as_stored:
+            module.to(torch.float32)
+    backbone = trained[0]
+    backbone.max_seq_length = query_tokens
+    pooler = getattr(getattr(backbone, "model", None), "pooler", None)
+    if pooler is not None:  # never read
+        pooler.requires_grad_(False)
+    router = Router(
+        {BASE: kept, INSTRUCTED: trained},
+        default_route=BASE,
+        route_mappings={("query", None): BASE, ("document", None): BASE},
+    )
+    return InstructedModel(
+        modules=[router],
+        prompts={name: prompt or "" for name, prompt in base.prompts.items()}
+        | {INSTRUCTED: prefix},
+        default_prompt_name=base.default_prompt_name,
+        similarity_fn_name=base.similarity_fn_name,
+        truncate_dim=base.truncate_dim,
+        device=str(base.device),
+    )
+
+
+def trained_part(model: SentenceTransformer) -> nn.Module:
+    """What a training changes: the copy behind the instructed door, or the whole model."""
+    if has_instructed_door(model):
+        router: Any = model[0]
+        part: nn.Module = router.sub_modules[INSTRUCTED]
+        return part
+    return model
+
+
+def exported_part(model: SentenceTransformer) -> SentenceTransformer:
+    """The copy behind the instructed door as an ordinary model, its prefix that of queries; any
+    other model as it is."""
+    if not has_instructed_door(model):
+        return model
+    part: Any = trained_part(model)
+    prefix = model.prompts.get(INSTRUCTED) or ""
+    return SentenceTransformer(
+        modules=list(part), prompts={"query": prefix}, similarity_fn_name=model.similarity_fn_name
+    )
+
+
+def question_encoder(
+    model: "SentenceTransformer | EmbeddingServer", plain: Container[str]
+) -> Callable[..., np.ndarray]:
+    """The function that encodes texts made by the template, each through its door.
+
+    plain: the texts among them that have no instruction. It takes texts and the options of
+    `encode`, and returns their vectors (n, d).
+    """
+    if not isinstance(model, SentenceTransformer) or not has_instructed_door(model):
+        return model.encode_query
+
+    def encode(texts: Sequence[str], **options: Any) -> np.ndarray:
+        found: dict[int, Any] = {}
+        for is_plain in (True, False):
+            places = [place for place, text in enumerate(texts) if (text in plain) == is_plain]
+            some = [texts[place] for place in places]
+            if some and is_plain:
+                found |= zip(places, model.encode_query(some, **options), strict=True)
+            elif some:
+                found |= zip(places, encode_instructed(model, some, **options), strict=True)
+        return np.stack([np.asarray(found[place]) for place in range(len(texts))])
+
+    return encode
