@@ -24,6 +24,7 @@ from typing import Any
 
 from aiohttp import web
 from batch_server import Batches
+from debris import Debris, all_debris
 
 PASSING = ("429", "429_retry_after", "500", "cut_before", "cut_after", "truncated", "silence")
 LASTING = (
@@ -40,9 +41,11 @@ LASTING = (
     "other_language",
     "much",
     "undecided",
+    "debris",
 )
 SILENCE_SECONDS = 30.0
 MODELS = ("small", "judge")
+DEBRIS = tuple(all_debris())
 GERMAN = "Der Turm des Dorfes ist in dem Jahr der Flut gebaut und er ist alt."
 
 
@@ -289,6 +292,10 @@ class Server:
             text += " \x00 \ud800"
         elif fault == "undecided" and task == "validation":
             text = "Choice: ambiguous"
+        elif fault == "debris" and task != "validation":
+            label, _, words = text.partition(": ")
+            debris = _debris_for(prompt, label)
+            text, finish = debris.answer(label, words), debris.finish
         elif fault is not None and task != "validation":
             text = _spoilt(fault, task, prompt, text)
         if self.schema == "object" and "response_format" in body and fault is None:
@@ -327,6 +334,12 @@ class Server:
         if self.reasoning_tokens is None:
             return {}
         return {"completion_tokens_details": {"reasoning_tokens": self.reasoning_tokens}}
+
+
+def _debris_for(prompt: str, label: str) -> Debris:
+    """A kind of debris for a text with this label, by the prompt."""
+    fitting = [one for one in DEBRIS if label in one.only]
+    return random.Random(prompt).choice(fitting)
 
 
 def _spoilt(fault: str, task: str, prompt: str, text: str) -> str:

@@ -14,6 +14,7 @@ from curation.providers.openai_server import OpenAIProvider
 from curation.providers.provider import Answer, Provider, Request, RowFailed, call_row
 from curation.providers.registry import PROVIDERS
 from curation.recipe.answers import Unparsable, parse
+from curation.recipe.completion import how_it_ended
 from curation.recipe.recipe import Recipe, load_recipe
 from db.errors import BadInput
 from db.run.calls import StoredCall, add_calls, find_calls
@@ -22,7 +23,6 @@ from db.store.store import Store
 from db.values import AMBIGUOUS, NONE
 
 IN_FLIGHT = 16
-REFUSED = ("refusal", "content_filter")
 
 
 class OpenAIJudge:
@@ -126,7 +126,7 @@ def _read(call: StoredCall | None, failed: str, candidates: int) -> Choice:
     if call is None:
         return Choice(None, unusable=failed)
     detail = {"call_id": call.id}
-    if call.finish_reason in REFUSED:
+    if how_it_ended(call.finish_reason) == "refused":
         return Choice(None, detail, unusable="refused")
     try:
         word = parse("validation", call.answer, candidates=candidates)

@@ -8,12 +8,14 @@ dropped group costs a cent, a wrong text is learnt.
 
 import json
 import re
+import textwrap
 import unicodedata
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Any
 
-from curation.recipe.leftovers import find_leftover
+from curation.recipe.characters import cleaned
+from curation.recipe.leftovers import find_leftover, find_refusal
 from curation.recipe.prompt import Prompt
 from curation.recipe.reasoning import UnclosedReasoning, strip_reasoning
 from curation.recipe.tasks import TASKS, Gives, Task
@@ -23,17 +25,11 @@ NO_CHARACTER = "\ufffd"
 MAX_CHARACTERS = 200_000  # of an answer without its thinking: no text of ours is so long
 _UNSTORABLE = re.compile("[\\x00\\ud800-\\udfff]")
 _FENCED = re.compile(r"\s*(```|~~~)[\w+#.-]*(?:[ \t]*\n|[ \t]+|(?=[{\[]))(.*?)\s*\1\s*", re.DOTALL)
-_REFUSAL = re.compile(
-    r"(?:i['’]?m (?:very |really |so )?sorry|i am sorry|sorry|i apologi[sz]e)\b[^.\n]{0,40}"
-    r"\b(?:can(?:no|['’])t|unable|not able|won['’]t)\b"
-    r"|i (?:can(?:no|['’])t|am unable to|am not able to|won['’]t|must decline to) "
-    r"(?:help|assist|provide|create|write|generate|fulfil|comply|answer|do (?:that|this)|continue)",
-    re.IGNORECASE,
-)
 # keys beside the wanted one that only hold reasons
 _COMMENTS = frozenset(
     "reasoning thinking thought thoughts explanation rationale analysis notes justification".split()  # noqa: SIM905
 )
+_YAML_BLOCK = re.compile(r"([|>])[+-]?\d?[ \t]*\n")
 _KEY_PREFIX = re.compile(r"^(?:new|your|final|the)_")
 _LABEL_PREFIX = r"(?:(?:my|the|your|new|final|revised)\s+)*"
 _NUMBER = r"(?<![-−.\d])\d+(?![.,]?\d)"
@@ -71,12 +67,6 @@ _TAKEN_BACK = re.compile(
     rf"\D{{0,60}}?({_NUMBER})",
     re.IGNORECASE,
 )
-# after a labelled line: what stood there was a draft
-_FINAL_BEGINS = re.compile(
-    r"^\W*(?:final|revised|improved|better)(?: (?:version|answer|one))?\W{0,4}(?::|$)",
-    re.IGNORECASE | re.MULTILINE,
-)
-_INVISIBLE = " \t\r\n\u200b\u200e\u200f\u2060\ufeff"
 MAX_DIGITS = 9  # of a candidate's number; `int` refuses thousands of them
 
 
@@ -125,21 +115,25 @@ def _text(
     task: Task, gives: Gives, plain: str, prompt: Prompt | None, given: Mapping[str, str] | None
 ) -> str:
     value = _from_json(task, gives, plain)
-    text = _one_of_labels(task, gives, plain) if value is None else str(value)
-    text = _unquoted(_without_label(gives, text.strip(_INVISIBLE)))
+    if value is None:
+        raw = _one_of_labels(task, gives, plain)
+        rest = plain[plain.rfind(raw) + len(raw) :] if raw in plain else ""
+    else:
+        raw, rest = str(value), plain[plain.rfind("}") + 1 :]
+    text = cleaned(raw, "\n".join((given or {}).values())).strip()
+    text = _unquoted(_without_label(gives, text))
     if gives == "Passage":
         text = _unfenced(text)
     else:
-        text = _unquoted(text.strip().split("\n", 1)[0].strip(_INVISIBLE))
+        text, _, more = text.strip().partition("\n")
+        text, rest = _unquoted(text.strip()), f"{more}\n{rest}"
     if NO_CHARACTER in text:
         raise Unparsable("unparsable", f"{task}: the answer holds a non-character")
     if not text:
         raise Unparsable("empty", f"{task}: the {gives.lower()} is empty")
-    if _REFUSAL.match(text):
-        raise Unparsable("refused", f"{task}: the model refused: {text[:120]}")
-    leftover = find_leftover(gives, text, prompt=prompt, given=given)
+    leftover = find_leftover(gives, text, rest=rest, prompt=prompt, given=given)
     if leftover is not None:
-        raise Unparsable("leftover", f"{task}: the text holds {leftover}")
+        raise Unparsable(leftover.reason, f"{task}: the answer holds {leftover.what}")
     return text
 
 
@@ -155,14 +149,14 @@ def _from_json(task: Task, gives: Gives, plain: str) -> Any | None:
     begins = _unfenced(plain).lstrip().startswith(("{", "[{"))
     found: list[Any] = []
     for one in _objects(task, plain):
-        keys = {_key(name): name for name in one}
-        wanted = next((keys[name] for name in _wanted(gives) if name in keys), None)
-        if wanted is None:
+        key = next((key for key in _wanted(gives) if key in map(_key, one)), None)
+        if key is None:
             continue
-        unknown = [name for name in keys if keys[name] != wanted and name not in _COMMENTS]
+        unknown = [name for name in one if _key(name) not in (key, *_COMMENTS)]
         if unknown:
             raise Unparsable("unparsable", f"{task}: the JSON has an unknown key {unknown[0]!r}")
-        found.append(one[wanted])
+        # `new_instruction` and `instruction` are both the wanted one
+        found += [value for name, value in one.items() if _key(name) == key]
     if not found:
         if begins:
             raise Unparsable(
@@ -170,7 +164,7 @@ def _from_json(task: Task, gives: Gives, plain: str) -> Any | None:
             )
         return None
     if any(one != found[0] for one in found):
-        raise Unparsable("unparsable", f"{task}: several JSON objects that differ")
+        raise Unparsable("unparsable", f"{task}: several JSON values that differ")
     value = found[0]
     if gives != "Choice":
         if not isinstance(value, str):
@@ -229,13 +223,23 @@ def _labels(gives: Gives, text: str) -> list[str]:
     found = []
     for number, one in enumerate(starts):
         end = starts[number + 1].start() if number + 1 < len(starts) else len(text)
-        part = text[one.end() : end].strip()
+        part = _from_yaml(text[one.end() : end].strip())
         if gives != "Passage":
             part = part.split("\n", 1)[0].strip()
         if one[1] and one[1] not in text[one.end(1) : one.end()]:  # label and text in one bold
             part = part.removesuffix(one[1]).rstrip()
         found.append(part)
     return found
+
+
+def _from_yaml(text: str) -> str:
+    """The text of a YAML block (`|` keeps its lines, `>` folds them), any other as it is."""
+    begins = _YAML_BLOCK.match(text)
+    block = text[begins.end() :] if begins else ""
+    if begins is None or any(line.strip() and line[0] not in " \t" for line in block.split("\n")):
+        return text
+    lines = textwrap.dedent(block).strip("\n")
+    return re.sub(r"(?<=\S)\n(?=\S)", " ", lines) if begins[1] == ">" else lines
 
 
 def _label_pattern(gives: Gives) -> re.Pattern[str]:
@@ -251,12 +255,9 @@ def _one_of_labels(task: Task, gives: Gives, plain: str) -> str:
     fenced = _FENCED.fullmatch(plain)
     found = _labels(gives, fenced[2] if fenced else plain)
     if not found:
-        if _REFUSAL.match(plain):
-            raise Unparsable("refused", f"{task}: the model refused: {plain[:120]}")
+        if refusal := find_refusal(plain):
+            raise Unparsable(refusal.reason, f"{task}: {refusal.what}")
         raise Unparsable("unparsable", f"{task}: no line starts with `{gives}:`")
-    label = list(_label_pattern(gives).finditer(plain))
-    if gives != "Passage" and label and _FINAL_BEGINS.search(plain, label[-1].end()):
-        raise Unparsable("unparsable", f"{task}: a final version follows the line `{gives}:`")
     if any(_unquoted(one) != _unquoted(found[0]) for one in found):
         raise Unparsable("unparsable", f"{task}: several lines start with `{gives}:` and differ")
     return found[0]

@@ -6,13 +6,37 @@ here raises but for a body that is no completion at all.
 
 import json
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final, Literal
 
 from curation.recipe.answers import storable
 
 MAX_TOKENS = 2**31 - 1  # the limit of the store's integer column
+Ending = Literal["complete", "cut_off", "refused"]
+# Reasons to end as servers name them, after `how_it_ended` has made them snake case.
+_ENDINGS: Final[dict[Ending, str]] = {
+    "complete": "stop stopped stop_sequence stop_token stop_word stop_string stop_string_found eos "
+    "eos_token eos_found end end_turn end_of_text endoftext complete completed done finished "
+    "success succeeded normal tool_calls tool_call tool_use function_call no_choice unknown_shape",
+    "refused": "refusal refused content_filter content_filtered filtered safety image_safety "
+    "recitation prohibited_content blocklist blocked spii language guardrail_intervened guardrail "
+    "sensitive error_toxic moderation policy_violation",
+}
+_ENDING_OF: Final = {name: ending for ending, all_ in _ENDINGS.items() for name in all_.split()}
+_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
+
+
+def how_it_ended(finish_reason: str) -> Ending:
+    """Whether an answer is whole, by its server's reason to end.
+
+    Only what is known to end a whole answer does: servers have many names for an answer that broke
+    off (`error`, `abort`, `MAX_TOKENS`, `insufficient_system_resource`) and invent further ones.
+    """
+    name = _CAMEL.sub("_", finish_reason.strip().rpartition(".")[2]).lower()
+    name = re.sub(r"[\s-]+", "_", name).removeprefix("finish_reason_")
+    return _ENDING_OF.get(name, "cut_off")
 
 
 @dataclass(frozen=True)
@@ -59,7 +83,8 @@ def _read_choice(choice: Any) -> tuple[str, str]:
     """The text of a choice and why it ended; a refusal is its text."""
     if not isinstance(choice, dict):
         return _dumped(choice), "unknown_shape"
-    finish = str(choice.get("finish_reason") or "stop")
+    failed = choice.get("error")
+    finish = "error" if failed else str(choice.get("finish_reason") or "stop")
     message = choice.get("message")
     if not isinstance(message, dict):
         if isinstance(choice.get("text"), str):  # the older completions protocol

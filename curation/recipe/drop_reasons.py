@@ -22,13 +22,14 @@ DROP_REASONS: Final[dict[str, Reason]] = {
     ),
     "unparsable": Reason("the answer is not in the form that the prompt asks for", _PROMPT),
     "leftover": Reason(
-        "the text holds debris: the end of a JSON object, a fence, a tag, a chat's greeting or "
-        "end, words of the prompt",
+        "the text holds debris: the end of a JSON object, a fence, a tag, a token, a list of "
+        "sources, a server's message, a chat's greeting or end, words of the prompt",
         _PROMPT,
     ),
     "cut_off": Reason(
-        "the answer reached its token limit",
-        "raise max_output_tokens (thinking counts), or turn thinking off with extra_body",
+        "the server ended the answer before its end: at the token limit, or for an error",
+        "raise max_output_tokens (thinking counts), turn thinking off with extra_body, or, if the "
+        "detail names no limit, read the server's log",
     ),
     "refused": Reason("the model or a content filter refused", "choose another model"),
     "unknown_candidate": Reason("the judge chose a passage that it was not shown", _PROMPT),

@@ -15,6 +15,7 @@ from typing import Any
 from curation.judging.candidates import seeded
 from curation.providers.provider import Request, RowFailed, ServerFailed
 from curation.recipe.answers import Unparsable, parse
+from curation.recipe.completion import how_it_ended
 from curation.recipe.prompt import Inputs
 from curation.recipe.recipe import Recipe
 from curation.recipe.tasks import STAGES, TASKS, VALIDATION, Task
@@ -28,8 +29,6 @@ Ask = Callable[[Request], Awaitable[StoredCall]]
 IsToBlame = Callable[[ClaimedGroup, int], Awaitable[bool]]
 RETRY_STRIDE = 1000  # between the sample numbers of an answer and of its retry: more than any vote
 GROWN_FROM = frozenset({"document", "query_positive"})
-CUT_OFF = ("length", "max_tokens", "model_length")
-REFUSED = ("refusal", "content_filter")
 
 
 @dataclass(frozen=True)
@@ -168,12 +167,12 @@ class GroupWork:
             raise _Dropped(Drop("server_error", f"{task}: {failed.last_error}")) from failed
         self.answers[self._stage] += 1
         self._calls[task, sample] = (answer.id, "ok")
-        if answer.finish_reason in REFUSED:
+        ending = how_it_ended(answer.finish_reason)
+        if ending == "refused":
             raise self._drop(task, sample, Drop("refused", f"{task}: the model refused"))
-        if answer.finish_reason in CUT_OFF and TASKS[task].gives != "Choice":
-            raise self._drop(
-                task, sample, Drop("cut_off", f"{task}: the answer hit its token limit")
-            )
+        if ending == "cut_off" and TASKS[task].gives != "Choice":
+            why = f"{task}: the server ended the answer with “{answer.finish_reason}”"
+            raise self._drop(task, sample, Drop("cut_off", why))
         return answer
 
     async def _validate(self, written: dict[str, str]) -> tuple[DoneItem, ...]:

@@ -6,27 +6,38 @@ import time
 from pathlib import Path
 
 import pytest
-from answer_corpus import Case, cases
+from answer_corpus import GIVEN, Case, P, Q, X, cases, openai
+from debris import CLEAN, Debris, all_debris
 
 from curation.recipe.answers import Unparsable, parse
-from curation.recipe.completion import read_completion
+from curation.recipe.characters import cleaned
+from curation.recipe.completion import how_it_ended, read_completion
 from curation.recipe.drop_reasons import DROP_REASONS
 from curation.recipe.leftovers import find_leftover
 from curation.recipe.prompt import FOLDER, read_prompt
 from curation.recipe.tasks import TASKS, Gives
-from curation.run.group_work import CUT_OFF, REFUSED
+from curation.recorded.recording import SHIPPED
 
 CASES = list(cases())
 CANDIDATES = 6
 
 
+TASK_OF = {
+    "Instruction": ("instruction_negative", X),
+    "Query": ("query_negative", Q),
+    "Passage": ("passage_instruction_negative", P),
+}
+DEBRIS: dict[str, list[Debris]] = {}
+for each in all_debris():
+    DEBRIS.setdefault(each.kind, []).append(each)
+
+
 def outcome(case: Case) -> tuple[str | None, str | None]:
     """The text and the drop reason of a body, as a group's work reads it."""
     found = read_completion(case.body)
-    if found.finish_reason in REFUSED:
-        return None, "refused"
-    if found.finish_reason in CUT_OFF and case.task != "validation":
-        return None, "cut_off"
+    ending = how_it_ended(found.finish_reason)
+    if ending == "refused" or (ending == "cut_off" and case.task != "validation"):
+        return None, ending
     task = next(task for task in TASKS if task == case.task)
     prompt = read_prompt(task, f"{task}.md", FOLDER)
     given = None if task == "validation" else case.given
@@ -117,10 +128,62 @@ def test_a_chat_that_checks_back_is_debris_and_a_question_about_the_subject_is_n
     assert [text for text in ASKS_A_QUESTION if find_leftover(gives, text)] == []
 
 
-def test_no_real_passage_or_query_is_taken_for_debris(real_data: Path) -> None:
+@pytest.mark.parametrize("kind", DEBRIS)
+def test_debris_is_cleaned_away_or_drops_the_text(kind: str) -> None:
+    reasons = {"cut off": {"cut_off"}, "filtered": {"refused"}}
+    for debris in DEBRIS[kind]:
+        for label in debris.only:
+            task, text = TASK_OF[label]
+            body = openai(debris.answer(label, text), debris.finish)
+            found, reason = outcome(Case(debris.name, task, body))
+            assert found == (text if debris.cleaned else None), (debris.name, label)
+            allowed = reasons.get(kind, {"leftover", "refused", "unparsable"})
+            assert debris.cleaned or reason in allowed, (debris.name, label, reason)
+
+
+@pytest.mark.parametrize("gives", CLEAN)
+def test_texts_that_only_look_like_debris_are_kept_to_the_character(gives: Gives) -> None:
+    task, _ = TASK_OF[gives]
+    for text in CLEAN[gives]:
+        body = openai(f"{gives}: {text}")
+        assert outcome(Case(text, task, body)) == (text, None), text
+
+
+def test_an_unseen_character_that_the_pair_has_itself_is_kept() -> None:
+    text = "Masons\u200b cut \u202dthe stones\u202c by hand."
+    given = GIVEN | {"document": "A \u200bzero width\u202c space \u202din the document."}
+    case = Case("held", "passage_instruction_negative", openai(f"Passage: {text}"), given=given)
+    assert outcome(case) == (text, None)
+    assert outcome(Case("not held", case.task, case.body)) == (text.translate(UNSEEN), None)
+
+
+UNSEEN = dict.fromkeys(map(ord, "\u200b\u202c\u202d"))
+
+
+CLEAN_SETS = {
+    "google_queries/passages.jsonl": ("text", "Passage"),
+    "google_queries/pairs.jsonl": ("query", "Query"),
+    "code_math/gsm8k_pairs.jsonl": ("passage", "Passage"),
+    "trec_topics/core18.jsonl": ("narrative", "Instruction"),
+    "trec_topics/covid.jsonl": ("narrative", "Instruction"),
+}
+
+
+def test_no_real_text_is_taken_for_debris(real_data: Path) -> None:
     prompt = read_prompt("query_negative", "query_negative.md", FOLDER)
-    for name, gives in (("passages", "Passage"), ("pairs", "Query")):
-        rows = (real_data / "google_queries" / f"{name}.jsonl").read_text("utf-8").splitlines()
-        for row in rows[:1500]:
-            text = json.loads(row)["text" if gives == "Passage" else "query"]
-            assert find_leftover(gives, text, prompt=prompt, given={}) is None  # type: ignore[arg-type]
+    for name, (key, gives) in CLEAN_SETS.items():
+        for row in (real_data / name).read_text("utf-8").splitlines():
+            text = " ".join(json.loads(row)[key].split())
+            found = find_leftover(gives, text, prompt=prompt, given={})  # type: ignore[arg-type]
+            assert found is None, text
+
+
+def test_no_text_of_the_demo_or_its_recorded_run_is_taken_for_debris_or_changed() -> None:
+    rows = [json.loads(row) for row in (SHIPPED / "groups.jsonl").read_text().splitlines()]
+    for row in rows:
+        for task, spec in TASKS.items():
+            text = row.get(task, "")
+            assert find_leftover(spec.gives, text) is None or not text, text
+            assert cleaned(text, "") == text
+    for line in (SHIPPED.parent / "passages.jsonl").read_text().splitlines():
+        assert find_leftover("Passage", json.loads(line)["text"]) is None, line

@@ -4,6 +4,7 @@ And what goes with every answer: its prompt by sha256, its words before anybody 
 """
 
 import asyncio
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -71,6 +72,30 @@ def test_every_way_to_spoil_an_answer_is_a_counted_reason_of_its_own_groups_only
         rows = list_groups(session, result["run_id"], reason=reason).rows
         assert len(rows) == result["dropped"][reason]
         assert all(get_group(session, row.id).drop_detail for row in rows)
+
+
+def test_a_run_of_debris_keeps_no_text_with_any_of_it(sqlite_store: Store, server: Server) -> None:
+    """Every fifth text has debris of some kind: what is kept is free of it, to the character."""
+    add_dataset(sqlite_store, pairs=60)
+    server.faults = {"debris": 0.2}
+    result = run_curation(sqlite_store, **ASKED, guard=False)
+    assert server.statuses["debris"] > 40 and 0 < result["kept"] < 45
+    assert set(result["dropped"]) <= {"leftover", "refused", "unparsable", "cut_off"}
+    with sqlite_store.read() as session:
+        kept = list_groups(session, result["run_id"], verdict="kept", limit=100).rows
+        for row in kept:
+            triplets = get_group(session, row.id).triplets
+            negative = triplets["instruction_negative"]
+            assert re.fullmatch(r"I only want to read about \w+", negative.instruction)
+            assert re.fullmatch(r"what is known about \w+", triplets["query_negative"].query)
+            for role in ("instruction_negative", "query_negative"):
+                assert PASSAGE.fullmatch(triplets[role].passage), triplets[role].passage
+
+
+PASSAGE = re.compile(
+    r"It has been known since long that [\w ]+ matters, and \w+ above all\. "
+    r"Nobody who looked into it found anything else\."
+)
 
 
 def test_what_follows_the_first_newline_is_cut_from_the_text_and_kept_in_the_answer(
