@@ -7,7 +7,7 @@ import streamlit as st
 from app.kit.figure import draw_rows
 from app.kit.frame.links import page_link
 from app.text.plain import plain
-from curation.run.leakage import leaking_sentence
+from curation.run.leakage import is_outdated, leaking_sentence
 
 
 def draw_leakage(report: dict[str, Any] | None, run_id: int) -> None:
@@ -51,9 +51,15 @@ def draw_leakage(report: dict[str, Any] | None, run_id: int) -> None:
         },
     )
     st.caption(
-        "A classifier that sees one text alone, cross-validated with folds split by pair. 0.5 is "
-        "chance; intervals resample pairs."
+        "Over the kept groups. A classifier that sees one text alone, cross-validated with folds "
+        "split by pair. 0.5 is chance; intervals include the variation of training."
     )
+    if is_outdated(report):
+        st.info(
+            f"Measured by an earlier version, whose intervals were too narrow. Measure it again: "
+            f"`inf analyze leakage --run {run_id}`",
+            icon=":material/history:",
+        )
     _draw_features(report, run_id)
 
 

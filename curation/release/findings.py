@@ -21,7 +21,7 @@ from curation.judging.scope import study_scope
 from curation.release.card.coverage_picture import draw_map
 from curation.release.card.markdown import inline
 from curation.release.plan import ChosenRun, Plan
-from curation.run.leakage import leaking_sentence
+from curation.run.leakage import auc_text, leaking_sentence, stored_leakage
 from db.outcome.analyses import analyses_of_dataset
 from db.release.choice import count_rescued
 from db.study.judgments import judgment_frame
@@ -46,7 +46,7 @@ def findings(session: Session, plan: Plan, leakage: dict[str, Any] | None) -> li
             _coverage(session, each, with_picture=not several),
             _contamination(session, each, left_out=plan.leave_out_contaminated),
         ]
-    found += ["### All groups of this release" if several else "", _leakage(leakage)]
+    found += ["### All groups of this release" if several else "", _leakage(session, plan, leakage)]
     return [paragraph for paragraph in found if paragraph]
 
 
@@ -172,19 +172,13 @@ def _contamination(session: Session, chosen: ChosenRun, *, left_out: bool) -> st
     )
 
 
-def _leakage(report: dict[str, Any] | None) -> str:
+def _leakage(session: Session, plan: Plan, report: dict[str, Any] | None) -> str:
     if report is None:
         return "Leakage: measured over these groups when the release is made."
-    rows = []
-    for name, found in report["comparisons"].items():
-        if found["auc"] is None:
-            rows.append(f"| {name} | undefined: {found['reason']} | | {found['pairs']:,} |")
-            continue
-        low, high = found["interval"]
-        rows.append(
-            f"| {name} | {found['auc']:.3f} ({low:.3f} to {high:.3f}) "
-            f"| {found['length_auc']:.3f} | {found['pairs']:,} |"
-        )
+    rows = [
+        f"| {name} | {auc_text(found)} | {_or_empty(found['length_auc'])} | {found['pairs']:,} |"
+        for name, found in report["comparisons"].items()
+    ]
     signs = [
         f"- {name}: of negatives {_quoted(found['features']['negative'])}; "
         f"of positives {_quoted(found['features']['positive'])}"
@@ -199,7 +193,24 @@ def _leakage(report: dict[str, Any] | None) -> str:
         f"{sentence}\n\n"
         "| | AUC | length alone | pairs |\n|---|---|---|---:|\n"
         + "\n".join(rows)
+        + _of_the_run(session, plan, report)
         + ("\n\nThe words that separate most:\n\n" + "\n".join(signs) if signs else "")
+    )
+
+
+def _or_empty(value: float | None) -> str:
+    return "" if value is None else f"{value:.3f}"
+
+
+def _of_the_run(session: Session, plan: Plan, report: dict[str, Any]) -> str:
+    """The figures on the run's page, where the release has other groups or other texts."""
+    stored = stored_leakage(session, plan.first.run.id) if len(plan.runs) == 1 else None
+    if stored is None or stored.get("texts_sha256") == report.get("texts_sha256"):
+        return ""
+    figures = "; ".join(f"{name} {auc_text(each)}" for name, each in stored["comparisons"].items())
+    return (
+        f"\n\nThe run's own check, over the groups that it kept and their texts when it ended: "
+        f"{figures}. This release has other groups, or texts edited since."
     )
 
 

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import random
 import subprocess
 import sys
 from collections.abc import Collection, Sequence
@@ -14,7 +13,7 @@ from sqlalchemy.orm import Session
 from db.errors import InfError
 from db.modules import run_module
 from db.release.rows import ReleaseRow, release_rows
-from db.scenarios import COLUMNS, ROLES, GroupText, introduced
+from db.scenarios import COLUMNS, ROLES, TEXTS, GroupText, introduced
 from db.store.store import Store, open_store
 from db.tables import Group, Job, Triplet
 
@@ -69,23 +68,17 @@ def release_leakage(
 
     A single run's own report where it was made from exactly these texts.
     """
-    if len(run_ids) > 1:
-        return _report("released", compared_texts(session, group_ids, by_query=True))
-    (run_id,) = run_ids
     texts = compared_texts(session, group_ids)
-    return _known(session, run_id, texts) or _report("released", texts)
+    return _known(session, run_ids, texts) or _report("released", texts)
 
 
 def known_leakage(
     session: Session, run_ids: Collection[int], group_ids: Sequence[int]
 ) -> dict[str, Any] | None:
     """A single run's own report if it was made from exactly these groups' texts, else None."""
-    if len(run_ids) > 1:
-        return None
-    (run_id,) = run_ids
-    if stored_leakage(session, run_id) is None:
-        return None
-    return _known(session, run_id, compared_texts(session, group_ids))
+    if _stored(session, run_ids) is None:
+        return None  # texts of a million groups are not read for nothing
+    return _known(session, run_ids, compared_texts(session, group_ids))
 
 
 def kept_groups(session: Session, run_id: int) -> Sequence[int]:
@@ -98,23 +91,21 @@ def kept_groups(session: Session, run_id: int) -> Sequence[int]:
     ).all()
 
 
-def compared_texts(
-    session: Session, group_ids: Sequence[int], *, by_query: bool = False
-) -> "Texts":
+def compared_texts(session: Session, group_ids: Sequence[int]) -> "Texts":
     """The compared texts of the groups: each generated negative with its positive.
 
-    `by_query`: a pair is named by its query instead of by its id, which two datasets may share.
-    Queries are left out: Q+ is a real one, and Q- is meant to read differently. Of more than
-    MAX_GROUPS groups a sample, the same for the same groups.
+    A pair is named by its texts: ids differ between stores, and two datasets may share one. Queries
+    are not compared: Q+ is a real one, and Q- is meant to read differently. Of more than MAX_GROUPS
+    groups a sample, in which a group does not depend on which others there are.
     """
     if len(group_ids) > MAX_GROUPS:
-        group_ids = sorted(random.Random(0).sample(sorted(group_ids), MAX_GROUPS))
+        group_ids = sorted(sorted(group_ids, key=_hash)[:MAX_GROUPS])
     found: Texts = {f"{negative.sign} / {positive.sign}": [] for positive, negative in COMPARED}
     for batch in release_rows(session, group_ids):
         for row in batch:
             for positive, negative in COMPARED:
                 name = f"{negative.sign} / {positive.sign}"
-                pair = row.texts[QUERY] if by_query else row.query_id
+                pair = "\n".join(row.texts[place] for place in PAIR)
                 found[name] += [
                     _text(row, pair, positive, False),
                     _text(row, pair, negative, True),
@@ -133,6 +124,14 @@ def stored_leakage(session: Session, run_id: int) -> dict[str, Any] | None:
         if job.result and job.result.get("leakage"):
             return dict(job.result["leakage"])
     return None
+
+
+def auc_text(found: dict[str, Any]) -> str:
+    """The AUC of a comparison with its interval, or why there is none."""
+    if found["auc"] is None:
+        return f"undefined: {found['reason']}"
+    low, high = found["interval"]
+    return f"{found['auc']:.3f} ({low:.3f} to {high:.3f})"
 
 
 def leaking_sentence(report: dict[str, Any]) -> str:
@@ -157,13 +156,31 @@ def _report(groups: str, texts: "Texts") -> dict[str, Any]:
     return {"groups": groups, "texts_sha256": _digest(texts), **leakage_report(texts)}
 
 
-def _known(session: Session, run_id: int, texts: "Texts") -> dict[str, Any] | None:
-    stored = stored_leakage(session, run_id)
+def is_outdated(report: dict[str, Any]) -> bool:
+    """Whether a stored report was made by earlier definitions, whose figures are others."""
+    from analysis.text.leakage import VERSION
+
+    return bool(report.get("version") != VERSION)
+
+
+def _stored(session: Session, run_ids: Collection[int]) -> dict[str, Any] | None:
+    if len(run_ids) > 1:
+        return None
+    stored = stored_leakage(session, *run_ids)
+    return None if stored is None or is_outdated(stored) else stored
+
+
+def _known(session: Session, run_ids: Collection[int], texts: "Texts") -> dict[str, Any] | None:
+    stored = _stored(session, run_ids)
     if stored is None or stored.get("texts_sha256") != _digest(texts):
         return None
     # measured where the extra [analyze] was missing: perhaps it is there now
     reasons = [str(found.get("reason", "")) for found in stored["comparisons"].values()]
     return None if any("[analyze]" in reason for reason in reasons) else stored
+
+
+def _hash(group_id: int) -> bytes:
+    return hashlib.sha256(str(group_id).encode()).digest()
 
 
 def _digest(texts: "Texts") -> str:
@@ -190,7 +207,7 @@ def _text(row: ReleaseRow, pair: str, text: GroupText, negative: bool) -> "Label
 
 
 COMPARED = _compared()
-QUERY = COLUMNS.index("query_positive")
+PAIR = [COLUMNS.index(TEXTS[sign].column) for sign in ("Q+", "P+")]
 
 
 if __name__ == "__main__":

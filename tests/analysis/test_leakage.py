@@ -12,11 +12,13 @@ from analysis.text.leakage import (
     MAX_PAIRS,
     MIN_PAIRS,
     LabelledText,
-    assign_folds,
+    clustered_auc,
     compare_texts,
+    fold_of,
+    kernel_logistic,
     leakage_report,
+    permuted_labels,
     sampled_pairs,
-    within_fold_auc,
 )
 
 WORDS = [f"{first}{second}" for first in ("ba", "do", "ke", "li", "mu") for second in "nrstvz"]
@@ -38,10 +40,17 @@ def texts_of(pairs: int, planted: str = "", seed: int = 1) -> list[LabelledText]
 
 
 def test_a_planted_phrase_is_found_and_named() -> None:
-    found = compare_texts(texts_of(60, "as an important note "), resamples=200)
+    found = compare_texts(texts_of(60, "as an important note "), permutations=50)
     assert found["auc"] >= 0.9 and found["interval"][0] > 0.8
     assert any("important" in feature for feature in found["features"]["negative"])
     assert (found["pairs"], found["negatives"], found["positives"]) == (60, 60, 60)
+
+
+def test_an_auc_of_one_has_an_interval_that_is_no_point() -> None:
+    low, high = compare_texts(texts_of(30, "as an important note " * 5), permutations=50)[
+        "interval"
+    ]
+    assert low < 0.95 and high == pytest.approx(1)
 
 
 def test_a_planted_length_is_found_by_length_alone() -> None:
@@ -51,15 +60,17 @@ def test_a_planted_length_is_found_by_length_alone() -> None:
         for number in range(60)
         for side in (0, 1)
     ]
-    found = compare_texts(texts, resamples=200)
+    found = compare_texts(texts, permutations=50)
     assert found["length_auc"] > 0.99 and found["auc"] >= 0.9
     shorter = [LabelledText(one.pair, one.text, not one.negative) for one in texts]
-    assert compare_texts(shorter, resamples=0)["length_auc"] == pytest.approx(found["length_auc"])
+    assert compare_texts(shorter, permutations=0)["length_auc"] == pytest.approx(
+        found["length_auc"]
+    )
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_exchangeable_texts_are_at_chance_within_the_interval(seed: int) -> None:
-    found = compare_texts(texts_of(80, seed=seed), seed=seed, resamples=300)
+    found = compare_texts(texts_of(80, seed=seed), seed=seed, permutations=100)
     low, high = found["interval"]
     assert low <= 0.5 <= high and abs(found["auc"] - 0.5) < 0.15
 
@@ -67,7 +78,7 @@ def test_exchangeable_texts_are_at_chance_within_the_interval(seed: int) -> None
 def test_no_pair_is_in_two_folds_and_no_classifier_sees_the_pair_it_scores(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    texts = texts_of(25)
+    texts = sampled_pairs(texts_of(25), seed=0)
     trained: list[set[str]] = []
     fit = leakage._fit
 
@@ -76,8 +87,8 @@ def test_no_pair_is_in_two_folds_and_no_classifier_sees_the_pair_it_scores(
         return fit(counted, labels, rows)
 
     monkeypatch.setattr(leakage, "_fit", watched)
-    compare_texts(texts, resamples=0)
-    folds = assign_folds([one.pair for one in texts], seed=0)
+    compare_texts(texts, permutations=0)
+    folds = {one.pair: fold_of(one.pair, seed=0) for one in texts}
     for fold, seen in enumerate(trained[: leakage.FOLDS]):
         held_out = {pair for pair, mine in folds.items() if mine == fold}
         assert held_out and not held_out & seen and held_out | seen == set(folds)
@@ -86,20 +97,84 @@ def test_no_pair_is_in_two_folds_and_no_classifier_sees_the_pair_it_scores(
 def test_the_auc_is_scikit_learns_in_one_fold_ties_included() -> None:
     chance = np.random.default_rng(0)
     scores, labels = chance.integers(0, 6, 200).astype(float), chance.random(200) < 0.4
-    ours = within_fold_auc(scores, labels, np.zeros(200))
+    ours, _ = clustered_auc(scores, labels, np.zeros(200), np.arange(200))
     assert ours == pytest.approx(roc_auc_score(labels, scores))
 
 
 def test_texts_of_different_folds_are_not_compared() -> None:
     scores = np.array([1.0, 2.0, 11.0, 12.0])  # the second fold's scale is another
     labels, folds = np.array([False, True, False, True]), np.array([0, 0, 1, 1])
-    assert within_fold_auc(scores, labels, folds) == 1.0
+    assert clustered_auc(scores, labels, folds, folds)[0] == 1.0
 
 
-def test_weights_count_a_text_so_many_times() -> None:
-    scores, labels = np.array([1.0, 2.0, 3.0]), np.array([True, False, True])
-    weighted = within_fold_auc(scores, labels, np.zeros(3), np.array([3.0, 1.0, 1.0]))
-    assert weighted == pytest.approx(1 / 4)  # of 3 + 1 negatives one is above the positive
+def test_the_variance_is_that_of_resampled_pairs() -> None:
+    chance = np.random.default_rng(1)
+    clusters = np.repeat(np.arange(150), 2)
+    labels, folds = np.tile([False, True], 150), np.repeat(np.arange(150) % 3, 2)
+    scores = chance.normal(size=300) + 0.7 * labels + np.repeat(chance.normal(size=150), 2)
+    _, variance = clustered_auc(scores, labels, folds, clusters)
+    found = []
+    for _ in range(1000):
+        chosen = chance.integers(0, 150, 150)
+        rows = np.stack([2 * chosen, 2 * chosen + 1], axis=1).ravel()
+        found.append(
+            clustered_auc(scores[rows], labels[rows], folds[rows], np.repeat(np.arange(150), 2))[0]
+        )
+    assert variance == pytest.approx(float(np.var(found)), rel=0.15)
+
+
+def test_labels_are_permuted_within_pairs_alone() -> None:
+    clusters = np.array([0, 1, 0, 2, 1, 1, 2])
+    labels = np.array([True, True, False, False, True, False, True])
+    found = permuted_labels(labels, clusters, 400, seed=0)
+    for pair in range(3):
+        assert (found[:, clusters == pair].sum(axis=1) == labels[clusters == pair].sum()).all()
+    np.testing.assert_allclose(
+        found.mean(axis=0), [0.5, 2 / 3, 0.5, 0.5, 2 / 3, 2 / 3, 0.5], atol=0.1
+    )
+
+
+def test_many_labellings_at_once_are_fitted_as_scikit_learn_fits_one() -> None:
+    from sklearn.linear_model import LogisticRegression
+
+    chance = np.random.default_rng(2)
+    features = chance.normal(size=(90, 12))
+    labels = permuted_labels(np.arange(90) % 3 == 0, np.arange(90) // 3, 4, seed=1)
+    weights = kernel_logistic(features @ features.T + 1, labels)
+    for mine, each in zip(weights, labels, strict=True):
+        oracle = LogisticRegression(class_weight="balanced", solver="liblinear", tol=1e-10)
+        expected = oracle.fit(features, each).decision_function(features)
+        np.testing.assert_allclose(mine @ (features @ features.T + 1), expected, atol=1e-3)
+
+
+def test_the_interval_of_texts_without_a_leak_holds_chance_in_at_least_93_of_100_sets() -> None:
+    """With the classifiers as they are, 80 to 90 of 100 did; all designs: docs/intervals.md."""
+    held = 0
+    for seed in range(100):
+        chance = random.Random(seed)
+        texts = [
+            LabelledText(f"{seed} {number}", made_up(chance), side)
+            for number in range(60)
+            for side in (False, True)
+        ]
+        low, high = compare_texts(texts, permutations=100)["interval"]
+        held += low <= 0.5 <= high
+    assert held >= 93
+
+
+def test_leaving_out_some_pairs_moves_a_figure_no_more_than_their_texts_do() -> None:
+    """A release leaves out what a reviewer rejected: its card and the run's page must agree."""
+    texts = texts_of(1200)  # of which 400 are sampled
+    whole = compare_texts(texts, permutations=0)
+    for out in (3, 500):
+        some = [one for one in texts if int(one.pair[1:]) not in (out, out + 1, out + 2)]
+        assert abs(compare_texts(some, permutations=0)["auc"] - whole["auc"]) < 0.01
+
+
+def test_the_same_texts_in_another_order_give_the_same_report() -> None:
+    texts = texts_of(40)
+    mixed = random.Random(7).sample(texts, len(texts))
+    assert compare_texts(mixed, permutations=20) == compare_texts(texts, permutations=20)
 
 
 def test_a_text_shared_by_two_groups_of_a_pair_counts_once_and_too_few_pairs_say_so() -> None:
@@ -122,7 +197,7 @@ def test_a_large_run_is_sampled_by_pairs_the_same_each_time() -> None:
 
 def test_the_report_names_what_leaks() -> None:
     report = leakage_report(
-        {"P1- / P+": texts_of(40, "without question "), "I- / I+": texts_of(40)}, resamples=50
+        {"P1- / P+": texts_of(40, "without question "), "I- / I+": texts_of(40)}, permutations=20
     )
     assert report["leaks"] == ["P1- / P+"]
 

@@ -459,7 +459,7 @@ def leakage_page(reason: str) -> None:
     from app.curate.leakage import draw_leakage
 
     found = {"auc": 0.56, "interval": None, "length_auc": 0.5, "pairs": 40, "reason": reason}
-    report = {"warn_above": 0.8, "leaks": [], "comparisons": {"I- / I+": found}}
+    report = {"version": 1, "warn_above": 0.8, "leaks": [], "comparisons": {"I- / I+": found}}
     draw_leakage(report, 1)
 
 
@@ -472,3 +472,8 @@ def test_the_leakage_table_has_typical_words_in_sight_and_no_column_of_reasons_w
     assert "Undefined because" not in shown.value
     (shown,) = AppTest.from_function(leakage_page, kwargs={"reason": "few"}).run().dataframe
     assert list(shown.value["Undefined because"]) == ["few"]
+
+
+def test_a_check_by_an_earlier_version_is_shown_with_the_command_that_repeats_it() -> None:
+    page = AppTest.from_function(leakage_page, kwargs={"reason": ""}).run()
+    assert ["inf analyze leakage --run 1" in each.value for each in page.info] == [True]

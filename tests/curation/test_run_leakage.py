@@ -12,7 +12,7 @@ from exporting import export
 from sqlalchemy import select
 
 from curation.release.preview import preview_release
-from curation.run.leakage import check_leakage, leaking_sentence, stored_leakage
+from curation.run.leakage import auc_text, check_leakage, leaking_sentence, stored_leakage
 from db.review.reviews import reject_group
 from db.store.store import Store
 from db.tables import Group, Job, Triplet
@@ -60,6 +60,9 @@ def test_a_release_is_measured_over_its_own_groups_as_they_are_now(
     with monkeypatch.context() as patched:  # equal texts are not measured twice
         patched.setattr("analysis.text.leakage.leakage_report", lambda *_: pytest.fail("measured"))
         assert manifest("whole") == done["leakage"]
+    run_curation_again(sqlite_store, done["run_id"], {**done["leakage"], "version": 1})
+    assert manifest("outdated")["version"] == done["leakage"]["version"], "measured again"
+    run_curation_again(sqlite_store, done["run_id"], done["leakage"])
     with sqlite_store.write() as session:
         negatives = session.scalars(select(Triplet).where(Triplet.role == "instruction_negative"))
         for triplet in negatives:
@@ -75,6 +78,9 @@ def test_a_release_is_measured_over_its_own_groups_as_they_are_now(
     card = (tmp_path / "edited" / "README.md").read_text()
     assert f"| {left:,} |" in card and "groups of this release (AUC" in card
     assert leaking_sentence(edited) in card
+    of_run = [auc_text(found) for found in done["leakage"]["comparisons"].values()]
+    assert "The run's own check" in card and all(text in card for text in of_run)
+    assert "The run's own check" not in (tmp_path / "whole" / "README.md").read_text()
     with sqlite_store.read() as session:
         preview = preview_release(session, {"dataset": "small", "out": str(tmp_path / "next")})
     assert "Leakage: measured over these groups when the release is made." in preview.card

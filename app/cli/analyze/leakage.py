@@ -3,24 +3,18 @@
 import click
 
 from app.cli.kit.report import Result, detach_option, ready_store, reporting, work
-from app.text.numbers import score
-from curation.run.leakage import leaking_sentence
+from curation.run.leakage import auc_text, leaking_sentence
 from curation.run.starting import leakage_config
 from db.run.runs import get_run
 
 
 def _shown(result: Result) -> str:
     report = result["leakage"]
-    rows = []
-    for name, found in report["comparisons"].items():
-        if found["auc"] is None:
-            rows.append(f"{name}: undefined, {found['reason']}")
-            continue
-        low, high = found["interval"]
-        rows.append(
-            f"{name}: AUC {score(found['auc'])} (95 % interval {score(low)} to {score(high)}, "
-            f"{found['pairs']:,} pairs), by length alone {score(found['length_auc'])}"
-        )
+    rows = [
+        f"{name}: AUC {auc_text(found)}, {found['pairs']:,} pairs"
+        + (f"; by length alone {found['length_auc']:.3f}" if found["auc"] is not None else "")
+        for name, found in report["comparisons"].items()
+    ]
     return "\n".join([*rows, *filter(None, [leaking_sentence(report)])])
 
 
