@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from curation.providers.provider import Request as Request
     from curation.providers.registry import ProviderKind as ProviderKind
     from curation.providers.registry import WorkerSetting as WorkerSetting
-    from curation.sources.registry import SourceInput as SourceInput
-    from curation.sources.registry import SourceKind as SourceKind
     from curation.sources.rows import Converted as Converted
     from curation.sources.rows import LeftOut as LeftOut
+    from curation.sources.rows import SourceInput as SourceInput
+    from curation.sources.rows import SourceKind as SourceKind
     from curation.sources.rows import SourcePair as SourcePair
     from curation.sources.rows import SourcePassage as SourcePassage
     from db.errors import BadInput as BadInput
@@ -53,13 +53,11 @@ _MODULES = {
         "ProviderKind",
         "WorkerSetting",
     ),
-    "curation.sources.registry": (
-        "SourceInput",
-        "SourceKind",
-    ),
     "curation.sources.rows": (
         "Converted",
         "LeftOut",
+        "SourceInput",
+        "SourceKind",
         "SourcePair",
         "SourcePassage",
     ),

@@ -6,8 +6,8 @@
 from pathlib import Path
 
 from analysis.agreement.answers import MODEL, PERSON, Decision
+from analysis.files.row import require_text
 from analysis.files.rows import BadValue, Row, read_rows, shown
-from analysis.files.values import require_text
 from db.errors import BadInput, BadRow, BadRows
 
 COLUMNS = ("item", "judge", "label")

@@ -11,8 +11,8 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from analysis.files.published import read_published
+from analysis.files.row import text_in
 from analysis.files.rows import BadValue, read_rows
-from analysis.files.values import text_in
 from db.corpus.datasets import get_dataset, text_sha256
 from db.corpus.texts import CorpusText, pair_sources, pair_texts, run_texts
 from db.errors import BadInput, BadRow, BadRows, NotFound, Refused

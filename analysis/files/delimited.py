@@ -2,12 +2,12 @@
 
 import csv
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from analysis.files.opening import Source, opened
-from analysis.files.row import MAX_LINE_BYTES, BadValue, FileRow, Row, require_storable
+from analysis.files.row import MAX_LINE_BYTES, BadValue, FileRow, Row, require_storable, shown
 from db.errors import BadInput
 
 DELIMITERS = ",;\t"
@@ -29,6 +29,31 @@ def read_tsv(path: Path) -> Iterator[FileRow]:
     csv.field_size_limit(MAX_LINE_BYTES)
     with opened(path) as source:
         yield from _read(source, "\t")
+
+
+def read_headless(path: Path, names: Sequence[str]) -> Iterator[FileRow]:
+    """The rows of a file without a header, as MS MARCO and TREC publish: a name for each field.
+
+    Fields are separated by tabs, or by any white space where a line has no tab; quotes are text.
+    """
+    with opened(path) as source:
+        for line, raw in enumerate(iter(lambda: source.plain.readline(MAX_LINE_BYTES), b""), 1):
+            position = source.position()
+            try:
+                text = raw.decode("utf-8").rstrip("\r\n")
+            except UnicodeDecodeError:
+                yield FileRow(line, {}, "not UTF-8: save the file as UTF-8", position)
+                continue
+            if not text.strip():
+                continue
+            fields = text.split("\t") if "\t" in text else text.split()
+            if len(fields) != len(names):
+                reason = f"{len(fields)} fields, not {len(names)}: {', '.join(names)}"
+                yield FileRow(line, {}, reason, position)
+            elif "\x00" in text:
+                yield FileRow(line, {}, f"NUL byte in the line: {shown(text)}", position)
+            else:
+                yield FileRow(line, dict(zip(names, fields, strict=True)), None, position)
 
 
 def _read(source: Source, delimiter: str | None) -> Iterator[FileRow]:
@@ -64,9 +89,7 @@ def _read(source: Source, delimiter: str | None) -> Iterator[FileRow]:
 
 
 def _delimiter(source: Source) -> str:
-    start = source.plain.tell()
-    first = source.plain.readline(MAX_LINE_BYTES).decode("utf-8", "replace")
-    source.plain.seek(start)
+    first = source.plain.peek().partition(b"\n")[0].decode("utf-8", "replace")
     return max(DELIMITERS, key=first.count)  # the first of equals: a comma
 
 

@@ -1,4 +1,4 @@
-"""Rows of JSON: an object per line, or one array of objects."""
+"""Rows of JSON: an object per line, an array of objects, or one object that holds such an array."""
 
 import json
 import math
@@ -12,26 +12,58 @@ from db.errors import BadInput
 
 MAX_ARRAY_BYTES = 1_000_000_000  # an array is read whole: its rows have no lines of their own
 WHITE = " \t\r\n"
+RECORDS = ("records", "rows", "data", "tasks", "items", "examples")
 
 
 def read_jsonl(path: Path) -> Iterator[FileRow]:
     """The rows, one at a time; `line` is where a row begins.
 
-    A `.json` file that begins with `[` is an array and is held in memory. Raises BadInput where it
-    is broken or too large: where the element after a broken one begins is unknown.
+    A `.json` file that begins with `[` is an array and is held in memory; one that is a single
+    object is a row, or where a member of RECORDS is an array, its elements (`line` is then the
+    number of the element). Raises BadInput where an array is broken or too large: where the element
+    after a broken one begins is unknown.
     """
+    is_json = ".json" in (suffix.lower() for suffix in path.suffixes[-2:])
+    if is_json and (rows := _of_one_object(path)) is not None:
+        for number, values in enumerate(rows, 1):
+            try:
+                yield FileRow(number, _object(values, "the element", may_escape=True), None, 0)
+            except BadValue as bad:
+                yield FileRow(number, {}, str(bad), 0)
+        return
     with opened(path) as source:
-        if ".json" in (suffix.lower() for suffix in path.suffixes[-2:]) and _begins_array(source):
+        if is_json and source.plain.peek().lstrip()[:1] == b"[":
             yield from _read_array(source)
         else:
             yield from _read_lines(source)
 
 
-def _begins_array(source: Source) -> bool:
-    start = source.plain.tell()
-    begins = source.plain.read(CHECKED_BYTES).lstrip()[:1] == b"["
-    source.plain.seek(start)
-    return begins
+def _of_one_object(path: Path) -> list[Any] | None:
+    """The rows of a file that is one object; None where it is anything else, as JSON lines."""
+    with opened(path) as source:
+        if source.plain.peek().lstrip()[:1] != b"{":
+            return None
+        raw = source.plain.readline(MAX_LINE_BYTES)
+        try:
+            parse_json_row(raw)
+        except BadValue:
+            is_line = False
+        else:
+            is_line = bool(raw.strip())
+        rest = source.plain.read(CHECKED_BYTES if is_line else MAX_ARRAY_BYTES)
+    if is_line and rest.strip():
+        return None
+    try:
+        whole = parse_json_row(raw + rest)
+    except BadValue:
+        return None
+    for name in RECORDS:
+        if isinstance(whole.get(name), list) and len(whole) == 1 + sum(
+            not isinstance(value, list) for value in whole.values()
+        ):
+            found: list[Any] = whole[name]
+            return found
+    return [whole]
 
 
 def _read_lines(source: Source) -> Iterator[FileRow]:

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from analysis.files.rows import READERS, Row, read_rows
+from analysis.files.rows import READERS, Row, format_of, read_rows
 from db.corpus.texts import CorpusText
 from db.errors import BadInput
 from db.scenarios import TEXTS
@@ -120,7 +120,7 @@ def _rows(path: Path) -> Iterator[Row]:
 
 def _files(path: Path) -> list[Path]:
     if path.is_file():
-        if path.suffix.lower() not in SUFFIXES:
+        if format_of(path) is None:
             raise BadInput(f"{path}: {path.suffix or 'no suffix'}; known are {', '.join(SUFFIXES)}")
         return [path]
     if not path.is_dir():
@@ -131,7 +131,7 @@ def _files(path: Path) -> list[Path]:
         file
         for file in sorted(path.rglob("*"))
         if file.is_file()
-        and file.suffix.lower() in SUFFIXES
+        and format_of(file) is not None
         and not any(
             word in part
             for part in file.relative_to(path).parts

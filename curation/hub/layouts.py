@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis.files.rows import read_rows
-from curation.importing.rows import renamed
+from curation.importing.columns import renamed
 from curation.sources.rows import (
     Converted,
     LeftOut,
@@ -73,23 +73,6 @@ def layout_of(files: Sequence[Path], wanted: Wanted) -> str:
         f"the columns {columns} fit no layout ({', '.join(LAYOUTS)}): name yours with --column, as "
         "--column query=question --column positive=answer"
     )
-
-
-def of_split(files: Sequence[Path], layout: str, split: str | None) -> list[Path]:
-    """The files of the split; of groups all, if none is named. Raises Refused where several splits
-    would be mixed, BadInput for one that is not there."""
-    by_split: dict[str, list[Path]] = {}
-    for file in files:
-        by_split.setdefault(_split(file), []).append(file)
-    if split is not None:
-        if split not in by_split:
-            raise BadInput(f"no files of a split {split!r}: there are {', '.join(by_split)}")
-        return by_split[split]
-    if layout != GROUPS and len(by_split) > 1:
-        raise Refused(
-            f"there are files of several splits, {', '.join(by_split)}: name one with --split"
-        )
-    return list(files)
 
 
 def rows_of(files: Iterable[Path], layout: str, wanted: Wanted) -> Iterator[Converted]:
@@ -215,12 +198,6 @@ def _layout(row: Values) -> str | None:
     if "query" in names and names & {"passage", "passage_id"}:
         return PAIRS
     return "triplets" if names & set(QUERY) and names & set(POSITIVE) else None
-
-
-def _split(file: Path) -> str:
-    """`train` of `train-00000-of-00002.parquet`, `train.jsonl` or `train_1.csv.gz`."""
-    stem = file.name.split(".")[0]
-    return stem.split("-")[0].rstrip("0123456789").rstrip("_-") or stem
 
 
 PRESETS: Mapping[str, Callable[[Values], Iterator[Converted]]] = {

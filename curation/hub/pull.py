@@ -11,21 +11,20 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from analysis.files.rows import READERS, read_rows
+from analysis.files.rows import read_rows
 from analysis.files.storage import place_of
 from curation.hub.hub import reading_api, translated_errors
-from curation.hub.layouts import GROUPS, PAIRS, Wanted, layout_of, of_split, rows_of
+from curation.hub.layouts import GROUPS, PAIRS, Wanted, layout_of, rows_of
+from curation.importing.columns import renamed
+from curation.importing.files import DATA_ENDINGS, data_files, of_split
 from curation.importing.groups import GroupImport, Progress, import_groups
 from curation.importing.importing import ImportReport, import_dataset
 from curation.importing.job import as_json, groups_as_json
-from curation.importing.rows import renamed
-from curation.release.plan import MANIFEST, read_manifest
+from curation.release.plan import MANIFEST
 from curation.sources.converting import write_files
 from db.errors import BadInput
 from db.jobs.runner import JobHandle
 from db.store.store import Store
-
-DATA = READERS.keys() - {".json"}  # on the Hub a .json file describes the dataset
 
 
 @dataclass(frozen=True)
@@ -63,14 +62,14 @@ def pull(
     if is_folder(repo):
         with tempfile.TemporaryDirectory(prefix="inf-pull-") as aside:
             place = place_of(repo)
-            data = place.copy_of_files((*DATA, MANIFEST), Path(aside) / "copy")
+            data = place.copy_of_files((*DATA_ENDINGS, MANIFEST), Path(aside) / "copy")
             # the folder's name alone: no path of this machine goes into a card
             origin = f"folder:{place.url.rstrip('/').rpartition('/')[2]}"
             shared |= {"source": origin, "licence": licence}
             found = _import(store, data, Path(aside), wanted, origin, imported_by, shared)
         return replace(found, repo=repo, licence=licence)
     api = reading_api()
-    patterns = [f"*{suffix}" for suffix in DATA] + ["release.json"]
+    patterns = [f"*{suffix}" for suffix in DATA_ENDINGS] + ["release.json"]
     with tempfile.TemporaryDirectory(prefix="inf-pull-") as folder:
         with translated_errors(f"pulling {repo}", pulling=True):
             info = api.dataset_info(repo, revision=revision)
@@ -106,7 +105,8 @@ def _import(
     """Import the folder's data files; changed copies of rows are written to `aside`."""
     files = data_files(folder)
     layout = layout_of(files, wanted)
-    files = of_split(files, layout, wanted.split)
+    if layout != GROUPS or wanted.split is not None:  # of groups all, if none is named
+        files = of_split(files, wanted.split)
     if layout == GROUPS:
         if wanted.columns:
             files = [_mapped(file, wanted, aside) for file in files]
@@ -145,28 +145,6 @@ def _mapped(file: Path, wanted: Wanted, aside: Path) -> Path:
             line = json.dumps(renamed(row.values, wanted.columns), ensure_ascii=False)
             out.write(line + "\n")
     return copy
-
-
-def data_files(folder: Path) -> list[Path]:
-    """The files of the default configuration: the manifest's, those in `data`, or all."""
-    manifest = read_manifest(folder)
-    if manifest is not None:
-        listed = [
-            folder / file["path"]
-            for file in manifest.get("files", [])
-            if file.get("config", "default") == "default"
-        ]
-        if listed and all(path.is_file() for path in listed):
-            return listed
-    found = sorted(
-        path
-        for path in folder.rglob("*")
-        if path.suffix.lower() in DATA and ".cache" not in path.parts
-    )
-    inner = [path for path in found if path.parent.name == "data"]
-    if not found:
-        raise BadInput("the dataset has no .parquet, .jsonl or .csv file")
-    return inner or found
 
 
 def _licence(info: Any) -> str:

@@ -3,25 +3,16 @@
 Memory holds, per row, the id and a digest, never the texts.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from analysis.files.rows import BadValue, read_rows
-from curation.importing.rows import (
-    ID_COLUMNS,
-    PAIR_COLUMNS,
-    PASSAGE_COLUMNS,
-    PairRow,
-    PassageRow,
-    missing_columns,
-    parse_pair,
-    parse_passage,
-    renamed,
-)
+from curation.importing.columns import Lacking, MissingColumns, missing_columns, renamed
+from curation.importing.files import Reading
+from curation.importing.rows import PairRow, PassageRow
 from db.corpus.datasets import StoredPassage, stored_pairs, stored_passages
 from db.errors import BadInput, BadRow
 from db.store.store import Store
@@ -41,42 +32,11 @@ class Checked:
     contents: dict[str, bytes] = field(default_factory=dict)
     pairs: dict[str, bytes] = field(default_factory=dict)
     referenced: set[str] = field(default_factory=set)
+    kinds: set[str] = field(default_factory=set)  # of files that hold a row
 
     def refuse(self, path: Path, line: int, reason: str) -> None:
         self.bad.append(BadRow(path.name, line, reason))
         self.bad_lines.add((str(path), line))
-
-
-@dataclass(frozen=True)
-class ImportFiles:
-    """The files of an import, and the mapping of our column names to theirs."""
-
-    pairs: Path
-    passages: Path | None
-    columns: Mapping[str, str]
-
-    def readings(self) -> list["Reading"]:
-        """How each file is read, passages before pairs."""
-        first = next((row.values for row in read_rows(self.pairs) if row.reason is None), {})
-        made = ID_COLUMNS - renamed(first, self.columns).keys()
-        pairs = Reading(self.pairs, True, partial(parse_pair, made=made), self.columns)
-        if self.passages is None:
-            return [pairs]
-        return [Reading(self.passages, False, parse_passage, self.columns), pairs]
-
-
-@dataclass(frozen=True)
-class Reading:
-    """The way to read the rows of one file."""
-
-    path: Path
-    of_pairs: bool
-    _parse: Callable[[dict[str, Any]], PassageRow | PairRow]
-    columns: Mapping[str, str]
-
-    def parse(self, values: dict[str, Any]) -> PassageRow | PairRow:
-        """The row under our column names. Raises BadValue with the reason."""
-        return self._parse(renamed(values, self.columns))
 
 
 class Meter:
@@ -95,30 +55,23 @@ class Meter:
             self._progress(sum(self._sizes[: self._file]) + position, sum(self._sizes))
 
 
-def import_files(
-    pairs: Path, passages: Path | None, columns: Mapping[str, str] | None
-) -> ImportFiles:
-    """The files and columns of an import. Raises BadInput for an impossible mapping."""
-    if passages is not None and passages == pairs:
-        raise BadInput(f"{pairs.name} was given both for the pairs and for the passages")
-    known = dict.fromkeys((*PAIR_COLUMNS, *PASSAGE_COLUMNS))
-    for ours, theirs in (columns or {}).items():
-        if ours not in known:
-            raise BadInput(f"no column `{ours}` to map to: one of {', '.join(known)}")
-        if list((columns or {}).values()).count(theirs) > 1:
-            raise BadInput(f"the file's column `{theirs}` is mapped twice")
-    return ImportFiles(pairs, passages, dict(columns or {}))
-
-
 def check_files(
     store: Store, dataset_id: int | None, readings: list[Reading], meter: Meter
 ) -> Checked:
     """The bad lines with their reasons. Raises BadInput if a file cannot be used at all."""
     checked = Checked()
+    lacking: dict[str, Lacking] = {}
     for reading in readings:
-        for batch in _batches(_parsed(reading, checked, meter)):
+        for batch in _batches(_parsed(reading, checked, meter, lacking)):
             _check_batch(store, dataset_id, reading, batch, checked)
-    checked.bad.sort(key=lambda row: (row.file == readings[-1].path.name, row.line))
+    kinds = {reading.file.kind for reading in readings}
+    if lacking:
+        raise MissingColumns(list(lacking.values()), several_files=len(kinds) > 1)
+    for kind in kinds - checked.kinds:
+        files = dict.fromkeys(each.path.name for each in readings if each.file.kind == kind)
+        raise BadInput(f"{', '.join(files)} holds no rows")
+    order = {reading.path.name: place for place, reading in enumerate(readings)}
+    checked.bad.sort(key=lambda row: (order[row.file], row.line))
     return checked
 
 
@@ -219,22 +172,21 @@ def good_rows(reading: Reading, checked: Checked, meter: Meter) -> Iterator[Pass
 
 
 def _parsed(
-    reading: Reading, checked: Checked, meter: Meter
+    reading: Reading, checked: Checked, meter: Meter, lacking: dict[str, Lacking]
 ) -> Iterator[tuple[int, PassageRow | PairRow]]:
     """The rows that parse, with their lines; the others are recorded as bad.
 
-    A column that no row has is one error of the whole file, not one per row.
+    A column that no row has is one error of the whole file (in `lacking`), not one per row.
     """
     meter.next_file()
-    path = reading.path
+    path, kind = reading.path, reading.file.kind
     columns: dict[str, None] = {}
-    readable, before = 0, len(checked.bad)
     for row in read_rows(path):
         meter.at(row.position)
+        checked.kinds.add(kind)
         if row.reason is not None:
             checked.refuse(path, row.line, row.reason)
             continue
-        readable += 1
         columns.update(dict.fromkeys(row.values))
         try:
             parsed = reading.parse(row.values)
@@ -242,15 +194,9 @@ def _parsed(
             checked.refuse(path, row.line, str(bad))
             continue
         yield row.line, parsed
-    missing = missing_columns(renamed(columns, reading.columns), of_pairs=reading.of_pairs)
-    if readable and missing:
-        raise BadInput(
-            f"{path.name} has no column {' and no column '.join(f'`{name}`' for name in missing)}; "
-            f"it has {', '.join(f'`{name}`' for name in list(columns)[:12]) or 'none'}: name the "
-            f"file's own with --column {missing[0]}=NAME"
-        )
-    if not readable and len(checked.bad) == before:
-        raise BadInput(f"{path.name} holds no rows")
+    missing = missing_columns(renamed(columns, reading.columns), kind)
+    if columns and missing and kind not in lacking:
+        lacking[kind] = Lacking(kind, path.name, missing, list(columns), reading.proposed())
 
 
 def _batches(rows: Iterator[Row]) -> Iterator[list[Row]]:

@@ -11,7 +11,7 @@ digest, never the texts.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -21,15 +21,11 @@ from curation.importing.checking import (
     Checked,
     Meter,
     Progress,
-    Reading,
     check_files,
     good_rows,
-    import_files,
 )
-from curation.importing.rows import (
-    PairRow,
-    PassageRow,
-)
+from curation.importing.files import ImportFiles, Reading, opened_files
+from curation.importing.rows import PairRow, PassageRow
 from db.corpus.datasets import (
     add_pairs,
     add_passages,
@@ -49,12 +45,17 @@ SKIP_REMEDY = "nothing was imported; correct the rows, or skip them with --skip-
 
 @dataclass
 class ImportReport:
-    """The result of an import. `unchanged` counts rows that exist already, or twice in a file."""
+    """The result of an import. `unchanged` counts rows that exist already, or twice in a file.
+
+    `skipped_count` may exceed the listed rows: a conversion lists the first of those it left out.
+    """
 
     dataset_id: int
     imported: dict[str, int]
     unchanged: dict[str, int]
     skipped: list[BadRow]
+    skipped_count: int = 0
+    notices: list[str] = field(default_factory=list)
 
 
 def import_dataset(
@@ -64,6 +65,9 @@ def import_dataset(
     pairs: Path,
     passages: Path | None = None,
     columns: Mapping[str, str] | None = None,
+    layout: str | None = None,
+    split: str | None = None,
+    usual_columns: bool = False,
     source: str = "",
     licence: str = "",
     skip_bad: bool = False,
@@ -71,19 +75,35 @@ def import_dataset(
 ) -> ImportReport:
     """Import the files into the dataset `name`, which is created if missing.
 
-    `columns` maps our names of columns to the files'. Raises BadRows if rows are bad and not
-    `skip_bad`, BadInput if a file cannot be read or lacks a column; then nothing was imported.
-    Commits in batches.
+    `pairs` (and `passages`) are a file, a pattern or a folder, `layout` and `split` how to read it
+    (`curation.importing.files`). `columns` maps our names of columns to the files', `usual_columns`
+    applies what usual names propose. Raises BadRows if rows are bad and not `skip_bad`, BadInput if
+    a file cannot be read or lacks a column; then nothing was imported. Commits in batches.
     """
     name = _checked_name(name)
-    files = import_files(pairs, passages, columns)
-    meter = Meter([path for path in (passages, pairs) if path is not None], progress)
+    with opened_files(
+        pairs, passages, columns, layout=layout, split=split, usual_columns=usual_columns
+    ) as files:
+        return _import(store, name, files, (source, licence), skip_bad, progress)
+
+
+def _import(
+    store: Store,
+    name: str,
+    files: ImportFiles,
+    origin: tuple[str, str],
+    skip_bad: bool,
+    progress: Progress | None,
+) -> ImportReport:
+    source, licence = origin
+    meter = Meter([reading.path for reading in files.readings], progress)
     with store.read() as session:
         dataset = find_dataset(session, name)
         if dataset is not None:
             require_same_origin(dataset, source=source, licence=licence)
-    readings = files.readings()
-    checked = check_files(store, dataset.id if dataset else None, readings, meter)
+    if files.left_out and not skip_bad:
+        raise BadRows(files.left_out, SKIP_REMEDY)
+    checked = check_files(store, dataset.id if dataset else None, files.readings, meter)
     if checked.bad and not skip_bad:
         raise BadRows(checked.bad, SKIP_REMEDY)
     if not checked.pairs and checked.bad:
@@ -95,9 +115,11 @@ def import_dataset(
         dataset_id=dataset_id,
         imported={"pairs": 0, "passages": 0},
         unchanged={"pairs": 0, "passages": 0},
-        skipped=checked.bad,
+        skipped=[*files.left_out, *checked.bad],
+        skipped_count=files.left_out_count + len(checked.bad),
+        notices=files.notices,
     )
-    _write(store, report, checked, readings, meter)
+    _write(store, report, checked, files.readings, meter)
     return report
 
 

@@ -8,13 +8,15 @@ from curation.importing.groups import GroupImport, import_groups
 from curation.importing.importing import ImportReport, import_dataset
 from db.jobs.runner import JobHandle
 
+READ_BY = ("columns", "layout", "split", "usual_columns")
+
 
 def import_files(handle: JobHandle) -> dict[str, Any]:
     """The handler of `import` jobs.
 
     Config: name, source, licence, skip_bad, and pairs (with passages or None) or groups, as
-    absolute paths, and for pairs `columns`. Fails with the bad rows if there are any and skip_bad
-    is not set.
+    absolute paths, and for pairs the options of READ_BY. Fails with the bad rows if there are any
+    and skip_bad is not set.
     """
     config = handle.config
 
@@ -44,7 +46,7 @@ def import_files(handle: JobHandle) -> dict[str, Any]:
         handle.store,
         pairs=Path(config["pairs"]),
         passages=Path(passages) if passages else None,
-        columns=config.get("columns"),
+        **{name: config[name] for name in READ_BY if name in config},
         **shared,
     )
     return as_json(config["name"].strip(), report)
@@ -59,8 +61,9 @@ def as_json(name: str, report: ImportReport) -> dict[str, Any]:
         "imported_passages": report.imported["passages"],
         "unchanged": report.unchanged["pairs"],
         "unchanged_passages": report.unchanged["passages"],
-        "skipped": len(report.skipped),
+        "skipped": report.skipped_count,
         "bad_rows": list(map(dataclasses.asdict, report.skipped)),
+        "notices": report.notices,
     }
 
 

@@ -1,18 +1,12 @@
 """Preview of an import: its effect, before anything is stored."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
-from curation.importing.checking import (
-    Checked,
-    Meter,
-    Reading,
-    check_files,
-    good_rows,
-    import_files,
-)
+from curation.importing.checking import Checked, Meter, check_files, good_rows
+from curation.importing.files import Reading, opened_files
 from curation.importing.rows import PairRow, PassageRow
 from db.corpus.datasets import find_dataset
 from db.errors import BadRow
@@ -29,6 +23,7 @@ class ImportPreview:
     passages: int
     rows: list[dict[str, str]]
     bad: list[BadRow]
+    notices: list[str] = field(default_factory=list)
 
 
 def preview_import(
@@ -38,22 +33,27 @@ def preview_import(
     pairs: Path,
     passages: Path | None = None,
     columns: Mapping[str, str] | None = None,
+    layout: str | None = None,
+    split: str | None = None,
+    usual_columns: bool = False,
 ) -> ImportPreview:
     """Check every row as an import would, and store nothing.
 
     `rows` are the first `PREVIEW_ROWS` good pairs, each with its passage if the files hold it.
     Raises BadInput if a file cannot be read or lacks a column.
     """
-    files = import_files(pairs, passages, columns)
     with store.read() as session:
         dataset = find_dataset(session, name.strip())
         dataset_id = dataset.id if dataset else None
-    readings = files.readings()
-    checked = check_files(store, dataset_id, readings, Meter([], None))
-    good = good_rows(readings[-1], checked, Meter([], None))
-    first = [row for row in islice(good, PREVIEW_ROWS) if isinstance(row, PairRow)]
-    wanted = {row.passage_id for row in first if row.passage is None}
-    texts = _texts_of(readings[:-1], checked, wanted)
+    with opened_files(
+        pairs, passages, columns, layout=layout, split=split, usual_columns=usual_columns
+    ) as files:
+        checked = check_files(store, dataset_id, files.readings, Meter([], None))
+        of_pairs = [each for each in files.readings if each.file.kind == "pairs"]
+        first = list(islice(_good_pairs(of_pairs, checked), PREVIEW_ROWS))
+        wanted = {row.passage_id for row in first if row.passage is None}
+        of_passages = [each for each in files.readings if each.file.kind == "passages"]
+        texts = _texts_of(of_passages, checked, wanted)
     rows = [
         {
             "query_id": row.external_id,
@@ -63,7 +63,15 @@ def preview_import(
         }
         for row in first
     ]
-    return ImportPreview(len(checked.pairs), len(checked.texts), rows, checked.bad)
+    bad = [*files.left_out, *checked.bad]
+    return ImportPreview(len(checked.pairs), len(checked.texts), rows, bad, files.notices)
+
+
+def _good_pairs(readings: list[Reading], checked: Checked) -> Iterator[PairRow]:
+    for reading in readings:
+        for row in good_rows(reading, checked, Meter([], None)):
+            if isinstance(row, PairRow):
+                yield row
 
 
 def _texts_of(readings: list[Reading], checked: Checked, wanted: set[str]) -> dict[str, str]:

@@ -1,19 +1,16 @@
 """One row of an import: the required content of passages and pairs, and bad rows. Pure."""
 
 import hashlib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
 from analysis.files.rows import BadValue
 from db.corpus.datasets import pair_content, passage_content, text_sha256
 
-ID_COLUMNS = frozenset({"query_id", "passage_id"})
 MAX_TEXT_BYTES = 4_000_000
 MAX_ID_BYTES = 512
 ID_DIGITS = 16  # 64 bits of sha256: no two of a billion texts meet by chance (p < 0.03)
-PASSAGE_COLUMNS = ("passage_id", "text", "title")
-PAIR_COLUMNS = ("query_id", "query", "passage_id", "passage")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,37 +42,6 @@ class PairRow:
     @property
     def content(self) -> str:
         return pair_content(query=self.query, passage_external_id=self.passage_id, meta=self.meta)
-
-
-def renamed(values: dict[str, Any], columns: Mapping[str, str]) -> dict[str, Any]:
-    """The row under our names of columns; `columns` maps ours to the file's.
-
-    A column of the file that has one of our names, but is not the one mapped to it, keeps its
-    values under `NAME (file)`.
-    """
-    if not columns:
-        return values
-    taken = {theirs: ours for ours, theirs in columns.items()}
-    out: dict[str, Any] = {}
-    for name, value in values.items():
-        if name in taken:
-            out[taken[name]] = value
-        else:
-            out[f"{name} (file)" if name in columns else name] = value
-    return out
-
-
-def missing_columns(columns: Mapping[str, Any], *, of_pairs: bool) -> list[str]:
-    """The required columns that a file lacks.
-
-    Passages need `passage_id` and `text`; pairs need `query` and either `passage_id` or `passage`.
-    """
-    if not of_pairs:
-        return [name for name in ("passage_id", "text") if name not in columns]
-    found = [name for name in ("query",) if name not in columns]
-    if "passage_id" not in columns and "passage" not in columns:
-        found.append("passage_id")
-    return found
 
 
 def parse_passage(values: dict[str, Any]) -> PassageRow:

@@ -14,6 +14,8 @@ from analysis.files.rows import read_rows
 from curation.sources.rows import (
     Converted,
     LeftOut,
+    SourceInput,
+    SourceKind,
     SourcePair,
     SourcePassage,
     passage_id_of,
@@ -93,3 +95,12 @@ def _rows(place: str) -> Iterator[tuple[int, dict[str, Any] | str]]:
     except Exception as error:  # the library raises anything: for the name, the network, a token
         raise BadInput(f"the hub gives no dataset {name!r}: {error}") from error
     yield from enumerate(found, 1)
+
+
+FORMATS = {
+    "msmarco": SourceKind(
+        "MS MARCO v2.1 rows: a JSONL or Parquet file, or hub:NAME[:CONFIG[:SPLIT]].",
+        (SourceInput("place", is_file=False),),
+        read_msmarco,
+    )
+}

@@ -16,6 +16,8 @@ from analysis.files.rows import read_rows
 from curation.sources.rows import (
     Converted,
     LeftOut,
+    SourceInput,
+    SourceKind,
     SourcePair,
     SourcePassage,
     passage_id_of,
@@ -38,17 +40,17 @@ _FENCE = re.compile(r"```[\w+#]*\n(.*?)```", re.DOTALL)
 _CALCULATED = re.compile(r"<<[^<>]*>>")
 
 
-def read_leetcode(path: Path) -> Iterator[Converted]:
+def read_leetcode(file: Path) -> Iterator[Converted]:
     """Programming tasks with their solutions, the language known."""
-    for row in read_rows(path):
+    for row in read_rows(file):
         if row.reason is not None:
-            yield LeftOut(path.name, row.line, row.reason)
+            yield LeftOut(file.name, row.line, row.reason)
             continue
         task = without_tags(text_in(row.values, "content", "description", "problem", "query"))
         solutions = dict(_solutions(row.values))
         if not task or not solutions:
             reason = "no description" if not task else "no solution whose language is known"
-            yield LeftOut(path.name, row.line, reason)
+            yield LeftOut(file.name, row.line, reason)
             continue
         key = row.values.get("id") or row.values.get("query_id") or row.values.get("slug")
         number = str(key if key not in (None, "") else row.line)
@@ -60,11 +62,11 @@ def read_leetcode(path: Path) -> Iterator[Converted]:
             yield SourcePair(f"{number}-{language}", task, passage_id, meta)
 
 
-def read_math(path: Path) -> Iterator[Converted]:
+def read_math(file: Path) -> Iterator[Converted]:
     """Word problems with their worked solutions."""
-    for row in read_rows(path):
+    for row in read_rows(file):
         if row.reason is not None:
-            yield LeftOut(path.name, row.line, row.reason)
+            yield LeftOut(file.name, row.line, row.reason)
             continue
         problem = text_in(row.values, "query", "question", "problem")
         solution = _CALCULATED.sub(
@@ -72,7 +74,7 @@ def read_math(path: Path) -> Iterator[Converted]:
         )
         if not problem or not solution:
             reason = "no problem" if not problem else "no solution"
-            yield LeftOut(path.name, row.line, reason)
+            yield LeftOut(file.name, row.line, reason)
             continue
         passage_id = passage_id_of("solution", solution)
         yield SourcePassage(passage_id, solution)
@@ -96,3 +98,17 @@ def _solutions(row: dict[str, Any]) -> Iterator[tuple[str, str]]:
 def _code(text: str) -> str:
     fenced = _FENCE.search(text)
     return (fenced.group(1) if fenced else text).strip("\n").rstrip()
+
+
+FORMATS = {
+    "leetcode": SourceKind(
+        "Programming tasks with solutions, the language known.",
+        (SourceInput("file"),),
+        read_leetcode,
+    ),
+    "math": SourceKind(
+        "Word problems with worked solutions (MetaMath, GSM8K).",
+        (SourceInput("file"),),
+        read_math,
+    ),
+}

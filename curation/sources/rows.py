@@ -1,8 +1,10 @@
-"""The output of an adapter: passages, pairs, and rows it leaves out with the reason."""
+"""What a format of published collections is, and what it yields: passages, pairs, rows left out."""
 
 import html
 import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from db.corpus.datasets import text_sha256
@@ -41,6 +43,39 @@ class LeftOut:
 
 
 Converted = SourcePassage | SourcePair | LeftOut
+
+
+@dataclass(frozen=True)
+class SourceInput:
+    """An argument of a source: positional if `help` is empty, else an option.
+
+    `is_file`: given to `read` as a Path, else as text. `multiple`: a list of one or more. One that
+    is not `required` is given to `read` only where a user gave it.
+    """
+
+    name: str
+    help: str = ""
+    is_file: bool = True
+    multiple: bool = False
+    required: bool = True
+
+
+@dataclass(frozen=True)
+class SourceKind:
+    """A format of collections; `read` takes the inputs by name and yields passages, pairs and rows
+    left out, in any order.
+
+    `recognises`: whether a folder is of this format, for `inf import --pairs FOLDER`.
+    """
+
+    help: str
+    inputs: tuple[SourceInput, ...]
+    read: Callable[..., Iterator[Converted]]
+    recognises: Callable[[Path], bool] | None = None
+
+    def convert(self, values: dict[str, Any]) -> Iterator[Converted]:
+        """The passages, pairs and rows left out of these inputs."""
+        return self.read(**{name: value for name, value in values.items() if value is not None})
 
 
 def passage_id_of(prefix: str, text: str) -> str:

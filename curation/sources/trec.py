@@ -7,22 +7,23 @@ grade 1 or more; the other documents are the pool. Description and narrative are
 instructions that people wrote. Tags and entities inside a text are read as the text they stand for.
 """
 
-import gzip
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
 
+from analysis.files.delimited import read_headless
+from analysis.files.opening import opened, require_file
 from analysis.files.rows import read_rows
 from curation.sources.rows import (
     Converted,
     LeftOut,
+    SourceInput,
+    SourceKind,
     SourcePair,
     SourcePassage,
     text_in,
     without_tags,
 )
-from db.errors import BadInput
 
 _TOPIC = re.compile(r"<top>(.*?)</top>", re.DOTALL | re.IGNORECASE)
 _FIELD = re.compile(
@@ -45,14 +46,12 @@ def read_trec(topics: Path, documents: list[Path], qrels: Path) -> Iterator[Conv
                 held.add(found.passage_id)
             yield found
     known = dict(read_topics(topics))
-    for number, line in enumerate(_open(qrels), 1):
-        parts = line.split()
-        if not parts:
-            continue
-        if len(parts) != 4 or not re.fullmatch(r"-?\d+", parts[3]):
-            yield LeftOut(qrels.name, number, "not `topic iteration document grade`")
-        elif int(parts[3]) > 0:
-            yield _pair(known, held, parts[0], parts[2], qrels.name, number)
+    for row in read_headless(qrels, ("topic", "iteration", "document", "grade")):
+        values = row.values
+        if row.reason is not None or not re.fullmatch(r"-?[0-9]{1,9}", values["grade"]):
+            yield LeftOut(qrels.name, row.line, "not `topic iteration document grade`")
+        elif int(values["grade"]) > 0:
+            yield _pair(known, held, values["topic"], values["document"], qrels.name, row.line)
 
 
 def read_topics(path: Path) -> Iterator[tuple[str, dict[str, str]]]:
@@ -121,9 +120,20 @@ def _pair(
 
 
 def _open(path: Path) -> Iterator[str]:
-    opening: Callable[..., IO[str]] = gzip.open if path.suffix == ".gz" else open
-    try:
-        with opening(path, "rt", encoding="utf-8", errors="replace") as file:
-            yield from file
-    except OSError as error:
-        raise BadInput(f"{path} cannot be read: {error.strerror or error}") from error
+    require_file(path)
+    with opened(path) as source:
+        for line in source.plain:
+            yield line.decode("utf-8", "replace")
+
+
+FORMATS = {
+    "trec": SourceKind(
+        "TREC topics, documents and qrels, in Robust04's format.",
+        (
+            SourceInput("topics", "NIST topics, or JSONL."),
+            SourceInput("documents", "SGML, also .gz.", multiple=True),
+            SourceInput("qrels", "topic iteration document grade."),
+        ),
+        read_trec,
+    )
+}

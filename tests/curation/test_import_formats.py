@@ -1,9 +1,11 @@
 """The formats and folders that people have: compressed, semicolons, tabs, arrays, Excel, BEIR."""
 
+import bz2
 import csv
 import gzip
 import io
 import json
+import lzma
 import os
 from pathlib import Path
 from typing import Any
@@ -66,6 +68,18 @@ FORMATS = {
     "rows.csv.gz": gzip.compress(delimited(",")),
     "rows.tsv.gz": gzip.compress(delimited("\t")),
     "rows.jsonl.gz": gzip.compress(lines()),
+    "rows.csv.bz2": bz2.compress(delimited(";")),
+    "rows.jsonl.xz": lzma.compress(lines()),
+    "rows.json.bz2": bz2.compress(array()),
+    "wide.csv": delimited(",").decode().encode("utf-16"),
+    "bare.csv": delimited(";").decode().encode("utf-16-le"),
+    "wide.jsonl": "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in ROWS).encode(
+        "utf-16-be"
+    ),
+    "wide.tsv.xz": lzma.compress(delimited("\t").decode().encode("utf-16")),
+    "excel.csv": delimited(";").decode().encode("cp1252"),
+    "object.json": json.dumps({"version": 2, "data": ROWS}, indent=2).encode(),
+    "object.json.gz": gzip.compress(json.dumps({"records": ROWS}).encode()),
     "rows.json": array(),
     "array.json": b"\n " + array() + b"\n",
     "rows.json.gz": gzip.compress(array()),
@@ -119,8 +133,9 @@ def test_columns_are_mapped_and_what_cannot_be_meant_is_refused(
 ) -> None:
     path = tmp_path / "rows.csv"
     path.write_text("question,answer,query\nwhat is tea?,Leaves in water.,kept\n")
-    with pytest.raises(BadInput, match=r"no column `passage_id`.*--column passage_id=NAME"):
+    with pytest.raises(BadInput, match=r"no column `passage` or `passage_id`") as missing:
         do_import(sqlite_store, path)
+    assert "propose --column passage=answer: give these" in str(missing.value)
     with pytest.raises(BadInput, match="no column `questoin`"):
         do_import(sqlite_store, path, columns={"questoin": "question"})
     with pytest.raises(BadInput, match="`answer` is mapped twice"):
@@ -147,8 +162,8 @@ def refusals(folder: Path) -> list[tuple[Path, str]]:
     (folder / "open.json").write_text('[{"query": "a", "passage": "b"}')
     os.mkfifo(folder / "pipe.csv")
     return [
-        (folder / "folder.jsonl", "is a folder: give a file, or a BEIR folder with --beir"),
-        (folder, "is a folder"),
+        (folder / "folder.jsonl", r"folder\.jsonl has no \.jsonl, .* file to import"),
+        (folder / "nothing-*.jsonl", "no file matches"),
         (folder / "loop.jsonl", "a symbolic link that leads back to itself"),
         (folder / "nowhere.jsonl", "a symbolic link to nothing"),
         (folder / "pickle.jsonl", "is not text: it holds binary data"),

@@ -286,12 +286,14 @@ def test_files_that_are_none_are_refused_in_words(sqlite_store: Store, tmp_path:
     (tmp_path / "empty.jsonl").write_text("\n\n")
     (tmp_path / "not.parquet").write_text("PAR?")
     (tmp_path / "wide.csv").write_bytes("query_id,query".encode("utf-16"))
+    (tmp_path / "wider.csv").write_bytes("query_id,query".encode("utf-32"))
     for name, words in [
         ("pairs.txt", "use .jsonl, .json, .csv"),
         ("missing.jsonl", "there is no such file"),
         ("empty.jsonl", "holds no rows"),
         ("not.parquet", "is not a Parquet file"),
-        ("wide.csv", "is UTF-16, not UTF-8"),
+        ("wide.csv", "holds no rows"),
+        ("wider.csv", "is UTF-32: save it as UTF-8"),
     ]:
         with pytest.raises(BadInput, match=words):
             do_import(sqlite_store, tmp_path / name)
@@ -353,6 +355,7 @@ def test_the_command_imports_the_real_queries(store: Store, real_data: Path, inf
         "unchanged_passages": 3072,
         "skipped": 0,
         "bad_rows": [],
+        "notices": [],
     }
     with store.read() as session:
         pair = session.scalars(

@@ -11,7 +11,8 @@ import click
 
 from app.cli.kit.report import Result, counts, lines, reporting
 from curation.sources.converting import Conversion, write_files
-from curation.sources.registry import SOURCES, SourceInput, SourceKind
+from curation.sources.registry import SOURCES
+from curation.sources.rows import SourceInput, SourceKind
 from db.errors import BadInput
 
 FILE = click.Path(path_type=Path)
@@ -62,7 +63,7 @@ def _parameter(given: SourceInput) -> click.Parameter:
         return click.Argument([given.name], type=kind, nargs=-1 if given.multiple else 1)
     option = f"--{given.name.replace('_', '-')}"
     return click.Option(
-        [option], type=kind, required=True, multiple=given.multiple, help=given.help
+        [option], type=kind, required=given.required, multiple=given.multiple, help=given.help
     )
 
 

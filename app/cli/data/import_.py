@@ -1,8 +1,7 @@
 """`inf import`: pairs and passages from files into a dataset; with `--detach` as a job."""
 
 import dataclasses
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from app.cli.kit.progress import progress_bar
 from app.cli.kit.report import (
     Failed,
     Result,
+    counts,
     detach_option,
     lines,
     me,
@@ -22,24 +22,21 @@ from app.cli.kit.report import (
     work,
 )
 from app.text.numbers import counted
+from curation.importing.columns import MissingColumns
+from curation.importing.files import PATTERN
 from curation.importing.groups import import_groups
-from curation.importing.importing import SKIP_REMEDY, import_dataset
+from curation.importing.importing import import_dataset
 from curation.importing.job import as_json, groups_as_json
 from curation.importing.preview import ImportPreview, preview_import
 from curation.judging.judgment_import import JudgmentImport, import_judgments
-from curation.sources.beir import read_beir
-from curation.sources.converting import Conversion, write_files
-from db.errors import BadRow, BadRows
-from db.store.store import Store
-
-FOLDER = click.Path(path_type=Path)
+from db.errors import BadRows
 
 
 class FileOrUrl(click.Path):
     """A path, or the URL of a file on any storage (s3://…), of which a copy is read."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if isinstance(value, str) and "://" in value:
+        if isinstance(value, str) and "://" in value and not PATTERN & set(value):
             value = str(local_file(value))
         return super().convert(value, param, ctx)
 
@@ -60,7 +57,7 @@ def _human(result: Result) -> str:
     skipped = [f"  {row['file']}, line {row['line']}: {row['reason']}" for row in bad[:SHOWN]]
     if len(bad) > SHOWN:
         skipped.append(f"  … and {len(bad) - SHOWN} more (all of them with --json)")
-    return "\n".join([summary, *skipped])
+    return "\n".join([summary, *skipped, *_notices(result)])
 
 
 def _import_counts(new: int, unchanged: int) -> str:
@@ -76,14 +73,19 @@ def judgments_as_json(report: JudgmentImport) -> Result:
         "judges": sorted(report.judges),
         "skipped": len(report.skipped),
         "bad_rows": list(map(dataclasses.asdict, report.skipped)),
+        "question": report.question,
+        "not_judged": report.not_judged,
+        "notices": report.notices,
     }
 
 
 @contextmanager
 def bad_rows_in_json() -> Iterator[None]:
-    """Add all bad rows that stopped an import to the JSON error."""
+    """Add what stopped an import to the JSON error: all bad rows, or the proposed columns."""
     try:
         yield
+    except MissingColumns as missing:
+        raise Failed(str(missing), proposed_columns=missing.proposed) from missing
     except BadRows as bad:
         rows = list(map(dataclasses.asdict, bad.rows))
         raise Failed(str(bad), bad_rows=rows) from bad
@@ -95,12 +97,15 @@ def _place(path: Path | None) -> str | None:
 
 def _human_either(result: Result) -> str:
     if "study_id" in result:
-        return lines(
+        summary = lines(
             ("study", result["study_id"]),
+            ("question", result["question"]),
             ("judgments", _import_counts(result["imported"], result["unchanged"])),
             ("judges", len(result["judges"])),
+            ("no judgments", counts(result["not_judged"])),
             ("skipped", result["skipped"]),
         )
+        return "\n".join([summary, *_notices(result)])
     if "preview" in result:
         return _human_preview(result)
     if "run_id" not in result:
@@ -115,13 +120,23 @@ def _human_either(result: Result) -> str:
 
 @click.command()
 @click.option("--dataset", "name", help="Name of the dataset; created if missing.")
-@click.option("--pairs", type=FILE, help="Columns query_id, query, passage_id, passage.")
-@click.option("--passages", type=FILE, help="Columns passage_id, text, title.")
-@click.option("--beir", type=FOLDER, help="Instead of pairs: a BEIR folder.")
-@click.option("--split", help="Qrels of the BEIR folder: test, dev or train.")
 @click.option(
-    "--column", "columns", multiple=True, metavar="OURS=THEIRS", help="Map a column; repeatable."
+    "--pairs",
+    type=FILE,
+    help="Columns query_id, query, passage_id, passage; a file, a pattern ('train-*') or a folder.",
 )
+@click.option("--passages", type=FILE, help="Columns passage_id, text, title; as --pairs.")
+@click.option("--as", "layout", metavar="FORMAT", help="Read --pairs as a format of `inf convert`.")
+@click.option("--beir", type=FILE, help="The same as --pairs DIR --as beir.")
+@click.option("--split", help="The part of a folder to take: test, dev or train.")
+@click.option(
+    "--column",
+    "columns",
+    multiple=True,
+    metavar="OURS=THEIRS",
+    help="Map a column (for one file: pairs.OURS=THEIRS); repeatable.",
+)
+@click.option("--usual-columns", is_flag=True, help="Map usual names (question, answer, …).")
 @click.option("--preview", is_flag=True, help="Show first and bad rows; import nothing.")
 @click.option(
     "--groups",
@@ -132,9 +147,11 @@ def _human_either(result: Result) -> str:
 @click.option(
     "--judgments",
     type=FILE,
-    help="Instead of pairs: an export of Label Studio or Argilla; requires --study.",
+    help="Instead of pairs: an export of Label Studio, Argilla, Prodigy or doccano; requires "
+    "--study.",
 )
 @click.option("--study", "study_id", type=int, help="The study whose items were judged.")
+@click.option("--question", help="Of several questions in --judgments: the one to import.")
 @click.option("--source", default="", help="Origin of the texts.")
 @click.option("--licence", default="", help="Licence of the texts, e.g. cc-by-sa-3.0.")
 @click.option("--skip-bad", is_flag=True, help="Skip bad rows and list them.")
@@ -144,13 +161,16 @@ def import_(
     name: str | None,
     pairs: Path | None,
     passages: Path | None,
+    layout: str | None,
     beir: Path | None,
     split: str | None,
     columns: tuple[str, ...],
+    usual_columns: bool,
     preview: bool,
     groups: tuple[Path, ...],
     judgments: Path | None,
     study_id: int | None,
+    question: str | None,
     source: str,
     licence: str,
     skip_bad: bool,
@@ -158,42 +178,55 @@ def import_(
 ) -> Result:
     """Read pairs (query and the passage that answers it) and passages into a dataset.
 
-    Each file is a path or a URL (s3://, gs://, hf://, https://).
-    Files are JSONL, JSON, CSV (`,` or `;`), TSV, Excel or Parquet; text formats also as .gz. A pair
-    may bring its passage inline in a column `passage`: a file of `query` and `passage` alone is
-    enough. Further columns are kept. Importing the same rows again adds nothing. Every bad row is
-    reported with its file, line and reason. With --groups, finished groups (published InF-IR,
-    another store's release) become a run. With --judgments and --study, existing annotations become
-    judgments.
+    Each file is a path or a URL (s3://, gs://, hf://, https://), or for pairs and passages a
+    pattern or a folder: BEIR's, MS MARCO's (collection.tsv, queries.tsv, qrels) or a downloaded
+    dataset of the Hub. Files are JSONL, JSON, CSV (`,` or `;`), TSV, Excel or Parquet; text formats
+    also as .gz, .bz2 and .xz, in UTF-8, UTF-16 or cp1252. A pair may bring its passage inline in a
+    column `passage`: a file of `query` and `passage` alone is enough. Further columns are kept.
+    Importing the same rows again adds nothing. Every bad row is reported with its file, line and
+    reason. With --groups, finished groups (published InF-IR, another store's release) become a run.
+    With --judgments and --study, existing annotations become judgments.
     """
     if bool(pairs) + bool(groups) + bool(judgments) + bool(beir) != 1:
         raise click.UsageError("give one of --pairs, --beir, --groups and --judgments")
-    if columns and pairs is None:
-        raise click.UsageError("--column requires --pairs")
-    if preview and pairs is None and beir is None:
-        raise click.UsageError("--preview requires --pairs or --beir")
-    if split is not None and beir is None:
-        raise click.UsageError("--split requires --beir")
-    if beir is not None and (detach or passages is not None):
-        raise click.UsageError("--beir cannot be combined with --detach or --passages")
+    if beir is not None and (layout or passages):
+        raise click.UsageError("--beir cannot be combined with --as or --passages")
+    if beir is not None:
+        pairs, layout = beir, "beir"
+    for option, given in (
+        ("--column", columns),
+        ("--usual-columns", usual_columns),
+        ("--preview", preview),
+        ("--split", split),
+        ("--as", layout),
+        ("--passages", passages),
+    ):
+        if given and pairs is None:
+            raise click.UsageError(f"{option} requires --pairs")
+    if question is not None and judgments is None:
+        raise click.UsageError("--question requires --judgments")
     if judgments is not None:
         if detach:
             raise click.UsageError("--detach requires --pairs or --groups")
         if study_id is None:
             raise click.UsageError("--judgments requires --study ID")
         with bad_rows_in_json():
-            added = import_judgments(ready_store(), judgments, study_id=study_id, skip_bad=skip_bad)
+            added = import_judgments(
+                ready_store(), judgments, study_id=study_id, question=question, skip_bad=skip_bad
+            )
         return judgments_as_json(added)
     if name is None:
         raise click.UsageError("give --dataset NAME")
-    if groups and passages is not None:
-        raise click.UsageError("--passages requires --pairs")
     store = ready_store()
-    mapped = mapping_of(columns)
-    if preview and beir is not None:
-        return _preview_beir(store, beir, split, name=name)
+    read_by: dict[str, Any] = {
+        "columns": mapping_of(columns),
+        "layout": layout,
+        "split": split,
+        "usual_columns": usual_columns,
+    }
     if preview and pairs is not None:
-        shown = preview_import(store, name=name, pairs=pairs, passages=passages, columns=mapped)
+        with bad_rows_in_json():
+            shown = preview_import(store, name=name, pairs=pairs, passages=passages, **read_by)
         return _preview_as_json(name, shown)
     about: dict[str, Any] = {"source": source, "licence": licence, "skip_bad": skip_bad}
     if detach:
@@ -201,33 +234,20 @@ def import_(
             "name": name,
             "pairs": _place(pairs),
             "passages": _place(passages),
-            "columns": mapped,
+            **read_by,
             "groups": [_place(path) for path in groups],
         }
         return work(store, "import", config, detach=True, title=f"importing into {name}")
     with progress_bar(f"importing into {name}") as show, bad_rows_in_json():
-        if beir is not None:
-            return _import_beir(store, beir, split, name=name, progress=show, about=about)
+        about["progress"] = show
         if pairs is None:
             origin = ", ".join(path.name for path in groups)
             found = import_groups(
-                store,
-                name=name,
-                files=groups,
-                origin=origin,
-                imported_by=me(),
-                progress=show,
-                **about,
+                store, name=name, files=groups, origin=origin, imported_by=me(), **about
             )
             return groups_as_json(name, found)
         report = import_dataset(
-            store,
-            name=name,
-            pairs=pairs,
-            passages=passages,
-            columns=mapped,
-            progress=show,
-            **about,
+            store, name=name, pairs=pairs, passages=passages, **read_by, **about
         )
     return as_json(name.strip(), report)
 
@@ -243,48 +263,6 @@ def mapping_of(columns: tuple[str, ...]) -> dict[str, str]:
     return mapped
 
 
-@contextmanager
-def _beir_files(folder: Path, split: str | None) -> Iterator[tuple[Conversion, list[BadRow]]]:
-    """A BEIR folder as files of pairs and passages, for a while; rows that give no pair."""
-    with tempfile.TemporaryDirectory(prefix="inf-beir-") as place:
-        done = write_files(read_beir(folder, split), Path(place), limit=None)
-        yield done, [BadRow(row.file, row.line, row.reason) for row in done.examples]
-
-
-def _preview_beir(store: Store, folder: Path, split: str | None, *, name: str) -> Result:
-    with _beir_files(folder, split) as (done, bad):
-        shown = preview_import(store, name=name, pairs=done.pairs_path, passages=done.passages_path)
-    return _preview_as_json(name, dataclasses.replace(shown, bad=[*bad, *shown.bad]))
-
-
-def _import_beir(
-    store: Store,
-    folder: Path,
-    split: str | None,
-    *,
-    name: str,
-    progress: Callable[[int, int], None],
-    about: dict[str, Any],
-) -> Result:
-    """Import a BEIR folder. Raises BadRows where rows give no pair and not `skip_bad`."""
-    with _beir_files(folder, split) as (done, bad):
-        if bad and not about["skip_bad"]:
-            raise BadRows(bad, SKIP_REMEDY)
-        report = import_dataset(
-            store,
-            name=name,
-            pairs=done.pairs_path,
-            passages=done.passages_path,
-            progress=progress,
-            **about,
-        )
-    return {
-        **as_json(name.strip(), report),
-        "skipped": sum(done.left_out.values()),
-        "bad_rows": [dataclasses.asdict(row) for row in bad],
-    }
-
-
 def _preview_as_json(name: str, preview: ImportPreview) -> Result:
     return {
         "dataset": name,
@@ -292,6 +270,7 @@ def _preview_as_json(name: str, preview: ImportPreview) -> Result:
         "pairs": preview.pairs,
         "passages": preview.passages,
         "bad_rows": list(map(dataclasses.asdict, preview.bad)),
+        "notices": preview.notices,
     }
 
 
@@ -305,4 +284,8 @@ def _human_preview(result: Result) -> str:
         parts.append(f"  {row['query_id']}: {row['query'][:SHOWN_CHARACTERS]}")
         parts.append(f"    {row['passage_id']}: {row['passage'][:SHOWN_CHARACTERS]}")
     parts += [f"  {row['file']}, line {row['line']}: {row['reason']}" for row in bad[:SHOWN]]
-    return "\n".join(parts)
+    return "\n".join([*parts, *_notices(result)])
+
+
+def _notices(result: Result) -> list[str]:
+    return [f"note: {notice}" for notice in result.get("notices", ())]
