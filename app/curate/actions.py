@@ -10,6 +10,7 @@ from app.access.session_user import action, notify, record_read, require_permiss
 from app.curate.pairs_actions import chosen_query_ids
 from app.jobs.actions import launch_job
 from app.kit.frame.dataset import require_dataset
+from curation.judging.text_baseline import TextBaseline, text_baseline
 from curation.providers.registry import PROVIDERS
 from curation.recipe.prices import Price, save_price
 from curation.recipe.recipe import Recipe
@@ -170,6 +171,12 @@ def position_counts(run_id: int) -> list[PlaceCount]:
     """How often each candidate position was right and chosen in a run."""
     with open_store().read() as session:
         return position_bias(session, run_id)
+
+
+def baseline_of(run_id: int) -> TextBaseline | None:
+    """How often shared words alone find the right passage of a run's items."""
+    with open_store().read() as session:
+        return text_baseline(session, run_id)
 
 
 def batches_of(run_id: int) -> list[BatchSummary]:

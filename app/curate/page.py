@@ -11,7 +11,7 @@ from app.curate.chosen_pairs import draw_chosen_pairs
 from app.curate.estimate import draw_estimate
 from app.curate.leakage import draw_leakage
 from app.curate.pairs_actions import read_address
-from app.curate.place_bias import draw_place_bias
+from app.curate.place_bias import draw_place_bias, draw_text_baseline
 from app.curate.reasons import draw_reasons
 from app.curate.run_comparison import draw_comparison
 from app.curate.run_live import draw_calls, draw_controls, draw_pulse, draw_retry
@@ -209,6 +209,7 @@ def draw_live(run: RunSummary, was_live: bool) -> None:
             draw_batches(run.id)
         draw_calls(run.id)
         draw_place_bias(run.id)
+        draw_text_baseline(run.id)
         draw_leakage(report, run.id)
         if found.pairs <= MAX_PAIRS:
             draw_results(run.id)

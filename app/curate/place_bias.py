@@ -1,11 +1,13 @@
-"""Position bias of a run's judge; candidates are shuffled for every call."""
+"""What could find the right passage of a run's items unread: its position, or shared words."""
 
 import streamlit as st
 
 from analysis.agreement.judge_profile import place_bias
 from app.curate import actions
 from app.kit.figure import draw_rows
+from app.text.numbers import counted
 from app.text.plain import plain
+from curation.judging.text_baseline import baseline_sentence
 from db.run.position_bias import MAX_JUDGMENTS, PlaceCount
 
 SIGNIFICANCE = 0.01
@@ -36,6 +38,22 @@ def draw_place_bias(run_id: int) -> None:
         },
     )
     st.caption(plain(bias_summary(places)))
+
+
+def draw_text_baseline(run_id: int) -> None:
+    """How often the passage that shares most words with instruction and query is the right one."""
+    if not st.toggle("Text baseline of the items", key="curate.show_baseline"):
+        return
+    found = actions.baseline_of(run_id)
+    if found is None:
+        st.caption("No items yet.")
+        return
+    st.markdown(plain(baseline_sentence(found)))
+    sample = f"A sample of {counted(found.groups, 'group')}. " if found.sampled else ""
+    st.caption(
+        f"{sample}Judges can agree that far without understanding a text: the card marks these "
+        "words. Passages with as many shared words count for their part."
+    )
 
 
 def bias_summary(places: list[PlaceCount]) -> str:

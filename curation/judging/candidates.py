@@ -3,18 +3,27 @@
 Sampled by position in the order of ids, seeded by the run and the pair: the same sample in every
 worker and after every resume. Never P+, a near-duplicate of P+, or the passage of another pair with
 the same query.
+
+A passage in another language than the pair's gives itself away, so such are passed over
+(`validation.distractors_in_language`): where the first ones of the sample do, up to MAX_TRIED more
+are tried, and those in other languages fill up what is missing then. A text whose language is
+unclear counts as in the pair's. Where nothing is passed over, the sample is what it was before
+there was this rule, so that stored answers are found again.
 """
 
 import hashlib
 import random
 from array import array
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, islice
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from analysis.text.words import words
+from curation.recipe.settings import Validation
+from curation.rules.language import language_of
 from db.corpus.texts import passage_texts
 from db.errors import BadInput
 from db.run.group_queue import ClaimedGroup
@@ -22,15 +31,23 @@ from db.tables import Pair, Passage
 
 SPARE = 4
 ALIKE = 0.5
+MAX_TRIED = 2000  # a language with 0.5 % of the passages has 10 among them
+MAX_HARD = 200
+TRIED_AT_ONCE = 50
+MAX_LANGUAGES = 200_000  # remembered by a worker, some 20 MB
 
 
 @dataclass(frozen=True)
 class Pool:
-    """The imported passages of a dataset by id, and which passages share a query."""
+    """The imported passages of a dataset by id, and which passages share a query.
+
+    `languages` remembers the languages of those that were looked at.
+    """
 
     dataset_id: int
     ids: "array[int]"
     answers: dict[str, set[int]]
+    languages: dict[int, str | None] = field(default_factory=dict)
 
 
 def load_pool(session: Session, dataset_id: int, *, distractors: int) -> Pool:
@@ -153,18 +170,77 @@ def choose_for(
     groups: Sequence[ClaimedGroup],
     *,
     seed: int,
-    counts: tuple[int, int],
+    rules: Validation,
 ) -> list[list[tuple[int, str]]]:
-    """The passages added to those of each group, as (id, text): `counts` random and hard ones."""
-    drawn = [sample_candidates(pool, group, count=counts[0], seed=seed) for group in groups]
-    found = [[] for _ in groups] if hard is None else hard.find(groups, count=counts[1])
+    """The passages added to those of each group, as (id, text): random ones, then hard ones."""
+    count, hard_count = rules.counts
+    drawn = [sample_candidates(pool, group, count=count, seed=seed) for group in groups]
+    found = [[] for _ in groups] if hard is None else hard.find(groups, count=hard_count)
     texts = passage_texts(session, sorted({one for ids in (*drawn, *found) for one in ids}))
     result: list[list[tuple[int, str]]] = []
     for group, ids, hard_ids in zip(groups, drawn, found, strict=True):
-        chosen = choose(group, ids, texts, count=counts[0])
-        chosen += choose(group, hard_ids, texts, count=counts[1], beside=chosen)
+        if rules.distractors_in_language and (language := language_of(group.passage)):
+            speaking = _Speaking(session, pool, language, texts)
+            further = speaking.read(further_candidates(pool, group, ids, seed=seed))
+            ids = speaking.first(ids, count, further)
+            if hard is not None:  # random passages where BM25 finds too few in the language
+                found_later = (ids for one in [group] for ids in hard.find([one], count=MAX_HARD))
+                more = speaking.read(chain.from_iterable(found_later))
+                hard_ids = speaking.first(hard_ids, hard_count, chain(more, further))
+        chosen = choose(group, ids, texts, count=count)
+        chosen += choose(group, hard_ids, texts, count=hard_count, beside=chosen)
         result.append([(one, texts[one]) for one in chosen])
     return result
+
+
+@dataclass(frozen=True)
+class _Speaking:
+    """Passages in one language; `texts` gets what is read on the way."""
+
+    session: Session
+    pool: Pool
+    language: str
+    texts: dict[int, str]
+
+    def first(self, ids: Sequence[int], count: int, further: Iterator[int]) -> list[int]:
+        """Those in the language or an unclear one, in their order, then the others.
+
+        While the former are fewer than `count` and a spare, those in the language are sought
+        among `further`.
+        """
+        fitting = [one for one in ids if self._language(one) in (self.language, None)]
+        others = [one for one in ids if one not in fitting]
+        while others and len(fitting) < count + SPARE and (one := next(further, None)) is not None:
+            if self._language(one) == self.language and one not in fitting:
+                fitting.append(one)
+        return fitting + others
+
+    def read(self, ids: Iterable[int]) -> Iterator[int]:
+        """The ids, whose texts are read as they come, some at once."""
+        rest = iter(ids)
+        while part := list(islice(rest, TRIED_AT_ONCE)):
+            missing = [one for one in part if one not in self.texts]
+            self.texts.update(passage_texts(self.session, missing))
+            yield from part
+
+    def _language(self, passage_id: int) -> str | None:
+        known = self.pool.languages
+        if passage_id not in known:
+            if len(known) >= MAX_LANGUAGES:
+                known.clear()
+            known[passage_id] = language_of(self.texts[passage_id])
+        return known[passage_id]
+
+
+def further_candidates(
+    pool: Pool, group: ClaimedGroup, sampled: Sequence[int], *, seed: int
+) -> Iterator[int]:
+    """More ids to choose from, in an order of their own: at most MAX_TRIED."""
+    chance = seeded(seed, group.query_id, "further distractors")
+    seen = {*sampled, *answering_passages(pool, group)}
+    for place in chance.sample(range(len(pool.ids)), min(len(pool.ids), MAX_TRIED)):
+        if pool.ids[place] not in seen:
+            yield pool.ids[place]
 
 
 def answering_passages(pool: Pool, group: ClaimedGroup) -> set[int]:

@@ -20,10 +20,13 @@ from curation.recipe.settings import (
     SERVERS,
     TRANSPORT,
     VALIDATION,
+    YES_OR_NO,
     Filters,
     Validation,
     filters_from_store,
     present_names,
+    validation_from_store,
+    validation_to_store,
 )
 from curation.recipe.structured import OUTPUTS
 from curation.recipe.tasks import TASKS, Task
@@ -86,7 +89,7 @@ class Recipe:
                 }
                 for task, stage in self.stages.items()
             },
-            "validation": asdict(self.validation),
+            "validation": validation_to_store(self.validation),
             "filters": asdict(self.filters),
             # left out where empty: the hashes of recipes without them stay as they are
             **({"endpoints": list(self.endpoints)} if self.endpoints else {}),
@@ -156,7 +159,7 @@ def recipe_from_store(body: Mapping[str, Any], prompts: Mapping[str, str]) -> Re
         name=body["name"],
         description=body["description"],
         stages=stages,
-        validation=Validation(**body["validation"]),
+        validation=validation_from_store(body),
         filters=filters_from_store(body),
         endpoints=tuple(body.get("endpoints", ())),
         server_group=body.get("server_group", ""),
@@ -257,7 +260,7 @@ def _number_table(
     table: dict[str, Any] = tables.get(name, {})
     _only(table, known, f"{where}, [{name}]")
     for key, value in table.items():
-        if key == "same_language":
+        if key in YES_OR_NO:
             if not isinstance(value, bool):
                 raise BadInput(f"{where}, [{name}]: {key} = {value!r} is not true or false")
         elif not isinstance(value, int) or isinstance(value, bool) or value < 0:

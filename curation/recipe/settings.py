@@ -5,7 +5,7 @@ the validation, add a field; to add one of a stage, a row of PARAMETERS or TRANS
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import Field, dataclass, field, fields
+from dataclasses import Field, asdict, dataclass, field, fields
 from typing import Any, Final
 
 from db.errors import BadInput
@@ -70,6 +70,11 @@ class Validation:
     votes: int = _setting(
         1, "How often an item is judged, each time in another order; more than half must agree."
     )
+    distractors_in_language: bool = _setting(
+        True,
+        "Added passages are in the language of the pair's passage, as far as there are enough; "
+        "`false` in runs made before there was this setting.",
+    )
 
     @property
     def counts(self) -> tuple[int, int]:
@@ -94,6 +99,9 @@ class Filters:
 
 VALIDATION: Final = tuple(each.name for each in fields(Validation))
 FILTERS: Final = tuple(each.name for each in fields(Filters))
+YES_OR_NO: Final = tuple(
+    each.name for table in (Validation, Filters) for each in fields(table) if each.type is bool
+)
 # First name → present name: in recipe files and stores made before the names were changed, and in
 # the hash of a recipe (`Recipe.sha256`).
 FORMER_FILTERS: Final = {
@@ -109,6 +117,23 @@ def present_names(filters: Mapping[str, Any], where: str) -> dict[str, Any]:
         if former in filters and name in filters:
             raise BadInput(f"{where} has {former!r} and {name!r}, which are one: leave {name!r}")
     return {FORMER_FILTERS.get(name, name): value for name, value in filters.items()}
+
+
+def validation_to_store(validation: Validation) -> dict[str, Any]:
+    """The validation of a recipe to store and to hash.
+
+    What came later is left out where it is off: a recipe without it keeps its hash, and a run
+    that is resumed asks what it asked before.
+    """
+    body = asdict(validation)
+    if not body["distractors_in_language"]:
+        del body["distractors_in_language"]
+    return body
+
+
+def validation_from_store(body: Mapping[str, Any]) -> Validation:
+    """The validation of a stored recipe; see `validation_to_store`."""
+    return Validation(**{"distractors_in_language": False, **body["validation"]})
 
 
 def filters_from_store(body: Mapping[str, Any]) -> Filters:

@@ -249,9 +249,7 @@ class Worker:
         plan, rules = self._plan, self._plan.recipe.validation
         limit = min(self._width, MAX_CLAIMED)
         groups = claim_groups(session, self._run_id, self._owner, limit)
-        chosen = choose_for(
-            session, plan.pool, plan.hard, groups, seed=plan.run.seed, counts=rules.counts
-        )
+        chosen = choose_for(session, plan.pool, plan.hard, groups, seed=plan.run.seed, rules=rules)
         return list(zip(groups, chosen, strict=True))
 
     async def _work_on_groups(self) -> None:

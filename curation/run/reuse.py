@@ -56,12 +56,12 @@ def count_reusable(session: Session, run: Run, recipe: Recipe) -> Reusable:
 async def _count(session: Session, run: Run, recipe: Recipe, setting: Setting) -> Reusable:
     lookups = _Lookups(session)
     groups = unfinished_groups(session, run.id, MAX_GROUPS)
-    counts = recipe.validation.counts
-    pool = load_pool(session, run.dataset_id, distractors=sum(counts))
-    hard = HardPassages(session, pool) if counts[1] else None
+    rules = recipe.validation
+    pool = load_pool(session, run.dataset_id, distractors=sum(rules.counts))
+    hard = HardPassages(session, pool) if rules.hard_distractors else None
     for start in range(0, len(groups), AT_ONCE):
         part = groups[start : start + AT_ONCE]
-        chosen = choose_for(session, pool, hard, part, seed=run.seed, counts=counts)
+        chosen = choose_for(session, pool, hard, part, seed=run.seed, rules=rules)
         works = [
             asyncio.create_task(GroupWork(setting, group, beside, lookups.ask, _never).run())
             for group, beside in zip(part, chosen, strict=True)

@@ -1,5 +1,6 @@
 """`inf runs`: list, show, delete and unarchive runs."""
 
+from dataclasses import asdict
 from pathlib import Path
 
 import click
@@ -9,6 +10,7 @@ from app.cli.corpus.datasets import archived_option, dependents_text
 from app.cli.kit.deleting import back_text, bring_back, delete, delete_options, deleted_text
 from app.cli.kit.report import Result, counts, lines, ready_store, reporting
 from app.cli.kit.table import table
+from curation.judging.text_baseline import TextBaseline, baseline_sentence, text_baseline
 from db.archive.dependents import dependents
 from db.archive.target import target_of
 from db.corpus.datasets import get_dataset
@@ -107,6 +109,8 @@ def _shown(result: Result) -> str:
         ("created", f"{result['created_at']} by {result['created_by'] or '–'}"),
         ("finished", result["finished_at"] or "–"),
     ]
+    if result["text_baseline"]:
+        facts.append(("items", baseline_sentence(TextBaseline(**result["text_baseline"]))))
     if result["error"]:
         facts.append(("message", result["error"]))
     return "\n".join([lines(*facts), *dependents_text(result["dependents"])])
@@ -123,6 +127,7 @@ def show(run_id: int) -> Result:
             one for one in list_runs(session, run.dataset_id, archived=True) if one.id == run_id
         )
         reached = funnel(session, run_id)
+        baseline = text_baseline(session, run_id)
         return {
             **as_row(found),
             "seed": run.seed,
@@ -136,6 +141,7 @@ def show(run_id: int) -> Result:
                 "dropped": reached.dropped,
             },
             "reviews": count_reviews(session, run_id),
+            "text_baseline": None if baseline is None else asdict(baseline),
             "workers": worker_totals(session, run_id).alive,
             "dependents": dependents(session, target_of(session, run_id=run_id)),
         }
