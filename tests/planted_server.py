@@ -25,7 +25,6 @@ from db.assignment import leasing, progress  # noqa: E402
 from db.assignment.eligibility import Chosen, chosen_items  # noqa: E402
 from db.assignment.progress import OwnProgress  # noqa: E402
 from db.assignment.shown_items import ShownItem, shuffled_labels  # noqa: E402
-from db.assignment.standing import Standing  # noqa: E402
 from db.assignment.threads import Message  # noqa: E402
 from db.scenarios import ROLES  # noqa: E402
 from db.store.store import open_store  # noqa: E402
@@ -60,10 +59,10 @@ def as_json(shown: ShownItem, thread: Sequence[Message] = ()) -> dict[str, Any]:
     return found
 
 
-def choose(session: Session, here: Standing, member: StudyJudge, count: int) -> list[Chosen]:
+def choose(session: Session, member: StudyJudge, count: int) -> list[Chosen]:
     """Gold after every tenth item."""
     if LEAKS.get(member.study_id) != "gold jump":
-        return true_choice(session, here, member, count)
+        return true_choice(session, member, count)
     given = _given(session, member.study_id, member.judge_id)
     due = given.get("main", 0) // 10 - given.get("gold", 0)
     gold = _free(session, member.study_id, "gold")[: max(0, min(due, count))]

@@ -78,12 +78,14 @@ def _store(
         return
     group_id = _number(entry, "group")
     if session.scalar(select(Group.run_id).where(Group.id == group_id)) != run_id:
-        raise Refused(f"group {group_id} is not in your queue")  # its run may be reviewed blind
+        raise _not_in_queue(group_id)  # its run may be reviewed blind
+    if not can_review(session, group_id, reviewer=reviewer, blind=blind):
+        raise _not_in_queue(group_id)
     kind = entry.get("kind")
     if kind == "undo":
         _undo(session, reviewer, entry, group_id)
         return
-    _require_current(session, reviewer, entry, group_id, blind)
+    _require_current(session, reviewer, entry, group_id)
     if kind == "approve":
         approve_group(session, group_id, reviewed_by=reviewer, event_id=event_id)
     elif kind == "reject":
@@ -95,6 +97,11 @@ def _store(
         edit_group(session, group_id, changes, reviewed_by=reviewer, event_id=event_id)
     else:
         raise BadInput(f"unknown kind of review: {str(kind)[:40]!r}")
+
+
+def _not_in_queue(group_id: int) -> Refused:
+    """The refusal of whatever is sent about a group that the reviewer may not see."""
+    return Refused(f"group {group_id} is not in your queue")
 
 
 def _undo(session: Session, reviewer: str, entry: Mapping[str, Any], group_id: int) -> None:
@@ -118,17 +125,15 @@ def _own_event(entry: Mapping[str, Any], reviewer: str) -> str | None:
 
 
 def _require_current(
-    session: Session, reviewer: str, entry: Mapping[str, Any], group_id: int, blind: bool
+    session: Session, reviewer: str, entry: Mapping[str, Any], group_id: int
 ) -> None:
-    """Raise Refused unless the reviewed version is current and the reviewer may see the group."""
+    """Raise Refused unless the reviewed version is current."""
     own = _own_event(entry, reviewer)
     if own is not None:
         current = current_review(session, group_id)
         if current is None or current.event_id != own:
             raise Refused(f"group {group_id} has a newer review by someone else: check it again")
         return
-    if not can_review(session, group_id, reviewer=reviewer, blind=blind):
-        raise Refused(f"group {group_id} is not in your queue")
     seen = entry.get("seen")
     require_seen(session, group_id, None if seen is None else _number(entry, "seen"))
 

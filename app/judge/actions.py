@@ -19,6 +19,7 @@ from app.kit.outbox import store_outbox, studies_named
 from app.text.languages import DEFAULT, error_text
 from db.answers.own_answers import OwnAnswer, own_answers
 from db.assignment.leasing import hold_items
+from db.assignment.members import gold_is_due, pause_on_failed_gold
 from db.assignment.progress import own_progress
 from db.assignment.qualification import QualificationState
 from db.assignment.shown_items import ShownItem, show_all
@@ -47,6 +48,8 @@ def card_data(
     before: str | None = None,
 ) -> dict[str, Any]:
     """The data of the judging card, after storing the decisions it sent: all in one transaction.
+
+    Answers to hidden gold are scored later, several together, in a transaction of their own.
 
     `scope` separates the outboxes of different judges and stores in the same browser. `before`
     requests the judge's answers older than that of this token ("": the last ones). Raises Refused
@@ -85,6 +88,10 @@ def card_data(
             items = [{**_as_json(example), "round": state.round}]
         past = [] if before is None else _past(session, study_id, judge.id, before)
         progress = own_progress(session, study_id, judge.id)
+    if gold_is_due(here.member, progress.done):
+        with open_store().write() as session:
+            pause_on_failed_gold(session, study_id, judge.id, answered=progress.done)
+            session.commit()
     scope = hashlib.sha256(f"{judge.id} {judge.name} {judge.created_at}".encode())
     return {
         "language": language,

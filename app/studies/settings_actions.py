@@ -137,7 +137,6 @@ def save_rules(study_id: int) -> None:
         "training_items": int(chosen("training_items")),
         "gold_threshold": int(chosen("gold_threshold")) / 100,
         "gold_action": str(chosen("gold_action")),
-        "gold_every": int(chosen("gold_every")),
         "too_fast_seconds": float(chosen("too_fast")),
         "members_only": bool(chosen("members_only")),
     }

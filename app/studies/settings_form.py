@@ -4,13 +4,13 @@ import streamlit as st
 
 from app.kit.page import draw_hand_off, draw_table
 from app.studies import settings_actions
+from db.assignment.members import SCORED_TOGETHER
 from db.people import invitations
 from db.study import studies
 from db.study.gold_items import PARTS
 from db.study.rules import (
     GOLD_ACTIONS,
     MAX_EXAMPLES_PER_ROUND,
-    MAX_GOLD_EVERY,
     MAX_ROUNDS,
     MAX_TOO_FAST_SECONDS,
 )
@@ -80,7 +80,8 @@ def sample_gold_items(study: studies.StudySummary) -> None:
     with st.expander("Qualification and gold items", icon=":material/school:"):
         st.caption(
             f"{' and '.join(counts)} items so far. "
-            "Qualification items precede the study and give feedback; gold items are hidden in it. "
+            "Qualification items precede the study and give feedback; gold items are hidden in it, "
+            "each at a random place and for as many judges as any other item. "
             "Sample them from groups approved in a review, or fill in the file."
         )
         with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -184,17 +185,10 @@ def draw_rules(study: studies.StudySummary) -> None:
                 GOLD_ACTIONS,
                 GOLD_ACTIONS.index(rules.gold_action),
                 key=f"studies.gold_action_{study.id}",
-                help="Warn the curator, or pause the judge.",
+                help="Warn the curator, or pause the judge: gold answers are scored after every "
+                f"{SCORED_TOGETHER} answers, so that a pause does not reveal a gold item.",
             )
         with st.container(horizontal=True, vertical_alignment="bottom"):
-            st.number_input(
-                "One gold item in",
-                1,
-                MAX_GOLD_EVERY,
-                rules.gold_every,
-                key=f"studies.gold_every_{study.id}",
-                help="One gold item, at a random place, in every N items of a judge.",
-            )
             st.number_input(
                 "Minimum seconds per item",
                 0.0,

@@ -37,7 +37,7 @@ def close_when_done(session: Session, study: Study) -> bool:
         return study.status == "closed"
     free = select(StudyItem.item_id).where(
         StudyItem.study_id == study.id,
-        StudyItem.part == "main",
+        StudyItem.part != "training",
         or_(StudyItem.places.is_(None), StudyItem.taken < StudyItem.places),
     )
     held = select(Assignment.id).where(

@@ -1,5 +1,8 @@
 """Answering a leased item: decisions and skips.
 
+Hidden gold is answered as other items are: its answers are scored later, several together
+(`db.assignment.members.pause_on_failed_gold`).
+
 Note: a decision names a *position on the screen*, never a label; the assignment stores which
 candidate was there. A decision that arrives after its place was taken by another judge is stored
 with state `aside`, and not counted.
@@ -9,17 +12,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from db.answers.browser_times import times_within
 from db.answers.finishing import close_when_done
-from db.assignment.members import pause_on_failed_gold
 from db.assignment.places import change_taken, find_assignment, never_given, regain_place
 from db.assignment.standing import GivenItem, Standing, given_item, standing
 from db.errors import BadInput, Refused
 from db.study.judgments import add_judgment
 from db.tables import Judgment, Study, utc_now
 from db.values import NONE, REMARK_REASONS
+
+MAX_CHANGES = 20  # of one answer: every one is a row for ever
 
 
 @dataclass(frozen=True)
@@ -67,8 +72,8 @@ def answer(
     """Store a decision on an item that was given to the judge. Idempotent by the event id.
 
     Raises Refused if the study is closed, the judge has opened the item's group, or it was answered
-    already (unless `decision.change`, while neither the study nor the judge is paused); BadInput
-    for a position that does not exist. Does not commit.
+    already (unless `decision.change`, while neither the study nor the judge is paused, at most
+    MAX_CHANGES times); BadInput for a position that does not exist. Does not commit.
     """
     now = now or utc_now()
     assignment = given.assignment
@@ -79,7 +84,7 @@ def answer(
                 code="event_taken",
             )
         return given.known
-    _require_open_to(here, given, decision)
+    _require_open_to(session, here, given, decision)
     choice = _label(assignment.order_shown, decision.position)
     reason = _checked_reason(decision.reason)
     counts = assignment.state == "done" or regain_place(session, assignment)
@@ -105,8 +110,6 @@ def answer(
     assignment.lease_until, assignment.ended_at = None, now
     add_judgment(session, judgment, item=given.item, earlier=given.earlier)
     here.last_ended_at = now
-    if given.part == "gold":
-        pause_on_failed_gold(session, here.study, here.judge.id)
     close_when_done(session, here.study)
     return judgment
 
@@ -166,7 +169,9 @@ def _checked_reason(reason: str) -> str:
     return reason
 
 
-def _require_open_to(here: Standing, given: GivenItem, decision: Decision) -> None:
+def _require_open_to(
+    session: Session, here: Standing, given: GivenItem, decision: Decision
+) -> None:
     """Raise Refused if no answer, or not this one, can be stored: see `answer`."""
     if here.study.status == "closed":
         raise study_closed(here.study)
@@ -184,6 +189,15 @@ def _require_open_to(here: Standing, given: GivenItem, decision: Decision) -> No
             code="answered_already",
         )
     _require_not_paused(here)
+    earlier = select(func.count()).where(
+        Judgment.judge_id == here.judge.id, Judgment.item_id == given.assignment.item_id
+    )
+    if (session.scalar(earlier) or 0) > MAX_CHANGES:
+        raise Refused(
+            f"an answer can be changed {MAX_CHANGES} times: the last one stands",
+            code="changed_too_often",
+            most=MAX_CHANGES,
+        )
 
 
 def _require_not_paused(here: Standing) -> None:

@@ -12,7 +12,6 @@ from sqlalchemy import (
     Integer,
     Select,
     String,
-    and_,
     bindparam,
     cast,
     func,
@@ -39,32 +38,30 @@ from db.tables import (
 
 STUDY, JUDGE = bindparam("study_id", type_=Integer), bindparam("judge_id", type_=Integer)
 NAME, ADJUDICATOR_NAME = bindparam("name", type_=String), bindparam("adjudicator", type_=String)
-FREE, GOLD, SEEN, PAIRS = "free", "gold", "seen", "pairs"
+FREE, SEEN, PAIRS = "free", "seen", "pairs"
 
 
 @dataclass
 class KnownItems:
     """Ids of items, by kind, and of pairs.
 
-    `free`: of part main, with a free place. `gold`: the hidden gold. `seen`: decided, or opened
-    with others' choices, by this person in adjudication. `pairs`: known from elsewhere. `mine`:
-    given to the judge in this study, by state and part.
+    `free`: with a free place, hidden gold or not. `seen`: decided, or opened with others' choices,
+    by this person in adjudication. `pairs`: known from elsewhere. `mine`: given to the judge in
+    this study, by state.
     """
 
     free: set[int] = field(default_factory=set)
-    gold: set[int] = field(default_factory=set)
     seen: set[int] = field(default_factory=set)
     pairs: set[int] = field(default_factory=set)
-    mine: dict[tuple[str, str], set[int]] = field(default_factory=dict)
+    mine: dict[str, set[int]] = field(default_factory=dict)
 
     def in_state(self, state: str) -> int:
         """How many of the judge's assignments are in a state."""
-        return sum(len(ids) for (held_in, _), ids in self.mine.items() if held_in == state)
+        return len(self.mine.get(state, ()))
 
-    def given(self, part: str) -> set[int]:
-        """The items of a part that the judge was given, but for expired leases."""
-        found = [ids for (state, of), ids in self.mine.items() if of == part and state != "expired"]
-        return set().union(*found)
+    def given(self) -> set[int]:
+        """The items that the judge was given, but for expired leases."""
+        return set().union(*(ids for state, ids in self.mine.items() if state != "expired"))
 
 
 def known_items(session: Session, study_id: int, judge_id: int) -> KnownItems:
@@ -76,19 +73,24 @@ def known_items(session: Session, study_id: int, judge_id: int) -> KnownItems:
         "name": name,
         "adjudicator": ADJUDICATOR + name,
     }
-    ids: dict[tuple[str, str], set[int]] = {}
-    for kind, part, text in session.execute(_statement(), values):
-        ids[kind, part] = {int(one) for one in (text or "").split()}
-    free, gold, seen, pairs = (ids.pop((kind, "")) for kind in (FREE, GOLD, SEEN, PAIRS))
-    return KnownItems(free, gold, seen, pairs, mine=ids)
+    ids: dict[str, set[int]] = {}
+    for kind, text in session.execute(_statement(), values):
+        ids[kind] = {int(one) for one in (text or "").split()}
+    free, seen, pairs = (ids.pop(kind) for kind in (FREE, SEEN, PAIRS))
+    return KnownItems(free, seen, pairs, mine=ids)
 
 
 @cache  # built once: that takes longer than its answer
-def _statement() -> CompoundSelect[str, str, str]:
+def _statement() -> CompoundSelect[str, str]:
     is_free = or_(StudyItem.places.is_(None), StudyItem.taken < StudyItem.places)
     return union_all(
-        _row(FREE, StudyItem.item_id, _of_part("main"), is_free),
-        _row(GOLD, StudyItem.item_id, _of_part("gold")),
+        _row(
+            FREE,
+            StudyItem.item_id,
+            StudyItem.study_id == STUDY,
+            StudyItem.part != "training",
+            is_free,
+        ),
         _row(SEEN, Item.id, Item.id.in_(_adjudicated())),
         _row(PAIRS, Group.pair_id, Group.id.in_(_groups_known_elsewhere())),
         _mine(),
@@ -97,28 +99,20 @@ def _statement() -> CompoundSelect[str, str, str]:
 
 def _row(
     kind: str, ident: InstrumentedAttribute[int], *conditions: ColumnElement[bool]
-) -> Select[str, str, str]:
-    columns = (literal_column(f"'{kind}'", String), literal_column("''", String))
-    return select(*columns, _in_one_text(ident)).where(*conditions)
+) -> Select[str, str]:
+    name = literal_column(f"'{kind}'", String)
+    return select(name, _in_one_text(ident)).where(*conditions)
 
 
 def _in_one_text(ident: InstrumentedAttribute[int]) -> ColumnElement[str]:
     return func.aggregate_strings(cast(ident, String), " ")
 
 
-def _of_part(part: str) -> ColumnElement[bool]:
-    return and_(StudyItem.study_id == STUDY, StudyItem.part == part)
-
-
-def _mine() -> Select[str, str, str]:
-    of_study = and_(
-        StudyItem.study_id == Assignment.study_id, StudyItem.item_id == Assignment.item_id
-    )
+def _mine() -> Select[str, str]:
     return (
-        select(Assignment.state, StudyItem.part, _in_one_text(Assignment.item_id))
-        .join(StudyItem, of_study)
+        select(Assignment.state, _in_one_text(Assignment.item_id))
         .where(Assignment.study_id == STUDY, Assignment.judge_id == JUDGE)
-        .group_by(Assignment.state, StudyItem.part)
+        .group_by(Assignment.state)
     )
 
 

@@ -63,7 +63,7 @@ def hold_items(
     until = now + (LEASE if _is_working(here, now) else UNANSWERED_LEASE)
     held = _renew(session, here, until)
     if len(held) < count:
-        chosen = choose_items(session, here, member, count - len(held))
+        chosen = choose_items(session, member, count - len(held))
         held += lease(session, here.study.id, here.judge.id, chosen, until)
     return held[:count]
 

@@ -13,6 +13,7 @@ from db.study.studies import get_study
 from db.tables import Judge, Judgment, Study, StudyItem, StudyJudge, utc_now
 
 GOLD_SEEN = 3  # below three answers, one mistake would already pause a judge
+SCORED_TOGETHER = 20  # answers: about two gold items where one in ten is gold
 # Reasons that no curator wrote, by the code of what the judge reads in their own language.
 GOLD_REASON = re.compile(r"(?P<right>\d+) of (?P<seen>\d+) gold items correct")
 QUALIFICATION_REASON = re.compile(
@@ -107,15 +108,28 @@ def gold_score(session: Session, study_id: int, judge_id: int) -> tuple[int, int
     return sum(choice == gold for choice, gold in rows), len(rows)
 
 
-def pause_on_failed_gold(session: Session, study: Study, judge_id: int) -> None:
-    """Pause a judge below the gold threshold, if the study's rules require it."""
-    right, seen = gold_score(session, study.id, judge_id)
-    rules = rules_of(study)
-    if rules.gold_action == "pause" and seen >= GOLD_SEEN and right < rules.gold_threshold * seen:
-        member = membership(session, study.id, judge_id)
+def gold_is_due(member: StudyJudge | None, answered: int) -> bool:
+    """Whether N answered items of a member are enough for `pause_on_failed_gold`."""
+    return member is not None and answered - member.scored_after >= SCORED_TOGETHER
+
+
+def pause_on_failed_gold(session: Session, study_id: int, judge_id: int, *, answered: int) -> None:
+    """Pause a judge below the gold threshold, if the study's rules require it.
+
+    In a transaction of its own, after every SCORED_TOGETHER answers, whichever items they are of: a
+    pause right after an answer would tell which item was gold. Does not commit.
+    """
+    study = lock_study(session, study_id)
+    member = session.get(StudyJudge, (study_id, judge_id), populate_existing=True)
+    if member is None or not gold_is_due(member, answered):
+        return  # of another tab, meanwhile
+    member.scored_after = answered
+    rules, (right, seen) = rules_of(study), gold_score(session, study_id, judge_id)
+    is_below = seen >= GOLD_SEEN and right < rules.gold_threshold * seen
+    if is_below and rules.gold_action == "pause" and member.state == "active":
         member.state, member.changed_at = "paused", utc_now()
         member.reason = f"{right} of {seen} gold items correct"
-        session.flush()
+    session.flush()
 
 
 def pause_judge(session: Session, study_id: int, judge_id: int, reason: str) -> None:

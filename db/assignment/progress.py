@@ -16,10 +16,7 @@ from weakref import WeakKeyDictionary
 from sqlalchemy import Pool, select
 from sqlalchemy.orm import Session
 
-from db.assignment.eligibility import free_gold
-from db.assignment.gold_places import planned_gold
 from db.assignment.known_items import KnownItems, known_items
-from db.study.rules import rules_of
 from db.study.studies import get_study
 from db.tables import Group, Item, Judgment
 
@@ -47,12 +44,10 @@ def own_progress(session: Session, study_id: int, judge_id: int) -> OwnProgress:
     """A judge's progress in a study; the pace is the median of seconds from shown to decided.
 
     `left` counts what they would be given if no one else took a place meanwhile: items of pairs
-    that they know, or judged in another study, are not. It counts hidden gold from the start, so
-    that giving one changes nothing in the total.
+    that they know, or judged in another study, are not.
     """
     known = known_items(session, study_id, judge_id)
     open_to_me = _count_open(session, study_id, known)
-    gold = _gold_to_come(session, study_id, judge_id, known, open_to_me)
     times = session.execute(
         select(Judgment.shown_at, Judgment.decided_at)
         .where(
@@ -67,36 +62,18 @@ def own_progress(session: Session, study_id: int, judge_id: int) -> OwnProgress:
     return OwnProgress(
         done=known.in_state("done"),
         skipped=known.in_state("skipped"),
-        left=open_to_me + gold + known.in_state("leased"),
+        left=open_to_me + known.in_state("leased"),
         seconds_per_item=seconds[len(seconds) // 2] if seconds else None,
     )
 
 
-def _gold_to_come(
-    session: Session, study_id: int, judge_id: int, known: KnownItems, open_to_me: int
-) -> int:
-    """How many hidden gold items the judge will still be given."""
-    free = len(free_gold(session, study_id, judge_id)) if known.gold else 0
-    if not free:
-        return 0
-    given = len(known.given("gold"))
-    every = rules_of(get_study(session, study_id)).gold_every
-    others = len(known.given("main")) + open_to_me
-    return planned_gold(others, given=given, free=free, every=every) - given
-
-
 def count_eligible(session: Session, study_id: int, judge_id: int) -> int:
-    """How many more items of part main the judge can be given: one of each pair.
-
-    A pair of which they were given a *gold* item counts on: otherwise the count would fall by one
-    where a hidden gold item is given. (Sampled gold is of no pair of the study; gold from a file
-    can be.)
-    """
+    """How many more items the judge can be given: one of each pair."""
     return _count_open(session, study_id, known_items(session, study_id, judge_id))
 
 
 def _count_open(session: Session, study_id: int, known: KnownItems) -> int:
-    free, given = known.free - known.seen, known.given("main")
+    free, given = known.free - known.seen, known.given()
     pair_of = _pairs(session, study_id, free | given)
     pairs = {pair_of[item_id] for item_id in given} | known.pairs
     return len({pair_of[item_id] for item_id in free} - pairs)

@@ -1,8 +1,7 @@
 """Reassigning one judge's leases to a named person instead of the queue.
 
 Note: not every item can go to every person. An item whose group the other person was given,
-reviewed or adjudicated goes back to the queue, as it does for everyone; so does a gold item: each
-judge gets gold items of their own.
+reviewed or adjudicated goes back to the queue, as it does for everyone.
 """
 
 from dataclasses import dataclass

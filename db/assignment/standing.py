@@ -11,7 +11,6 @@ from datetime import datetime
 from functools import cache
 
 from sqlalchemy import (
-    ColumnElement,
     Integer,
     Select,
     String,
@@ -53,7 +52,6 @@ class Standing:
     member: StudyJudge | None
     guideline_id: int | None
     has_examples: bool
-    has_gold: bool
     has_expired: bool
     last_ended_at: datetime | None
 
@@ -74,7 +72,6 @@ class GivenItem:
 
     assignment: Assignment
     item: Item
-    part: str
     earlier: Judgment | None
     known: Judgment | None
     was_opened: bool
@@ -109,12 +106,15 @@ def standings(
 
 
 @cache  # built once, as every answer of every judge needs it
-def _standings() -> Select[int, StudyJudge, int, bool, bool, bool, datetime]:
+def _standings() -> Select[int, StudyJudge, int, bool, bool, datetime]:
     guideline = (
         select(Guideline.id)
         .where(Guideline.study_id == Study.id)
         .order_by(Guideline.version.desc())
         .limit(1)
+    )
+    examples = select(StudyItem.item_id).where(
+        StudyItem.study_id == Study.id, StudyItem.part == "training"
     )
     expired = select(Assignment.id).where(
         Assignment.study_id == Study.id,
@@ -131,8 +131,7 @@ def _standings() -> Select[int, StudyJudge, int, bool, bool, bool, datetime]:
             Study.id,
             StudyJudge,
             guideline.scalar_subquery(),
-            _has_part("training"),
-            _has_part("gold"),
+            exists(examples),
             exists(expired),
             ended.scalar_subquery(),
         )
@@ -141,13 +140,6 @@ def _standings() -> Select[int, StudyJudge, int, bool, bool, bool, datetime]:
         # the judge may have been paused while this waited for the lock
         .execution_options(populate_existing=True)
     )
-
-
-def _has_part(part: str) -> ColumnElement[bool]:
-    of_part = select(StudyItem.item_id).where(
-        StudyItem.study_id == Study.id, StudyItem.part == part
-    )
-    return exists(of_part)
 
 
 def given_item(
@@ -172,7 +164,7 @@ def given_item(
 
 
 @cache
-def _given(by_token: bool) -> Select[Assignment, Item, str, Judgment, Judgment, bool]:
+def _given(by_token: bool) -> Select[Assignment, Item, Judgment, Judgment, bool]:
     earlier, known = aliased(Judgment), aliased(Judgment)
     named = (
         Assignment.token == bindparam("token")
@@ -183,17 +175,12 @@ def _given(by_token: bool) -> Select[Assignment, Item, str, Judgment, Judgment, 
         select(
             Assignment,
             Item,
-            StudyItem.part,
             earlier,
             known,
             knows_item(Item.id, STUDIED.pair_id, bindparam("name", type_=String)),
         )
         .join(Item, Item.id == Assignment.item_id)
         .join(STUDIED, STUDIED.id == Item.group_id)
-        .join(
-            StudyItem,
-            and_(StudyItem.study_id == Assignment.study_id, StudyItem.item_id == Item.id),
-        )
         .outerjoin(
             earlier,
             and_(

@@ -2,10 +2,13 @@
 `training`: the qualification), or hidden among its items (part `gold`).
 
 Note: sampled ones come from groups that a person approved in a review: the passage written for the
-scenario is the right answer there. None of them is a group of the study's own items.
+scenario is the right answer there. None of them is a group of the study's own items. A hidden gold
+item is one of the study's items in all that a judge can notice: it has a random place among them
+and as many judgments, leases and expiry; only its answers are scored.
 """
 
 import random
+import secrets
 from dataclasses import dataclass
 
 from sqlalchemy import func, select
@@ -14,7 +17,7 @@ from sqlalchemy.orm import Session
 from db.errors import BadInput
 from db.scenarios import ROLES
 from db.study.studies import get_study, judged_groups
-from db.tables import Item, Passage, Review, StudyItem, Triplet
+from db.tables import Item, Passage, Review, Study, StudyItem, StudyJudge, Triplet
 from db.values import NONE
 
 PARTS = ("training", "gold")
@@ -34,7 +37,7 @@ class GoldItem:
 
 
 def list_gold_items(session: Session, study_id: int) -> list[GoldItem]:
-    """The study's qualification and hidden gold items, in their order."""
+    """The study's qualification and hidden gold items."""
     rows = session.execute(
         select(
             StudyItem.part,
@@ -46,7 +49,7 @@ def list_gold_items(session: Session, study_id: int) -> list[GoldItem]:
         )
         .join(Item, Item.id == StudyItem.item_id)
         .where(StudyItem.study_id == study_id, StudyItem.part.in_(PARTS))
-        .order_by(StudyItem.part.desc(), StudyItem.position)
+        .order_by(StudyItem.part.desc(), StudyItem.item_id)
     )
     return [
         GoldItem(part, item_id, group_id, instruction, right or "", explanation)
@@ -156,30 +159,58 @@ def add_gold_item(
     judges. Does not commit.
     """
     _require_part(part)
-    get_study(session, study_id)
+    study = get_study(session, study_id)
+    session.refresh(study, with_for_update={"key_share": True})  # nobody is given items meanwhile
     item = session.get(Item, item_id)
     if item is None:
         raise BadInput(f"no item {item_id}")
     if choice not in (NONE, *(candidate["label"] for candidate in item.candidates)):
         raise BadInput(f"{choice!r} is not a candidate of item {item_id}")
     row = session.get(StudyItem, (study_id, item_id))
-    if row is None:
-        last = session.scalar(
-            select(func.max(StudyItem.position)).where(
-                StudyItem.study_id == study_id, StudyItem.part == part
-            )
-        )
-        row = StudyItem(
-            study_id=study_id,
-            item_id=item_id,
-            part=part,
-            position=0 if last is None else last + 1,
-        )
-        session.add(row)
-    if row.part == "main":
+    if row is not None and row.part == "main":
         raise BadInput(f"item {item_id} is judged in study {study_id}: it cannot be a gold item")
-    row.part, row.gold_choice, row.explanation = part, choice, explanation
+    if row is None or row.part != part:
+        row = row or StudyItem(study_id=study_id, item_id=item_id)
+        row.part, row.position = part, _next_position(session, study_id)
+        if part == "gold":
+            _hide(session, study, row)
+        session.add(row)
+    row.gold_choice, row.explanation = choice, explanation
     session.flush()
+
+
+def _next_position(session: Session, study_id: int) -> int:
+    last = session.scalar(
+        select(func.max(StudyItem.position)).where(StudyItem.study_id == study_id)
+    )
+    return 0 if last is None else last + 1
+
+
+def _hide(session: Session, study: Study, row: StudyItem) -> None:
+    """Give a gold item, which comes last, the place of a random item that no judge has reached.
+
+    One step of a shuffle: whether it changes places with another or stays last, each place is as
+    likely. It is judged as often as the others. Raises BadInput if every item was reached.
+    """
+    reached = session.scalar(
+        select(func.max(StudyJudge.furthest)).where(StudyJudge.study_id == study.id)
+    )
+    ahead = select(StudyItem).where(
+        StudyItem.study_id == study.id,
+        StudyItem.part != "training",
+        StudyItem.position > (-1 if reached is None else reached),
+    )
+    count = session.scalar(select(func.count()).select_from(ahead.subquery())) or 0
+    if not count:
+        raise BadInput(
+            f"all items of study {study.id} have been given to a judge: a gold item would come "
+            "last and stand out; add items to the study first"
+        )
+    place = secrets.randbelow(count + 1)
+    if place < count:
+        other = session.scalars(ahead.order_by(StudyItem.position).offset(place).limit(1)).one()
+        row.position, other.position = other.position, row.position
+    row.places = study.overlap
 
 
 def _require_part(part: str) -> None:

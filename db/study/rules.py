@@ -15,20 +15,18 @@ from db.tables import Study
 
 PASS_MARK = 0.8
 DEFAULT_ROUNDS = 3
-GOLD_EVERY = 10
 GOLD_THRESHOLD = 0.7
 TOO_FAST_SECONDS = 1.5
 EXAMPLES_PER_ROUND = 5
 MAX_EXAMPLES_PER_ROUND = 1000
 GOLD_ACTIONS = ("warn", "pause")
-MAX_GOLD_EVERY = 1000
 MAX_ROUNDS = 100
 MAX_TOO_FAST_SECONDS = 600.0
 
 
 @dataclass(frozen=True)
 class StudyRules:
-    """The rules in effect; shares from 0 to 1, `gold_every` in items that hold one gold item.
+    """The rules in effect; shares from 0 to 1.
 
     `training_items`: examples in a round of the qualification; every round has others.
     `closes_when_done`: the last answer closes the study, so that answers are final.
@@ -39,7 +37,6 @@ class StudyRules:
     training_items: int = EXAMPLES_PER_ROUND
     gold_threshold: float = GOLD_THRESHOLD
     gold_action: str = "warn"
-    gold_every: int = GOLD_EVERY
     too_fast_seconds: float = TOO_FAST_SECONDS
     members_only: bool = False
     closes_when_done: bool = False
@@ -72,7 +69,6 @@ def _check(name: str, value: Any) -> None:
         "gold_threshold": (0, 1),
         "training_rounds": (1, MAX_ROUNDS),
         "training_items": (1, MAX_EXAMPLES_PER_ROUND),
-        "gold_every": (1, MAX_GOLD_EVERY),
         "too_fast_seconds": (0, MAX_TOO_FAST_SECONDS),
     }
     if name not in dict(DEFAULTS):

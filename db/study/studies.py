@@ -347,7 +347,7 @@ def extend_overlap(session: Session, study_id: int, overlap: int) -> Study:
     study.overlap = overlap
     session.execute(
         update(StudyItem)
-        .where(StudyItem.study_id == study_id, StudyItem.part == "main")
+        .where(StudyItem.study_id == study_id, StudyItem.part != "training")
         .values(places=overlap)
     )
     session.flush()

@@ -99,8 +99,9 @@ class Guideline(Base, kw_only=True):
 class StudyItem(Base, kw_only=True):
     """An item in a study: `main`, `training` (qualification) or hidden `gold`.
 
-    `places` is the number of judgments to collect (NULL: everyone answers it), `taken` how many are
-    done or leased: the check keeps the overlap from ever being exceeded.
+    `places` is the number of judgments to collect (NULL for `training`), `taken` how many are done
+    or leased: the check keeps the overlap from ever being exceeded. `position` is the order in
+    which judges get items; gold has its places and position among the others.
     """
 
     __tablename__ = "study_item"
@@ -118,6 +119,7 @@ class StudyItem(Base, kw_only=True):
         CheckConstraint("part IN ('main', 'training', 'gold')", name="part"),
         CheckConstraint("taken >= 0 AND (places IS NULL OR taken <= places)", name="places"),
         Index("ix_study_item_study_id_part_position", "study_id", "part", "position"),
+        Index("ix_study_item_study_id_position", "study_id", "position"),
         Index("ix_study_item_item_id", "item_id"),
     )
 
@@ -186,7 +188,7 @@ class StudyJudge(Base, kw_only=True):
     """A judge's membership in a study: active, or paused (by a curator or by failed gold items).
 
     `furthest` is the highest position of an item leased to them: new leases come after it.
-    `next_gold`: after how many other items their next gold item comes; never sent to them.
+    `scored_after`: how many items they had answered when their gold was last scored.
     """
 
     __tablename__ = "study_judge"
@@ -197,7 +199,7 @@ class StudyJudge(Base, kw_only=True):
     state: Mapped[str] = mapped_column(default="active")
     reason: Mapped[str] = mapped_column(default="")
     furthest: Mapped[int] = mapped_column(default=-1)
-    next_gold: Mapped[int | None] = mapped_column(default=None)
+    scored_after: Mapped[int] = mapped_column(default=0, server_default="0")
     training_rounds: Mapped[int] = mapped_column(default=0)
     passed_at: Mapped[datetime | None] = mapped_column(default=None)
     changed_at: Mapped[datetime] = created()

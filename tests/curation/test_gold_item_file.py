@@ -44,7 +44,8 @@ def test_a_template_that_was_filled_in_becomes_gold(store: Store, tmp_path: Path
     with store.read() as session:
         found = list_gold_items(session, study_id)
         second = session.get_one(Item, rows[1]["item"]).candidates[1]["label"]
-    assert [one.right for one in found] == ["positive", second, "none"]
+    right = {one.item_id: one.right for one in found}
+    assert [right[row["item"]] for row in rows] == ["positive", second, "none"]
     assert {(one.part, one.explanation) for one in found} == {("gold", "because")}
 
 
@@ -111,7 +112,7 @@ def test_the_command_adds_rows_sets_rules_and_refuses_what_cannot_be(
 
 @pytest.mark.parametrize(
     ("rule", "value"),
-    [("gold_every", 0), ("gold_action", "shout"), ("pass_mark", 1.5), ("speed", 1)],
+    [("gold_threshold", 2), ("gold_action", "shout"), ("pass_mark", 1.5), ("speed", 1)],
 )
 def test_a_rule_that_cannot_be_is_refused(store: Store, rule: str, value: object) -> None:
     study_id = make_study(store)

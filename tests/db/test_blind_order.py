@@ -88,3 +88,48 @@ def test_assignments_made_before_keep_their_order_and_get_a_token(store: Store) 
         assert session.scalar(text("SELECT count(*) FROM example")) == 0
     assert {one.id: one.order_shown for one in after} == before
     assert len({one.token for one in after}) == 6 and all(len(one.token) == 32 for one in after)
+
+
+def test_gold_of_an_older_store_is_hidden_among_what_nobody_has_reached(store: Store) -> None:
+    run_id = make_world(store, 20)
+    with store.write() as session:
+        study = sampled_study(session, run_id=run_id, items=10, overlap=2)
+        judge_id = get_or_create_judge(session, "ann", kind="person").id
+        leasing.lease_items(session, study.id, judge_id, 4)
+        used = select(StudyItem.item_id)
+        free = session.scalars(select(Item.id).where(Item.id.not_in(used)).limit(3)).all()
+        session.add_all(  # as they were then: a position among gold, and no places
+            StudyItem(
+                study_id=study.id,
+                item_id=item_id,
+                part="gold",
+                position=number,
+                gold_choice="positive",
+                taken=3 * (number == 0),
+            )
+            for number, item_id in enumerate(free)
+        )
+        session.commit()
+    schema.downgrade(store, "0019")
+    schema.upgrade(store)
+    with store.read() as session:
+        rows = session.scalars(select(StudyItem).order_by(StudyItem.position)).all()
+    assert len({row.position for row in rows}) == 13
+    assert not [row for row in rows[:4] if row.part == "gold"]  # ann has these
+    gold = {row.item_id: (row.places, row.taken) for row in rows if row.part == "gold"}
+    assert gold == {free[0]: (3, 3), free[1]: (2, 0), free[2]: (2, 0)}
+
+
+def test_gold_of_an_older_study_that_was_gone_through_is_not_given_any_more(store: Store) -> None:
+    lease_all(store, 6)
+    with store.write() as session:
+        row = session.scalars(select(StudyItem)).first()
+        assert row is not None
+        row.part, row.gold_choice = "gold", "positive"
+        study_id, item_id = row.study_id, row.item_id
+        session.commit()
+    schema.downgrade(store, "0019")
+    schema.upgrade(store)
+    with store.read() as session:
+        found = session.get_one(StudyItem, (study_id, item_id))
+    assert (found.places, found.taken) == (1, 1)

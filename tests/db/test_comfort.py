@@ -326,7 +326,7 @@ def test_changing_an_answer_again_and_again_makes_no_minutes(
         session.commit()
     start = utc_now() - timedelta(hours=20)
     with sqlite_store.write() as session:
-        for number in range(100):
+        for number in range(1 + answering.MAX_CHANGES):
             shown = start + number * timedelta(minutes=5)
             decision = Decision(
                 f"change {number}",
@@ -338,7 +338,7 @@ def test_changing_an_answer_again_and_again_makes_no_minutes(
             )
             answering.submit_decision(session, study_id, ann, decision)
         (work,) = work_report(session, study_id=study_id)
-    assert (work.items, work.changed, work.active_minutes) == (1, 99, 5.0)
+    assert (work.items, work.changed, work.active_minutes) == (1, answering.MAX_CHANGES, 5.0)
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ GROUPS = 14
 
 
 def plain_count(session: Session, study_id: int, judge_id: int) -> int:
-    """The rule in words: each pair with a free main item that the judge knows nothing of."""
+    """The rule in words: each pair with a free item that the judge knows nothing of."""
     name = session.get_one(Judge, judge_id).name
     pair_of = dict(
         session.execute(select(Item.id, Group.pair_id).join(Group, Group.id == Item.group_id)).all()
@@ -45,8 +45,7 @@ def plain_count(session: Session, study_id: int, judge_id: int) -> int:
     known = {
         pair_of[one.item_id]
         for one in session.scalars(select(Assignment).where(Assignment.judge_id == judge_id))
-        if one.study_id != study_id
-        or (one.state != "expired" and parts[one.item_id].part != "gold")
+        if one.study_id != study_id or one.state != "expired"
     }
     known |= {
         pair_of[one.item_id]
@@ -66,7 +65,7 @@ def plain_count(session: Session, study_id: int, judge_id: int) -> int:
     free = {
         item_id
         for item_id, row in parts.items()
-        if row.part == "main" and (row.places is None or row.taken < row.places)
+        if row.part != "training" and (row.places is None or row.taken < row.places)
     }
     return len({pair_of[item_id] for item_id in free - seen} - known)
 

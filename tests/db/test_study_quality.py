@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import select
 from study_world import backdate_leases, make_world, sampled_study
 
-from db.assignment import answering, gold_places, leasing, members, progress, qualification
+from db.assignment import answering, leasing, members, progress, qualification
 from db.assignment.answering import Decision
 from db.errors import BadInput, Refused
 from db.review.reviews import approve_group
@@ -152,7 +152,6 @@ def test_who_fails_every_round_is_paused_until_a_curator_lets_them_in(store: Sto
 def test_gold_comes_between_the_items_and_never_counts(store: Store) -> None:
     study_id = make_study(store, items=6, overlap=1)
     draw(store, study_id, "gold", 2)
-    settle(store, study_id, gold_every=2)
     ann = judge(store, "ann")
     given = []
     while (item_id := answer(store, study_id, ann, label="gold")) is not None:
@@ -164,35 +163,59 @@ def test_gold_comes_between_the_items_and_never_counts(store: Store) -> None:
         assert (row.gold_right, row.gold_seen, row.judged) == (2, 2, 6)
         gold = {i for i in given if session.get_one(StudyItem, (study_id, i)).part == "gold"}
         assert studies.summarise_study(session, study_id).done == 6
-    assert len(gold) == 2 and given[0] not in gold
+    assert len(gold) == 2
 
 
-def test_gold_comes_at_random_gaps_and_the_total_counts_it_from_the_start(store: Store) -> None:
-    study_id = make_study(store, items=12, overlap=1, spare=4)
-    draw(store, study_id, "gold", 3)
-    settle(store, study_id, gold_every=4)
-    ann = judge(store, "ann")
-    totals, places = [], []
+def test_gold_has_any_place_and_as_many_judgments_as_the_others(store: Store) -> None:
+    study_id = make_study(store, items=12, overlap=2, spare=4)
+    draw(store, study_id, "gold", 4)
     with store.read() as session:
-        known = set(
-            session.scalars(select(StudyItem.item_id).where(StudyItem.part == "gold")).all()
-        )
-        before = progress.own_progress(session, study_id, ann)
-    for number in range(15):
-        item_id = answer(store, study_id, ann, label="gold")
-        if item_id in known:
-            places.append(number - len(places))
+        rows = session.scalars(select(StudyItem).order_by(StudyItem.position)).all()
+        assert [row.position for row in rows] == list(range(16))
+        assert {(row.places, row.taken) for row in rows} == {(2, 0)}
+    people = [judge(store, name) for name in ("ann", "bob", "cem")]
+    for person in people:
         with store.read() as session:
-            now = progress.own_progress(session, study_id, ann)
-        totals.append(now.done + now.left)
-    assert answer(store, study_id, ann) is None
-    assert {before.done + before.left, *totals} == {15} and now.left == 0
-    assert [(place - 1) // 4 for place in places] == [0, 1, 2], places
+            before = progress.own_progress(session, study_id, person)
+        totals = set()
+        while answer(store, study_id, person) is not None:
+            with store.read() as session:
+                now = progress.own_progress(session, study_id, person)
+            totals.add(now.done + now.left)
+        assert totals <= {before.done + before.left}
+    with store.read() as session:
+        assert {row.taken for row in session.scalars(select(StudyItem))} == {2}
+        assert session.query(Judgment).count() == 32
 
 
-def test_the_place_of_a_gold_item_is_any_of_its_part_of_the_study() -> None:
-    found = Counter(gold_places.draw_place(2, 10) for _ in range(2000))
-    assert set(found) == set(range(21, 31)) and max(found.values()) < 300
+def test_every_place_of_a_gold_item_is_as_likely(sqlite_store: Store) -> None:
+    found: Counter[int] = Counter()
+    study_id = make_study(sqlite_store, items=4, overlap=1, spare=1)
+    with sqlite_store.write() as session:
+        for _ in range(500):
+            with session.begin_nested() as trial:
+                (item_id,) = gold_items.sample_gold_items(session, study_id, "gold", 1)
+                found[session.get_one(StudyItem, (study_id, item_id)).position] += 1
+                trial.rollback()
+            session.expire_all()
+    assert set(found) == set(range(5)) and min(found.values()) > 60 and max(found.values()) < 145
+
+
+def test_gold_is_added_only_where_items_are_left_to_hide_among(store: Store) -> None:
+    study_id = make_study(store, items=4, overlap=2)
+    ann, bob = judge(store, "ann"), judge(store, "bob")
+    for _ in range(2):
+        answer(store, study_id, ann)
+    draw(store, study_id, "gold", 2)
+    with store.read() as session:
+        of_gold = select(StudyItem.position).where(StudyItem.part == "gold")
+        assert min(session.scalars(of_gold)) > 1
+    while answer(store, study_id, ann) is not None:
+        pass
+    with pytest.raises(BadInput, match="add items to the study first"):
+        draw(store, study_id, "gold", 1)
+    answered = [answer(store, study_id, bob) for _ in range(6)]
+    assert len(set(answered)) == 6
 
 
 def test_every_round_of_the_qualification_has_other_examples(store: Store) -> None:
@@ -232,14 +255,32 @@ def test_every_sampled_example_has_an_explanation_of_its_own(store: Store) -> No
     assert len({row.explanation for row in rows}) == 4
 
 
-def test_missed_gold_pauses_where_the_study_says_so(store: Store) -> None:
-    study_id = make_study(store, items=6, overlap=1)
+@pytest.mark.parametrize("at", [0, 16])
+def test_missed_gold_pauses_after_as_many_answers_wherever_it_was(store: Store, at: int) -> None:
+    study_id = make_study(store, items=21, overlap=1, spare=4)
     draw(store, study_id, "gold", 4)
-    settle(store, study_id, gold_every=1, gold_action="pause")
+    settle(store, study_id, gold_action="pause")
+    with store.write() as session:
+        rows = session.scalars(select(StudyItem).order_by(StudyItem.position)).all()
+        gold, main = (
+            [row for row in rows if (row.part == "gold") == is_gold] for is_gold in (1, 0)
+        )
+        for position, row in enumerate([*main[:at], *gold, *main[at:]]):
+            row.position = position
+        session.commit()
     ann = judge(store, "ann")
-    with pytest.raises(Refused, match="0 of 3 gold items correct"):
-        for _ in range(10):
+    paused_after = None
+    for number in range(1, 25):
+        try:
             answer(store, study_id, ann)
+        except Refused as refused:
+            assert refused.code == "paused_by_gold" and "0 of 4 gold items" in str(refused)
+            paused_after = number - 1
+            break
+        with store.write() as session:
+            members.pause_on_failed_gold(session, study_id, ann, answered=number)
+            session.commit()
+    assert paused_after == members.SCORED_TOGETHER
 
 
 def test_too_few_approved_groups_for_gold_are_counted(sqlite_store: Store) -> None:

@@ -48,11 +48,11 @@ def test_rules_have_defaults_and_a_bad_one_is_told_with_what_it_may_be(store: St
         before = dict(study.settings)
         assert study_rules.rules_of(study) == study_rules.StudyRules()
         set_to = study_rules.set_rules(session, study_id, pass_mark=0.5, gold_action="pause")
-        assert (set_to.pass_mark, set_to.gold_action, set_to.gold_every) == (0.5, "pause", 10)
+        assert (set_to.pass_mark, set_to.gold_action, set_to.gold_threshold) == (0.5, "pause", 0.7)
         assert before.items() <= study.settings.items()  # the record of the sample stays
         for bad, words in (
             ({"pass_mark": 1.1}, "pass_mark 1.1: from 0 to 1"),
-            ({"gold_every": 0}, "gold_every 0: from 1 to 1000"),
+            ({"training_items": 0}, "training_items 0: from 1 to 1000"),
             ({"gold_action": "shout"}, "warn or pause"),
             ({"colour": 1}, "no rule 'colour': one of pass_mark"),
         ):

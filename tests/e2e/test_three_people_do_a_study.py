@@ -29,7 +29,6 @@ from db.tables import Assignment, Group, Invitation, Item, Judge, Judgment, Stud
 ITEMS = 100
 EXAMPLES = 2
 GOLD = 5
-GOLD_EVERY = 20
 PEOPLE = ("ada", "ben", "cleo")
 # On these subjects, cleo takes another view of the positive scenario. Two of them: the sample is a
 # random one, and of every 200 samples one has no positive item of a single subject.
@@ -90,7 +89,6 @@ def prepare(page: Page, study_id: int) -> None:
     unfold(page, "Rules: pass mark")
     fill(page, f"studies.pass_mark_{study_id}", "100")
     fill(page, f"studies.training_items_{study_id}", str(EXAMPLES))
-    fill(page, f"studies.gold_every_{study_id}", str(GOLD_EVERY))
     press(page, f"studies.save_rules_{study_id}")
     expect(page.get_by_text("Rules saved")).to_be_visible()
 

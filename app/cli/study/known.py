@@ -57,7 +57,6 @@ def _change(
 @click.option("--sample", type=click.IntRange(min=1), help="Sample N items from approved groups.")
 @click.option("--threshold", type=float, help="Required gold accuracy, 0 to 1 [0.7].")
 @click.option("--action", type=click.Choice(GOLD_ACTIONS), help="If below threshold [warn].")
-@click.option("--every", type=int, help="One gold item, at a random place, in every N items [10].")
 @reporting(
     lambda result: lines(
         ("study", result["study_id"]),
@@ -65,7 +64,6 @@ def _change(
         ("gold items", result["gold"]),
         ("threshold", result["gold_threshold"]),
         ("if below", result["gold_action"]),
-        ("one every", f"{result['gold_every']} items"),
     )
 )
 def gold(
@@ -74,10 +72,9 @@ def gold(
     sample: int | None,
     threshold: float | None,
     action: str | None,
-    every: int | None,
 ) -> Result:
     """Add gold items to a study, and set the rules for judges who miss them."""
-    rules = {"gold_threshold": threshold, "gold_action": action, "gold_every": every}
+    rules = {"gold_threshold": threshold, "gold_action": action}
     return _change(study_id, "gold", file, sample, rules)
 
 
