@@ -12,10 +12,12 @@ from trainer_release import write_release
 from db.errors import BadInput, Refused
 from trainer.data.release_files import read_release
 from trainer.export import exporting
-from trainer.export.card import section
+from trainer.export.card import HINT, OPENVINO, PRECISION, section
 from trainer.export.exporting import PROBES, export_for_serving
 from trainer.model.serving_layout import serving_problems, write_serving_layout
 from trainer.model.tiny import build_tiny_model
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def saved(folder: Path, name: str = "bert") -> Path:
@@ -96,6 +98,18 @@ def test_a_card_states_the_loss_and_the_dimensions() -> None:
     text = section(report)
     assert "| ONNX int8 | all | 1.0e-05 | 0.8750 (-0.0250) | 0.5000 (+0.0000) |" in text
     assert "| PyTorch | 64 | 1.0e-05 | undefined |" in text and "truncate_dim=64" in text
+
+
+def test_card_and_documents_name_the_precision_under_which_openvino_was_checked() -> None:
+    report = {
+        "networks": {OPENVINO: "openvino/openvino_model.xml"},
+        "server_problems": [],
+        "rows": [{"network": "PyTorch", "dimensions": None, "difference": 0.0, "metrics": None}],
+        "matryoshka": [],
+    }
+    for stated in (section(report), (ROOT / "docs" / "how-to" / "serving.md").read_text()):
+        assert f'"{HINT}": "{PRECISION}"' in stated
+    assert HINT not in section({**report, "networks": {}})
 
 
 def test_nothing_is_overwritten_and_8_bits_are_not_written_unmeasured(tmp_path: Path) -> None:

@@ -99,6 +99,18 @@ def test_what_is_written_is_read_back_to_the_last_digit(tmp_path: Path) -> None:
         write_run(tmp_path / "a.run", run, "again")
 
 
+def test_a_tag_names_the_checkpoint_and_not_where_it_lies(tmp_path: Path) -> None:
+    for number, (model, tag) in enumerate(
+        (
+            ("/home/ann/my models/checkpoints/books", "books"),
+            ("cross-encoder:/data/a/rank+/data/b/books", "cross-encoder:rank+books"),
+            ("sentence-transformers/all-MiniLM-L6-v2", "sentence-transformers/all-MiniLM-L6-v2"),
+        )
+    ):
+        write_run(tmp_path / f"{number}.run", {"q": {"d": 1.0}}, model)
+        assert (tmp_path / f"{number}.run").read_text().split()[-1] == tag
+
+
 def test_measures_of_trec_files_are_pytrec_evals(tmp_path: Path, inf: Callable[..., Ran]) -> None:
     """Random runs with ties; q0 has no relevant document, q1 is not in the run."""
     draw = random.Random(7)

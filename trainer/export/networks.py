@@ -18,6 +18,7 @@ import torch
 from transformers.modeling_outputs import BaseModelOutput
 
 from analysis.embed.compiled_network import EXAMPLE
+from trainer.export.card import HINT, PRECISION
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -127,7 +128,7 @@ class _OpenvinoNetwork(torch.nn.Module):
         from openvino import Core
 
         self.config, self.names = config, names
-        self._run = Core().compile_model(str(file), "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+        self._run = Core().compile_model(str(file), "CPU", {HINT: PRECISION})
 
     def forward(self, **features: Any) -> BaseModelOutput:
         inputs = {name: features[name].numpy() for name in self.names}

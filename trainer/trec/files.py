@@ -16,6 +16,7 @@ from db.corpus.datasets import text_sha256
 from db.errors import BadInput
 
 MAX_TAG = 60
+FOLDERS = re.compile(r"(?<![^:+,])/(?:[^/+,]+/)*")  # of an absolute path, alone or in a name
 
 
 @dataclass(frozen=True)
@@ -66,8 +67,11 @@ def read_qrels(file: Path) -> dict[str, dict[str, int]]:
 
 
 def write_run(file: Path, scores: Mapping[str, Mapping[str, float]], tag: str) -> None:
-    """Write a run, best first, scores unrounded. Raises BadInput where an id has a space."""
-    name = "-".join(tag.split())[-MAX_TAG:] or "run"
+    """Write a run, best first, scores unrounded. Raises BadInput where an id has a space.
+
+    Of a checkpoint that the tag names by its path, the file gets the folder's name alone.
+    """
+    name = "-".join(FOLDERS.sub("", tag).split())[-MAX_TAG:] or "run"
     with file.open("x", encoding="utf-8") as out:
         for query, of in scores.items():
             ranked = sorted(((score, document) for document, score in of.items()), reverse=True)
