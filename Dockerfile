@@ -28,6 +28,6 @@ WORKDIR /data
 VOLUME /data
 EXPOSE 8501
 HEALTHCHECK --interval=30s --timeout=5s --start-period=60s --retries=3 \
-    CMD ["python", "-c", "import urllib.request as u; u.urlopen('http://127.0.0.1:8501/_stcore/health', timeout=4)"]
+    CMD ["python", "-c", "import urllib.request as u; u.urlopen('http://127.0.0.1:8501/health', timeout=4)"]
 ENTRYPOINT ["tini", "-g", "--", "inf"]
 CMD ["serve", "--host", "0.0.0.0"]

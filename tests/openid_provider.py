@@ -23,11 +23,13 @@ CLIENT, SECRET = "inf-studio", "the secret of the client"
 
 
 class Provider:
-    """The provider's state: its address, who signs in next, and the errors clients made."""
+    """The provider's state: its address, who signs in next and how, and the errors clients made."""
 
     def __init__(self, url: str) -> None:
         self.url = url
         self.claims: dict[str, Any] = {}
+        self.error = ""  # what the person's answer there leads to: "access_denied"
+        self.announces_pkce = True
         self.complaints: list[str] = []
         self.codes: dict[str, dict[str, str]] = {}
         self.key = RSAKey.generate_key(2048, parameters={"kid": "one", "use": "sig"})
@@ -42,7 +44,7 @@ class Provider:
             "subject_types_supported": ["public"],
             "id_token_signing_alg_values_supported": ["RS256"],
             "token_endpoint_auth_methods_supported": ["client_secret_basic"],
-            "code_challenge_methods_supported": ["S256"],
+            **({"code_challenge_methods_supported": ["S256"]} if self.announces_pkce else {}),
         }
 
     def authorize(self, asked: dict[str, str]) -> str:
@@ -51,6 +53,9 @@ class Provider:
             self.complaints.append(f"authorize: {asked}")
         if asked.get("code_challenge_method") != "S256":
             self.complaints.append("authorize: no PKCE")
+        if self.error:
+            refusal = {"error": self.error, "state": asked["state"]}
+            return f"{asked['redirect_uri']}?{urlencode(refusal)}"
         code = secrets.token_urlsafe(16)
         self.codes[code] = asked
         return f"{asked['redirect_uri']}?{urlencode({'code': code, 'state': asked['state']})}"

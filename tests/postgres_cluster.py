@@ -61,6 +61,15 @@ class Cluster:
         """Drop a database, whoever is connected."""
         self._sql(f'DROP DATABASE "{make_url(url).database}" WITH (FORCE)')
 
+    def allow(self, url: str, connections: bool) -> None:
+        """Let nobody connect to a database, with those ended who are; or let everybody again."""
+        name = make_url(url).database
+        self._sql(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS {connections}')
+        if not connections:
+            self._sql(
+                f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"
+            )
+
     @property
     def _data(self) -> Path:
         return self.folder / "data"

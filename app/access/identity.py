@@ -12,6 +12,7 @@ from datetime import datetime
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
+from db.errors import StoreBehind
 from db.people import accounts, sign_ins
 from db.people.attempts import KNOWN_FOR
 from db.people.rights import ALL_RIGHTS, Rights
@@ -70,5 +71,6 @@ def note_seen(store: Store, user: SessionUser) -> None:
             with store.write() as session:
                 sign_ins.note_seen(session, user.session_id)
                 session.commit()
-        except OperationalError as error:  # a locked store must not refuse who only reads
+        # a store that is locked, or moved on, must not refuse who only reads
+        except (OperationalError, StoreBehind) as error:
             log.warning("the use of a session was not recorded: %s", error)

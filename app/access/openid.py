@@ -1,81 +1,81 @@
-"""Sign-in through an OpenID provider (`st.login`), if `.streamlit/secrets.toml` configures one.
+"""Sign-in through an OpenID provider, if `.streamlit/secrets.toml` configures one.
 
-Streamlit talks to the provider and stores its claims in a signed cookie of its own. That cookie is
-read once, at `/sign-in`, for the e-mail address; the account with that address gets our session
-cookie, and Streamlit's is deleted. Roles, disabled accounts and sign-out on all devices therefore
-work the same for every account.
+Authlib talks to the provider (authorization code with PKCE, S256); the address, state and verifier
+of a sign-in that is under way are in a signed cookie until the browser is back. The account with
+the verified e-mail address then gets our session cookie: roles, disabled accounts and sign-out on
+all devices work the same for every account.
 """
 
-import json
+import logging
 import os
-import time
 from collections.abc import Mapping
 from typing import Any
 
 import streamlit as st
+from starlette.requests import Request
 from starlette.responses import Response
-from streamlit.auth_util import get_cookie_with_chunks
-from streamlit.web.server.server_util import get_cookie_secret
-from streamlit.web.server.starlette.starlette_app_utils import decode_signed_value
-from streamlit.web.server.starlette.starlette_server_config import (
-    TOKENS_COOKIE_NAME,
-    USER_COOKIE_NAME,
-)
 
 from db.errors import Refused
 
-PARAMETER = "openid"
+log = logging.getLogger("inf.app")
 DEFAULT = "default"
 TRUST = "INF_OPENID_TRUST_EMAIL"
+MAX_REASON = 60
 
 
 def providers() -> list[str]:
     """The configured providers: "default" for keys in [auth] itself, names for [auth.NAME]."""
-    if not st.secrets.load_if_toml_exists():
-        return []
-    found: Mapping[str, Any] = st.secrets.get("auth", {})
+    found = _settings()
     named = [name for name, value in found.items() if isinstance(value, Mapping)]
     named = [name for name in named if "client_id" in found[name]]
     return ([DEFAULT] if "client_id" in found else []) + named
 
 
-def claims_of(cookies: Mapping[str, str]) -> dict[str, Any] | None:
-    """The claims of the user who just returned from the provider; None without a valid cookie."""
-    if USER_COOKIE_NAME not in cookies or not providers():
-        return None
-    secret = get_cookie_secret()
+async def to_provider(request: Request, provider: str) -> Response:
+    """Redirect to the provider. Raises Refused where it cannot be reached."""
+    try:
+        answer: Response = await _client(provider).authorize_redirect(request, _redirect_uri())
+    except Exception as error:  # of HTTP, JSON or Authlib: the provider is not what is configured
+        log.warning("the OpenID provider %s cannot be used: %r", provider, error)
+        raise _failed(type(error).__name__) from error
+    return answer
 
-    def decoded(name: str) -> bytes | None:
-        value = cookies.get(name)
-        if value is None:
-            return None
-        plain: bytes | None = decode_signed_value(secret, name, value.encode("latin-1", "replace"))
-        return plain
 
-    found = get_cookie_with_chunks(decoded, USER_COOKIE_NAME)
-    if found is None:
-        return None
-    claims: dict[str, Any] = json.loads(found)
-    return claims
+async def return_from_provider(request: Request) -> str:
+    """The verified e-mail address of the person who returns.
+
+    Raises Refused: the person declined, the provider failed or vouches for no address, or this
+    browser has no such sign-in under way.
+    """
+    state = request.query_params.get("state", "")
+    under_way = [name for name in providers() if f"_state_{name}_{state}" in request.session]
+    if reason := request.query_params.get("error"):
+        if reason == "access_denied":
+            raise Refused("the sign-in was declined at the provider", code="openid_denied")
+        raise _failed(reason)
+    if not under_way:
+        raise Refused("this sign-in is not under way in this browser", code="openid_expired")
+    try:
+        token = await _client(under_way[0]).authorize_access_token(request)
+    except Exception as error:  # as above
+        log.warning("the OpenID sign-in at %s failed: %r", under_way[0], error)
+        raise _failed(type(error).__name__) from error
+    return email_of(token.get("userinfo") or {})
 
 
 def email_of(claims: Mapping[str, Any]) -> str:
     """The verified e-mail address in the claims.
 
-    Raises Refused if there is none, if it is not verified (INF_OPENID_TRUST_EMAIL=1 accepts claims
-    without `email_verified`), and if the claims have expired.
+    Some providers send `email_verified` as a text. Raises Refused if there is no address, or if it
+    is not verified (INF_OPENID_TRUST_EMAIL=1 accepts claims without `email_verified`).
     """
-    if float(claims.get("exp", 0)) < time.time():
-        raise Refused(
-            "the sign-in at the provider has expired: sign in again", code="openid_expired"
-        )
     email = str(claims.get("email") or "")
     if not email:
         raise Refused(
             "the provider sent no e-mail address: sign in with a password", code="openid_no_email"
         )
     is_trusted = "email_verified" not in claims and os.environ.get(TRUST) == "1"
-    if claims.get("email_verified") is not True and not is_trusted:
+    if claims.get("email_verified") not in (True, "true", "True") and not is_trusted:
         raise Refused(
             f"the provider has not verified the address {email}",
             code="openid_unverified",
@@ -84,15 +84,40 @@ def email_of(claims: Mapping[str, Any]) -> str:
     return email
 
 
-def forget(answer: Response, cookies: Mapping[str, str]) -> None:
-    """Delete Streamlit's cookies with the claims and tokens, chunks included."""
-    for name in cookies:
-        if name.startswith((USER_COOKIE_NAME, TOKENS_COOKIE_NAME)):
-            answer.delete_cookie(name, httponly=True, samesite="lax")
+def _settings() -> Mapping[str, Any]:
+    if not st.secrets.load_if_toml_exists():
+        return {}
+    found: Mapping[str, Any] = st.secrets.get("auth", {})
+    return found
 
 
-def go_to_provider() -> None:
-    """Send the browser to the provider that the URL names, if any (called in the page script)."""
-    wanted = st.query_params.get(PARAMETER)
-    if wanted in providers():
-        st.login(None if wanted == DEFAULT else wanted)
+def _redirect_uri() -> str:
+    """The address to which the provider sends the browser back; `{port}` is the server's."""
+    return str(_settings()["redirect_uri"]).replace("{port}", str(st.get_option("server.port")))
+
+
+def _client(provider: str) -> Any:
+    from authlib.integrations.starlette_client import OAuth  # of the extra `openid`
+
+    settings = _settings() if provider == DEFAULT else _settings()[provider]
+    given = dict(settings.get("client_kwargs", {}))
+    more = {"scope": "openid email profile", "prompt": "select_account"} | given
+    oauth = OAuth()
+    oauth.register(
+        provider,
+        client_id=settings["client_id"],
+        client_secret=settings.get("client_secret"),
+        server_metadata_url=settings["server_metadata_url"],
+        # also where a provider does not announce it: one that does not know it ignores it
+        client_kwargs={**more, "code_challenge_method": "S256"},
+    )
+    return oauth.create_client(provider)
+
+
+def _failed(reason: str) -> Refused:
+    return Refused(
+        f"the sign-in at the provider failed ({reason[:MAX_REASON]}): try again, or sign in with a "
+        "password",
+        code="openid_failed",
+        reason=reason[:MAX_REASON],
+    )

@@ -1,8 +1,10 @@
 """`inf`: the entry point. Commands are imported when called, so that `inf --help` is fast."""
 
+import errno
 import json
 import sys
 import traceback
+from pathlib import Path
 
 import click
 from click.shell_completion import CompletionItem
@@ -13,6 +15,7 @@ from db.errors import InfError
 from db.extras import missing_extra
 from db.modules import load
 from db.store.secrets import load_secrets
+from db.store.settings import home
 
 COMMANDS = {
     "analyze": ("app.cli.analyze.command:analyze", "Measure agreement, diversity and coverage."),
@@ -55,6 +58,7 @@ COMMANDS = {
     ),
     "users": ("app.cli.store.users:users", "Manage accounts: add, list, disable, reset password."),
 }
+READ_ONLY = (errno.EROFS, errno.EACCES, errno.EPERM)
 
 
 class LazyGroup(click.Group):
@@ -152,6 +156,10 @@ def _run(given: list[str]) -> int:
         if isinstance(error, OSError) and error.errno in FULL:  # a file of the command's own
             _report_error(f"no space is left on the disk: {error}", given)
             return 1
+        if isinstance(error, OSError) and error.errno in READ_ONLY and _is_in_home(error.filename):
+            reason = f"{error.filename} cannot be written ({error.strerror})"
+            _report_error(f"{reason}: set INF_HOME to a folder that this account can write", given)
+            return 1
         if "--json" not in given:
             raise
         traceback.print_exc()
@@ -159,6 +167,10 @@ def _run(given: list[str]) -> int:
         click.echo(json.dumps({"error": message}))
         return 1
     return code if isinstance(code, int) else 0
+
+
+def _is_in_home(filename: object) -> bool:
+    return isinstance(filename, str) and Path(filename).is_relative_to(home())
 
 
 def _report_error(message: str, given: list[str]) -> None:

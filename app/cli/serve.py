@@ -69,8 +69,10 @@ def serve(port: int, host: str, open_browser: bool) -> Result:
     # uvicorn reads it, and would believe whatever comes from this machine without it
     os.environ["FORWARDED_ALLOW_IPS"] = proxies
     with without_collection():
+        from app.server.failures import log_with_time
         from app.server.web import app, streamlit_config  # half a second, most of it Streamlit's
 
+    log_with_time()
     public = os.environ.get("INF_PUBLIC_URL", "")
     settings = {
         **streamlit_config(),

@@ -3,7 +3,6 @@
 import streamlit as st
 
 from app.access.language import language_now
-from app.access.openid import go_to_provider
 from app.access.scope import begin_page
 from app.access.session_user import current_user, failures_shown, show_notices
 from app.kit.frame.dataset import draw_dataset_choice, find_dataset
@@ -18,7 +17,6 @@ with failures_shown():
     user = current_user()
     if user is None:
         draw_signed_out()
-        go_to_provider()
     else:
         page = st.navigation(pages(user), position="hidden")
         name = page.url_path or "home"

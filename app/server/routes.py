@@ -4,22 +4,21 @@ The forms are plain HTML that posts back here; the cookie is HttpOnly and SameSi
 page of another site can neither read it nor post with it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from html import escape
-from typing import Any
 from urllib.parse import urlencode
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from app.access import openid
 from app.access.identity import user_of_cookies
 from app.server.downloads import DOWNLOAD_ROUTES
 from app.server.form_page import address_of, device_token, form_page, signed_in
+from app.server.health import HEALTH_ROUTE
 from app.server.language import LANGUAGE_ROUTE, language_of, problem_to, say_to
-from app.server.origins import is_tls
 from app.server.own_account import OWN_ACCOUNT_ROUTES
 from app.text.languages import text
 from db.errors import InfError, Refused
@@ -27,17 +26,11 @@ from db.names import MAX_NAME_CHARACTERS
 from db.people import accounts, invitations
 from db.people.emails import sign_in_by_email
 from db.people.passwords import MIN_PASSWORD_CHARACTERS, hash_password
-from db.store.schema import current
 from db.store.store import open_store
 from db.study.studies import get_study
 from db.tables import Account, Invitation
 
-NEXT_COOKIE = "inf_next"
-
-
-def health(request: Request) -> Response:
-    """Health check for a load balancer: the store's schema revision."""
-    return JSONResponse({"status": "ok", "revision": current(open_store())})
+RETURN_TO = "inf_return_to"  # in the signed cookie of a sign-in that is under way
 
 
 def old_review_page(request: Request) -> Response:
@@ -51,46 +44,41 @@ def sign_in_form(request: Request) -> Response:
     return_to = _local_path(request.query_params.get("next", "/"))
     if user_of_cookies(open_store(), request.cookies) is not None:
         return RedirectResponse(return_to, status_code=303)
-    claims = openid.claims_of(request.cookies)
-    return _form(request, return_to) if claims is None else _return_from_provider(request, claims)
+    return _form(request, return_to)
 
 
-def _return_from_provider(request: Request, claims: Mapping[str, Any]) -> Response:
-    """Sign in the account with the e-mail address in the provider's claims."""
-    return_to = _local_path(request.cookies.get(NEXT_COOKIE, "/"))
-    address = address_of(request)
-    try:
-        email = openid.email_of(claims)
-        with open_store().write() as session:
-            try:
-                account = sign_in_by_email(session, email, address=address)
-            finally:
-                session.commit()
-        answer = signed_in(request, account, return_to)
-    except Refused as refused:
-        answer = _form(request, return_to, problem_to(request, refused), status=403)
-    openid.forget(answer, request.cookies)
-    answer.delete_cookie(NEXT_COOKIE, httponly=True, samesite="lax")
-    return answer
-
-
-def to_provider(request: Request) -> Response:
+async def to_provider(request: Request) -> Response:
     """Redirect to the OpenID provider; keep the return path."""
     wanted = str(request.query_params.get("with", openid.DEFAULT))
+    return_to = _local_path(request.query_params.get("next", "/"))
     if wanted not in openid.providers():
         problem = text(language_of(request), "form.unknown_provider", provider=wanted[:40])
-        return _form(request, "/", problem, status=404)
-    answer = RedirectResponse(f"/?{openid.PARAMETER}={wanted}", status_code=303)
-    return_to = _local_path(request.query_params.get("next", "/"))
-    answer.set_cookie(
-        NEXT_COOKIE,
-        return_to,
-        max_age=600,
-        httponly=True,
-        samesite="lax",
-        secure=is_tls(request),
-    )
+        return _form(request, return_to, problem, status=404)
+    try:
+        answer = await openid.to_provider(request, wanted)
+    except Refused as refused:
+        return _form(request, return_to, problem_to(request, refused), status=502)
+    request.session[RETURN_TO] = return_to
     return answer
+
+
+async def return_from_provider(request: Request) -> Response:
+    """Sign in the account with the e-mail address for which the provider vouches."""
+    return_to = _local_path(str(request.session.pop(RETURN_TO, "/")))
+    try:
+        email = await openid.return_from_provider(request)
+        account = await run_in_threadpool(_vouched_for, email, address_of(request))
+    except Refused as refused:
+        return _form(request, return_to, problem_to(request, refused), status=403)
+    return await run_in_threadpool(signed_in, request, account, return_to)
+
+
+def _vouched_for(email: str, address: str) -> Account:
+    with open_store().write() as session:
+        try:
+            return sign_in_by_email(session, email, address=address)
+        finally:
+            session.commit()  # a refusal is recorded, too
 
 
 async def sign_in(request: Request) -> Response:
@@ -204,11 +192,12 @@ def _invitation_page(request: Request, token: str, fields: str, status: int) -> 
 
 ROUTES: Sequence[BaseRoute] = (
     LANGUAGE_ROUTE,
-    Route("/health", health),
+    HEALTH_ROUTE,
     Route("/review", old_review_page, methods=["GET"]),
     Route("/sign-in", sign_in_form, methods=["GET"]),
     Route("/sign-in", sign_in, methods=["POST"]),
     Route("/sign-in/openid", to_provider, methods=["GET"]),
+    Route("/oauth2callback", return_from_provider, methods=["GET"]),
     Route("/invitation/{token}", invitation_form, methods=["GET"]),
     Route("/invitation/{token}", accept_invitation, methods=["POST"]),
     *OWN_ACCOUNT_ROUTES,

@@ -1,7 +1,10 @@
-"""What the pages need is loaded once the server runs, before the first page asks for it.
+"""The server's start: what is left out of it, and what is loaded once it runs.
 
-pandas alone takes a third of a second of the first page with a table. It is done by a thread of
-its own, after a moment in which the first page may come.
+pandas alone takes a third of a second of the first page with a table. What the pages need is loaded
+by a thread of its own, after a moment in which the first page may come. Streamlit's search for
+components that are installed as packages is left out: it reads the metadata of every installed
+package four times, a third of the CPU time until the server answers, and finds none, as ours are
+registered where they are defined.
 """
 
 import ast
@@ -12,11 +15,17 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import streamlit as st
+from streamlit.components.v2 import manifest_scanner
 
 from app.kit.menu import FILES
 from app.server.document.static_files import compress_figures
 
 DELAY_SECONDS = 2.0
+
+
+def skip_search() -> None:
+    """Let the server's start find no packaged component; before it starts."""
+    manifest_scanner.scan_component_manifests = lambda max_workers=None: []
 
 
 @asynccontextmanager

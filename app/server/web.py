@@ -1,14 +1,14 @@
 """The server: Streamlit's app with our routes, and the middleware before them.
 
-First comes the check of `Origin` (`origins.py`), then sign-in, then the limits of bodies
-(`uploads.py`). `RequireSignIn` refuses HTTP requests. A WebSocket without a valid cookie reaches
-`app.server.main`, which then shows only a link to the sign-in form; so does a session whose account
-was disabled meanwhile. While there are no accounts, only requests whose host is this machine pass:
+First comes the check of `Origin` (`origins.py`), then what answers for a failure behind it
+(`failures.py`), then sign-in, then the limits of bodies (`uploads.py`). `RequireSignIn` refuses
+HTTP requests. A WebSocket without a valid cookie reaches `app.server.main`, which then shows only a
+link to the sign-in form; so does a session whose account was disabled meanwhile. While there are no
+accounts, only requests whose host is this machine pass:
 otherwise a page elsewhere could reach the local admin's app through a host name that resolves to
 127.0.0.1 (DNS rebinding).
 """
 
-import logging
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -23,19 +23,16 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.websockets import WebSocketClose
 
 from app.access.identity import note_seen, user_of_cookies
-from app.access.language import say
-from app.access.openid import PARAMETER, providers
 from app.server.document.index_page import INDEX_ROUTES
 from app.server.document.static_files import CompressStatic
+from app.server.failures import ACCOUNT, ReportFailures, show_internal_error
 from app.server.origins import OwnOrigin
-from app.server.packaged_components import skip_search
 from app.server.proxies import WarnOfProxies
 from app.server.routes import ROUTES
 from app.server.uploads import LimitBodies
-from app.server.warm_up import warmed_up
+from app.server.warm_up import skip_search, warmed_up
 from db.store.store import open_store
 
-log = logging.getLogger("inf.app")
 FOLDER = Path(__file__).parent
 OPEN_PATHS = (
     "/sign-in",
@@ -45,7 +42,6 @@ OPEN_PATHS = (
     "/_stcore/health",
     "/_stcore/host-config",
     "/favicon.png",
-    "/auth/login",
     "/oauth2callback",
 )
 OPEN_FOLDERS = ("/static/", "/invitation/", "/password/", "/language/")
@@ -68,11 +64,10 @@ class RequireSignIn:
         path, is_http = request.url.path, request.scope["type"] == "http"
         if path in OPEN_PATHS or path.startswith(OPEN_FOLDERS):
             return None
-        if path == "/" and is_http and request.query_params.get(PARAMETER) in providers():
-            return None  # the page from which Streamlit redirects to the provider
         store = open_store()
         user = await run_in_threadpool(user_of_cookies, store, request.cookies)
         if user is not None:
+            request.scope[ACCOUNT] = user.account_id
             await run_in_threadpool(note_seen, store, user)
             if user.account_id is not None or request.url.hostname in LOCAL_NAMES:
                 return None
@@ -103,13 +98,6 @@ def _dotted(settings: dict[str, Any], before: str = "") -> dict[str, Any]:
     return flat
 
 
-def show_internal_error(error: Exception) -> bool:
-    """Show a message for an internal error; the server log has the traceback."""
-    log.error("internal error in a page", exc_info=error)
-    st.error(say("internal_error"), icon=":material/error:")
-    return True
-
-
 skip_search()
 app = st.App(
     FOLDER / "main.py",
@@ -117,6 +105,7 @@ app = st.App(
     middleware=[
         Middleware(WarnOfProxies),
         Middleware(OwnOrigin),
+        Middleware(ReportFailures),
         Middleware(RequireSignIn),
         Middleware(LimitBodies),
         Middleware(CompressStatic),

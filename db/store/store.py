@@ -69,6 +69,12 @@ class Store:
         with Session(self._writer, expire_on_commit=False, info=_info()) as session:
             yield session
 
+    def require_own_revision(self) -> None:
+        """Raise StoreBehind where the store is not, or no longer, of the revision that we write."""
+        with self.engine.connect() as connection:
+            found = connection.exec_driver_sql(READ_REVISION).scalar()
+        _require_own(head(), found)
+
     def close(self) -> None:
         """Close every pooled connection (tests; before a file is moved)."""
         self.engine.dispose()
@@ -152,7 +158,16 @@ def _configure_sqlite(connection: sqlite3.Connection, _record: Any) -> None:
 
 
 def _translate_connection_error(context: ExceptionContext) -> None:
-    """Translate a failed first connection into an InfError that names the store and the remedy."""
+    """Translate a failed first connection, and a store that nobody may write, into an InfError.
+
+    It names the store and the remedy.
+    """
+    code = getattr(context.original_exception, "sqlite_errorcode", 0)
+    if code & 0xFF == sqlite3.SQLITE_READONLY and context.engine is not None:
+        raise InfError(
+            f"the store {context.engine.url.database} cannot be written: it, or its file system, "
+            "is read-only; set INF_HOME or INF_DATABASE_URL"
+        ) from context.original_exception
     if context.connection is None and isinstance(context.sqlalchemy_exception, OperationalError):
         engine = context.engine
         place = "" if engine is None else engine.url.render_as_string(hide_password=True)
@@ -189,7 +204,7 @@ def _check_as_it_begins(
     if statement.endswith(CHECK):
         while cursor.nextset():
             continue
-        _require_own(connection, cursor.fetchone())
+        _require_own_of(connection, cursor.fetchone())
 
 
 def _begin_sqlite(connection: Connection) -> None:
@@ -198,16 +213,22 @@ def _begin_sqlite(connection: Connection) -> None:
     if "inf_revision" in options:
         driver: Any = connection.connection.dbapi_connection
         # by the driver: SQLAlchemy would add 60 µs to these 5, with the store locked
-        _require_own(connection, driver.execute(READ_REVISION).fetchone())
+        _require_own_of(connection, driver.execute(READ_REVISION).fetchone())
 
 
-def _require_own(connection: Connection, row: tuple[str] | None) -> None:
+def _require_own_of(connection: Connection, row: tuple[str] | None) -> None:
     """Raise StoreBehind, the transaction rolled back, unless the store is of our revision."""
-    ours, found = connection.get_execution_options()["inf_revision"], row and row[0]
+    try:
+        _require_own(connection.get_execution_options()["inf_revision"], row and row[0])
+    except StoreBehind:
+        driver: Any = connection.connection.dbapi_connection
+        driver.rollback()
+        raise
+
+
+def _require_own(ours: str, found: str | None) -> None:
     if found == ours:
         return
-    driver: Any = connection.connection.dbapi_connection
-    driver.rollback()
     raise StoreBehind(
         f"the store is at revision {found or 'none'}, and this process writes {ours}: it was "
         "upgraded, or put back, meanwhile. Nothing was stored: restart this process with the "

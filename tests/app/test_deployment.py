@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import yaml
+from conftest import require
 
 from db.store.environment import VARIABLES
 
@@ -34,7 +35,7 @@ def test_the_image_runs_without_rights_as_one_process_group_with_a_volume_and_a_
         number for number, line in enumerate(lines) if line.startswith(("RUN", "COPY"))
     )
     assert 'ENTRYPOINT ["tini", "-g", "--", "inf"]' in lines
-    assert "/_stcore/health" in final and "HEALTHCHECK" in final
+    assert ":8501/health" in final and "HEALTHCHECK" in final
     assert not re.search(r"(PASSWORD|SECRET|TOKEN|_KEY)=\S", DOCKERFILE)
     version = re.findall(r"FROM python:(\S+?)-slim", DOCKERFILE)
     assert set(version) == {"3.11"}  # the one that the tests run on
@@ -83,11 +84,46 @@ def test_the_systemd_unit_is_complete_and_names_known_variables() -> None:
     known = {one.name for listed in VARIABLES.values() for one in listed}
     text = (ROOT / "deploy" / "inf-studio.service").read_text()
     assert set(re.findall(r"INF_[A-Z_]+", text)) <= known
-    if shutil.which("systemd-analyze"):
-        done = subprocess.run(
-            ["systemd-analyze", "verify", str(ROOT / "deploy" / "inf-studio.service")],
-            capture_output=True,
-            text=True,
-        )
-        complaints = [line for line in done.stderr.splitlines() if "is not executable" not in line]
-        assert not [line for line in complaints if "inf-studio.service" in line], complaints
+    assert "/var/cache/inf-studio" in unit_value("NUMBA_CACHE_DIR")
+    assert "/var/cache/inf-studio" in unit_value("HF_HOME")
+    assert service["CacheDirectory"] == service["StateDirectory"] == "inf-studio"
+
+
+def unit_value(name: str) -> str:
+    """What the unit sets a variable to."""
+    text = (ROOT / "deploy" / "inf-studio.service").read_text()
+    (value,) = re.findall(rf"^Environment={name}=(\S+)$", text, re.MULTILINE)
+    return str(value)
+
+
+def test_systemd_finds_nothing_in_the_unit() -> None:
+    """But that its program is not installed here."""
+    if shutil.which("systemd-analyze") is None:
+        require("systemd", "no systemd-analyze (Debian's package systemd)")
+    done = subprocess.run(
+        ["systemd-analyze", "verify", str(ROOT / "deploy" / "inf-studio.service")],
+        capture_output=True,
+        text=True,
+    )
+    complaints = [line for line in done.stderr.splitlines() if "is not executable" not in line]
+    assert [line for line in complaints if "inf-studio" in line] == []
+
+
+# of a service and of the file, as the Compose specification names them
+SERVICE_KEYS = {
+    *("build", "cap_add", "cap_drop", "command", "depends_on", "entrypoint", "environment"),
+    *("env_file", "healthcheck", "image", "ports", "restart", "security_opt", "user", "volumes"),
+}
+
+
+def test_compose_names_only_what_its_specification_and_it_itself_have() -> None:
+    extensions = {name for name in COMPOSE if name.startswith("x-")}
+    assert set(COMPOSE) - extensions == {"services", "volumes"}
+    for name, service in COMPOSE["services"].items():
+        assert set(service) <= SERVICE_KEYS, name
+        assert set(service.get("depends_on", {})) <= set(COMPOSE["services"]), name
+        for mount in service.get("volumes", []):
+            assert mount.split(":")[0] in COMPOSE["volumes"], name
+        build = service.get("build", ".")
+        arguments = build.get("args", {}) if isinstance(build, dict) else {}
+        assert all(f"ARG {one}" in DOCKERFILE for one in arguments), name

@@ -1,115 +1,146 @@
-"""What `app.access.openid` needs of Streamlit's internals: cookies written by Streamlit itself."""
+"""Sign-in through an OpenID provider, over HTTP: a real server, and the provider of these tests."""
 
 import importlib.metadata
-import random
 import re
-import time
+import shutil
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from urllib.parse import urlsplit
 
+import httpx
 import pytest
-import streamlit as st
+from live_server import Server, serving
+from openid_provider import CLIENT, SECRET, Provider, openid_provider
 from packaging.requirements import Requirement
-from starlette.responses import Response
-from streamlit import config
-from streamlit.auth_util import set_cookie_with_chunks
-from streamlit.web.server.starlette.starlette_app_utils import create_signed_value
 
-from app.access import openid
-from db.errors import Refused
+from app.access.identity import COOKIE
+from db.people.accounts import add_account
+from db.people.fields import set_field
+from db.store.store import open_store
 
 ROOT = Path(__file__).resolve().parents[2]
-SECRET = "a secret for cookies, long enough"
-INCOMPRESSIBLE = [random.Random(number).randbytes(32).hex() for number in range(200)]
-ATTRIBUTE_BYTES = 100  # of a Set-Cookie header, beside name and value
+HTML = {"accept": "text/html"}
+SECRETS = """
+[auth]
+redirect_uri = "http://127.0.0.1:{{port}}/oauth2callback"
+cookie_secret = "a secret for cookies, long enough"
+client_id = "{client}"
+client_secret = "{secret}"
+server_metadata_url = "{url}/.well-known/openid-configuration"
+"""
 
 
-@pytest.fixture
-def configured(tmp_path: Path) -> Iterator[None]:
-    """One provider in the [auth] section of a secrets file."""
-    file = tmp_path / "secrets.toml"
-    file.write_text(f'[auth]\ncookie_secret = "{SECRET}"\nclient_id = "app"\n')
-    before = config.get_option("secrets.files")
-    config.set_option("secrets.files", [str(file)])
-    st.secrets._reset()
-    yield
-    config.set_option("secrets.files", before)
-    st.secrets._reset()
+@pytest.fixture(scope="module")
+def provider() -> Iterator[Provider]:
+    with openid_provider() as running:
+        yield running
 
 
-def cookies_of_streamlit(claims: dict[str, Any], secret: str = SECRET) -> dict[str, str]:
-    """The cookies that Streamlit sets once its user has returned from the provider."""
-    cookies: dict[str, str] = {}
-
-    def sign(name: str, value: str) -> bytes:
-        return create_signed_value(secret, name, value)
-
-    def store(name: str, value: str) -> None:
-        cookies[name] = sign(name, value).decode("latin-1")
-
-    set_cookie_with_chunks(
-        store, sign, openid.USER_COOKIE_NAME, claims, cookie_attr_size=ATTRIBUTE_BYTES
+@pytest.fixture(scope="module")
+def server(
+    sqlite_template: Path, provider: Provider, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Server]:
+    folder = tmp_path_factory.mktemp("openid")
+    shutil.copy(sqlite_template, folder / "inf.db")
+    store = open_store(f"sqlite:///{folder / 'inf.db'}")
+    with store.write() as session:
+        add_account(session, "root", "correct horse battery", role="admin", actor="test")
+        add_account(session, "ann", None, role="annotator", actor="root")
+        set_field(session, "ann", "email", "ann@example.org", actor="root")
+        session.commit()
+    store.close()
+    (folder / ".streamlit").mkdir()
+    (folder / ".streamlit" / "secrets.toml").write_text(
+        SECRETS.format(client=CLIENT, secret=SECRET, url=provider.url)
     )
-    return cookies
+    with serving(folder, INF_HOME=str(folder), INF_DATABASE_URL=store.url) as running:
+        yield running
 
 
-def claims(**more: Any) -> dict[str, Any]:
-    return {
-        "email": "ann@example.org",
-        "email_verified": True,
-        "exp": time.time() + 60,
-        **more,
-    }
+def through_provider(server: Server, provider: Provider) -> httpx.Response:
+    """The answer to a browser's whole way, up to the first page of ours after the provider."""
+    provider.complaints.clear()
+    with httpx.Client(headers=HTML, timeout=60) as client:
+        answer = client.get(f"{server.url}/sign-in/openid?with=default&next=/judge")
+        while answer.is_redirect:
+            place = str(answer.next_request.url) if answer.next_request else ""
+            if urlsplit(place).path == "/judge":
+                break
+            answer = client.get(place)
+        answer.extensions["cookies"] = dict(client.cookies)
+    return answer
 
 
-def test_a_cookie_signed_with_another_secret_gives_no_claims(configured: None) -> None:
-    assert openid.claims_of(cookies_of_streamlit(claims(), secret="x" * 32)) is None
+def is_signed_in(answer: httpx.Response) -> bool:
+    return COOKIE in answer.extensions["cookies"]
 
 
-def test_a_cookie_moved_under_another_name_gives_no_claims(configured: None) -> None:
-    signed = create_signed_value(SECRET, "another_cookie", '{"email": "root@example.org"}')
-    assert openid.claims_of({openid.USER_COOKIE_NAME: signed.decode()}) is None
-
-
-def test_without_a_provider_streamlits_cookie_is_not_read() -> None:
-    assert openid.claims_of(cookies_of_streamlit(claims())) is None
-
-
-def test_claims_are_read_from_the_cookie_that_streamlit_writes(configured: None) -> None:
-    written = claims()
-    assert openid.claims_of(cookies_of_streamlit(written)) == written
-
-
-def test_claims_too_long_for_one_cookie_are_read_from_its_parts(configured: None) -> None:
-    written = claims(groups=INCOMPRESSIBLE)
-    cookies = cookies_of_streamlit(written)
-    assert len(cookies) > 2
-    assert openid.claims_of(cookies) == written
-
-
-def test_every_part_of_the_cookie_is_deleted(configured: None) -> None:
-    cookies = cookies_of_streamlit(claims(groups=INCOMPRESSIBLE)) | {"another": "cookie"}
-    answer = Response()
-    openid.forget(answer, cookies)
-    headers = [value.decode() for name, value in answer.raw_headers if name == b"set-cookie"]
-    assert {header.split("=")[0] for header in headers} == set(cookies) - {"another"}
-    assert all("Max-Age=0" in header for header in headers)
+@pytest.mark.parametrize("verified", [True, "true"])
+@pytest.mark.parametrize("announced", [True, False], ids=["announces PKCE", "does not"])
+def test_whom_the_provider_vouches_for_gets_in_with_a_verifier(
+    server: Server, provider: Provider, verified: object, announced: bool
+) -> None:
+    provider.claims = {"email": "Ann@example.org", "email_verified": verified}
+    provider.announces_pkce = announced
+    answer = through_provider(server, provider)
+    assert provider.complaints == []
+    assert answer.status_code == 303 and answer.headers["location"] == "/judge"
+    assert is_signed_in(answer)
 
 
 @pytest.mark.parametrize(
-    ("more", "message"),
+    ("claims", "message"),
     [
-        ({"exp": 1.0}, "expired"),
-        ({"email": ""}, "no e-mail address"),
-        ({"email_verified": False}, "has not verified"),
-        ({"email_verified": "true"}, "has not verified"),
+        ({"email": "eve@example.org", "email_verified": True}, "account here has the address"),
+        ({"email": "ann@example.org", "email_verified": False}, "not verified"),
+        ({"email": "ann@example.org", "email_verified": "false"}, "not verified"),
+        ({"email": "ann@example.org"}, "not verified"),
+        ({}, "no e-mail address"),
+        ({"email": "ann@example.org", "email_verified": True, "exp": 1}, "failed"),
+        ({"email": "ann@example.org", "email_verified": True, "aud": "another"}, "failed"),
+        ({"email": "ann@example.org", "email_verified": True, "nonce": "another"}, "failed"),
     ],
 )
-def test_unfit_claims_are_refused(more: dict[str, Any], message: str) -> None:
-    with pytest.raises(Refused, match=message):
-        openid.email_of(claims(**more))
+def test_others_are_refused_with_a_reason(
+    server: Server, provider: Provider, claims: dict[str, object], message: str
+) -> None:
+    provider.claims = claims
+    answer = through_provider(server, provider)
+    assert answer.status_code == 403 and message in answer.text
+    assert 'value="/judge"' in answer.text, "the form goes on to where they wanted to go"
+    assert not is_signed_in(answer)
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [("access_denied", "declined at the provider"), ("server_error", "failed (server_error)")],
+)
+def test_denying_at_the_provider_leads_to_the_form_with_a_message(
+    server: Server, provider: Provider, error: str, message: str
+) -> None:
+    provider.error = error
+    try:
+        answer = through_provider(server, provider)
+    finally:
+        provider.error = ""
+    assert answer.status_code == 403 and message in answer.text
+    assert "Sign in with OpenID" in answer.text and not is_signed_in(answer)
+
+
+def test_an_answer_that_this_browser_did_not_ask_for_is_refused(
+    server: Server, provider: Provider
+) -> None:
+    """The code of another's sign-in, planted by a link: its state is not of this browser."""
+    provider.claims = {"email": "ann@example.org", "email_verified": True}
+    with httpx.Client(headers=HTML, timeout=60) as attacker:
+        answer = attacker.get(f"{server.url}/sign-in/openid?with=default")
+        callback = attacker.get(answer.headers["location"]).headers["location"]
+    with httpx.Client(headers=HTML, timeout=60) as victim:
+        answer = victim.get(callback)
+        assert answer.status_code == 403 and COOKIE not in victim.cookies
+        victim.get(f"{server.url}/sign-in/openid?with=default")
+        assert victim.get(callback).status_code == 403 and COOKIE not in victim.cookies
 
 
 def test_streamlit_is_pinned_to_the_minor_version_that_these_tests_run_with() -> None:
@@ -125,7 +156,7 @@ def test_streamlit_is_pinned_to_the_minor_version_that_these_tests_run_with() ->
     assert not declared.specifier.contains(f"{major}.{minor - 1}.0")
 
 
-def test_streamlits_internals_are_imported_by_four_modules() -> None:
+def test_streamlits_internals_are_imported_by_three_modules() -> None:
     internal = re.compile(r"^\s*(?:from|import) streamlit\.(?!delta_generator\b)", re.MULTILINE)
     found = [
         str(path.relative_to(ROOT))
@@ -133,8 +164,7 @@ def test_streamlits_internals_are_imported_by_four_modules() -> None:
         if internal.search(path.read_text())
     ]
     assert sorted(found) == [
-        "app/access/openid.py",
         "app/access/scope.py",
-        "app/server/packaged_components.py",
         "app/server/uploads.py",
+        "app/server/warm_up.py",
     ]

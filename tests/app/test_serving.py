@@ -333,6 +333,7 @@ def test_every_route_of_ours_is_open_on_purpose() -> None:
         "/health",
         "/invitation/{token}",
         "/language/{code}",
+        "/oauth2callback",  # a state of this browser's own, then the provider's signed answer
         "/password/{token}",
         "/review",  # leads to Groups, as addresses of before did
         "/sign-in",

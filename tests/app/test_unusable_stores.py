@@ -1,9 +1,12 @@
 """A store that cannot be opened, and what commands say of wrong arguments: one JSON object each."""
 
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import require
+from live_server import free_port
 
 from db.errors import Refused
 from db.jobs import jobs
@@ -21,6 +24,27 @@ def test_a_store_that_cannot_be_opened_is_told_in_words(tmp_path: Path, inf: Any
             told = inf(*command, "--json", **environment)
             assert told.code == 1 and list(told.json) == ["error"], told.out + told.err
             assert words in told.json["error"] and "secret" not in told.out + told.err
+
+
+def test_a_read_only_home_is_reported_in_a_sentence(tmp_path: Path, inf_process: Any) -> None:
+    folder = tmp_path / "mounted"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=20m", "none", str(folder)]
+    if subprocess.run(mount, capture_output=True).returncode:
+        require("mount", "no file system of its own can be mounted here")
+    try:
+        home = {"INF_HOME": str(folder / "home")}
+        assert inf_process("db", "upgrade", **home).code == 0
+        subprocess.run(["mount", "-o", "remount,ro", str(folder)], check=True)
+        for command in (
+            ("serve", "--port", free_port()),
+            ("users", "add", "ann", "--no-password", "--email", "ann@example.org"),
+        ):
+            ran = inf_process(*command, "--json", **home)
+            assert ran.code == 1 and "Traceback" not in ran.err, ran.err
+            assert "cannot be written" in ran.json["error"] and "INF_HOME" in ran.json["error"]
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
 def test_wrong_arguments_of_curate_end_with_2(sqlite_store: Store, inf: Any) -> None:

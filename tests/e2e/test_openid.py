@@ -93,7 +93,6 @@ def test_whom_the_provider_vouches_for_gets_in_and_lands_where_they_wanted_to_go
     expect(page.get_by_text("ann · annotator")).to_be_visible()
     assert provider.complaints == []
     assert COOKIE in cookies_of(page)
-    assert not {name for name in cookies_of(page) if name.startswith("_streamlit_user")}
     with team.read() as session:
         last = list_audit(session, actions=["sign-in"])[0][0]
     assert (last.actor, last.detail["via"]) == ("ann", "openid")
@@ -122,7 +121,6 @@ def test_others_are_refused_in_words_and_can_try_again(
     page = go_through_provider(browser, server, "/")
     expect(page.get_by_role("alert")).to_contain_text(words)
     assert COOKIE not in cookies_of(page)
-    assert not {name for name in cookies_of(page) if name.startswith("_streamlit_user")}
     page.reload()
     expect(page.get_by_role("link", name="Sign in with OpenID")).to_be_visible()
     page.context.close()
@@ -136,9 +134,10 @@ def test_a_forged_cookie_an_unknown_provider_and_the_open_page_let_nobody_in(
         assert client.get("/sign-in/openid?with=evil").status_code == 404
         client.cookies.set("_streamlit_user", '{"email": "ann@example.org"}')
         assert COOKIE not in client.get("/sign-in").cookies
+        assert client.get("/oauth2callback?code=x&state=y").status_code == 403
         assert client.get("/", headers=html).status_code == 303
         assert client.get("/?openid=evil", headers=html).status_code == 303
-        assert client.get("/?openid=default", headers=html).status_code == 200  # an empty shell
+        assert client.get("/?openid=default", headers=html).status_code == 303
         assert client.get("/_stcore/metrics").status_code == 401
     with httpx.Client(base_url=server.url) as client:
         answer = client.post("/sign-in", data={"name": "ann", "password": ""})
