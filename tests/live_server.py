@@ -34,13 +34,15 @@ def free_port() -> int:
 
 
 @contextmanager
-def serving(folder: Path, command: str = "serve", **environment: str) -> Iterator[Server]:
+def serving(
+    folder: Path, command: str = "serve", *, port: int = 0, **environment: str
+) -> Iterator[Server]:
     """The app on the store the environment names, started in `folder`; ended with its jobs.
 
-    `command`: `serve`, or `demo`, which makes the store first.
+    `command`: `serve`, or `demo`, which makes the store first. `port` 0: a free one.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    port, log = free_port(), folder / "serve.log"
+    port, log = port or free_port(), folder / "serve.log"
     with log.open("wb") as output:
         process = subprocess.Popen(
             [sys.executable, *run_module("app.cli.main"), command, "--port", str(port)],

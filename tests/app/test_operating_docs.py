@@ -1,0 +1,258 @@
+"""The steps of docs/running as written: nginx before two servers, and the systemd unit's steps."""
+
+import os
+import re
+import shutil
+import socket
+import ssl
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+from conftest import require
+from live_server import Server, free_port, serving
+from pgbouncer import write_certificate
+
+from app.access.identity import COOKIE
+from db.people.accounts import add_account, get_account
+from db.store import revision, schema
+from db.store.store import open_store
+
+ROOT = Path(__file__).resolve().parents[2]
+INSTALL = (ROOT / "docs" / "running" / "install.md").read_text()
+UNIT = (ROOT / "deploy" / "inf-studio.service").read_text()
+PASSWORD = "correct horse battery"
+NOBODY = 65534
+
+
+def block_after(heading: str, language: str) -> str:
+    """The first fenced block of a language below a heading of docs/running/install.md."""
+    found = re.search(rf"```{language}\n(.*?)```", INSTALL.partition(heading)[2], re.DOTALL)
+    assert found is not None, heading
+    return found[1]
+
+
+@contextmanager
+def nginx(folder: Path, backends: list[int]) -> Iterator[tuple[str, Path, Path]]:
+    """nginx with the documented block, on a port of its own: its address, authority and log."""
+    program = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
+    if program is None:
+        require("nginx", "no nginx: its program is missing (Debian's package nginx)")
+    folder.mkdir()
+    authority, port = write_certificate(folder), free_port()
+    block = block_after("nginx, as", "nginx")
+    moves = {
+        "listen 443 ssl": f"listen 127.0.0.1:{port} ssl",
+        "server_name studio.example.org": "server_name 127.0.0.1",
+        "/etc/letsencrypt/live/studio.example.org/fullchain.pem": f"{folder}/cert.pem",
+        "/etc/letsencrypt/live/studio.example.org/privkey.pem": f"{folder}/key.pem",
+        "127.0.0.1:8501": f"127.0.0.1:{backends[0]}",
+        "127.0.0.1:8502": f"127.0.0.1:{backends[1]}",
+    }
+    for documented, here in moves.items():
+        assert block.count(documented) == 1, documented
+        block = block.replace(documented, here)
+    temporary = "".join(
+        f"{name}_temp_path {folder}/{name};\n"
+        for name in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+    )
+    (folder / "nginx.conf").write_text(
+        f"daemon off; pid {folder}/pid; error_log {folder}/error.log;\n"
+        f"{'user root;' if os.geteuid() == 0 else ''}\n"
+        "events {}\nhttp {\n"
+        "log_format where '$status $upstream_addr $cookie_inf_session $request_uri';\n"
+        f"access_log {folder}/access.log where;\n{temporary}{block}}}\n"
+    )
+    words = [program, "-e", f"{folder}/error.log", "-p", str(folder), "-c", f"{folder}/nginx.conf"]
+    checked = subprocess.run([*words, "-t"], capture_output=True, text=True)
+    assert checked.returncode == 0, checked.stderr
+    process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        for _ in range(100):
+            try:
+                socket.create_connection(("127.0.0.1", port), timeout=1).close()
+                break
+            except OSError:
+                time.sleep(0.05)
+        yield f"https://127.0.0.1:{port}", authority, folder / "access.log"
+    finally:
+        process.terminate()
+        process.wait()
+
+
+@pytest.fixture(scope="module")
+def team_url(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("operated") / "inf.db"
+    shutil.copy(sqlite_template, path)
+    store = open_store(f"sqlite:///{path}")
+    with store.write() as session:
+        add_account(session, "root", PASSWORD, role="admin", actor="test")
+        session.commit()
+    store.close()
+    return store.url
+
+
+def sign_in(url: str, verify: ssl.SSLContext) -> httpx.Response:
+    """The form as a browser posts it: with the address of its page, port included."""
+    form = {"name": "root", "password": PASSWORD}
+    with httpx.Client(verify=verify, timeout=60) as client:
+        return client.post(f"{url}/sign-in", data=form, headers={"origin": url})
+
+
+@pytest.mark.long
+def test_behind_the_documented_nginx_people_sign_in_and_a_killed_server_costs_no_502(
+    team_url: str, tmp_path: Path
+) -> None:
+    environment = {"INF_DATABASE_URL": team_url, "INF_TRUSTED_PROXIES": "127.0.0.1"}
+    ports = [free_port(), free_port()]
+
+    def start(servers: ExitStack, number: int) -> Server:
+        folder = tmp_path / f"server-{number}"
+        environment["INF_HOME"] = str(folder)
+        return servers.enter_context(serving(folder, port=ports[number], **environment))
+
+    with ExitStack() as servers, nginx(tmp_path / "nginx", ports) as (url, authority, log):
+        running = [start(servers, 0), start(servers, 1)]
+        verify = ssl.create_default_context(cafile=str(authority))
+        answers = [sign_in(url, verify) for _ in range(12)]
+        assert {answer.status_code for answer in answers} == {303}
+        assert all("secure" in answer.headers["set-cookie"].lower() for answer in answers)
+        sessions = [answer.cookies[COOKIE] for answer in answers]
+
+        def ask(session: str) -> int:
+            with httpx.Client(verify=verify, timeout=60, cookies={COOKIE: session}) as client:
+                return client.get(f"{url}/account").status_code
+
+        assert [ask(session) for session in sessions for _ in range(3)] == [200] * 36
+        places: dict[str, set[str]] = {}
+        for line in log.read_text().splitlines():
+            _status, place, session, _path = line.split(" ", 3)
+            places.setdefault(session, set()).add(place)
+        assert all(len(places[session]) == 1 for session in sessions), "a browser stays"
+        assert {place for session in sessions for place in places[session]} == {
+            f"127.0.0.1:{port}" for port in ports
+        }
+        assert websocket_status(url, verify, sessions[0]) == 101
+
+        running[0].process.kill()
+        running[0].process.wait()
+        codes = [ask(session) for _ in range(3) for session in sessions]
+        assert set(codes) == {200}
+        running[0] = start(servers, 0)
+        ask(sessions[0])
+        running[1].process.kill()  # at once: nobody has waited until the first counts as back
+        running[1].process.wait()
+        codes = [ask(session) for _ in range(3) for session in sessions]
+        assert set(codes) == {200}
+
+
+def websocket_status(url: str, verify: ssl.SSLContext, session: str) -> int:
+    """The status of Streamlit's WebSocket for a page under this address."""
+    host, port = url.removeprefix("https://").split(":")
+    lines = [
+        "GET /_stcore/stream HTTP/1.1",
+        f"Host: {host}:{port}",
+        f"Origin: {url}",
+        f"Cookie: {COOKIE}={session}",
+        "Connection: Upgrade",
+        "Upgrade: websocket",
+        "Sec-WebSocket-Version: 13",
+        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+    ]
+    with (
+        socket.create_connection((host, int(port)), timeout=60) as plain,
+        verify.wrap_socket(plain, server_hostname=host) as wire,
+    ):
+        wire.sendall("\r\n".join([*lines, "", ""]).encode())
+        with wire.makefile("rb") as answer:
+            return int(answer.readline().split()[1])
+
+
+def test_the_units_steps_make_tables_and_a_first_account(tmp_path: Path) -> None:
+    """As written, with every folder under one of the test's; root's programs are replaced."""
+    steps = block_after("## systemd", "sh")
+    for place in ("/opt/inf-studio", "/etc/", "/var/lib/inf-studio"):
+        assert place in steps
+        steps = steps.replace(place, f"{tmp_path}{place}")
+    user, group = (
+        subprocess.run(["id", flag, "-n"], capture_output=True, text=True).stdout.strip()
+        for flag in ("-u", "-g")
+    )
+    steps = steps.replace("-o inf-studio -g inf-studio", f"-o {user} -g {group}")
+    for folder in ("etc/systemd/system", "var/lib", "opt/inf-studio/bin", "stub"):
+        (tmp_path / folder).mkdir(parents=True)
+    stubs = {
+        "stub/useradd": 'echo "$0 $*" >> "$CALLS"',
+        "stub/systemctl": 'echo "$0 $*" >> "$CALLS"',
+        "stub/python3": 'echo "$0 $*" >> "$CALLS"',
+        "stub/runuser": 'shift 3; exec "$@"',  # -u inf-studio --
+        "opt/inf-studio/bin/pip": 'echo "$0 $*" >> "$CALLS"',
+        "opt/inf-studio/bin/inf": f'exec {sys.executable} -P -m app.cli.main "$@"',
+    }
+    for name, text in stubs.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / name).chmod(0o755)
+    environment = {
+        "PATH": f"{tmp_path}/stub:/usr/bin:/bin",
+        "CALLS": str(tmp_path / "calls"),
+        "PYTHONPATH": str(ROOT),
+    }
+    done = subprocess.run(
+        ["sh", "-euc", steps],
+        cwd=ROOT,
+        env=environment,
+        input=f"{PASSWORD}\n{PASSWORD}\n",
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    store = open_store(f"sqlite:///{tmp_path}/var/lib/inf-studio/inf.db")
+    assert schema.current(store) == revision.head()
+    with store.read() as session:
+        assert get_account(session, "ada").role == "admin"
+    store.close()
+    assert (tmp_path / "etc/systemd/system/inf-studio.service").read_text() == UNIT
+    assert "enable --now inf-studio" in (tmp_path / "calls").read_text()
+
+
+def unit_environment(folder: Path) -> dict[str, str]:
+    """What the unit sets, its folders under one of the test's, and no other place to write."""
+    found = dict(re.findall(r"^Environment=(\w+)=(\S+)$", UNIT, re.MULTILINE))
+    moved = {name: value.replace("/var/", f"{folder}/var/") for name, value in found.items()}
+    return {**moved, "PATH": "/usr/bin:/bin", "HOME": "/nonexistent"}
+
+
+@pytest.mark.long
+def test_under_the_unit_the_map_compiles_and_the_hubs_cache_can_be_written(tmp_path: Path) -> None:
+    """As a user who may write to the state and cache folders alone."""
+    writable = [tmp_path / "var/lib/inf-studio", tmp_path / "var/cache/inf-studio"]
+    for folder in writable:
+        folder.mkdir(parents=True)
+        if os.geteuid() == 0:
+            os.chown(folder, NOBODY, NOBODY)
+    if os.geteuid() == 0:
+        for parent in (tmp_path, *tmp_path.parents):
+            if not parent.stat().st_mode & 0o001:
+                parent.chmod(parent.stat().st_mode | 0o011)
+    code = (
+        "import pynndescent, huggingface_hub.constants as hub, pathlib\n"
+        "pathlib.Path(hub.HF_HUB_CACHE).mkdir(parents=True)\n"
+        "print(pynndescent.__version__)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code],
+        cwd=writable[0],
+        env=unit_environment(tmp_path),
+        user=NOBODY if os.geteuid() == 0 else None,
+        capture_output=True,
+        text=True,
+        timeout=500,
+    )
+    assert done.returncode == 0, done.stderr
+    assert list((writable[1] / "numba").rglob("*.nbi"))
