@@ -35,7 +35,7 @@ def _precision(report: Mapping[str, Any]) -> str:
         return ""
     return (
         f'OpenVINO was checked with `{{"{HINT}": "{PRECISION}"}}` as third argument of '
-        "`Core().compile_model`. Its default is bfloat16 where the processor has it, and numbers "
+        "`Core().compile_model`. Its default is bfloat16 where the CPU has it, and numbers "
         "of a vector then differ in the third decimal."
     )
 
