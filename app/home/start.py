@@ -30,8 +30,8 @@ def draw_start(user: SessionUser) -> None:
                     key="home.load_demo",
                     on_click=load_demo,
                     help="602 groups that a language model wrote and others judged, a study, a "
-                    "release and a training of a minute on this machine; no network. Takes about "
-                    "four minutes, the first pages a few seconds.",
+                    "release and a training on this machine; no network. Takes about five minutes, "
+                    "the first pages a few seconds.",
                 )
             if st.button("Import your data", icon=":material/upload_file:", key="home.import"):
                 go_to("datasets")

@@ -15,13 +15,13 @@ from curation_runs import wait_for
 from live_server import serving
 from sqlalchemy import select
 
-from app.cli.demo import WHY_A_MINUTE
+from app.cli.demo import WHY_MINUTES
 from db.modules import run_module
 from db.store import schema
 from db.store.store import Store, open_store
 from db.tables import Base, Job
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(2400)]  # trains for a minute of CPU, twice
+pytestmark = [pytest.mark.long, pytest.mark.timeout(2400)]  # trains for three minutes of CPU
 
 
 def test_an_interrupted_demo_goes_on_and_a_second_one_repeats_nothing(
@@ -37,7 +37,7 @@ def test_an_interrupted_demo_goes_on_and_a_second_one_repeats_nothing(
     stopped = the_app_opens_before_the_training(store, tmp_path)
     assert not [number for number in (1, 2, 3) if f"[{number}/12]" in stopped], "repeated"
     assert "[8/12] Create a release" in stopped and "[9/12]" in stopped
-    assert "a language model" in stopped and WHY_A_MINUTE in stopped
+    assert "a language model" in stopped and WHY_MINUTES in stopped
     assert rows_of(store, *once) == once
     assert rows_of(store, "study", "release") == {"study": 2, "release": 1}
 

@@ -27,7 +27,7 @@ from trainer.loop.fitting import make_loss, prepare_weights
 from trainer.loop.packing_check import make_collator
 from trainer.model.backbone import load_backbone, load_model
 from trainer.model.doors import question_encoder, trained_part
-from trainer.settings.settings import TrainSettings, parse_settings
+from trainer.settings.settings import TrainSettings, parse_settings, split_pairs
 from trainer.settings.template import INSTRUCTED
 
 PASSAGES = ["The Aldern bridge is 80 metres long.", "Es wurde 1701 gebaut.", "x"]
@@ -297,3 +297,30 @@ def test_a_base_that_has_such_a_copy_or_would_be_changed_is_refused(tmp_path: Pa
         load_backbone(parse_settings({**query_side, "pooling": "cls"}))
     with pytest.raises(BadInput, match="query_tokens=2000"):
         load_backbone(parse_settings({**query_side, "query_tokens": "2000"}))
+
+
+def test_the_demos_training_depends_on_no_clock_and_no_number_type_of_the_processor() -> None:
+    from app.cli.demo import TRAINING
+
+    settings = parse_settings(split_pairs(TRAINING.split()))
+    assert settings.max_seconds == 0 and settings.max_steps > 0
+    assert settings.precision == "fp32" and settings.trained_side == "query"
+
+
+def test_a_busy_machine_gives_the_figures_of_a_quiet_one(
+    sqlite_store: Store, tmp_path: Path
+) -> None:
+    """As the demo trains: a clock in the schedule would change losses and scores."""
+    from app.cli.demo import TRAINING
+
+    given = split_pairs(TRAINING.split()) | {"max_steps": "4", "held_out_judge": ""}
+    quiet = train(claim(sqlite_store, config_for(tmp_path / "quiet", **given)))
+    spin = "while True: pass"
+    busy = [subprocess.Popen([sys.executable, "-c", spin]) for _ in range(4)]
+    try:
+        loaded = train(claim(sqlite_store, config_for(tmp_path / "busy", **given)))
+    finally:
+        for process in busy:
+            process.kill()
+            process.wait()
+    assert loaded["held_out"] == quiet["held_out"] and loaded["loss_last"] == quiet["loss_last"]
