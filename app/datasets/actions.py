@@ -1,11 +1,11 @@
 """Import from the page, with progress: uploaded files, or files on the server for an admin."""
 
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import Any, BinaryIO, Protocol
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -36,13 +36,18 @@ class Uploaded(Protocol):
 
 @dataclass(frozen=True)
 class Sources:
-    """The source of the rows: uploads, or paths on the server."""
+    """The source of the rows: uploads, or paths on the server; several uploads are a folder."""
 
-    pairs: Uploaded | None = None
+    pairs: Sequence[Uploaded] = ()
     passages: Uploaded | None = None
     pairs_path: str = ""
     passages_path: str = ""
     columns: Mapping[str, str] = field(default_factory=dict)
+    split: str = ""
+
+    def read_by(self) -> dict[str, Any]:
+        """How the files are read, as `import_dataset` takes it."""
+        return {"columns": self.columns, "split": self.split.strip() or None}
 
 
 def preview_from_page(sources: Sources, *, name: str) -> ImportPreview:
@@ -50,7 +55,7 @@ def preview_from_page(sources: Sources, *, name: str) -> ImportPreview:
     _require_import(sources)
     with _files(sources) as (pairs, passages):
         return preview_import(
-            open_store(), name=name, pairs=pairs, passages=passages, columns=sources.columns
+            open_store(), name=name, pairs=pairs, passages=passages, **sources.read_by()
         )
 
 
@@ -75,7 +80,7 @@ def import_from_page(
             name=name.strip(),
             pairs=pairs,
             passages=passages,
-            columns=sources.columns,
+            **sources.read_by(),
             source=source.strip(),
             licence=licence.strip(),
             skip_bad=skip_bad,
@@ -125,16 +130,17 @@ def _files(sources: Sources) -> Iterator[tuple[Path, Path | None]]:
         passages = Path(sources.passages_path).expanduser() if sources.passages_path else None
         yield Path(sources.pairs_path).expanduser(), passages
         return
-    if sources.pairs is None:
+    if not sources.pairs:
         raise BadInput("no pairs file: choose one")
     with tempfile.TemporaryDirectory(prefix="inf-import-") as folder:
-        pairs = _written(sources.pairs, Path(folder) / "pairs")
+        written = [_written(each, Path(folder) / "pairs") for each in sources.pairs]
+        pairs = written[0] if len(written) == 1 else Path(folder) / "pairs"
         apart = sources.passages
         yield pairs, None if apart is None else _written(apart, Path(folder) / "passages")
 
 
 def _written(upload: Uploaded, folder: Path) -> Path:
-    folder.mkdir()
+    folder.mkdir(exist_ok=True)
     path = folder / (Path(upload.name).name or "upload")
     with path.open("wb") as file:
         _copy(upload, file)

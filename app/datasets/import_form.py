@@ -1,6 +1,11 @@
-"""The form that imports pairs and passages; bad rows are listed with file, line and reason."""
+"""The form that imports pairs and passages; bad rows are listed with file, line and reason.
+
+Whatever cannot be used is shown at its field. Names of columns that a file has instead of ours are
+proposed there, and filled in by a click.
+"""
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from app.access.session_user import current_user, failures_shown, notify
 from app.datasets.actions import Sources, import_from_page, preview_from_page
@@ -8,15 +13,17 @@ from app.kit.frame.dataset import choose_dataset
 from app.kit.page import draw_table
 from app.text.numbers import counted
 from app.text.plain import plain
+from curation.importing.columns import COLUMNS, EXAMPLE, MissingColumns
 from curation.importing.preview import ImportPreview
 from db.errors import BadRow, BadRows
 
-TYPES = ["jsonl", "json", "csv", "tsv", "xlsx", "parquet", "gz"]
-MAPPED = ("query_id", "query", "passage_id", "passage", "text", "title")
-COLUMNS = (
+TYPES = ["jsonl", "json", "csv", "tsv", "txt", "xlsx", "parquet", "gz", "bz2", "xz"]
+PREVIEWED = "datasets.preview_again"  # set by a click that fills in names of columns
+ABOUT = (
     "Pairs: `query` with `passage` (the text) or `passage_id`, and `query_id`; ids of absent "
     "columns are made from content. Passages: `passage_id`, `text`, `title`. JSONL, JSON, CSV, "
-    "TSV, Excel or Parquet. Importing twice adds nothing."
+    "TSV, Excel or Parquet, text also compressed. Several files of pairs are read as a folder: "
+    "shards, or MS MARCO's collection, queries and qrels. Importing twice adds nothing."
 )
 
 
@@ -24,57 +31,122 @@ def draw_import_form() -> None:
     """Draw the form: name, source, licence, files; on submit, import with a progress bar."""
     user = current_user()
     with st.form("datasets.import", border=False):
-        name = st.text_input("Name", key="datasets.name", placeholder="questions-2026")
+        name = st.text_input("Name", key="datasets.name", placeholder="questions-2026") or ""
+        at_name = st.container()
         first, second = st.columns(2)
         source = first.text_input("Source", key="datasets.source", help="Origin, e.g. a URL.")
         licence = second.text_input("Licence", key="datasets.licence", placeholder="CC-BY-4.0")
         first, second = st.columns(2)
-        pairs = first.file_uploader("Pairs", TYPES, key="datasets.pairs")
+        pairs = first.file_uploader(
+            "Pairs", TYPES, accept_multiple_files=True, key="datasets.pairs"
+        )
         passages = second.file_uploader("Passages (separate file)", TYPES, key="datasets.passages")
         pairs_path = passages_path = ""
         if user is not None and user.is_admin:
             first, second = st.columns(2)
-            pairs_path = first.text_input("Or: pairs on the server", key="datasets.pairs_path")
+            pairs_path = first.text_input(
+                "Or: pairs on the server",
+                key="datasets.pairs_path",
+                help="A file, a folder, or a pattern as /data/train-*.parquet.",
+            )
             passages_path = second.text_input(
                 "Or: passages on the server", key="datasets.passages_path"
             )
+        at_files = st.container()
         skip_bad = st.checkbox("Skip bad rows and import the rest", key="datasets.skip_bad")
-        with st.expander("Column names"):
-            columns = draw_columns()
-        st.caption(COLUMNS)
+        is_mapped = any(st.session_state.get(each) for each in _fields().values())
+        with st.expander("Column names", expanded=is_mapped):
+            columns, split = _draw_columns()
+        at_columns = st.container()
+        st.caption(ABOUT)
         with st.container(horizontal=True):
             previewed = st.form_submit_button("Preview", key="datasets.preview")
             submitted = st.form_submit_button("Import", type="primary", key="datasets.submit")
-    sources = Sources(pairs, passages, pairs_path or "", passages_path or "", columns)
-    if previewed:
-        with failures_shown():
-            draw_preview(preview_from_page(sources, name=name or ""))
-    if submitted:
-        with failures_shown():
-            _import(
-                sources,
-                name=name or "",
-                source=source or "",
-                licence=licence or "",
-                skip_bad=skip_bad,
-            )
+    sources = Sources(tuple(pairs), passages, pairs_path or "", passages_path or "", columns, split)
+    previewed = st.session_state.pop(PREVIEWED, False) or previewed
+    if not (previewed or submitted):
+        return
+    if submitted and not name.strip():
+        at_name.error("Enter a name for the dataset.", icon=":material/error:")
+        return
+    if not pairs and not pairs_path:
+        at_files.error("Choose a file of pairs.", icon=":material/error:")
+        return
+    preview: ImportPreview | None = None
+    with at_files, failures_shown():
+        try:
+            if submitted:
+                _import(sources, name, source or "", licence or "", skip_bad=skip_bad)
+            else:
+                preview = preview_from_page(sources, name=name)
+        except MissingColumns as missing:
+            _draw_missing(at_columns, missing)
+    if preview is not None:
+        draw_preview(preview)
 
 
-def draw_columns() -> dict[str, str]:
-    """One field for each of our columns; the names that the files have instead."""
-    st.caption("Where a file names a column differently, enter its name.")
-    fields = st.columns(3)
-    typed = {
-        ours: fields[number % 3].text_input(ours, key=f"datasets.column_{ours}")
-        for number, ours in enumerate(MAPPED)
+def _fields() -> dict[str, str]:
+    """The keys of the fields for names of columns, by file and our name."""
+    return {
+        f"{kind}.{ours}": f"datasets.column_{'' if kind == 'pairs' else 'passages_'}{ours}"
+        for kind, names in COLUMNS.items()
+        for ours in names
     }
-    return {ours: theirs.strip() for ours, theirs in typed.items() if theirs and theirs.strip()}
+
+
+def _draw_columns() -> tuple[dict[str, str], str]:
+    """One field for each of our columns of each file; the names that the files have instead."""
+    st.caption("Where a file names a column differently, enter its name.")
+    typed: dict[str, str] = {}
+    for kind, names in COLUMNS.items():
+        for place, ours in zip(st.columns(4), names, strict=False):
+            given = f"{kind}.{ours}"
+            typed[given] = (
+                place.text_input(f"{kind.capitalize()}: {ours}", key=_fields()[given]) or ""
+            )
+    split = st.text_input(
+        "Split",
+        key="datasets.split",
+        placeholder="train",
+        help="The part of a folder, or of several files, to take: train, dev or test.",
+        width=220,
+    )
+    mapped = {given: theirs.strip() for given, theirs in typed.items() if theirs.strip()}
+    return mapped, split or ""
+
+
+def _draw_missing(place: DeltaGenerator, missing: MissingColumns) -> None:
+    """The columns that files lack, at the fields that can name them, with what is proposed."""
+    with place:
+        for each in missing.lacking:
+            st.error(plain(f"{each.sentence()}."), icon=":material/error:")
+        if missing.proposed:
+            named = ", ".join(f"`{ours}` ← `{theirs}`" for ours, theirs in missing.proposed.items())
+            with st.container(horizontal=True, vertical_alignment="center"):
+                st.markdown(f"Proposed by their names: {plain(named)}", width="content")
+                st.form_submit_button(
+                    "Use these names",
+                    key="datasets.use_columns",
+                    icon=":material/check:",
+                    on_click=_use,
+                    args=(missing.proposed,),
+                )
+        st.caption("Or enter the file's names under Column names. The shortest file that would do:")
+        st.code(EXAMPLE, language=None)
+
+
+def _use(proposed: dict[str, str]) -> None:
+    fields = _fields()
+    for given, theirs in proposed.items():
+        st.session_state[fields[given if "." in given else f"pairs.{given}"]] = theirs
+    st.session_state[PREVIEWED] = True
 
 
 def draw_preview(preview: ImportPreview) -> None:
     """What would be imported: the counts, the first rows, every row that would be refused."""
     pairs, passages = counted(preview.pairs, "pair"), counted(preview.passages, "passage")
     st.info(f"{pairs} and {passages} would be imported. Nothing was stored.")
+    _draw_notices(preview.notices)
     if preview.rows:
         draw_table(preview.rows)
     if preview.bad:
@@ -82,7 +154,7 @@ def draw_preview(preview: ImportPreview) -> None:
         _draw_bad(preview.bad)
 
 
-def _import(sources: Sources, *, name: str, source: str, licence: str, skip_bad: bool) -> None:
+def _import(sources: Sources, name: str, source: str, licence: str, *, skip_bad: bool) -> None:
     bar = st.progress(0.0, text="Checking rows")
 
     def draw(done: int, total: int) -> None:
@@ -101,7 +173,7 @@ def _import(sources: Sources, *, name: str, source: str, licence: str, skip_bad:
         st.error(
             plain(
                 f"{counted(len(bad.rows), 'bad row')}: nothing was imported. Correct the file, or "
-                "skip bad rows with the checkbox above."
+                "skip bad rows with the checkbox."
             ),
             icon=":material/error:",
         )
@@ -111,13 +183,19 @@ def _import(sources: Sources, *, name: str, source: str, licence: str, skip_bad:
         bar.empty()
     count = report.imported
     pairs, passages = count.get("pairs", 0), count.get("passages", 0)
-    notify(f"{name}: {counted(pairs, 'pair')} and {counted(passages, 'passage')} imported.")
+    done = f"{name}: {counted(pairs, 'pair')} and {counted(passages, 'passage')} imported."
+    notify(" ".join([done, *(f"Note: {notice}." for notice in report.notices)]))
     choose_dataset(name.strip())
     if report.skipped:
-        st.warning(f"Skipped {counted(len(report.skipped), 'bad row')}:")
+        st.warning(f"Skipped {counted(report.skipped_count, 'bad row')}:")
         _draw_bad(report.skipped)
     else:
         st.rerun()
+
+
+def _draw_notices(notices: list[str]) -> None:
+    for notice in notices:
+        st.warning(plain(f"{notice}."), icon=":material/translate:")
 
 
 def _draw_bad(rows: list[BadRow]) -> None:

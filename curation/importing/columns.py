@@ -73,6 +73,11 @@ class Lacking:
     has: list[str]
     proposed: dict[str, str] = field(default_factory=dict)
 
+    def sentence(self) -> str:
+        """The file, what it lacks and what it has, without a full stop."""
+        missing = " and ".join(f"no column {name}" for name in self.missing)
+        return f"{self.file} has {missing}; it has {_listed(self.has)}"
+
 
 class MissingColumns(BadInput):
     """Files lack columns: all at once, with proposals and the shortest file that would do."""
@@ -84,11 +89,7 @@ class MissingColumns(BadInput):
             for each in lacking
             for ours, theirs in each.proposed.items()
         }
-        parts = [
-            f"{each.file} has {' and '.join(f'no column {name}' for name in each.missing)}; it has "
-            f"{_listed(each.has)}"
-            for each in lacking
-        ]
+        parts = [each.sentence() for each in lacking]
         if self.proposed:
             named = " ".join(f"--column {ours}={_quoted(t)}" for ours, t in self.proposed.items())
             parts.append(f"their names propose {named}: give these, or all by --usual-columns")

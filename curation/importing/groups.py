@@ -17,6 +17,7 @@ from typing import Any
 from sqlalchemy import insert, select
 from sqlalchemy.orm import Session
 
+from analysis.files.opening import encoding_notice
 from analysis.files.rows import BadValue, read_rows
 from curation.importing.rows import MAX_TEXT_BYTES
 from db.corpus.datasets import (
@@ -63,6 +64,7 @@ class GroupImport:
     imported: int = 0
     unchanged: int = 0
     skipped: list[BadRow] = field(default_factory=list)
+    notices: list[str] = field(default_factory=list)
 
 
 def has_groups(path: Path) -> bool:
@@ -96,7 +98,8 @@ def import_groups(
         dataset_id = get_or_create_dataset(session, name, source=source, licence=licence).id
         run_id = _run(session, dataset_id, files, origin, offline, imported_by)
         session.commit()
-    report = GroupImport(dataset_id, run_id, skipped=bad)
+    notices = [notice for path in files if (notice := encoding_notice(path))]
+    report = GroupImport(dataset_id, run_id, skipped=bad, notices=notices)
     for path in files:
         rows = _good(path, meter)
         while batch := list(islice(rows, BATCH)):

@@ -77,4 +77,5 @@ def groups_as_json(name: str, report: GroupImport) -> dict[str, Any]:
         "unchanged": report.unchanged,
         "skipped": len(report.skipped),
         "bad_rows": list(map(dataclasses.asdict, report.skipped)),
+        "notices": report.notices,
     }

@@ -41,6 +41,71 @@ def test_a_preview_shows_rows_and_refusals_and_stores_nothing(
     assert count_rows(sqlite_store, "pair") == 1
 
 
+def test_usual_names_are_proposed_at_the_fields_and_filled_in_by_a_click(
+    sqlite_store: Store, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    faq = tmp_path / "faq.csv"
+    faq.write_bytes("question;answer;topic\nWas ist Käse?;Milch – süß;Essen\n".encode("cp1252"))
+    sign_in(sqlite_store, monkeypatch, "admin")
+    page = open_page("datasets")
+    page.text_input(key="datasets.name").set_value("faq")
+    page.text_input(key="datasets.pairs_path").set_value(str(faq))
+    page = page.button(key="datasets.submit").click().run()
+    (error,) = [box.value for box in page.error]
+    assert "no column `query` and no column `passage` or `passage_id`" in error
+    assert "--column" not in error, "the page has fields, not options"
+    assert any("`query` ← `question`, `passage` ← `answer`" in box.value for box in page.markdown)
+    assert page.code[-1].value == "query,passage\nwhat is tea?,Leaves in hot water."
+    assert count_rows(sqlite_store, "dataset") == 0
+    page = page.button(key="datasets.use_columns").click().run()
+    assert not page.exception and not page.error
+    assert page.text_input(key="datasets.column_query").value == "question"
+    assert page.text_input(key="datasets.column_passage").value == "answer"
+    assert page.dataframe[0].value["query"].tolist() == ["Was ist Käse?"]
+    assert any("Windows" in box.value for box in page.warning)
+    assert count_rows(sqlite_store, "dataset") == 0, "a click on a proposal imports nothing"
+    page.button(key="datasets.submit").click().run()
+    assert count_rows(sqlite_store, "pair") == 1
+
+
+def test_what_is_missing_is_reported_at_its_field(
+    sqlite_store: Store, monkeypatch: pytest.MonkeyPatch, faq: Path
+) -> None:
+    sign_in(sqlite_store, monkeypatch, "admin")
+    page = open_page("datasets")
+    page = page.button(key="datasets.submit").click().run()
+    assert [box.value for box in page.error] == ["Enter a name for the dataset."]
+    page.text_input(key="datasets.name").set_value("faq")
+    page = page.button(key="datasets.submit").click().run()
+    assert [box.value for box in page.error] == ["Choose a file of pairs."]
+    assert not page.exception
+
+
+def test_several_uploads_are_read_as_a_folder(
+    sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import io
+
+    from app.datasets.actions import Sources, preview_from_page
+
+    def upload(name: str, text: str) -> io.BytesIO:
+        file = io.BytesIO(text.encode())
+        file.name = name
+        return file
+
+    sign_in(sqlite_store, monkeypatch, "admin")
+    files = (
+        upload("collection.tsv", "1\tTea is leaves.\n2\tCoffee is seeds.\n"),
+        upload("queries.train.tsv", "7\twhat is tea\n"),
+        upload("qrels.train.tsv", "7\t0\t1\t1\n"),
+    )
+    preview = preview_from_page(Sources(files), name="marco")
+    assert (preview.pairs, preview.passages) == (1, 2)
+    assert preview.rows[0]["passage"] == "Tea is leaves."
+    shards = [upload(f"train-{n}.jsonl", f'{{"query": "q{n}", "passage": "p"}}') for n in range(2)]
+    assert preview_from_page(Sources(shards), name="faq").pairs == 2
+
+
 def test_a_curator_previews_no_file_of_the_server(
     sqlite_store: Store, monkeypatch: pytest.MonkeyPatch, faq: Path
 ) -> None:

@@ -17,6 +17,7 @@ from curation.importing.columns import MissingColumns, columns_of, proposed_colu
 from curation.importing.importing import ImportReport, import_dataset
 from curation.importing.preview import preview_import
 from db.errors import BadInput, BadRows, InfError, Refused
+from db.scenarios import COLUMNS as SEVEN
 from db.store.store import Store
 from db.tables import Pair, Passage
 
@@ -293,6 +294,16 @@ def test_another_encoding_is_read_with_a_notice_in_the_report_and_the_preview(
     done = inf("import", "--dataset", "m", "--pairs", path)
     assert "note: faq.csv is not UTF-8 and is read as Windows-1252" in done.out
     assert [row[1:] for row in stored(sqlite_store)] == [("Was ist Käse?", "Gereifte Milch – süß.")]
+
+
+def test_groups_in_another_encoding_come_with_a_notice_too(
+    sqlite_store: Store, tmp_path: Path, inf: Any
+) -> None:
+    path = tmp_path / "groups.csv"
+    texts = ",".join(f"{name} über Käse" for name in SEVEN)
+    path.write_bytes(f"{','.join(SEVEN)}\n{texts}\n".encode("cp1252"))
+    done = inf("import", "--dataset", "g", "--groups", path)
+    assert done.code == 0 and "note: groups.csv is not UTF-8" in done.out, done.out + done.err
 
 
 # ---- any bytes

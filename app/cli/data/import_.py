@@ -110,12 +110,13 @@ def _human_either(result: Result) -> str:
         return _human_preview(result)
     if "run_id" not in result:
         return _human(result)
-    return lines(
+    summary = lines(
         ("dataset", f"{result['dataset']} (id {result['dataset_id']})"),
         ("run", result["run_id"]),
         ("groups", _import_counts(result["imported"], result["unchanged"])),
         ("skipped", result["skipped"]),
     )
+    return "\n".join([summary, *_notices(result)])
 
 
 @click.command()
