@@ -18,6 +18,7 @@ from app.judge.text_language import lang_of
 from app.kit.outbox import store_outbox, studies_named
 from app.text.languages import DEFAULT, error_text
 from db.answers.own_answers import OwnAnswer, own_answers
+from db.assignment.guidelines import acknowledge, has_new_guidelines
 from db.assignment.leasing import hold_items
 from db.assignment.members import gold_is_due, pause_on_failed_gold
 from db.assignment.progress import own_progress
@@ -33,6 +34,9 @@ from db.tables import Assignment, Judge
 LEASED_AHEAD = 5
 DWELL_MS = 300
 EARLIER_ANSWERS = 10  # sent at once to who goes back after a reload
+UNREAD = Refused(
+    "the guidelines have changed: read the new version first", code="guidelines_changed"
+)
 
 
 def judge_of(session: Session, user: SessionUser) -> Judge:
@@ -52,8 +56,9 @@ def card_data(
     Answers to hidden gold are scored later, several together, in a transaction of their own.
 
     `scope` separates the outboxes of different judges and stores in the same browser. `before`
-    requests the judge's answers older than that of this token ("": the last ones). Raises Refused
-    without the permission.
+    requests the judge's answers older than that of this token ("": the last ones). `guidelines` is
+    the version that the card shows and names in its answers; while a newer one is `unread`, the
+    judge's leases are held, and no item is sent. Raises Refused without the permission.
     """
     reword = partial(error_text, language)
     leased: list[Assignment] = []
@@ -64,7 +69,7 @@ def card_data(
         judge = judge_of(session, user)
         there = standings(session, judge, study_id, studies_named(events))
         here = there[study_id]
-        examples = answer_examples(session, judge.id, events, reword=reword)
+        examples = answer_examples(session, there, judge.id, events, reword=reword)
         stored = store_outbox(session, there, examples.others, reword=reword, notices=notices)
         acknowledged = {**examples.answers, **stored}
         try:
@@ -74,6 +79,8 @@ def card_data(
                 qualification = example_now(session, here)
         except Refused as refused:
             message = reword(refused)
+        if is_unread := not message and has_new_guidelines(here):
+            leased, qualification, message = [], None, reword(UNREAD)
         session.commit()
     # what is only read waits for nobody, and nobody waits for it: the study's lock is free again
     with open_store().read() as session:
@@ -105,6 +112,8 @@ def card_data(
         "acknowledged": acknowledged,
         "notices": notices,
         "message": message,
+        "guidelines": here.read_version,
+        "unread": is_unread,
         "finished": not items,
         "done": progress.done,
         "left": progress.left if items or message else 0,
@@ -112,6 +121,13 @@ def card_data(
         "replies": replies,
         "dwell_ms": DWELL_MS,
     }
+
+
+def acknowledge_guidelines(study_id: int, version: int) -> None:
+    """Record that the user has read this version of the study's guidelines."""
+    with writing_as("judge") as (session, user):
+        acknowledge(session, study_id, judge_of(session, user).id, version)
+        session.commit()
 
 
 def _as_json(item: ShownItem, thread: Sequence[Message] = ()) -> dict[str, Any]:

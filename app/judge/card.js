@@ -210,6 +210,7 @@ class JudgingCard extends OutboxCard {
       flagged: this.flagged,
       reason: kind === "skip" ? reason : this.flagged ? this.reason : "",
       change: this.changing,
+      guidelines: this.data.guidelines, // what was before the judge: it may have changed since
     };
     this.post(event, entry);
     this.decided.add(item.token);

@@ -26,8 +26,10 @@ CARD = card_component(
 )
 
 
-def draw_card(study_id: int, *, key: str) -> None:
-    """Render the card of a study and store what it sent. Raises Refused without the permission.
+def draw_card(study_id: int, *, key: str) -> bool:
+    """Render the card of a study and store what it sent; whether guidelines wait to be read.
+
+    Raises Refused without the permission.
 
     For who was signed out meanwhile it is a sign-in form, and keeps what was not sent.
     """
@@ -46,3 +48,4 @@ def draw_card(study_id: int, *, key: str) -> None:
             raise
         data = {"signed_out": True, "language": language}
     CARD(key=key, data=data, on_outbox_change=nothing)
+    return data.get("unread") is True

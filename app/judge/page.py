@@ -8,14 +8,19 @@ import streamlit as st
 
 from app.access.language import language_now, say
 from app.access.permissions import NEEDS
-from app.access.session_user import failures_shown, require_permission
+from app.access.session_user import failures_shown, notify, require_permission
+from app.judge.actions import acknowledge_guidelines
 from app.judge.card import draw_card
 from app.kit.choice import choose
 from app.kit.language import draw_language_choice, draw_page_language
 from app.kit.outbox_card import draw_lifeline
 from app.kit.page import draw_empty
+from app.text.languages import error_text
+from db.errors import InfError
 from db.store.store import open_store
 from db.study.studies import StudySummary, current_guideline, list_studies
+
+CONFIRMED = "judge.confirmed_guidelines"
 
 
 def draw_guidelines(study_id: int) -> None:
@@ -26,10 +31,40 @@ def draw_guidelines(study_id: int) -> None:
         st.markdown(guideline.body)
 
 
+def draw_new_guidelines(study_id: int) -> None:
+    """The guidelines of now in full, to be acknowledged before the next item."""
+    with open_store().read() as session:
+        guideline = current_guideline(session, study_id)
+    with st.container(border=True, key="judge-new-guidelines"):
+        st.subheader(say("judge.new_guidelines", version=guideline.version), anchor=False)
+        st.caption(say("judge.new_guidelines_lead"))
+        st.markdown(guideline.body)
+        st.button(
+            say("judge.have_read"),
+            key=f"judge.have_read_{study_id}_{guideline.version}",
+            type="primary",
+            on_click=confirm_guidelines,
+            args=(study_id, guideline.version),
+        )
+
+
+def confirm_guidelines(study_id: int, version: int) -> None:
+    try:
+        acknowledge_guidelines(study_id, version)
+        st.session_state[CONFIRMED] = True
+    except InfError as error:
+        notify(error_text(language_now(), error), kind="error")
+
+
 @st.fragment(key="judge-desk")
 def draw_desk(study: StudySummary) -> None:
+    if st.session_state.pop(CONFIRMED, False):
+        st.rerun()  # the page, whose head names the version
+    above = st.container()
     with failures_shown(language_now()):
-        draw_card(study.id, key=f"judge.card_{study.id}")
+        if draw_card(study.id, key=f"judge.card_{study.id}"):
+            with above:
+                draw_new_guidelines(study.id)
 
 
 def draw_studies(studies: list[StudySummary]) -> None:

@@ -3,14 +3,16 @@
 An answer sent twice gets the same feedback; an answer to a finished round is refused with a reason.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy.orm import Session
 
-from app.kit.outbox import event_of, token_of, whole_number
+from app.kit.outbox import event_of, token_of, version_of, whole_number
+from db.assignment.guidelines import record_shown, version_shown
 from db.assignment.members import membership, not_open, require_active
+from db.assignment.places import not_given
 from db.assignment.qualification import (
     Feedback,
     QualificationState,
@@ -36,6 +38,7 @@ class Answered:
 
 def answer_examples(
     session: Session,
+    standings: Mapping[int, Standing],
     judge_id: int,
     events: Sequence[Any],
     *,
@@ -55,12 +58,16 @@ def answer_examples(
         try:
             with session.begin_nested():
                 study_id = whole_number(entry, "study")
+                here = standings.get(study_id)
+                if here is None:
+                    raise not_given()
                 feedback = answer_example(
                     session,
                     study_id,
                     judge_id,
                     token_of(entry),
                     None if entry.get("position") is None else whole_number(entry, "position"),
+                    guideline_id=version_shown(session, here, version_of(entry)),
                 )
                 then = _then(qualification_state(session, study_id, judge_id))
             found.answers[event] = ""
@@ -80,6 +87,7 @@ def example_now(session: Session, here: Standing) -> tuple[QualificationState, S
     if here.study.status != "open":
         raise not_open(here.study)
     require_active(membership(session, study_id, judge_id))
+    record_shown(session, here)
     state = qualification_state(session, study_id, judge_id)
     example = next_example(session, study_id, judge_id)
     return None if example is None else (state, example)

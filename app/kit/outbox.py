@@ -129,6 +129,7 @@ def _store(session: Session, standings: Mapping[int, Standing], entry: Mapping[s
         flagged=flagged,
         change=entry.get("change") is True,
         reason=reason if flagged else "",
+        guidelines=version_of(entry),
     )
     return answer(session, here, given, decision).study_id is not None
 
@@ -143,6 +144,11 @@ def token_of(entry: Mapping[str, Any]) -> str:
             code="no_token",
         )
     return token
+
+
+def version_of(entry: Mapping[str, Any]) -> int | None:
+    """The version of the guidelines that an entry was given under; None of an older card."""
+    return None if entry.get("guidelines") is None else whole_number(entry, "guidelines")
 
 
 def whole_number(entry: Mapping[str, Any], name: str) -> int:

@@ -17,6 +17,7 @@ from sqlalchemy.orm import Session
 
 from db.answers.browser_times import times_within
 from db.answers.finishing import close_when_done
+from db.assignment.guidelines import version_shown
 from db.assignment.places import change_taken, find_assignment, never_given, regain_place
 from db.assignment.standing import GivenItem, Standing, given_item, standing
 from db.errors import BadInput, Refused
@@ -29,7 +30,10 @@ MAX_CHANGES = 20  # of one answer: every one is a row for ever
 
 @dataclass(frozen=True)
 class Decision:
-    """A decision on a shown item; `position` None is "none of them"."""
+    """A decision on a shown item; `position` None is "none of them".
+
+    `guidelines`: the version that was shown with it, by default the last one that the judge read.
+    """
 
     event_id: str
     item_id: int
@@ -40,6 +44,7 @@ class Decision:
     flagged: bool = False
     change: bool = False
     reason: str = ""
+    guidelines: int | None = None
 
 
 def submit_decision(
@@ -98,7 +103,7 @@ def answer(
         order_shown=list(assignment.order_shown),
         event_id=decision.event_id,
         study_id=here.study.id if counts else None,
-        guideline_id=here.guideline_id,
+        guideline_id=version_shown(session, here, decision.guidelines),
         shown_at=shown_at,
         decided_at=decided_at,
         note=decision.note,

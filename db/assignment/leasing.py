@@ -12,6 +12,7 @@ from sqlalchemy import case, literal, select, update
 from sqlalchemy.orm import Session
 
 from db.assignment.eligibility import Chosen, choose_items
+from db.assignment.guidelines import record_shown
 from db.assignment.members import membership, not_open, require_active
 from db.assignment.places import change_taken
 from db.assignment.shown_items import ShownItem, random_order, show_all
@@ -58,6 +59,7 @@ def hold_items(
     require_active(member)
     if not here.is_qualified:
         raise Refused("the qualification comes first", code="qualification_first")
+    record_shown(session, here)
     if here.has_expired:
         _release_expired(session, here, now)
     until = now + (LEASE if _is_working(here, now) else UNANSWERED_LEASE)

@@ -113,11 +113,14 @@ def answer_example(
     judge_id: int,
     token: str,
     position: int | None,
+    *,
+    guideline_id: int | None = None,
 ) -> Feedback:
     """Store an answer and return whether it is right; the last example ends the round.
 
     The first answer in a round counts; a second one changes nothing. The token names the example
-    and its round, as the answer may arrive late or twice. Raises Refused if the judge was given no
+    and its round, as the answer may arrive late or twice. `guideline_id`: the guidelines shown with
+    it, by default the newest. Raises Refused if the judge was given no
     such example or its round is over, BadInput for a position that does not exist. Does not commit.
     """
     study = lock_study(session, study_id)
@@ -160,7 +163,7 @@ def answer_example(
             order_shown=order,
             event_id=f"training:{judge_id}/{study_id}/{item_id}/{this_round}",
             study_id=study_id,
-            guideline_id=current_guideline(session, study_id).id,
+            guideline_id=guideline_id or current_guideline(session, study_id).id,
             detail={"training_round": this_round},
         )
         _end_round(session, study_id, judge_id, member)

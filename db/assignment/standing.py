@@ -28,6 +28,7 @@ from db.study.studies import get_study
 from db.tables import (
     Assignment,
     Guideline,
+    GuidelineReading,
     Item,
     Judge,
     Judgment,
@@ -45,12 +46,15 @@ class Standing:
     """A judge in a study that is locked; `last_ended_at`: their last answer or skip in it.
 
     `member` is None before the first lease. `has_expired`: a lease of another judge has run out.
+    `newest_version` of the guidelines, and the last one that the judge has read, if any.
     """
 
     study: Study
     judge: Judge
     member: StudyJudge | None
-    guideline_id: int | None
+    newest_version: int
+    read_version: int | None
+    read_guideline_id: int | None
     has_examples: bool
     has_expired: bool
     last_ended_at: datetime | None
@@ -106,10 +110,12 @@ def standings(
 
 
 @cache  # built once, as every answer of every judge needs it
-def _standings() -> Select[int, StudyJudge, int, bool, bool, datetime]:
-    guideline = (
-        select(Guideline.id)
-        .where(Guideline.study_id == Study.id)
+def _standings() -> Select[int, StudyJudge, int, int, int, bool, bool, datetime]:
+    newest = select(func.max(Guideline.version)).where(Guideline.study_id == Study.id)
+    read = (
+        select(Guideline.version)
+        .join(GuidelineReading, GuidelineReading.guideline_id == Guideline.id)
+        .where(Guideline.study_id == Study.id, GuidelineReading.judge_id == JUDGE)
         .order_by(Guideline.version.desc())
         .limit(1)
     )
@@ -130,7 +136,9 @@ def _standings() -> Select[int, StudyJudge, int, bool, bool, datetime]:
         select(
             Study.id,
             StudyJudge,
-            guideline.scalar_subquery(),
+            newest.scalar_subquery(),
+            read.scalar_subquery(),
+            read.with_only_columns(Guideline.id).scalar_subquery(),
             exists(examples),
             exists(expired),
             ended.scalar_subquery(),

@@ -96,6 +96,20 @@ class Guideline(Base, kw_only=True):
     __table_args__ = (UniqueConstraint("study_id", "version"),)
 
 
+class GuidelineReading(Base, kw_only=True):
+    """A version of the guidelines that a judge has read: append-only, the newest one counts.
+
+    The first is the version beside the judge's first item; a later one was acknowledged.
+    """
+
+    __tablename__ = "guideline_reading"
+    guideline_id: Mapped[int] = mapped_column(
+        ForeignKey("guideline.id", ondelete="CASCADE"), primary_key=True
+    )
+    judge_id: Mapped[int] = mapped_column(ForeignKey("judge.id"), primary_key=True)
+    read_at: Mapped[datetime] = created()
+
+
 class StudyItem(Base, kw_only=True):
     """An item in a study: `main`, `training` (qualification) or hidden `gold`.
 

@@ -161,9 +161,9 @@ def test_a_forged_decision_does_not_block_those_behind_it(
     ann = judge(store, "ann")
     first, second = lease(store, study_id, ann, 2)
     with store.write() as session:
-        examples = answer_examples(
-            session, ann, [entry(study_id, first) | forged, entry(study_id, second)]
-        )
+        sent = [entry(study_id, first) | forged, entry(study_id, second)]
+        there = standings(session, session.get_one(Judge, ann), study_id, studies_named(sent))
+        examples = answer_examples(session, there, ann, sent)
         answers = examples.answers | store_all(session, ann, examples.others)
         session.commit()
     assert answers.pop(f"event-{second}") == ""

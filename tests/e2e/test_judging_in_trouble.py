@@ -12,7 +12,7 @@ from study_world import item_of_token, judgments, make_world, sampled_study
 
 from db.store.store import Store
 from db.study import studies
-from db.tables import StudyItem
+from db.tables import Guideline, StudyItem
 
 pytestmark = [
     pytest.mark.browser,
@@ -142,3 +142,41 @@ def test_html_in_the_guidelines_is_shown_as_text_and_does_nothing(
     assert shown.locator('a[href^="javascript"]').count() == 0
     assert page.evaluate("window.broken") is None
     expect(page.locator(".card .pick").first).to_be_visible()
+
+
+def test_guidelines_that_changed_are_read_before_the_next_item(
+    store: Store, served: Restartable, person: BrowserContext
+) -> None:
+    study_id = make_study(store, 8)
+    page = open_tab(person, served, study_id)
+    decide(store, page, "1")
+    expect(page.locator(".badge")).to_have_text("saved")
+    person.set_offline(True)
+    with store.write() as session:
+        studies.write_guideline(session, study_id, "Judge **only** what the passage says.")
+        session.commit()
+    decide(store, page, "2")
+    expect(page.locator(".badge")).to_have_text("1 unsent")
+    wait_past_dwell(page)
+    shown = page.locator(".card").get_attribute("data-item")
+    page.keyboard.press("n")
+    page.get_by_label("Note for the curator").fill("a note half written")
+    page.keyboard.press("Escape")
+    person.set_offline(False)
+    notice = page.get_by_role("heading", name="New guidelines: version 2")
+    expect(notice).to_be_visible()
+    expect(page.locator(".card .pick")).to_have_count(0)
+    expect(page.locator(".badge")).to_have_text("saved")
+    page.keyboard.press("1")  # nothing to answer
+    page.get_by_role("button", name="I have read them").click()
+    expect(notice).to_have_count(0)
+    expect(page.get_by_role("button", name="Guidelines (version 2)")).to_be_visible()
+    expect(page.locator(".card .pick").first).to_be_visible()
+    assert page.locator(".card").get_attribute("data-item") == shown
+    expect(page.get_by_label("Note for the curator")).to_have_value("a note half written")
+    decide(store, page, "3")
+    expect(page.locator(".badge")).to_have_text("saved")
+    with store.read() as session:
+        versions = dict(session.execute(select(Guideline.id, Guideline.version)).all())
+    given = [versions[one.guideline_id or 0] for one in judgments(store, study_id)]
+    assert given == [1, 1, 2]
