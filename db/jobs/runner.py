@@ -19,7 +19,7 @@ import traceback
 from collections.abc import Callable, Mapping
 from typing import Any, TextIO
 
-from db.errors import InfError, Refused
+from db.errors import InfError, Refused, StoreBehind
 from db.extras import missing_extra
 from db.jobs import jobs
 from db.jobs.resources import Meter
@@ -74,7 +74,7 @@ class JobHandle:
         """Raise Cancelled if a stop was requested."""
         if self.stopping:
             if self._lost:
-                raise Refused("the job was given to another process")
+                raise Refused("the job was given to another process, or its store was upgraded")
             raise Cancelled("stopped on request; resume continues from here")
 
     def stop(self) -> None:
@@ -124,7 +124,9 @@ class JobHandle:
             with self.store.write() as session:
                 stop = jobs.beat(session, self.id, self.attempt, **values)
                 session.commit()
-        except Refused:
+        except (Refused, StoreBehind) as error:
+            if not self._lost:
+                log.error("%s", error)
             self._lost = stop = True
         except Exception:  # the store may be unreachable for a moment; the next beat tries again
             log.exception("heartbeat failed")
@@ -199,9 +201,13 @@ def run(handle: JobHandle, handler: Handler) -> int:
         if isinstance(error, KeyboardInterrupt | SystemExit):
             ending["status"] = "cancelled"
     handle.over()
-    with handle.store.write() as session:
-        jobs.finish_job(session, handle.id, handle.attempt, **ending)
-        session.commit()
+    try:
+        with handle.store.write() as session:
+            jobs.finish_job(session, handle.id, handle.attempt, **ending)
+            session.commit()
+    except StoreBehind as error:  # how it ended cannot be stored: without heartbeat, it is lost
+        log.error("%s", error)
+        return 1
     return 0 if ending["status"] == "done" else 1
 
 

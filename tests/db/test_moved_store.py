@@ -6,6 +6,8 @@ import pytest
 from sqlalchemy import text
 
 from db.errors import StoreBehind
+from db.jobs import jobs
+from db.jobs.runner import JobHandle, run
 from db.people.audit import list_audit, record_audit
 from db.store import revision, schema
 from db.store.store import Store, open_store
@@ -102,3 +104,27 @@ def test_a_process_keeps_the_revision_of_the_files_that_it_began_with(
     move_on(sqlite_store)
     with pytest.raises(StoreBehind):
         write_one(ours, "after")
+
+
+def test_a_job_whose_store_moved_on_stops_and_reports_why(
+    sqlite_store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    with sqlite_store.write() as session:
+        job = jobs.claim_job(session, jobs.enqueue_job(session, "curate", {}).id)
+        assert job is not None
+        session.commit()
+    handle = JobHandle(sqlite_store, job.id, job.attempt)
+    steps: list[int] = []
+
+    def work(handle: JobHandle) -> dict[str, object]:
+        for step in range(100):
+            handle.check()
+            steps.append(step)
+            if step == 3:
+                move_on(sqlite_store)
+                handle.report(3, 3)
+        return {}
+
+    assert run(handle, work) == 1
+    assert steps == [0, 1, 2, 3]
+    assert "9999" in caplog.text and "Traceback" not in caplog.text
