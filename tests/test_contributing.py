@@ -12,6 +12,8 @@ from sqlalchemy import create_engine, inspect, text
 from analysis.agreement import measures
 from app.kit.menu import APP, MENU
 from curation.judges.judge import ItemView
+from curation.sources.registry import SOURCES
+from db.store.store import Store
 from trainer.objectives.names import BASELINES, Objective
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -27,7 +29,14 @@ def example(name: str) -> dict[str, Any]:
 
 
 def test_every_way_in_has_an_example_that_is_run_here() -> None:
-    assert set(EXAMPLES) == {"page", "judge", "measure", "objective", "migration"}
+    assert set(EXAMPLES) == {
+        "page",
+        "judge",
+        "format",
+        "measure",
+        "objective",
+        "migration",
+    }
 
 
 def test_the_page_is_one_more_row_of_the_menu_whose_file_exists() -> None:
@@ -41,6 +50,25 @@ def test_the_judge_chooses_for_every_item() -> None:
     judge = example("judge")["FirstJudge"]()
     items = [ItemView("an instruction", "a query", ("one", "two"))] * 3
     assert [choice.position for choice in judge.choose(items)] == [0, 0, 0]
+
+
+def test_the_format_is_taken_by_every_door_from_its_row_alone(
+    sqlite_store: Store, inf: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SOURCES, "_ours", {**SOURCES._ours, **example("format")["FORMATS"]})
+    (tmp_path / "letters").mkdir()
+    for number in range(3):
+        text = f"What is letter {number}?\nThe answer to {number}."
+        (tmp_path / "letters" / f"{number}.letter").write_text(text)
+    for more in ((), ("--as", "letters"), ("--detach",)):
+        done = inf("import", "--dataset", "mail", "--pairs", tmp_path / "letters", *more, "--json")
+        assert done.code == 0, done.out + done.err
+        if more != ("--detach",):
+            assert done.json["imported"] == (0 if more else 3)
+    assert inf("convert", "letters", tmp_path / "letters", "--out", tmp_path / "out").code == 0
+    from app.datasets.actions import Sources, preview_from_page
+
+    assert preview_from_page(Sources(pairs_path=str(tmp_path / "letters")), name="x").pairs == 3
 
 
 def test_the_measure_is_computed_with_the_others(monkeypatch: pytest.MonkeyPatch) -> None:

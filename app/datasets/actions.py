@@ -13,8 +13,12 @@ from sqlalchemy.orm import Session
 from app.access.identity import SessionUser
 from app.access.session_user import require_permission
 from curation.importing.checking import Progress
-from curation.importing.importing import ImportReport, import_dataset
-from curation.importing.preview import ImportPreview, preview_import
+from curation.importing.importing import (
+    ImportPreview,
+    ImportReport,
+    import_dataset,
+    preview_import,
+)
 from db.errors import BadInput, Refused
 from db.people.audit import record_audit
 from db.people.rights import add_rights

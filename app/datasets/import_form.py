@@ -14,7 +14,7 @@ from app.kit.page import draw_table
 from app.text.numbers import counted
 from app.text.plain import plain
 from curation.importing.columns import COLUMNS, EXAMPLE, MissingColumns
-from curation.importing.preview import ImportPreview
+from curation.importing.importing import ImportPreview
 from db.errors import BadRow, BadRows
 
 TYPES = ["jsonl", "json", "csv", "tsv", "txt", "xlsx", "parquet", "gz", "bz2", "xz"]

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis.files.rows import read_rows
-from curation.importing.columns import renamed
+from curation.importing.columns import columns_of, proposed_columns, renamed
 from curation.sources.rows import (
     Converted,
     LeftOut,
@@ -69,9 +69,11 @@ def layout_of(files: Sequence[Path], wanted: Wanted) -> str:
     if len(found) == 1 and (only := found.pop()) is not None:
         return only
     columns = ", ".join(dict.fromkeys(name for file in files for name in _first(file, {})))
+    usual = proposed_columns(columns_of("pairs", files[0]), wanted.columns, with_passages=False)
+    named = " ".join(f"--column {ours}={theirs}" for ours, theirs in usual.items())
     raise Refused(
-        f"the columns {columns} fit no layout ({', '.join(LAYOUTS)}): name yours with --column, as "
-        "--column query=question --column positive=answer"
+        f"the columns {columns} fit no layout ({', '.join(LAYOUTS)}): name yours with --column, "
+        + (f"as their names propose: {named}" if named else "as --column query=MINE")
     )
 
 

@@ -1,4 +1,4 @@
-"""Import: pairs and passages from files into a dataset; importing again adds nothing.
+"""Import: pairs and passages from files into a dataset, and its preview; again adds nothing.
 
 Two passes over the files. The first checks every row and writes nothing; if a row is bad, nothing
 is imported unless `skip_bad` skips such rows. The second writes in batches, each in a short
@@ -10,7 +10,7 @@ are kept in `meta`. A passage inline in a pair has only a text. Memory holds, pe
 digest, never the texts.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -40,6 +40,7 @@ from db.errors import BadInput, BadRow, BadRows
 from db.store.store import Store
 
 MAX_NAME_CHARACTERS = 200
+PREVIEW_ROWS = 20
 SKIP_REMEDY = "nothing was imported; correct the rows, or skip them with --skip-bad"
 
 
@@ -55,6 +56,17 @@ class ImportReport:
     unchanged: dict[str, int]
     skipped: list[BadRow]
     skipped_count: int = 0
+    notices: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class ImportPreview:
+    """The effect of an import: its first rows, their number, and the rows that would be refused."""
+
+    pairs: int
+    passages: int
+    rows: list[dict[str, str]]
+    bad: list[BadRow]
     notices: list[str] = field(default_factory=list)
 
 
@@ -85,6 +97,47 @@ def import_dataset(
         pairs, passages, columns, layout=layout, split=split, usual_columns=usual_columns
     ) as files:
         return _import(store, name, files, (source, licence), skip_bad, progress)
+
+
+def preview_import(
+    store: Store,
+    *,
+    name: str,
+    pairs: Path,
+    passages: Path | None = None,
+    columns: Mapping[str, str] | None = None,
+    layout: str | None = None,
+    split: str | None = None,
+    usual_columns: bool = False,
+) -> ImportPreview:
+    """Check every row as an import would, and store nothing.
+
+    `rows` are the first `PREVIEW_ROWS` good pairs, each with its passage if the files hold it.
+    Raises BadInput if a file cannot be read or lacks a column.
+    """
+    with store.read() as session:
+        dataset = find_dataset(session, name.strip())
+        dataset_id = dataset.id if dataset else None
+    with opened_files(
+        pairs, passages, columns, layout=layout, split=split, usual_columns=usual_columns
+    ) as files:
+        checked = check_files(store, dataset_id, files.readings, Meter([], None))
+        of_pairs = [each for each in files.readings if each.file.kind == "pairs"]
+        first = list(islice(_good_pairs(of_pairs, checked), PREVIEW_ROWS))
+        wanted = {row.passage_id for row in first if row.passage is None}
+        of_passages = [each for each in files.readings if each.file.kind == "passages"]
+        texts = _texts_of(of_passages, checked, wanted)
+    rows = [
+        {
+            "query_id": row.external_id,
+            "query": row.query,
+            "passage_id": row.passage_id,
+            "passage": row.passage.text if row.passage else texts.get(row.passage_id, ""),
+        }
+        for row in first
+    ]
+    bad = [*files.left_out, *checked.bad]
+    return ImportPreview(len(checked.pairs), len(checked.texts), rows, bad, files.notices)
 
 
 def _import(
@@ -197,3 +250,20 @@ def _write_pairs(store: Store, report: ImportReport, batch: list[PairRow]) -> No
         session.commit()
     report.imported["pairs"] += len(new)
     report.unchanged["pairs"] += len(batch) - len(new)
+
+
+def _good_pairs(readings: list[Reading], checked: Checked) -> Iterator[PairRow]:
+    for reading in readings:
+        for row in good_rows(reading, checked, Meter([], None)):
+            if isinstance(row, PairRow):
+                yield row
+
+
+def _texts_of(readings: list[Reading], checked: Checked, wanted: set[str]) -> dict[str, str]:
+    """The texts of these passages that are in the file of passages."""
+    return {
+        row.external_id: row.text
+        for reading in readings
+        for row in (good_rows(reading, checked, Meter([], None)) if wanted else ())
+        if isinstance(row, PassageRow) and row.external_id in wanted
+    }

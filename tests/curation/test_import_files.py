@@ -14,8 +14,7 @@ from pyarrow import parquet
 from sqlalchemy import select
 
 from curation.importing.columns import MissingColumns, columns_of, proposed_columns
-from curation.importing.importing import ImportReport, import_dataset
-from curation.importing.preview import preview_import
+from curation.importing.importing import ImportReport, import_dataset, preview_import
 from db.errors import BadInput, BadRows, InfError, Refused
 from db.scenarios import COLUMNS as SEVEN
 from db.store.store import Store
@@ -277,6 +276,31 @@ def test_a_file_is_read_as_a_format_that_is_named(
     for name, sentence in (("nothing", "no source 'nothing'"), ("trec", "inf convert trec")):
         refused = inf("import", "--dataset", "m", "--pairs", path, "--as", name, "--json")
         assert refused.code == 1 and sentence in refused.json["error"]
+
+
+def test_a_job_reads_a_folder_as_the_command_does(store: Store, tmp_path: Path) -> None:
+    from curation.importing.job import import_files
+    from db.jobs import jobs
+    from db.jobs.runner import JobHandle
+
+    folder = shards(tmp_path / "faq")
+    about = {"name": "mine", "source": "", "licence": "", "skip_bad": False, "groups": []}
+    read_by = {"columns": {}, "layout": None, "split": "train", "usual_columns": True}
+    config = {**about, **read_by, "pairs": str(folder), "passages": None}
+    with store.write() as session:
+        job = jobs.enqueue_job(session, "import", config)
+        claimed = jobs.claim_job(session, job.id)
+        session.commit()
+    assert claimed is not None
+    assert import_files(JobHandle(store, claimed.id, claimed.attempt))["imported"] == 2
+
+
+def test_a_pull_proposes_names_too(tmp_path: Path) -> None:
+    from curation.hub.layouts import Wanted, layout_of
+
+    file = of_lines(tmp_path / "train.jsonl", {"prompt": "q", "completion": "a"})
+    with pytest.raises(Refused, match="--column query=prompt --column passage=completion"):
+        layout_of([file], Wanted())
 
 
 # ---- encodings, with a notice

@@ -15,8 +15,7 @@ import pytest
 from conftest import count_rows
 from sqlalchemy import select
 
-from curation.importing.importing import ImportReport, import_dataset
-from curation.importing.preview import preview_import
+from curation.importing.importing import ImportReport, import_dataset, preview_import
 from db.errors import BadInput, BadRows
 from db.store.store import Store
 from db.tables import Pair, Passage

@@ -25,9 +25,8 @@ from app.text.numbers import counted
 from curation.importing.columns import MissingColumns
 from curation.importing.files import PATTERN
 from curation.importing.groups import import_groups
-from curation.importing.importing import import_dataset
+from curation.importing.importing import ImportPreview, import_dataset, preview_import
 from curation.importing.job import as_json, groups_as_json
-from curation.importing.preview import ImportPreview, preview_import
 from curation.judging.judgment_import import JudgmentImport, import_judgments
 from db.errors import BadRows
 
