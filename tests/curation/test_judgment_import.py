@@ -348,6 +348,17 @@ def test_the_exports_of_other_tools_become_judgments_once(
     assert sorted(people(store, study_id)) == sorted(expected)
 
 
+def test_label_studios_csv_is_its_json_min_in_columns(sqlite_store: Store, tmp_path: Path) -> None:
+    study_id, items = small_study(sqlite_store)
+    file = tmp_path / "export.csv"
+    file.write_text(
+        "annotation_id,annotator,choice,created_at,id,item,lead_time,text\n"
+        f'3,ada,positive,2026-03-01T10:00:00Z,1,{items[0]},4.2,"a, b"\n'
+    )
+    assert import_judgments(sqlite_store, file, study_id=study_id).imported == 1
+    assert people(sqlite_store, study_id) == [(items[0], "labelstudio:ada", "positive")]
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner),
