@@ -33,7 +33,7 @@ sys.path[:] = [place for place in sys.path if Path(place).resolve() != Path(__fi
 
 from analysis.agreement.agreement import Decision, agreement_report  # noqa: E402
 from analysis.embed.embedding import encoder_of  # noqa: E402
-from analysis.text.aps import ApsSum  # noqa: E402
+from analysis.text.diversity import ApsSum  # noqa: E402
 from analysis.text.ingf import clean, inverse_ngram_frequency  # noqa: E402
 
 DIMENSIONS, BLOCK = 384, 50_000

@@ -91,6 +91,7 @@ class Server:
         self.other_model: tuple[int, str] | None = None  # after N answers, reported by this name
         self.reply: Reply | None = None  # a test's own response to a request; None: as usual
         self.schema = schema
+        self.signature = ""  # what stands at the end of every passage
         self.batches = Batches(self)
         self.asked: Counter[str] = Counter()
         self.answered: Counter[str] = Counter()
@@ -298,6 +299,8 @@ class Server:
             text, finish = debris.answer(label, words), debris.finish
         elif fault is not None and task != "validation":
             text = _spoilt(fault, task, prompt, text)
+        if task.startswith("passage"):
+            text += self.signature
         if self.schema == "object" and "response_format" in body and fault is None:
             label, _, words = text.partition(": ")
             text = json.dumps({label.lower(): words})

@@ -24,6 +24,7 @@ from curation.recipe.prices import Price, how_to_price, load_prices, save_price
 from curation.recipe.recipe import Recipe
 from curation.run.estimate import estimate_run, prices_for
 from curation.run.reuse import reuse_of_run
+from curation.run.shared_parts import shared_sentence
 from curation.run.starting import (
     choose_recipe,
     default_concurrency,
@@ -58,6 +59,8 @@ def _human(result: Result) -> str:
         pairs.append(("spent", f"{result['spent_usd']:.4f} USD"))
     if result["unpriced"]:
         pairs.append(("price unknown", ", ".join(result["unpriced"])))
+    if shared := shared_sentence(result.get("shared_parts")):
+        pairs.append(("shared", shared))
     if result["paused"]:
         pairs.append(("paused", result["reason"]))
     return lines(*pairs)

@@ -14,11 +14,17 @@ from app.curate.pairs_actions import read_address
 from app.curate.place_bias import draw_place_bias, draw_text_baseline
 from app.curate.reasons import draw_reasons
 from app.curate.run_comparison import draw_comparison
-from app.curate.run_live import draw_calls, draw_controls, draw_pulse, draw_retry
+from app.curate.run_live import (
+    draw_calls,
+    draw_controls,
+    draw_pulse,
+    draw_retry,
+    draw_time_left,
+    draw_trouble,
+)
 from app.curate.run_verdict import run_sentence
-from app.curate.time_left import draw_time_left
+from app.curate.shared_parts import draw_shared_parts
 from app.curate.trial import MAX_PAIRS, draw_results, draw_trial
-from app.curate.trouble import draw_trouble
 from app.groups.funnel import draw_funnel
 from app.groups.run_label import LIVE as LIVE_RUN
 from app.groups.run_label import run_name, with_actual_status
@@ -35,6 +41,7 @@ from curation.recipe.recipe import list_recipes
 from curation.recorded import NAME as RECORDED
 from curation.run.guard import Guard
 from curation.run.leakage import stored_leakage
+from curation.run.shared_parts import stored_shared_parts
 from curation.run.time_left import time_left
 from db.corpus.browsing import has_pairs
 from db.jobs import jobs
@@ -191,10 +198,11 @@ def draw_live(run: RunSummary, was_live: bool) -> None:
         if was_live and is_now.status != run.status:
             st.rerun()
         run = replace(run, spent_usd=now.spent_usd)
-        report = None
+        report, shared = None, None
         if not was_live:
             with open_store().read() as session:
                 report = stored_leakage(session, run.id)
+                shared = stored_shared_parts(session, run.id)
             st.markdown(plain(run_sentence(found, report, run.spent_usd)))
         draw_pulse(run, found, workers, live=was_live)
         draw_trouble(workers.trouble, live=was_live)
@@ -210,6 +218,7 @@ def draw_live(run: RunSummary, was_live: bool) -> None:
         draw_calls(run.id)
         draw_place_bias(run.id)
         draw_text_baseline(run.id)
+        draw_shared_parts(shared, run.id)
         draw_leakage(report, run.id)
         if found.pairs <= MAX_PAIRS:
             draw_results(run.id)

@@ -1,19 +1,22 @@
-"""A run in progress: rate, cost, acceptance, and controls."""
+"""A run in progress: rate, cost, acceptance, controls, trouble with its server, and time left."""
 
 import time
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import streamlit as st
 
 from app.curate import actions
 from app.groups.run_label import LIVE
 from app.kit.page import MISSING, draw_table
-from app.text.numbers import counted
+from app.text.numbers import counted, duration
 from app.text.plain import plain
 from curation.recipe.drop_reasons import reason_text
 from curation.recorded import NAME as RECORDED
+from curation.run.time_left import TimeLeft
 from db.run.calls import CallTotals
 from db.run.runs import Funnel, Outcomes, RunSummary
-from db.run.workers import WorkerTotals
+from db.run.workers import Trouble, WorkerTotals
 
 STOPPED = ("paused", "failed", "cancelled", "lost")
 COUNTS = ("Calls", "Tokens in", "Tokens out", "Reasoning")
@@ -191,3 +194,59 @@ def _rate(run_id: int, made: int) -> float | None:
 def _remaining_usd(spent_usd: float, found: Funnel) -> float | None:
     """The cost of the remaining groups, extrapolated from the finished ones."""
     return spent_usd / found.finished * (found.pairs - found.finished) if found.finished else None
+
+
+def draw_trouble(trouble: Trouble, *, live: bool) -> None:
+    """Draw a notice while the run waits, and the newest error with its time."""
+    if live and trouble.waiting_until is not None:
+        until = local_time(trouble.waiting_until)
+        st.info(
+            plain(f"Waiting until {until} as the server requested."),
+            icon=":material/hourglass_top:",
+        )
+    if trouble.last_error is None or trouble.last_error_at is None:
+        return
+    rate = f" · Retries in the last minute: {trouble.retries_per_minute:,}." if live else ""
+    st.caption(
+        plain(f"Last error at {local_time(trouble.last_error_at)}: {trouble.last_error}{rate}")
+    )
+
+
+def local_time(moment: datetime) -> str:
+    """A moment in the browser's time zone, with the day if that is not today."""
+    try:
+        zone = ZoneInfo(st.context.timezone or "UTC")
+    except (ZoneInfoNotFoundError, ValueError):
+        zone = ZoneInfo("UTC")
+    local, today = moment.astimezone(zone), datetime.now(UTC).astimezone(zone).date()
+    return local.strftime("%H:%M:%S" if local.date() == today else "%Y-%m-%d %H:%M:%S")
+
+
+def draw_time_left(left: TimeLeft) -> None:
+    """Draw the remaining time with its basis, and the phases on request."""
+    st.caption(plain(summary(left)))
+    if st.toggle("Time left by phase", key="curate.show_phases"):
+        draw_table(
+            [
+                {
+                    "Phase": phase.stage,
+                    "Answers": phase.answered,
+                    "Calls left, about": round(phase.left),
+                    "Time left": "–"
+                    if phase.seconds is None
+                    else duration(timedelta(seconds=phase.seconds)),
+                }
+                for phase in left.phases
+            ],
+        )
+
+
+def summary(left: TimeLeft) -> str:
+    """One sentence: the time left, or why there is no figure."""
+    calls = counted(round(left.calls), "call")
+    if left.seconds is None:
+        return f"About {calls} left. No time yet: {left.why}."
+    return (
+        f"About {duration(timedelta(seconds=left.seconds))} left: about {calls} at the rate of the "
+        "last minutes."
+    )

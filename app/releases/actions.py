@@ -9,6 +9,7 @@ import streamlit as st
 from app.access.session_user import action, require_permission
 from app.jobs.actions import launch_job
 from curation.release.preview import ReleasePreview, preview_release
+from curation.run.shared_parts import shared_sentence, stored_shared_parts
 from db.corpus.datasets import get_dataset
 from db.corpus.texts import pair_languages, pair_sources
 from db.errors import BadInput, Refused
@@ -50,6 +51,13 @@ def read_counts(runs: Sequence[RunSummary], config: dict[str, Any]) -> list[Chos
                 session, choice_of(config, run.id), get_dataset(session, run.dataset).source
             )
         ]
+
+
+def read_shared_parts(runs: Sequence[RunSummary]) -> dict[int, str]:
+    """What the texts of each run share and their sources lack; runs without that are left out."""
+    with open_store().read() as session:
+        found = {run.id: shared_sentence(stored_shared_parts(session, run.id)) for run in runs}
+    return {run_id: sentence for run_id, sentence in found.items() if sentence}
 
 
 def read_preview(config: dict[str, Any]) -> ReleasePreview:

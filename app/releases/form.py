@@ -7,7 +7,7 @@ import streamlit as st
 
 from app.groups.run_label import run_name
 from app.kit.choice import take_from_url
-from app.kit.page import draw_link, draw_table
+from app.kit.page import draw_hand_off, draw_link, draw_table
 from app.releases import actions
 from app.text.numbers import counted
 from app.text.plain import plain
@@ -127,6 +127,9 @@ def _draw_counts(runs: list[RunSummary], config: dict[str, Any]) -> None:
     else:
         st.markdown(f"**{counted(total, 'group')}** selected" + DUPLICATES_NOTE * (len(runs) > 1))
         st.caption(plain(" · ".join(_breakdown(found))))
+    for run_id, sentence in actions.read_shared_parts(runs).items():
+        st.warning(plain(f"Run {run_id}: {sentence}"), icon=":material/content_copy:")
+        draw_hand_off("curate", f"Shared parts of run {run_id}", run=run_id)
     st.button(
         "Create release",
         type="primary",

@@ -2,7 +2,8 @@
 
 A model learns such debris as a shortcut: it occurs in generated texts only, never in P+. Whatever
 the given texts (document, query, instruction) contain themselves is not a leftover: a page about
-HTML may hold tags, a forum post may say "let me know". The signs are the rows of `leftovers.toml`.
+HTML may hold tags, a forum post may say "let me know". The signs are the rows of `leftovers.toml`;
+what no row knows is looked for over a whole run (`analysis.text.shared_parts`).
 """
 
 import re

@@ -1,4 +1,5 @@
-"""The findings on a release's groups: agreement, diversity, contamination, leakage, coverage.
+"""The findings on a release's groups: agreement, diversity, coverage, contamination, shared parts
+and leakage.
 
 Read from the store when the release is made; a missing measurement is named with the command that
 makes it. People are counted, never named.
@@ -22,6 +23,7 @@ from curation.release.card.coverage_picture import draw_map
 from curation.release.card.markdown import inline
 from curation.release.plan import ChosenRun, Plan
 from curation.run.leakage import auc_text, leaking_sentence, stored_leakage
+from curation.run.shared_parts import part_text, stored_shared_parts
 from db.outcome.analyses import analyses_of_dataset
 from db.release.choice import count_rescued
 from db.study.judgments import judgment_frame
@@ -45,6 +47,7 @@ def findings(session: Session, plan: Plan, leakage: dict[str, Any] | None) -> li
             _diversity(session, each),
             _coverage(session, each, with_picture=not several),
             _contamination(session, each, left_out=plan.leave_out_contaminated),
+            _shared_parts(session, each),
         ]
     found += ["### All groups of this release" if several else "", _leakage(session, plan, leakage)]
     return [paragraph for paragraph in found if paragraph]
@@ -170,6 +173,22 @@ def _contamination(session: Session, chosen: ChosenRun, *, left_out: bool) -> st
         f"Contamination: of the run's texts, {result['texts']:,} in {len(result['groups']):,} "
         f"groups overlap with {against}.{sentence}"
     )
+
+
+def _shared_parts(session: Session, chosen: ChosenRun) -> str:
+    report = stored_shared_parts(session, chosen.run.id)
+    if report is None or "reason" in report:
+        why = "" if report is None else f", {report['reason']}"
+        command = f"inf analyze leakage --run {chosen.run.id}"
+        return f"Shared parts: not measured{why} (`{command}`)."
+    basis = (
+        f"over the run's {report['groups']:,} kept groups, {report['pairs']:,} pairs compared with "
+        "their own queries and passages"
+    )
+    if not report["parts"]:
+        return f"Shared parts: none in generated texts that their sources lack, {basis}."
+    rows = [f"- {inline(part_text(part, report['groups']))}" for part in report["parts"]]
+    return f"Shared parts: {basis}, generated texts have in common\n\n" + "\n".join(rows)
 
 
 def _leakage(session: Session, plan: Plan, report: dict[str, Any] | None) -> str:

@@ -30,6 +30,7 @@ from curation.run.guard import Guard, guard_message
 from curation.run.journal import Journal
 from curation.run.leakage import check_leakage
 from curation.run.plan import Plan, make_plan
+from curation.run.shared_parts import check_shared_parts
 from curation.run.starting import scope_of
 from curation.run.time_left import RecentRate, time_left, time_left_text
 from curation.run.tuned_gc import tuned_gc
@@ -75,7 +76,7 @@ def curate(handle: JobHandle) -> dict[str, Any]:
     run_id = int(handle.config["run_id"])
     started = time.monotonic()
     if handle.config.get("only") == "leakage":
-        return {"run_id": run_id, "leakage": check_leakage(handle.store, run_id)}
+        return {"run_id": run_id, **_checked(handle.store, run_id)}
     with handle.store.write() as session:
         run = begin_run(session, run_id)
         session.commit()
@@ -105,9 +106,17 @@ def curate(handle: JobHandle) -> dict[str, Any]:
     }
     handle.check()
     if ended_here and result["status"] == "done":
-        handle.report(result["pairs"], result["pairs"], "checking for leakage")
-        result["leakage"] = check_leakage(handle.store, run_id)
+        handle.report(result["pairs"], result["pairs"], "checking for leakage and shared parts")
+        result |= _checked(handle.store, run_id)
     return {**result, "seconds": time.monotonic() - started}
+
+
+def _checked(store: Store, run_id: int) -> dict[str, Any]:
+    """What is measured once of the texts of a run that is done."""
+    return {
+        "leakage": check_leakage(store, run_id),
+        "shared_parts": check_shared_parts(store, run_id),
+    }
 
 
 def make_provider(store: Store, plan: Plan, owner: str) -> Provider:

@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from analysis.embed.embedding import encode
-from analysis.text import aps
-from analysis.text.aps import ApsSum, average_pairwise_similarity
+from analysis.text import diversity
+from analysis.text.diversity import ApsSum, average_pairwise_similarity
 
 vectors = hnp.arrays(
     np.float64,
@@ -57,7 +57,7 @@ def test_one_text_no_text_and_a_zero_vector_are_undefined() -> None:
 
 
 def test_a_stream_in_blocks_is_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(aps, "BLOCK", 3)
+    monkeypatch.setattr(diversity, "BLOCK", 3)
     array = np.random.default_rng(0).normal(size=(20, 6)).astype(np.float32)
     total = ApsSum()
     for start in range(0, 20, 7):

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 
 from analysis.files.corpora import Corpus
-from analysis.text.aps import average_pairwise_similarity
 from analysis.text.diversity import (
     Sampling,
+    average_pairwise_similarity,
     describe_corpus,
     describe_halves,
     describe_sample,

@@ -35,6 +35,7 @@ def test_the_whole_recording_replays_to_the_funnel_of_its_readme(sqlite_store: S
     result = run_curation(sqlite_store, dataset="demo", provider="recorded", guard=False)
     assert (result["pairs"], result["kept"], result["spent_usd"]) == (GROUPS, KEPT, 0)
     assert result["dropped"] == DROPPED
+    assert result["shared_parts"]["groups"] == KEPT and result["shared_parts"]["parts"] == []
     readme = (DEMO / "README.md").read_text()
     assert f"{KEPT} of {GROUPS} groups" in readme
     for reason, count in DROPPED.items():

@@ -4,6 +4,7 @@ import click
 
 from app.cli.kit.report import Result, detach_option, ready_store, reporting, work
 from curation.run.leakage import auc_text, leaking_sentence
+from curation.run.shared_parts import shared_sentence
 from curation.run.starting import leakage_config
 from db.run.runs import get_run
 
@@ -15,7 +16,8 @@ def _shown(result: Result) -> str:
         + (f"; by length alone {found['length_auc']:.3f}" if found["auc"] is not None else "")
         for name, found in report["comparisons"].items()
     ]
-    return "\n".join([*rows, *filter(None, [leaking_sentence(report)])])
+    sentences = [leaking_sentence(report), shared_sentence(result.get("shared_parts"))]
+    return "\n".join([*rows, *filter(None, sentences)])
 
 
 @click.command()
@@ -23,7 +25,7 @@ def _shown(result: Result) -> str:
 @detach_option
 @reporting(_shown)
 def leakage(run_id: int, detach: bool) -> Result:
-    """Check a run, also an earlier one, for style that gives negatives away."""
+    """Check a run, also an earlier one, for style that gives negatives away, and shared parts."""
     store = ready_store()
     with store.read() as session:
         get_run(session, run_id)

@@ -7,6 +7,7 @@ from sqlalchemy.orm import Session
 
 from analysis.files.storage import place_of
 from app.cli.kit.report import Result, detach_option, lines, ready_store, reporting, work
+from curation.run.shared_parts import shared_sentence, stored_shared_parts
 from db.corpus.datasets import get_dataset
 from db.errors import BadInput
 from db.run.runs import choose_run, get_run
@@ -140,11 +141,16 @@ def export(
 
     `datasets.load_dataset(DIR)` reads it. A release is never overwritten. Of several runs with a
     group of the same pair, one is taken: the best review first, then the dataset and run that are
-    named first; the card states how many were left out.
+    named first; the card states how many were left out. What a run's texts share and its sources
+    lack is reported first (`inf runs show`).
     """
     store = ready_store()
     with store.read() as session:
         runs = _chosen_runs(session, datasets, run_ids)
+        shared = {run_id: shared_sentence(stored_shared_parts(session, run_id)) for run_id in runs}
+    for run_id, sentence in shared.items():
+        if sentence:
+            click.echo(f"run {run_id}: {sentence}", err=True)
     config: Result = {
         "dataset": datasets[0],
         "run_id": runs[0],

@@ -1,0 +1,84 @@
+"""What the generated texts of a finished run share; the measure is `analysis.text.shared_parts`."""
+
+import random
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from analysis.text.shared_parts import SAMPLE, Texts, shared_parts
+from curation.run.leakage import kept_groups
+from db.release.rows import release_rows
+from db.scenarios import TEXTS
+from db.store.store import Store
+from db.tables import Job
+
+SOURCES = tuple(sign for sign, text in TEXTS.items() if text.from_source)
+SIGNS = tuple(sign for sign in TEXTS if sign not in SOURCES)
+REQUESTS = tuple(sign for sign, text in TEXTS.items() if text.field == "instruction")
+READ_FOR_SAMPLE = 2 * SAMPLE  # groups: several may be of one pair
+WHERE = {
+    "beginning": "at the beginning",
+    "end": "at the end",
+    "line": "as a line",
+    "last line": "as the last line",
+    "whole text": "as the whole text",
+    "anywhere": "",
+    "characters": "",
+}
+
+
+def check_shared_parts(store: Store, run_id: int) -> dict[str, Any]:
+    """The report over the run's kept groups: `groups`, `pairs` compared, `parts`."""
+    with store.read() as session:
+        ids = kept_groups(session, run_id)
+        some = ids
+        if len(ids) > READ_FOR_SAMPLE:
+            some = sorted(random.Random(0).sample(ids, READ_FOR_SAMPLE))
+        report = shared_parts(
+            _texts(session, some),
+            lambda: _texts(session, ids),
+            SIGNS,
+            sources=SOURCES,
+            requests=REQUESTS,
+        )
+    return {"groups": len(ids), **report}
+
+
+def stored_shared_parts(session: Session, run_id: int) -> dict[str, Any] | None:
+    """The newest report among the results of the run's curate jobs, None if there is none."""
+    jobs = session.scalars(
+        select(Job)
+        .where(Job.kind == "curate", Job.config["run_id"].as_integer() == run_id)
+        .order_by(Job.id.desc())
+    )
+    results = (job.result or {} for job in jobs)
+    return next((dict(one["shared_parts"]) for one in results if "shared_parts" in one), None)
+
+
+def shared_sentence(report: dict[str, Any] | None) -> str:
+    """What is shared, most frequent first and the first three parts by name; "" for nothing."""
+    parts = [] if report is None else report["parts"]
+    if report is None or not parts:
+        return ""
+    named = "; ".join(part_text(part, report["groups"]) for part in parts[:3])
+    more = f"; and {len(parts) - 3} more" if len(parts) > 3 else ""
+    return f"Generated texts share what their sources do not have: {named}{more}."
+
+
+def part_text(part: dict[str, Any], groups: int) -> str:
+    """A part with its place and counts: “Mvh.” at the end of 12 P1- and 9 P2- of 18 groups."""
+    counts = " and ".join(f"{count:,} {sign}" for sign, count in part["counts"].items())
+    place = WHERE[part["where"]]
+    text = " ".join(part["text"].split())
+    quoted = text if part["where"] == "characters" else f"“{text}”"
+    between = f" {place} of " if place else " in "
+    return f"{quoted}{between}{counts} of {groups:,} groups"
+
+
+def _texts(session: Session, group_ids: Sequence[int]) -> Iterator[Texts]:
+    for batch in release_rows(session, group_ids):
+        for row in batch:
+            texts = dict(zip(TEXTS, row.texts, strict=True))
+            yield Texts(row.group_id, row.query_id, texts)

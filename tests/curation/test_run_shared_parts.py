@@ -1,0 +1,92 @@
+"""What a run's texts share is stored with it and shown on its page, by commands for releases."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from app_pages import open_page, words
+from curation_runs import add_dataset, run_curation
+from openai_server import Server
+
+from curation.run.shared_parts import (
+    check_shared_parts,
+    part_text,
+    shared_sentence,
+    stored_shared_parts,
+)
+from db.store.store import Store
+
+DEBRIS = "⟦desk ብርሃን⟧"  # of a kind that no rule knows
+ASKED = ("curate", "--dataset", "small", "--provider", "openai", "--set", "model=small")
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    with Server() as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        yield server
+
+
+def test_debris_that_no_rule_knows_is_shown_with_the_run_and_before_its_release(
+    sqlite_store: Store, server: Server, inf: Callable[..., Any], tmp_path: Path
+) -> None:
+    add_dataset(sqlite_store, pairs=18)
+    server.signature = f"\n\n{DEBRIS}"
+    done = inf(*ASKED)
+    assert done.code == 0 and DEBRIS in done.out, done.err
+    shown = inf("runs", "show", 1)
+    assert f"{DEBRIS}” at the end of 18 P1- and 18 P2- of 18 groups" in shown.out
+    report = inf("runs", "show", 1, "--json").json["shared_parts"]
+    (part,) = (one for one in report["parts"] if DEBRIS in one["text"])
+    assert part["sources"] == 0 and all(DEBRIS in one["text"] for one in part["examples"])
+    with sqlite_store.read() as session:
+        assert stored_shared_parts(session, 1) == report
+    page = open_page("curate")
+    assert "share nothing" not in words(page)
+    assert any(DEBRIS in str(one.value) for one in page.warning)
+    assert any(DEBRIS in str(table.value.to_dict()) for table in page.dataframe)
+    release = open_page("releases")
+    assert any("sources do not have" in str(one.value) for one in release.warning)
+    exported = inf("export", "--dataset", "small", "--out", tmp_path / "out")
+    assert exported.code == 0 and DEBRIS in exported.err
+    card = (tmp_path / "out" / "README.md").read_text()
+    assert "Shared parts: over the run's 18 kept groups" in card and "desk ብርሃን" in card
+
+
+def test_an_earlier_run_is_checked_by_command(
+    sqlite_store: Store, server: Server, inf: Callable[..., Any], tmp_path: Path
+) -> None:
+    add_dataset(sqlite_store, pairs=6)
+    run_id = run_curation(
+        sqlite_store, dataset="small", provider="openai", settings=["model=small"]
+    )["run_id"]
+    with sqlite_store.read() as session:
+        assert stored_shared_parts(session, run_id) is None, "its job was made here"
+    exported = inf("export", "--dataset", "small", "--out", tmp_path / "out")
+    assert exported.code == 0 and "share" not in exported.err
+    card = (tmp_path / "out" / "README.md").read_text()
+    assert f"Shared parts: not measured (`inf analyze leakage --run {run_id}`)" in card
+    done = inf("analyze", "leakage", "--run", run_id, "--json")
+    assert done.code == 0, done.err
+    with sqlite_store.read() as session:
+        assert stored_shared_parts(session, run_id) == done.json["shared_parts"]
+
+
+def test_the_check_reads_the_same_from_both_engines(store: Store, server: Server) -> None:
+    add_dataset(store, pairs=8)
+    server.signature = f" {DEBRIS}"
+    done = run_curation(store, dataset="small", provider="openai", settings=["model=small"])
+    assert check_shared_parts(store, done["run_id"]) == done["shared_parts"]
+    assert done["shared_parts"]["groups"] == done["shared_parts"]["pairs"] == 8
+    assert any(DEBRIS in part["text"] for part in done["shared_parts"]["parts"])
+
+
+def test_a_sentence_names_the_first_three_parts() -> None:
+    part = {"text": "Mvh.", "where": "end", "counts": {"P1-": 12, "P2-": 9}}
+    assert part_text(part, 18) == "“Mvh.” at the end of 12 P1- and 9 P2- of 18 groups"
+    classes = {"text": "letters: thai", "where": "characters", "counts": {"Q-": 7}}
+    assert part_text(classes, 18) == "letters: thai in 7 Q- of 18 groups"
+    assert shared_sentence(None) == shared_sentence({"groups": 3, "parts": []}) == ""
+    sentence = shared_sentence({"groups": 18, "parts": [part] * 5})
+    assert sentence.count("Mvh.") == 3 and sentence.endswith("; and 2 more.")
