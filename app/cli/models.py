@@ -1,16 +1,20 @@
-"""`inf models`: export trained models for serving."""
+"""`inf models`: export trained models for serving, and serve one."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import click
 
 from app.cli.kit.report import Result, lines, ready_store, reporting
+from db.errors import Refused
+from db.modules import run_module
 from db.outcome.checkpoints import get_checkpoint
 
 
 @click.group()
 def models() -> None:
-    """Export trained models for serving."""
+    """Export trained models for serving, and serve one."""
 
 
 def _human(result: Result) -> str:
@@ -56,9 +60,7 @@ def export(
     from trainer.data.release_files import find_release, read_release
     from trainer.export.exporting import FORMATS, export_for_serving
 
-    if model.isdecimal() and not Path(model).is_dir():
-        with ready_store().read() as session:
-            model = get_checkpoint(session, int(model)).path
+    model = _folder_of(model)
     groups, measured_on = [], ""
     if release is not None:
         found = read_release(find_release(ready_store(), release))
@@ -77,3 +79,36 @@ def export(
         say=lambda words: click.echo(words, err=True),
     )
     return {"path": str(out), **report}
+
+
+@models.command()
+@click.argument("model", metavar="CHECKPOINT")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--port", default=8600, show_default=True, type=click.IntRange(1, 65535))
+@reporting(lambda result: f"stopped serving {result['model']} on {result['url']}")
+def serve(model: str, host: str, port: int) -> Result:
+    """Serve a checkpoint (number or folder) or a model by name as OpenAI's /v1/embeddings.
+
+    A request may have `instruction`: the checkpoint's template joins it with the query. Set
+    INF_EMBEDDINGS_TOKEN to require a token; beyond this machine it is needed.
+    """
+    name, url = _folder_of(model), f"http://{f'[{host}]' if ':' in host else host}:{port}"
+    click.echo(f"{model} on {url}/v1/embeddings; stop with Ctrl-C", err=True)
+    module = run_module("trainer.serve.embeddings_server")
+    process = subprocess.Popen([sys.executable, *module, name, host, str(port)])
+    try:
+        code = process.wait()
+    except KeyboardInterrupt:  # of this process alone, or of a terminal's whole group
+        process.terminate()
+        code = min(0, process.wait())
+    if code > 0:
+        raise Refused(f"the server ended with status {code}: see the line before this one")
+    return {"model": model, "url": url}
+
+
+def _folder_of(model: str) -> str:
+    """The folder of a checkpoint's number; any other name as it is."""
+    if model.isdecimal() and not Path(model).is_dir():
+        with ready_store().read() as session:
+            return get_checkpoint(session, int(model)).path
+    return model

@@ -109,6 +109,9 @@ VARIABLES: dict[str, tuple[Variable, ...]] = {
             "`600`",
             "The Try-it page's model server ends after this number of seconds without a request.",
         ),
+        Variable(
+            "INF_EMBEDDINGS_TOKEN", "none", "The token that `inf models serve` requires of clients."
+        ),
         Variable("OMP_NUM_THREADS", "CPU cores / processes", "Threads of each training process."),
         Variable("OMP_WAIT_POLICY", "`PASSIVE`", "How OpenMP threads wait; for child processes."),
         Variable("TOKENIZERS_PARALLELISM", "`false`", "Threads of the tokenizers; for children."),
