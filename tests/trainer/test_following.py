@@ -187,6 +187,23 @@ def test_groups_that_share_a_query_count_as_one_in_a_trainings_intervals(
             assert high - low >= (alone[1] - alone[0]) * 0.999, (when, measure)
 
 
+def test_a_training_keeps_every_measure_of_its_held_out_groups_with_a_paired_gain(
+    sqlite_store: Store, tmp_path: Path
+) -> None:
+    """Also those that only its two ends have, and that may have fallen; the card shows them all."""
+    config = config_for(tmp_path, max_steps="1", held_out="0.4")
+    done = train(claim(sqlite_store, config))
+    held_out = done["held_out"]
+    measures = {"strict", "instruction-flip", "query-flip", "sicr", "wise", "plain-ndcg@10"}
+    assert measures <= held_out["gain"].keys() & held_out["intervals"]["after"].keys()
+    card = (Path(done["path"]) / "README.md").read_text()
+    for name in measures:
+        value = held_out["gain"][name]["value"]
+        assert f"| {value:+.4f} [" in next(
+            line for line in card.splitlines() if line.startswith(f"| {name} |")
+        )
+
+
 def test_p_mrr_no_longer_chooses_the_weights_and_old_checkpoints_still_load() -> None:
     chosen = {"best_by": "p-mrr", "evaluate_steps": "1"}
     with pytest.raises(BadInput, match="best_by='p-mrr'"):

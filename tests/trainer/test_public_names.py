@@ -104,6 +104,25 @@ def test_the_card_shows_intervals_what_is_ranked_and_that_the_groups_are_too_eas
     assert "ranked over the group's 3 passages" in card and "The base model already has" in card
 
 
+def test_the_card_shows_what_fell_with_its_paired_interval_controls_and_bm25() -> None:
+    held_out = {
+        "before": {"strict": 0.1, "query-alone:strict": 0.0, "sicr": 0.162},
+        "after": {"strict": 0.4, "query-alone:strict": 0.0, "sicr": 0.09},
+        "bm25": {"strict": 0.02, "query-alone:strict": 0.0},
+        "gain": {
+            "strict": {"value": 0.3, "low": 0.2, "high": 0.4},
+            "sicr": {"value": -0.072, "low": -0.13, "high": -0.014},
+            "wise": {"value": 0.01, "low": None, "high": None},
+        },
+    }
+    release = ReleaseData(Path("r"), [], {"name": "r", "models": {}}, "0" * 64, [])
+    card = write_card(parse_settings({}), Groups(release, [], []), RESULT | {"held_out": held_out})
+    assert "| strict | 0.1000 | 0.4000 | +0.3000 [+0.2000, +0.4000] | 0.0200 |" in card
+    assert "| sicr | 0.1620 | 0.0900 | -0.0720 [-0.1300, -0.0140] |  |" in card
+    assert "| query-alone:strict | 0.0000 | 0.0000 |  | 0.0000 |" in card
+    assert "Training made worse: sicr (-0.0720 [-0.1300, -0.0140])." in card
+
+
 @pytest.mark.parametrize("choice", ["kept", "approved"])
 def test_the_card_calls_groups_that_people_approved_independent_of_the_validator(
     tmp_path: Path, choice: str

@@ -12,6 +12,7 @@ from trainer.data.release_files import ReleaseData
 from trainer.data.splitting import Groups
 from trainer.evaluate.intervals import HELD_OUT_INTERVALS
 from trainer.objectives.names import parse_objective
+from trainer.report.gains import Gain
 from trainer.report.origins import circular_held_out, decides_alone, origin_rows, origins_of
 from trainer.report.public_name import (
     portable_settings,
@@ -50,6 +51,8 @@ def write_card(settings: TrainSettings, groups: Groups, result: Mapping[str, Any
     release, held_out = groups.release, result["held_out"]
     probe = result.get("natural_probe") or {"before": {}, "after": {}}
     before, after = held_out["before"] | probe["before"], held_out["after"] | probe["after"]
+    found_gains = (held_out.get("gain") or {}) | (probe.get("gain") or {})
+    bm25 = (held_out.get("bm25") or {}) | (probe.get("bm25") or {})
     objective = parse_objective(settings.objective)
     licences, is_offline = groups.licences, groups.offline
     tags = [
@@ -113,7 +116,7 @@ def write_card(settings: TrainSettings, groups: Groups, result: Mapping[str, Any
             for each, of in zip(groups.more, origins[1:], strict=True)
         ),
         "## Use\n" + _usage(settings),
-        "## Scores\n" + _scores(before, after, held_out, len(groups.held_out)),
+        "## Scores\n" + _scores(before, after, found_gains, bm25, held_out, len(groups.held_out)),
         *_notes(held_out, origins),
         "## Settings\n```json\n"
         + json.dumps(portable_settings(settings), indent=2, ensure_ascii=False)
@@ -191,6 +194,8 @@ def _usage(settings: TrainSettings) -> str:
 def _scores(
     before: Mapping[str, float | None],
     after: Mapping[str, float | None],
+    found_gains: Mapping[str, Gain],
+    bm25: Mapping[str, float | None],
     held_out: Mapping[str, Any],
     groups: int,
 ) -> str:
@@ -207,13 +212,30 @@ def _scores(
         )
     intervals = held_out.get("intervals") or {}
     first, last = intervals.get("before") or {}, intervals.get("after") or {}
-    lines += ["", "| measure | base | trained |", "|---|---|---|"]
+    lines += ["", "| measure | base | trained | gain | BM25 |", "|---|---|---|---|---|"]
     for name in after:
         lines.append(
             f"| {name} | {score(before.get(name))}{_interval(first.get(name))} "
-            f"| {score(after[name])}{_interval(last.get(name))} |"
+            f"| {score(after[name])}{_interval(last.get(name))} "
+            f"| {_gain(found_gains.get(name))} | {score(bm25[name]) if name in bm25 else ''} |"
         )
-    return "\n".join([*lines, "", HELD_OUT_INTERVALS] if last else lines)
+    fell = [f"{name} ({_gain(of)})" for name, of in found_gains.items() if (of["high"] or 0) < 0]
+    return "\n".join(
+        [
+            *lines,
+            *(["", f"Training made worse: {', '.join(fell)}."] if fell else []),
+            *(["", HELD_OUT_INTERVALS] if last else []),
+        ]
+    )
+
+
+def _gain(gain: Gain | None) -> str:
+    """Trained minus base, paired; with its interval, or why it has none."""
+    if gain is None:
+        return ""
+    low, high = gain["low"], gain["high"]
+    limits = "too few differ for an interval" if low is None else f"{low:+.4f}, {high:+.4f}"
+    return f"{gain['value']:+.4f} [{limits}]"
 
 
 def _interval(limits: Sequence[float | None] | None) -> str:

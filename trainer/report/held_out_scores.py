@@ -15,10 +15,9 @@ from trainer.evaluate.benchmarks import Benchmark, held_out_benchmark
 from trainer.evaluate.following import (
     INSTRUCTION_FLIP,
     MAX_BASE_FLIP,
-    ON_GROUPS,
     bm25_following,
 )
-from trainer.evaluate.intervals import following_means
+from trainer.evaluate.intervals import MEASURED, following_means
 from trainer.evaluate.precision import scoring_precision
 from trainer.evaluate.question_clusters import about_questions
 from trainer.evaluate.scoring import score_model, summary
@@ -156,7 +155,7 @@ class HeldOutScores:
                 found["gain"] = gains(
                     self.per_query["before"],
                     self.per_query["after"],
-                    tuple(ON_GROUPS),
+                    MEASURED,
                     about_questions(self.benchmark),
                 )
             found["notes"] = self._notes()
@@ -202,14 +201,15 @@ class HeldOutScores:
             self.of_groups[when] = list(scores.of_groups.values())  # in the order of the groups
             self.per_query[when] = scores.per_query
             means = following_means(scores.per_query, about_questions(self.benchmark))
-            self.intervals[when] = {
-                name: (means[name].low, means[name].high) for name in ON_GROUPS if name in means
-            }
+            self.intervals[when] = {name: (of.low, of.high) for name, of in means.items()}
         found = summary(scores.metrics)
         curves = {
             name: value for name, value in found.items() if value is not None and ":" not in name
         }
-        return found, curves | probe_ranks(self.benchmark, self.probes, scores.ranks)
+        # measured with the controls alone, so that a curve would have its two ends only
+        of_ends = {name: scores.metrics[name] for name in MEASURED if name in scores.metrics}
+        kept = found | (of_ends if when != "now" else {})
+        return kept, curves | probe_ranks(self.benchmark, self.probes, scores.ranks)
 
     def _score_guard(
         self, model: "SentenceTransformer", when: str, caches: "Caches | None" = None
