@@ -17,6 +17,7 @@ from math import sqrt
 
 import numpy as np
 
+from analysis.figures.numbers import share_text
 from analysis.figures.paired import (
     MIN_CLUSTERS,
     MIN_DIFFERENT,
@@ -29,6 +30,7 @@ from analysis.figures.paired import (
 from analysis.figures.student import Z_97_5, student_97_5
 
 WILSON = "Wilson"
+MIN_ITEMS = 5  # of a share: as few as the groups of `analysis.study.run_estimates`
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,12 @@ def share_interval(share: float, count: float) -> tuple[float, float]:
     half = Z_97_5 * sqrt(share * (1 - share) / count + Z_97_5**2 / (4 * count**2))
     whole = 1 + Z_97_5**2 / count
     return max(0.0, (middle - half) / whole), min(1.0, (middle + half) / whole)
+
+
+def share_of(share: float, items: int) -> str:
+    """A share of independent items as text, with Wilson's interval from MIN_ITEMS items on."""
+    interval = share_interval(share, items) if items >= MIN_ITEMS else None
+    return share_text(share, interval, "too few items")
 
 
 def cluster_mean(

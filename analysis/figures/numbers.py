@@ -1,11 +1,25 @@
 """Measures and durations as pages, commands and cards show them."""
 
+from collections.abc import Sequence
 from datetime import timedelta
 
 
 def score(value: float | None) -> str:
     """A measure with four digits, "undefined" for None."""
     return "undefined" if value is None else f"{value:.4f}"
+
+
+def share_text(
+    value: float | None, interval: Sequence[float] | None, why: str = "too few groups"
+) -> str:
+    """A share that was estimated from a sample, in percent, with its interval or why it has none: a
+    bare `0.0%` from 0 of 4 would look like a known value. "undefined" without a value."""
+    if value is None:
+        return "undefined"
+    if not interval:
+        return f"{value:.1%} ({why} for an interval)"
+    low, high = interval
+    return f"{value:.1%} ({low:.1%} to {high:.1%})"
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:

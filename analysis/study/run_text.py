@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from analysis.figures.numbers import counted
+from analysis.figures.numbers import counted, share_text
 
 FIGURES: Final = {
     "precision": "Items of kept groups that people confirm (precision)",
@@ -16,6 +16,7 @@ GROUP_FIGURES: Final = {
     "group_recall": "Groups people would keep that the run kept",
 }
 PARTS: Final = {"kept": "items of kept groups", "dropped": "missed items of dropped groups"}
+TOO_FEW: Final = "too few groups for an interval"
 WHY_BOUNDS: Final = (
     "A study asks about one item of a group, so of whole groups only bounds are known; the limits "
     "add the uncertainty of the sample."
@@ -44,14 +45,10 @@ def headline(report: Mapping[str, Any]) -> str:
 
 
 def estimate(share: Mapping[str, Any]) -> str:
-    """A share with its interval; "undefined" without a value."""
-    if share["value"] is None:
-        return "undefined"
-    if not share["interval"]:
-        why = share.get("no_interval", "too few groups for an interval")
-        return f"{share['value']:.1%} ({why})"
-    low, high = share["interval"]
-    return f"{share['value']:.1%} ({low:.1%} to {high:.1%})"
+    """A share with its interval, or why it has none; "undefined" without a value."""
+    if share["value"] is not None and "no_interval" in share:
+        return f"{share['value']:.1%} ({share['no_interval']})"
+    return share_text(share["value"], share["interval"])
 
 
 def bounds(found: Mapping[str, Any]) -> str:
@@ -61,7 +58,7 @@ def bounds(found: Mapping[str, Any]) -> str:
     same = f"{found['from']:.1%}" == f"{found['to']:.1%}"
     text = f"{found['from']:.1%}" if same else f"{found['from']:.1%} to {found['to']:.1%}"
     if not found["interval"]:
-        return text
+        return f"{text} ({TOO_FEW})"
     low, high = found["interval"]
     return f"{text} (limits {low:.1%} to {high:.1%})"
 
@@ -74,8 +71,37 @@ def basis(report: Mapping[str, Any]) -> str:
     return (
         f"From {report['judged']:,} judged groups of {groups['kept']:,} kept and "
         f"{groups['dropped']:,} dropped ones that reached the validator, weighted by how they were "
-        f"sampled{weighted}.{ties}"
+        f"sampled{weighted}.{ties}{imbalance(report)}"
     )
+
+
+def imbalance(report: Mapping[str, Any]) -> str:
+    """In what the judged items differ from those that wait, and what follows; "" for nothing."""
+    found = report.get("imbalances") or []
+    if not found:
+        return ""
+    parts = [
+        f"{each['field'].replace('_', ' ')} {each['value'] or 'none'!r} is {each['judged']:.0%} of "
+        f"them and {each['waiting']:.0%} of the others"
+        for each in found
+    ]
+    shifts = [each["field"].replace("_", " ") for each in found if not each["weighted"]]
+    follows = (
+        f"No weight corrects that for {' and '.join(shifts)}: the estimate may be another one when "
+        "the queue is judged."
+        if shifts
+        else "The weights correct that."
+    )
+    return (
+        f" The judged items are no random part of the queue, of which {report['waiting']:,} wait: "
+        f"{'; '.join(parts)}. {follows}"
+    )
+
+
+def _why(found: Mapping[str, Any], value: float | None) -> str:
+    """Why a figure, or its interval, is missing; "" where both are there."""
+    reason = str(found.get("reason", ""))
+    return reason if value is None or found["interval"] else reason or TOO_FEW
 
 
 def rows(report: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -91,7 +117,7 @@ def rows(report: Mapping[str, Any]) -> list[dict[str, Any]]:
                 "95 % from": low,
                 "to": high,
                 "Groups judged": share.get("judged"),
-                "Reason if undefined": share.get("reason", ""),
+                "Reason if undefined": _why(share, share["value"]),
             }
         )
     return found
@@ -110,7 +136,7 @@ def group_rows(report: Mapping[str, Any]) -> list[dict[str, Any]]:
                 "At most": each["to"],
                 "95 % from": low,
                 "to": high,
-                "Reason if undefined": each.get("reason", ""),
+                "Reason if undefined": _why(each, each["from"]),
             }
         )
     return found
@@ -131,7 +157,7 @@ def part_rows(report: Mapping[str, Any]) -> list[dict[str, Any]]:
                 "to": high,
                 "Groups judged": row["judged"],
                 "Items in the run": row["items"],
-                "Reason if undefined": row.get("reason", ""),
+                "Reason if undefined": _why(row, row["value"]),
             }
         )
     return found

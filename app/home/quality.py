@@ -120,11 +120,13 @@ def precision_light(study_id: int | None, about: Mapping[str, Any] | None, why_n
         return Light(label, value, "look", f"{basis}. {SIMULATED}", "agreement", parameters)
     if not found["interval"]:
         why = f"{basis}: too few for an interval."
-        return Light(label, value, "look", why, "agreement", parameters)
+        return Light(label, f"{value} (too few)", "look", why, "agreement", parameters)
     low, high = (round(bound, 2) for bound in found["interval"])  # rated as printed
     level: Level = (
         "good" if low >= GOOD_PRECISION else "problem" if high < GOOD_PRECISION else "look"
     )
+    if any(not each["weighted"] for each in about.get("imbalances") or ()):
+        level, basis = "look", f"{basis}, no random part of the queue"
     rule = f"good when the whole interval is at least {GOOD_PRECISION:.0%}"
     value = f"{value} [{low:.0%}, {high:.0%}]"
     return Light(label, value, level, f"{basis}; {rule}.", "agreement", parameters)

@@ -152,9 +152,9 @@ def _diversity(session: Session, chosen: ChosenRun) -> str:
         for field, numbers in corpus["fields"].items()
     ]
     return (
-        f"Diversity of the whole run, with the vectors of {found.result['model']}: mean pairwise "
-        "similarity (APS, lower is more diverse) and inverse n-gram frequency (INGF, higher is "
-        "more diverse; it grows with the number of texts).\n\n"
+        f"Diversity of {_measured(found)}, with the vectors of {found.result['model']}: mean "
+        "pairwise similarity (APS, lower is more diverse) and inverse n-gram frequency (INGF, "
+        "higher is more diverse; it grows with the number of texts).\n\n"
         "| | texts | APS | INGF 2 | INGF 3 |\n|---|---:|---:|---:|---:|\n" + "\n".join(rows)
     )
 
@@ -268,10 +268,19 @@ def _coverage(session: Session, chosen: ChosenRun, *, with_picture: bool) -> str
     picture = f"\n\n![Map of the texts by role]({PICTURE})" if with_picture else ""
     circular = map_sentence(session, found.result)
     return (
-        f"Coverage: UMAP of the {found.result['points']:,} texts of the run's groups, with the "
+        f"Coverage: UMAP of the {found.result['points']:,} texts of {_measured(found)}, with the "
         f"vectors of {found.result['model']}; texts that mean similar things lie close together."
         f"{circular and ' '}{circular}{picture}"
     )
+
+
+def _measured(found: Analysis) -> str:
+    """Which groups of the run an analysis took."""
+    groups = "groups, kept and dropped" if found.config.get("groups") == "all" else "kept groups"
+    sources = ", ".join(map(inline, found.config.get("sources") or ()))
+    number = found.result["corpora"][0].get("groups")
+    counted = "" if number is None else f"{number:,} "
+    return f"the run's {counted}{groups}{sources and ' of '}{sources}"
 
 
 def _of_run(session: Session, chosen: ChosenRun, kind: str) -> Analysis | None:

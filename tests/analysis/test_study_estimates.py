@@ -8,6 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from analysis.figures.means import share_of
+from analysis.study import run_text
 from analysis.study.design import DISPUTED, LISTED, design_of
 from analysis.study.planning import added_items, plan_items
 from analysis.study.run_estimates import Share, confirmed_share
@@ -189,6 +191,22 @@ def test_without_the_validators_answers_only_kept_groups_are_estimated() -> None
     report = run_report({kept: 60, dropped: 30}, sample, RANDOM)
     assert report["precision"]["value"] == pytest.approx(0.9)
     assert report["recall"]["reason"] == NO_ANSWERS == report["overturned"]["reason"]
+
+
+def test_no_share_of_a_few_groups_stands_bare_on_page_card_or_command() -> None:
+    """0.0 % from 0 of 4 is no known value."""
+    population = {kind(scenario=role): 30 for role in ROLES}
+    sample = [
+        item
+        for place, role in enumerate(ROLES)
+        for item in judged([0] * 4, kind(scenario=role), 10 * place)
+    ]
+    report = run_report(population, sample, RANDOM)
+    assert run_text.bounds(report["kept_groups"]) == "0.0% (too few groups for an interval)"
+    shown = next(row for row in run_text.group_rows(report) if row["At least"] == 0)
+    assert shown["Reason if undefined"] == "too few groups for an interval"
+    assert share_of(0.0, 4) == "0.0% (too few items for an interval)"
+    assert share_of(0.0, 20) == "0.0% (0.0% to 16.1%)"
 
 
 def test_parts_are_by_scenario_source_and_drop_reason() -> None:

@@ -36,9 +36,11 @@ def test_agreement_diversity_and_contamination_stand_on_the_card(
     numbers = {"texts": 12, "aps": 0.25, "ingf_2": 1.5, "ingf_3": None}
     with store.write() as session:
         dataset_id = session.scalars(select(Dataset.id)).one()
-        corpora = [{"corpus": "books", "run_id": run_id, "fields": {"passage": numbers}}]
+        fields = {"passage": numbers}
+        corpora = [{"corpus": "books", "run_id": run_id, "groups": 4, "fields": fields}]
         for kind, result in (
             ("diversity", {"model": "mini", "corpora": corpora}),
+            ("coverage", {"model": "mini", "corpora": corpora, "points": 9}),
             (
                 "contamination",
                 {
@@ -76,6 +78,10 @@ def test_agreement_diversity_and_contamination_stand_on_the_card(
     card = (tmp_path / "out" / "README.md").read_text()
     assert re.search(r"people with each other \| 0\.\d{3} \(-?\d\.\d{3} to \d\.\d{3}\)", card)
     assert "| people with `offline:embedding` |" in card
+    assert "Diversity of the run's 4 kept groups, with the vectors of mini" in card
+    assert (
+        "UMAP of the 9 texts of the run's 4 kept groups" in card and "whole run, with" not in card
+    )
     assert "| passage | 12 | 0.2500 | 1.5000 | undefined |" in card
     assert "1 in 1 groups overlap with FollowIR" in card
     assert "lovelace" not in card and "babbage" not in card

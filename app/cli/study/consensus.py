@@ -4,6 +4,7 @@ from typing import Any
 
 import click
 
+from analysis.figures.means import share_of
 from app.cli.kit.report import Result, ready_store, reporting
 from app.text.numbers import counted
 from curation.judging.consensus import SURE, outlier_sentences, study_consensus
@@ -20,8 +21,8 @@ def _shown(report: Result) -> str:
         lines.append("the people are simulated judges: demo data, not evidence")
     lines += [_judge_line(row) for row in report["judges"]]
     lines += [
-        f"{row['judge']} (model): right on {row['accuracy']:.1%} of {row['items']:,} items by "
-        "the people's consensus"
+        f"{row['judge']} (model): right on {share_of(row['accuracy'], row['items'])} of "
+        f"{counted(row['items'], 'item')} by the people's consensus"
         for row in report["models"]
     ]
     return "\n".join([*lines, *outlier_sentences(report)])
@@ -30,8 +31,9 @@ def _shown(report: Result) -> str:
 def _judge_line(row: dict[str, Any]) -> str:
     if row["accuracy"] is None:
         return f"{row['judge']}: {row['items']:,} items, undefined ({row['reason']})"
+    right = share_of(row["accuracy"], row["items"])
     return (
-        f"{row['judge']}: {row['items']:,} items, right {row['accuracy']:.1%}, the others there "
+        f"{row['judge']}: {row['items']:,} items, right {right}, the others there "
         f"{row['others']:.1%}, p {row['p']:.2g}" + (", an outlier" if row["outlier"] else "")
     )
 
