@@ -1,12 +1,15 @@
 """Coverage of the intervals of a study's estimates about its run, by simulation.
 
-    python bench/study_estimates.py [--simulations 1000] [--draws 1000] [--workers 2]
+    python bench/study_estimates.py [--partly] [--simulations 1000] [--draws 1000] [--workers 2]
 
 A run of 900 groups, 60 % kept, from two sources of 85 and 15 %; the rarer one is harder. Whether
 people confirm an item is fixed before sampling. The sample is that of `db.study.sampling`: at
 random, evenly by source (so that the rare source weighs too much without weights), evenly by
 verdict, or at random with as many items again added by the planner. The interval has to hold the
 share of the finite run. Seeds are fixed. The table stands in docs/concepts/study-estimates.md.
+
+--partly: a queue three times as long, of which as many items are judged, at random; and how often
+that is reported as an imbalance. Its table stands in docs/intervals.md.
 """
 
 import argparse
@@ -22,6 +25,7 @@ import numpy as np
 sys.path[:] = [place for place in sys.path if Path(place).resolve() != Path(__file__).parent]
 
 from analysis.study import run_estimates  # noqa: E402
+from analysis.study.balance import imbalances  # noqa: E402
 from analysis.study.design import design_of  # noqa: E402
 from analysis.study.planning import added_items, plan_items  # noqa: E402
 from analysis.study.run_report import Estimator  # noqa: E402
@@ -36,6 +40,11 @@ DESIGNS = {
     "evenly by source": {"strata": ["scenario", "source"]},
     "evenly by verdict": {"strata": ["scenario", "verdict"]},
     "at random, doubled by plan": {"sampling": "random"},
+}
+PARTLY = {
+    "at random, a third judged": {"sampling": "random"},
+    "evenly by source, a third judged": {"strata": ["scenario", "source"]},
+    "evenly by verdict, a third judged": {"strata": ["scenario", "verdict"]},
 }
 ITEMS = (20, 60, 200)
 PRECISIONS = (0.7, 0.9, 0.98)
@@ -84,13 +93,19 @@ def groups_of(kinds: dict) -> dict[int, dict[str, int]]:
 def sampled(
     design: str, kinds: dict, groups: dict, values: dict, count: int, seed: int
 ) -> tuple[list, dict]:
-    """The judged items and the settings of the study."""
-    settings = dict(DESIGNS[design])
+    """The judged items and the settings of the study; `waiting` in them: kinds not judged."""
+    settings = dict((DESIGNS | PARTLY)[design])
     by = [name for name in settings.get("strata", ()) if name != "scenario"]
     first = {group: kinds[items["positive"]][1] for group, items in groups.items()}
     strata = {g: tuple(getattr(k, name) for name in by) for g, k in first.items()} if by else None
     even = settings.get("sampling") != "random"
-    items = sample_items(groups, count, seed, strata=strata, even_scenarios=even)
+    part = design in PARTLY
+    items = sample_items(
+        groups, count * 3 if part else count, seed, strata=strata, even_scenarios=even
+    )
+    if part:
+        items = np.random.default_rng(seed).permutation(items).tolist()
+        items, settings["waiting"] = items[:count], [kinds[i][1] for i in items[count:]]
 
     def judged(chosen: list[int]) -> list[JudgedItem]:
         return [JudgedItem(i, *kinds[i], values[i]) for i in chosen]
@@ -107,7 +122,8 @@ def sampled(
 def coverage(design: str, precision: float, count: int, simulations: int, draws: int) -> dict:
     """By figure: (coverage among those shown, mean width, share refused)."""
     run_estimates.DRAWS = draws  # type: ignore[misc]
-    place = [*DESIGNS].index(design)
+    place = [*DESIGNS, *PARTLY].index(design)
+    alarms = 0
     held = {name: [] for name in FIGURES}
     widths: dict[str, list[float]] = {name: [] for name in FIGURES}
     for number in range(simulations):
@@ -118,6 +134,8 @@ def coverage(design: str, precision: float, count: int, simulations: int, draws:
             groups = groups_of(kinds)
         sample, settings = sampled(design, kinds, groups, values, count, hash(tuple(seed)) % 2**31)
         report = Estimator(population, sample, design_of(settings)).per_item()
+        judged = [item.kind for item in sample]
+        alarms += bool(imbalances(judged, settings.get("waiting", []), settings.get("strata", ())))
         for name in FIGURES:
             if (interval := report[name]["interval"]) is not None:
                 held[name].append(interval[0] <= right[name] <= interval[1])
@@ -129,7 +147,7 @@ def coverage(design: str, precision: float, count: int, simulations: int, draws:
             1 - len(held[name]) / simulations,
         )
         for name in FIGURES
-    }
+    } | ({"imbalance": (alarms / simulations, 0.0, 0.0)} if design in PARTLY else {})
 
 
 def main() -> None:
@@ -138,12 +156,15 @@ def main() -> None:
     parser.add_argument("--simulations", type=int, default=1000)
     parser.add_argument("--draws", type=int, default=1000)
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--partly", action="store_true")
     given = parser.parse_args()
-    cells = list(itertools.product(DESIGNS, PRECISIONS, ITEMS))
+    partly = (PARTLY, PRECISIONS[:2], ITEMS[:2])
+    cells = list(itertools.product(*(partly if given.partly else (DESIGNS, PRECISIONS, ITEMS))))
     with ProcessPoolExecutor(given.workers) as pool:
         jobs = [pool.submit(coverage, *cell, given.simulations, given.draws) for cell in cells]
         found = {cell: job.result() for cell, job in zip(cells, jobs, strict=True)}
-    every = np.array([held for each in found.values() for held, _, _ in each.values()])
+    names = (*FIGURES, "imbalance") if given.partly else FIGURES
+    every = np.array([each[name][0] for each in found.values() for name in FIGURES])
     every = every[~np.isnan(every)]
     error = np.sqrt(0.95 * 0.05 / given.simulations)
     print(
@@ -151,13 +172,13 @@ def main() -> None:
         f"standard error {error:.4f}. Least {every.min():.3f}, mean {every.mean():.3f}, most "
         f"{every.max():.3f}.\n"
     )
-    print("| sample | items | confirmed | " + " | ".join(FIGURES) + " |")
-    print("|---|---:|---:|" + "---|" * len(FIGURES))
+    print("| sample | items | confirmed | " + " | ".join(names) + " |")
+    print("|---|---:|---:|" + "---|" * len(names))
     for design, precision, count in cells:
         texts = []
         for held, width, refused in found[design, precision, count].values():
             note = f"; {refused:.1%} refused" if refused else ""
-            texts.append(f"{held:.3f} ({width:.2f}{note})")
+            texts.append(f"{held:.3f} ({width:.2f}{note})" if width else f"{held:.1%}")
         print(f"| {design} | {count} | {precision} | " + " | ".join(texts) + " |")
 
 

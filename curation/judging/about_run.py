@@ -4,6 +4,7 @@ from typing import Any, Final
 
 from sqlalchemy.orm import Session
 
+from analysis.study.balance import imbalances
 from analysis.study.design import design_of
 from analysis.study.planning import Kinds, Plan, added_items, plan_items
 from analysis.study.run_report import run_report
@@ -15,6 +16,7 @@ from db.study.run_items import (
     JudgedItem,
     decided_items,
     judged_items,
+    queue_item_ids,
     run_item_kinds,
     run_population,
     used_item_ids,
@@ -32,15 +34,28 @@ NO_STRICTNESS: Final = (
 
 
 def about_run(session: Session, study_id: int) -> dict[str, Any]:
-    """The report of `analysis.study.run_report` for a study, with `simulated`. Raises NotFound,
-    BadInput for a study without a run."""
+    """The report of `analysis.study.run_report` for a study, with `simulated`, how many items of
+    its queue wait for a judgment, and in what the judged ones differ from these (`imbalances`).
+
+    Raises NotFound, BadInput for a study without a run.
+    """
     study = get_study(session, study_id)
     kinds = _kinds(session, study, of_study=study_id)
     sample, simulated = _sample(session, study_id, kinds)
     assert study.run_id is not None
-    population = run_population(session, study.run_id)
-    report = run_report(population, sample, design_of(study.settings))
-    return {"study_id": study_id, "run_id": study.run_id, "simulated": simulated, **report}
+    population, design = run_population(session, study.run_id), design_of(study.settings)
+    done = {item.item_id for item in sample}
+    queue = [item for item in queue_item_ids(session, study_id) if item in kinds]
+    waiting = [kinds[item][1] for item in queue if item not in done]
+    judged = [kinds[item][1] for item in queue if item in done]
+    return {
+        "study_id": study_id,
+        "run_id": study.run_id,
+        "simulated": simulated,
+        **run_report(population, sample, design),
+        "waiting": len(waiting),
+        "imbalances": imbalances(judged, waiting, design.strata),
+    }
 
 
 def plan_for(

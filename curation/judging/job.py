@@ -4,12 +4,20 @@ from typing import Any
 
 from sqlalchemy import select
 
+from curation.judges.registry import judge_named
 from curation.judging.revalidation import revalidate
 from curation.judging.sampling import Sampling
-from curation.judging.second_judge import judge_run
-from curation.judging.studies import describe_created, judge_study, make_study
+from curation.judging.studies import (
+    describe_created,
+    enrol,
+    judge_all,
+    judge_study,
+    make_study,
+)
 from db.corpus.datasets import get_dataset
 from db.jobs.runner import JobHandle
+from db.run.revalidations import items_of_run
+from db.run.runs import get_run
 from db.tables import Study
 
 
@@ -18,6 +26,29 @@ def judge(handle: JobHandle) -> dict[str, Any]:
     if "study_id" in handle.config:
         return judge_study(handle)
     return judge_run(handle) if "judge" in handle.config else revalidate(handle)
+
+
+def judge_run(handle: JobHandle) -> dict[str, Any]:
+    """Let a program judge every item of a run's groups; the job handler of kind `judge` with
+    `run_id` and `judge`.
+
+    A study takes one item of a group, so that no person meets its texts twice. Whether a *group* is
+    right takes all of them: a held-out set that a judge other than the run's validator confirmed
+    (`trainer.data.confirmed`) is made by this.
+
+    Of an edited group only the last texts. What the judge has answered, also as the run's validator
+    or in a study, stands. Continues where it stopped. Raises NotFound for an unknown run.
+    """
+    run_id = int(handle.config["run_id"])
+    judge = judge_named(str(handle.config["judge"]), handle.store)
+    with handle.store.write() as session:
+        get_run(session, run_id)
+        judge_id = enrol(session, judge).id
+        session.commit()
+    with handle.store.read() as session:
+        total, waiting = items_of_run(session, run_id, judge_id)
+    counted = judge_all(handle, judge, judge_id, waiting, total, place=f"run{run_id}")
+    return {"run_id": run_id, **counted}
 
 
 def create_study(handle: JobHandle) -> dict[str, Any]:

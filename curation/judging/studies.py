@@ -2,7 +2,8 @@
 
 Note: programs take no place from people. The overlap of a study counts people only; a model or a
 simulated judge answers every item of the study. If it has judged an item before (in another study,
-or as the validator of the run) that judgment counts and is not requested again.
+or as the validator of the run) that judgment is not requested again; it counts in the study once
+the program has been through the whole queue.
 """
 
 from collections import Counter
@@ -25,7 +26,7 @@ from db.people.audit import record_audit
 from db.run.runs import choose_run
 from db.store.store import Store
 from db.study.gold_items import count_approved, sample_gold_items
-from db.study.judgments import get_or_create_judge, has_judged, record_judgment
+from db.study.judgments import count_known, get_or_create_judge, has_judged, record_judgment
 from db.study.rules import set_rules
 from db.study.studies import GUIDELINES, add_study, compose, current_guideline, get_study
 from db.tables import Item, Judge, Study, StudyItem
@@ -148,6 +149,9 @@ def judge_study(handle: JobHandle) -> dict[str, Any]:
         study_id=study_id,
         guideline_id=guideline_id,
     )
+    with handle.store.write() as session:
+        count_known(session, study_id, judge_id)
+        session.commit()
     return {"study_id": study_id, **counted}
 
 

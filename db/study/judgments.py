@@ -16,6 +16,7 @@ from sqlalchemy import (
     and_,
     exists,
     func,
+    insert,
     literal,
     or_,
     select,
@@ -26,7 +27,7 @@ from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from db.errors import BadInput, NotFound, Refused
 from db.names import PERSON_SUFFIX
-from db.tables import Item, Judge, Judgment, StudyItem, utc_now
+from db.tables import CountedJudgment, Item, Judge, Judgment, StudyItem, utc_now
 from db.values import AMBIGUOUS, NONE
 
 ADJUDICATOR = "adjudicator:"
@@ -249,9 +250,10 @@ def remarks(session: Session, study_id: int) -> list[Remark]:
 def judgment_frame(session: Session, study_id: int) -> list[JudgmentRow]:
     """Every current judgment that counts in a study, by item and judge: the input of agreement.
 
-    People count with their judgments in this study; machines (model judges, the validator of the
-    run among them, and simulated judges) with their judgments on its items made anywhere.
-    Qualification and gold items are left out, and so are adjudicators, who saw others' answers.
+    A judgment counts where it was given: in this study, or in its queue by a program that had
+    answered the item before (`count_known`). Models also count with what they answered outside of
+    studies, of a whole run: the run's validator and second judges. Qualification and gold items are
+    left out, and so are adjudicators, who saw others' answers.
     """
     query = judgments_that_count(
         study_id,
@@ -287,7 +289,10 @@ def judgments_that_count(study_id: int, *columns: Any) -> Select[Any]:
 
     See `judgment_frame`.
     """
-    machine = or_(Judge.kind == "model", Judge.simulated)
+    counted = exists().where(
+        CountedJudgment.study_id == study_id, CountedJudgment.judgment_id == Judgment.id
+    )
+    of_a_run = and_(Judge.kind == "model", Judgment.study_id.is_(None))
     return (
         select(*columns)
         .select_from(Judgment)
@@ -300,6 +305,29 @@ def judgments_that_count(study_id: int, *columns: Any) -> Select[Any]:
             StudyItem.part == "main",
             Judgment.is_current,
             Judge.kind != "adjudicator",
-            or_(Judgment.study_id == study_id, machine),
+            or_(Judgment.study_id == study_id, of_a_run, counted),
         )
     )
+
+
+def count_known(session: Session, study_id: int, judge_id: int) -> None:
+    """Let a program's earlier answers on a study's items, given elsewhere, count in it.
+
+    For a program that went through the whole queue: answers of part of it, chosen by another study,
+    would be no sample. Does not commit.
+    """
+    known = (
+        select(StudyItem.study_id, Judgment.id)
+        .join(Judgment, Judgment.item_id == StudyItem.item_id)
+        .where(
+            StudyItem.study_id == study_id,
+            StudyItem.part == "main",
+            Judgment.judge_id == judge_id,
+            Judgment.is_current,
+            or_(Judgment.study_id.is_(None), Judgment.study_id != study_id),
+            ~exists().where(
+                CountedJudgment.study_id == study_id, CountedJudgment.judgment_id == Judgment.id
+            ),
+        )
+    )
+    session.execute(insert(CountedJudgment).from_select(["study_id", "judgment_id"], known))

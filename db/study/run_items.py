@@ -195,6 +195,12 @@ def used_item_ids(session: Session, study_id: int) -> list[int]:
     return list(session.scalars(query.order_by(StudyItem.position)))
 
 
+def queue_item_ids(session: Session, study_id: int) -> list[int]:
+    """The items that the study asks about: without qualification and gold items."""
+    query = select(StudyItem.item_id).where(StudyItem.study_id == study_id)
+    return list(session.scalars(query.where(StudyItem.part == "main")))
+
+
 def decided_items(session: Session, study_id: int) -> dict[int, str]:
     """The adjudicated choice by item of the study."""
     query = (

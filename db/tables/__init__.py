@@ -18,6 +18,7 @@ from db.tables.curation import (
 from db.tables.judging import (
     AdjudicationView,
     Assignment,
+    CountedJudgment,
     Example,
     Guideline,
     GuidelineReading,
@@ -63,6 +64,7 @@ __all__ = [
     "BatchCall",
     "Call",
     "Checkpoint",
+    "CountedJudgment",
     "Dataset",
     "Embedding",
     "Evaluation",

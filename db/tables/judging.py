@@ -283,6 +283,20 @@ class Judgment(Base, kw_only=True):
     )
 
 
+class CountedJudgment(Base, kw_only=True):
+    """A judgment that counts in a further study: a program was to judge that study's queue, and had
+    answered the item before, in another study or of a whole run."""
+
+    __tablename__ = "counted_judgment"
+    study_id: Mapped[int] = mapped_column(
+        ForeignKey("study.id", ondelete="CASCADE"), primary_key=True
+    )
+    judgment_id: Mapped[int] = mapped_column(
+        ForeignKey("judgment.id", ondelete="CASCADE"), primary_key=True
+    )
+    __table_args__ = (Index("ix_counted_judgment_judgment_id", "judgment_id"),)
+
+
 class ItemMessage(Base, kw_only=True):
     """A message of the thread between a judge and the curators about an item of a study.
 

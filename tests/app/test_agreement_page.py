@@ -15,6 +15,7 @@ from db.scenarios import ROLES
 from db.store.store import Store
 from db.study.items import study_item_places
 from db.study.judgments import (
+    count_known,
     current_judgment,
     get_or_create_judge,
     judgment_state,
@@ -114,6 +115,9 @@ def test_the_page_opens_on_the_newest_study_with_figures_for_this_person(
         session.flush()
         for item_id in session.scalars(select(StudyItem.item_id)).all():  # models judged them
             session.add(StudyItem(study_id=3, item_id=item_id))
+        session.flush()
+        for judge_id in session.scalars(select(Judge.id).where(Judge.kind == "model")).all():
+            count_known(session, 3, judge_id)  # as a job does that let them judge study 3
         add_member(session, 3, get_or_create_judge(session, "local admin", kind="person").id)
         session.commit()
     page = open_page("agreement")
