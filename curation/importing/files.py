@@ -126,7 +126,10 @@ def readable_formats() -> list[str]:
 def files_of(place: Path, split: str | None) -> list[Path]:
     """The files that a path, a pattern or a folder names. Raises BadInput, Refused."""
     if place.is_dir():
-        return of_split(data_files(place), split)
+        try:
+            return of_split(data_files(place), split)
+        except BadInput as error:
+            raise BadInput(f"{place}: {error}") from error
     if split is not None:
         raise BadInput(f"--split requires a folder, and {place.name} is none: name the files of it")
     if PATTERN & set(place.name) and not place.exists():
@@ -157,7 +160,7 @@ def data_files(folder: Path) -> list[Path]:
     )
     inner = [path for path in found if path.parent.name == "data"]
     if not found:
-        raise BadInput(f"{folder.name} has no {', '.join(DATA_ENDINGS[:5])} file to import")
+        raise BadInput("the dataset has no .parquet, .jsonl, .csv, .tsv or .xlsx file")
     return inner or found
 
 

@@ -161,7 +161,7 @@ def refusals(folder: Path) -> list[tuple[Path, str]]:
     (folder / "open.json").write_text('[{"query": "a", "passage": "b"}')
     os.mkfifo(folder / "pipe.csv")
     return [
-        (folder / "folder.jsonl", r"folder\.jsonl has no \.jsonl, .* file to import"),
+        (folder / "folder.jsonl", r"folder\.jsonl: the dataset has no \.parquet"),
         (folder / "nothing-*.jsonl", "no file matches"),
         (folder / "loop.jsonl", "a symbolic link that leads back to itself"),
         (folder / "nowhere.jsonl", "a symbolic link to nothing"),
