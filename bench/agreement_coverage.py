@@ -1,6 +1,10 @@
-"""Coverage of the 95 % intervals of kappa, by simulation: the table of docs/intervals.md.
+"""Coverage of the 95 % intervals of agreement, by simulation: the tables of docs/intervals.md.
 
     nice python bench/agreement_coverage.py [--simulations 4000] [--workers 1]
+    nice python bench/agreement_coverage.py --teams [--simulations 1000] [--workers 1]
+
+The first command simulates complete designs, in which every judge answers every item; `--teams`
+those of a team, in which a few of many judges answer each item, with the product's own functions.
 
 Each item has a true label, sampled from the margins; each judge reports it with probability
 sqrt(kappa), else samples a label from the margins. Any two judges then have the given kappa. The
@@ -27,6 +31,10 @@ import numpy as np
 # A script's own folder comes first on the path: bench/analysis.py would replace the package.
 sys.path[:] = [place for place in sys.path if Path(place).resolve() != Path(__file__).parent]
 
+from analysis.agreement.agreement import measures_of_counts  # noqa: E402
+from analysis.agreement.answers import Answers, JudgeInfo  # noqa: E402
+from analysis.agreement.cohen import cohen_kappa  # noqa: E402
+from analysis.agreement.group_kappa import kappas, with_people, with_the_rest  # noqa: E402
 from analysis.agreement.intervals import (  # noqa: E402
     EXTRA_ITEM,
     all_agree,
@@ -292,16 +300,229 @@ def table(rows: list[Covered], simulations: int) -> str:
     return "\n".join(lines)
 
 
+@dataclass(frozen=True)
+class Team:
+    """A design in which some of the judges answer each item, and a model answers all.
+
+    `overlap`: judges per item, from the one number to the other; `skills`: least and highest
+    probability with which a judge reports the true label, spread evenly over the judges. `uneven`:
+    the first judges answer more items than the last, four times as many at the ends.
+    """
+
+    name: str
+    judges: int
+    overlap: tuple[int, int]
+    items: int
+    shares: tuple[float, ...]
+    skills: tuple[float, float]
+    uneven: bool = False
+    seed: int = 0
+
+
+FOUR, FLAT, TWO, SKEWED = (0.4, 0.3, 0.2, 0.1), (0.25,) * 4, (0.5, 0.5), (0.75, 0.15, 0.1)
+TEAMS = (
+    Team("3 of 20, kappa 0.54", 20, (3, 3), 120, FOUR, (0.735, 0.735), seed=1),
+    Team("3 of 20, kappa 0.87", 20, (3, 3), 120, FOUR, (0.933, 0.933), seed=2),
+    Team("3 of 20, kappa 0.04", 20, (3, 3), 120, FOUR, (0.2, 0.2), seed=3),
+    Team("2 of 5, two labels", 5, (2, 2), 100, TWO, (0.8, 0.8), seed=4),
+    Team("2 of 8, skewed, mixed skills", 8, (2, 2), 120, SKEWED, (0.6, 0.95), seed=5),
+    Team("5 of 50, mixed skills", 50, (5, 5), 250, FOUR, (0.4, 1.0), seed=6),
+    Team("3 of 50, skewed", 50, (3, 3), 200, SKEWED, (0.7, 0.7), seed=7),
+    Team("2 to 5 of 12", 12, (2, 5), 90, FLAT, (0.8, 0.8), seed=8),
+    Team("2 to 5 of 30, mixed skills", 30, (2, 5), 150, FOUR, (0.3, 0.95), seed=9),
+    Team("2 to 4 of 10, uneven load", 10, (2, 4), 120, FOUR, (0.5, 0.95), uneven=True, seed=10),
+)
+MODEL_SKILL = 0.8
+TEAM_DRAWS = 2000
+PAIRWISE = 200  # simulations behind the mean pairwise kappa, whose bias is far beyond their error
+FIGURES = ("krippendorff_alpha", "fleiss_kappa", "gwet_ac1", "agreement", "model", "rest")
+
+
+@dataclass(frozen=True)
+class TeamCovered:
+    """Of each figure: bias of the values and coverage, or None; and the mean pairwise kappa's."""
+
+    team: Team
+    truth: float
+    bias: dict[str, float]
+    covered: dict[str, float]
+    pairwise: float
+
+
+def assigned(team: Team, generator: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Item and judge of every judgment of a study."""
+    loads = np.linspace(4, 1, team.judges) if team.uneven else np.ones(team.judges)
+    keys = generator.exponential(size=(team.items, team.judges)) / loads
+    order = np.argsort(keys, axis=1)
+    number = generator.integers(team.overlap[0], team.overlap[1] + 1, team.items)
+    taken = np.arange(team.judges)[None, :] < number[:, None]
+    return np.nonzero(taken)[0], order[taken]
+
+
+def study(team: Team, generator: np.random.Generator) -> tuple[Answers, np.ndarray]:
+    """The answers of a study and the skills of its judges; the model is the last judge."""
+    labels = len(team.shares)
+    skills = np.linspace(*team.skills, team.judges)
+    item, judge = assigned(team, generator)
+    item = np.concatenate([item, np.arange(team.items)])
+    judge = np.concatenate([judge, np.full(team.items, team.judges)])
+    order = np.lexsort((judge, item))
+    item, judge = item[order], judge[order]
+    truth = generator.choice(labels, size=team.items, p=team.shares)
+    guess = generator.choice(labels, size=len(item), p=team.shares)
+    knows = generator.random(len(item)) < np.append(skills, MODEL_SKILL)[judge]
+    infos = [JudgeInfo(f"judge {j}", "person", False, False) for j in range(team.judges)]
+    infos.append(JudgeInfo("model", "model", False, False))
+    answers = Answers(
+        item,
+        judge,
+        np.where(knows, truth[item], guess),
+        np.full(len(item), np.nan),
+        list(range(team.items)),
+        infos,
+        [str(label) for label in range(labels)],
+    )
+    return answers, skills
+
+
+def pairwise_kappa(answers: Answers, judges: int) -> float:
+    """The mean of Cohen's kappa over the pairs of people where it is defined."""
+    codes = answers.matrix(range(judges)).astype(np.int64)
+    labels, values = len(answers.labels), []
+    for a, b in itertools.combinations(range(judges), 2):
+        both = (codes[:, a] >= 0) & (codes[:, b] >= 0)
+        if both.any():
+            cells = codes[both, a] * labels + codes[both, b]
+            table = np.bincount(cells, minlength=labels * labels).reshape(labels, labels)
+            values.append(cohen_kappa(table).value)
+    known = [value for value in values if value is not None]
+    return float(np.mean(known)) if known else np.nan
+
+
+def true_values(team: Team, skills: np.ndarray) -> tuple[dict[str, float], np.ndarray]:
+    """The value of every figure in the population of items, and of each judge with the others.
+
+    Two judges agree beyond chance with the product of their skills. With an uneven load a pair
+    counts as often as it is assigned, which a long study tells.
+    """
+    weights = np.ones((team.judges, team.judges))
+    if team.uneven:
+        generator = np.random.default_rng(0)
+        many = Team(**{**team.__dict__, "items": 40_000})
+        item, judge = assigned(many, generator)
+        taken = np.zeros((many.items, team.judges))
+        taken[item, judge] = 1
+        # alpha counts the pairs of an item of n judgments with weight 1 / (n - 1)
+        weights = taken.T @ (taken / (taken.sum(axis=1, keepdims=True) - 1))
+    np.fill_diagonal(weights, 0)
+    products = np.outer(skills, skills)
+    kappa = float((weights * products).sum() / weights.sum())
+    squares = float((np.array(team.shares) ** 2).sum())
+    observed = kappa + (1 - kappa) * squares
+    evenly = (1 - squares) / (len(team.shares) - 1)
+    rest = (weights * products).sum(axis=1) / weights.sum(axis=1)
+    judged = weights.sum(axis=1) / weights.sum()
+    values = {
+        "krippendorff_alpha": kappa,
+        "fleiss_kappa": kappa,
+        "gwet_ac1": (observed - evenly) / (1 - evenly),
+        "agreement": observed,
+        "model": MODEL_SKILL * float(judged @ skills),
+    }
+    return values, rest
+
+
+def team_coverage(team: Team, simulations: int) -> TeamCovered:
+    """One row of the table of team designs."""
+    generator = np.random.default_rng(team.seed)
+    people = range(team.judges)
+    errors: dict[str, list[float]] = {name: [] for name in FIGURES}
+    inside: dict[str, list[bool]] = {name: [] for name in FIGURES}
+    pairwise = []
+    truth: dict[str, float] = {}
+    for number in range(simulations):
+        answers, skills = study(team, generator)
+        if not truth:
+            truth, of_rest = true_values(team, skills)
+
+        def count(name: str, value: float | None, limits: tuple[float, float], true: float) -> None:
+            if value is not None:
+                errors[name].append(value - true)
+                inside[name].append(limits[0] <= true <= limits[1])
+
+        found = measures_of_counts(answers.label_counts(people), TEAM_DRAWS)
+        for name, each in found.items():
+            if name in truth and each["value"] is not None:
+                count(name, each["value"], each["interval"], truth[name])
+        model = with_people(answers, people, [team.judges], TEAM_DRAWS)
+        spread = model.interval(0)
+        if spread is not None:
+            count("model", float(kappas(model.sums[0])), (spread.low, spread.high), truth["model"])
+        for judge, row in enumerate(with_the_rest(answers, people)[: team.judges]):
+            if row["value"] is not None:
+                count("rest", row["value"], row["interval"], float(of_rest[judge]))
+        if number < PAIRWISE:
+            pairwise.append(pairwise_kappa(answers, team.judges) - truth["krippendorff_alpha"])
+    return TeamCovered(
+        team,
+        truth["krippendorff_alpha"],
+        {name: float(np.mean(each)) if each else np.nan for name, each in errors.items()},
+        {name: float(np.mean(each)) if each else np.nan for name, each in inside.items()},
+        float(np.nanmean(pairwise)),
+    )
+
+
+def team_table(rows: list[TeamCovered], simulations: int) -> str:
+    """Markdown: a line per design; bias of what could be a headline, then coverage."""
+
+    def cells(values: dict[str, float], names: tuple[str, ...], sign: str) -> str:
+        return " | ".join(
+            "–" if np.isnan(values[name]) else f"{values[name]:{sign}.3f}" for name in names
+        )
+
+    error = np.sqrt(0.95 * 0.05 / simulations)
+    lines = [
+        f"{len(rows)} designs, {simulations:,} studies each; Monte-Carlo standard error of a "
+        f"coverage {error:.4f}.",
+        "",
+        "| design | items | truth | bias: mean pairwise kappa | Fleiss' kappa | alpha | AC1 |",
+        "|---|---:|---:|---:|---:|---:|---:|",
+    ]
+    for row in rows:
+        biases = cells(row.bias, ("fleiss_kappa", "krippendorff_alpha", "gwet_ac1"), "+")
+        lines.append(
+            f"| {row.team.name} | {row.team.items} | {row.truth:.3f} | {row.pairwise:+.3f} "
+            f"| {biases} |"
+        )
+    lines += [
+        "",
+        "| coverage | alpha | Fleiss' kappa | AC1 | raw agreement | model with the group "
+        "| person with the others |",
+        "|---|---:|---:|---:|---:|---:|---:|",
+    ]
+    lines += [f"| {row.team.name} | {cells(row.covered, FIGURES, '')} |" for row in rows]
+    for place, name in enumerate(FIGURES):
+        each = [row.covered[name] for row in rows if not np.isnan(row.covered[name])]
+        lines += [""] * (place == 0)
+        lines.append(f"- {name}: {min(each):.3f} to {max(each):.3f}, mean {np.mean(each):.3f}")
+    return "\n".join(lines)
+
+
 def main() -> None:
     """Simulate every cell and print the table."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--simulations", type=int, default=4000)
+    parser.add_argument("--simulations", type=int)
     parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--teams", action="store_true", help="team designs instead of complete")
     given = parser.parse_args()
-    started, every = time.perf_counter(), cells()
+    started, number = time.perf_counter(), given.simulations or (1000 if given.teams else 4000)
     with ProcessPoolExecutor(given.workers) as pool:
-        rows = list(pool.map(coverage, every, itertools.repeat(given.simulations)))
-    print(table(rows, given.simulations))
+        if given.teams:
+            teams = list(pool.map(team_coverage, TEAMS, itertools.repeat(number)))
+            print(team_table(teams, number))
+        else:
+            rows = list(pool.map(coverage, cells(), itertools.repeat(number)))
+            print(table(rows, number))
     print(f"\n{time.perf_counter() - started:.0f} s")
 
 

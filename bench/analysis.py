@@ -1,7 +1,8 @@
 """Analysis at size: seconds and peak memory of APS, INGF and agreement, next to the naive way.
 
-    .venv/bin/python bench/analysis.py [aps] [ingf] [agreement] [embedding] [--vectors 10000000]
-        [--texts 1000000] [--judgments 1000000] [--naive 10000] [--passages FILE]
+    .venv/bin/python bench/analysis.py [aps] [ingf] [agreement] [team] [embedding]
+        [--vectors 10000000] [--texts 1000000] [--judgments 1000000] [--naive 10000]
+        [--passages FILE]
 
 Every measurement runs in a process of its own, whose peak memory is that process's alone. The
 inputs are made here (seeded): Gaussian vectors of 384 numbers with a common direction, texts of 36
@@ -127,10 +128,45 @@ def naive_ingf(number: int) -> list[float]:
 
 
 def whole_agreement(number: int) -> float | None:
-    """Every measure with its intervals; the mean kappa of the people."""
+    """Every measure with its intervals; the headline of the people."""
     (rows,) = timed(decisions(each) for each in (number,))
-    mean: float | None = agreement_report(rows)["human_human"]["kappa"]
-    return mean
+    value: float | None = agreement_report(rows)["human_human"]["value"]
+    return value
+
+
+def team(number: int, overlap: int, judges: int = 1000, labels: int = 13) -> Iterator[Decision]:
+    """Seeded judgments of a team, `overlap` of the judges for each item, and of two models."""
+    for part in timed(_team(number, overlap, judges, labels)):
+        yield from part
+
+
+def _team(number: int, overlap: int, judges: int, labels: int) -> Iterator[list[Decision]]:
+    generator, items = np.random.default_rng(0), number // overlap
+    for start in range(0, items, 1000):
+        size = min(1000, items - start)
+        truth = generator.integers(0, labels, (size, 1))
+        first = generator.integers(0, judges, (size, 1))
+        who = (first + 97 * np.arange(overlap)) % judges  # 97 and 1,000 share no factor
+        who = np.concatenate([who, np.tile([judges, judges + 1], (size, 1))], axis=1)
+        right = generator.random(who.shape) < 0.7
+        label = np.where(right, truth, generator.integers(0, labels, who.shape))
+        yield [
+            Decision(
+                start + row, f"judge {one:04d}", f"{said}", "person" if one < judges else "model"
+            )
+            for row, (those, what) in enumerate(zip(who.tolist(), label.tolist(), strict=True))
+            for one, said in zip(those, what, strict=True)
+        ]
+
+
+def sparse_team(number: int) -> Any:
+    """Three of a thousand judges for each item; the headline of the people."""
+    return agreement_report(team(number, 3))["human_human"]["value"]
+
+
+def crowded_team(number: int) -> Any:
+    """All of a thousand judges for each item."""
+    return agreement_report(team(number, 1000))["human_human"]["value"]
 
 
 def compare_embedding(file: Path) -> None:
@@ -210,6 +246,11 @@ def main() -> None:
     if "agreement" in arguments.what:
         whole = measured(whole_agreement, arguments.judgments)
         print(f"agreement of {arguments.judgments:,} judgments: {whole}: {whole.value}")
+    if "team" in arguments.what:
+        for work in (sparse_team, crowded_team):
+            for size in (1300, arguments.judgments):
+                whole = measured(work, size)
+                print(f"{work.__name__} of {size:,} judgments: {whole}: {whole.value}", flush=True)
     if "embedding" in arguments.what:
         compare_embedding(arguments.passages)
 

@@ -1,5 +1,7 @@
 """Every figure of the app, on ordinary values, on hostile names and on nothing."""
 
+from itertools import pairwise
+
 import plotly.graph_objects as go
 
 from analysis.agreement.judging_figures import kappa_against_cost, kept_sets, over_time_lines
@@ -14,8 +16,15 @@ from app.jobs.curves import curve_figure
 from app.models.ranking_plot import ranking_figure
 from app.training.watched import probe_figure
 
-MEAN = {"kappa": 0.6, "interval": [0.5, 0.7], "pairs": 3, "agreement": 0.8}
-UNKNOWN = {"kappa": None, "reason": "one category only", "pairs": 0, "agreement": None}
+MEAN = {
+    "coefficient": "krippendorff_alpha",
+    "label": "Krippendorff's alpha",
+    "value": 0.6,
+    "interval": [0.5, 0.7],
+    "items": 30,
+    "agreement": 0.8,
+}
+UNKNOWN = MEAN | {"value": None, "reason": "one category only", "items": 0, "agreement": None}
 REPORT = {
     "judges": [{"judge": "ann $x$"}, {"judge": "<b>bob</b>"}, {"judge": "cas"}],
     "pairs": [
@@ -27,7 +36,13 @@ REPORT = {
             "agreement": 0.7,
             "items": 10,
         },
-        {"judge_a": "ann $x$", "judge_b": "cas", "kappa": None, "reason": "no common items"},
+        {
+            "judge_a": "ann $x$",
+            "judge_b": "cas",
+            "kappa": None,
+            "items": 0,
+            "reason": "no common items",
+        },
     ],
     "human_human": MEAN,
     "human_model": {"o3-mini": MEAN, "offline": UNKNOWN},
@@ -85,7 +100,10 @@ def hostile_figures() -> list[go.Figure]:
     judges = [{"judge": name} for name in HOSTILE]
     report = {
         "judges": judges,
-        "pairs": [],
+        "pairs": [
+            REPORT["pairs"][0] | {"judge_a": one, "judge_b": other}
+            for one, other in pairwise(HOSTILE)
+        ],
         "human_human": MEAN,
         "human_model": dict.fromkeys(HOSTILE, MEAN),
     }

@@ -10,7 +10,7 @@ from db.tables import Group, Item, Judge, Judgment, Run, Study, StudyItem
 
 def judged(store: Store, answers: dict[str, str]) -> None:
     """A study whose judges gave these letters item by item: p(ositive), n(one), a dot for a gap."""
-    run_id = grown(store)
+    run_id = grown(store, groups=max(8, *map(len, answers.values())))
     labels = {"p": "positive", "n": "none"}
     with store.write() as session:
         groups = session.scalars(select(Group).where(Group.run_id == run_id)).all()

@@ -1,7 +1,10 @@
 """Decisions of judges as numbers: what every measure of agreement is computed from. Pure."""
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+import math
+from array import array
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +21,7 @@ class Decision(NamedTuple):
     kind: str = PERSON
     simulated: bool = False
     offline: bool = False
+    decided_at: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -35,11 +39,13 @@ class Answers:
     """One row per decision, by item and then judge: codes into `items`, `judges`, `labels`.
 
     Judges: people first, then models, each by name. Labels are sorted. Items as they came.
+    `decided`: seconds since 1970 (UTC), NaN where the time is unknown.
     """
 
     item: np.ndarray
     judge: np.ndarray
     label: np.ndarray
+    decided: np.ndarray
     items: list[Hashable]
     judges: list[JudgeInfo]
     labels: list[str]
@@ -53,6 +59,21 @@ class Answers:
         codes[self.item[ours], columns[self.judge[ours]]] = self.label[ours]
         return codes
 
+    def of_items(self, chosen: np.ndarray) -> "Answers":
+        """The answers to the items at these places alone; judges and labels stay as they are."""
+        place = np.full(len(self.items), -1, dtype=np.int64)
+        place[chosen] = np.arange(len(chosen))
+        rows = np.flatnonzero(place[self.item] >= 0)
+        rows = rows[np.argsort(place[self.item[rows]], kind="stable")]
+        return replace(
+            self,
+            item=place[self.item[rows]],
+            judge=self.judge[rows],
+            label=self.label[rows],
+            decided=self.decided[rows],
+            items=[self.items[number] for number in chosen],
+        )
+
     def label_counts(self, judges: Sequence[int]) -> np.ndarray:
         """How often each label was given to each item by these judges: (items, labels)."""
         ours = np.isin(self.judge, list(judges))
@@ -62,52 +83,45 @@ class Answers:
 
 
 def number_decisions(decisions: Iterable[Decision]) -> Answers:
-    """The decisions as numbers; of two decisions of one judge on one item the last counts."""
-    rows = list(decisions)
+    """The decisions as numbers; of two decisions of one judge on one item the last counts.
+
+    Reads the decisions once and keeps 32 bytes of each: a million of a stream need no list.
+    """
     items: dict[Hashable, int] = {}
-    item = np.array([items.setdefault(row.item, len(items)) for row in rows], dtype=np.int64)
-    infos: dict[str, JudgeInfo] = {}
-    for row in rows:
-        if row.judge not in infos:
-            infos[row.judge] = JudgeInfo(row.judge, row.kind, row.simulated, row.offline)
-    judges = sorted(infos.values(), key=lambda judge: (judge.kind == MODEL, judge.name))
-    places = {info.name: place for place, info in enumerate(judges)}
-    judge = np.array([places[row.judge] for row in rows], dtype=np.int64)
-    labels = sorted({row.label for row in rows})
-    codes = {label: code for code, label in enumerate(labels)}
-    label = np.array([codes[row.label] for row in rows], dtype=np.int64)
-    order = np.argsort(item * max(len(judges), 1) + judge, kind="stable")
-    item, judge, label = item[order], judge[order], label[order]
-    last = np.ones(len(rows), dtype=bool)
-    last[:-1] = (item[1:] != item[:-1]) | (judge[1:] != judge[:-1])
-    return Answers(item[last], judge[last], label[last], list(items), judges, labels)
-
-
-def common_items(answers: Answers) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Every two decisions on one item, as places of rows (the earlier judge first), in blocks.
-
-    As much work as there are such pairs, whatever the number of judges.
-    """
-    for apart in range(1, len(answers.judges)):
-        one = np.flatnonzero(answers.item[:-apart] == answers.item[apart:])
-        if len(one) == 0:
-            return
-        yield one, one + apart
-
-
-def pair_tables(answers: Answers) -> np.ndarray:
-    """Counts by label of the one and of the other judge: (judges, judges, labels, labels).
-
-    Filled where the first judge stands before the second.
-    """
-    judges, labels = len(answers.judges), len(answers.labels)
-    shape = (judges, judges, labels, labels)
-    tables = np.zeros(judges * judges * labels * labels, dtype=np.int64)
-    for one, other in common_items(answers):
-        pair = answers.judge[one] * judges + answers.judge[other]
-        cell = answers.label[one] * labels + answers.label[other]
-        tables += np.bincount(pair * labels * labels + cell, minlength=len(tables))
-    return tables.reshape(shape)
+    infos: dict[str, int] = {}
+    found: list[JudgeInfo] = []
+    texts: dict[str, int] = {}
+    item, judge, label, times = array("q"), array("q"), array("q"), array("d")
+    for row in decisions:
+        item.append(items.setdefault(row.item, len(items)))
+        place = infos.setdefault(row.judge, len(infos))
+        if place == len(found):
+            found.append(JudgeInfo(row.judge, row.kind, row.simulated, row.offline))
+        judge.append(place)
+        label.append(texts.setdefault(row.label, len(texts)))
+        times.append(math.nan if row.decided_at is None else row.decided_at.timestamp())
+    judges = sorted(found, key=lambda each: (each.kind == MODEL, each.name))
+    labels = sorted(texts)
+    judge_place = np.zeros(len(judges), dtype=np.int64)
+    judge_place[[infos[each.name] for each in judges]] = np.arange(len(judges))
+    label_place = np.zeros(len(labels), dtype=np.int64)
+    label_place[[texts[each] for each in labels]] = np.arange(len(labels))
+    items_of = np.frombuffer(item, dtype=np.int64)
+    judges_of = judge_place[np.frombuffer(judge, dtype=np.int64)]
+    order = np.argsort(items_of * max(len(judges), 1) + judges_of, kind="stable")
+    one, other = items_of[order], judges_of[order]
+    last = np.ones(len(order), dtype=bool)
+    last[:-1] = (one[1:] != one[:-1]) | (other[1:] != other[:-1])
+    order = order[last]
+    return Answers(
+        items_of[order],
+        judges_of[order],
+        label_place[np.frombuffer(label, dtype=np.int64)][order],
+        np.frombuffer(times, dtype=np.float64)[order],
+        list(items),
+        judges,
+        labels,
+    )
 
 
 def patterns(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

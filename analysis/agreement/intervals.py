@@ -12,8 +12,9 @@ Note:
 - An interval never has zero width: 0.6 items of disagreement are always possible.
 - Items are not resampled. Items with the same answers are one pattern, so 10,000 draws for
   333,000 items take a fraction of a second.
-- Where there are more than `MAX_PATTERNS` patterns (many judges, each on few items) the interval is
-  value ± 1.96 standard errors by the delta method instead, and says so (`interval_from`).
+- Where there are more than `MAX_PATTERNS` patterns, and so more items, the interval is value ± t
+  standard errors by a jackknife that leaves out each of `GROUPS` groups of items, and says so
+  (`interval_from`). Its work grows with the items, not with the judges.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,13 +24,14 @@ from typing import Any
 
 import numpy as np
 
-from analysis.figures.student import Z_97_5, student_97_5
+from analysis.figures.student import student_97_5
 
 DRAWS = 10_000
 BLOCK = 1000
 MAX_PATTERNS = 2500
 EXTRA_ITEM = 0.6  # the coverage by simulation stands in docs/intervals.md
 POSTERIOR, STANDARD_ERROR = "posterior", "standard_error"
+GROUPS = 200  # of items, left out one by one: the error of the standard error is 1/√400, 5 %
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,14 @@ class Interval:
     high: float
     source: str
     undefined: int = 0
+
+
+def interval_numbers(found: Interval | None) -> dict[str, Any]:
+    """An interval as reports have it; `undefined_resamples` only where there are any."""
+    if found is None:
+        return {"interval": None}
+    numbers = {"interval": [found.low, found.high], "interval_from": found.source}
+    return {**numbers, "undefined_resamples": found.undefined} if found.undefined else numbers
 
 
 def blocks(draws: int) -> Iterator[int]:
@@ -70,14 +80,34 @@ def limits(value: float, lower: np.ndarray, upper: np.ndarray, items: int) -> In
     return Interval(min(low, value), max(high, value), POSTERIOR, undefined)
 
 
-def normal(value: float, standard_error: float, one_item: float) -> Interval:
-    """The interval of a value with a standard error.
+def normal(
+    value: float, standard_error: float, one_item: float, freedom: int = GROUPS - 1
+) -> Interval:
+    """The interval of a value with a standard error of that many degrees of freedom.
 
     `one_item` is how far one item can move the value: 0.6 of its square is added to the variance,
     so that agreement without exception has no interval of zero width.
     """
-    reach = Z_97_5 * float(np.sqrt(standard_error**2 + EXTRA_ITEM * one_item**2))
+    reach = student_97_5(freedom) * float(np.sqrt(standard_error**2 + EXTRA_ITEM * one_item**2))
     return Interval(value - reach, value + reach, STANDARD_ERROR)
+
+
+def normal_of_few(value: float, standard_error: float, one_item: float, items: int) -> Interval:
+    """The interval of a coefficient over few items, expanded as the quantiles are; at most 1."""
+    n = max(items, 2)
+    found = normal(value, standard_error * (n / (n - 1)) ** 0.5, one_item, n - 1)
+    return Interval(max(found.low, -1.0), min(found.high, 1.0), found.source)
+
+
+def group_of_items(items: int) -> np.ndarray:
+    """A group for each item by chance, all of them of one size or one less: (items,)."""
+    return np.random.default_rng(0).permutation(items) % GROUPS
+
+
+def jackknife(left_out: np.ndarray) -> float:
+    """The standard error of a value from its values without each group of items: (groups,)."""
+    number = len(left_out)
+    return float(np.sqrt((number - 1) / number * ((left_out - left_out.mean()) ** 2).sum()))
 
 
 def one_alone(judges: int, dissenters: Sequence[int], labels: Sequence[int]) -> np.ndarray:
@@ -98,38 +128,16 @@ def all_agree(judges: int, labels: Sequence[int]) -> np.ndarray:
     return np.repeat(np.asarray(labels)[:, None], judges, axis=1)
 
 
-def pair_features(codes: np.ndarray, pairs: Sequence[tuple[int, int]], labels: int) -> np.ndarray:
-    """Which cell of each pair's table a pattern is in: (patterns, pairs · labels²), 0 or 1.
-
-    `codes`: (patterns, judges), -1 a gap. Weights @ features are the weighted tables.
-    """
-    features = np.zeros((len(codes), len(pairs), labels * labels))
-    for place, (one, other) in enumerate(pairs):
-        a, b = codes[:, one].astype(np.int64), codes[:, other].astype(np.int64)
-        both = np.flatnonzero((a >= 0) & (b >= 0))
-        features[both, place, a[both] * labels + b[both]] = 1.0
-    return features.reshape(len(codes), len(pairs) * labels * labels)
-
-
 def intervals_from(intervals: Sequence[Mapping[str, Any]], draws: int) -> str:
     """How the 95 % intervals of a report were made, for a caption; empty where there are none."""
     sources = {found.get("interval_from") for found in intervals} - {None}
     by_draws = f"{draws:,} posterior draws over the items"
-    by_formula = "standard errors by formula, as there are too many answer patterns to sample"
+    by_formula = "standard errors, as there are too many answer patterns or pairs to sample"
     if sources == {POSTERIOR}:
         return f"95 % intervals from {by_draws}"
     if sources == {STANDARD_ERROR}:
         return f"95 % intervals from {by_formula}"
-    return f"95 % intervals from {by_draws}; of means from {by_formula}" if sources else ""
-
-
-def mean_of_defined(values: np.ndarray) -> np.ndarray:
-    """Mean over the last axis of what is defined; NaN where nothing is."""
-    defined = ~np.isnan(values)
-    number = defined.sum(axis=-1)
-    total = np.where(defined, values, 0.0).sum(axis=-1)
-    mean: np.ndarray = np.where(number > 0, total / np.maximum(number, 1), np.nan)
-    return mean
+    return f"95 % intervals from {by_draws}; some from {by_formula}" if sources else ""
 
 
 def kappas_of_tables(tables: np.ndarray) -> np.ndarray:
@@ -165,19 +173,3 @@ def kappa_interval(table: np.ndarray, draws: int, seed: int) -> Interval | None:
         upper.append(kappas_of_tables(agree))
     value = float(kappas_of_tables(counts))
     return limits(value, np.concatenate(lower), np.concatenate(upper), int(counts.sum()))
-
-
-def kappa_gradient(table: np.ndarray) -> np.ndarray:
-    """How kappa answers to the share of each cell, for the delta method: (labels, labels).
-
-    d kappa / d p_ij = ([i=j](1 - p_e) - (1 - p_o)(p_.i + p_j.)) / (1 - p_e)²; its mean over the
-    items is zero after `centred`.
-    """
-    p = table / table.sum()
-    rows, columns = p.sum(axis=1), p.sum(axis=0)
-    expected, observed = float(rows @ columns), float(np.trace(p))
-    crossed = columns[:, None] + rows[None, :]
-    gradient = np.eye(len(p)) * (1 - expected) - (1 - observed) * crossed
-    gradient /= (1 - expected) ** 2
-    centred: np.ndarray = gradient - float((p * gradient).sum())
-    return centred

@@ -1,5 +1,7 @@
 """One judge's work in numbers: agreement with the others and bias towards a place. Pure.
 
+Agreement is kappa with the group of the other people, or of the models (`group_kappa`).
+
 Bias: candidates are shuffled for every judgment, so that a judge without a preference for places
 chooses each of them equally often, whatever is right. Reported: the share of every place among the
 choices, and the p-value of Pearson's chi-squared test against the shares that the lengths of the
@@ -12,7 +14,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from analysis.agreement.answers import MODEL, PERSON
 from db.study.quality import JudgeQuality
 
 MIN_EXPECTED = 5.0
@@ -42,33 +43,13 @@ def judge_profiles(
                 "median_seconds": each.median_seconds if each else None,
                 "gold_seen": seen,
                 "gold_accuracy": each.gold_right / seen if each and seen else None,
-                "with_people": mean_agreement(
-                    report, name, [other for other, of in kinds.items() if of == PERSON]
-                ),
-                "with_models": mean_agreement(
-                    report, name, [other for other, of in kinds.items() if of == MODEL]
-                ),
+                "flagged": report["flagged"].get(name, ""),
+                "with_people": report["with_people"][name],
+                "with_models": report["with_models"][name],
                 "position_bias": place_bias(choices.get(name, ())),
             }
         )
     return profiles
-
-
-def mean_agreement(report: Mapping[str, Any], judge: str, others: Iterable[str]) -> dict[str, Any]:
-    """The mean kappa of a judge with these others over the pairs where it is defined."""
-    with_whom = set(others) - {judge}
-    pairs = [
-        pair
-        for pair in report["pairs"]
-        if judge in (pair["judge_a"], pair["judge_b"])
-        and (pair["judge_b"] if pair["judge_a"] == judge else pair["judge_a"]) in with_whom
-    ]
-    defined = [pair["kappa"] for pair in pairs if pair["kappa"] is not None]
-    if defined:
-        return {"kappa": sum(defined) / len(defined), "pairs": len(defined)}
-    if not pairs:
-        return {"kappa": None, "pairs": 0, "reason": "no judge to compare with"}
-    return {"kappa": None, "pairs": 0, "reason": str(pairs[0]["reason"])}
 
 
 def place_bias(choices: Sequence[tuple[int, int]]) -> dict[str, Any]:

@@ -12,14 +12,14 @@ from analysis.figures.figures import CATEGORY_COLOURS, DROPPED, KEPT, MARGIN, es
 
 
 def over_time_lines(windows: Sequence[Mapping[str, Any]]) -> go.Figure:
-    """Mean kappa by window of items: people with people, and with each model."""
+    """Agreement by window of items: people with people, and with each model."""
     figure = go.Figure()
     models = list(dict.fromkeys(name for row in windows for name in row["human_model"]))
     series = [("people among themselves", [row["human_human"] for row in windows], "#999999")]
     series += [
         (
             name,
-            [row["human_model"].get(name, {"kappa": None}) for row in windows],
+            [row["human_model"].get(name, {"value": None}) for row in windows],
             CATEGORY_COLOURS[place % len(CATEGORY_COLOURS)],
         )
         for place, name in enumerate(models)
@@ -27,25 +27,25 @@ def over_time_lines(windows: Sequence[Mapping[str, Any]]) -> go.Figure:
     for name, values, colour in series:
         figure.add_scatter(
             x=[row["to"] for row in windows],
-            y=[value["kappa"] for value in values],
+            y=[value["value"] for value in values],
             name=escape(name),
             mode="lines+markers",
             connectgaps=False,
             line={"color": colour},
             customdata=[[row["window"], row["items"]] for row in windows],
-            hovertemplate="kappa %{y:.3f}<br>window %{customdata[0]}, %{customdata[1]} items"
+            hovertemplate="%{y:.3f}<br>window %{customdata[0]}, %{customdata[1]} items"
             "<extra>%{fullData.name}</extra>",
         )
     figure.update_layout(
         margin=MARGIN, height=340, legend={"orientation": "h", "y": 1.12}, hovermode="closest"
     )
     figure.update_xaxes(title="when the window's last item was finished (UTC)")
-    figure.update_yaxes(title="mean Cohen's kappa", range=[-0.35, 1.05])
+    figure.update_yaxes(title="agreement beyond chance", range=[-0.35, 1.05])
     return figure
 
 
 def kappa_against_cost(validators: Sequence[Mapping[str, Any]]) -> go.Figure:
-    """A point per model judge: USD per 1,000 items, mean kappa with the people and its interval.
+    """A point per model judge: USD per 1,000 items, kappa with the people and its interval.
 
     The axis of cost is linear, since judges on this machine cost nothing. An open point's price is
     estimated, a full one's comes from its calls.
@@ -54,10 +54,10 @@ def kappa_against_cost(validators: Sequence[Mapping[str, Any]]) -> go.Figure:
     shown = [row for row in validators if is_placed(row)]
     for place, row in enumerate(shown):
         mean = row["human_kappa"]
-        low, high = mean.get("interval") or (mean["kappa"], mean["kappa"])
+        low, high = mean.get("interval") or (mean["value"], mean["value"])
         figure.add_scatter(
             x=[row["usd_per_1000_items"]],
-            y=[mean["kappa"]],
+            y=[mean["value"]],
             name=escape(row["judge"]),
             mode="markers+text",
             text=[escape(row["judge"])],
@@ -71,8 +71,8 @@ def kappa_against_cost(validators: Sequence[Mapping[str, Any]]) -> go.Figure:
             error_y={
                 "type": "data",
                 "symmetric": False,
-                "array": [high - mean["kappa"]],
-                "arrayminus": [mean["kappa"] - low],
+                "array": [high - mean["value"]],
+                "arrayminus": [mean["value"] - low],
             },
             hovertemplate=f"%{{x:.4f}} USD per 1,000 items ({row['price_from']})"
             "<br>kappa %{y:.3f}<extra></extra>",
@@ -82,7 +82,7 @@ def kappa_against_cost(validators: Sequence[Mapping[str, Any]]) -> go.Figure:
     figure.update_xaxes(  # with room for a name at either end
         title="USD per 1,000 items", range=[-0.05 * most, 1.3 * most]
     )
-    figure.update_yaxes(title="mean kappa with people")
+    figure.update_yaxes(title="kappa with people")
     return figure
 
 
@@ -90,7 +90,7 @@ def is_placed(row: Mapping[str, Any]) -> bool:
     """Whether a validator has both a price and a kappa, and so a place in the figure."""
     return (
         row["usd_per_1000_items"] is not None
-        and row.get("human_kappa", {"kappa": None})["kappa"] is not None
+        and row.get("human_kappa", {"value": None})["value"] is not None
     )
 
 

@@ -1,12 +1,14 @@
-"""Which judgments of a study are compared: by role, source, recipe, judge and date. Pure."""
+"""Which judgments of a study are compared: by role, source, recipe, judge and date."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date
 
+from sqlalchemy.orm import Session
+
 from analysis.agreement.answers import Decision
-from db.study.items import ItemPlace
-from db.study.judgments import JudgmentRow
+from db.study.items import ItemPlace, study_item_places
+from db.study.judgments import JudgmentRow, stream_judgments
 
 
 @dataclass(frozen=True)
@@ -67,9 +69,27 @@ def chosen_rows(
     return [row for row in rows if row.item_id in items and chosen.takes_judgment(row)]
 
 
+def study_decisions(
+    session: Session, study_id: int, chosen: JudgmentFilter | None = None
+) -> Iterator[Decision]:
+    """The judgments of a study that pass the filter, read one by one while they are used."""
+    chosen = chosen or JudgmentFilter()
+    items: set[int] | None = None
+    if chosen.scenarios or chosen.sources or chosen.recipes:
+        places = study_item_places(session, study_id)
+        items = {item_id for item_id, place in places.items() if chosen.takes_item(place)}
+    for row in stream_judgments(session, study_id):
+        if (items is None or row.item_id in items) and chosen.takes_judgment(row):
+            yield decision_of(row)
+
+
 def decisions_of(rows: Iterable[JudgmentRow]) -> list[Decision]:
     """Stored judgments as the measures of agreement take them."""
-    return [
-        Decision(row.item_id, row.judge, row.label, row.kind, row.simulated, row.offline)
-        for row in rows
-    ]
+    return [decision_of(row) for row in rows]
+
+
+def decision_of(row: JudgmentRow) -> Decision:
+    """A stored judgment as the measures of agreement take it."""
+    return Decision(
+        row.item_id, row.judge, row.label, row.kind, row.simulated, row.offline, row.decided_at
+    )

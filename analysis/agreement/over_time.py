@@ -1,66 +1,53 @@
 """Agreement over time within a study. Pure.
 
 Items stand in the order in which people finished them (the time of the last person's judgment on
-them) and are cut into windows of equally many items; each window has its own mean kappa of people
-with people, of people with each model, and raw agreement of the people. A model's judgment counts
-in the window of its item, whenever it was made: models usually judge all at once.
+them) and are cut into windows of equally many items; each window has its own headline figures and
+raw agreement of the people. A model's judgment counts in the window of its item, whenever it was
+made: models usually judge all at once.
 
-A window without a defined kappa has None and the reason. Fewer items judged by a person than
+A window without a defined figure has None and the reason. Fewer items judged by a person than
 windows give as many windows as items.
 """
 
-from collections import defaultdict
-from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
-from analysis.agreement.agreement import agreement_report
-from analysis.agreement.answers import PERSON
-from analysis.agreement.judgment_filter import decisions_of
-from db.study.judgments import JudgmentRow
+import numpy as np
+
+from analysis.agreement.agreement import headline_figures, people
+from analysis.agreement.answers import Answers
 
 WINDOWS = 10
 
 
-def agreement_over_time(
-    rows: Sequence[JudgmentRow], windows: int = WINDOWS
-) -> list[dict[str, Any]]:
+def agreement_over_time(answers: Answers, windows: int = WINDOWS) -> list[dict[str, Any]]:
     """A row per window, first to last: `from`, `to`, `items`, `judgments`, `agreement`,
-    `human_human` and `human_model` as in `agreement_report`."""
-    persons = [row for row in rows if row.kind == PERSON]
-    real = [row for row in persons if not row.simulated] or persons
-    finished: dict[int, datetime] = {}
-    for row in real:
-        finished[row.item_id] = max(row.decided_at, finished.get(row.item_id, row.decided_at))
-    items = sorted(finished, key=lambda item: (finished[item], item))
-    names = {row.judge for row in real}
-    by_item: dict[int, list[JudgmentRow]] = defaultdict(list)
-    for row in rows:
-        if row.kind != PERSON or row.judge in names:
-            by_item[row.item_id].append(row)
-    found = []
-    count = min(windows, len(items))
-    for window in range(count):
-        mine = items[len(items) * window // count : len(items) * (window + 1) // count]
-        inside = [row for item in mine for row in by_item[item]]
-        report = agreement_report(decisions_of(inside), resamples=0)
+    `human_human` and `human_model` as in `agreement_report`, without intervals."""
+    named = people(answers.judges)
+    is_person = np.array([judge in named for judge in answers.judges], dtype=bool)
+    finished = np.full(len(answers.items), -np.inf)
+    theirs = is_person[answers.judge] if len(answers.judge) else np.zeros(0, dtype=bool)
+    np.maximum.at(finished, answers.item[theirs], answers.decided[theirs])
+    items = np.flatnonzero(np.isfinite(finished))
+    items = items[np.argsort(finished[items], kind="stable")]
+    found: list[dict[str, Any]] = []
+    for mine in np.array_split(items, min(windows, len(items))) if len(items) else ():
+        inside = answers.of_items(mine)
+        figures = headline_figures(inside)
         found.append(
             {
-                "window": window + 1,
-                "from": finished[mine[0]].isoformat(),
-                "to": finished[mine[-1]].isoformat(),
+                "window": len(found) + 1,
+                "from": _iso(finished[mine[0]]),
+                "to": _iso(finished[mine[-1]]),
                 "items": len(mine),
-                "judgments": len(inside),
-                "agreement": report["people"]["agreement"]["value"],
-                "human_human": _kappa_and_pairs(report["human_human"]),
-                "human_model": {
-                    name: _kappa_and_pairs(mean) for name, mean in report["human_model"].items()
-                },
+                "judgments": len(inside.item),
+                "agreement": figures["human_human"]["agreement"],
+                "human_human": figures["human_human"],
+                "human_model": figures["human_model"],
             }
         )
     return found
 
 
-def _kappa_and_pairs(mean: dict[str, Any]) -> dict[str, Any]:
-    found = {"kappa": mean["kappa"], "pairs": mean["pairs"]}
-    return found if mean["kappa"] is not None else {**found, "reason": mean["reason"]}
+def _iso(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat()

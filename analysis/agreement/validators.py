@@ -74,7 +74,7 @@ def choosing_report(
     """Every model judge of a run as its validator, and votes of them under each policy.
 
     `models` are judges' models and whether they cost nothing, `costs` by model the journaled calls
-    and what they cost, `human_model` the mean kappas of `agreement_report` (may be empty), `voters`
+    and what they cost, `human_model` the figures of `agreement_report` (may be empty), `voters`
     who votes (default: every judge that answered a whole group), `estimates` by model what 1,000
     items would cost, or None and the reason. A model's price is that of its calls; where the
     journal holds none it is the estimate (`price_from` says which); else undefined, with its

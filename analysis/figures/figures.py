@@ -38,6 +38,7 @@ METRIC_NAMES: Final = {
     "ingf_2": "INGF, 2-grams (higher is more diverse)",
     "ingf_3": "INGF, 3-grams (higher is more diverse)",
 }
+MAX_IN_MATRIX: Final = 40  # judges; of more the cells could not be read
 MARGIN: Final = {"l": 10, "r": 10, "t": 40, "b": 10}
 
 
@@ -47,17 +48,24 @@ def sign(field: str, role: str) -> str:
 
 
 def agreement_heatmap(report: Mapping[str, Any]) -> go.Figure:
-    """Kappa of every pair of judges as a symmetric matrix; undefined pairs stay empty."""
+    """Kappa of every pair of judges as a symmetric matrix; pairs with too few items show how many
+    they share. Of many judges, some of those of whom a pair has a value."""
     judges = [judge["judge"] for judge in report["judges"]]
+    if len(judges) > MAX_IN_MATRIX:
+        known = [pair for pair in report["pairs"] if pair["kappa"] is not None]
+        in_pair = {name for pair in known for name in (pair["judge_a"], pair["judge_b"])}
+        judges = [name for name in judges if name in in_pair][:MAX_IN_MATRIX]
     places = {name: place for place, name in enumerate(judges)}
     values = np.full((len(judges), len(judges)), np.nan)
     shown = [["" for _ in judges] for _ in judges]
     hover = [[escape(name) if name == other else "" for name in judges] for other in judges]
     for pair in report["pairs"]:
+        if not {pair["judge_a"], pair["judge_b"]} <= places.keys():
+            continue
         a, b = places[pair["judge_a"]], places[pair["judge_b"]]
         for row, column in ((a, b), (b, a)):
             hover[row][column] = _pair_hover(pair)
-            shown[row][column] = "–" if pair["kappa"] is None else f"{pair['kappa']:.2f}"
+            shown[row][column] = _cell(pair)
             if pair["kappa"] is not None:
                 values[row, column] = pair["kappa"]
     figure = go.Figure(
@@ -87,22 +95,25 @@ def agreement_heatmap(report: Mapping[str, Any]) -> go.Figure:
 
 
 def human_model_bars(report: Mapping[str, Any]) -> go.Figure:
-    """Figure 4: the mean kappa of each model with the people, next to that of the people."""
+    """Figure 4: agreement of each model with the people, next to that of the people.
+
+    Each bar is the headline coefficient of its judges: `analysis.agreement.headline`.
+    """
     who = "simulated judges" if report.get("simulated") else "people"
     bars = [(f"{who} among themselves", report["human_human"], "#999999")]
     bars += [(model, mean, "#4477aa") for model, mean in report["human_model"].items()]
-    defined = [bar for bar in bars if bar[1]["kappa"] is not None]
+    defined = [bar for bar in bars if bar[1]["value"] is not None]
     figure = go.Figure(
         go.Bar(
             x=[escape(name) for name, _, _ in defined],
-            y=[mean["kappa"] for _, mean, _ in defined],
+            y=[mean["value"] for _, mean, _ in defined],
             marker_color=[colour for _, _, colour in defined],
-            text=[f"{mean['kappa']:.2f}" for _, mean, _ in defined],
+            text=[f"{mean['value']:.2f}" for _, mean, _ in defined],
             textposition="inside",
             insidetextanchor="start",  # at the foot of the bar: the interval is at its head
             error_y=_intervals([mean for _, mean, _ in defined]),
             customdata=[
-                f"{escape(name)}<br>mean of {mean['pairs']} pairs, "
+                f"{escape(name)}<br>{escape(mean['label'])} over {mean['items']:,} items, "
                 f"raw agreement {mean['agreement']:.3f}"
                 for name, mean, _ in defined
             ],
@@ -110,8 +121,8 @@ def human_model_bars(report: Mapping[str, Any]) -> go.Figure:
         )
     )
     figure.update_layout(margin=MARGIN, height=380)
-    _note(figure, [f"{name}: {mean['reason']}" for name, mean, _ in bars if mean["kappa"] is None])
-    figure.update_yaxes(title="mean Cohen's kappa")
+    _note(figure, [f"{name}: {mean['reason']}" for name, mean, _ in bars if mean["value"] is None])
+    figure.update_yaxes(title="agreement beyond chance")
     figure.update_xaxes(type="category")
     return figure
 
@@ -211,6 +222,13 @@ def wrapped(text: str, width: int = 60) -> str:
     return "<br>".join(escape(line.rstrip()) for line in lines)
 
 
+def _cell(pair: Mapping[str, Any]) -> str:
+    """Kappa; where there is none, how many items the two share; a dash for none."""
+    if pair["kappa"] is not None:
+        return f"{pair['kappa']:.2f}"
+    return f"n = {pair['items']}" if pair["items"] else "–"
+
+
 def _pair_hover(pair: Mapping[str, Any]) -> str:
     names = f"{escape(pair['judge_a'])} – {escape(pair['judge_b'])}"
     if pair["kappa"] is None:
@@ -226,12 +244,12 @@ def _pair_hover(pair: Mapping[str, Any]) -> str:
 def _intervals(means: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
     if not any(mean.get("interval") for mean in means):
         return None
-    known = [mean.get("interval") or (mean["kappa"], mean["kappa"]) for mean in means]
+    known = [mean.get("interval") or (mean["value"], mean["value"]) for mean in means]
     return {
         "type": "data",
         "symmetric": False,
-        "array": [high - mean["kappa"] for mean, (_, high) in zip(means, known, strict=True)],
-        "arrayminus": [mean["kappa"] - low for mean, (low, _) in zip(means, known, strict=True)],
+        "array": [high - mean["value"] for mean, (_, high) in zip(means, known, strict=True)],
+        "arrayminus": [mean["value"] - low for mean, (low, _) in zip(means, known, strict=True)],
     }
 
 

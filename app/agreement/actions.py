@@ -1,38 +1,80 @@
 """Actions of the Agreement page: choose its study, read its tabs, plan and add judgments."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Sequence
+from typing import Any, NamedTuple
 
 import streamlit as st
 
-from analysis.agreement.judge_profile import judge_profiles
+from analysis.agreement.judgment_filter import JudgmentFilter
 from app.access.session_user import action, current_user, notify, require_permission
+from app.jobs.actions import launch_job
 from app.text.numbers import counted
-from curation.judging.about_run import extend_by_plan, plan_for, plan_numbers, thresholds_of
+from curation.judging.about_run import (
+    about_run,
+    extend_by_plan,
+    plan_for,
+    plan_numbers,
+    thresholds_of,
+)
+from curation.judging.agreement import (
+    MAX_LIVE,
+    Reader,
+    reader_of,
+    stored_agreement,
+    study_report,
+)
 from curation.judging.consensus import study_consensus
+from curation.judging.independence import validator_sentence
+from curation.judging.scope import Scope, study_scope
 from db.assignment.hidden import hidden_items_of_study
-from db.assignment.members import is_member
 from db.errors import Refused
 from db.people.audit import record_audit
-from db.run.position_bias import study_choices
 from db.store.store import open_store
-from db.study.judgments import items_of_two_judges, judgment_state
-from db.study.quality import judge_quality
+from db.study.items import ItemPlace, study_item_places
+from db.study.judgments import (
+    JudgmentRow,
+    JudgmentState,
+    items_of_two_judges,
+    judgment_frame,
+    judgment_state,
+)
+from db.study.quality import flagged_people
+from db.study.run_items import estimate_state
 from db.study.studies import StudySummary, get_study
+from db.tables import Analysis
 
 
-def read_hidden(study_id: int) -> tuple[set[int], bool]:
-    """The study's items that are hidden from the user, and whether figures leave them out, too.
+def read_hidden(study_id: int) -> set[int]:
+    """The study's items that are hidden from the user: no list shows them."""
+    with open_store().read() as session:
+        return hidden_items_of_study(session, study_id, _user_name())
 
-    They do for members: who sees how a figure changes with each answer of theirs learns whether it
-    was right.
+
+def read_reader(study_id: int) -> Reader:
+    """The user as a reader of the study's figures: a member does not see hidden items counted.
+
+    Who sees how a figure changes with each answer of theirs learns whether it was right.
     """
+    with open_store().read() as session:
+        return reader_of(session, study_id, _user_name())
+
+
+def _user_name() -> str:
     user = current_user()
     if user is None:
         raise Refused("you are signed out: sign in again")
+    return user.name
+
+
+def read_state(study_id: int) -> JudgmentState:
+    """How many judgments the figures count, and the newest of them."""
     with open_store().read() as session:
-        items = hidden_items_of_study(session, study_id, user.name)
-        return items, bool(items) and is_member(session, study_id, user.name)
+        return judgment_state(session, study_id)
+
+
+def is_large(state: JudgmentState) -> bool:
+    """Whether a job computes the study's figures."""
+    return state.judgments > MAX_LIVE
 
 
 def study_to_show(found: Sequence[StudySummary]) -> StudySummary:
@@ -44,36 +86,127 @@ def study_to_show(found: Sequence[StudySummary]) -> StudySummary:
     judged = []
     for study in found:
         with open_store().read() as session:
-            if not judgment_state(session, study.id).judgments:
+            state = judgment_state(session, study.id)
+            if not state.judgments:
                 continue
+            if is_large(state):
+                return study
             compared = items_of_two_judges(session, study.id)
         judged.append(study)
-        hidden, from_figures = read_hidden(study.id)
-        if compared - (hidden if from_figures else set()):
+        if compared - read_reader(study.id).left_out:
             return study
     return (judged or found)[0]
 
 
-def read_profiles(study_id: int, report: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Each judge of a report: agreement, speed, gold items, positions chosen."""
+class Judged(NamedTuple):
+    """The judgments of a study and what they are about."""
+
+    rows: list[JudgmentRow]
+    places: dict[int, ItemPlace]
+    scope: Scope
+    circular: str
+
+
+def read_study(study_id: int) -> Judged:
+    """Every judgment of the study and the places of its items."""
     with open_store().read() as session:
-        return judge_profiles(
-            report, judge_quality(session, study_id), study_choices(session, study_id)
+        rows = judgment_frame(session, study_id)
+        places = study_item_places(session, study_id)
+    return Judged(rows, places, *read_scope(study_id, {row.judge for row in rows}))
+
+
+def read_scope(study_id: int, judges: Collection[str]) -> tuple[Scope, str]:
+    """What the study's agreement is a measure of, and which of the judges validated the run."""
+    with open_store().read() as session:
+        return study_scope(session, study_id), validator_sentence(session, study_id, judges)
+
+
+def computed(
+    study_id: int, reader: Reader, chosen: JudgmentFilter, state: JudgmentState
+) -> dict[str, Any]:
+    """The figures of a study, of the judgments that pass the filter."""
+    with open_store().read() as session:
+        flags = {} if reader.is_blind else flagged_people(session, study_id)
+    version = (str(open_store().engine.url), state, tuple(flags.items()))
+    return _computed(study_id, reader, chosen, version)
+
+
+@st.cache_data(max_entries=8, show_spinner="Computing posterior draws …")
+def _computed(
+    study_id: int, reader: Reader, chosen: JudgmentFilter, version: tuple[object, ...]
+) -> dict[str, Any]:
+    with open_store().read() as session:
+        return study_report(
+            session,
+            study_id,
+            chosen=chosen,
+            left_out=reader.left_out,
+            with_flags=not reader.is_blind,
         )
 
 
+def read_stored(study_id: int, reader: str) -> Analysis | None:
+    """The figures of a large study as the newest job stored them."""
+    with open_store().read() as session:
+        return stored_agreement(session, study_id, reader)
+
+
+def read_report(study_id: int) -> dict[str, Any] | None:
+    """The study's report for the user; None of a large study without a stored one."""
+    reader, state = read_reader(study_id), read_state(study_id)
+    if not is_large(state):
+        report: dict[str, Any] = computed(study_id, reader, JudgmentFilter(), state)["report"]
+        return report
+    stored = read_stored(study_id, reader.name)
+    return None if stored is None else stored.result["report"]
+
+
+@action
+def compute(study_id: int, reader: str) -> None:
+    """Queue the job that computes and stores the study's figures."""
+    config = {"what": "agreement", "study": study_id, "reader": reader}
+    st.session_state[f"agreement.job_{study_id}"] = launch_job(
+        "study", config, what=f"The agreement of study {study_id}"
+    )
+
+
+@st.cache_data(max_entries=8, show_spinner="Reading the run …")
+def _estimates(study_id: int, version: tuple[object, ...]) -> dict[str, Any]:
+    with open_store().read() as session:
+        return about_run(session, study_id)
+
+
+def estimates(study_id: int, state: JudgmentState) -> dict[str, Any]:
+    """What the study says about its run, of all judgments whatever the filters."""
+    return _estimates(study_id, _version(study_id, state))
+
+
+def _version(study_id: int, state: JudgmentState) -> tuple[object, ...]:
+    """Identifies the store, the study's judgments and its run's verdicts."""
+    with open_store().read() as session:
+        return str(open_store().engine.url), state, estimate_state(session, study_id)
+
+
+def read_thresholds(study_id: int, state: JudgmentState) -> dict[str, Any]:
+    """Stricter filters of the study's run."""
+    return _thresholds(study_id, _version(study_id, state))
+
+
 @st.cache_data(max_entries=8, show_spinner="Reading every answer of the run's judges …")
-def read_thresholds(study_id: int, version: tuple[object, ...]) -> dict[str, Any]:
-    """Stricter filters of the study's run; version: of the judgments and the run's verdicts."""
+def _thresholds(study_id: int, version: tuple[object, ...]) -> dict[str, Any]:
     with open_store().read() as session:
         return thresholds_of(session, study_id)
 
 
+def read_consensus(study_id: int, left_out: frozenset[int], state: JudgmentState) -> dict[str, Any]:
+    """What the study's judges say together, without the items left out."""
+    return _consensus(study_id, left_out, _version(study_id, state))
+
+
 @st.cache_data(max_entries=8, show_spinner=False)
-def read_consensus(
+def _consensus(
     study_id: int, left_out: frozenset[int], version: tuple[object, ...]
 ) -> dict[str, Any]:
-    """What the study's judges say together, without the items left out; version: as above."""
     with open_store().read() as session:
         return study_consensus(session, study_id, without=left_out)
 

@@ -1,13 +1,16 @@
-"""Judges of a study: pace, agreement with others, gold accuracy, position bias."""
+"""Judges of a study: pace, agreement with others, gold accuracy, bias, errors by consensus."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import streamlit as st
 
-from app.kit.figure import Origin, draw_rows
+from app.agreement.report import interval_cells
+from app.kit.figure import Origin, as_csv, draw_rows
 from app.text.plain import plain
+from curation.judging.consensus import SURE, outlier_sentences
 
+SHARE = st.column_config.NumberColumn(format="percent")
 MEASURES = {
     "with_people": "Kappa with people",
     "with_models": "Kappa with models",
@@ -22,12 +25,18 @@ def draw_judges(profiles: Sequence[Mapping[str, Any]], origin: Origin) -> None:
         return
     st.subheader("Per judge", anchor=False)
     kappa = st.column_config.NumberColumn(format="%.3f")
+    flagged = None if not any(row["Flagged"] for row in rows) else st.column_config.TextColumn()
     draw_rows(
         rows,
         origin,
         key="agreement.judges",
         column_config={
-            "Kappa with people": kappa,
+            "Flagged": flagged,
+            "Kappa with people": st.column_config.NumberColumn(
+                format="%.3f", help="Kappa with the group of the other people; 95 % interval next."
+            ),
+            "95 % from": kappa,
+            "to": kappa,
             "Kappa with models": kappa,
             "Seconds": st.column_config.NumberColumn(
                 format="%.1f", help="Median time from display to decision, last 200 answers."
@@ -51,9 +60,11 @@ def judge_row(each: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "Judge": each["judge"],
         "Kind": each["kind"],
+        "Flagged": each["flagged"],
         "Judged": each["judged"],
-        "Kappa with people": each["with_people"]["kappa"],
-        "Kappa with models": each["with_models"]["kappa"],
+        "Kappa with people": each["with_people"]["value"],
+        **interval_cells(each["with_people"]),
+        "Kappa with models": each["with_models"]["value"],
         "Seconds": each["median_seconds"],
         "Gold seen": each["gold_seen"],
         "Gold accuracy": each["gold_accuracy"],
@@ -72,3 +83,77 @@ def undefined_reasons(profiles: Sequence[Mapping[str, Any]]) -> list[str]:
                     each["judge"]
                 )
     return [f"{reason} ({', '.join(judges)})" for reason, judges in found.items()]
+
+
+def draw_consensus(report: Mapping[str, Any], hidden: Collection[int], origin: Origin) -> None:
+    """Outliers in words, a row per judge, and the consensus labels least certain first; no labels
+    of `hidden` items."""
+    if not report["items"]:
+        return
+    st.subheader("Consensus and judges' errors", anchor=False)
+    st.caption(
+        "Dawid and Skene's model weighs each person by their errors on items that others judged. "
+        f"{report['sure']:,} of {len(report['items']):,} items have a label with a probability of "
+        f"{SURE} or more."
+    )
+    for sentence in outlier_sentences(dict(report)):
+        st.warning(plain(sentence), icon=":material/person_alert:")
+    rows = consensus_rows(report)
+    columns: dict[str, Any] = dict.fromkeys(("Right", "Others on the same items"), SHARE)
+    columns["p"] = st.column_config.NumberColumn(
+        format="%.4f", help="Paired t over items against the others, adjusted by Holm's method."
+    )
+    if not any(row["Reason if undefined"] for row in rows):
+        columns["Reason if undefined"] = None
+    draw_rows(rows, origin, key="agreement.consensus_judges", column_config=columns)
+    with st.expander("Consensus labels, least certain first"):
+        items = [row for row in item_rows(report) if row["Item"] not in hidden]
+        draw_rows(
+            items[:200],
+            origin,
+            key="agreement.consensus_items",
+            whole=lambda: as_csv(items),
+            column_config={"Probability": SHARE},
+        )
+
+
+def consensus_rows(report: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """A row per person, then per model, which is compared with the people's consensus."""
+    rows = [
+        {
+            "Judge": row["judge"],
+            "Items": row["items"],
+            "Right": row["accuracy"],
+            "Others on the same items": row["others"],
+            "p": row["p"],
+            "Outlier": "yes" if row["outlier"] else "",
+            "Reason if undefined": row.get("reason", ""),
+        }
+        for row in report["judges"]
+    ]
+    return rows + [
+        {
+            "Judge": row["judge"],
+            "Items": row["items"],
+            "Right": row["accuracy"],
+            "Others on the same items": None,
+            "p": None,
+            "Outlier": "",
+            "Reason if undefined": "",
+        }
+        for row in report["models"]
+    ]
+
+
+def item_rows(report: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """A row per item, the least certain first."""
+    return [
+        {
+            "Item": row["item"],
+            "Scenario": row["scenario"],
+            "Consensus": row["label"],
+            "Probability": row["probability"],
+            "Votes": ", ".join(f"{label} {n}" for label, n in sorted(row["votes"].items())),
+        }
+        for row in sorted(report["items"], key=lambda row: (row["probability"], row["item"]))
+    ]

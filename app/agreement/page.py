@@ -1,19 +1,18 @@
 """The Agreement page: how much the judges of a study agree, people and models."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import UTC, date
 from typing import Any
 
 import streamlit as st
 
-from analysis.agreement.agreement import agreement_report
-from analysis.agreement.judgment_filter import JudgmentFilter, chosen_rows, decisions_of
-from analysis.agreement.over_time import agreement_over_time
-from app.agreement.actions import read_hidden, study_to_show
-from app.agreement.filters import draw_filters
+from analysis.agreement.judgment_filter import JudgmentFilter, chosen_rows
+from app.agreement import actions
 from app.agreement.report import draw_report
 from app.agreement.tabs import Results, draw_result_tabs
 from app.agreement.verdict import draw_verdict
+from app.jobs.card import follow_job
 from app.kit.analysis_command import agreement_command
 from app.kit.choice import choose
 from app.kit.figure import Origin
@@ -21,23 +20,18 @@ from app.kit.frame.dataset import chosen_dataset
 from app.kit.page import draw_empty, draw_heading, draw_labels
 from app.kit.pulse import follow
 from app.text.numbers import counted
-from curation.judging.about_run import about_run
-from curation.judging.independence import validator_sentence
-from curation.judging.scope import of_filtered, study_scope
+from curation.judging.agreement import Reader
+from curation.judging.scope import of_filtered
+from db.scenarios import LABELS, SCENARIOS
 from db.store.store import open_store
-from db.study.items import study_item_places
-from db.study.judgments import JudgmentRow, JudgmentState, judgment_frame, judgment_state
-from db.study.run_items import estimate_state
-from db.study.studies import list_studies
+from db.study.items import ItemPlace
+from db.study.judgments import JudgmentRow, JudgmentState
+from db.study.studies import StudySummary, list_studies
 
 LEAD = (
-    "Cohen's kappa of every pair of judges, over the items both judged: 0 is chance, 1 is perfect."
+    "Krippendorff's alpha of three people or more, Cohen's kappa of two, kappa of each model with "
+    "the people: 0 is chance, 1 is perfect."
 )
-
-
-def read_state(study_id: int) -> JudgmentState:
-    with open_store().read() as session:
-        return judgment_state(session, study_id)
 
 
 def state_text(state: JudgmentState) -> str:
@@ -45,21 +39,225 @@ def state_text(state: JudgmentState) -> str:
     return f"{counted(state.judgments, 'judgment')}{last} · updates while people judge"
 
 
-@st.cache_data(max_entries=8, show_spinner="Computing posterior draws …")
-def computed(_rows: Sequence[JudgmentRow], version: tuple[object, ...]) -> dict[str, Any]:
-    """The report and its windows; `version` identifies store, study, judgments and filter."""
-    return {"report": agreement_report(decisions_of(_rows)), "windows": agreement_over_time(_rows)}
+def draw_filters(rows: Sequence[JudgmentRow], places: Mapping[int, ItemPlace]) -> JudgmentFilter:
+    """The chosen filter; a filter with only one possible value is not shown."""
+    sources = sorted({place.source for place in places.values()})
+    recipes = sorted({place.recipe for place in places.values()})
+    judges = list(dict.fromkeys(row.judge for row in rows))
+    days = [row.decided_at.astimezone(UTC).date() for row in rows]
+    scenarios = st.pills(
+        "Roles",
+        SCENARIOS,
+        selection_mode="multi",
+        default=list(SCENARIOS),
+        format_func=LABELS.__getitem__,
+        key="agreement.scenarios",
+    )
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        chosen = {
+            label: st.multiselect(
+                label, values, key=f"agreement.{label.lower()}", placeholder="all", width=240
+            )
+            for label, values in (("Sources", sources), ("Recipes", recipes), ("Judges", judges))
+            if len(values) > 1
+        }
+        since, until = _draw_days(days)
+    return JudgmentFilter(
+        scenarios=() if len(scenarios) == len(SCENARIOS) else tuple(scenarios),
+        sources=tuple(chosen.get("Sources", ())),
+        recipes=tuple(chosen.get("Recipes", ())),
+        judges=tuple(chosen.get("Judges", ())),
+        since=since,
+        until=until,
+    )
 
 
-@st.cache_data(max_entries=8, show_spinner="Reading the run …")
-def estimates(study_id: int, version: tuple[object, ...]) -> dict[str, Any]:
-    """What the study says about its run, of all judgments whatever the filters."""
-    with open_store().read() as session:
-        return about_run(session, study_id)
+def _draw_days(days: Sequence[date]) -> tuple[date | None, date | None]:
+    """First and last day; None for the whole span, so that later days are included."""
+    if not days or min(days) == max(days):
+        return None, None
+    found = st.date_input(
+        "Judged (UTC days)",
+        [],
+        min_value=min(days),
+        max_value=max(days),
+        key="agreement.days",
+        width=240,
+        help="First and last day; empty: all.",
+    )
+    if not isinstance(found, tuple) or not found:
+        return None, None
+    return found[0], found[-1] if len(found) > 1 else None
+
+
+def draw_small(study: StudySummary, reader: Reader, state: JudgmentState) -> None:
+    """Filters and figures, computed here."""
+    about = actions.read_study(study.id)
+    hidden = actions.read_hidden(study.id)
+    judged_and_hidden = hidden & {row.item_id for row in about.rows}
+    left_out = reader.left_out & judged_and_hidden
+    top = st.container()
+    with st.expander("Filters", icon=":material/filter_alt:"):
+        chosen = draw_filters(about.rows, about.places)
+    scope = about.scope if chosen == JudgmentFilter() else of_filtered(about.scope)
+    rows = chosen_rows(about.rows, about.places, chosen)
+    rows = [row for row in rows if row.item_id not in left_out]
+    figures = actions.computed(study.id, reader, chosen, state)
+    with top:
+        follow(lambda: actions.read_state(study.id), state, label=state_text)
+        if judged_and_hidden:
+            number = len(judged_and_hidden)
+            st.caption(
+                f"You may still judge {counted(number, 'item')} of this study: until it is closed, "
+                + (
+                    "the figures leave them out."
+                    if left_out
+                    else "the figures count them, and the lists do not show them."
+                )
+            )
+    if not rows:
+        with top:
+            draw_nothing(study, is_empty=not about.rows, is_hidden=bool(left_out))
+        return
+    command = agreement_command(study.id, chosen.options())
+    origin = Origin(
+        f"{len(rows):,} judgments of study {study.id}, latest no. {state.last_id}",
+        state.last_at,
+        command,
+    )
+    has_estimates = study.run_id is not None and not left_out
+    estimated = actions.estimates(study.id, state) if has_estimates else None
+    with top:
+        draw_verdict(
+            figures["report"], estimated, scope, about.circular, compared=is_compared(figures)
+        )
+        draw_figures(study, figures, origin)
+    draw_result_tabs(
+        Results(
+            study.id,
+            figures,
+            estimated,
+            command,
+            origin,
+            rows=rows,
+            places=about.places,
+            hidden=hidden,
+            left_out=frozenset(left_out),
+            state=state,
+        )
+    )
+    draw_downloads(study, figures, command)
+
+
+def draw_large(study: StudySummary, reader: Reader, state: JudgmentState) -> None:
+    """The figures that a job stored, and the button that starts the next one."""
+    stored = actions.read_stored(study.id, reader.name)
+    is_current = stored is not None and stored.result["state"]["last_id"] == state.last_id
+    st.caption(
+        f"{state.judgments:,} judgments are too many for a page: a job computes the figures. "
+        + (
+            ""
+            if stored is None
+            else f"Shown: {stored.result['state']['judgments']:,} judgments, computed "
+            f"{stored.created_at:%Y-%m-%d %H:%M} UTC"
+            + (" from all of them." if is_current else "; there are newer ones.")
+        )
+    )
+    if not is_current:
+        st.button(
+            "Compute" if stored is None else "Compute again",
+            type="primary" if stored is None else "secondary",
+            key="agreement.compute",
+            on_click=actions.compute,
+            args=(study.id, reader.name),
+        )
+    if f"agreement.job_{study.id}" in st.session_state:
+        follow_job(st.session_state[f"agreement.job_{study.id}"], key="agreement.follow")
+    command = agreement_command(study.id, [])
+    if stored is None:
+        draw_empty(
+            "No figures computed yet.",
+            "Press Compute; the job takes seconds and goes on when you leave the page.",
+            command=command,
+        )
+        return
+    figures = stored.result
+    scope, circular = actions.read_scope(study.id, [row["judge"] for row in figures["profiles"]])
+    judgments = figures["state"]["judgments"]
+    origin = Origin(
+        f"{judgments:,} judgments of study {study.id}, latest no. {figures['state']['last_id']}",
+        stored.created_at,
+        command,
+    )
+    draw_verdict(
+        figures["report"], figures["about"], scope, circular, compared=is_compared(figures)
+    )
+    draw_figures(study, figures, origin)
+    draw_result_tabs(Results(study.id, figures, figures["about"], command, origin))
+    draw_downloads(study, figures, command)
+
+
+def is_compared(figures: Mapping[str, Any]) -> bool:
+    """Whether any item has two judges."""
+    pairs = figures["report"]["pairs_counted"]
+    return bool(pairs["with_enough_items"] + pairs["with_fewer"])
+
+
+def draw_figures(study: StudySummary, figures: dict[str, Any], origin: Origin) -> None:
+    """The headline figures, or that nothing can be compared yet."""
+    with labels:
+        draw_labels(
+            offline=any(judge["offline"] for judge in figures["report"]["judges"]),
+            simulated=figures["report"]["simulated"],
+        )
+    if is_compared(figures):
+        draw_report(figures["report"], origin)
+    else:
+        draw_empty(
+            "No item has judgments of two judges yet.",
+            "Agreement compares judges on the same items: have another person judge them, or "
+            "start a model judge on the Studies page.",
+            view="judge",
+            link="Judge",
+            command=f"inf study judge --study {study.id} --judge offline:embedding",
+        )
+
+
+def draw_nothing(study: StudySummary, *, is_empty: bool, is_hidden: bool) -> None:
+    """Why there is no judgment to show."""
+    if is_hidden:
+        draw_empty(
+            "Every judged item is hidden from you.",
+            "You judge in this study: figures over its items would show whether your answers are "
+            "right. Close the study, or remove a filter.",
+            view="studies",
+            link="Studies",
+        )
+        return
+    draw_empty(
+        "No judgments in this study yet." if is_empty else "No judgment matches these filters.",
+        "People judge on the Judge page; model judges are started on the Studies page."
+        if is_empty
+        else "Remove a filter.",
+        view="judge",
+        link="Judge",
+        command=f"inf study judge --study {study.id} --judge offline:embedding",
+    )
+
+
+def draw_downloads(study: StudySummary, figures: Mapping[str, Any], command: str) -> None:
+    """The report as JSON, and the command that prints the same."""
+    st.download_button(
+        "Download as JSON",
+        json.dumps({"study_id": study.id, **figures["report"]}, ensure_ascii=False),
+        file_name=f"agreement-study-{study.id}.json",
+        key="agreement.download",
+    )
+    st.code(command, language=None, wrap_lines=True)
 
 
 dataset = chosen_dataset()
-heading = draw_heading("Agreement", LEAD)
+labels = draw_heading("Agreement", LEAD)
 with open_store().read() as session:
     found = [] if dataset is None else list_studies(session, dataset_id=dataset.id)
 if not found:
@@ -71,114 +269,15 @@ if not found:
         command="inf study create --dataset NAME --items 50 --overlap 3",
     )
     st.stop()
-study = choose(
+chosen_study = choose(
     "Study",
     found,
     key="agreement.study",
     parameter="study",
     ident=lambda study: study.id,
     name=lambda study: f"study {study.id} · {study.name} · {study.dataset}",
-    default=lambda: study_to_show(found),
+    default=lambda: actions.study_to_show(found),
 )
-state = read_state(study.id)
-with open_store().read() as session:
-    every = judgment_frame(session, study.id)
-    places = study_item_places(session, study.id)
-    scope = study_scope(session, study.id)
-    circular = validator_sentence(session, study.id, {row.judge for row in every})
-hidden, from_figures = read_hidden(study.id)
-judged_and_hidden = hidden & {row.item_id for row in every}
-left_out = frozenset(judged_and_hidden if from_figures else ())
-top = st.container()
-with st.expander("Filters", icon=":material/filter_alt:"):
-    chosen = draw_filters(every, places)
-scope = scope if chosen == JudgmentFilter() else of_filtered(scope)
-rows = [row for row in chosen_rows(every, places, chosen) if row.item_id not in left_out]
-version = (str(open_store().engine.url), study.id, state, left_out, chosen)
-made = computed(rows, version)
-report = made["report"]
-with heading:
-    draw_labels(
-        offline=any(judge["offline"] for judge in report["judges"]),
-        simulated=report["simulated"],
-    )
-with top:
-    follow(lambda: read_state(study.id), state, label=state_text)
-    if judged_and_hidden:
-        number = len(judged_and_hidden)
-        st.caption(
-            f"You may still judge {counted(number, 'item')} of this study: until it is closed, "
-            + (
-                "the figures leave them out."
-                if from_figures
-                else "the figures count them, and the lists do not show them."
-            )
-        )
-if not rows and left_out:
-    with top:
-        draw_empty(
-            "Every judged item is hidden from you.",
-            "You judge in this study: figures over its items would show whether your answers are "
-            "right. Close the study, or remove a filter.",
-            view="studies",
-            link="Studies",
-        )
-elif not rows:
-    is_empty = not every
-    with top:
-        draw_empty(
-            "No judgments in this study yet." if is_empty else "No judgment matches these filters.",
-            "People judge on the Judge page; model judges are started on the Studies page."
-            if is_empty
-            else "Remove a filter.",
-            view="judge",
-            link="Judge",
-            command=f"inf study judge --study {study.id} --judge offline:embedding",
-        )
-else:
-    command = agreement_command(study.id, chosen.options())
-    origin = Origin(
-        f"{len(rows):,} judgments of study {study.id}, latest no. {state.last_id}",
-        state.last_at,
-        command,
-    )
-    with open_store().read() as session:
-        estimated = estimate_state(session, study.id)
-    has_estimates = study.run_id is not None and not left_out
-    about = estimates(study.id, (*version[:4], estimated)) if has_estimates else None
-    compared = any(pair["items"] for pair in report["pairs"])
-    with top:
-        draw_verdict(report, about, scope, circular, compared=compared)
-        if compared:
-            draw_report(report, origin)
-        else:
-            draw_empty(
-                "No item has judgments of two judges yet.",
-                "Agreement compares judges on the same items: have another person judge them, or "
-                "start a model judge on the Studies page.",
-                view="judge",
-                link="Judge",
-                command=f"inf study judge --study {study.id} --judge offline:embedding",
-            )
-    draw_result_tabs(
-        Results(
-            study.id,
-            rows,
-            report,
-            made["windows"],
-            about,
-            places,
-            hidden,
-            left_out,
-            command,
-            origin,
-            (*version[:4], estimated),
-        )
-    )
-    st.download_button(
-        "Download as JSON",
-        json.dumps({"study_id": study.id, **report}, ensure_ascii=False),
-        file_name=f"agreement-study-{study.id}.json",
-        key="agreement.download",
-    )
-    st.code(command, language=None, wrap_lines=True)
+now = actions.read_state(chosen_study.id)
+draw = draw_large if actions.is_large(now) else draw_small
+draw(chosen_study, actions.read_reader(chosen_study.id), now)

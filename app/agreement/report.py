@@ -6,6 +6,7 @@ from typing import Any
 import streamlit as st
 
 from analysis.agreement.agreement import interval_caption
+from analysis.agreement.headline import COEFFICIENTS, COHEN, flag_sentence, rest_sentence
 from analysis.agreement.measures import MEASURES
 from analysis.figures.figures import agreement_heatmap, human_model_bars
 from app.kit.figure import Origin, draw_figure, draw_rows
@@ -17,7 +18,7 @@ KAPPA = st.column_config.NumberColumn(format="%.4f")
 
 
 def draw_report(report: dict[str, Any], origin: Origin) -> None:
-    """The means and their figure; where no mean is defined, the pairs of judges that have one."""
+    """The headline figures; where none is defined, the pairs of judges that have a value."""
     if report["simulated"]:
         st.warning(
             "The people of this study are simulated judges: a demonstration, not evidence.",
@@ -26,19 +27,27 @@ def draw_report(report: dict[str, Any], origin: Origin) -> None:
     elif report["simulated_left_out"]:
         st.info("People have judged too: simulated judges appear as pairs but not in the means.")
     who = persons_of(report)
-    means = [(f"{who} with {who[0].lower()}{who[1:]}", report["human_human"])]
-    means += [(f"{who} with {name}", mean) for name, mean in report["human_model"].items()]
-    is_known = any(mean["kappa"] is not None for _, mean in means)
+    figures = [(f"{who} with {who[0].lower()}{who[1:]}", report["human_human"])]
+    figures += [(f"{who} with {name}", each) for name, each in report["human_model"].items()]
+    is_known = any(each["value"] is not None for _, each in figures)
     defined = [pair for pair in report["pairs"] if pair["kappa"] is not None]
-    pairs = [(f"{pair['judge_a']} with {pair['judge_b']}", pair) for pair in defined]
+    pairs = [
+        (
+            f"{pair['judge_a']} with {pair['judge_b']}",
+            {**pair, "coefficient": COHEN.name, "value": pair["kappa"]},
+        )
+        for pair in defined[:MAX_PAIR_CARDS]
+    ]
     with st.container(horizontal=True):
-        for label, mean in means if is_known or not pairs else pairs[:MAX_PAIR_CARDS]:
-            draw_mean(label, mean)
+        for label, each in figures if is_known or not pairs else pairs:
+            draw_figure_card(label, each)
     brackets = interval_caption(report)
     st.caption(
         f"{report['judgments']:,} judgments of {report['items']:,} items"
         + (f" · in brackets: {brackets}" if brackets else "")
     )
+    if sentence := rest_sentence(report):
+        st.caption(plain(sentence))
     if is_known:
         st.subheader(f"Models with {who[0].lower()}{who[1:]}", anchor=False)
         draw_figure(human_model_bars(report), bar_rows(report), origin, key="agreement.bars")
@@ -53,66 +62,95 @@ def draw_pairs(report: dict[str, Any], origin: Origin) -> None:
     """Every pair of judges as a table and a matrix, differences of models, all judges together."""
     st.subheader("Pairs of judges", anchor=False)
     pairs = pair_rows(report["pairs"])
-    if pairs:
-        draw_values(pairs, origin, key="agreement.pairs", reasons=report["pairs"])
-        draw_figure(agreement_heatmap(report), pairs, origin, key="agreement.heatmap")
-    else:
+    if not pairs:
         st.caption("No pairs: fewer than two judges have answered.")
+    else:
+        st.caption(plain(pairs_sentence(report["pairs_counted"])))
+        draw_values(pairs, origin, key="agreement.pairs", reasons=report["pairs"])
+    if any(pair["kappa"] is not None for pair in report["pairs"]):
+        draw_figure(agreement_heatmap(report), pairs, origin, key="agreement.heatmap")
     draw_differences(report["differences"], origin, who=persons_of(report).lower())
     draw_measures(report, origin)
 
 
-def draw_mean(label: str, mean: dict[str, Any]) -> None:
-    """Mean kappa over the pairs in which it is defined, or the kappa of one pair."""
-    with st.container(border=True, width=260):
-        kappa = mean["kappa"]
-        st.metric(label, "undefined" if kappa is None else f"{kappa:.3f}")
-        if kappa is None:
-            st.caption(plain(mean["reason"]))
+def pairs_sentence(counted_pairs: Mapping[str, int]) -> str:
+    """How many pairs have a value and how many only a count, and how many are listed."""
+    few, least = counted_pairs["with_fewer"], counted_pairs["min_shared"]
+    text = (
+        f"{counted(counted_pairs['with_enough_items'], 'pair')} with {least} or more shared items; "
+        f"{counted(few, 'pair')} with fewer, shown as a count."
+    )
+    listed, every = counted_pairs["listed"], counted_pairs["pairs"]
+    if listed < every:
+        text += f" Listed: the {listed:,} of {every:,} pairs that share most items."
+    return text
+
+
+def draw_figure_card(label: str, found: Mapping[str, Any]) -> None:
+    """A headline figure: its value and coefficient, and itself without the people flagged."""
+    with st.container(border=True, width=266):
+        value = found["value"]
+        coefficient = COEFFICIENTS[found["coefficient"]]
+        st.metric(
+            label,
+            "undefined" if value is None else f"{value:.3f}",
+            help=f"{coefficient.label}. {coefficient.help}",
+        )
+        if value is None:
+            st.caption(plain(found["reason"]))
         else:
-            undefined = mean.get("undefined_pairs")
-            rest = f", {undefined} undefined" if undefined else ""
-            raw = mean["agreement"]
-            agreement = "" if raw is None else f"raw agreement {raw:.1%} · "
-            basis = (
-                counted(mean["pairs"], "pair")
-                if "pairs" in mean
-                else counted(mean["items"], "item")
-            )
-            st.caption(f"{interval_text(mean)}{agreement}{basis}{rest}")
+            raw = found["agreement"]
+            parts = [
+                coefficient.label,
+                interval_text(found),
+                "" if raw is None else f"raw agreement {raw:.1%}",
+                counted(found["items"], "item"),
+            ]
+            st.caption(plain(" · ".join(part for part in parts if part)))
+        if sentence := flag_sentence(found, with_reasons=False):
+            st.caption(f":material/flag: {plain(sentence)}")
 
 
-def interval_text(numbers: dict[str, Any]) -> str:
-    """The interval as a prefix; empty if there is none."""
+def interval_text(numbers: Mapping[str, Any]) -> str:
+    """The interval in brackets; empty if there is none."""
     if not numbers.get("interval"):
         return ""
     low, high = numbers["interval"]
-    return f"[{low:.3f}, {high:.3f}] · "
+    return f"[{low:.3f}, {high:.3f}]"
 
 
-def interval_cells(numbers: dict[str, Any]) -> dict[str, float | None]:
+def interval_cells(numbers: Mapping[str, Any]) -> dict[str, float | None]:
     """The interval as two columns."""
     low, high = numbers.get("interval") or (None, None)
     return {"95 % from": low, "to": high}
 
 
 def bar_rows(report: dict[str, Any]) -> list[dict[str, Any]]:
-    """The values of the bars of Figure 4: a row per mean."""
+    """The values of the bars of Figure 4: a row per figure, and one without the people flagged."""
     who = persons_of(report).lower()
-    return [
-        {
-            "Between": name,
-            "Mean kappa": mean["kappa"],
-            **interval_cells(mean),
-            "Raw agreement": mean["agreement"],
-            "Pairs": mean["pairs"],
-            "Reason if undefined": mean.get("reason", ""),
-        }
-        for name, mean in {
-            f"{who} with {who}": report["human_human"],
-            **{f"{who} with {name}": mean for name, mean in report["human_model"].items()},
-        }.items()
-    ]
+    figures = {
+        f"{who} with {who}": report["human_human"],
+        **{f"{who} with {name}": each for name, each in report["human_model"].items()},
+    }
+    rows = []
+    for name, each in figures.items():
+        rows.append(_bar_row(name, each))
+        if each.get("flagged"):
+            without = f"{name}, without {', '.join(each['flagged'])} (flagged)"
+            rows.append(_bar_row(without, each["without_flagged"]))
+    return rows
+
+
+def _bar_row(name: str, found: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "Between": name,
+        "Coefficient": found["label"],
+        "Value": found["value"],
+        **interval_cells(found),
+        "Raw agreement": found["agreement"],
+        "Items": found["items"],
+        "Reason if undefined": found.get("reason", ""),
+    }
 
 
 def pair_rows(pairs: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -145,7 +183,7 @@ def draw_differences(
         {
             "Model": row["model_a"],
             "Against": row["model_b"],
-            "Difference of mean kappa": row["difference"],
+            "Difference of kappa": row["difference"],
             **interval_cells(row),
             "Differs": verdicts[row.get("differs")],
             "Reason if undefined": row.get("reason", ""),
@@ -202,7 +240,7 @@ def draw_values(
         "95 % from",
         "to",
         "Value",
-        "Difference of mean kappa",
+        "Difference of kappa",
     )
     columns = dict.fromkeys(numbers, KAPPA)
     if not any(row.get("reason") for row in reasons):

@@ -1,59 +1,63 @@
 """The tabs below the verdict of the Agreement page: what is in one is read when it is opened."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+import streamlit as st
+
+from analysis.agreement.judging_figures import over_time_lines
 from analysis.agreement.judgment_filter import decisions_of
-from app.agreement.actions import read_consensus, read_profiles, read_thresholds
-from app.agreement.consensus import draw_consensus
+from app.agreement.actions import read_consensus, read_thresholds
 from app.agreement.disagreement import draw_disagreement
-from app.agreement.judges import draw_judges
-from app.agreement.over_time import draw_over_time
+from app.agreement.judges import draw_consensus, draw_judges
 from app.agreement.plan import draw_plan
 from app.agreement.report import draw_pairs
 from app.agreement.verdict import draw_about_run, draw_thresholds
-from app.kit.figure import Origin
+from app.kit.figure import Origin, draw_figure
 from app.kit.page import draw_tabs
+from app.text.numbers import counted
+from app.text.plain import plain
 from db.study.items import ItemPlace
-from db.study.judgments import JudgmentRow
+from db.study.judgments import JudgmentRow, JudgmentState
 
 
 @dataclass(frozen=True)
 class Results:
     """A study's results, of the judgments that the filters leave.
 
-    about: what the study says about its run, None where it has none or items are left out of the
-    figures. left_out: those items. version: of all the study's judgments and its run's verdicts.
+    figures: as of `curation.judging.agreement`. about: what the study says about its run, None
+    where it has none or items are left out of the figures. rows and what follows: of a study whose
+    judgments are read here; None where a job computed its figures.
     """
 
     study_id: int
-    rows: list[JudgmentRow]
-    report: dict[str, Any]
-    windows: Any
+    figures: Mapping[str, Any]
     about: dict[str, Any] | None
-    places: dict[int, ItemPlace]
-    hidden: set[int]
-    left_out: frozenset[int]
     command: str
     origin: Origin
-    version: tuple[object, ...]
+    rows: list[JudgmentRow] | None = None
+    places: dict[int, ItemPlace] = field(default_factory=dict)
+    hidden: set[int] = field(default_factory=set)
+    left_out: frozenset[int] = frozenset()
+    state: JudgmentState | None = None
 
 
 def draw_result_tabs(found: Results) -> None:
     """Pairs and the whole run, where there are any; then over time, judges and items."""
     parts: dict[str, Callable[[], object]] = {}
-    if any(pair["items"] for pair in found.report["pairs"]):
-        parts["Pairs"] = partial(draw_pairs, found.report, found.origin)
+    if any(pair["items"] for pair in found.figures["report"]["pairs"]):
+        parts["Pairs"] = partial(draw_pairs, found.figures["report"], found.origin)
     if found.about is not None and found.about["known"]:
         parts["Whole run"] = partial(_draw_run, found, found.about)
     over_time = replace(found.origin, command=f"{found.command} --over-time")
     parts |= {
-        "Over time": partial(draw_over_time, found.windows, over_time),
+        "Over time": partial(draw_over_time, found.figures["windows"], over_time),
         "Judges": partial(_draw_judges, found),
-        "Items": partial(_draw_items, found),
     }
+    if found.rows is not None:
+        parts["Items"] = partial(_draw_items, found, found.rows)
     draw_tabs(parts, key="agreement.tab")
 
 
@@ -61,19 +65,63 @@ def _draw_run(found: Results, about: dict[str, Any]) -> None:
     study = f"inf study {{}} --study {found.study_id} --json"
     draw_about_run(about, replace(found.origin, command=study.format("estimate")))
     draw_plan(found.study_id)
-    stricter = replace(found.origin, command=study.format("thresholds"))
-    draw_thresholds(read_thresholds(found.study_id, found.version), stricter)
+    if found.state is not None:
+        stricter = replace(found.origin, command=study.format("thresholds"))
+        draw_thresholds(read_thresholds(found.study_id, found.state), stricter)
 
 
 def _draw_judges(found: Results) -> None:
-    profiles = read_profiles(found.study_id, found.report)
-    draw_judges(profiles, replace(found.origin, command=f"{found.command} --by-judge"))
-    draw_consensus(
-        read_consensus(found.study_id, found.left_out, found.version),
-        found.hidden,
-        replace(found.origin, command=f"inf study consensus --study {found.study_id} --json"),
+    by_judge = replace(found.origin, command=f"{found.command} --by-judge")
+    draw_judges(found.figures["profiles"], by_judge)
+    if found.state is not None:
+        draw_consensus(
+            read_consensus(found.study_id, found.left_out, found.state),
+            found.hidden,
+            replace(found.origin, command=f"inf study consensus --study {found.study_id} --json"),
+        )
+
+
+def _draw_items(found: Results, rows: list[JudgmentRow]) -> None:
+    draw_disagreement(decisions_of(rows), found.places, found.origin, hidden=found.hidden)
+
+
+def draw_over_time(windows: Sequence[dict[str, Any]], origin: Origin) -> None:
+    """The lines, and the number of undefined values."""
+    st.subheader("Over time", anchor=False)
+    if not windows:
+        st.caption("Too few judged items for windows of time.")
+        return
+    rows = window_rows(windows)
+    if not any(row["Value"] is not None for row in rows):
+        reason = rows[0]["Reason if undefined"]
+        st.caption(plain(f"Agreement is undefined in every window: {reason}."))
+        return
+    draw_figure(over_time_lines(windows), rows, origin, key="agreement.over_time")
+    missing = sum(row["Value"] is None for row in rows)
+    st.caption(
+        f"Items in order of completion by people, in {len(windows)} windows of equal size."
+        + (
+            f" {counted(missing, 'undefined value')} not shown; the CSV has the reasons."
+            * bool(missing)
+        )
     )
 
 
-def _draw_items(found: Results) -> None:
-    draw_disagreement(decisions_of(found.rows), found.places, found.origin, hidden=found.hidden)
+def window_rows(windows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A row per window and series."""
+    return [
+        {
+            "Window": window["window"],
+            "From": window["from"],
+            "To": window["to"],
+            "Items": window["items"],
+            "Judgments": window["judgments"],
+            "People with": name,
+            "Coefficient": found["label"],
+            "Value": found["value"],
+            "Compared items": found["items"],
+            "Reason if undefined": found.get("reason", ""),
+        }
+        for window in windows
+        for name, found in {"people": window["human_human"], **window["human_model"]}.items()
+    ]

@@ -118,12 +118,12 @@ def kept_rows(found: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 def validator_row(row: Mapping[str, Any]) -> dict[str, Any]:
     """A judge's price, kappa and share of items passed."""
-    mean = row.get("human_kappa", {"kappa": None})
+    mean = row.get("human_kappa", {"value": None})
     return {
         "Judge": row["judge"],
         "USD per 1,000 items": row["usd_per_1000_items"],
         "Price from": row["price_from"],
-        "Kappa with people": mean["kappa"],
+        "Kappa with people": mean["value"],
         **interval_cells(dict(mean)),
         "Items": row["items"],
         "Items passed, %": None if row["items_passed"] is None else 100 * row["items_passed"],
@@ -136,6 +136,55 @@ def why_not_placed(row: Mapping[str, Any]) -> str:
         return str(row["price_reason"])
     if "human_kappa" not in row:
         return "it has no kappa with people from a study that samples the run"
-    if row["human_kappa"]["kappa"] is None:
+    if row["human_kappa"]["value"] is None:
         return str(row["human_kappa"]["reason"])
     return ""
+
+
+def validators_sentence(report: Mapping[str, Any]) -> str:
+    """The judge that agrees best with people, those as good within the intervals, the cheapest."""
+    rated = [row for row in report["validators"] if _kappa(row) is not None]
+    if not rated:
+        return f"No judge can be recommended yet: {_why_not(report)}."
+    best = max(rated, key=lambda row: float(row["human_kappa"]["value"]))
+    if len(rated) == 1:
+        only = f"{best['judge']} agrees with people at {_kappa_text(best)}."
+        return f"{only} No other judge is rated yet."
+    sentence = f"{best['judge']} agrees best with people: {_kappa_text(best)}."
+    close = [row for row in rated if row is not best and _overlap(row, best)]
+    if not close:
+        return sentence
+    others = ", ".join(f"{row['judge']} ({_kappa_text(row)})" for row in close)
+    sentence += f" These items do not show that it is better than {others}."
+    priced = [row for row in (best, *close) if row["usd_per_1000_items"] is not None]
+    if len(priced) < len(close) + 1:
+        return sentence
+    cheapest = min(priced, key=lambda row: float(row["usd_per_1000_items"]))
+    cost = float(cheapest["usd_per_1000_items"])
+    return f"{sentence} Cheapest of them: {cheapest['judge']}, ${cost:,.4f} per 1,000 items."
+
+
+def _kappa(row: Mapping[str, Any]) -> float | None:
+    kappa = row.get("human_kappa", {}).get("value")
+    return None if kappa is None else float(kappa)
+
+
+def _kappa_text(row: Mapping[str, Any]) -> str:
+    interval = row["human_kappa"].get("interval")
+    between = f" [{interval[0]:.2f}, {interval[1]:.2f}]" if interval else ""
+    return f"kappa {_kappa(row):.2f}{between}"
+
+
+def _overlap(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether the intervals overlap; without both, neither is better."""
+    first, second = (row["human_kappa"].get("interval") for row in (one, other))
+    if not first or not second:
+        return True
+    return bool(first[1] >= second[0] and second[1] >= first[0])
+
+
+def _why_not(report: Mapping[str, Any]) -> str:
+    means = [row["human_kappa"] for row in report["validators"] if "human_kappa" in row]
+    if means:
+        return str(means[0]["reason"])
+    return "no study that samples the run has judgments by people"

@@ -6,11 +6,9 @@ from typing import Any
 
 import streamlit as st
 
-from analysis.agreement.agreement import agreement_report
-from analysis.agreement.judgment_filter import decisions_of
 from analysis.agreement.validators import choosing_report
-from app.agreement.validators import draw_validators
-from app.agreement.validators_verdict import validators_sentence
+from app.agreement.actions import read_report
+from app.agreement.validators import draw_validators, validators_sentence
 from app.groups.run_label import run_name
 from app.kit.choice import choose
 from app.kit.figure import Origin
@@ -29,7 +27,6 @@ from db.run.validations import (
     run_answers,
 )
 from db.store.store import open_store
-from db.study.judgments import judgment_frame, judgment_state
 from db.study.studies import StudySummary, list_studies
 
 LEAD = (
@@ -44,15 +41,6 @@ def read_answers(run_id: int, version: tuple[object, ...]) -> RunAnswers:
     """The run's answers; `version` identifies store, answers and verdicts."""
     with open_store().read() as session:
         return run_answers(session, run_id)
-
-
-@st.cache_data(max_entries=8, show_spinner=False)
-def read_people(study_id: int, version: tuple[object, ...]) -> dict[str, Any]:
-    """Each model's kappa with people; `version` identifies store and judgments."""
-    with open_store().read() as session:
-        rows = judgment_frame(session, study_id)
-    found: dict[str, Any] = agreement_report(decisions_of(rows))["human_model"]
-    return found
 
 
 def draw_choice(run: RunSummary, studies: list[StudySummary]) -> None:
@@ -75,16 +63,24 @@ def draw_choice(run: RunSummary, studies: list[StudySummary]) -> None:
         known = {model for model, _ in models.values()} | set(load_prices())
         estimates = judging_prices(session, run.id, known)
         scope = None if study_id is None else study_scope(session, study_id)
-        state = None if study_id is None else judgment_state(session, study_id)
     answers, people = read_answers(run.id, version), dict[str, Any]()
     # only of a sample of the run: kappa on chosen items would rank the models by those
     if study_id is not None and scope is not None and scope.of_run:
-        people = read_people(study_id, (store, state))
+        report = read_report(study_id)
+        if report is None:
+            verdict.info(
+                plain(
+                    f"Study {study_id} is large: compute its figures on the Agreement page, then "
+                    "the models' kappa with people shows here."
+                ),
+                icon=":material/hourglass_empty:",
+            )
+        people = {} if report is None else report["human_model"]
 
-    def report_of(voters: Sequence[str]) -> dict[str, Any]:
+    def choice_of(voters: Sequence[str]) -> dict[str, Any]:
         return choosing_report(answers.patterns, models, costs, people, voters, estimates)
 
-    judges = [row["judge"] for row in report_of([])["validators"]]
+    judges = [row["judge"] for row in choice_of([])["validators"]]
     if not judges:
         draw_empty(
             "No model has judged items of this run.",
@@ -117,7 +113,7 @@ def draw_choice(run: RunSummary, studies: list[StudySummary]) -> None:
         answers.last_at,
         shlex.join([*command, "--json"]),
     )
-    report = report_of(voters)
+    report = choice_of(voters)
     verdict.markdown(plain(validators_sentence(report)))
     draw_validators(report, origin)
 

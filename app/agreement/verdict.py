@@ -5,8 +5,9 @@ from typing import Any
 
 import streamlit as st
 
+from analysis.agreement.headline import COHEN, figure_text, flag_sentence
 from analysis.study import run_text
-from app.agreement.report import interval_text, persons_of
+from app.agreement.report import persons_of
 from app.kit.figure import Origin, draw_rows
 from app.text.plain import plain
 from curation.judging.scope import Scope
@@ -41,30 +42,29 @@ def draw_verdict(
 
 
 def agreement_sentence(report: Mapping[str, Any], scope: Scope) -> str:
-    """How much people (or their simulated stand-ins) agree with each other, and the model that
-    agrees most with them."""
+    """How much people (or their simulated stand-ins) agree with each other, the model that agrees
+    most with them, and who of them is flagged."""
     where = "" if scope.of_run else " on these chosen items"
     who = persons_of(report).lower()
-    mean = report["human_human"]
-    if mean["kappa"] is None:
-        first = f"Agreement of {who} is undefined: {mean['reason']}."
+    found = report["human_human"]
+    if found["value"] is None:
+        first = f"Agreement of {who} is undefined: {found['reason']}."
     else:
-        first = f"{who.capitalize()} agree with each other{where} at {_kappa(mean)}."
+        first = f"{who.capitalize()} agree with each other{where} at {figure_text(found)}."
+        first = f"{first} {flag_sentence(found)}".rstrip()
     models = {
-        name: found for name, found in report["human_model"].items() if found["kappa"] is not None
+        name: each for name, each in report["human_model"].items() if each["value"] is not None
     }
     if not models:
         pairs = [pair for pair in report["pairs"] if pair["kappa"] is not None]
-        if mean["kappa"] is not None or not pairs:
+        if found["value"] is not None or not pairs:
             return first
         pair = max(pairs, key=lambda pair: pair["kappa"])
-        return f"{first} {pair['judge_a']} and {pair['judge_b']} agree{where} at {_kappa(pair)}."
-    best = max(models, key=lambda name: models[name]["kappa"])
-    return f"{first} Of the models, {best} agrees most with them: {_kappa(models[best])}."
-
-
-def _kappa(mean: Mapping[str, Any]) -> str:
-    return f"kappa {mean['kappa']:.3f} {interval_text(dict(mean)).removesuffix(' · ')}".strip()
+        text = figure_text({**pair, "coefficient": COHEN.name, "value": pair["kappa"]})
+        return f"{first} {pair['judge_a']} and {pair['judge_b']} agree{where} at {text}."
+    best = max(models, key=lambda name: models[name]["value"])
+    sentence = f"{first} Of the models, {best} agrees most with them: {figure_text(models[best])}."
+    return f"{sentence} {flag_sentence(models[best], with_reasons=False)}".rstrip()
 
 
 def draw_about_run(about: Mapping[str, Any], origin: Origin) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
+from analysis.agreement.headline import flag_sentence
 from analysis.figures.paired import Difference
 from app.text.numbers import counted
 
@@ -16,10 +17,10 @@ Level = Literal["good", "look", "problem", "unknown"]
 MIN_FINISHED: Final = 20  # groups; of fewer a share says little
 GOOD_KEPT, LOW_KEPT = 0.5, 0.2
 GOOD_PRECISION: Final = 0.8
-GOOD_KAPPA, LOW_KAPPA = 0.6, 0.4  # "substantial" and "moderate" of Landis and Koch (1977)
-MIN_ITEMS: Final = 30  # judged by two; of fewer kappa says little
+GOOD_AGREEMENT, LOW_AGREEMENT = 0.6, 0.4  # "substantial" and "moderate" of Landis and Koch (1977)
+MIN_ITEMS: Final = 30  # judged by two; of fewer a coefficient says little
 HIDDEN = "You judge in this study: its figures show once it is closed."
-TOO_MANY = "Too many judgments or groups to compute here: the Agreement page does."
+TOO_MANY = "Too many judgments or groups to compute here: compute them on the Agreement page."
 SIMULATED = "Simulated judges: a demonstration, not evidence."
 
 
@@ -132,34 +133,43 @@ def precision_light(study_id: int | None, about: Mapping[str, Any] | None, why_n
     return Light(label, value, level, f"{basis}; {rule}.", "agreement", parameters)
 
 
-def kappa_light(
+def agreement_light(
     label: str,
     study_id: int | None,
-    mean: Mapping[str, Any] | None,
-    items: int,
+    found: Mapping[str, Any] | None,
     *,
     why_not: str,
     simulated: bool = False,
     whose: str = "",
 ) -> Light:
-    """A mean kappa with the number of items behind it. `whose`: which judge it is of, if one."""
+    """A headline figure of agreement with the number of items behind it.
+
+    `whose`: which judge it is of, if one. With people flagged in it, it is never good, and the
+    figure without them is in the reason.
+    """
     parameters = {} if study_id is None else {"study": str(study_id)}
-    if mean is None or mean["kappa"] is None:
-        reason = why_not or f"Undefined: {(mean or {}).get('reason', 'nobody has judged')}."
+    if found is None or found["value"] is None:
+        reason = why_not or f"Undefined: {(found or {}).get('reason', 'nobody has judged')}."
         return Light(label, "–", "unknown", reason, "agreement", parameters)
-    kappa = round(float(mean["kappa"]), 2)  # rated as printed
-    value, about = f"{kappa:.2f} (n = {items:,})", f"Cohen's kappa over {counted(items, 'item')}"
+    items, figure = int(found["items"]), round(float(found["value"]), 2)  # rated as printed
+    value = f"{figure:.2f} (n = {items:,})"
+    about = f"{found['label']} over {counted(items, 'item')}"
     about += f" with {whose}" if whose else ""
     if simulated:
         return Light(label, value, "look", f"{about}. {SIMULATED}", "agreement", parameters)
-    if kappa < LOW_KAPPA:
+    if figure < LOW_AGREEMENT:
         level: Level = "problem"
     else:
-        level = "good" if kappa >= GOOD_KAPPA and items >= MIN_ITEMS else "look"
+        level = "good" if figure >= GOOD_AGREEMENT and items >= MIN_ITEMS else "look"
+    flagged = flag_sentence(found, digits=2)
+    if flagged and level == "good":
+        level = "look"
     rule = (
-        f"good from {GOOD_KAPPA:g} over at least {MIN_ITEMS} items, a problem below {LOW_KAPPA:g}"
+        f"good from {GOOD_AGREEMENT:g} over at least {MIN_ITEMS} items, a problem below "
+        f"{LOW_AGREEMENT:g}"
     )
-    return Light(label, value, level, f"{about}; 0 is chance, {rule}.", "agreement", parameters)
+    why = f"{about}; 0 is chance, {rule}. {flagged}".rstrip()
+    return Light(label, value, level, why, "agreement", parameters)
 
 
 def flip_light(

@@ -11,8 +11,9 @@ from typing import Any, Final, NamedTuple, TypeVar
 import streamlit as st
 from sqlalchemy.orm import Session
 
-from analysis.agreement.agreement import agreement_report
-from analysis.agreement.judgment_filter import decisions_of
+from analysis.agreement.agreement import report_of
+from analysis.agreement.answers import number_decisions
+from analysis.agreement.judgment_filter import study_decisions
 from analysis.figures.paired import Difference, paired_difference
 from app.access.identity import SessionUser
 from app.access.permissions import NEEDS
@@ -23,8 +24,8 @@ from app.home.quality import (
     TOO_MANY,
     Light,
     Quality,
+    agreement_light,
     flip_light,
-    kappa_light,
     kept_light,
     leakage_light,
     precision_light,
@@ -33,28 +34,27 @@ from app.home.seen_actions import SeenStudies
 from app.kit.frame.dataset_actions import PageDataset
 from app.models.compared.conditions import unlike
 from app.models.independence import circular_sentences
-from curation.judging.about_run import NO_RUN, about_run, rows_of_people
+from curation.judging.about_run import NO_RUN, about_run
+from curation.judging.agreement import MAX_LIVE, reader_of, stored_agreement
 from curation.run.leakage import stored_leakage
-from db.assignment.hidden import hidden_items_of_study
-from db.assignment.members import is_member
 from db.outcome.checkpoints import list_checkpoints
 from db.outcome.evaluations import Scored, get_evaluation, newest_scores
 from db.outcome.independence import validators_of
 from db.run.runs import RunSummary, list_runs
 from db.store.store import open_store
-from db.study.judgments import JudgmentRow, JudgmentState, judgment_frame, judgment_state
+from db.study.judgments import JudgmentState, judgment_state
+from db.study.quality import flagged_people
 from db.study.rules import rules_of
 from db.study.run_items import estimate_state
 from db.study.studies import StudySummary, get_study
 from trainer.evaluate.following import INSTRUCTION_FLIP
 
 T = TypeVar("T")
-MAX_JUDGMENTS: Final = 20_000
 MAX_GROUPS: Final = 5_000  # of a run whose precision is estimated here
 
 NO_STUDY = "No study has judgments yet."
 NO_FLIP = "No trained model is evaluated on held-out groups yet."
-PEOPLE, MODEL = "Kappa, people–people", "Kappa, people–model"
+PEOPLE, MODEL = "Agreement, people–people", "Agreement, people–model"
 
 
 class Found(NamedTuple):
@@ -150,46 +150,35 @@ def _agreement_lights(
         return _unknown(None, NO_STUDY)
     found = _under(user, "studies", lambda session: _judged(session, study.id, user.name))
     assert found is not None  # the study was read under the same permission
-    state, rows, is_hidden = found
+    state, report, is_hidden = found
     if is_hidden:
         return _unknown(study.id, HIDDEN)
-    if state.judgments > MAX_JUDGMENTS:
+    if report is None:
         return _unknown(study.id, TOO_MANY)
     version = (str(open_store().engine.url), study.id, state)
-    report = _agreement(rows, version)
     about, why_not = None, NO_RUN.capitalize() + "."
     run = next((one for one in runs if one.id == study.run_id), None)
     if study.run_id is not None:
         why_not = TOO_MANY
-        if run is not None and run.pairs <= MAX_GROUPS:
+        if run is not None and run.pairs <= MAX_GROUPS and state.judgments <= MAX_LIVE:
             about = _under(user, "studies", lambda session: _estimated(session, study.id, version))
-    persons, simulated = rows_of_people(list(rows))
-    by_item: dict[int, set[str]] = {}
-    for row in persons:
-        by_item.setdefault(row.item_id, set()).add(row.judge)
-    twice = sum(len(judges) > 1 for judges in by_item.values())
     validators: dict[str, str] = {}
     if study.run_id is not None:
         number = study.run_id
         validators = _under(user, "studies", lambda session: validators_of(session, number)) or {}
+    of_models = report["human_model"]
     shared = {
-        name: len({row.item_id for row in rows if row.judge == name} & by_item.keys())
-        for name, mean in report["human_model"].items()
-        if mean["kappa"] is not None
+        name: int(each["items"]) for name, each in of_models.items() if each["value"] is not None
     }
     chosen, whose = model_to_show(shared, validators)
+    simulated = bool(report["simulated"])
     return (
         precision_light(study.id, about, why_not),
-        kappa_light(
-            PEOPLE, study.id, report["human_human"], twice, why_not="", simulated=simulated
-        ),
-        kappa_light(
+        agreement_light(PEOPLE, study.id, report["human_human"], why_not="", simulated=simulated),
+        agreement_light(
             MODEL if chosen is None else f"{MODEL} ({chosen})",
             study.id,
-            report["human_model"][chosen]
-            if chosen
-            else next(iter(report["human_model"].values()), None),
-            shared.get(chosen or "", 0),
+            of_models[chosen] if chosen else next(iter(of_models.values()), None),
             why_not="",
             simulated=simulated,
             whose=whose,
@@ -217,28 +206,32 @@ def model_to_show(shared: Mapping[str, int], validators: Collection[str]) -> tup
 def _unknown(study_id: int | None, why: str) -> tuple[Light, Light, Light]:
     return (
         precision_light(study_id, None, why),
-        kappa_light(PEOPLE, study_id, None, 0, why_not=why),
-        kappa_light(MODEL, study_id, None, 0, why_not=why),
+        agreement_light(PEOPLE, study_id, None, why_not=why),
+        agreement_light(MODEL, study_id, None, why_not=why),
     )
 
 
 def _judged(
     session: Session, study_id: int, person: str
-) -> tuple[JudgmentState, Sequence[JudgmentRow], bool]:
-    """The judgments, and whether their figures are hidden from the person, as on Agreement."""
+) -> tuple[JudgmentState, dict[str, Any] | None, bool]:
+    """The study's report, None where it is too large and none is stored; and whether figures are
+    hidden from the person, as on Agreement."""
     state = judgment_state(session, study_id)
-    is_hidden = is_member(session, study_id, person) and bool(
-        hidden_items_of_study(session, study_id, person)
-    )
-    if is_hidden or state.judgments > MAX_JUDGMENTS:
-        return state, [], is_hidden
-    return state, judgment_frame(session, study_id), False
+    if reader_of(session, study_id, person).is_blind:
+        return state, None, True
+    if state.judgments > MAX_LIVE:
+        stored = stored_agreement(session, study_id)
+        return state, None if stored is None else stored.result["report"], False
+    flags = tuple(flagged_people(session, study_id).items())
+    return state, _agreement(study_id, (str(open_store().engine.url), state, flags)), False
 
 
 @st.cache_data(max_entries=16, show_spinner=False)
-def _agreement(_rows: Sequence[JudgmentRow], version: tuple[object, ...]) -> dict[str, Any]:
+def _agreement(study_id: int, version: tuple[object, ...]) -> dict[str, Any]:
     """The report without intervals, whose posterior draws take seconds."""
-    return agreement_report(decisions_of(_rows), resamples=0)
+    with open_store().read() as session:
+        answers = number_decisions(study_decisions(session, study_id))
+        return report_of(answers, flagged_people(session, study_id), 0)
 
 
 def _estimated(session: Session, study_id: int, version: tuple[object, ...]) -> dict[str, Any]:

@@ -42,7 +42,7 @@ KINDS: dict[str, JobKind] = {
         JobKind("import", "curation.importing.job:import_files", "import", "files"),
         JobKind("pull", "curation.hub.pull:pull_as_job", "import", "files"),
         JobKind("restore", "curation.backups:restore", "accounts", "files"),
-        JobKind("study", "curation.judging.job:create_study", "studies", "files"),
+        JobKind("study", "curation.judging.job:work_on_study", "studies", "files"),
     )
 }
 

@@ -5,11 +5,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import streamlit as st
 
-from analysis.agreement.agreement import agreement_report
-from analysis.agreement.judgment_filter import decisions_of
 from analysis.map.printed_map import printed_map
 from analysis.paper.rows import Trained
-from app.agreement.actions import read_hidden, study_to_show
+from app.agreement.actions import read_report, read_state, study_to_show
 from app.corpora.map.points_actions import stored_points, visible_rows
 from app.kit.analysis_command import agreement_command
 from app.kit.figure import Origin
@@ -17,7 +15,6 @@ from db.outcome.analyses import list_analyses
 from db.outcome.checkpoints import list_checkpoints
 from db.outcome.evaluations import Scored, newest_scores
 from db.store.store import open_store
-from db.study.judgments import JudgmentRow, judgment_frame, judgment_state
 from db.study.studies import list_studies
 from db.tables import Analysis, Checkpoint
 
@@ -36,7 +33,9 @@ def read_analysis(kind: str, dataset_id: int) -> Analysis | None:
 
 
 def read_agreement(dataset_id: int) -> tuple[dict[str, Any], Origin] | None:
-    """The report of the study that Agreement shows first, with its origin; None without judgments.
+    """The report of the study that Agreement shows first, with its origin.
+
+    None without judgments, or where a large study's figures are not computed yet.
 
     Without the items that are hidden from the user there.
     """
@@ -45,28 +44,15 @@ def read_agreement(dataset_id: int) -> tuple[dict[str, Any], Origin] | None:
     if not studies:
         return None
     study = study_to_show(studies)
-    hidden, from_figures = read_hidden(study.id)
-    with open_store().read() as session:
-        state = judgment_state(session, study.id)
-        rows = [
-            row
-            for row in judgment_frame(session, study.id)
-            if not (from_figures and row.item_id in hidden)
-        ]
-    if not rows:
+    report, state = read_report(study.id), read_state(study.id)
+    if report is None or not report["judgments"]:
         return None
     origin = Origin(
-        f"{len(rows):,} judgments of study {study.id}, latest no. {state.last_id}",
+        f"{report['judgments']:,} judgments of study {study.id}, latest no. {state.last_id}",
         state.last_at,
         agreement_command(study.id, []),
     )
-    version = (open_store().url, study.id, state, frozenset(hidden), from_figures)
-    return _report(rows, version), origin
-
-
-@st.cache_data(max_entries=4, show_spinner=False)
-def _report(_rows: Sequence[JudgmentRow], version: tuple[object, ...]) -> dict[str, Any]:
-    return agreement_report(decisions_of(_rows))
+    return report, origin
 
 
 def read_map(found: Analysis, colour_by: str) -> tuple["pd.DataFrame", bytes]:

@@ -19,13 +19,13 @@ LEAD = (
 
 
 def draw_agreement(dataset_id: int) -> None:
-    """Figure 4: kappa of people among themselves and of each model with them."""
+    """Figure 4: agreement of people among themselves and of each model with them."""
     st.subheader("Figure 4: agreement of people and models", anchor=False)
     found = actions.read_agreement(dataset_id)
     if found is None:
         draw_empty(
             "No judgments yet.",
-            "Figure 4 is the mean kappa of each model judge with the people of a study.",
+            "Figure 4 is the kappa of each model judge with the people of a study.",
             view="studies",
             link="Create a study",
         )
@@ -36,11 +36,11 @@ def draw_agreement(dataset_id: int) -> None:
             "The people of this study are simulated judges: a demonstration, not evidence.",
             icon=":material/smart_toy:",
         )
-    means = [report["human_human"], *report["human_model"].values()]
-    if any(mean["kappa"] is not None for mean in means):
+    figures = [report["human_human"], *report["human_model"].values()]
+    if any(each["value"] is not None for each in figures):
         draw_figure(human_model_bars(report), bar_rows(report), origin, key="paper.figure_4")
     else:
-        reasons = "; ".join(dict.fromkeys(str(mean["reason"]) for mean in means))
+        reasons = "; ".join(dict.fromkeys(str(each["reason"]) for each in figures))
         draw_empty(
             "No kappa with people yet.",
             f"Of {origin.version}: {reasons}.",

@@ -8,10 +8,9 @@ from app.kit.page import draw_labels, draw_table
 from app.studies import actions
 from app.text.numbers import counted
 from app.text.plain import plain
-from db.assignment.members import GOLD_SEEN
 from db.study import studies
 from db.study.quality import JudgeQuality
-from db.study.rules import StudyRules
+from db.study.rules import StudyRules, fails_gold
 
 
 def draw_quality(study: studies.StudySummary) -> None:
@@ -56,7 +55,7 @@ def _draw_warning(each: JudgeQuality, rules: StudyRules) -> None:
     right, seen = each.gold_right, each.gold_seen
     if each.state == "paused":
         st.warning(plain(f"{each.judge} is paused: {each.reason}"), icon=":material/pause:")
-    elif seen >= GOLD_SEEN and right < rules.gold_threshold * seen:
+    elif fails_gold(right, seen, rules):
         text = f"{each.judge} answered {right} of {counted(seen, 'gold item')} correctly"
         st.warning(
             plain(f"{text}, below the required {rules.gold_threshold:.0%}"),

@@ -5,6 +5,7 @@ from typing import Any
 from sqlalchemy import select
 
 from curation.judges.registry import judge_named
+from curation.judging.agreement import agreement_job
 from curation.judging.revalidation import revalidate
 from curation.judging.sampling import Sampling
 from curation.judging.studies import (
@@ -49,6 +50,13 @@ def judge_run(handle: JobHandle) -> dict[str, Any]:
         total, waiting = items_of_run(session, run_id, judge_id)
     counted = judge_all(handle, judge, judge_id, waiting, total, place=f"run{run_id}")
     return {"run_id": run_id, **counted}
+
+
+def work_on_study(handle: JobHandle) -> dict[str, Any]:
+    """Compute the agreement of a study, or create one, as the config's `what` says."""
+    if handle.config.get("what") == "agreement":
+        return agreement_job(handle)
+    return create_study(handle)
 
 
 def create_study(handle: JobHandle) -> dict[str, Any]:

@@ -11,7 +11,11 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from analysis.agreement.agreement import Decision, agreement_report, interval_caption
+from analysis.agreement.agreement import interval_caption, people, report_of
+from analysis.agreement.answers import number_decisions
+from analysis.agreement.headline import flag_sentence, rest_sentence
+from analysis.agreement.intervals import DRAWS
+from analysis.agreement.judgment_filter import study_decisions
 from analysis.agreement.measures import MEASURES
 from analysis.figures.numbers import score
 from analysis.map.coverage import points_frame
@@ -26,7 +30,7 @@ from curation.run.leakage import auc_text, leaking_sentence, stored_leakage
 from curation.run.shared_parts import part_text, stored_shared_parts
 from db.outcome.analyses import analyses_of_dataset
 from db.release.choice import count_rescued
-from db.study.judgments import judgment_frame
+from db.study.quality import flagged_people
 from db.tables import Analysis, Study
 
 PICTURE = "coverage.png"
@@ -76,38 +80,42 @@ def _agreement(session: Session, chosen: ChosenRun) -> list[str]:
 
 
 def _study(session: Session, study_id: int) -> str | None:
-    rows, scope = judgment_frame(session, study_id), study_scope(session, study_id)
-    decisions = [
-        Decision(row.item_id, row.judge, row.label, row.kind, row.simulated, row.offline)
-        for row in rows
-    ]
-    if not any(row.kind == "person" for row in rows):
+    answers, scope = (
+        number_decisions(study_decisions(session, study_id)),
+        study_scope(session, study_id),
+    )
+    if not people(answers.judges):
         return None
-    report = agreement_report(decisions)
+    report = report_of(answers, flagged_people(session, study_id), DRAWS)
     brackets = interval_caption(report)
     who = "**simulated** judges" if report["simulated"] else "people"
-    lines = [f"| {who} with each other | {_interval_of(report['human_human'])} |"]
+    figures = {f"{who} with each other": report["human_human"]}
+    figures |= {f"{who} with `{name}`": each for name, each in report["human_model"].items()}
+    lines = [f"| {label} | {each['label']} | {_value(each)} |" for label, each in figures.items()]
     lines += [
-        f"| {who} with `{name}` | {_interval_of(mean)} |"
-        for name, mean in report["human_model"].items()
-    ]
-    lines += [
-        f"| {who}: {MEASURES[name].label} | {_interval_of(found, 'value')} |"
+        f"| {who} | {MEASURES[name].label} | {_value(found)} |"
         for name, found in report["people"].items()
+    ]
+    flagged = [
+        f"{label}: {sentence[0].lower()}{sentence[1:]}"
+        for label, each in figures.items()
+        if (sentence := flag_sentence(each, named=False))
+    ]
+    notes = [
+        rest_sentence(report),
+        "\n".join(f"- {note}" for note in flagged),
+        validator_sentence(session, study_id, report["human_model"]),
+        _about_run(session, study_id),
     ]
     warning = " Simulated judges stand in for people; this says nothing about people." * bool(
         report["simulated"]
     )
     return (
         f"{'Agreement' if scope.of_run else 'Agreement on chosen items'}, study {study_id} "
-        f"({report['items']:,} items, {report['judgments']:,} judgments): mean pairwise Cohen's "
-        f"kappa and measures of all judges{brackets and f', with {brackets}'}. "
-        f"{scope.sentence}{warning}\n\n"
-        "| | kappa |\n|---|---|\n"
-        + "\n".join(lines)
-        + f"\n\n{validator_sentence(session, study_id, report['human_model'])}".rstrip()
-        + "\n\n"
-        + _about_run(session, study_id)
+        f"({report['items']:,} items, {report['judgments']:,} judgments)"
+        f"{brackets and f', with {brackets}'}. {scope.sentence}{warning}\n\n"
+        "| between | coefficient | value |\n|---|---|---|\n"
+        + "\n\n".join(["\n".join(lines), *(note for note in notes if note)])
     )
 
 
@@ -131,13 +139,13 @@ def _about_run(session: Session, study_id: int) -> str:
     )
 
 
-def _interval_of(found: dict[str, Any], name: str = "kappa") -> str:
-    if found[name] is None:
+def _value(found: dict[str, Any]) -> str:
+    if found["value"] is None:
         return f"undefined: {found.get('reason', '')}"
     if found.get("interval") is None:
-        return f"{found[name]:.3f}" + (f" ({found['reason']})" if "reason" in found else "")
+        return f"{found['value']:.3f}"
     low, high = found["interval"]
-    return f"{found[name]:.3f} ({low:.3f} to {high:.3f})"
+    return f"{found['value']:.3f} ({low:.3f} to {high:.3f})"
 
 
 def _diversity(session: Session, chosen: ChosenRun) -> str:

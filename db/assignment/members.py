@@ -8,11 +8,10 @@ from sqlalchemy.orm import Session
 from db.assignment.places import lock_study, return_leases
 from db.errors import BadInput, Refused
 from db.study.judgments import of_person
-from db.study.rules import rules_of
+from db.study.rules import fails_gold, rules_of
 from db.study.studies import get_study
 from db.tables import Judge, Judgment, Study, StudyItem, StudyJudge, utc_now
 
-GOLD_SEEN = 3  # below three answers, one mistake would already pause a judge
 SCORED_TOGETHER = 20  # answers: about two gold items where one in ten is gold
 # Reasons that no curator wrote, by the code of what the judge reads in their own language.
 GOLD_REASON = re.compile(r"(?P<right>\d+) of (?P<seen>\d+) gold items correct")
@@ -125,7 +124,7 @@ def pause_on_failed_gold(session: Session, study_id: int, judge_id: int, *, answ
         return  # of another tab, meanwhile
     member.scored_after = answered
     rules, (right, seen) = rules_of(study), gold_score(session, study_id, judge_id)
-    is_below = seen >= GOLD_SEEN and right < rules.gold_threshold * seen
+    is_below = fails_gold(right, seen, rules)
     if is_below and rules.gold_action == "pause" and member.state == "active":
         member.state, member.changed_at = "paused", utc_now()
         member.reason = f"{right} of {seen} gold items correct"

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import delete, select
 from sqlalchemy.orm import Session, defer
 
 from db.errors import NotFound
@@ -47,6 +47,40 @@ def store_analysis(
     session.add(analysis)
     session.flush()
     return analysis
+
+
+def replace_analysis(
+    session: Session,
+    *,
+    kind: str,
+    inputs_sha256: str,
+    config: dict[str, Any],
+    result: dict[str, Any],
+    dataset_id: int,
+    job_id: int | None = None,
+) -> Analysis:
+    """Store a result and delete the older ones of the same kind, dataset and config.
+
+    For what changes with every judgment: the newest is kept. Does not commit.
+    """
+    query = select(Analysis.id, Analysis.config, Analysis.inputs_sha256)
+    query = query.where(Analysis.kind == kind, Analysis.dataset_id == dataset_id)
+    older = [
+        key
+        for key, before, inputs in session.execute(query)
+        if before == config and inputs != inputs_sha256
+    ]
+    if older:
+        session.execute(delete(Analysis).where(Analysis.id.in_(older)))
+    return store_analysis(
+        session,
+        kind=kind,
+        inputs_sha256=inputs_sha256,
+        config=config,
+        result=result,
+        dataset_id=dataset_id,
+        job_id=job_id,
+    )
 
 
 def get_analysis(session: Session, analysis_id: int) -> Analysis:

@@ -4,7 +4,7 @@ Note: a decision that arrives twice (the same `event_id`) returns the stored row
 nothing, so that an outbox may send again whatever was not confirmed.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -31,6 +31,7 @@ from db.tables import CountedJudgment, Item, Judge, Judgment, StudyItem, utc_now
 from db.values import AMBIGUOUS, NONE
 
 ADJUDICATOR = "adjudicator:"
+STREAMED = 5000  # rows read at once
 
 
 @dataclass(frozen=True)
@@ -255,6 +256,11 @@ def judgment_frame(session: Session, study_id: int) -> list[JudgmentRow]:
     studies, of a whole run: the run's validator and second judges. Qualification and gold items are
     left out, and so are adjudicators, who saw others' answers.
     """
+    return list(stream_judgments(session, study_id))
+
+
+def stream_judgments(session: Session, study_id: int) -> Iterator[JudgmentRow]:
+    """`judgment_frame` row by row: of a million judgments, `STREAMED` are in memory."""
     query = judgments_that_count(
         study_id,
         Judgment.item_id,
@@ -265,7 +271,8 @@ def judgment_frame(session: Session, study_id: int) -> list[JudgmentRow]:
         Judge.offline,
         Judgment.decided_at,
     ).order_by(Judgment.item_id, Judge.name)
-    return [JudgmentRow(*row) for row in session.execute(query)]
+    rows = session.execute(query.execution_options(yield_per=STREAMED))
+    return (JudgmentRow(*row) for row in rows)
 
 
 def judgment_state(session: Session, study_id: int) -> JudgmentState:

@@ -12,11 +12,15 @@ from sqlalchemy.orm import Session
 
 from db.errors import NotFound
 from db.study.judgments import remarks
+from db.study.rules import StudyRules, fails_gold, rules_of
 from db.study.speed import too_fast_limit
+from db.study.studies import get_study
 from db.tables import Assignment, Judge, Judgment, StudyItem, StudyJudge
 
 RECENT = 200
 CHUNK = 5000
+MAX_TOO_FAST = 0.2  # share of a person's recent timed answers; above it the person is flagged
+MIN_TIMED = 10  # timed answers; of fewer a share says little
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,7 @@ class JudgeQuality:
     flagged: int
     notes: int
     median_seconds: float | None
+    timed: int
     too_fast: float | None
     gold_right: int
     gold_seen: int
@@ -92,6 +97,7 @@ def judge_quality(session: Session, study_id: int) -> list[JudgeQuality]:
                 flagged=flagged[judge.id],
                 notes=notes[judge.id],
                 median_seconds=seconds[len(seconds) // 2] if seconds else None,
+                timed=len(seconds),
                 too_fast=(
                     sum(one < fastest for one in seconds) / len(seconds) if seconds else None
                 ),
@@ -104,6 +110,29 @@ def judge_quality(session: Session, study_id: int) -> list[JudgeQuality]:
             )
         )
     return found
+
+
+def flag_reason(each: JudgeQuality, rules: StudyRules) -> str:
+    """Why a person's answers are in doubt by the study's rules; empty where they are not.
+
+    Fails gold: `GOLD_SEEN` gold items or more, fewer right than the required share. Too fast: more
+    than `MAX_TOO_FAST` of the last 200 timed answers (of `MIN_TIMED` or more) under the limit.
+    """
+    if each.kind != "person":
+        return ""
+    reasons = []
+    if fails_gold(each.gold_right, each.gold_seen, rules):
+        reasons.append(f"gold {each.gold_right} of {each.gold_seen} right")
+    if each.too_fast is not None and each.timed >= MIN_TIMED and each.too_fast > MAX_TOO_FAST:
+        reasons.append(f"{each.too_fast:.0%} of answers under {rules.too_fast_seconds:g} s")
+    return ", ".join(reasons)
+
+
+def flagged_people(session: Session, study_id: int) -> dict[str, str]:
+    """The people of a study who answer too fast or fail gold: why, by name."""
+    rules = rules_of(get_study(session, study_id))
+    found = {each.judge: flag_reason(each, rules) for each in judge_quality(session, study_id)}
+    return {name: reason for name, reason in found.items() if reason}
 
 
 def judge_of_study(session: Session, study_id: int, name: str) -> int:

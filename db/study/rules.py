@@ -16,6 +16,7 @@ from db.tables import Study
 PASS_MARK = 0.8
 DEFAULT_ROUNDS = 3
 GOLD_THRESHOLD = 0.7
+GOLD_SEEN = 3  # below three answers, one mistake would already pause or flag a judge
 TOO_FAST_SECONDS = 1.5
 EXAMPLES_PER_ROUND = 5
 MAX_EXAMPLES_PER_ROUND = 1000
@@ -45,6 +46,11 @@ class StudyRules:
 def rules_of(study: Study) -> StudyRules:
     """The rules in effect in a study."""
     return StudyRules(**{name: study.settings.get(name, default) for name, default in DEFAULTS})
+
+
+def fails_gold(right: int, seen: int, rules: StudyRules) -> bool:
+    """Whether this many right gold items of those seen are below the required share."""
+    return seen >= GOLD_SEEN and right < rules.gold_threshold * seen
 
 
 def set_rules(session: Session, study_id: int, **changes: Any) -> StudyRules:

@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score
 from sqlalchemy import select
 
-from analysis.agreement import agreement
+from analysis.agreement import intervals
 from analysis.agreement.agreement import Decision, agreement_report
 from analysis.agreement.answers import number_decisions
 from analysis.agreement.cohen import NO_ITEMS, ONE_LABEL
+from analysis.agreement.headline import COEFFICIENTS, MIN_SHARED
 from analysis.agreement.judgment_file import read_judgments
 from db.errors import BadInput
 from db.store.store import Store
@@ -30,48 +31,83 @@ def decisions(**labels: str) -> list[Decision]:
     ]
 
 
-def test_the_means_are_over_pairs_of_people_and_of_a_model_with_each_person() -> None:
+def test_two_people_have_cohens_kappa_and_a_model_kappa_with_both() -> None:
+    """ann–bob: p_o 1, so 1. M with ann and bob: 1 with each of them, so 1."""
+    report = agreement_report(decisions(ann="aabb" * 3, bob="aabb" * 3, M="aabb" * 3))
+    assert report["human_human"]["coefficient"] == "cohen_kappa"
+    assert report["human_human"]["value"] == report["pairs"][0]["kappa"] == 1.0
+    assert report["human_model"]["M"]["coefficient"] == "group_kappa"
+    assert report["human_model"]["M"]["value"] == 1.0
+    assert (len(report["pairs"]), report["items"], report["judgments"]) == (3, 12, 36)
+
+
+def test_three_people_have_alpha_and_a_model_kappa_with_the_group() -> None:
+    """ann and bob aabb, cas abab. Items 2 and 3 of four: two a one b, two b one a.
+
+    alpha: n = 12, n_a = n_b = 6; disagreements 2·(9 - 5)/2 = 4: 1 - 11·4/(144 - 72) = 7/18.
+    M as ann: p_o = (1 + 2/3 + 2/3 + 1)/4 = 5/6, p_e = 1/2: 2/3.
+    """
     report = agreement_report(decisions(ann="aabb", bob="aabb", cas="abab", M="aabb"))
-    # ann–bob 1, ann–cas 0, bob–cas 0 (p_o = p_e = 1/2)
-    assert report["human_human"]["kappa"] == pytest.approx(1 / 3)
-    assert report["human_human"]["pairs"] == 3
-    assert report["human_model"]["M"]["kappa"] == pytest.approx((1 + 1 + 0) / 3)
-    assert len(report["pairs"]) == 6
-    assert report["items"] == 4
-    assert report["judgments"] == 16
+    assert report["human_human"]["coefficient"] == "krippendorff_alpha"
+    assert report["human_human"]["value"] == pytest.approx(7 / 18)
+    assert report["human_human"]["items"] == 4
+    assert report["human_human"] | {"value": 0, "interval": 0} == {
+        **report["human_human"],
+        "value": 0,
+        "interval": 0,
+        "label": COEFFICIENTS["krippendorff_alpha"].label,
+    }
+    assert report["human_model"]["M"]["value"] == pytest.approx(2 / 3)
+    assert report["with_people"]["cas"]["reason"] == "4 shared items, a value needs 10"
 
 
 def test_kappa_is_over_the_items_both_judged() -> None:
-    report = agreement_report(decisions(ann="aabb..", bob="aab.ba"))
+    report = agreement_report(decisions(ann="aabb" * 3 + "..", bob="aab." * 3 + "ba"))
     (pair,) = report["pairs"]
-    assert pair["items"] == 3
-    assert pair["kappa"] == pytest.approx(cohen_kappa_score(list("aab"), list("aab")))
+    assert pair["items"] == 9 and pair["kappa"] is None
+    assert report["human_human"]["items"] == 9
+    expected = cohen_kappa_score(list("aab" * 3), list("aab" * 3))
+    assert report["human_human"]["value"] == pytest.approx(expected)
 
 
-def test_a_pair_without_a_number_says_why_and_is_left_out_of_the_mean() -> None:
-    report = agreement_report(decisions(ann="aa..", bob="..ab", cas="aaab", dan="aaab"))
+def test_pairs_that_share_few_items_are_counts_and_say_how_many_a_value_needs() -> None:
+    report = agreement_report(
+        decisions(ann="a" * 9 + "." * 10, bob="." * 9 + "ab" * 5, cas="aab" * 6 + "a")
+    )
     by_names = {(pair["judge_a"], pair["judge_b"]): pair for pair in report["pairs"]}
-    assert by_names["ann", "bob"]["kappa"] is None
-    assert by_names["ann", "bob"]["reason"] == NO_ITEMS
-    assert by_names["ann", "cas"]["reason"] == ONE_LABEL
-    assert by_names["ann", "cas"]["agreement"] == 1.0
-    assert report["human_human"]["kappa"] == 1.0
-    assert report["human_human"]["pairs"] == 3
-    assert report["human_human"]["undefined_pairs"] == 3
+    assert (by_names["ann", "bob"]["kappa"], by_names["ann", "bob"]["reason"]) == (None, NO_ITEMS)
+    few = by_names["ann", "cas"]
+    assert (few["kappa"], few["agreement"], few["items"]) == (None, None, 9)
+    assert few["reason"] == "9 shared items, a value needs 10"
+    assert by_names["bob", "cas"]["items"] == 10 and by_names["bob", "cas"]["kappa"] is not None
+    assert report["pairs_counted"] == {
+        "pairs": 3,
+        "listed": 3,
+        "with_enough_items": 1,
+        "with_fewer": 1,
+        "min_shared": MIN_SHARED,
+    }
+
+
+def test_a_pair_of_one_label_says_why_it_has_no_value() -> None:
+    report = agreement_report(decisions(ann="a" * 12, bob="a" * 12, cas="aab" * 4))
+    by_names = {(pair["judge_a"], pair["judge_b"]): pair for pair in report["pairs"]}
+    assert by_names["ann", "bob"]["reason"] == ONE_LABEL
+    assert by_names["ann", "bob"]["agreement"] == 1.0
 
 
 def test_no_judge_one_judge_and_no_person_give_a_sentence_and_no_number() -> None:
     no_judges = agreement_report([])["human_human"]
-    assert (no_judges["kappa"], no_judges["interval"], no_judges["pairs"]) == (None, None, 0)
+    assert (no_judges["value"], no_judges["interval"], no_judges["items"]) == (None, None, 0)
     assert no_judges["reason"] == "fewer than two people have judged"
     one = agreement_report(decisions(ann="ab"))
-    assert one["human_human"]["kappa"] is None
+    assert one["human_human"]["value"] is None
     assert one["pairs"] == []
     models = agreement_report(decisions(M="ab", N="ab"))
-    assert models["human_model"]["M"]["kappa"] is None
+    assert models["human_model"]["M"]["value"] is None
     assert models["human_model"]["M"]["reason"] == "no person has judged"
     all_equal = agreement_report(decisions(ann="aa", bob="aa"))
-    assert all_equal["human_human"]["kappa"] is None
+    assert all_equal["human_human"]["value"] is None
     assert all_equal["human_human"]["reason"] == ONE_LABEL
 
 
@@ -83,12 +119,12 @@ def test_simulated_judges_stand_in_only_where_no_real_person_has_judged() -> Non
     ]
     alone = agreement_report(simulated)
     assert alone["simulated"] is True
-    assert alone["human_human"]["kappa"] == 0.0
+    assert alone["human_human"]["value"] == 0.0
     mixed = agreement_report([*simulated, *decisions(ann="abab", bob="abab")])
     assert mixed["simulated"] is False
     assert mixed["simulated_left_out"] == 2
-    assert mixed["human_human"]["kappa"] == 1.0
-    assert mixed["human_human"]["pairs"] == 1
+    assert mixed["human_human"]["value"] == 1.0
+    assert mixed["human_human"]["people"] == 2
     assert len(mixed["pairs"]) == 6
 
 
@@ -125,28 +161,29 @@ def test_a_better_model_differs_from_a_worse_one_and_a_twin_does_not() -> None:
     assert (twin["difference"], twin["differs"]) == (0.0, False)
     assert twin["interval"] == pytest.approx([0.0, 0.0], abs=0.02)
     means = report["human_model"]
-    assert good["difference"] == means["GOOD"]["kappa"] - means["POOR"]["kappa"]
+    assert good["difference"] == means["GOOD"]["value"] - means["POOR"]["value"]
     low, high = means["GOOD"]["interval"]
-    assert low < means["GOOD"]["kappa"] < high
+    assert low < means["GOOD"]["value"] < high
 
 
-def test_with_too_many_patterns_the_standard_error_gives_the_same_interval(monkeypatch) -> None:
-    known = noisy({"ann": 0.9, "bob": 0.8, "GOOD": 0.9, "POOR": 0.6})
+def test_with_too_many_patterns_the_jackknife_gives_the_same_interval(monkeypatch) -> None:
+    known = noisy({"ann": 0.9, "bob": 0.8, "cas": 0.7, "GOOD": 0.9, "POOR": 0.6}, items=1500)
     known = [row for row in known if (int(row.item) * 31 + ord(row.judge[0])) % 7]  # gaps
-    resampled = agreement_report(known)
-    monkeypatch.setattr(agreement, "MAX_PATTERNS", 1)
-    by_error = agreement_report(known)
-    for one, other in (
-        (resampled["human_human"], by_error["human_human"]),
-        (resampled["human_model"]["GOOD"], by_error["human_model"]["GOOD"]),
-        (resampled["differences"][0], by_error["differences"][0]),
-    ):
+    drawn = agreement_report(known)
+    monkeypatch.setattr(intervals, "MAX_PATTERNS", 1)
+    left_out = agreement_report(known)
+    compared = [
+        (drawn["human_human"], left_out["human_human"]),
+        (drawn["human_model"]["GOOD"], left_out["human_model"]["GOOD"]),
+        (drawn["differences"][0], left_out["differences"][0]),
+        *((drawn["people"][name], left_out["people"][name]) for name in drawn["people"]),
+    ]
+    for one, other in compared:
         assert one["interval_from"] == "posterior"
         assert other["interval_from"] == "standard_error"
-        assert other["interval"] == pytest.approx(one["interval"], abs=0.012)
-    for measure in by_error["people"].values():
-        assert measure["interval"] is None
-        assert "patterns of answers, more than 1" in measure["reason"]
+        # the standard error of a standard error from 200 groups is 5 % of it
+        width = one["interval"][1] - one["interval"][0]
+        assert other["interval"] == pytest.approx(one["interval"], abs=0.12 * width)
 
 
 def test_the_measures_of_people_leave_the_models_out() -> None:
@@ -195,15 +232,16 @@ def test_the_command_reads_a_csv_and_prints_the_report(inf, tmp_path) -> None:
     path = tmp_path / "judgments.csv"
     path.write_text(
         "item,judge,label,kind\n"
-        + "".join(f"{i},ann,{'pn'[i % 2]},person\n{i},bob,p,person\n" for i in range(4))
-        + "".join(f"{i},gpt,{'pn'[i % 2]},model\n" for i in range(4))
+        + "".join(f"{i},ann,{'pn'[i % 2]},person\n{i},bob,p,person\n" for i in range(12))
+        + "".join(f"{i},gpt,{'pn'[i % 2]},model\n" for i in range(12))
     )
     done = inf("analyze", "agreement", "--judgments", path, "--json")
     assert done.code == 0, done.err
     by_names = {(pair["judge_a"], pair["judge_b"]): pair for pair in done.json["pairs"]}
     assert by_names["ann", "gpt"]["kappa"] == 1.0
     assert by_names["ann", "bob"]["kappa"] == 0.0
-    assert done.json["human_model"]["gpt"]["kappa"] == 0.5
+    # of two people ann is always as gpt, bob on half of the items: p_o 3/4; p_e 1/2·3/4 + 1/2·1/4
+    assert done.json["human_model"]["gpt"]["value"] == 0.5
     assert "human–human" in inf("analyze", "agreement", "--judgments", path).out
 
 
@@ -336,7 +374,9 @@ def test_the_command_reads_a_study_with_its_model_judges(store: Store, inf) -> N
     assert done.json["study_id"] == study.id
     assert done.json["simulated"] is True
     # p, p, p, n against n, p, p, n: p_o 3/4, p_e (3·2 + 1·2)/16 = 1/2, kappa 1/2
-    assert done.json["human_human"]["kappa"] == 0.5
-    assert done.json["human_model"]["offline:embedding"]["kappa"] == 0.75
+    assert done.json["human_human"]["value"] == 0.5
+    assert done.json["human_human"]["coefficient"] == "cohen_kappa"
+    # p, p, p, n with two people: p_o 7/8; p_e 3/4·5/8 + 1/4·3/8 = 9/16; 5/7
+    assert done.json["human_model"]["offline:embedding"]["value"] == pytest.approx(5 / 7)
     assert "demo data, not evidence" in inf("analyze", "agreement", "--study", study.id).out
     assert "no study 99" in inf("analyze", "agreement", "--study", 99, "--json").json["error"]

@@ -102,9 +102,9 @@ def test_a_long_name_is_cut_and_forty_names_stand_upright_without_texts_on_their
 
 def test_bars_have_their_values_intervals_and_texts() -> None:
     means = {
-        "below": MEAN | {"kappa": -0.2, "interval": [-0.35, -0.05]},
-        "tiny": MEAN | {"kappa": 0.01, "interval": [-0.1, 0.15]},
-        "unknown": {"kappa": None, "reason": "no items", "pairs": 0, "agreement": None},
+        "below": MEAN | {"value": -0.2, "interval": [-0.35, -0.05]},
+        "tiny": MEAN | {"value": 0.01, "interval": [-0.1, 0.15]},
+        "unknown": MEAN | {"value": None, "reason": "no items", "items": 0, "agreement": None},
     }
     found = drawn(human_model_bars({"human_human": MEAN, "human_model": means}))
     people, below, tiny = rows(found, "bars")
@@ -113,7 +113,7 @@ def test_bars_have_their_values_intervals_and_texts() -> None:
     assert people["inside"] and people["text_at"] == 0 and people["text"] == "0.60"
     assert below["is_down"] and not tiny["inside"]
     assert round(tiny["text_at"], 2) == 0.15, "past its interval, where it can be read"
-    assert people["about"].startswith("people among themselves\nmean of 3 pairs")
+    assert people["about"].startswith("people among themselves\nKrippendorff's alpha over 30 items")
     assert found.notes == ("undefined: unknown: no items",)
 
 
@@ -174,7 +174,7 @@ def test_a_line_has_a_gap_where_a_value_is_undefined() -> None:
     window = {"items": 9, "human_human": MEAN, "human_model": {}}
     windows = [
         window | {"window": 1, "to": "2026-11-01T12:00:00+00:00"},
-        window | {"window": 2, "to": "2026-11-02T12:00:00+00:00", "human_human": {"kappa": None}},
+        window | {"window": 2, "to": "2026-11-02T12:00:00+00:00", "human_human": {"value": None}},
         window | {"window": 3, "to": "2026-11-03T12:00:00+00:00"},
     ]
     found = drawn(over_time_lines(windows))
@@ -183,7 +183,7 @@ def test_a_line_has_a_gap_where_a_value_is_undefined() -> None:
     assert x["type"] == "temporal" and x["scale"]["type"] == "utc"
     assert rows(found, "lines")[0]["x"] == 1793534400000.0
     about = rows(found, "points")[0]["about"]
-    assert about == "kappa 0.600\nwindow 1, 9 items\npeople among themselves"
+    assert about == "0.600\nwindow 1, 9 items\npeople among themselves"
 
 
 def test_a_curve_is_zoomed_and_read_at_no_more_than_200_places() -> None:

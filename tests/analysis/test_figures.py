@@ -1,5 +1,6 @@
 import numpy as np
 import plotly.graph_objects as go
+import pytest
 
 from analysis.agreement.agreement import Decision, agreement_report
 from analysis.figures.figures import agreement_heatmap, diversity_bars, human_model_bars
@@ -7,7 +8,7 @@ from analysis.figures.figures import agreement_heatmap, diversity_bars, human_mo
 DECISIONS = [
     Decision(item, judge, label, "model" if judge == "gpt" else "person")
     for judge, labels in {"ann": "abab", "bob": "abba", "gpt": "abab", "dan": "aaaa"}.items()
-    for item, label in enumerate(labels)
+    for item, label in enumerate(labels * 3)
 ]
 
 
@@ -37,7 +38,8 @@ def test_an_undefined_pair_is_left_out_with_its_reason() -> None:
 def test_figure_four_has_a_bar_per_model_and_one_for_the_people() -> None:
     (bars,) = human_model_bars(agreement_report(DECISIONS)).data
     assert list(bars.x) == ["people among themselves", "gpt"]
-    assert bars.y[1] == (1.0 + 0.0 + 0.0) / 3  # with ann, bob, and dan who always says a
+    # with ann, bob and dan: p_o (1 + 2/3 + 2/3 + 1/3)/4 = 2/3, p_e 1/2 (gpt says a half the time)
+    assert bars.y[1] == pytest.approx(1 / 3)
 
 
 def test_no_judgments_give_an_empty_figure_and_no_error() -> None:

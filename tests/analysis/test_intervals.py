@@ -3,13 +3,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from sklearn.metrics import cohen_kappa_score
 
+from analysis.agreement import pairs
 from analysis.agreement.agreement import agreement_report, interval_caption
-from analysis.agreement.answers import Decision, number_decisions, pair_tables, patterns
+from analysis.agreement.answers import Decision, number_decisions, patterns
 from analysis.agreement.cohen import cohen_kappa, confusion
+from analysis.agreement.group_kappa import with_the_rest
+from analysis.agreement.headline import MIN_SHARED
 from analysis.agreement.intervals import (
+    GROUPS,
+    group_of_items,
     intervals_from,
-    kappa_gradient,
+    jackknife,
     kappa_interval,
     kappas_of_tables,
     limits,
@@ -63,9 +69,9 @@ def test_with_many_items_the_interval_is_that_of_the_standard_error() -> None:
 
 def test_two_people_who_agree_on_two_items_have_a_wide_interval() -> None:
     rows = [Decision(item, name, label) for item, label in enumerate("xy") for name in "ab"]
-    (pair,) = agreement_report(rows)["pairs"]
-    assert pair["kappa"] == 1.0
-    low, high = pair["interval"]
+    found = agreement_report(rows)["human_human"]
+    assert found["value"] == 1.0
+    low, high = found["interval"]
     assert low < 0.0
     assert high == pytest.approx(1.0)
 
@@ -126,7 +132,7 @@ def test_a_caption_says_draws_only_where_draws_were_taken() -> None:
         "95 % intervals from 10,000 posterior draws over the items"
     )
     assert "draws over" not in intervals_from([formula, {"interval": None}], 10_000)
-    assert "by formula" in intervals_from([drawn, formula], 10_000)
+    assert "standard errors" in intervals_from([drawn, formula], 10_000)
     assert intervals_from([{"interval": None}], 10_000) == ""
 
 
@@ -149,15 +155,51 @@ def test_a_caption_counts_the_draws_that_were_taken_and_those_without_a_value() 
 
 
 @given(tables)
-def test_the_gradient_is_the_slope_of_kappa(table: np.ndarray) -> None:
+def test_kappa_with_a_group_of_one_and_its_error_are_cohens(table: np.ndarray) -> None:
     kappa = cohen_kappa(table)
-    if kappa.value is None or kappa.standard_error is None:
+    one, other = np.nonzero(table)
+    cells = np.repeat(np.stack([one, other], axis=1), table[one, other], axis=0)
+    known = [
+        Decision(item, name, str(label))
+        for item, row in enumerate(cells)
+        for name, label in zip("ab", row, strict=True)
+    ]
+    if kappa.value is None or kappa.standard_error is None or kappa.items < MIN_SHARED:
         return
-    gradient = kappa_gradient(table)
-    p = table / table.sum()
-    # the delta method's variance is that of Fleiss, Cohen and Everitt
-    spread = np.sqrt((p * gradient**2).sum() / table.sum())
-    assert spread == pytest.approx(kappa.standard_error, abs=1e-7)
+    answers = number_decisions(known)
+    found = with_the_rest(answers, [0, 1])
+    for row in found:
+        assert row["value"] == pytest.approx(kappa.value, abs=1e-12)
+        reach = (row["interval"][1] - row["interval"][0]) / 2
+        # the interval adds 0.6 of an item's reach to the variance of Fleiss, Cohen and Everitt
+        if row["interval"][1] < 1 and row["interval"][0] > -1:
+            assert reach >= 1.959 * kappa.standard_error
+    assert found[0]["interval"] == pytest.approx(found[1]["interval"], abs=1e-9)
+
+
+def test_kappa_with_a_group_is_scikit_learns_with_an_item_shared_among_its_judges() -> None:
+    """An item of n people is n rows of weight 1/n; people skip items."""
+    rng = np.random.default_rng(3)
+    people = rng.integers(0, 3, size=(60, 5))
+    judged = rng.random((60, 5)) < 0.6
+    model = np.where(rng.random(60) < 0.6, people[:, 0], rng.integers(0, 3, 60))
+    known = [Decision(i, "M", str(model[i]), "model") for i in range(60)]
+    rows, judges = np.nonzero(judged)
+    known += [
+        Decision(int(i), f"p{j}", str(people[i, j])) for i, j in zip(rows, judges, strict=True)
+    ]
+    weights = 1 / judged.sum(axis=1)[rows]
+    expected = cohen_kappa_score(model[rows], people[judged], sample_weight=weights)
+    found = agreement_report(known, resamples=0)["human_model"]["M"]
+    assert found["value"] == pytest.approx(expected, abs=1e-12)
+    assert found["items"] == len(np.unique(rows))
+
+
+def test_a_jackknife_over_groups_is_the_standard_error_of_a_mean() -> None:
+    values = np.random.default_rng(0).normal(size=20_000)
+    group = group_of_items(len(values))
+    left_out = np.array([values[group != place].mean() for place in range(GROUPS)])
+    assert jackknife(left_out) == pytest.approx(values.std() / np.sqrt(len(values)), rel=0.15)
 
 
 rows = st.lists(
@@ -166,15 +208,19 @@ rows = st.lists(
 )
 
 
-@given(rows)
-def test_pair_tables_are_the_confusions_of_every_pair(known: list[Decision]) -> None:
+@given(rows, st.integers(0, 3))
+def test_pairs_are_those_of_the_whole_table(known: list[Decision], crowded: int) -> None:
+    """Whether an item's pairs are counted one by one or by a product of matrices."""
     answers = number_decisions(known)
-    found = pair_tables(answers)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pairs, "CROWDED", crowded)
+        shared = pairs.shared_items(answers)
     codes = answers.matrix(range(len(answers.judges)))
     for a in range(len(answers.judges)):
         for b in range(a + 1, len(answers.judges)):
             expected = confusion(codes[:, a], codes[:, b], len(answers.labels))
-            assert found[a, b].tolist() == expected.tolist()
+            assert pairs.table_of(answers, a, b).tolist() == expected.tolist()
+            assert shared[a, b] == expected.sum()
 
 
 @given(rows)

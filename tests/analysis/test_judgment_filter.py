@@ -1,17 +1,26 @@
 """Filters of agreement, agreement over time, and the profile of a judge: worked by hand."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
+from typing import Any
 
 import pytest
 from scipy import stats
 
 from analysis.agreement.agreement import agreement_report
-from analysis.agreement.judge_profile import mean_agreement, place_bias
+from analysis.agreement.answers import number_decisions
+from analysis.agreement.group_kappa import NO_OTHER
+from analysis.agreement.judge_profile import place_bias
 from analysis.agreement.judgment_filter import JudgmentFilter, chosen_rows, decisions_of
 from analysis.agreement.over_time import agreement_over_time
 from db.study.items import ItemPlace
 from db.study.judgments import JudgmentRow
+
+
+def over_time(rows: Iterable[JudgmentRow], windows: int = 10) -> list[dict[str, Any]]:
+    return agreement_over_time(number_decisions(decisions_of(rows)), windows)
+
 
 START = datetime(2026, 3, 1, 23, 30, tzinfo=UTC)
 
@@ -63,41 +72,41 @@ def test_windows_follow_the_time_at_which_people_finished_an_item() -> None:
         other = one if item < 4 else "ba"[item % 2]
         rows += [row(item, "ann", one, hours=item), row(item, "bob", other, hours=item + 0.5)]
         rows.append(row(item, "m", one, hours=-5, kind="model"))
-    early, late = agreement_over_time(rows[::-1], windows=2)
+    early, late = over_time(rows[::-1], windows=2)
     assert (early["items"], late["items"]) == (4, 4)
-    assert early["human_human"]["kappa"] == 1
-    assert late["human_human"]["kappa"] == -1
-    assert late["human_model"]["m"] == {"kappa": 0, "pairs": 2}  # with ann 1, with bob -1
+    assert early["human_human"]["value"] == 1
+    assert late["human_human"]["value"] == -1
+    assert late["human_model"]["m"]["value"] == 0  # always as ann, never as bob
     assert (early["agreement"], late["agreement"]) == (1, 0)
     assert late["to"] == (START + timedelta(hours=7.5)).isoformat()
 
 
 def test_a_window_without_a_number_says_why_and_no_judgment_gives_no_window() -> None:
-    assert agreement_over_time([]) == []
-    only = agreement_over_time([row(1, "ann", "a"), row(1, "bob", "a")])
+    assert over_time([]) == []
+    only = over_time([row(1, "ann", "a"), row(1, "bob", "a")])
     assert len(only) == 1
-    assert only[0]["human_human"]["kappa"] is None
+    assert only[0]["human_human"]["value"] is None
     assert "one and the same label" in only[0]["human_human"]["reason"]
 
 
 def test_simulated_judges_are_no_people_over_time_once_a_real_person_judged() -> None:
     rows = [row(1, "ann", "a"), row(2, "sim", "a", simulated=True), row(1, "sim", "a")]
     rows[2] = replace(rows[2], simulated=True)
-    assert [window["items"] for window in agreement_over_time(rows)] == [1]
+    assert [window["items"] for window in over_time(rows)] == [1]
 
 
-def test_the_mean_agreement_of_a_judge_leaves_undefined_pairs_out() -> None:
-    letters = {"ann": "aabb", "bob": "aabb", "cas": "aaaa", "dan": "...."}
-    rows = [
-        row(item, name, letter)
-        for name, each in letters.items()
-        for item, letter in enumerate(each)
-        if letter != "."
-    ]
+def test_a_judge_is_compared_with_all_the_others_who_judged_the_item() -> None:
+    """ann aabb × 3, bob the same, cas a throughout. ann with the rest: p_o = (1 + 1 + 1/2 + 1/2)/4;
+    rest: a 1, 1, 1/2, 1/2, so 3/4; p_e = 1/2·3/4 + 1/2·1/4 = 1/2: (3/4 - 1/2)/(1/2) = 1/2."""
+    letters = {"ann": "aabb" * 3, "bob": "aabb" * 3, "cas": "aaaa" * 3}
+    rows = [row(n, name, one) for name, each in letters.items() for n, one in enumerate(each)]
     report = agreement_report(decisions_of(rows), resamples=0)
-    # ann-bob 1, ann-cas 0: cas says one label but ann two, p_o = p_e = 1/2
-    assert mean_agreement(report, "ann", ["bob", "cas"]) == {"kappa": 0.5, "pairs": 2}
-    assert mean_agreement(report, "ann", [])["reason"] == "no judge to compare with"
+    assert report["with_people"]["ann"]["value"] == pytest.approx(0.5)
+    assert report["with_people"]["ann"]["items"] == 12
+    assert report["with_people"]["cas"]["value"] == pytest.approx(0.0)  # one label: p_o = p_e
+    low, high = report["with_people"]["ann"]["interval"]
+    assert -1 <= low < 0.5 < high <= 1
+    assert report["with_models"]["ann"]["reason"] == NO_OTHER
 
 
 def test_position_bias_is_pearsons_test_of_equal_shares() -> None:

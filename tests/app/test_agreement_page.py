@@ -1,15 +1,23 @@
 """The Agreement page: figures, tables, and sentences where there is no number."""
 
+from collections.abc import Callable
+from datetime import timedelta
 from functools import partial
 
+import pytest
 from app_pages import open_page, open_tab, words
+from conftest import Ran
 from judged_study import judged
 from records_world import make_run
 from sqlalchemy import select, update
 
+from app.agreement import actions
+from curation.judging.job import work_on_study
 from curation.judging.sampling import Sampling
 from curation.judging.studies import make_study
 from db.assignment.members import add_member
+from db.jobs import jobs
+from db.jobs.runner import JobHandle
 from db.run.position_bias import study_choices
 from db.scenarios import ROLES
 from db.store.store import Store
@@ -22,7 +30,7 @@ from db.study.judgments import (
     record_judgment,
 )
 from db.study.studies import set_status
-from db.tables import Item, Judge, Study, StudyItem
+from db.tables import Analysis, Item, Job, Judge, Judgment, Study, StudyItem
 
 tab = partial(open_tab, key="agreement.tab")
 
@@ -37,7 +45,7 @@ def test_a_full_study_shows_its_means_tables_and_items(sqlite_store: Store) -> N
     assert metrics["People with people"] == "0.750"  # p_o 7/8, p_e (4·5 + 4·3)/64 = 1/2
     frames = [frame.value for frame in page.dataframe]
     assert any("Krippendorff's alpha" in list(frame.get("Measure", [])) for frame in frames)
-    assert any("Difference of mean kappa" in frame for frame in frames)
+    assert any("Difference of kappa" in frame for frame in frames)
     # the reader may judge these items themselves, until the study is closed
     frames = [frame.value for frame in tab(page, "Items").dataframe]
     assert not [frame for frame in frames if "Disagreement" in frame]
@@ -94,7 +102,7 @@ def test_one_judge_gives_no_figure_but_says_who_is_missing_and_what_to_do(
 
 def test_models_alone_are_compared_and_no_card_is_undefined(sqlite_store: Store) -> None:
     """p_o 3/4; marginals p 2/4 and 3/4: p_e 2/4·3/4 + 2/4·1/4 = 1/2; kappa 1/2."""
-    judged(sqlite_store, {"GPT": "ppnn", "O3": "ppnp"})
+    judged(sqlite_store, {"GPT": "ppnn" * 3, "O3": "ppnp" * 3})
     page = open_page("agreement")
     assert {each.label: each.value for each in page.metric} == {"GPT with O3": "0.500"}
     assert "fewer than two people have judged" in words(page)
@@ -144,15 +152,105 @@ def test_judges_who_never_met_or_always_say_the_same_are_undefined(sqlite_store:
     page = open_page("agreement")
     assert not page.exception
     assert [metric.value for metric in page.metric] == ["undefined"]
-    shown = words(page)
-    assert "no items in common" in shown
-    assert "one and the same label" in shown
+    assert "one and the same label" in words(page)
+    (pairs,) = [frame.value for frame in page.dataframe if "With" in frame.value]
+    assert list(pairs["Reason if undefined"]) == [
+        "no items in common",
+        "4 shared items, a value needs 10",
+        "4 shared items, a value needs 10",
+    ]
+
+
+def test_three_people_have_alpha_and_a_pair_of_few_items_is_a_count(sqlite_store: Store) -> None:
+    judged(sqlite_store, {"ann": "ppnnppnn", "bob": "ppnnppnp", "cas": "pppnppnn"})
+    page = open_page("agreement")
+    assert not page.exception
+    # n = 24, 14 of them p; two items of three where one differs: 2 · (9 - 5)/2 = 4
+    alpha = 1 - 23 * 4 / (24**2 - 14**2 - 10**2)
+    assert {each.label: each.value for each in page.metric}["People with people"] == f"{alpha:.3f}"
+    assert f"People agree with each other at alpha {alpha:.3f}" in words(page).replace("\\", "")
+    (pairs,) = [frame.value for frame in page.dataframe if "With" in frame.value]
+    assert pairs["Kappa"].isna().all() and list(pairs["Items"]) == [8, 8, 8]
+
+
+def test_a_person_who_fails_gold_or_is_too_fast_is_named_with_the_figure_without(
+    sqlite_store: Store, inf: Callable[..., Ran]
+) -> None:
+    """ann and bob agree on all 12; cas always says p, in half a second each."""
+    judged(
+        sqlite_store, {"ann": "ppnn" * 3, "bob": "ppnn" * 3, "cas": "pppp" * 3, "GPT": "ppnn" * 3}
+    )
+    with sqlite_store.write() as session:
+        cas = session.scalars(select(Judge).where(Judge.name == "cas")).one()
+        for each in session.scalars(select(Judgment).where(Judgment.judge_id == cas.id)):
+            each.shown_at = each.decided_at - timedelta(seconds=0.5)
+        session.commit()
+    page = open_page("agreement")
+    assert not page.exception
+    shown = words(page).replace("\\", "")
+    assert "Flagged: cas (100% of answers under 1.5 s); without this person: kappa 1.000" in shown
+    verdict = next(each.value for each in page.markdown if "agree with each other" in each.value)
+    assert "cas" in verdict and "without this person: kappa 1" in verdict.replace("\\", "")
+    found = inf("analyze", "agreement", "--study", 1, "--json").json
+    assert found["flagged"] == {"cas": "100% of answers under 1.5 s"}
+    assert found["human_human"]["without_flagged"]["value"] == 1.0
+    assert found["human_human"]["without_flagged"]["coefficient"] == "cohen_kappa"
+    assert found["human_model"]["GPT"]["without_flagged"]["value"] == 1.0
+    assert found["human_human"]["value"] < 0.5
+    assert "Flagged: cas" in inf("analyze", "agreement", "--study", 1).out
+    with sqlite_store.write() as session:  # who may still be given items learns nothing of gold
+        add_member(session, 1, get_or_create_judge(session, "local admin", kind="person").id)
+        session.commit()
+    assert "Flagged" not in words(open_page("agreement"))
+
+
+def test_a_large_study_is_computed_by_a_job_and_its_stored_figures_are_shown(
+    sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judged(sqlite_store, {"ann": "ppnn" * 3, "bob": "ppnn" * 3, "cas": "ppnp" * 3})
+    live = open_page("agreement")
+    monkeypatch.setattr("app.jobs.supervisors.ensure_supervisor", lambda store: None)
+    monkeypatch.setattr(actions, "MAX_LIVE", 10)
+
+    def refused(*_: object, **__: object) -> None:
+        raise AssertionError("the page computes")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(actions, "study_report", refused)
+        patch.setattr(actions, "judgment_frame", refused)
+        page = open_page("agreement")
+        assert not page.exception and not page.metric
+        assert "No figures computed yet" in words(page)
+        page.button(key="agreement.compute").click().run()
+        assert not page.exception
+    with sqlite_store.write() as session:
+        job = session.scalars(select(Job).where(Job.kind == "study")).one()
+        assert job.config == {"what": "agreement", "study": 1, "reader": ""}
+        claimed = jobs.claim_job(session, job.id)
+        assert claimed is not None
+        session.commit()
+    handle = JobHandle(sqlite_store, claimed.id, claimed.attempt)
+    work_on_study(handle)
+    page = open_page("agreement")
+    assert not page.exception
+    assert [each.value for each in page.metric] == [each.value for each in live.metric]
+    assert "36 judgments, computed" in words(page) and "from all of them" in words(page)
+    for name in ("Pairs", "Over time", "Judges"):
+        assert not tab(page, name).exception
+    with sqlite_store.write() as session:  # a later answer: other figures
+        session.execute(update(Judgment).where(Judgment.id == 1).values(choice="none"))
+        session.execute(update(Judgment).where(Judgment.id == 36).values(id=99))
+        session.commit()
+    work_on_study(handle)
+    assert "there are newer ones" not in words(open_page("agreement"))
+    with sqlite_store.read() as session:
+        assert len(session.scalars(select(Analysis)).all()) == 1, "the newest is kept, no other"
 
 
 def test_every_figure_has_its_numbers_its_data_and_its_command(sqlite_store: Store) -> None:
-    judged(sqlite_store, {"ann": "ppnnppnn", "bob": "ppnnppnp", "GPT": "pppnppnn"})
+    judged(sqlite_store, {"ann": "ppnn" * 3, "bob": "ppnp" * 3, "GPT": "pppn" * 3})
     page = open_page("agreement")
-    assert "24 judgments of study 1, latest no\\. 24" in words(page)
+    assert "36 judgments of study 1, latest no\\. 36" in words(page)
     command = "inf analyze agreement --study 1 --json"
     # beside Figure 4: the matrix, the windows, no figure, the confusion of two judges
     for name, figures, option in (
@@ -196,7 +294,7 @@ def test_what_a_judge_has_no_number_for_is_a_sentence(sqlite_store: Store) -> No
     assert "Kappa with people undefined: no items in common (ann, bob)" in shown
     assert "Kappa with models undefined: no judge to compare with (ann, bob)" in shown
     assert "Position bias undefined: one place on the list: nothing to prefer" in shown
-    assert "Kappa is undefined in every window" in shown
+    assert "Agreement is undefined in every window" in shown
 
 
 def test_a_new_judgment_is_seen_by_the_state_that_the_page_follows(store: Store) -> None:

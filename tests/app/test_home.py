@@ -23,14 +23,15 @@ from app.home.quality import (
     Level,
     Light,
     Quality,
+    agreement_light,
     flip_light,
-    kappa_light,
     kept_light,
     leakage_light,
     precision_light,
 )
 from app.home.quality_actions import model_to_show, newest_judged, newest_pair, read_quality
 from app.kit.menu import may_open
+from curation.judging.agreement import Reader
 from db.assignment.members import add_member, may_be_given_items, pause_judge
 from db.outcome.checkpoints import record_checkpoint
 from db.outcome.evaluations import Scored, record_evaluation
@@ -86,9 +87,14 @@ def user_with(*rights: str) -> SessionUser:
     return SessionUser("tom", "curator", 1, rights=Rights(everywhere=frozenset(rights)))
 
 
+def figure(value: float | None, items: int = 90, **more: Any) -> dict[str, Any]:
+    alpha = {"coefficient": "krippendorff_alpha", "label": "Krippendorff's alpha"}
+    reason = {} if value is not None else {"reason": "fewer than two people have judged"}
+    return {**alpha, "value": value, "items": items, **reason, **more}
+
+
 def kappa(value: float | None, items: int = 90, *, simulated: bool = False) -> Light:
-    mean = {"kappa": value, "reason": "fewer than two people have judged"}
-    return kappa_light("Kappa", 1, mean, items, why_not="", simulated=simulated)
+    return agreement_light("Alpha", 1, figure(value, items), why_not="", simulated=simulated)
 
 
 def test_a_kappa_of_nobody_of_few_items_or_of_simulated_people_is_never_good() -> None:
@@ -99,6 +105,14 @@ def test_a_kappa_of_nobody_of_few_items_or_of_simulated_people_is_never_good() -
     assert (kappa(0.61).level, kappa(0.59).level) == ("good", "look")
     assert (kappa(0.596).value[:4], kappa(0.596).level) == ("0.60", "good")  # rated as printed
     assert kappa(0.75, 60).value == "0.75 (n = 60)"
+    assert "Krippendorff's alpha over 60 items" in kappa(0.75, 60).why
+
+
+def test_a_figure_with_flagged_people_names_them_and_itself_without_them() -> None:
+    flagged = {"flagged": {"ann": "gold 1 of 6 right"}, "without_flagged": figure(0.85)}
+    light = agreement_light("Alpha", 1, figure(0.7, **flagged), why_not="")
+    assert light.level == "look"
+    assert light.why.endswith("Flagged: ann (gold 1 of 6 right); without this person: alpha 0.85.")
 
 
 def test_the_share_kept_of_a_few_finished_groups_says_nothing() -> None:
@@ -293,7 +307,7 @@ def test_the_models_kappa_is_the_validators_and_never_the_best_of_several() -> N
     assert model_to_show(shared, ["validator"]) == ("validator", "the run's validator")
     assert model_to_show(shared, ["absent"]) == ("busy", "the model judge of the most items")
     assert model_to_show({}, ["validator"]) == (None, "")
-    kappa = kappa_light("Kappa", 1, {"kappa": 0.7}, 40, why_not="", whose="the run's validator")
+    kappa = agreement_light("A", 1, figure(0.7, 40), why_not="", whose="the run's validator")
     assert "with the run's validator" in kappa.why
 
 
@@ -370,7 +384,8 @@ def test_home_says_nothing_about_a_study_to_who_judges_in_it(
     fill(sqlite_store)
     before = words(open_page("home"))
     assert "n \\= 6" in before or "n = 6" in before
-    monkeypatch.setattr("app.home.quality_actions.is_member", lambda *_: True)
+    blind = Reader("local admin", frozenset({1}))
+    monkeypatch.setattr("app.home.quality_actions.reader_of", lambda *_: blind)
     after = words(open_page("home"))
     assert "You judge in this study" in after and "n \\= 6" not in after
 

@@ -6,7 +6,7 @@ from app_pages import open_page, words
 from judged_study import answered_whole, judged
 from sqlalchemy import update
 
-from app.agreement.validators_verdict import validators_sentence
+from app.agreement.validators import validators_sentence
 from db.store.store import Store
 from db.tables import Call, Group
 
@@ -50,7 +50,7 @@ def test_price_kappa_kept_sets_and_votes_stand_side_by_side(sqlite_store: Store)
 
 
 def rated(judge: str, kappa: float | None, low: float, high: float, usd: float | None) -> Any:
-    human = {"kappa": kappa, "interval": [low, high], "reason": "no person has judged"}
+    human = {"value": kappa, "interval": [low, high], "reason": "no person has judged"}
     return {"judge": judge, "human_kappa": human, "usd_per_1000_items": usd}
 
 

@@ -83,7 +83,7 @@ def _parts(traces: Sequence[Mapping[str, Any]], layout: Mapping[str, Any]) -> Pa
 
 
 def _alternative(traces: Sequence[Mapping[str, Any]], layout: Mapping[str, Any], title: str) -> str:
-    """`mean Cohen's kappa by step; people, gpt`: the numbers are in the CSV below."""
+    """`agreement beyond chance by step; people, gpt`: the numbers are in the CSV below."""
     axes = [
         plain_text(((layout.get(axis) or {}).get("title") or {}).get("text"))
         for axis in ("yaxis", "xaxis")

@@ -7,7 +7,9 @@ from typing import Any
 
 import click
 
-from analysis.agreement.agreement import agreement_report, interval_caption
+from analysis.agreement.agreement import agreement_report, interval_caption, report_of
+from analysis.agreement.answers import number_decisions
+from analysis.agreement.headline import flag_sentence, rest_sentence
 from analysis.agreement.intervals import DRAWS
 from analysis.agreement.judge_profile import judge_profiles
 from analysis.agreement.judgment_file import read_judgments
@@ -16,14 +18,14 @@ from analysis.agreement.measures import MEASURES
 from analysis.agreement.over_time import agreement_over_time
 from app.cli.data.import_ import bad_rows_in_json
 from app.cli.kit.report import Result, ready_store, reporting
-from app.text.numbers import score
+from app.text.numbers import counted, score
 from curation.judging.independence import validator_sentence
 from curation.judging.scope import of_filtered, study_scope
 from db.run.position_bias import study_choices
 from db.scenarios import SCENARIOS
 from db.study.items import study_item_places
 from db.study.judgments import judgment_frame
-from db.study.quality import judge_quality
+from db.study.quality import flagged_people, judge_quality
 from db.study.studies import get_study
 
 
@@ -34,14 +36,23 @@ def _interval(numbers: dict[str, Any]) -> str:
     return f" [{low:.4f}, {high:.4f}]"
 
 
-def _mean_line(name: str, mean: dict[str, Any]) -> str:
-    if mean["kappa"] is None:
-        return f"{name}: undefined ({mean['reason']})"
-    left_out = mean["undefined_pairs"]
-    pairs = "pair" if mean["pairs"] == 1 else "pairs"
-    note = f", {left_out} undefined" if left_out else ""
-    value = f"{score(mean['kappa'])}{_interval(mean)}"
-    return f"{name}: mean kappa {value} over {mean['pairs']} {pairs}{note}"
+def _figure_line(name: str, found: dict[str, Any]) -> str:
+    if found["value"] is None:
+        return f"{name}: undefined ({found['reason']})"
+    line = f"{name}: {found['label']} {score(found['value'])}{_interval(found)}"
+    line += f" over {counted(found['items'], 'item')}"
+    flagged = flag_sentence(found, digits=4)
+    return f"{line}\n  {flagged}" if flagged else line
+
+
+def _pair_line(pair: dict[str, Any]) -> str:
+    names = f"{pair['judge_a']} – {pair['judge_b']}"
+    if pair["kappa"] is None:
+        return f"{names}: {pair['reason']}"
+    return (
+        f"{names}: kappa {score(pair['kappa'])}{_interval(pair)}, "
+        f"agreement {score(pair['agreement'])}, {pair['items']:,} items"
+    )
 
 
 def _shown_agreement(report: Result) -> str:
@@ -52,17 +63,26 @@ def _shown_agreement(report: Result) -> str:
         lines.append(report["circular"])
     if report["simulated"]:
         lines.append("the people are simulated judges: demo data, not evidence")
-    for pair in report["pairs"]:
-        reason = f" ({pair['reason']})" if "reason" in pair else ""
+    counted_pairs = report["pairs_counted"]
+    lines += [_pair_line(pair) for pair in report["pairs"] if pair["kappa"] is not None]
+    few = [pair for pair in report["pairs"] if pair["kappa"] is None]
+    if len(few) <= MAX_COUNTED:
+        lines += [_pair_line(pair) for pair in few]
+    else:
         lines.append(
-            f"{pair['judge_a']} – {pair['judge_b']}: kappa {score(pair['kappa'])}"
-            f"{_interval(pair)}{reason}, agreement {score(pair['agreement'])}, "
-            f"{pair['items']:,} items"
+            f"{counted_pairs['with_fewer']:,} pairs share fewer than "
+            f"{counted_pairs['min_shared']} items: no value (--json has their counts)"
+        )
+    if counted_pairs["listed"] < counted_pairs["pairs"]:
+        lines.append(
+            f"{counted_pairs['listed']:,} of {counted_pairs['pairs']:,} pairs are listed: those "
+            "that share most items"
         )
     who = "simulated" if report["simulated"] else "human"
     persons = "simulated judges" if report["simulated"] else "people"
-    lines.append(_mean_line(f"{who}–{who}", report["human_human"]))
-    lines += [_mean_line(f"{who}–{model}", mean) for model, mean in report["human_model"].items()]
+    lines.append(_figure_line(f"{who}–{who}", report["human_human"]))
+    lines += [sentence] if (sentence := rest_sentence(report)) else []
+    lines += [_figure_line(f"{who}–{model}", mean) for model, mean in report["human_model"].items()]
     for row in report["differences"]:
         difference = f"{row['model_a']} minus {row['model_b']}: {score(row['difference'])}"
         reason = f" ({row['reason']})" if "reason" in row else ""
@@ -72,11 +92,11 @@ def _shown_agreement(report: Result) -> str:
         value = f"{score(found['value'])}{_interval(found)}{reason}"
         lines.append(f"{persons}, {MEASURES[name].label}: {value}")
     for window in report.get("over_time", ()):
-        mean = window["human_human"]
+        found = window["human_human"]
         lines.append(
             f"window {window['window']} to {window['to'][:16]}: {window['items']:,} items, "
-            f"kappa of {persons} {score(mean['kappa'])}"
-            + (f" ({mean['reason']})" if "reason" in mean else "")
+            f"{found['label']} of {persons} {score(found['value'])}"
+            + (f" ({found['reason']})" if "reason" in found else "")
         )
     for each in report.get("by_judge", ()):
         pace, gold = each["median_seconds"], each["gold_accuracy"]
@@ -84,8 +104,9 @@ def _shown_agreement(report: Result) -> str:
         lines.append(
             f"{each['judge']}: {each['judged']:,} judged, "
             + ("pace unknown" if pace is None else f"{pace:.1f} s each")
-            + f", kappa with {persons} {score(each['with_people']['kappa'])}"
+            + f", kappa with the other {persons} {score(each['with_people']['value'])}"
             + (", no gold items" if gold is None else f", gold {gold:.3f} of {each['gold_seen']}")
+            + (f", flagged: {each['flagged']}" if each["flagged"] else "")
             + (f", position bias undefined ({bias})" if p is None else f", position bias p {p:.4f}")
         )
     if caption := interval_caption(report):
@@ -93,6 +114,7 @@ def _shown_agreement(report: Result) -> str:
     return "\n".join(lines)
 
 
+MAX_COUNTED = 20  # pairs without a value that are printed one by one
 DAY = click.DateTime(["%Y-%m-%d"])
 
 
@@ -145,7 +167,11 @@ def agreement(
     over_time: bool,
     by_judge: bool,
 ) -> Result:
-    """Kappa of every pair of judges, human–human and human–model means, with intervals."""
+    """Agreement of people with each other and of each model with them, with intervals.
+
+    Krippendorff's alpha of three people or more, Cohen's kappa of two and of pairs that share
+    10 items or more.
+    """
     if (study is None) == (judgments is None):
         raise click.UsageError("give either --study ID or --judgments FILE")
     if since and until and since > until:
@@ -168,12 +194,14 @@ def agreement(
         places = study_item_places(session, study)
         scope = study_scope(session, study)
         circular = validator_sentence(session, study, {row.judge for row in rows})
+        flagged = flagged_people(session, study)
         quality = judge_quality(session, study) if by_judge else []
         choices = study_choices(session, study) if by_judge else {}
     rows = chosen_rows(rows, places, chosen)
     scope = scope if chosen == JudgmentFilter() else of_filtered(scope)
-    report = agreement_report(decisions_of(rows), resamples=resamples)
-    windows = {"over_time": agreement_over_time(rows)} if over_time else {}
+    answers = number_decisions(decisions_of(rows))
+    report = report_of(answers, flagged, resamples)
+    windows = {"over_time": agreement_over_time(answers)} if over_time else {}
     profiles = {"by_judge": judge_profiles(report, quality, choices)} if by_judge else {}
     notes = {"circular": circular} if circular else {}
     return {"study_id": study, "scope": asdict(scope), **notes, **report, **windows, **profiles}

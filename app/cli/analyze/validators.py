@@ -33,7 +33,7 @@ def _shown_validators(result: Result) -> str:
             else f"{cost:.4f} USD per 1,000 items{estimated}"
         )
         missing = "not requested" if result.get("scope", {}).get("of_run", True) else "not shown"
-        kappa = score(row["human_kappa"]["kappa"]) if "human_kappa" in row else missing
+        kappa = score(row["human_kappa"]["value"]) if "human_kappa" in row else missing
         lines.append(
             f"{row['judge']}: passes {passed} of {row['items']:,} items, {price}, "
             f"kappa with people {kappa}"

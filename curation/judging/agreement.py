@@ -1,0 +1,123 @@
+"""Agreement in a study: read from the store, and as a job where it is large.
+
+A page computes up to `MAX_LIVE` judgments itself. Of more, the job stores the figures as an
+analysis of kind `agreement`, one for each study and reader, and every page shows what is stored.
+"""
+
+from collections.abc import Collection
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from sqlalchemy.orm import Session
+
+from analysis.agreement.agreement import report_of
+from analysis.agreement.answers import number_decisions
+from analysis.agreement.intervals import DRAWS
+from analysis.agreement.judge_profile import judge_profiles
+from analysis.agreement.judgment_filter import JudgmentFilter, study_decisions
+from analysis.agreement.over_time import agreement_over_time
+from curation.judging.about_run import about_run
+from db.assignment.hidden import hidden_items_of_study
+from db.assignment.members import is_member
+from db.corpus.datasets import text_sha256
+from db.jobs.runner import JobHandle
+from db.outcome.analyses import analyses_of_dataset, replace_analysis
+from db.run.position_bias import study_choices
+from db.study.judgments import JudgmentState, judgment_state
+from db.study.quality import flagged_people, judge_quality
+from db.study.studies import get_study
+from db.tables import Analysis
+
+KIND: Final = "agreement"
+VERSION: Final = 1
+MAX_LIVE: Final = 20_000  # judgments that a page computes itself (docs/benchmarks.md)
+
+
+@dataclass(frozen=True)
+class Reader:
+    """For whom figures are: a person who may still judge items of the study does not see these
+    counted, nor who fails gold, which would say what the right answers are. "" is anybody else."""
+
+    name: str = ""
+    left_out: frozenset[int] = frozenset()
+
+    @property
+    def is_blind(self) -> bool:
+        """Whether items are left out for this reader."""
+        return bool(self.name)
+
+
+def reader_of(session: Session, study_id: int, person: str) -> Reader:
+    """Who the person is as a reader of the study's figures."""
+    if not is_member(session, study_id, person):
+        return Reader()
+    items = hidden_items_of_study(session, study_id, person)
+    return Reader(person, frozenset(items)) if items else Reader()
+
+
+def study_report(
+    session: Session,
+    study_id: int,
+    *,
+    chosen: JudgmentFilter | None = None,
+    left_out: Collection[int] = (),
+    with_flags: bool = True,
+    draws: int = DRAWS,
+) -> dict[str, Any]:
+    """`report` as in `agreement_report`, `windows` over time and `profiles` of the judges.
+
+    Reads the judgments one by one: memory grows by 32 bytes for each. Raises NotFound.
+    """
+    get_study(session, study_id)
+    decisions = study_decisions(session, study_id, chosen)
+    answers = number_decisions(row for row in decisions if row.item not in left_out)
+    flagged = flagged_people(session, study_id) if with_flags else {}
+    report = report_of(answers, flagged, draws)
+    quality = judge_quality(session, study_id)
+    return {
+        "report": report,
+        "windows": agreement_over_time(answers),
+        "profiles": judge_profiles(report, quality, study_choices(session, study_id)),
+    }
+
+
+def agreement_job(handle: JobHandle) -> dict[str, Any]:
+    """Store the figures of a study; config: `study` and `reader`, a member's name or ""."""
+    study_id, person = int(handle.config["study"]), str(handle.config.get("reader") or "")
+    handle.report(0, 2, "computing agreement")
+    with handle.store.read() as session:
+        state, study = judgment_state(session, study_id), get_study(session, study_id)
+        reader = reader_of(session, study_id, person) if person else Reader()
+        found = study_report(
+            session, study_id, left_out=reader.left_out, with_flags=not reader.is_blind
+        )
+        handle.report(1, 2, "estimating what the study says about its run")
+        has_estimates = study.run_id is not None and not reader.is_blind
+        found["about"] = about_run(session, study_id) if has_estimates else None
+    found["state"] = _state_numbers(state)
+    inputs = f"{VERSION} {study_id} {person} {state} {sorted(reader.left_out)}"
+    with handle.store.write() as session:
+        stored = replace_analysis(
+            session,
+            kind=KIND,
+            inputs_sha256=text_sha256(inputs),
+            config={"study": study_id, "reader": person},
+            result=found,
+            dataset_id=study.dataset_id,
+            job_id=handle.id,
+        )
+        session.commit()
+        number = stored.id
+    handle.report(2, 2, "done")
+    return {"analysis_id": number, "judgments": state.judgments}
+
+
+def _state_numbers(state: JudgmentState) -> dict[str, Any]:
+    return {**asdict(state), "last_at": state.last_at and state.last_at.isoformat()}
+
+
+def stored_agreement(session: Session, study_id: int, reader: str = "") -> Analysis | None:
+    """The newest stored figures of the study for the reader."""
+    config = {"study": study_id, "reader": reader}
+    every = analyses_of_dataset(session, KIND, get_study(session, study_id).dataset_id)
+    return next((each for each in every if each.config == config), None)
