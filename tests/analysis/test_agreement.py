@@ -1,6 +1,8 @@
 import json
 import random
 import re
+import time
+import tracemalloc
 
 import pytest
 from conftest import count_rows
@@ -16,6 +18,7 @@ from analysis.agreement.answers import number_decisions
 from analysis.agreement.cohen import NO_ITEMS, ONE_LABEL
 from analysis.agreement.headline import COEFFICIENTS, MIN_SHARED
 from analysis.agreement.judgment_file import read_judgments
+from analysis.agreement.pairs import MAX_LISTED
 from db.errors import BadInput
 from db.store.store import Store
 from db.tables import Group, Item, Judge, Judgment, Run, Study, StudyItem
@@ -184,6 +187,35 @@ def test_with_too_many_patterns_the_jackknife_gives_the_same_interval(monkeypatc
         # the standard error of a standard error from 200 groups is 5 % of it
         width = one["interval"][1] - one["interval"][0]
         assert other["interval"] == pytest.approx(one["interval"], abs=0.12 * width)
+
+
+def team(judges: int, items: int, overlap: int) -> list[Decision]:
+    """People of whom `overlap` answer each item, and a model that answers all."""
+    rng = random.Random(1)
+    rows = []
+    for item in range(items):
+        truth = rng.choice("abcd")
+        for judge in [*rng.sample(range(judges), overlap), -1]:
+            label = truth if rng.random() < 0.8 else rng.choice("abcd")
+            kind = "person" if judge >= 0 else "model"
+            rows.append(Decision(item, f"{kind} {judge}", label, kind))
+    return rows
+
+
+def test_memory_and_time_do_not_grow_with_the_pairs_of_judges() -> None:
+    """100 people with 1,300 judgments took 585 s and 14.9 GB: a table for each pair and pattern."""
+    rows = team(100, 433, 3)
+    tracemalloc.start()
+    spent = time.process_time()
+    report = agreement_report(rows)
+    seconds, (_, peak) = time.process_time() - spent, tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert seconds < 20, seconds
+    assert peak < 100e6, peak
+    assert report["pairs_counted"]["pairs"] == 101 * 100 // 2
+    assert len(report["pairs"]) == MAX_LISTED
+    few = agreement_report(team(20, 433, 3), resamples=0)["human_human"]["value"]
+    assert report["human_human"]["value"] == pytest.approx(few, abs=0.06)  # both about 0.64
 
 
 def test_the_measures_of_people_leave_the_models_out() -> None:

@@ -1,6 +1,7 @@
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -434,3 +435,22 @@ def test_two_tabs_that_begin_a_round_at_the_same_moment_share_it(store: Store) -
         assert example is not None and shown.result(30) == example.token
     with store.read() as session:
         assert len(session.scalars(select(Example.id)).all()) == 2
+
+
+def test_who_fails_gold_or_is_too_fast_is_flagged_with_the_reason(store: Store) -> None:
+    study_id = make_study(store, items=12, overlap=3)
+    settle(store, study_id, too_fast_seconds=2.0, gold_threshold=0.7)
+    calm, fast = judge(store, "calm"), judge(store, "fast")
+    for _ in range(12):
+        answer(store, study_id, calm, seconds=5)
+        answer(store, study_id, fast, seconds=0.5)
+    with store.read() as session:
+        assert quality.flagged_people(session, study_id) == {"fast": "100% of answers under 2 s"}
+        each = next(one for one in quality.judge_quality(session, study_id) if one.judge == "calm")
+        rules_now = rules.rules_of(session.get_one(Study, study_id))
+    poor = replace(each, gold_right=1, gold_seen=4)
+    assert quality.flag_reason(poor, rules_now) == "gold 1 of 4 right"
+    assert quality.flag_reason(replace(poor, gold_seen=2), rules_now) == ""  # too few to tell
+    assert quality.flag_reason(replace(poor, kind="model"), rules_now) == ""
+    few = replace(each, too_fast=1.0, timed=quality.MIN_TIMED - 1)
+    assert quality.flag_reason(few, rules_now) == ""
