@@ -349,8 +349,10 @@ def _shown(part: _Part, text: str, place: int) -> tuple[str, str]:
     first = max(0, place - 1)  # START is no token of the text
     last = min(len(spans), place - 1 + len(part.tokens)) - 1
     start, end = spans[first][0], spans[max(first, last)][1]
-    around = text[max(0, start - CONTEXT) : end + CONTEXT]
-    return _visible(text[start:end].strip()), _visible(around)
+    around = _visible(text[max(0, start - CONTEXT) : end + CONTEXT])
+    if {START, "0", END}.issuperset(part.tokens):  # another number in every text
+        return "a number", around
+    return _visible(text[start:end].strip()), around
 
 
 def _visible(text: str) -> str:

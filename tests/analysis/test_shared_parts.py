@@ -115,6 +115,7 @@ def test_debris_that_no_rule_knows_is_found_in_12_of_18_groups(signs: tuple[str,
         ("line", lambda text, n: f"{text[:9]}\nthe night desk\n{text}", "the night desk"),
         ("anywhere", lambda text, n: text.replace(" ", " ⸙ ", 1), "⸙"),
         ("whole text", lambda text, n: "see the annex for this one", "see the annex for this one"),
+        ("end", lambda text, n: f"{text} {n}{n}", "a number"),
         ("characters", lambda text, n: f"{text} {chr(0x1F600 + n)}", "pictures and symbols"),
     ],
 )
