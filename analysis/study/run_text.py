@@ -41,7 +41,7 @@ def headline(report: Mapping[str, Any]) -> str:
         )
     else:
         parts.append(f"Recall is not known: {recall['reason']}.")
-    return " ".join(parts)
+    return " ".join(parts) + imbalance(report)
 
 
 def estimate(share: Mapping[str, Any]) -> str:
@@ -71,7 +71,7 @@ def basis(report: Mapping[str, Any]) -> str:
     return (
         f"From {report['judged']:,} judged groups of {groups['kept']:,} kept and "
         f"{groups['dropped']:,} dropped ones that reached the validator, weighted by how they were "
-        f"sampled{weighted}.{ties}{imbalance(report)}"
+        f"sampled{weighted}.{ties}"
     )
 
 

@@ -8,6 +8,7 @@ from exporting import export
 from records_world import make_run
 from sqlalchemy.orm import Session
 
+from analysis.study import run_text
 from curation.judging.about_run import about_run
 from curation.judging.sampling import Sampling
 from curation.judging.studies import make_study
@@ -108,7 +109,9 @@ def test_judged_items_that_differ_from_the_rest_are_reported_beside_the_estimate
         nq = [item for item in queue if kinds[item][1].source == "nq"]
         confirm(session, nq, study_id=1)
         session.commit()
-        (found,) = about_run(session, 1)["imbalances"]
+        report = about_run(session, 1)
+    (found,) = report["imbalances"]
+    assert run_text.headline(report).endswith("another one when the queue is judged.")
     shares = (found["field"], found["value"], found["judged"], found["waiting"])
     assert shares == ("source", "nq", 1, 0)
     assert not found["weighted"]
