@@ -42,9 +42,11 @@ def shown_and_offered(page: AppTest, least: int) -> None:
 
 
 def test_agreement_and_validators(sqlite_store: Store) -> None:
-    judged(sqlite_store, {"ann": "ppnnpp", "bob": "ppnnpn", "cas": "pnnnpp"})
+    # 12 items: a pair of fewer than 10 is a count, and the matrix is drawn of values
+    judged(sqlite_store, {"ann": "ppnnpp" * 2, "bob": "ppnnpn" * 2, "cas": "pnnnpp" * 2})
     for name, model in (("GPT", "gpt-4o-mini"), ("O3", "o3-mini")):
-        answered_whole(sqlite_store, name, model, ["yyy", "nyy", "yyy", "nyy", "yyy", "yyn"])
+        answers = ["yyy", "nyy", "yyy", "nyy", "yyy", "yyn"] * 2
+        answered_whole(sqlite_store, name, model, answers)
     page = open_page("agreement")
     # beside the bars: pairs, matrix, differences, coefficients; windows; judges; confusion
     for name, least in (("Pairs", 5), ("Over time", 2), ("Judges", 2), ("Items", 2)):
