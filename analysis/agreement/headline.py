@@ -23,6 +23,8 @@ MIN_SHARED: Final = 10
 """Items that a pair, or a person and the others, share before a value is shown instead of a count:
 the smallest number whose interval is simulated in docs/intervals.md."""
 
+MAX_NAMED: Final = 5  # people in a sentence; the report and the table of judges name all
+
 
 @dataclass(frozen=True)
 class Coefficient:
@@ -79,7 +81,7 @@ def flag_sentence(
 ) -> str:
     """Which people behind a figure are flagged, and the figure without them; empty for nobody.
 
-    named: False counts them instead, for what is published.
+    Of many the first `MAX_NAMED`. named: False counts them instead, for what is published.
     """
     flagged: Mapping[str, str] = found.get("flagged", {})
     if not flagged:
@@ -89,11 +91,10 @@ def flag_sentence(
         who = (
             f"{number} {'person' if number == 1 else 'people'} flagged as too fast or failing gold"
         )
-    elif with_reasons:
-        who = ", ".join(f"{name} ({reason})" for name, reason in flagged.items())
-        who = f"Flagged: {who}"
     else:
-        who = f"Flagged: {', '.join(flagged)}"
+        texts = [f"{name} ({reason})" if with_reasons else name for name, reason in flagged.items()]
+        more = f" and {number - MAX_NAMED:,} more" if number > MAX_NAMED else ""
+        who = f"Flagged: {', '.join(texts[:MAX_NAMED])}{more}"
     without = figure_text(found["without_flagged"], digits)
     return f"{who}; without {'them' if number > 1 else 'this person'}: {without}."
 

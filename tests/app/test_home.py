@@ -112,6 +112,11 @@ def test_a_figure_with_flagged_people_names_them_and_itself_without_them() -> No
     flagged = {"flagged": {"ann": "gold 1 of 6 right"}, "without_flagged": figure(0.85)}
     light = agreement_light("Alpha", 1, figure(0.7, **flagged), why_not="")
     assert light.level == "look"
+    many = {f"person {number}": "gold 1 of 6 right" for number in range(7)}
+    light_of_many = agreement_light(
+        "Alpha", 1, figure(0.7, **flagged | {"flagged": many}), why_not=""
+    )
+    assert "person 4 (gold 1 of 6 right) and 2 more; without them: alpha" in light_of_many.why
     assert light.why.endswith("Flagged: ann (gold 1 of 6 right); without this person: alpha 0.85.")
 
 
