@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from analysis.files.csv_writer import is_guarded, with_formulas
 from analysis.files.opening import Source, opened
 from analysis.files.row import MAX_LINE_BYTES, BadValue, FileRow, Row, require_storable, shown
 from db.errors import BadInput
@@ -17,7 +18,8 @@ def read_csv(path: Path) -> Iterator[FileRow]:
     """The rows; `line` is where a row begins, with the header as line 1.
 
     The delimiter is the one of `,`, `;` and tab that the header line has most of (a comma where
-    none stands there). Raises BadInput where the header cannot be used.
+    none stands there). The apostrophes of a release of ours are taken off
+    (`analysis.files.csv_writer`). Raises BadInput where the header cannot be used.
     """
     csv.field_size_limit(MAX_LINE_BYTES)
     with opened(path) as source:
@@ -68,7 +70,7 @@ def _read(source: Source, delimiter: str | None) -> Iterator[FileRow]:
     )
     try:
         reader = csv.reader(text, strict=True, delimiter=delimiter)
-        header = _header(source.path, reader)
+        header, guarded = _header(source.path, reader), is_guarded(source.path)
         while True:
             line, position = reader.line_num + 1, source.position()
             try:
@@ -81,7 +83,10 @@ def _read(source: Source, delimiter: str | None) -> Iterator[FileRow]:
             if not fields:
                 continue
             try:
-                yield FileRow(line, _values(header, fields), None, position)
+                values = _values(header, fields)
+                if guarded:
+                    values = {name: with_formulas(field) for name, field in values.items()}
+                yield FileRow(line, values, None, position)
             except BadValue as bad:
                 yield FileRow(line, {}, str(bad), position)
     finally:

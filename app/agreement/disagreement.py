@@ -5,7 +5,8 @@ import streamlit as st
 from analysis.agreement.answers import Decision
 from analysis.agreement.disagreement import ItemDisagreement, confusion_of, disagreements
 from analysis.figures.figures import confusion_heatmap
-from app.kit.figure import Origin, as_csv, draw_figure, draw_rows
+from analysis.files.csv_writer import csv_text
+from app.kit.figure import Origin, draw_figure, draw_rows
 from app.kit.frame.links import page_link
 from app.text.numbers import counted
 from db.study.items import ItemPlace
@@ -56,7 +57,7 @@ def draw_items(found: list[ItemDisagreement], places: dict[int, ItemPlace], orig
         rows,
         origin,
         key="agreement.items",
-        whole=lambda: as_csv(
+        whole=lambda: csv_text(
             [item_row(each, places[int(str(each.item))], judges) for each in found]
         ),
         column_config={

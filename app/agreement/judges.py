@@ -5,8 +5,9 @@ from typing import Any
 
 import streamlit as st
 
+from analysis.files.csv_writer import csv_text
 from app.agreement.report import interval_cells
-from app.kit.figure import Origin, as_csv, draw_rows
+from app.kit.figure import Origin, draw_rows
 from app.text.plain import plain
 from curation.judging.consensus import SURE, outlier_sentences
 
@@ -112,7 +113,7 @@ def draw_consensus(report: Mapping[str, Any], hidden: Collection[int], origin: O
             items[:200],
             origin,
             key="agreement.consensus_items",
-            whole=lambda: as_csv(items),
+            whole=lambda: csv_text(items),
             column_config={"Probability": SHARE},
         )
 

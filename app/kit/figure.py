@@ -6,8 +6,6 @@ figure (`analysis.figures.printed`), on CSV or LaTeX its numbers. Files are made
 downloaded, not with the page.
 """
 
-import csv
-import io
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,19 +16,18 @@ from typing import Any
 import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
-from pandas.api import types as pd_types
 from streamlit.delta_generator import DeltaGenerator
 
 from analysis.figures.printed import KINDS, printed
 from analysis.figures.screen.drawn import drawn
 from analysis.figures.screen.lines import ZOOM
+from analysis.files.csv_writer import csv_text
 from app.kit.page import draw_table
 from app.text.latex import as_latex
 from app.text.plain import plain
 
 Rows = Iterable[Mapping[str, Any]] | Callable[[], str]
 Picture = Callable[[str], bytes]
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 @dataclass(frozen=True)
@@ -132,7 +129,7 @@ def draw_downloads(
         latex = partial(as_latex, table)
     line = st.container(horizontal=True, vertical_alignment="center", gap="small")
     with line:
-        csv_of = listed if callable(listed) else partial(as_csv, listed)
+        csv_of = listed if callable(listed) else partial(csv_text, listed)
         help = "The numbers above, unrounded."
         _draw_download("CSV", csv_of, key, "csv", "text/csv", help, icon=":material/download:")
         if picture is not None:
@@ -168,33 +165,11 @@ def _draw_download(
     )
 
 
-def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Rows as CSV with the union of their columns; undefined values are empty cells.
-
-    A text that a spreadsheet would evaluate as a formula gets a leading apostrophe.
-    """
-    columns = list(dict.fromkeys(column for row in rows for column in row))
-    text = io.StringIO()
-    writer = csv.DictWriter(text, columns, restval="")
-    writer.writeheader()
-    writer.writerows({name: _cell(value) for name, value in row.items()} for row in rows)
-    return text.getvalue()
-
-
 def frame_as_csv(frame: pd.DataFrame) -> str:
-    """A frame as CSV, with formulas escaped as in `as_csv`."""
-    escaped = frame.copy()
-    for name in escaped.columns:
-        if not pd_types.is_numeric_dtype(escaped[name]):
-            there = escaped[name].astype(object)
-            risky = there.astype(str).str.startswith(FORMULA) & there.notna()
-            escaped[name] = there.where(~risky, "'" + there.astype(str))
-    return str(escaped.to_csv(index=False))
-
-
-def _cell(value: Any) -> Any:
-    if isinstance(value, str) and value.startswith(FORMULA):
-        return f"'{value}"
-    if isinstance(value, list | tuple):
-        return " ".join(str(part) for part in value)
-    return value
+    """A frame as CSV (`analysis.files.csv_writer`)."""
+    there = frame.astype(object).where(frame.notna(), None)
+    columns = [str(name) for name in frame.columns]
+    rows = (
+        dict(zip(columns, row, strict=True)) for row in there.itertuples(index=False, name=None)
+    )
+    return csv_text(list(rows), columns)

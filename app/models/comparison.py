@@ -5,7 +5,8 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from app.kit.figure import Origin, as_csv, draw_figure, draw_rows
+from analysis.files.csv_writer import csv_text
+from app.kit.figure import Origin, draw_figure, draw_rows
 from app.models import actions
 from app.models.compared.conditions import library_notes, unlike
 from app.models.compared.differences import METHOD, difference_rows
@@ -140,7 +141,7 @@ def draw_comparison(evaluations: Sequence[Evaluation]) -> None:
     with st.container(horizontal=True):
         st.download_button(
             "Download per-query values",
-            lambda: as_csv([row for each in found for row in rows_by_query(each)]),
+            lambda: csv_text([row for each in found for row in rows_by_query(each)]),
             "queries.csv",
             "text/csv",
             key="evaluations.queries_csv",

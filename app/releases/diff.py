@@ -4,7 +4,8 @@ from collections import Counter
 
 import streamlit as st
 
-from app.kit.figure import as_csv, draw_rows
+from analysis.files.csv_writer import csv_text
+from app.kit.figure import draw_rows
 from app.releases import actions
 from app.text.plain import plain
 from db.tables import Release
@@ -36,6 +37,6 @@ def draw_release_diff(release: Release, others: list[Release]) -> None:
     counts = Counter(row.change for row in rows)
     st.caption(plain(", ".join(f"{change} {number:,}" for change, number in counts.items())))
     listed = [{"Query": row.query_id, "Change": row.change, "Reason": row.why} for row in rows]
-    draw_rows(listed[:SHOWN], None, key="releases.diff", whole=lambda: as_csv(listed))
+    draw_rows(listed[:SHOWN], None, key="releases.diff", whole=lambda: csv_text(listed))
     if len(rows) > SHOWN:
         st.caption(f"First {SHOWN}. `inf releases diff {before} {release.id}` lists all.")

@@ -1,28 +1,35 @@
-"""Uploads: who may send a body, and how much of it; checked before the body is read.
+"""What a person may hold of the server: uploads, bodies and sessions; checked before they are read.
 
 Streamlit keeps uploaded files in memory until their browser session ends. A person may hold
 MAX_HELD_BYTES of them at a time, over all of their sessions, uploads that are still coming in
-included. Forms of ours are small.
+included. Forms of ours are small. Every open tab is a session with a WebSocket, whose widgets'
+values stay in memory, up to `server.maxWidgetStateSize` each; a person has MAX_SESSIONS of them.
 """
 
+import logging
 import threading
+from collections import Counter
 from collections.abc import Callable
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import HTTPConnection
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.websockets import WebSocketClose
 from streamlit.runtime import Runtime
 
 from app.access.identity import user_of_cookies
 from app.access.permissions import require
 from db.errors import Refused
+from db.people.attempts import place_of
 from db.store.store import open_store
 
+log = logging.getLogger("inf.app")
 UPLOADS = "/_stcore/upload_file/"
 MAX_HELD_BYTES = 1024 * 1024 * 1024  # as much as one file may have, `server.maxUploadSize`
 MAX_FORM_BYTES = 16_384
 OVERHEAD_BYTES = 64 * 1024  # of the multipart form around a file
+MAX_SESSIONS = 30
 BODY_METHODS = ("POST", "PUT", "PATCH")
 
 IsHeld = Callable[[str, str], bool]
@@ -108,6 +115,37 @@ class LimitBodies:
             await self.app(scope, receive, send)
         finally:
             self.uploads.finish(user.name, session_id, file_id)
+
+
+class LimitSessions:
+    """Refuse a person's WebSocket beyond MAX_SESSIONS open ones; safe from any task.
+
+    Whoever is not signed in goes by their address.
+    """
+
+    def __init__(self, app: ASGIApp, most: int = MAX_SESSIONS) -> None:
+        self.app, self._most = app, most
+        self._open: Counter[str] = Counter()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "websocket":
+            await self.app(scope, receive, send)
+            return
+        request = HTTPConnection(scope)
+        user = await run_in_threadpool(user_of_cookies, open_store(), request.cookies)
+        address = request.client.host if request.client else ""
+        person = f"account {user.name}" if user else f"address {place_of(address)}"
+        if self._open[person] >= self._most:
+            log.warning("a session of %s is refused: %d are open", person, self._most)
+            await WebSocketClose(code=1008, reason="too many sessions")(scope, receive, send)
+            return
+        self._open[person] += 1
+        try:
+            await self.app(scope, receive, send)
+        finally:
+            self._open[person] -= 1
+            if not self._open[person]:
+                del self._open[person]
 
 
 def _refusal(message: str, status: int) -> ASGIApp:

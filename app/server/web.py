@@ -1,12 +1,12 @@
 """The server: Streamlit's app with our routes, and the middleware before them.
 
 First comes the check of `Origin` (`origins.py`), then what answers for a failure behind it
-(`failures.py`), then sign-in, then the limits of bodies (`uploads.py`). `RequireSignIn` refuses
-HTTP requests. A WebSocket without a valid cookie reaches `app.server.main`, which then shows only a
-link to the sign-in form; so does a session whose account was disabled meanwhile. While there are no
-accounts, only requests whose host is this machine pass:
-otherwise a page elsewhere could reach the local admin's app through a host name that resolves to
-127.0.0.1 (DNS rebinding).
+(`failures.py`), then sign-in, then the limits of bodies and sessions (`uploads.py`).
+`RequireSignIn` refuses HTTP requests. A WebSocket without a valid cookie reaches `app.server.main`,
+which then shows only a link to the sign-in form; so does a session whose account was disabled
+meanwhile. While there are no accounts, only requests whose host is this machine pass: otherwise a
+page elsewhere could reach the local admin's app through a host name that resolves to 127.0.0.1 (DNS
+rebinding).
 """
 
 import tomllib
@@ -29,7 +29,7 @@ from app.server.failures import ACCOUNT, ReportFailures, show_internal_error
 from app.server.origins import OwnOrigin
 from app.server.proxies import WarnOfProxies
 from app.server.routes import ROUTES
-from app.server.uploads import LimitBodies
+from app.server.uploads import LimitBodies, LimitSessions
 from app.server.warm_up import skip_search, warmed_up
 from db.store.store import open_store
 
@@ -44,6 +44,7 @@ OPEN_PATHS = (
     "/favicon.png",
     "/oauth2callback",
 )
+ADMIN_PATHS = ("/_stcore/metrics",)  # sessions, memory and caches of everybody
 OPEN_FOLDERS = ("/static/", "/invitation/", "/password/", "/language/")
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 
@@ -69,7 +70,10 @@ class RequireSignIn:
         if user is not None:
             request.scope[ACCOUNT] = user.account_id
             await run_in_threadpool(note_seen, store, user)
-            if user.account_id is not None or request.url.hostname in LOCAL_NAMES:
+            is_let_in = user.account_id is not None or request.url.hostname in LOCAL_NAMES
+            if is_let_in and path in ADMIN_PATHS and not user.is_admin:
+                return PlainTextResponse("for administrators only", status_code=403)
+            if is_let_in:
                 return None
             if not is_http:
                 return WebSocketClose()
@@ -108,6 +112,7 @@ app = st.App(
         Middleware(ReportFailures),
         Middleware(RequireSignIn),
         Middleware(LimitBodies),
+        Middleware(LimitSessions),
         Middleware(CompressStatic),
     ],
     on_script_error=show_internal_error,

@@ -5,6 +5,7 @@ from dataclasses import asdict
 import pandas as pd
 import streamlit as st
 
+from analysis.files.csv_writer import csv_text
 from app.kit.page import draw_table
 from app.studies.work_actions import read_work
 from db.study.studies import StudySummary
@@ -26,11 +27,11 @@ def draw_work(study: StudySummary) -> None:
         if not rows:
             st.caption("No work in this time.")
             return
-        table = pd.DataFrame([asdict(each) for each in rows])
-        draw_table(table, key="studies.work_table")
+        table = [asdict(each) for each in rows]
+        draw_table(pd.DataFrame(table), key="studies.work_table")
         st.download_button(
             "Download as CSV",
-            table.to_csv(index=False).encode(),
+            csv_text(table),
             file_name="work.csv" if everywhere else f"study-{study.id}-work.csv",
             mime="text/csv",
             key="studies.work_csv",

@@ -5,7 +5,6 @@ lock. In CSV a text that a spreadsheet would run as a formula gets an apostrophe
 in the manifest); the hash is over the original texts.
 """
 
-import csv
 import hashlib
 from collections import deque
 from collections.abc import Callable
@@ -14,7 +13,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from curation.release.rows import CONFIGS, PASSAGE, canonical_line, without_formulas
+from analysis.files.csv_writer import CsvWriter
+from curation.release.rows import CONFIGS, PASSAGE, canonical_line
 
 FORMATS = ("parquet", "jsonl", "csv")
 BATCH = 2000
@@ -162,17 +162,7 @@ def _jsonl(path: Path, columns: dict[str, str]) -> Writer:
 
 def _csv(path: Path, columns: dict[str, str]) -> Writer:
     file = path.open("w", encoding="utf-8", newline="")
-    writer = csv.writer(file)
-    writer.writerow(columns)
-
-    def write(rows: list[Row]) -> None:
-        writer.writerows(
-            [without_formulas(row[name]) if kind == "string" else row[name] for name, kind in names]
-            for row in rows
-        )
-
-    names = list(columns.items())
-    return write, file.close
+    return CsvWriter(file, list(columns), line_end="\r\n").write, file.close
 
 
 OPENERS = {"parquet": _parquet, "jsonl": _jsonl, "csv": _csv}

@@ -39,7 +39,6 @@ DEFAULT: dict[str, Column] = {
     "review": Column("string", "the current review: approve, edit, reject or nothing"),
     "offline": Column("bool", "whether rules instead of a language model wrote the group"),
 }
-FORMULA_SIGNS = tuple("=+-@\t\r\n＝＋－＠")
 TYPES = {name: column.type for name, column in DEFAULT.items()}
 CONFIGS: dict[str, dict[str, str]] = {
     "default": TYPES,
@@ -234,11 +233,6 @@ def judgment_row(judged: GroupJudgment) -> dict[str, Any]:
     """A judgment in a release; `position` 0 if no candidate was chosen."""
     row: dict[str, Any] = {name: getattr(judged, name) for name in CONFIGS["judgments"]}
     return row | {"position": judged.position or 0}
-
-
-def without_formulas(text: str) -> str:
-    """A text that a spreadsheet does not run: an apostrophe before the start of a formula."""
-    return "'" + text if text[:1] in FORMULA_SIGNS and text else text
 
 
 def canonical_line(row: dict[str, Any]) -> bytes:

@@ -12,10 +12,12 @@ A transaction that writes begins with a look at the store's revision, under a lo
 upgrade waits: a process that was started before an upgrade writes nothing after it.
 """
 
+import os
 import sqlite3
+import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,7 +30,7 @@ from sqlalchemy.orm import Session
 from db.errors import BadInput, InfError, StoreBehind
 from db.store.revision import READ_REVISION, VERSION_TABLE, head
 from db.store.scope import INFO, current_scope
-from db.store.settings import database_schema, database_url
+from db.store.settings import database_schema, database_url, home
 
 BUSY_TIMEOUT_SECONDS = 30
 ENGINES = 32  # addresses whose connections are kept open
@@ -121,8 +123,11 @@ def _make_engine(url: str, schema: str) -> Engine:
         return engine
     if not parsed.database or parsed.database == ":memory:":
         raise BadInput("sqlite needs a file: INF_DATABASE_URL=sqlite:///PATH")
+    path = Path(parsed.database)
     try:
-        Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if path.parent.absolute() == home().absolute():
+            _keep_private(path.parent)
     except OSError as error:
         raise BadInput(
             f"the store cannot be created at {parsed.database}: {error.strerror or error}; set "
@@ -134,9 +139,33 @@ def _make_engine(url: str, schema: str) -> Engine:
         connect_args={"timeout": BUSY_TIMEOUT_SECONDS, "cached_statements": 32},
     )
     event.listen(engine, "handle_error", _translate_connection_error)
+    if not parsed.database.startswith("file:"):
+        event.listen(engine, "do_connect", partial(_private_file, path))
     event.listen(engine, "connect", _configure_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
     return engine
+
+
+def _private_file(path: Path, *_connecting: Any) -> None:
+    """Before a connection: the store is its owner's alone, as `secrets.toml` is.
+
+    SQLite gives the files of its log (`-wal`, `-shm`) the mode of the store's. Where nothing can be
+    written here SQLite reports it, with the store's address.
+    """
+    with suppress(OSError):
+        path.touch(mode=0o600)
+        for file in (path, *(Path(f"{path}{ending}") for ending in ("-wal", "-shm"))):
+            if file.exists():
+                _keep_private(file)
+
+
+def _keep_private(path: Path) -> None:
+    """Take away from others what they may do with a file or folder of ours."""
+    if sys.platform == "win32":  # no modes there: the profile's folder is the person's
+        return
+    found = path.stat()
+    if found.st_mode & 0o077 and found.st_uid == os.geteuid():
+        path.chmod(found.st_mode & 0o700)
 
 
 def _configure_sqlite(connection: sqlite3.Connection, _record: Any) -> None:

@@ -1,17 +1,31 @@
-"""Uploads: refused before their body is read, limited per person."""
+"""Uploads and sessions: refused before they are read, limited per person."""
 
 import asyncio
+from pathlib import Path
 
 import pytest
+import streamlit
 from app_pages import cookies_of
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
-from starlette.routing import Route
-from starlette.testclient import TestClient
+from starlette.routing import Route, WebSocketRoute
+from starlette.testclient import TestClient, WebSocketTestSession
+from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from app.server.uploads import MAX_FORM_BYTES, OVERHEAD_BYTES, UPLOADS, HeldUploads, LimitBodies
+from app.server.document.index_page import STYLE
+from app.server.uploads import (
+    MAX_FORM_BYTES,
+    MAX_SESSIONS,
+    OVERHEAD_BYTES,
+    UPLOADS,
+    HeldUploads,
+    LimitBodies,
+    LimitSessions,
+)
+from app.server.web import app as server
+from app.server.web import streamlit_config
 from db.errors import Refused
 from db.store.store import Store
 
@@ -104,3 +118,63 @@ def test_a_body_of_unknown_length_or_a_large_form_is_refused(client: TestClient)
     both = {"content-length": "5", "transfer-encoding": "chunked"}
     assert client.post("/sign-in", headers=both, content=b"x" * MB).status_code == 411
     assert client.post("/sign-in", content=b"x" * MAX_FORM_BYTES).status_code == 200
+
+
+@pytest.fixture
+def sockets() -> TestClient:
+    """A server whose sessions only wait, two for each person."""
+
+    async def wait(socket: WebSocket) -> None:
+        await socket.accept()
+        await socket.receive()
+
+    return TestClient(
+        Starlette(
+            routes=[WebSocketRoute("/_stcore/stream", wait)],
+            middleware=[Middleware(LimitSessions, 2)],
+        )
+    )
+
+
+@pytest.mark.parametrize("role", ("annotator", None))
+def test_a_person_has_a_limited_number_of_sessions_and_others_have_theirs(
+    sqlite_store: Store, sockets: TestClient, role: str | None
+) -> None:
+    other = cookies_of(sqlite_store, "admin")
+    mine = cookies_of(sqlite_store, role) if role else {}
+
+    def opened(cookies: dict[str, str]) -> WebSocketTestSession:
+        header = "; ".join(f"{name}={value}" for name, value in cookies.items())
+        return sockets.websocket_connect("/_stcore/stream", headers={"cookie": header})
+
+    with opened(mine):
+        with opened(mine), opened(other):
+            with pytest.raises(WebSocketDisconnect) as refused, opened(mine):
+                pass
+            assert refused.value.code == 1008
+        with opened(mine):  # one has ended
+            pass
+
+
+def test_the_app_limits_sessions_and_what_their_widgets_hold() -> None:
+    assert LimitSessions in [each.cls for each in server._user_middleware]
+    config = streamlit_config()
+    # a session is taken to cost 4.6 times what its browser sends (12 of 20 MB: 1.1 GB)
+    assert MAX_SESSIONS * config["server.maxWidgetStateSize"] * 4.6 < 600
+
+
+def test_the_server_s_metrics_are_for_admins_only(sqlite_store: Store) -> None:
+    admin, curator = (cookies_of(sqlite_store, role) for role in ("admin", "curator"))
+    for cookies, status in (({}, 401), (curator, 403), (admin, 200)):
+        header = "; ".join(f"{name}={value}" for name, value in cookies.items())
+        answer = TestClient(server).get("/_stcore/metrics", headers={"cookie": header})
+        assert answer.status_code == status, cookies
+
+
+def test_no_table_offers_the_csv_that_the_browser_writes_by_itself() -> None:
+    """It is hidden by its label, which is that of the Streamlit that is installed."""
+    label = "Download as CSV"
+    scripts = Path(streamlit.__file__).parent.glob("static/static/js/DataFrame*.js")
+    assert any(f"label:`{label}`" in script.read_text(encoding="utf-8") for script in scripts)
+    hidden = f'[data-testid="stElementToolbarButton"]:has([aria-label^="{label}"])'
+    assert f"{hidden} {{ display: none; }}" in STYLE

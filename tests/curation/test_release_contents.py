@@ -8,8 +8,9 @@ from exporting import export, load_afresh, rows_of
 from records_world import group_ids, make_run
 from sqlalchemy import select
 
+from analysis.files.csv_writer import without_formulas
 from analysis.text.licences import conflicts, hub_identifier
-from curation.release.rows import CONFIGS, STANDARD, provenance_row, without_formulas
+from curation.release.rows import CONFIGS, STANDARD, provenance_row
 from db.errors import BadInput, Refused
 from db.release.diff import diff_releases
 from db.release.releases import get_release

@@ -1,12 +1,11 @@
 """`inf study work`: the time and work report per person and study."""
 
-import csv
-import io
 from dataclasses import asdict, fields
 from datetime import date, datetime
 
 import click
 
+from analysis.files.csv_writer import csv_text
 from app.cli.kit.report import Result, ready_store, reporting
 from db.study.work import PersonsWork, work_report
 
@@ -19,11 +18,7 @@ def _day(value: datetime | None) -> date | None:
 
 def _table(result: Result) -> str:
     """CSV, as a spreadsheet reads it."""
-    out = io.StringIO()
-    writer = csv.DictWriter(out, [field.name for field in fields(PersonsWork)], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(result["work"])
-    return out.getvalue().rstrip("\n")
+    return csv_text(result["work"], [field.name for field in fields(PersonsWork)]).rstrip("\n")
 
 
 @click.command("work")
