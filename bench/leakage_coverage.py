@@ -26,8 +26,7 @@ WORDS = [f"{first}{second}" for first in ("ba", "do", "ke", "li", "mu") for seco
 SIGNS = ("surely", "perhaps", "indeed", "anyway", "moreover")
 CELLS = [  # pairs, negatives of a pair, share of negatives with a sign
     *((pairs, 1, 0.0) for pairs in (20, 40, 60, 100, 140, 200)),
-    *((pairs, 3, 0.0) for pairs in (60, 120)),
-    *((pairs, 1, leak) for pairs in (60, 120) for leak in (0.2, 0.5, 0.9)),
+    (60, 1, 0.5),
 ]
 
 
