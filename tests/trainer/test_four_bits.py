@@ -15,8 +15,9 @@ from trainer_release import make_rows
 from db.store.store import Store
 from trainer.launch.here import train
 from trainer.model.backbone import load_backbone, load_model
-from trainer.model.lora import LoraLinear, attach_lora, merge_lora, unquantized
+from trainer.model.lora import adapted_layers, attach_lora, merge_lora, unquantized
 from trainer.settings.settings import TrainSettings, parse_settings
+from trainer.settings.template import Template
 
 pytestmark = pytest.mark.skipif(
     find_spec("bitsandbytes") is None, reason="bitsandbytes is not installed"
@@ -41,19 +42,19 @@ def test_merging_keeps_what_the_layers_in_4_bits_computed(tmp_path: Path) -> Non
     model = load_backbone(settings_for(write_decoder(tmp_path / "base")))
     kinds = {type(each).__name__ for each in model.modules() if isinstance(each, torch.nn.Linear)}
     assert kinds == {"Linear4bit"}
-    attach_lora(model, rank=4, alpha=8, seed=0)
-    for each in model.modules():
-        if isinstance(each, LoraLinear):
-            torch.nn.init.normal_(each.up, std=0.1)
-            if each.base.bias is not None:  # of queries, keys and values
-                torch.nn.init.normal_(each.base.bias)
+    attach_lora(model, Template(), rank=4, alpha=8, seed=0)
+    layers = adapted_layers(model)
+    for each in layers.values():
+        torch.nn.init.normal_(each.lora_B["default"].weight, std=0.1)
+        if each.get_base_layer().bias is not None:  # of queries, keys and values
+            torch.nn.init.normal_(each.get_base_layer().bias)
     before = model.encode(TEXTS, normalize_embeddings=True)
-    layer: Any = next(each for each in model.modules() if isinstance(each, LoraLinear))
-    x = torch.randn(3, layer.base.in_features).to(torch.bfloat16)
-    computed = layer.base(x).float()
-    assert layer.base.bias is not None and layer.base.bias.any()
-    assert torch.allclose(unquantized(layer.base)(x.float()), computed, atol=0.03)
-    assert torch.equal(layer.base(x).float(), computed)
+    base: Any = next(iter(layers.values())).get_base_layer()
+    x = torch.randn(3, base.in_features).to(torch.bfloat16)
+    computed = base(x).float()
+    assert base.bias is not None and base.bias.any()
+    assert torch.allclose(unquantized(base)(x.float()), computed, atol=0.03)
+    assert torch.equal(base(x).float(), computed)
     merge_lora(model)
     assert {weights.dtype for weights in model.parameters()} == {torch.float32}
     after = model.encode(TEXTS, normalize_embeddings=True)

@@ -163,6 +163,63 @@ def test_a_process_that_dies_ends_the_training_with_a_reason(
         )
 
 
+SCORES = """
+import os, signal, sys, time
+from db.errors import InfError
+from trainer.parallel.processes import joined
+try:
+    with joined(2) as processes:
+        dead = processes.started[0] if sys.argv[1] == "other" else os.getpid()
+        print(processes.started[0], flush=True)
+        began = time.monotonic()
+        os.kill(dead, signal.SIGKILL)
+        while time.monotonic() < began + 150:  # as a first process that scores for hours
+            time.sleep(0.05)
+except InfError as error:
+    print(time.monotonic() - began)
+    print(error)
+"""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("dead", ["other", "first"])
+def test_a_dead_process_ends_the_others_in_a_minute_whatever_they_are_doing(dead: str) -> None:
+    """No collective call reports it: the first is scoring, the other waits for the first."""
+    ran = subprocess.run(
+        [sys.executable, "-c", SCORES, dead], capture_output=True, text=True, timeout=400
+    )
+    other, *rest = ran.stdout.splitlines()
+    if dead == "other":
+        seconds, reason = rest
+        assert float(seconds) < 60
+        assert reason.startswith("process 2 of 2 ended early (status -9)")
+    else:
+        assert ran.returncode == -9
+        deadline = time.monotonic() + 60
+        while psutil.pid_exists(int(other)) and time.monotonic() < deadline:
+            time.sleep(0.1)
+    assert not psutil.pid_exists(int(other))
+
+
+def test_a_process_that_others_started_ends_when_they_died_although_it_hangs() -> None:
+    """As inside NCCL: nothing but the watch can end it."""
+    code = (
+        "import time, subprocess, sys, os\n"
+        "inner = 'import time; from trainer.parallel.processes import end_with_the_first as end;'\n"
+        "inner += 'end(); print(1, flush=True); time.sleep(300)'\n"
+        "env = os.environ | {'INF_FIRST_PROCESS': str(os.getpid())}\n"
+        "child = subprocess.Popen([sys.executable, '-c', inner], env=env, stdout=subprocess.PIPE)\n"
+        "child.stdout.readline()\n"
+        "print(child.pid, flush=True)\n"
+        "os.kill(os.getpid(), 9)\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=200)
+    deadline = time.monotonic() + 60
+    while psutil.pid_exists(int(ran.stdout)) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not psutil.pid_exists(int(ran.stdout))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("fsdp", ["off", "on"])
 @pytest.mark.long

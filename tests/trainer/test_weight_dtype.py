@@ -19,6 +19,7 @@ from trainer.model.backbone import load_backbone, load_model
 from trainer.model.lora import attach_lora, merge_lora
 from trainer.model.weight_dtype import describe_dtypes, stored_dtype
 from trainer.settings.settings import parse_settings
+from trainer.settings.template import Template
 
 
 @pytest.fixture
@@ -58,7 +59,7 @@ def test_adamw_keeps_float32_moments_of_a_bfloat16_checkpoint(
 def test_lora_leaves_a_bfloat16_model_as_it_is_and_trains_float32_additions(bf16: Path) -> None:
     settings = parse_settings({"base_model": str(bf16), "lora_rank": 2})
     model = load_backbone(settings)
-    attach_lora(model, rank=2, alpha=16.0, seed=1)
+    attach_lora(model, Template(), rank=2, alpha=16.0, seed=1)
     assert describe_dtypes(model, str(bf16)) == {
         "trained": "float32",
         "frozen": "bfloat16",
@@ -72,11 +73,12 @@ def test_lora_leaves_a_bfloat16_model_as_it_is_and_trains_float32_additions(bf16
 def test_merged_additions_are_not_rounded_to_the_number_type_of_the_base(bf16: Path) -> None:
     """Additions a thousandth of a weight: bfloat16 (8 bits) would lose nearly all of them."""
     model = load_backbone(parse_settings({"base_model": str(bf16), "lora_rank": 2}))
-    attach_lora(model, rank=2, alpha=2.0, seed=1)
+    attach_lora(model, Template(), rank=2, alpha=2.0, seed=1)
     layer: Any = model[0].model.layers[0].mlp.up_proj
+    up, down = layer.lora_B["default"].weight, layer.lora_A["default"].weight
     with torch.no_grad():
-        layer.up.fill_(1e-4)
-    wanted = layer.base.weight.float() + layer.up @ layer.down
+        up.fill_(1e-4)
+    wanted = layer.get_base_layer().weight.float() + up @ down
     merge_lora(model)
     merged = model[0].model.layers[0].mlp.up_proj.weight
     assert merged.dtype == torch.float32 and torch.equal(merged, wanted)

@@ -16,6 +16,7 @@ from db.jobs.resources import report_resources
 from trainer.parallel.processes import (
     Processes,
     count_from_environment,
+    end_with_the_first,
     joined_group,
     warn_of_missing_gpu,
 )
@@ -74,6 +75,7 @@ def main() -> int:
     )
     for number in (signal.SIGTERM, signal.SIGINT):  # the first process decides when to stop
         signal.signal(number, signal.SIG_IGN)
+    end_with_the_first()
     try:
         follow_the_first()
     except (InfError, RuntimeError) as error:

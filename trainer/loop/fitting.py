@@ -212,7 +212,8 @@ def prepare_weights(model: "SentenceTransformer", settings: TrainSettings) -> No
     freeze(trained, settings.frozen_patterns)
     if settings.lora_rank:
         count = attach_lora(
-            trained,
+            model,
+            settings.parsed_template,
             rank=settings.lora_rank,
             alpha=settings.lora_alpha,
             seed=settings.seed,

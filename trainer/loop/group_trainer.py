@@ -17,7 +17,12 @@ from torch.distributed.tensor import DTensor
 
 from db.errors import BadInput
 from trainer.data.curriculum import ConfidentFirst
-from trainer.model.weights import read_weights, write_weights
+from trainer.model.weights import (
+    load_trained_state,
+    read_weights,
+    trained_state,
+    write_weights,
+)
 from trainer.parallel.processes import ALONE
 from trainer.parallel.sharding import Sharded, clip_gradients
 
@@ -49,11 +54,11 @@ class GroupTrainer(SentenceTransformerTrainer):
 
     def _save(self, output_dir: str | None = None, state_dict: Any = None) -> None:
         """Every process calls it; the first writes."""
-        state = self.sharded.weights() if self.sharded else self.model.state_dict()
+        whole = self.sharded.weights() if self.sharded else self.model.state_dict()
         if not self.processes.is_first:
             return
-        names = [name for name, _ in self.model.named_parameters()]
-        if broken := [name for name in names if not state[name].isfinite().all()]:
+        state = trained_state(self.model, whole)
+        if broken := [name for name, value in state.items() if not value.isfinite().all()]:
             raise BadInput(
                 f"the weights {broken[0]} are NaN or infinite after step {self.state.global_step}: "
                 "this state was not saved, the one before it was. Lower learning_rate or raise "
@@ -87,7 +92,7 @@ class GroupTrainer(SentenceTransformerTrainer):
         if self.sharded:
             self.sharded.load_weights(read_weights(folder) if self.processes.is_first else {})
         else:
-            self.model.load_state_dict(read_weights(folder))
+            load_trained_state(self.model, read_weights(folder))
 
     def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
         if not self.sharded or checkpoint is None:

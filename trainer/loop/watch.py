@@ -17,6 +17,7 @@ from trainer.loop.embedding_loss import EmbeddingLoss
 from trainer.loop.failures import require_finite
 from trainer.loop.moved_weights import EVERY_STEPS, MIN_SHARE, MovedWeights
 from trainer.loop.precision import as_saved
+from trainer.model.weights import trained_state
 from trainer.parallel.processes import Processes
 from trainer.parallel.sharding import Sharded
 from trainer.settings.settings import TrainSettings
@@ -117,8 +118,10 @@ class Watch(TrainerCallback):
             value = scores[self.settings.best_by] - (BELOW_GUARD if self.is_below(scores) else 0)
             # Sums may differ in the last digit: all processes must agree on which is the best.
             value = self.processes.agree(value) if self.sharded else value
-            weights = self.sharded.weights if self.sharded else model.state_dict
-            is_best = self.best.record(weights, step, value, writes=self.processes.is_first)
+            whole = self.sharded.weights if self.sharded else model.state_dict
+            is_best = self.best.record(
+                lambda: trained_state(model, whole()), step, value, writes=self.processes.is_first
+            )
             control.should_save |= is_best
             control.should_training_stop |= self.best.should_stop
 

@@ -1,54 +1,134 @@
-"""LoRA: training low-rank adapters of the linear layers instead of the weights themselves.
+"""LoRA by PEFT: training low-rank adapters of the linear layers instead of the weights themselves.
 
 y = W x + (α/r) · B A x, with W frozen, A (r, in) random and B (out, r) zero: training starts from
 the model as it is (Hu et al. 2021). A and B are float32; W keeps the number type it is stored in.
 Before a model is saved the additions are merged into W: a checkpoint is an ordinary model that
-loads without us, and without an adapter library.
+loads without us, and without PEFT.
+
+PEFT's own merging is not used: it would round the sum to the number type of W, or to 4 bits again.
 """
 
-import math
+import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
+from transformers.pytorch_utils import Conv1D
 
 from db.errors import BadInput
+from trainer.model.doors import trained_part
+from trainer.model.inference import has_instructed_door
+from trainer.settings.template import INSTRUCTED
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
+    from trainer.settings.template import Template
+
+NAME = "default"  # PEFT's name of the only adapter
+LINEAR = (nn.Linear, Conv1D)  # GPT-2's Conv1D is a linear layer with W transposed
 UNIT_ROWS = 1024  # unit vectors at a time, whose products are the weights
 
 
-class LoraLinear(nn.Module):
-    """A frozen linear layer with a trained low-rank addition."""
+def attach_lora(
+    model: "SentenceTransformer",
+    template: "Template",
+    *,
+    rank: int,
+    alpha: float,
+    seed: int,
+    targets: Sequence[str] = (),
+    dropout: float = 0.0,
+) -> int:
+    """Freeze what is trained, give its linear layers adapters; returns how many weights train.
 
-    def __init__(self, base: nn.Linear, rank: int, alpha: float, dropout: float = 0.0) -> None:
-        super().__init__()
-        self.base, self.scale = base, alpha / rank
-        self.dropout = nn.Dropout(dropout)
-        base.requires_grad_(False)
-        # float32 whatever the frozen weights are: bfloat16 would lose most updates.
-        like: dict[str, Any] = {"device": base.weight.device, "dtype": torch.float32}
-        self.down = nn.Parameter(torch.empty(rank, base.in_features, **like))
-        self.up = nn.Parameter(torch.zeros(base.out_features, rank, **like))
-        nn.init.kaiming_uniform_(self.down, a=math.sqrt(5))
+    targets: the last parts of the layers' names; empty: all. template: of the texts that show which
+    layers an adapter reaches: Mamba reads the weights of most of its own without calling them, and
+    nothing reads a pooler. Raises BadInput where there is none.
+    """
+    from peft import LoraConfig, inject_adapter_in_model
+    from peft.tuners.tuners_utils import cast_adapter_dtype
 
-    def forward(self, x: Tensor) -> Tensor:
-        low = nn.functional.linear(self.dropout(x.to(self.down.dtype)), self.down)  # (..., r)
-        whole: Tensor = self.base(x)
-        return whole + (self.scale * nn.functional.linear(low, self.up)).to(whole.dtype)
+    part = trained_part(model)
+    part.requires_grad_(False)
+    layers = _called(model, part, template)
+    short = [name.rpartition(".")[2] for name in layers]
+    if missing := [target for target in targets if target not in short]:
+        raise BadInput(
+            f"lora_targets: the model has no linear layer {missing[0]!r} that an adapter reaches, "
+            f"there is {', '.join(sorted(set(short)))}"
+        )
+    chosen = [
+        name for name, last in zip(layers, short, strict=True) if not targets or last in targets
+    ]
+    if not chosen:
+        raise BadInput("lora_rank: the model has no linear layer to add to")
+    config = LoraConfig(
+        r=rank,
+        lora_alpha=alpha,  # type: ignore[arg-type]  # PEFT divides it
+        lora_dropout=dropout,
+        target_modules=chosen,
+    )
+    with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "fan_in_fan_out")  # PEFT sets it by the layer's kind
+        torch.manual_seed(seed)
+        inject_adapter_in_model(config, part)
+    # float32 whatever the frozen weights are: bfloat16 would lose most updates.
+    cast_adapter_dtype(part, NAME)
+    return sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
 
-    def merged(self) -> nn.Linear:
-        """The linear layer with the addition inside."""
-        base = unquantized(self.base)
+
+def adapted_layers(model: nn.Module) -> dict[str, Any]:
+    """PEFT's layers by the names of the layers that they wrap."""
+    from peft.tuners.lora import LoraLayer
+
+    return {name: layer for name, layer in model.named_modules() if isinstance(layer, LoraLayer)}
+
+
+def adapters_of(model: "SentenceTransformer") -> dict[str, Any]:
+    """{"weights": {name in PEFT's layout: tensor}, "config": PEFT's adapter_config.json}."""
+    transformer: Any = model[0]
+    layers = adapted_layers(transformer.model)
+    weights: dict[str, Tensor] = {}
+    for name, layer in layers.items():
+        for part in ("lora_A", "lora_B"):
+            trained = getattr(layer, part)[NAME].weight
+            weights[f"base_model.model.{name}.{part}.weight"] = trained.detach().cpu().clone()
+    one: Any = next(iter(layers.values()))
+    config = {
+        "peft_type": "LORA",
+        "task_type": "FEATURE_EXTRACTION",
+        "r": one.r[NAME],
+        "lora_alpha": one.lora_alpha[NAME],
+        "target_modules": sorted({name.rpartition(".")[2] for name in layers}),
+        "fan_in_fan_out": one.fan_in_fan_out,
+        "lora_dropout": 0.0,
+        "bias": "none",
+    }
+    return {"weights": weights, "config": config}
+
+
+def merge_lora(model: "SentenceTransformer") -> None:
+    """Merge the adapters into the weights; the model then has its original modules.
+
+    It is then float32 as a whole: a sum that is rounded to bfloat16 loses much of the update.
+    """
+    if not (layers := adapted_layers(model)):
+        return
+    if not any(hasattr(weights, "quant_state") for weights in model.parameters()):
+        model.float()  # those in 4 bits become float32 one by one
+    for name, layer in layers.items():
+        base = unquantized(layer.get_base_layer())
         with torch.no_grad():
-            base.weight += self.scale * (self.up @ self.down)
-        return base
+            base.weight += layer.get_delta_weight(NAME)
+        model.set_submodule(name, base)
+    for module in model.modules():
+        if (quantizer := getattr(module, "hf_quantizer", None)) is not None:
+            quantizer.remove_quantization_config(module)  # or it is saved with the weights
 
 
-def unquantized(base: nn.Linear) -> nn.Linear:
+def unquantized(base: Any) -> Any:
     """The layer with float32 weights; itself unless bitsandbytes keeps it in 4 bits.
 
     The weights are read off the layer's own products with the unit vectors, which are the numbers
@@ -69,86 +149,45 @@ def unquantized(base: nn.Linear) -> nn.Linear:
     return plain
 
 
-def attach_lora(
-    model: nn.Module,
-    *,
-    rank: int,
-    alpha: float,
-    seed: int,
-    targets: Sequence[str] = (),
-    dropout: float = 0.0,
-) -> int:
-    """Freeze the model, add an adapter to every linear layer; returns how many weights train.
+def _called(model: "SentenceTransformer", part: nn.Module, template: "Template") -> list[str]:
+    """Names of the part's linear layers whose output an embedding depends on, in their order."""
+    reached: set[str] = set()
 
-    targets: the last parts of the layers' names; empty: all. Raises BadInput where there is none.
-    """
-    model.requires_grad_(False)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        found = [
-            (parent, name, child)
-            for parent in model.modules()
-            for name, child in parent.named_children()
-            if isinstance(child, nn.Linear)
-            and not isinstance(parent, LoraLinear)
-            and (not targets or name in targets)
-        ]
-        for parent, name, child in found:
-            setattr(parent, name, LoraLinear(child, rank, alpha, dropout))
-    missing = [target for target in targets if target not in {name for _, name, _ in found}]
-    if missing or not found:
-        layers = {
-            name.rpartition(".")[2]
-            for name, module in model.named_modules()
-            if isinstance(module, nn.Linear) and not name.endswith(".base")
-        }
-        raise BadInput(
-            f"lora_targets: the model has no linear layer {missing[0]!r}, there is "
-            f"{', '.join(sorted(layers))}"
-            if missing
-            else "lora_rank: the model has no linear layer to add to"
-        )
-    return sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
+    def mark(name: str, output: Tensor) -> Tensor:
+        start = torch.zeros((), dtype=output.dtype, device=output.device, requires_grad=True)
+        traced = output + start  # no leaf: what follows may change it in place
+        traced.register_hook(lambda _: reached.add(name))
+        return traced
+
+    hooks = [
+        module.register_forward_hook(lambda _, __, output, name=name: mark(name, output))
+        for name, module in part.named_modules()
+        if isinstance(module, LINEAR) and not _is_read_by_a_kernel(part, name)
+    ]
+    instructed = template.apply("in metres", "how long")
+    texts = [("query", instructed), ("document", "it")]
+    texts += [(INSTRUCTED, instructed)] if has_instructed_door(model) else []
+    is_training = model.training
+    model.eval()
+    try:
+        for task, text in texts:
+            features = model.preprocess([text], task=task)
+            features = {
+                key: value.to(model.device) if isinstance(value, Tensor) else value
+                for key, value in features.items()
+            }
+            with torch.enable_grad():
+                found = model(features, task=task)["sentence_embedding"].float()
+            if found.requires_grad:
+                found.sum().backward()
+    finally:
+        model.train(is_training)
+        for hook in hooks:
+            hook.remove()
+    return [name for name, _ in part.named_modules() if name in reached]
 
 
-def adapters_of(model: "SentenceTransformer") -> dict[str, Any]:
-    """{"weights": {name in PEFT's layout: tensor}, "config": PEFT's adapter_config.json}."""
-    weights: dict[str, Tensor] = {}
-    targets: set[str] = set()
-    rank, scale = 0, 0.0
-    transformer: Any = model[0]
-    for name, module in transformer.model.named_modules():
-        if isinstance(module, LoraLinear):
-            key = f"base_model.model.{name}"
-            weights[f"{key}.lora_A.weight"] = module.down.detach().cpu().clone()
-            weights[f"{key}.lora_B.weight"] = module.up.detach().cpu().clone()
-            rank, scale = module.down.shape[0], module.scale
-            targets.add(name.rpartition(".")[2])
-    config = {
-        "peft_type": "LORA",
-        "task_type": "FEATURE_EXTRACTION",
-        "r": rank,
-        "lora_alpha": scale * rank,
-        "target_modules": sorted(targets),
-        "lora_dropout": 0.0,
-        "bias": "none",
-    }
-    return {"weights": weights, "config": config}
-
-
-def merge_lora(model: "SentenceTransformer") -> None:
-    """Merge the adapters into the weights; the model then has its original modules.
-
-    It is then float32 as a whole: a sum that is rounded to bfloat16 loses much of the update.
-    """
-    if not any(isinstance(module, LoraLinear) for module in model.modules()):
-        return
-    if not any(hasattr(weights, "quant_state") for weights in model.parameters()):
-        model.float()  # those in 4 bits become float32 one by one
-    for parent in list(model.modules()):
-        for name, child in list(parent.named_children()):
-            if isinstance(child, LoraLinear):
-                setattr(parent, name, child.merged())
-    for module in model.modules():
-        if (quantizer := getattr(module, "hf_quantizer", None)) is not None:
-            quantizer.remove_quantization_config(module)  # or it is saved with the weights
+def _is_read_by_a_kernel(model: nn.Module, name: str) -> bool:
+    """Whether a state-space layer's kernel takes the layer's weights where it is installed."""
+    parent, _, last = name.rpartition(".")
+    return last == "out_proj" and hasattr(model.get_submodule(parent), "A_log")

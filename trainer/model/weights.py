@@ -1,7 +1,7 @@
-"""All weights of a model, as it is being trained, in one safetensors file.
+"""The weights of a model that its training changes, in one safetensors file.
 
-For states to resume from and the best so far, in work folders only: what is attached for training
-(LoRA) is in it, and nothing has to be built again from a saved model. Checkpoints are whole models.
+For states to resume from and the best so far, in work folders only. What is frozen is read from the
+base model again: with LoRA a state holds the adapters alone. Checkpoints are whole models.
 """
 
 from pathlib import Path
@@ -9,12 +9,32 @@ from typing import TYPE_CHECKING
 
 from safetensors.torch import load_file, save_file
 
+from db.errors import BadInput
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from torch import Tensor
+    from torch import Tensor, nn
 
 FILE = "weights.safetensors"
+
+
+def trained_state(model: "nn.Module", state: "Mapping[str, Tensor]") -> "dict[str, Tensor]":
+    """Of a model's state what is not frozen: weights that are trained, and buffers."""
+    weights = model.named_parameters(remove_duplicate=False)
+    changing = {name for name, each in weights if each.requires_grad}
+    changing |= {name for name, _ in model.named_buffers(remove_duplicate=False)}
+    return {name: value for name, value in state.items() if name in changing}
+
+
+def load_trained_state(model: "nn.Module", state: "Mapping[str, Tensor]") -> None:
+    """Put it back. Raises BadInput where the model was prepared in another way."""
+    if other := trained_state(model, model.state_dict()).keys() ^ state.keys():
+        raise BadInput(
+            f"the state to resume from and the model differ in {min(other)}: the base model or the "
+            "version of a library changed since. Start the training anew"
+        )
+    model.load_state_dict(state, strict=False)
 
 
 def write_weights(state: "Mapping[str, Tensor]", folder: Path) -> None:

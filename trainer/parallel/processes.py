@@ -10,12 +10,15 @@ The others (`python -m trainer.launch.follow`) are started by it (`--nproc`), by
 Train (`trainer.launch.ray_workers`), and receive everything else from the first.
 """
 
+import ctypes
 import datetime
 import logging
 import os
 import socket
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -32,6 +35,8 @@ Value = TypeVar("Value")
 # The first process scores held-out groups while the others wait at a collective call.
 PATIENCE = datetime.timedelta(hours=12)
 END_SECONDS = 30.0
+WATCH_SECONDS = 1.0
+FIRST = "INF_FIRST_PROCESS"  # the id of the process that started this one
 
 
 @dataclass(frozen=True)
@@ -94,12 +99,13 @@ def joined(wanted: int) -> Iterator[Processes]:
         count = wanted
         others = start_others(count)
     try:
-        with joined_group(count) as processes:
+        with ended_by_a_dead_process(others), joined_group(count) as processes:
             yield replace(processes, started=tuple(other.pid for other in others))
         with suppress(subprocess.TimeoutExpired):
             for other in others:
                 other.wait(END_SECONDS)
-    except RuntimeError as error:  # a connection that another process no longer answers
+    # A connection that another process no longer answers, or this process was at other work.
+    except (RuntimeError, ProcessEnded) as error:
         for number, other in enumerate(others, start=1):
             with suppress(subprocess.TimeoutExpired):
                 other.wait(END_SECONDS / count)
@@ -111,6 +117,44 @@ def joined(wanted: int) -> Iterator[Processes]:
             if other.poll() is None:
                 other.kill()
                 other.wait()
+
+
+class ProcessEnded(Exception):
+    """Raised in the first process's main thread, wherever it is, when another process died."""
+
+
+@contextmanager
+def ended_by_a_dead_process(others: Sequence["subprocess.Popen[bytes]"]) -> Iterator[None]:
+    """Within it a death among the others ends the calling thread, also while it scores for hours.
+
+    gloo reports a death where a process waits for the dead one, NCCL not before `PATIENCE`. Where
+    the exception does not arrive (the thread waits inside NCCL) this process ends itself.
+    """
+    over, thread = threading.Event(), threading.get_ident()
+
+    def watch() -> None:
+        while not over.wait(WATCH_SECONDS):
+            if not any(other.poll() for other in others):
+                continue
+            if over.wait(WATCH_SECONDS):  # gloo reported it
+                return
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(
+                ctypes.c_ulong(thread), ctypes.py_object(ProcessEnded)
+            )
+            if not over.wait(END_SECONDS):
+                log.error("another process died; this one waits for it and ends too")
+                for other in others:
+                    other.kill()
+                os._exit(1)
+            return
+
+    watcher = threading.Thread(target=watch, daemon=True, name="watch-processes")
+    watcher.start()
+    try:
+        yield
+    finally:
+        over.set()
+        watcher.join()
 
 
 @contextmanager
@@ -158,11 +202,26 @@ def start_others(count: int) -> list[subprocess.Popen[bytes]]:
     return [
         subprocess.Popen(
             [sys.executable, *run_module("trainer.launch.follow")],
-            env=os.environ | {"RANK": str(rank), "LOCAL_RANK": str(rank)},
+            env=os.environ | {"RANK": str(rank), "LOCAL_RANK": str(rank), FIRST: str(os.getpid())},
             stdin=subprocess.DEVNULL,
         )
         for rank in range(1, count)
     ]
+
+
+def end_with_the_first() -> None:
+    """Let this process end when the one that started it has died, whatever it waits for."""
+    first = os.environ.get(FIRST)
+
+    def watch() -> None:
+        while os.getppid() == int(first or 0):
+            time.sleep(WATCH_SECONDS)
+        log.error("the first process died; this one ends too")
+        logging.shutdown()
+        os._exit(1)
+
+    if first:  # torchrun and Ray see to theirs
+        threading.Thread(target=watch, daemon=True, name="watch-first").start()
 
 
 def warn_of_missing_gpu() -> None:

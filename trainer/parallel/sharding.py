@@ -37,6 +37,8 @@ log = logging.getLogger("inf.train")
 # Gathered into the first process's main memory, and scattered from there.
 GATHERED = StateDictOptions(full_state_dict=True, cpu_offload=True)
 SCATTERED = StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
+# Without frozen weights, which every process has from the base model.
+SCATTERED_PART = StateDictOptions(full_state_dict=True, broadcast_from_rank0=True, strict=False)
 
 
 class Sharded:
@@ -80,8 +82,8 @@ class Sharded:
         return get_optimizer_state_dict(self.model, optimizer, options=GATHERED)
 
     def load_weights(self, state: dict[str, Any]) -> None:
-        """Scatter the first process's weights."""
-        set_model_state_dict(self.model, state, options=SCATTERED)
+        """Scatter the first process's trained weights."""
+        set_model_state_dict(self.model, state, options=SCATTERED_PART)
 
     def load_moments(self, optimizer: torch.optim.Optimizer, state: dict[str, Any]) -> None:
         """Scatter the first process's optimizer state."""
