@@ -17,6 +17,7 @@ from db.store.store import Store
 from trainer.data.groups import Group
 from trainer.data.release_files import read_release
 from trainer.launch.here import train
+from trainer.loop import precision
 from trainer.loop.best import Best
 from trainer.loop.failures import translated
 from trainer.loop.fitting import fit
@@ -128,7 +129,7 @@ def test_nan_weights_are_not_saved(tmp_path: Path) -> None:
 
 def test_a_nan_loss_leaves_the_last_good_state(tmp_path: Path) -> None:
     """Two columns a step: from the fifth embedding on, in step 3, everything is nan."""
-    model = load_backbone(settings_for())
+    model = load_backbone(settings_for(precision="fp32"))
     calls = 0
 
     def spoil(_module: Any, _given: Any, found: dict[str, Any]) -> None:
@@ -139,11 +140,11 @@ def test_a_nan_loss_leaves_the_last_good_state(tmp_path: Path) -> None:
 
     hook = model.register_forward_hook(spoil)
     with pytest.raises(BadInput, match="the loss is nan at step 3"):
-        run(tmp_path, settings_for(), model)
+        run(tmp_path, settings_for(precision="fp32"), model)
     assert newest_state(tmp_path / "work") == (2, tmp_path / "work" / "checkpoint-2")
     hook.remove()
-    again = run(tmp_path, settings_for(), model)
-    assert again["losses"] == run(tmp_path / "whole", settings_for())["losses"]
+    again = run(tmp_path, settings_for(precision="fp32"), model)
+    assert again["losses"] == run(tmp_path / "whole", settings_for(precision="fp32"))["losses"]
 
 
 @pytest.mark.parametrize("base_model", ["tiny-random-bert", "tiny-random-qwen2"])
@@ -188,15 +189,56 @@ def test_auto_is_bf16_only_where_the_hardware_has_units_for_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    for has_units in (True, False):
-        monkeypatch.setattr(torch.cpu, "get_capabilities", lambda has=has_units: {"amx_bf16": has})
-        assert uses_bf16("auto") == has_units
+    for units in ("amx_bf16", "avx512_bf16"):
+        for has in (True, False):
+            monkeypatch.setattr(torch.cpu, "get_capabilities", lambda u=units, h=has: {u: h})
+            assert uses_bf16("auto") == has
     monkeypatch.setattr(torch.cpu, "get_capabilities", dict)  # a processor that does not say
     assert not uses_bf16("auto") and uses_bf16("bf16") and not uses_bf16("fp32")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     for native in (True, False):
         monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda has=native, **_: has)
         assert uses_bf16("auto") == native
+
+
+@pytest.fixture
+def bf16_units(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx512_bf16": True})
+
+
+@pytest.mark.parametrize("extra", [{}, {"texts_at_once": "3"}, {"lora_rank": "2"}])
+def test_auto_trains_in_bf16_on_a_cpu_after_measuring_that_it_is_equal(
+    bf16_units: None, tmp_path: Path, extra: dict[str, str]
+) -> None:
+    chosen = run(tmp_path / "auto", settings_for(**extra))
+    assert chosen["precision"]["used"] == "bf16"
+    assert 0.95 < chosen["precision"]["gradient_cosine"] < 1
+    assert 0 <= chosen["precision"]["loss_difference"] < 0.02
+    forced = run(tmp_path / "bf16", settings_for(precision="bf16", **extra))
+    assert forced["precision"] == {
+        "used": "bf16",
+        "loss_difference": None,
+        "gradient_cosine": None,
+    }
+    assert chosen["losses"] == forced["losses"]  # measuring leaves no trace
+
+
+def test_auto_trains_in_fp32_where_bf16_was_measured_to_differ_also_when_it_goes_on(
+    bf16_units: None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    steady = {"schedule": "constant", "warmup": "0"}
+    exact = run(tmp_path / "fp32", settings_for(precision="fp32", **steady))["losses"]
+    with monkeypatch.context() as strict:
+        strict.setattr(precision, "MIN_COSINE", 1.1)
+        found = run(tmp_path / "auto", settings_for(max_steps="2", **steady))
+    assert found["precision"]["used"] == "fp32"
+    assert "this training is in float32" in caplog.text
+    again = run(tmp_path / "auto", settings_for(**steady))
+    assert again["losses"] == exact and again["precision"] == found["precision"]
 
 
 def test_a_decoder_without_a_pad_token_pads_with_its_end_token(

@@ -5,12 +5,14 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 from datasets import Dataset
 from safetensors import SafetensorError
+from torch import Tensor
 from transformers import PreTrainedModel
 from transformers.trainer_callback import PrinterCallback
 
@@ -26,13 +28,20 @@ from trainer.evaluate.precision import scoring_precision
 from trainer.evaluate.reranking import load_reranker
 from trainer.loop.arguments import step_count, training_arguments
 from trainer.loop.best import Best
+from trainer.loop.columns import columns_of
 from trainer.loop.embedding_loss import EmbeddingLoss, Teaching
 from trainer.loop.failures import translated
 from trainer.loop.group_trainer import GroupTrainer
 from trainer.loop.heap import TrimmedHeap
 from trainer.loop.mining import MinedNegatives, mine_negatives
 from trainer.loop.packing_check import make_collator
-from trainer.loop.precision import as_saved, uses_bf16
+from trainer.loop.precision import (
+    MEASURED_GROUPS,
+    Precision,
+    as_saved,
+    settled_precision,
+    uses_bf16,
+)
 from trainer.loop.states import STATE, newest_state
 from trainer.loop.teacher import teacher_scores
 from trainer.loop.watch import Evaluate, Report, Stream, Watch
@@ -85,6 +94,8 @@ def fit(
     trained = trained_part(model)
     base = copy_weights(trained) if settings.base_share else {}
     prepare_weights(model, settings)
+    precision = _settle_precision(model, groups, settings, work, collator, processes, pool)
+    settings = replace(settings, precision=precision.used)
     loss = make_loss(model, settings, pool)
     dtypes = describe_dtypes(model, model_source(settings.base_model))
     log.info("weights: %s", ", ".join(f"{name} {kind}" for name, kind in dtypes.items()))
@@ -141,8 +152,31 @@ def fit(
         "best_step": kept,
         "losses": [entry["loss"] for entry in history["log_history"] if "loss" in entry],
         "dtypes": dtypes,
+        "precision": asdict(precision),
         "adapters": adapters,
     }
+
+
+def _settle_precision(
+    model: "SentenceTransformer",
+    groups: list[Group],
+    settings: TrainSettings,
+    work: Path,
+    collator: Collator,
+    processes: Processes,
+    pool: PassagePool | None,
+) -> Precision:
+    rows = [group.row() for group in groups[: min(settings.rows_per_batch, MEASURED_GROUPS)]]
+    loss = make_loss(model, replace(settings, texts_at_once=0), pool)
+
+    def compute() -> Tensor:
+        try:
+            value: Tensor = loss(*columns_of(collator(rows), model.device))
+        except (torch.OutOfMemoryError, RuntimeError) as error:
+            raise translated(error, settings) from error
+        return value
+
+    return settled_precision(settings.precision, model, compute, work / "precision.json", processes)
 
 
 def _taught(

@@ -513,8 +513,8 @@ class SettingFields:
         "auto",
         RESOURCES,
         "Precision",
-        "Type of activations; weights stay in fp32. auto: bf16 on a GPU that supports it, and "
-        "on a CPU with AMX.",
+        "Type of activations; weights stay in fp32. auto: bf16 on a GPU that supports it, and on "
+        "a CPU with AMX or AVX512-BF16 where the first batch's gradients are those of fp32.",
         choices=("auto", "bf16", "fp32"),
         advanced=True,
     )
