@@ -1,9 +1,9 @@
 """Estimate of a training before it starts: steps, time and a lower bound of its memory.
 
 Time follows earlier trainings of the same base model in this store (seconds per group seen) and is
-unknown without one. Memory counts 16 bytes per parameter for fp32 weights, gradients and the two
-moments of AdamW (with LoRA 4, for the weights alone), without activations. A training that needs
-more than is available cannot fit and is refused.
+unknown without one. Memory counts weights, gradients, the optimizer's moments and the copy for
+`base_share` (`bytes_per_parameter`), without activations; unknown where FSDP shards it over as many
+processes as will start. A training that needs more than is available cannot fit and is refused.
 """
 
 import math
@@ -19,8 +19,7 @@ from db.jobs.gpus import query_gpus
 from db.tables import Checkpoint
 from trainer.settings.settings import TrainSettings
 
-BYTES_PER_PARAMETER = 16
-BYTES_OF_WEIGHTS = 4
+MOMENTS = {"adamw": 8, "adamw-8bit": 2}  # bytes of the two moments of a trained parameter
 
 
 @dataclass(frozen=True)
@@ -55,10 +54,24 @@ def estimate(
             seconds = min(seconds, settings.max_seconds)
     parameters = parameters_of(settings.base_model)
     least = None
-    if parameters is not None:
-        each = BYTES_OF_WEIGHTS if settings.lora_rank else BYTES_PER_PARAMETER
-        least = parameters * each * (2 if settings.encoders == "two" else 1)
+    if parameters is not None and settings.fsdp == "off":
+        least = (
+            parameters * bytes_per_parameter(settings) * (2 if settings.encoders == "two" else 1)
+        )
     return Estimate(steps, seconds, len(paces), least, available_bytes)
+
+
+def bytes_per_parameter(settings: TrainSettings) -> float:
+    """The least memory that a parameter takes: 16 bytes for AdamW in float32, much less with LoRA.
+
+    Frozen weights of LoRA stay as they are stored (2 bytes or more; 4 bits quantized), `freeze` may
+    leave nearly none to train.
+    """
+    weights = 4.0
+    if settings.lora_rank:
+        weights = 0.5 if settings.quantize == "4bit" else 2.0
+    trained = 0 if settings.lora_rank or settings.freeze else 4 + MOMENTS[settings.optimizer]
+    return weights + trained + (weights if settings.base_share else 0)
 
 
 def _pace(checkpoint: Checkpoint, settings: TrainSettings) -> float | None:

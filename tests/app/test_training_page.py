@@ -256,7 +256,17 @@ def test_steps_time_and_memory_by_hand() -> None:
     assert found == Estimate(24, 240.0, 1, 22.7e6 * 16, 1e9)
     assert found.fits
     small = estimate(TrainSettings(lora_rank=8, encoders="two"), 100, [], 1e9)
-    assert small.least_bytes == 2 * 22.7e6 * 4
+    assert small.least_bytes == 2 * 22.7e6 * 2  # frozen, maybe stored in 16 bits
+    for given, each in (
+        ({}, 16),
+        ({"optimizer": "adamw-8bit"}, 10),
+        ({"base_share": 0.5}, 20),
+        ({"freeze": "*embeddings*"}, 4),
+        ({"lora_rank": 8, "quantize": "4bit"}, 0.5),
+        ({"lora_rank": 8, "base_share": 0.5}, 4),
+    ):
+        assert estimate(TrainSettings(**given), 100, [], 1e9).least_bytes == 22.7e6 * each, given
+    assert estimate(TrainSettings(fsdp="on"), 100, [], 1e9).least_bytes is None
     unknown = estimate(TrainSettings(base_model="no/such"), 100, [earlier], 1e9)
     assert unknown.seconds is None and unknown.least_bytes is None and unknown.fits
 

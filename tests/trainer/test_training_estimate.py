@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,8 +16,12 @@ from trainer_release import write_release
 
 from db.machine import peak_memory
 from db.store.store import Store
-from trainer.launch import scoring_time
+from trainer.data.release_files import read_release
+from trainer.data.splitting import Groups
+from trainer.launch import estimate, scoring_time
 from trainer.launch.here import train
+from trainer.model.backbone import load_backbone
+from trainer.settings.settings import TrainSettings, parse_settings
 
 PEAK = """
 import json, sys
@@ -95,6 +100,57 @@ def test_an_estimate_trains_nothing_and_writes_nothing(sqlite_store: Store, tmp_
     peak = peak_memory()
     assert peak / 2 < found["peak_bytes"] < 2 * peak  # this process did much else before
     assert not (tmp_path / "out").exists()
+
+
+def test_the_estimate_takes_the_steps_of_the_training_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its optimizer with its moments, adapters alone with LoRA, and the copy for base_share."""
+    groups = read_release(write_release(tmp_path / "release", 8)).groups
+    seen: list[dict[str, Any]] = []
+
+    def measured(model: Any, some: list[Any], given: TrainSettings) -> Callable[[Any], None]:
+        step = real(model, some, given)
+
+        def counted(rows: Any) -> None:
+            step(rows)
+            seen.append(
+                {"numbers": copied.numbers, "kind": type(made[-1]).__name__}
+                | {
+                    "state": sum(
+                        each.numel() for of in made[-1].state.values() for each in of.values()
+                    )
+                }
+            )
+
+        return counted
+
+    real, make, copy = estimate._stepper, estimate.make_optimizer, estimate.copy_weights
+    made: list[Any] = []
+    copied = SimpleNamespace(numbers=0)
+
+    def copying(model: Any) -> Any:
+        found = copy(model)
+        copied.numbers = sum(each.numel() for each in found.values())
+        return found
+
+    monkeypatch.setattr(estimate, "_stepper", measured)
+    monkeypatch.setattr(estimate, "copy_weights", copying)
+    monkeypatch.setattr(
+        estimate, "make_optimizer", lambda *given: made.append(make(*given)) or made[-1]
+    )
+    state = {}
+    for name, given in (("whole", {}), ("lora", {"lora_rank": "2", "base_share": "0.5"})):
+        settings = parse_settings(TINY | given | {"held_out": "0"})
+        model = load_backbone(settings)
+        whole = sum(each.numel() for each in model.parameters())
+        estimate.measure_training(
+            model, settings, Groups(read_release(tmp_path / "release"), groups, [])
+        )
+        assert seen[-1]["kind"] == "AdamW"
+        assert seen[-1]["numbers"] == (whole if name == "lora" else 0)
+        state[name] = seen[-1]["state"]
+    assert 1.5 * whole < state["whole"] < 2.1 * whole and state["lora"] < 0.5 * whole
 
 
 @pytest.mark.slow

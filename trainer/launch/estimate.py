@@ -1,8 +1,10 @@
 """Memory and time of a training, measured on a few of its own steps before it starts.
 
 One step on the longest groups gives the peak of memory, a few on ordinary ones the pace; a sample
-of the texts to be scored gives the pace of scoring. Nothing is saved. What is measured is this
-process: with several, each GPU holds about as much, and steps take about that many times less.
+of the texts to be scored gives the pace of scoring. The optimizer is the training's own, adapters
+are attached, and the copy of the base for `base_share` is held. Nothing is saved. What is measured
+is this process: with several, each GPU holds about as much, and steps take about that many times
+less.
 """
 
 import random
@@ -20,12 +22,13 @@ from trainer.data.groups import Group, group_key
 from trainer.data.passage_pool import pool_passages
 from trainer.data.splitting import Groups
 from trainer.launch.scoring_time import CachesOf, scoring_seconds
-from trainer.loop.arguments import step_count
+from trainer.loop.arguments import make_optimizer, step_count
 from trainer.loop.columns import columns_of
 from trainer.loop.fitting import make_loss, prepare_weights
 from trainer.loop.heap import held_bytes
 from trainer.loop.packing_check import make_collator
 from trainer.loop.precision import uses_bf16
+from trainer.model.base_share import copy_weights
 from trainer.settings.settings import TrainSettings
 
 if TYPE_CHECKING:
@@ -54,6 +57,7 @@ def measure_training(
     training, before = groups.training, held_bytes()
     steps = step_count(settings, len(training))
     scoring = scoring_seconds(model, settings, groups, steps, caches_of_base)
+    base = copy_weights(model) if settings.base_share else {}
     prepare_weights(model, settings)
     step = _stepper(model, training, settings)
     rows = settings.rows_per_batch
@@ -65,6 +69,7 @@ def measure_training(
         began = time.monotonic()
         step(generator.sample(training, min(rows, len(training))))
         seconds.append(time.monotonic() - began)
+    del base  # held so far, as a training holds it
     each = statistics.fmean(seconds) * settings.accumulation_steps
     total = steps * each
     if settings.max_seconds:
@@ -100,7 +105,7 @@ def _stepper(
     collator = make_collator(model, groups, settings, mined=mined if count else None, pool=pool)
     loss = make_loss(model, settings, pool).to(model.device)
     trained = [weights for weights in model.parameters() if weights.requires_grad]
-    optimizer = torch.optim.AdamW(trained, lr=settings.learning_rate)
+    optimizer = make_optimizer(model, settings)
     kind = model.device.type
     bf16 = uses_bf16(settings.precision)
 

@@ -1,10 +1,12 @@
 """The stock trainer's arguments from our settings."""
 
 import math
+import tempfile
 from pathlib import Path
 
 import torch
 from sentence_transformers import SentenceTransformerTrainingArguments
+from transformers import Trainer
 
 from trainer.loop.precision import uses_bf16
 from trainer.settings.settings import TrainSettings
@@ -31,6 +33,15 @@ def step_count(settings: TrainSettings, groups: int) -> int:
         return settings.max_steps
     batches = math.ceil(groups / settings.rows_per_batch)
     return math.ceil(settings.epochs * math.ceil(batches / settings.accumulation_steps))
+
+
+def make_optimizer(model: torch.nn.Module, settings: TrainSettings) -> torch.optim.Optimizer:
+    """The training's own optimizer, for steps outside the trainer's loop."""
+    arguments = training_arguments(settings, Path(tempfile.gettempdir()) / "inf-unused")
+    kind, options = Trainer.get_optimizer_cls_and_kwargs(arguments)
+    trained = [weights for weights in model.parameters() if weights.requires_grad]
+    made: torch.optim.Optimizer = kind(trained, **options)
+    return made
 
 
 def training_arguments(settings: TrainSettings, work: Path) -> SentenceTransformerTrainingArguments:
