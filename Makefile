@@ -6,6 +6,7 @@
 # make results     the tables of docs/results.md: base against trained, and more or fewer groups
 # make moving-picture, make contact-sheet   pictures of the app for README and docs, from a demo's
 #                  store (DEMO_HOME=.inf, or without it a demo of their own)
+# make gpu-check   checks and measures training on this machine (FLAGS="--minutes 20 --model DIR")
 # make docs        the site, in site/, with warnings as errors
 VENV := .venv
 PYTHON ?= python3
@@ -18,7 +19,7 @@ PYTEST ?= -n 2 --dist loadscope --no-loadscope-reorder
 export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: demo install test test-fast test-long test-all lint wheel wheel-test docs results \
-  results-all moving-picture contact-sheet clean
+  results-all gpu-check moving-picture contact-sheet clean
 
 RUN_TESTS = OMP_WAIT_POLICY=PASSIVE $(VENV)/bin/python -m pytest $(PYTEST)
 
@@ -45,6 +46,9 @@ results: $(VENV)/.installed-dev
 
 results-all: $(VENV)/.installed-dev
 	$(VENV)/bin/python bench/results.py all
+
+gpu-check: $(VENV)/.installed
+	$(INF) gpu-check $(FLAGS)
 
 moving-picture contact-sheet: $(VENV)/.installed-dev
 	$(VENV)/bin/python bench/$(subst -,_,$@).py $(if $(DEMO_HOME),--home $(DEMO_HOME))

@@ -5,16 +5,24 @@ import os
 import shutil
 import subprocess
 import sys
+import time
+from dataclasses import replace
 from importlib.metadata import distribution
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 
-from trainer.check import gpu_check
+from trainer.check import agreement, encoding, gpu_check, sizes, steps
 from trainer.check.report import Clock, Part, Report, Skip
 from trainer.check.stand_ins import stand_in
+from trainer.model import packing
+from trainer.model.packing import PREFIX
+from trainer.model.packing import tree_mask as right_mask
+from trainer.objectives.names import OBJECTIVES
 
 ROOT = Path(__file__).parents[2]
 LACKING = ("streamlit", "sqlalchemy", "click", "datasets", "scikit-learn", "alembic", "pandas")
@@ -107,6 +115,94 @@ def test_processes_agree_and_a_killed_training_resumes_to_the_byte(tmp_path: Pat
     assert rows["kill -9 and resume"]["result"] == "byte-identical"
     assert rows["gloo, two ranks on one device"]["gradient_difference"] < 1e-4
     assert rows["FSDP, one rank"]["gradient_difference"] < 1e-4
+
+
+def sees_later_words(segments: Tensor, dtype: torch.dtype) -> Tensor:
+    """A wrong mask: a query's tokens see what comes after them in their query."""
+    mask = right_mask(segments, dtype)
+    own = (segments[:, :, None] == segments[:, None, :]) & (segments > PREFIX)[:, :, None]
+    return mask.masked_fill(own[:, None], 0.0)
+
+
+def sees_other_queries(segments: Tensor, dtype: torch.dtype) -> Tensor:
+    """Another: a query sees the queries before it in its row."""
+    return right_mask(segments.clamp(max=1), dtype)
+
+
+def misses_the_end_of_the_instruction(segments: Tensor, dtype: torch.dtype) -> Tensor:
+    """Another: a query does not see the last token of its instruction."""
+    mask = right_mask(segments, dtype).clone()
+    for row, segment in zip(mask, segments, strict=True):
+        last = int((segment == PREFIX).sum()) - 1
+        row[0, segment > PREFIX, last] = torch.finfo(dtype).min
+    return mask
+
+
+@pytest.mark.parametrize(
+    "wrong", [None, sees_later_words, sees_other_queries, misses_the_end_of_the_instruction]
+)
+def test_a_wrong_mask_fails_the_objectives(monkeypatch: pytest.MonkeyPatch, wrong: Any) -> None:
+    few = {name: OBJECTIVES[name] for name in ("P,I:multi", "P,I:uni")}
+    monkeypatch.setattr(agreement, "OBJECTIVES", few)
+    if wrong is not None:
+        monkeypatch.setattr(packing, "tree_mask", wrong)
+    part = Part("objectives")
+    agreement.check_objectives(part)
+    assert part.status == ("ok" if wrong is None else "failed"), part.reason
+    for name in few:
+        failed = {
+            each for each in ("fp32", "bf16") if f"{name}, cpu, packed, {each}" in part.reason
+        }
+        assert bool(failed) == ("fp32" in failed) == (wrong is not None)
+        if wrong is sees_other_queries:  # more than the rounding of bfloat16
+            assert "bf16" in failed
+
+
+def test_ways_are_compared_with_as_many_rows_as_all_of_them_fit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An emulated card that a plain list of texts of more than two rows does not fit."""
+    real = steps._step
+
+    def small_card(model: Any, way: str, rows: int) -> Any:
+        if way == "stock" and rows > 2:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return real(model, way, rows)
+
+    monkeypatch.setattr(steps, "_step", small_card)
+    part = Part("steps")
+    few = replace(sizes.ON_A_CPU, rows=(4,), encoders={}, decoders={"Qwen2 tiny": ("qwen2", {})})
+    steps.measure_steps(part, few, torch.device("cpu"), Clock(600), 1.0)
+    assert {(row["way"], row["rows"]) for row in part.rows} == {
+        *((way, 2) for way in ("stock", "flat", "packed")),
+        *((f"{slow} / packed", 2) for slow in ("flat", "stock")),
+    }
+    assert any("4 rows: not every way fits; all do with 2" in note for note in part.notes)
+
+
+def test_steps_and_encoding_are_timed_after_warm_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine whose first runs take a hundred seconds, by a clock of the test."""
+    now, runs = [0.0], [0]
+
+    def run(_: Any = None) -> int:
+        runs[0] += 1
+        now[0] += 100.0 if runs[0] == 1 else 1.0
+        return 10
+
+    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(steps, "_step", lambda *_: run)
+    model = SimpleNamespace(device=torch.device("cpu"), zero_grad=lambda **_: None)
+    assert steps._measure_way(model, "flat", 1)["seconds"] == 1.0
+    runs[0] = 0
+    assert encoding._pace(run, ["a"] * 64) == 64.0
+
+
+def test_make_gpu_check_runs_the_command() -> None:
+    shown = subprocess.run(
+        ["make", "-n", "gpu-check", "FLAGS=--small"], cwd=ROOT, capture_output=True, text=True
+    )
+    assert shown.returncode == 0, shown.stderr
+    assert shown.stdout.splitlines()[-1].endswith("bin/inf gpu-check --small")
 
 
 def read(report: Report) -> dict[str, Any]:

@@ -1,4 +1,9 @@
-"""The eleven objectives on this device against a CPU in fp32: losses and gradients, every way."""
+"""The eleven objectives on this device: losses and gradients of every way and precision.
+
+Like is compared with like: a way (packed, by parts, cached) with the flat one of its own device and
+precision, and the flat one with the CPU's in fp32. So the tolerance of a way is that of the order
+of its sums, which a wrong mask exceeds, and not that of another number type, which hides one.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -19,14 +24,17 @@ from trainer.objectives.names import OBJECTIVES, Objective
 from trainer.settings.template import Template
 
 ROWS, TEXTS_AT_ONCE = 2, 4
-WAYS = ("flat", "packed", "by parts", "cached")
-# Of the whole gradient, relative to its norm; a bfloat16 has 8 bits, a sum of many is better.
-MAX_LOSS = {"fp32": 1e-4, "bf16": 5e-2}
-MAX_GRADIENT = {"fp32": 1e-3, "bf16": 0.3}
+WAYS = ("packed", "by parts", "cached")
+# (loss, gradient): of the whole gradient, relative to its norm. A wrong mask is found in fp32,
+# where a right one has 2e-6 and the least wrong of those tried (a query's tokens see what comes
+# after them) 0.012. In bf16 that is about the rounding of attention by parts, 0.029 on a CPU; a
+# query that sees other queries has 0.2.
+MAX_OF_WAY = {"fp32": (1e-4, 1e-3), "bf16": (2e-2, 5e-2)}
+MAX_OF_FLAT = {"fp32": (1e-4, 1e-3), "bf16": (5e-2, 0.1)}  # bf16 on a CPU: 0.008 and 0.034
 
 
 def check_objectives(part: Part) -> None:
-    """Every objective, way and precision against the flat way on the CPU in fp32."""
+    """Every objective: flat against the CPU's flat fp32, each way against flat."""
     devices = [torch.device("cpu")]
     if torch.cuda.is_available():
         devices.append(torch.device("cuda"))
@@ -40,16 +48,18 @@ def check_objectives(part: Part) -> None:
     for name, objective in OBJECTIVES.items():
         wanted = _gradient(models[devices[0]], objective, rows, "flat", bf16=False)
         for device in devices:
-            for way in WAYS:
-                if way in ("packed", "by parts") and "I" not in objective.terms:
-                    continue
-                for precision in ("fp32", "bf16"):
-                    if (device.type, way, precision) == ("cpu", "flat", "fp32"):
+            for precision in ("fp32", "bf16"):
+                flat = _gradient(models[device], objective, rows, "flat", bf16=precision == "bf16")
+                where = f"{device.type}, flat"
+                _compare(part, name, where, precision, wanted, flat, MAX_OF_FLAT[precision])
+                for way in WAYS:
+                    if way in ("packed", "by parts") and "I" not in objective.terms:
                         continue
                     found = _gradient(
                         models[device], objective, rows, way, bf16=precision == "bf16"
                     )
-                    _compare(part, name, f"{device.type}, {way}", precision, wanted, found)
+                    where = f"{device.type}, {way}"
+                    _compare(part, name, where, precision, flat, found, MAX_OF_WAY[precision])
 
 
 def _compare(
@@ -59,6 +69,7 @@ def _compare(
     precision: str,
     wanted: tuple[float, Tensor],
     found: tuple[float, Tensor],
+    most: tuple[float, float],
 ) -> None:
     loss = abs(found[0] - wanted[0]) / max(1.0, abs(wanted[0]))
     gradient = float((found[1] - wanted[1]).norm() / wanted[1].norm())
@@ -71,7 +82,7 @@ def _compare(
         gradient_difference=gradient,
     )
     part.require(
-        loss <= MAX_LOSS[precision] and gradient <= MAX_GRADIENT[precision],
+        loss <= most[0] and gradient <= most[1],
         f"{objective}, {way}, {precision}: loss differs by {loss:.2g}, gradients by {gradient:.2g}",
     )
 

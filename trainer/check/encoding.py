@@ -2,6 +2,7 @@
 
 import copy
 import time
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -12,7 +13,7 @@ from trainer.check.sizes import Sizes
 from trainer.data.groups import Group
 from trainer.evaluate.benchmarks import held_out_benchmark
 from trainer.evaluate.precision import scoring_precision
-from trainer.evaluate.scoring import encode_unique, score_model
+from trainer.evaluate.scoring import BATCH, encode_unique, score_model
 from trainer.model.backbone import load_backbone
 from trainer.settings.settings import parse_settings
 from trainer.settings.template import Template
@@ -42,14 +43,16 @@ def measure_encoding(
         part.skip("TF32", "it is a number type of NVIDIA GPUs")
     for way in ways:
         with _precision(way, device):
-            pace[way] = _pace(lambda: encode_unique(model.encode_document, texts, _ignore), texts)
+            pace[way] = _pace(
+                lambda some: encode_unique(model.encode_document, some, _ignore), texts
+            )
             part.add(way=way, texts_per_second=pace[way], **_quality(model, held_out))
         if clock.left() <= 0:
             part.skip("plain encode", "the time is used up")
             return
     plain = copy.deepcopy(model).to(torch.bfloat16)
     pace["plain"] = _pace(
-        lambda: plain.encode(texts, batch_size=32, show_progress_bar=False), texts
+        lambda some: plain.encode(some, batch_size=BATCH, show_progress_bar=False), texts
     )
     part.add(way="plain encode, bf16 weights", texts_per_second=pace["plain"])
     part.notes.append(
@@ -69,10 +72,11 @@ def _precision(way: str, device: torch.device) -> Any:
     return scoring_precision(device, bf16=way == "bf16")
 
 
-def _pace(encode: Any, texts: list[str]) -> float:
-    """Texts per second of the second of two runs over a part, then all."""
+def _pace(encode: Callable[[list[str]], Any], texts: list[str]) -> float:
+    """Texts per second over all, after a run over a part of every length that is not counted."""
+    encode(texts[:: max(1, len(texts) // BATCH)])
     began = time.perf_counter()
-    encode()
+    encode(texts)
     return len(texts) / (time.perf_counter() - began)
 
 

@@ -2,9 +2,9 @@
 
 Every way contrasts the same negatives of ℓ_{P,I}^multi. `flat` encodes each different text once,
 `packed` shares an instruction's prefix, `stock` is plain sentence-transformers: every text of
-every anchor, none shared. Where a way does not fit into memory it is measured with cached
-gradients. `mnrl` is ℓ_P by sentence-transformers' own loss, `P` is ours. A step is forward,
-backward and AdamW.
+every anchor, none shared. Ways are compared at the same number of rows, the largest up to the one
+wanted at which all of them fit, never one with cached gradients against one without. `mnrl` is ℓ_P
+by sentence-transformers' own loss, `P` is ours. A step is forward, backward and AdamW.
 """
 
 import gc
@@ -26,8 +26,7 @@ from trainer.model.packing import enable_packing
 from trainer.objectives.names import parse_objective
 from trainer.settings.template import Template
 
-CACHED_TEXTS = 64
-TIMED_STEPS = 3
+WARM_STEPS, TIMED_STEPS = 2, 3
 DECODER_WAYS = ("stock", "flat", "packed")
 ENCODER_WAYS = ("mnrl", "P", "hard")
 GOAL_ROWS = 32
@@ -64,23 +63,19 @@ def _measure_model(
     ways = DECODER_WAYS if is_decoder else ENCODER_WAYS
     seconds: dict[tuple[str, int], float] = {}
     memory: dict[tuple[str, int], float | None] = {}
-    for rows in sizes.rows:
-        for way in ways:
-            if clock.left(share) <= 0:
-                part.skip(f"{name}, {way}, {rows} rows", "the time for steps is used up")
-                continue
-            try:
-                found = _measure_way(model, way, rows)
-            except torch.OutOfMemoryError:
-                part.skip(f"{name}, {way}, {rows} rows", "out of memory, with cached gradients too")
-                continue
-            finally:
-                _free(model)
-            seconds[way, rows], memory[way, rows] = found["seconds"], found["peak_gb"]
-            part.add(model=name, way=way, rows=rows, **found)
+    for wanted in sizes.rows:
+        if clock.left(share) <= 0:
+            part.skip(f"{name}, {wanted} rows", "the time for steps is used up")
+            continue
+        rows, found = _alike(model, ways, wanted)
+        if rows < wanted:
+            part.skip(f"{name}, {wanted} rows", f"not every way fits; all do with {rows}")
+        for way, measured in found.items():
+            seconds[way, rows], memory[way, rows] = measured["seconds"], measured["peak_gb"]
+            part.add(model=name, way=way, rows=rows, **measured)
     if is_decoder:
         for slow, goal in (("flat", 3.0), ("stock", 2.0)):
-            for rows in sizes.rows:
+            for rows in sorted({rows for _, rows in seconds}):
                 if (slow, rows) in seconds and ("packed", rows) in seconds:
                     ratio = seconds[slow, rows] / seconds["packed", rows]
                     part.add(model=name, way=f"{slow} / packed", rows=rows, seconds=ratio)
@@ -108,34 +103,46 @@ def _goal(
     return f"{name}, {rows} rows, {device.type}: packed is {ratio:.2f} × {slow}{where}{share}"
 
 
-def _measure_way(model: Any, way: str, rows: int) -> dict[str, Any]:
-    """Seconds of a step (the least of some after a first), peak GB of the device, tokens/s."""
-    for texts_at_once in (0, CACHED_TEXTS):
+def _alike(model: Any, ways: tuple[str, ...], rows: int) -> tuple[int, dict[str, dict[str, Any]]]:
+    """(rows, what each way measured with so many): halved until every way fits.
+
+    Raises Skip where not even one row does.
+    """
+    while rows:
         try:
-            step = _step(model, way, rows, texts_at_once)
-            if model.device.type == "cuda":
-                torch.cuda.reset_peak_memory_stats()
-            tokens, times = step(), []
-            for _ in range(TIMED_STEPS):
-                began = time.perf_counter()
-                tokens = step()
-                times.append(time.perf_counter() - began)
-            peak = torch.cuda.max_memory_allocated() / 1e9 if model.device.type == "cuda" else None
-            return {
-                "seconds": min(times),
-                "peak_gb": peak,
-                "tokens_per_second": tokens / min(times),
-                "cached": bool(texts_at_once),
-            }
+            found = {}
+            for way in ways:
+                _free(model)
+                found[way] = _measure_way(model, way, rows)
+            return rows, found
         except torch.OutOfMemoryError:
-            if texts_at_once:
-                raise
-            step = None
+            rows //= 2
+        finally:
             _free(model)
-    raise Skip("no way fits")
+    raise Skip("not every way fits, with one row neither")
 
 
-def _step(model: Any, way: str, rows: int, texts_at_once: int) -> Step:
+def _measure_way(model: Any, way: str, rows: int) -> dict[str, Any]:
+    """Seconds of a step (the least of some after warm ones), peak GB of the device, tokens/s."""
+    step = _step(model, way, rows)
+    if model.device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats()
+    for _ in range(WARM_STEPS):
+        step()
+    times = []
+    for _ in range(TIMED_STEPS):
+        began = time.perf_counter()
+        tokens = step()
+        times.append(time.perf_counter() - began)
+    peak = torch.cuda.max_memory_allocated() / 1e9 if model.device.type == "cuda" else None
+    return {
+        "seconds": min(times),
+        "peak_gb": peak,
+        "tokens_per_second": tokens / min(times),
+    }
+
+
+def _step(model: Any, way: str, rows: int) -> Step:
     if way == "mnrl":
         return _stock_step(model, rows)
     objective = parse_objective("P" if way == "P" else "P,I:multi")
@@ -146,7 +153,7 @@ def _step(model: Any, way: str, rows: int, texts_at_once: int) -> Step:
     if way == "stock":
         _repeat_crossed(batch)
     columns, tables = columns_of(batch, model.device)
-    loss = EmbeddingLoss(model, objective, temperature=0.05, texts_at_once=texts_at_once)
+    loss = EmbeddingLoss(model, objective, temperature=0.05)
     return _optimizer_step(model, lambda: loss([dict(each) for each in columns], tables), loss)
 
 
@@ -204,11 +211,11 @@ def _optimizer_step(model: Any, compute: Callable[[], Any], counted: Any) -> Ste
 def _largest_batch(
     part: Part, model: Any, max_rows: int, clock: Clock, share: float, name: str
 ) -> None:
-    """The largest power of two of rows whose packed step fits without cached gradients."""
+    """The largest power of two of rows whose packed step fits."""
     rows, fits = 8, 0
     while rows <= max_rows and clock.left(share) > 0:
         try:
-            _step(model, "packed", rows, 0)()
+            _step(model, "packed", rows)()
             fits = rows
         except torch.OutOfMemoryError:
             break

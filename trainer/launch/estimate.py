@@ -29,6 +29,7 @@ from trainer.loop.heap import held_bytes
 from trainer.loop.packing_check import make_collator
 from trainer.loop.precision import uses_bf16
 from trainer.model.base_share import copy_weights
+from trainer.model.doors import trained_part
 from trainer.settings.settings import TrainSettings
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def measure_training(
     training, before = groups.training, held_bytes()
     steps = step_count(settings, len(training))
     scoring = scoring_seconds(model, settings, groups, steps, caches_of_base)
-    base = copy_weights(model) if settings.base_share else {}
+    base = copy_weights(trained_part(model)) if settings.base_share else {}
     prepare_weights(model, settings)
     step = _stepper(model, training, settings)
     rows = settings.rows_per_batch
