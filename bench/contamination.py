@@ -3,6 +3,7 @@ questions, and its time and memory at scale: the tables of docs/contamination.md
 
     nice python bench/contamination.py edits [--real ../shared/data]
     nice python bench/contamination.py paraphrases [--real ../shared/data]
+    nice python bench/contamination.py heavy [--real ../shared/data]
     nice python bench/contamination.py scale [--ours 1000000] [--theirs 100000]
 
 Questions are those of tests/data/paraphrases.jsonl, passages those of the first demo
@@ -30,6 +31,7 @@ from db.corpus.texts import CorpusText  # noqa: E402
 ROOT = Path(__file__).resolve().parents[1]
 CYRILLIC = str.maketrans("aceopxyi", "асеорхуі")
 REAL = ("google_queries/pairs", "code_math/mbpp_pairs", "code_math/gsm8k_pairs")
+EXCERPT, CLEAN = 30, 1000
 Edit = Callable[[str, random.Random, list[str]], str]
 
 
@@ -112,6 +114,22 @@ def every_fifth(text: str, rng: random.Random, vocabulary: list[str]) -> str:
     return " ".join(tokens)
 
 
+def every_fourth(text: str, rng: random.Random, vocabulary: list[str]) -> str:
+    """Every fourth word becomes another, from a random one of the first four on."""
+    tokens = text.split()
+    for place in range(rng.randrange(4), len(tokens), 4):
+        tokens[place] = rng.choice(vocabulary)
+    return " ".join(tokens)
+
+
+def excerpt(text: str, rng: random.Random, others: list[str]) -> str:
+    """30 consecutive words of the text between the halves of another one."""
+    tokens, around = text.split(), rng.choice(others).split()
+    start = rng.randrange(max(1, len(tokens) - EXCERPT + 1))
+    middle = len(around) // 2
+    return " ".join([*around[:middle], *tokens[start : start + EXCERPT], *around[middle:]])
+
+
 EDITS: dict[str, Edit] = {
     "one word changed": change_word,
     "a typo": typo,
@@ -133,6 +151,78 @@ def recall(texts: list[str], field: str, edit: Edit, seed: int = 0) -> tuple[flo
     )
     right = {each.one for each in found if each.one == each.other}
     return len(right) / len(texts), sum(each.one != each.other for each in found)
+
+
+def clean_passages(folder: Path) -> tuple[list[str], list[str]]:
+    """1,000 real passages of at least 40 words, and 1,000 others, of other articles."""
+    rows = [
+        row
+        for row in rows_of(folder / "google_queries" / "passages.jsonl")
+        if len(row["text"].split()) >= 40
+    ]
+    first = rows[:CLEAN]
+    titles = {row["title"] for row in first}
+    second = [row for row in rows[CLEAN:] if row["title"] not in titles][:CLEAN]
+    return [row["text"] for row in first], [row["text"] for row in second]
+
+
+def heavy_recall(
+    kept: list[str], changed: list[str], clean: list[str], field: str
+) -> tuple[float, int, int]:
+    """(share of the changed texts whose original is found, wrong pairs of these, pairs of the clean
+    texts with the originals)."""
+    theirs = [CorpusText(field, "positive", text) for text in kept]
+    found = overlaps([CorpusText(field, "positive", text) for text in changed], theirs)
+    right = {each.one for each in found if each.one == each.other}
+    false = overlaps([CorpusText(field, "positive", text) for text in clean], theirs)
+    wrong = len({each.one for each in found} - right)
+    return len(right) / len(kept), wrong, len({each.one for each in false})
+
+
+def heavy(folder: Path) -> list[tuple[str, int, float, int, int]]:
+    """(edit, texts, recall, wrong texts, clean texts that were reported of 1,000) of each."""
+    rng = random.Random(0)
+    passages, others = clean_passages(folder)
+    asked = [text for _, text in real_questions(folder)]
+    questions, further = asked[:CLEAN], asked[CLEAN : 2 * CLEAN]
+    found = []
+    for name, field, texts, clean in (
+        ("every 4th word changed, passages", "passage", passages, others),
+        ("every 4th word changed, questions", "query", questions, further),
+    ):
+        words = sorted({word for text in texts for word in text.split()})
+        changed = [every_fourth(text, rng, words) for text in texts]
+        found.append((name, len(texts), *heavy_recall(texts, changed, clean, field)))
+    cut = [excerpt(text, rng, others) for text in passages]
+    found.append(
+        ("30 words in another passage", len(cut), *heavy_recall(passages, cut, others, "passage"))
+    )
+    return found
+
+
+def report_heavy(folder: Path) -> None:
+    """Print recall and precision of heavier edits, and of paraphrases by threshold."""
+    from analysis.embed.embedding import encode
+    from analysis.text.paraphrases import paraphrase_pairs
+
+    print("| edit | texts | found | clean texts reported of 1,000 | precision |")
+    print("|---|---:|---:|---:|---:|")
+    for name, count, share, wrong, false in heavy(folder):
+        precision = share * count / (share * count + wrong + false)
+        print(f"| {name} | {count:,} | {share:.3f} | {false} | {precision:.3f} |")
+    frozen = pairs()
+    clean = [text for _, text in real_questions(folder)][:CLEAN]
+    first, second = (encode([row[name] for row in frozen]) for name in ("query", "paraphrase"))
+    other = encode(clean)
+    print("| threshold | paraphrases found of 300 | clean texts reported of 1,000 | precision |")
+    print("|---:|---:|---:|---:|")
+    for threshold in (0.4, 0.45, 0.5, 0.55, 0.6):
+        found = {(a, b) for a, b, _ in paraphrase_pairs(second, first, threshold)}
+        right = sum(a == b for a, b in found)
+        false = len({a for a, _, _ in paraphrase_pairs(other, first, threshold)})
+        wrong = len({a for a, b in found if a != b})
+        precision = right / (right + wrong + false)
+        print(f"| {threshold} | {right / len(frozen):.3f} | {false} | {precision:.3f} |")
 
 
 def light_pairs(questions: list[str]) -> list[tuple[int, int, str]]:
@@ -246,7 +336,7 @@ def report_scale(ours: int, theirs: int, words: int) -> None:
 def main() -> None:
     """Print one of the tables."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("what", choices=["edits", "paraphrases", "scale"])
+    parser.add_argument("what", choices=["edits", "paraphrases", "heavy", "scale"])
     parser.add_argument("--real", type=Path, default=ROOT.parent / "shared" / "data")
     parser.add_argument("--ours", type=int, default=1_000_000)
     parser.add_argument("--theirs", type=int, default=100_000)
@@ -254,6 +344,8 @@ def main() -> None:
     given = parser.parse_args()
     if given.what == "edits":
         report_edits(given.real)
+    elif given.what == "heavy":
+        report_heavy(given.real)
     elif given.what == "paraphrases":
         report_paraphrases(given.real)
     else:

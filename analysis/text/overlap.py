@@ -5,11 +5,13 @@ How two texts overlap, the strongest that holds:
     normalised   the same letters and digits (case, spacing, punctuation, accents and look-alike
                  letters aside; `analysis.text.folding`)
     near         Jaccard similarity of 5-character shingles ≥ 0.7
-    edited       at most every fifth word (rounded up) is another, and a content word is not; or
-                 88 % of the letters are the same (optimal string alignment). Compared are texts of
-                 2 to 12 words and longer ones that share a tenth of their 3-word runs
-    ngram        at least half of the shorter one's 8-word runs stand in the other; a text of 5 to
-                 7 words counts as one run and is looked for whole
+    edited       at most every fourth word (rounded up) is another, of less than 8 words every
+                 fifth, of more than 12 a third, and a content word is not; or 88 % of the letters
+                 are the same (optimal string alignment). Compared are texts of 2 to 12 words and
+                 longer ones that share a tenth of their 3-word runs
+    ngram        at least half of the shorter one's 8-word runs stand in the other, or 12 of them
+                 (an excerpt of about 20 words); a text of 5 to 7 words counts as one run and is
+                 looked for whole
 
 `edited` and `ngram` compare like with like only: questions and instructions with each other,
 passages and free texts with each other. A five-word question inside an encyclopedia's passage shows
@@ -34,9 +36,12 @@ from analysis.text.words import FUNCTION_WORDS
 from db.corpus.texts import CorpusText
 
 RUN, MIN_WORDS, SHARE, BOILERPLATE = 8, 5, 0.5, 100
+EXCERPT_RUNS = 12  # of 19 words in a row; bench/contamination.py heavy
 SHORT, FEWEST = 12, 2  # words of a text that is compared with up to two of them left out
 EDIT_RUN, EDIT_RUNS_SHARE = 3, 0.1
-EDITED_EVERY = 5  # at most every fifth word of an edited text is another
+# At most every fourth word of an edited text is another, of one below 8 words every fifth.
+EDITED_EVERY, MIN_EDITED = 4, 8
+LONG_EDITED = 0.33  # of a longer one: a word between spaces ("14-inch") can be two words here
 SAME_LETTERS = 0.88
 BLOCK = 2000
 ASKING = ("query", "instruction")
@@ -163,11 +168,11 @@ class OverlapIndex:
             )
             few = _shared(side, EDIT_RUN, index.edit_runs, index.number_of_edit_runs, len(ours))
             yield from self._edited(
-                ours, ((one, other) for one, other, share in few if share >= EDIT_RUNS_SHARE)
+                ours, ((one, other) for one, other, share, _ in few if share >= EDIT_RUNS_SHARE)
             )
             shared = _shared(side, RUN, index.runs, index.number_of_runs, len(ours))
-            for one, other, share in shared:
-                if share >= SHARE:
+            for one, other, share, count in shared:
+                if share >= SHARE or count >= EXCERPT_RUNS:
                     yield Overlap(one, other, "ngram", share)
             for size in range(MIN_WORDS, RUN):
                 pairs = (
@@ -193,10 +198,9 @@ def edit_share(one: str, other: str) -> float | None:
     longest = max(len(a), len(b))
     if longest:
         changed = Levenshtein.distance(a, b)
-        # a quarter of a long text: a word between spaces ("14-inch") can be two words here
-        if changed <= max(-(-longest // EDITED_EVERY), longest // 4) and content_words_of(
-            a
-        ) & content_words_of(b):
+        every = EDITED_EVERY if longest >= MIN_EDITED else EDITED_EVERY + 1
+        most = -(-longest // every) if longest <= SHORT else int(LONG_EDITED * longest)
+        if changed <= most and content_words_of(a) & content_words_of(b):
             return 1 - changed / longest
     first, second = "".join(a), "".join(b)
     least = int((1 - SAME_LETTERS) * max(len(first), len(second)))
@@ -216,14 +220,15 @@ def _words(text: str) -> tuple[str, ...]:
 
 def _shared(
     side: _Side, size: int, index: Postings, theirs: np.ndarray, ours: int
-) -> list[tuple[int, int, float]]:
-    """Our and their text, and the share of the runs of the shorter text that both hold."""
+) -> list[tuple[int, int, float, int]]:
+    """Our and their text, the share of the runs of the shorter one that both hold, their number."""
     keys, owners = side.runs(size)
     number = _number_of(owners, ours)
     pairs, counts = np.unique(_codes(*index.pairs(keys, owners, BOILERPLATE)), return_counts=True)
     one, other = pairs >> 32, pairs & 0xFFFFFFFF
     shares = counts / np.minimum(number[one], theirs[other])
-    return list(zip(one.tolist(), other.tolist(), shares.tolist(), strict=True))
+    found = (one.tolist(), other.tolist(), shares.tolist(), counts.tolist())
+    return list(zip(*found, strict=True))
 
 
 def _unique(one: np.ndarray, other: np.ndarray) -> list[tuple[int, int]]:
