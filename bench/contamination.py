@@ -183,8 +183,8 @@ def heavy(folder: Path) -> list[tuple[str, int, float, int, int]]:
     """(edit, texts, recall, wrong texts, clean texts that were reported of 1,000) of each."""
     rng = random.Random(0)
     passages, others = clean_passages(folder)
-    asked = [text for _, text in real_questions(folder)]
-    questions, further = asked[:CLEAN], asked[CLEAN : 2 * CLEAN]
+    known = [text for _, text in real_questions(folder)]
+    questions, further = known[:CLEAN], known[CLEAN : 2 * CLEAN]
     found = []
     for name, field, texts, clean in (
         ("every 4th word changed, passages", "passage", passages, others),

@@ -207,7 +207,7 @@ def test_a_process_that_others_started_ends_when_they_died_although_it_hangs() -
         "import time, subprocess, sys, os\n"
         "inner = 'import time; from trainer.parallel.processes import end_with_the_first as end;'\n"
         "inner += 'end(); print(1, flush=True); time.sleep(300)'\n"
-        "env = os.environ | {'INF_FIRST_PROCESS': str(os.getpid())}\n"
+        "env = os.environ | {'TRAINING_STARTED_BY': str(os.getpid())}\n"
         "child = subprocess.Popen([sys.executable, '-c', inner], env=env, stdout=subprocess.PIPE)\n"
         "child.stdout.readline()\n"
         "print(child.pid, flush=True)\n"

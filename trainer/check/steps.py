@@ -104,7 +104,7 @@ def _goal(
 
 
 def _alike(model: Any, ways: tuple[str, ...], rows: int) -> tuple[int, dict[str, dict[str, Any]]]:
-    """(rows, what each way measured with so many): halved until every way fits.
+    """(rows, what each way measured with them): halved until every way fits.
 
     Raises Skip where not even one row does.
     """

@@ -36,7 +36,7 @@ Value = TypeVar("Value")
 PATIENCE = datetime.timedelta(hours=12)
 END_SECONDS = 30.0
 WATCH_SECONDS = 1.0
-FIRST = "INF_FIRST_PROCESS"  # the id of the process that started this one
+FIRST = "TRAINING_STARTED_BY"  # the id of the process that started this one
 
 
 @dataclass(frozen=True)
