@@ -17,6 +17,7 @@ from db.people.renaming import NAMING, delete_account, rename_account
 from db.people.sign_ins import open_session, start_session
 from db.review.reviews import approve_group
 from db.store import schema
+from db.store.revision import migrations, revisions_before
 from db.store.store import Store
 from db.study.adjudication import adjudicate, get_disputed
 from db.study.judgments import get_or_create_judge, judgment_frame, record_judgment
@@ -264,9 +265,8 @@ def test_the_database_refuses_a_second_name_of_the_same_key(store: Store) -> Non
 
 def test_accounts_of_an_earlier_version_keep_their_names(store: Store) -> None:
     names = ["ann1", "ANN1", "аnn1", "local admin", "openai:gpt-4o-mini", "adjudicator:cur"]
-    (migration,) = schema.migrations().glob("versions/*_keys_of_names.py")
-    before = dict(schema.REVISION.findall(migration.read_text()))["down_revision"]
-    schema.downgrade(store, before)
+    (migration,) = migrations().glob("versions/*_keys_of_names.py")
+    schema.downgrade(store, revisions_before()[migration.name.split("_")[0]])
     with store.engine.begin() as connection:
         for name in names:
             connection.execute(
