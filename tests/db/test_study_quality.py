@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import select
 from study_world import backdate_leases, make_world, sampled_study
 
-from db.assignment import answering, leasing, members, progress, qualification
+from db.assignment import answering, guidelines, leasing, members, progress, qualification
 from db.assignment.answering import Decision
 from db.errors import BadInput, Refused
 from db.review.reviews import approve_group
@@ -339,6 +339,7 @@ def test_judgments_keep_the_version_of_the_guidelines_they_were_made_under(store
     with store.write() as session:
         assert studies.write_guideline(session, study_id, studies.GUIDELINES).version == 1
         assert studies.write_guideline(session, study_id, "Read **all** of it.").version == 2
+        guidelines.acknowledge(session, study_id, ann, 2)
         session.commit()
     answer(store, study_id, ann)
     with store.read() as session:
