@@ -49,6 +49,12 @@ def test_only_the_room_of_providers_imports_openai() -> None:
     assert found == {"curation/providers"}
 
 
+def test_one_writer_writes_csv_and_no_formula_passes_it() -> None:
+    wrote = re.compile(r"csv\.(writer|DictWriter)\b|\.to_csv\(")
+    found = [path for path in sources() if wrote.search(path.read_text(encoding="utf-8"))]
+    assert found == [ROOT / "analysis" / "files" / "csv_writer.py"]
+
+
 def test_tables_show_a_dash_for_a_missing_value_as_all_are_drawn_in_one_place() -> None:
     found = [path for path in sources() if ".dataframe(" in path.read_text()]
     assert found == [ROOT / "app" / "kit" / "page.py"]

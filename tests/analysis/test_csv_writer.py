@@ -3,13 +3,12 @@
 import csv
 import io
 import json
-import re
 from collections.abc import Callable
 from pathlib import Path
 
 import hypothesis.strategies as st
 import pytest
-from conftest import ROOT, Ran
+from conftest import Ran
 from hypothesis import given
 from sqlalchemy import select
 from study_world import make_world, sampled_study
@@ -23,8 +22,6 @@ from db.tables import Item, StudyItem
 
 SIGNS = "=+-@\t\r\n＝＋－＠"
 FORMULAS = ('=HYPERLINK("http://x","y")', "+1", "-1", "@SUM(A1)", "\t=1", "＝1", "'=1", "''@x")
-ROOMS = ("app", "curation", "trainer", "analysis", "db")
-WRITER = "analysis/files/csv_writer.py"
 
 
 @pytest.mark.parametrize("text", FORMULAS)
@@ -39,17 +36,6 @@ def test_a_formula_in_a_cell_a_list_or_a_head_is_text(text: str) -> None:
 def test_the_guard_is_taken_off_exactly(text: str) -> None:
     assert with_formulas(without_formulas(text)) == text
     assert without_formulas(text)[:1] not in SIGNS or not text
-
-
-def test_nothing_else_writes_csv() -> None:
-    wrote = re.compile(r"csv\.(writer|DictWriter)\b|\.to_csv\(")
-    found = [
-        str(path.relative_to(ROOT))
-        for room in ROOMS
-        for path in (ROOT / room).rglob("*.py")
-        if wrote.search(path.read_text(encoding="utf-8"))
-    ]
-    assert found == [WRITER]
 
 
 def test_texts_of_a_release_in_csv_are_read_as_they_were(tmp_path: Path) -> None:

@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 
 from analysis.text.shared_parts import ALPHA, MIN_PAIRS, Texts, chance, shared_parts
+from curation.recorded.recording import SHIPPED
 from curation.run.shared_parts import REQUESTS, SIGNS, SOURCES
 from db.scenarios import TEXTS
 
-DEMO = Path(__file__).resolve().parents[2] / "curation" / "demo"
+DEMO = SHIPPED.parent
 # of kinds that no rule knows, in scripts with and without spaces
 UNKNOWN = (
     *(" (Mvh. Redaktionen)", " ካብ ምንጪ ዝተወስደ።", " ข้อความนี้สร้างขึ้นโดยระบบ"),
