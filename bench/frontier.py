@@ -3,8 +3,8 @@
     .venv/bin/python bench/frontier.py [POINT …] [--folder DIR] [--side-by-side N] [--seeds 1 2 3]
         [--model NAME] [--rows N] [--list]
 
-POINT: names of `--list`, or one prefix of names (`query`, `query: LoRA`); without one, both
-recommended points. Every training is `inf train` on the demo's release, as in bench/results.py,
+POINT: names of `--list`, or prefixes of names with a colon (`query:`, `query: LoRA`); without one,
+both recommended points. Every training is `inf train` on the release of bench/results.py,
 whose folder, release, held-out groups and ordinary retrieval (500 questions over all passages) it
 shares; a training that ended is a line of DIR/frontier.jsonl and is not run again. Weights are
 float32, so that processors agree. Seeds are 1, 2, 3 unless given; none is chosen by its result.
@@ -164,10 +164,13 @@ def main() -> None:
         print("\n".join(every))
         return
     wanted = given.points or ["query", "both"]
-    exact = set(wanted) & set(every) if not given.points or len(given.points) > 1 else set()
-    chosen = [name for name in every if name in exact or (not exact and name.startswith(wanted[0]))]
-    if not chosen:
-        parser.error(f"no point {wanted[0]!r}: choose from --list")
+    matches = {
+        one: [one] if one in every else [n for n in every if ":" in one and n.startswith(one)]
+        for one in wanted
+    }
+    if unknown := [one for one, names in matches.items() if not names]:
+        parser.error(f"no point {unknown[0]!r}: choose from --list")
+    chosen = list(dict.fromkeys(name for names in matches.values() for name in names))
     more = {"base_model": given.model} if given.model else {}
     more |= {"rows_per_batch": given.rows} if given.rows else {}
     folder = given.folder.resolve()

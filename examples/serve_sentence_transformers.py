@@ -17,7 +17,11 @@ def main(folder: str, query: str, instruction: str) -> None:
     template = json.loads(memory.read_text()).get("template") if memory.is_file() else None
     text = (template or "{instruction} {query}").format(instruction=instruction, query=query)
     model = SentenceTransformer(folder)
-    scores = model.similarity(model.encode_query([text]), model.encode_document(PASSAGES))[0]
+    # a checkpoint whose index stays has an encoder of its own for texts with an instruction
+    door = {"task": "instructed", "prompt_name": "instructed"}
+    is_apart = bool(instruction) and "instructed" in model.prompts
+    asked = model.encode([text], **door) if is_apart else model.encode_query([text])
+    scores = model.similarity(asked, model.encode_document(PASSAGES))[0]
     for score, passage in sorted(zip(scores.tolist(), PASSAGES, strict=True), reverse=True):
         print(f"{score:.4f}  {passage}")
 

@@ -139,9 +139,17 @@ def test_the_wheel_makes_and_checks_a_store_and_runs_a_job_in_that_folder(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("interaction", ["I", "II"])
+@pytest.mark.parametrize(
+    "mode",
+    [
+        {"template": "{instruction} > {query}"},
+        {"interaction": "II"},
+        {"template": "{instruction} > {query}", "trained_side": "query", "learning_rate": "1e-2"},
+    ],
+    ids=["I", "II", "index-stays"],
+)
 def test_the_snippets_of_a_pushed_card_run_where_the_wheel_alone_is_installed(
-    interaction: str,
+    mode: dict[str, str],
     installed: dict[str, str],
     sqlite_store: Store,
     tmp_path: Path,
@@ -154,14 +162,13 @@ def test_the_snippets_of_a_pushed_card_run_where_the_wheel_alone_is_installed(
     from trainer.launch.here import train
     from trainer.model.backbone import load_model
 
-    given = {"interaction": interaction, "max_steps": "1", "query_prefix": "query: "}
-    given |= {"template": "{instruction} > {query}"} if interaction == "I" else {}
+    given = {"max_steps": "1", "query_prefix": "query: "} | mode
     result = train(claim(sqlite_store, config_for(tmp_path, **given)))
     pushed = inf("hub", "push", "--checkpoint", 1, "--repo", "ada/mini", "--json", **there)
     assert pushed.code == 0, pushed.out + pushed.err
     files = hub.files("models/ada/mini")
     snippets = re.findall(r"```python\n(.*?)```", files["README.md"].decode(), re.S)
-    assert len(snippets) == (2 if interaction == "I" else 1)
+    assert len(snippets) == (1 if "interaction" in mode else 2)
     model = load_model(result["path"])
     own = model.encode_query(
         ["how tall is the tower"], instruction="Prefer passages with a figure."

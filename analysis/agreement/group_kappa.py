@@ -97,7 +97,8 @@ class WithPeople:
             return None
         if self.left_out is not None:
             error = jackknife(kappas(self.left_out[:, model]))
-            return normal(value, error, 2 / items)
+            # a group of items may hold all that makes kappa defined
+            return normal(value, error, 2 / items) if np.isfinite(error) else None
         if self.drawn is None:
             return None
         alone, agree = self._extra()
@@ -114,7 +115,8 @@ class WithPeople:
         value, items = float(values[0] - values[1]), int(self.sums[[one, other], 0].min())
         if self.left_out is not None:
             each = kappas(self.left_out[:, one]) - kappas(self.left_out[:, other])
-            return normal(value, jackknife(each), 4 / items)
+            error = jackknife(each)
+            return normal(value, error, 4 / items) if np.isfinite(error) else None
         if self.drawn is None:
             return None
         alone, _ = self._extra()

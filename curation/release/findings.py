@@ -26,7 +26,7 @@ from curation.judging.scope import study_scope
 from curation.release.card.coverage_picture import draw_map
 from curation.release.card.markdown import inline
 from curation.release.plan import ChosenRun, Plan
-from curation.run.leakage import auc_text, leaking_sentence, stored_leakage
+from curation.run.leakage import auc_text, is_outdated, leaking_sentence, stored_leakage
 from curation.run.shared_parts import part_text, stored_shared_parts
 from db.outcome.analyses import analyses_of_dataset
 from db.release.choice import count_rescued
@@ -232,7 +232,9 @@ def _or_empty(value: float | None) -> str:
 def _of_the_run(session: Session, plan: Plan, report: dict[str, Any]) -> str:
     """The figures on the run's page, where the release has other groups or other texts."""
     stored = stored_leakage(session, plan.first.run.id) if len(plan.runs) == 1 else None
-    if stored is None or stored.get("texts_sha256") == report.get("texts_sha256"):
+    if stored is None or is_outdated(stored):
+        return ""  # an earlier version's intervals were too narrow
+    if stored.get("texts_sha256") == report.get("texts_sha256"):
         return ""
     figures = "; ".join(f"{name} {auc_text(each)}" for name, each in stored["comparisons"].items())
     return (

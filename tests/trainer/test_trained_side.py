@@ -14,6 +14,7 @@ from torch.nn.functional import normalize
 from trainer_jobs import claim, config_for
 from trainer_release import make_rows
 
+from app.jobs import launching
 from db.errors import BadInput
 from db.jobs.runner import Cancelled, JobHandle
 from db.scenarios import COLUMNS
@@ -36,7 +37,7 @@ TEXTS = ["Give a figure in metres. how long is the aldern bridge"]
 BASES = {
     "bert": {"learning_rate": "1e-3"},
     "mpnet": {"learning_rate": "1e-3"},
-    "qwen2": {"learning_rate": "1e-2", "lora_rank": "4"},
+    "qwen2": {"learning_rate": "1e-2", "lora_rank": "4", "keep_adapters": "on"},
 }
 
 
@@ -50,6 +51,8 @@ def save_base(architecture: str, folder: Path) -> Path:
     model = SentenceTransformer(
         modules=list(tiny), prompts={"query": "query: ", "document": "passage: "}
     )
+    if architecture == "qwen2":
+        model.to(torch.bfloat16)  # as decoders are stored: the base must stay so
     model.max_seq_length = 24  # shorter than PASSAGES[0]: a changed limit would show
     model.save(str(folder), create_model_card=False)
     return folder
@@ -240,6 +243,20 @@ def test_a_stopped_training_resumes_with_the_same_losses_and_vectors(
     one, two = (load_model(str(tmp_path / name / "out")) for name in "ab")
     given = {"task": INSTRUCTED, "prompt_name": INSTRUCTED}
     assert np.array_equal(one.encode(TEXTS, **given), two.encode(TEXTS, **given))
+
+
+@pytest.mark.long
+def test_a_training_of_two_processes_has_the_losses_of_one(
+    sqlite_store: Store, tmp_path: Path
+) -> None:
+    kept = {"trained_side": "query", "objective": "P,IQ:uni", "pool_passages": "-1"}
+    kept |= {"epochs": "3", "dropout": "0", "precision": "fp32"}
+    found = []
+    for count in (1, 2):
+        config = config_for(tmp_path / str(count), **kept) | {"processes": count}
+        job = launching.run_in_foreground(sqlite_store, "train", config, started_by="test")
+        found.append([loss for _, loss in losses(sqlite_store, job.id)])
+    assert found[1] == pytest.approx(found[0], rel=1e-3)
 
 
 def losses(store: Store, job_id: int) -> list[tuple[int, float]]:

@@ -101,10 +101,8 @@ def _train(
         handle.show(probes=scores.shown_probes())
     pool = None
     if settings.trained_side == "query":
-        if processes.is_first:
-            handle.report(0, None, "embedding the training's passages by the base model")
-            pool = _base_pool(handle, model, groups, settings)
-        pool = processes.agree(pool)
+        handle.report(0, None, "embedding the training's passages by the base model")
+        pool = _base_pool(handle, model, groups, settings)
     run = f"job-{handle.id}"
     with (
         tensorboard_log(folders.board) as write,

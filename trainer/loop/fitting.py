@@ -83,11 +83,12 @@ def fit(
 
     evaluate, score_before, score_after: called between steps, before the first and after the last
     with the model; where weights are sharded every process must give them.
-    pool: the passages' vectors where they are not trained.
+    pool: the passages' vectors where they are not trained; the first process's is taken.
     show: receives `dtypes` before the first step and the texts of the first batch as `batch`.
     Goes on from the newest complete state in `work`, where there is one. With several `processes`
     all call it with the same arguments; only the first reports, scores and saves.
     """
+    pool = processes.agree(pool) if settings.trained_side == "query" else None
     teacher = processes.agree(_taught(groups, settings, work, processes, report))
     mined = processes.agree(_mined(model, groups, settings, work, processes, report))
     collator = make_collator(model, groups, settings, processes, teacher, mined, pool)

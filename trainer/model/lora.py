@@ -88,8 +88,8 @@ def adapted_layers(model: nn.Module) -> dict[str, Any]:
 
 def adapters_of(model: "SentenceTransformer") -> dict[str, Any]:
     """{"weights": {name in PEFT's layout: tensor}, "config": PEFT's adapter_config.json}."""
-    transformer: Any = model[0]
-    layers = adapted_layers(transformer.model)
+    trained: Any = trained_part(model)
+    layers = adapted_layers(trained[0].model)
     weights: dict[str, Tensor] = {}
     for name, layer in layers.items():
         for part in ("lora_A", "lora_B"):
@@ -112,12 +112,13 @@ def adapters_of(model: "SentenceTransformer") -> dict[str, Any]:
 def merge_lora(model: "SentenceTransformer") -> None:
     """Merge the adapters into the weights; the model then has its original modules.
 
-    It is then float32 as a whole: a sum that is rounded to bfloat16 loses much of the update.
+    What was trained is float32 then: a sum that is rounded to bfloat16 loses much of the update.
+    A base model that is kept beside it stays as it is stored.
     """
     if not (layers := adapted_layers(model)):
         return
     if not any(hasattr(weights, "quant_state") for weights in model.parameters()):
-        model.float()  # those in 4 bits become float32 one by one
+        trained_part(model).float()  # those in 4 bits become float32 one by one
     for name, layer in layers.items():
         base = unquantized(layer.get_base_layer())
         with torch.no_grad():

@@ -6,6 +6,7 @@ from typing import Any
 
 from huggingface_hub import ModelCardData
 
+from analysis.embed.model_hash import model_sha256
 from analysis.figures.numbers import score
 from analysis.text.licences import licence_metadata
 from trainer.data.release_files import ReleaseData
@@ -21,6 +22,7 @@ from trainer.report.public_name import (
     without_folders,
 )
 from trainer.settings.settings import TrainSettings
+from trainer.settings.template import INSTRUCTED
 
 OFFLINE_NOTE = (
     "> **Offline data.** The instructions and negatives this model was trained on were written by "
@@ -115,7 +117,7 @@ def write_card(settings: TrainSettings, groups: Groups, result: Mapping[str, Any
             f"### The same of {_cell(each.release.name)}\n" + of
             for each, of in zip(groups.more, origins[1:], strict=True)
         ),
-        "## Use\n" + _usage(settings),
+        "## Use\n" + _index(settings, shown) + _usage(settings),
         "## Scores\n" + _scores(before, after, found_gains, bm25, held_out, len(groups.held_out)),
         *_notes(held_out, origins),
         "## Settings\n```json\n"
@@ -169,6 +171,19 @@ def _interaction(settings: TrainSettings) -> str:
     return f"I: one text, template `{settings.template}`"
 
 
+def _index(settings: TrainSettings, base: str) -> str:
+    """What the base model still does, where only instructed queries were trained."""
+    if settings.trained_side == "both":
+        return ""
+    sha256 = model_sha256(settings.base_model)
+    known = f" (weights sha256 `{sha256[:16]}`)" if sha256 else ""
+    return (
+        f"Your index of {base}{known} stays valid: passages and queries without an instruction "
+        "have its vectors to the bit. Only queries with an instruction are encoded by the trained "
+        "copy.\n\n"
+    )
+
+
 def _usage(settings: TrainSettings) -> str:
     instruction, query = "Prefer passages with a figure.", "how tall is the tower"
     passages = 'passages = model.encode_document(["It is 330 m tall.", "It is tall."])\n'
@@ -181,12 +196,16 @@ def _usage(settings: TrainSettings) -> str:
     if settings.interaction == "II":
         return "The model's module is InF Studio's, whose package loads it:\n" + ours
     text = settings.parsed_template.apply(instruction, query)
+    call = f"model.encode_query([{text!r}])"
+    if settings.trained_side == "query":
+        door = f"task={INSTRUCTED!r}, prompt_name={INSTRUCTED!r}"
+        call = f"model.encode([{text!r}], {door})"
     return (
         "With sentence-transformers alone, instruction and query are one text by the template "
         "(the prefixes come by themselves):\n"
         "```python\nfrom sentence_transformers import SentenceTransformer\n\n"
         'model = SentenceTransformer("PATH")\n'
-        f"query = model.encode_query([{text!r}])\n{passages}```\n"
+        f"query = {call}\n{passages}```\n"
         "The same vectors with the template applied for you:\n" + ours
     )
 
