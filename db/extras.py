@@ -10,6 +10,7 @@ EXTRAS = {
     "accelerate": "train",
     "datasets": "train",
     "numba": "train",
+    "peft": "train",
     "pynndescent": "train",
     "pytrec_eval": "train",
     "safetensors": "train",

@@ -44,7 +44,8 @@ NAMING: tuple[InstrumentedAttribute[str], ...] = (
     *(Study.created_by, Guideline.created_by, Run.created_by, Release.created_by),
     *(Job.started_by, Tour.person),
 )
-BULK = "bulk:{name}/"  # how the ids of a bulk review's events begin (`db.review.queue`)
+# How the ids of events begin: of a bulk review (`db.review.queue`), of the workbench's card.
+EVENTS = ("bulk:{name}/", "card:{name}/")
 
 
 def rename_account(session: Session, name: str, new_name: str, *, actor: str) -> Account:
@@ -109,12 +110,13 @@ def _replace(session: Session, account: Account, new_name: str) -> None:
     session.execute(update(Judge).where(adjudicating).values(name=ADJUDICATOR + new_name))
     for column in NAMING:
         session.execute(update(column.class_).where(column == old).values({column: new_name}))
-    before = BULK.format(name=old)
-    session.execute(
-        update(Review)
-        .where(Review.event_id.startswith(before, autoescape=True))
-        .values(
-            event_id=literal(BULK.format(name=new_name), String)
-            + func.substr(Review.event_id, len(before) + 1)
+    for prefix in EVENTS:  # a card's undo names the review by its event
+        before = prefix.format(name=old)
+        session.execute(
+            update(Review)
+            .where(Review.event_id.startswith(before, autoescape=True))
+            .values(
+                event_id=literal(prefix.format(name=new_name), String)
+                + func.substr(Review.event_id, len(before) + 1)
+            )
         )
-    )

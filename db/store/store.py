@@ -110,6 +110,7 @@ def _make_engine(url: str, schema: str) -> Engine:
     if parsed.get_backend_name() != "sqlite":
         engine = create_engine(
             url,
+            hide_parameters=True,  # names, notes and hashes are not for the log
             pool_pre_ping=True,
             pool_size=CONNECTIONS,
             max_overflow=0,
@@ -135,6 +136,7 @@ def _make_engine(url: str, schema: str) -> Engine:
         ) from error
     engine = create_engine(
         url,
+        hide_parameters=True,
         pool_use_lifo=True,
         connect_args={"timeout": BUSY_TIMEOUT_SECONDS, "cached_statements": 32},
     )

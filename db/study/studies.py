@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import and_, func, select, update
+from sqlalchemy import and_, case, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from db.errors import BadInput, NotFound, Refused
@@ -344,12 +344,20 @@ def extend_overlap(session: Session, study_id: int, overlap: int) -> Study:
         raise BadInput(
             f"study {study_id} has {study.overlap} judges per item: the overlap can only be raised"
         )
-    study.overlap = overlap
     session.execute(
         update(StudyItem)
-        .where(StudyItem.study_id == study_id, StudyItem.part != "training")
-        .values(places=overlap)
+        # Gold of before migration 0020 that many judged is full, and stays so: it would be all that
+        # a judge who has gone through the study is given.
+        .where(
+            StudyItem.study_id == study_id,
+            or_(
+                StudyItem.part == "main",
+                and_(StudyItem.part == "gold", StudyItem.places == study.overlap),
+            ),
+        )
+        .values(places=case((StudyItem.taken > overlap, StudyItem.taken), else_=overlap))
     )
+    study.overlap = overlap
     session.flush()
     return study
 

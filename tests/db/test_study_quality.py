@@ -332,6 +332,25 @@ def test_more_overlap_opens_finished_items_again(store: Store) -> None:
     assert answer(store, study_id, bob) is not None
 
 
+def test_the_overlap_can_be_raised_where_gold_of_before_was_judged_by_many(store: Store) -> None:
+    """Migration 0020 fills such gold; it stays full, as it would be all that is left to give."""
+    study_id = make_study(store)
+    with store.write() as session:
+        row = session.scalars(select(StudyItem).where(StudyItem.study_id == study_id)).first()
+        assert row is not None
+        key = (row.study_id, row.item_id)
+        row.part, row.places, row.taken = "gold", 9, 9
+        session.flush()
+        studies.extend_overlap(session, study_id, 4)
+        session.commit()
+    with store.read() as session:
+        assert session.get_one(StudyItem, key).places == 9
+        main = select(StudyItem.places).where(
+            StudyItem.study_id == study_id, StudyItem.part == "main"
+        )
+        assert set(session.scalars(main)) == {4}
+
+
 def test_judgments_keep_the_version_of_the_guidelines_they_were_made_under(store: Store) -> None:
     study_id = make_study(store)
     ann = judge(store, "ann")

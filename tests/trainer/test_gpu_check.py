@@ -199,7 +199,10 @@ def test_steps_and_encoding_are_timed_after_warm_ones(monkeypatch: pytest.Monkey
 
 def test_make_gpu_check_runs_the_command() -> None:
     shown = subprocess.run(
-        ["make", "-n", "gpu-check", "FLAGS=--small"], cwd=ROOT, capture_output=True, text=True
+        ["make", "--no-print-directory", "-n", "gpu-check", "FLAGS=--small"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
     )
     assert shown.returncode == 0, shown.stderr
     assert shown.stdout.splitlines()[-1].endswith("bin/inf gpu-check --small")

@@ -42,7 +42,7 @@ def test_a_training_gives_a_folder_a_row_and_a_curve(store: Store, tmp_path: Pat
     following = {"strict", "instruction-flip", "query-flip", "right-first"}
     controls = {f"{half}-alone:{name}" for half in ("query", "instruction") for name in following}
     assert set(result["held_out"]["after"]) == {
-        *("ndcg@10", "map", "mrr", "p-mrr", "plain-ndcg@10"),
+        *("ndcg@10", "map", "mrr", "p-mrr", "plain-ndcg@10", "sicr", "wise"),
         *(following | controls),
     }
     assert set(result["held_out"]["bm25"]) == following | controls | {"plain-ndcg@10"}
