@@ -14,9 +14,9 @@ from full_store import fill as fill_whole_store
 from sqlalchemy.orm import Session
 from trainer_folders import write_beir
 
+from analysis.files.csv_writer import csv_text
 from analysis.text.bm25 import convention_of
 from app.jobs import supervisors
-from app.kit.figure import as_csv
 from app.models.compared.differences import difference_rows
 from app.models.headline import too_easy
 from app.models.ranking_plot import ranking_figure, ranking_rows
@@ -146,7 +146,7 @@ def test_table_2_has_a_checkpoint_under_its_base_and_nothing_in_bold(store: Stor
     assert r"\multicolumn{2}{c}{F/Core17}" in latex and " -- " in latex
     lines = [line for line in latex.splitlines() if line.endswith(r"\\")]
     assert len(lines) == 5 and {line.count("&") for line in lines[1:]} == {5}
-    assert as_csv(rows).splitlines()[0].startswith("Model,BRIGHT · nDCG@10")
+    assert csv_text(rows).splitlines()[0].startswith("Model,BRIGHT · nDCG@10")
 
 
 def scored(model: str, metrics: dict[str, float | None]) -> Evaluation:
@@ -205,7 +205,7 @@ def test_all_results_mark_what_was_evaluated_unlike_the_columns_others(
     assert {model[0] for model, _ in unlike} == set(marked)
     assert latex.count(r"30.0$^\dagger$") == len(marked) == latex.count("not comparable with")
     rows = table_rows(scores, unlike)
-    assert as_csv(rows).count("†") == (len(marked) + 1 if marked else 0)
+    assert csv_text(rows).count("†") == (len(marked) + 1 if marked else 0)
     assert rows[0]["F/Core17 · MAP"] == 30.0
     assert not marked or list(rows[0])[-1] == "F/Core17 †"  # after all columns of the benchmark
     for (model, _), reasons in unlike.items():  # each line names its own template first
