@@ -2,16 +2,26 @@
 
 import csv
 import io
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from analysis.files.csv_writer import is_guarded, with_formulas
 from analysis.files.opening import Source, opened
-from analysis.files.row import MAX_LINE_BYTES, BadValue, FileRow, Row, require_storable, shown
+from analysis.files.row import (
+    MAX_LINE_BYTES,
+    BadValue,
+    FileRow,
+    Row,
+    not_utf8,
+    require_storable,
+    shown,
+)
 from db.errors import BadInput
 
 DELIMITERS = ",;\t"
+_ESCAPED = re.compile("[\udc80-\udcff]")  # a byte that is not UTF-8, as surrogateescape keeps it
 
 
 def read_csv(path: Path) -> Iterator[FileRow]:
@@ -43,8 +53,9 @@ def read_headless(path: Path, names: Sequence[str]) -> Iterator[FileRow]:
             position = source.position()
             try:
                 text = raw.decode("utf-8").rstrip("\r\n")
-            except UnicodeDecodeError:
-                yield FileRow(line, {}, "not UTF-8: save the file as UTF-8", position)
+            except UnicodeDecodeError as error:
+                reason = not_utf8("not UTF-8", raw[error.start], error.start + 1)
+                yield FileRow(line, {}, reason, position)
                 continue
             if not text.strip():
                 continue
@@ -114,7 +125,8 @@ def _values(header: list[str], fields: list[str]) -> Row:
         raise BadValue(f"{len(fields)} fields where the header has {len(header)}")
     values = dict(zip(header, fields, strict=True))
     for name, field in values.items():
-        if any("\udc80" <= character <= "\udcff" for character in field):
-            raise BadValue(f"not UTF-8 in `{name}`")
+        if wrong := _ESCAPED.search(field):
+            byte, place = ord(wrong.group()) & 0xFF, wrong.start() + 1
+            raise BadValue(not_utf8(f"not UTF-8 in `{name}`", byte, place))
         require_storable(field, name)
     return values

@@ -7,7 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from analysis.files.opening import CHECKED_BYTES, Source, opened
-from analysis.files.row import MAX_LINE_BYTES, BadValue, FileRow, Row, require_storable, shown
+from analysis.files.row import (
+    MAX_LINE_BYTES,
+    BadValue,
+    FileRow,
+    Row,
+    not_utf8,
+    require_storable,
+    shown,
+)
 from db.errors import BadInput
 
 MAX_ARRAY_BYTES = 1_000_000_000  # an array is read whole: its rows have no lines of their own
@@ -91,8 +99,8 @@ def parse_json_row(raw: bytes) -> Row:
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
-        byte = f"byte 0x{raw[error.start]:02x} at {error.start + 1}"
-        raise BadValue(f"not UTF-8 ({byte}): save the file as UTF-8") from error
+        reason = not_utf8("not UTF-8", raw[error.start], error.start + 1)
+        raise BadValue(reason) from error
     try:
         values = DECODER.decode(text)
     except BadValue:

@@ -39,6 +39,7 @@ BINARY = {
 }
 CHECKED_BYTES = 8192
 CHUNK_BYTES = 1 << 16  # also how far `peek` sees
+DECIDED_BYTES = 4 << 20  # without a letter beyond ASCII in them, a file is read as UTF-8
 UTF8, CP1252 = "utf-8", "cp1252"
 NAMES = {"utf-16-le": "UTF-16", "utf-16-be": "UTF-16", CP1252: "Windows-1252 (cp1252)"}
 _BEYOND_ASCII = re.compile(rb"[\x80-\xff]+")
@@ -182,16 +183,18 @@ def _encoding(path: Path, content: IO[bytes]) -> tuple[str, int]:
 def _encoding_of_bytes(content: IO[bytes], start: bytes, least: int) -> str:
     """UTF-8 or cp1252, by the bytes beyond ASCII.
 
-    The first of them decides for UTF-8 where it is UTF-8: a wrong byte later is a bad row of its
-    own. Else the whole file is read: cp1252 is what has more sequences that are no UTF-8 than that
-    are, no byte that cp1252 lacks, and letters beyond ASCII rarely more than two in a row. `least`
-    is how many wrong sequences make another encoding: JSON is UTF-8 by its standard, so that one
-    wrong byte there is a bad row.
+    The first of them within DECIDED_BYTES decides for UTF-8 where it is UTF-8, or where there is
+    none: a wrong byte later is a bad row of its own, which names the byte. Else the whole file is
+    read: cp1252 is what has more sequences that are no UTF-8 than that are, no byte that cp1252
+    lacks, and letters beyond ASCII rarely more than two in a row. `least` is how many wrong
+    sequences make another encoding: JSON is UTF-8 by its standard, so that one wrong byte there is
+    a bad row.
     """
-    chunk = start
+    chunk, read = start, len(start)
     while chunk.isascii():
         chunk = content.read(CHUNK_BYTES)
-        if not chunk:
+        read += len(chunk)
+        if not chunk or read > DECIDED_BYTES:
             return UTF8
     chunk += content.read(3)  # a character may be cut in two
     first = _BEYOND_ASCII.search(chunk)

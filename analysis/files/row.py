@@ -69,6 +69,11 @@ def require_storable(value: Any, name: str) -> None:
             require_storable(inner, name)
 
 
+def not_utf8(what: str, byte: int, place: int) -> str:
+    """The reason of a row that is not UTF-8: the first wrong byte, its place, and the remedy."""
+    return f"{what} (byte 0x{byte:02x} at {place}): save the file as UTF-8"
+
+
 def shown(value: Any) -> str:
     """A value as a message shows it."""
     words = repr(value)

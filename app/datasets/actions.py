@@ -48,10 +48,12 @@ class Sources:
     passages_path: str = ""
     columns: Mapping[str, str] = field(default_factory=dict)
     split: str = ""
+    layout: str | None = None  # a format of `curation.sources`
 
     def read_by(self) -> dict[str, Any]:
         """How the files are read, as `import_dataset` takes it."""
-        return {"columns": self.columns, "split": self.split.strip() or None}
+        split = self.split.strip() or None
+        return {"columns": self.columns, "split": split, "layout": self.layout}
 
 
 def preview_from_page(sources: Sources, *, name: str) -> ImportPreview:

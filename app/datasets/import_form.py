@@ -14,6 +14,7 @@ from app.kit.page import draw_table
 from app.text.numbers import counted
 from app.text.plain import plain
 from curation.importing.columns import COLUMNS, EXAMPLE, MissingColumns
+from curation.importing.files import readable_formats
 from curation.importing.importing import ImportPreview
 from db.errors import BadRow, BadRows
 
@@ -52,6 +53,16 @@ def draw_import_form() -> None:
             passages_path = second.text_input(
                 "Or: passages on the server", key="datasets.passages_path"
             )
+        formats = readable_formats()
+        layout = st.selectbox(
+            "Format of the pairs",
+            list(formats),
+            index=None,
+            key="datasets.layout",
+            placeholder="Found by files and columns",
+            format_func=lambda name: f"{name}: {formats[name]}",
+            help="Of a published collection, where its files do not show it.",
+        )
         at_files = st.container()
         skip_bad = st.checkbox("Skip bad rows and import the rest", key="datasets.skip_bad")
         is_mapped = any(st.session_state.get(each) for each in _fields().values())
@@ -62,7 +73,9 @@ def draw_import_form() -> None:
         with st.container(horizontal=True):
             previewed = st.form_submit_button("Preview", key="datasets.preview")
             submitted = st.form_submit_button("Import", type="primary", key="datasets.submit")
-    sources = Sources(tuple(pairs), passages, pairs_path or "", passages_path or "", columns, split)
+    sources = Sources(
+        tuple(pairs), passages, pairs_path or "", passages_path or "", columns, split, layout
+    )
     previewed = st.session_state.pop(PREVIEWED, False) or previewed
     if not (previewed or submitted):
         return

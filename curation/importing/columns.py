@@ -5,6 +5,7 @@ each file that has the column. Usual names (`question`, `answer`, `anchor`, `pos
 and never applied by themselves: `answer` may as well be a further column. Pure.
 """
 
+import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -131,7 +132,11 @@ def mapping_by_kind(
             )
         if dot and named not in kinds:
             raise BadInput(f"`{given}` maps a column of {named}, and there is no file of {named}")
-        for kind in [named] if dot else _meant(ours, theirs, files):
+        able = [
+            each for each in files if (each.kind == named if dot else ours in COLUMNS[each.kind])
+        ]
+        having = _having(given, theirs, able)
+        for kind in [named] if dot else _meant(ours, theirs, having):
             found[kind][ours] = theirs
     for named, mapping in found.items():
         for theirs in mapping.values():
@@ -140,10 +145,32 @@ def mapping_by_kind(
     return found
 
 
-def _meant(ours: str, theirs: str, files: Sequence[FileColumns]) -> list[str]:
-    """The kinds of file that a mapping without a file is for."""
-    able = [each for each in files if ours in COLUMNS[each.kind]]
+def _having(given: str, theirs: str, able: Sequence[FileColumns]) -> list[FileColumns]:
+    """The files that have the column; all of them where none has a row.
+
+    A row of JSON may be the first with its column, so the files are read whole before a refusal.
+    Raises BadInput with their columns and the nearest name.
+    """
+    has = list(dict.fromkeys(name for each in able for name in each.first))
     having = [each for each in able if theirs in each.first]
+    having = having or [each for each in able if not has or _has_late(each.path, theirs)]
+    if having:
+        return having
+    named = ", ".join(dict.fromkeys(each.path.name for each in able[:3]))
+    near = difflib.get_close_matches(theirs, has, n=1)
+    question = f"; did you mean `{near[0]}`?" if near else ""
+    raise BadInput(
+        f"`{given}` is mapped to `{theirs}`, and {named} has no column `{theirs}`: it has "
+        f"{_listed(has)}{question}"
+    )
+
+
+def _has_late(path: Path, name: str) -> bool:
+    return any(name in row.values for row in read_rows(path))
+
+
+def _meant(ours: str, theirs: str, having: Sequence[FileColumns]) -> list[str]:
+    """The kinds of file that a mapping without a file is for, of those that have the column."""
     kinds = list(dict.fromkeys(each.kind for each in having))
     both = [each for each in having if ours in each.first]
     if len(kinds) > 1 and both and ours != theirs:
@@ -152,7 +179,7 @@ def _meant(ours: str, theirs: str, files: Sequence[FileColumns]) -> list[str]:
             f"has a column `{ours}`, too; write pairs.{ours}={theirs}, passages.{ours}={theirs}, "
             "or both"
         )
-    return kinds or list(dict.fromkeys(each.kind for each in able))
+    return kinds
 
 
 def missing_columns(columns: Iterable[str], kind: str) -> list[str]:

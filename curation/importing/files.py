@@ -40,7 +40,8 @@ PATTERN = frozenset("*?[")
 
 @dataclass(frozen=True)
 class Reading:
-    """The way to read the rows of one file; `made`: ids that are made from content."""
+    """The way to read the rows of one file; `made`: ids that are made from content,
+    those that neither the first row nor the mapping names."""
 
     file: FileColumns
     columns: Mapping[str, str]
@@ -59,7 +60,11 @@ class Reading:
 
     @cached_property
     def _made(self) -> frozenset[str]:
-        return ID_COLUMNS - renamed(dict.fromkeys(self.file.row), self.columns).keys()
+        return (
+            ID_COLUMNS
+            - renamed(dict.fromkeys(self.file.row), self.columns).keys()
+            - {*self.columns}
+        )
 
     def proposed(self) -> dict[str, str]:
         """What the usual names of the file's columns propose for those of ours it lacks."""
@@ -118,9 +123,10 @@ def opened_files(
         yield replace(found, left_out=rows, left_out_count=sum(done.left_out.values()))
 
 
-def readable_formats() -> list[str]:
-    """The formats of `curation.sources` that `layout` may name: those of one file or folder."""
-    return [name for name, kind in SOURCES.all().items() if _takes_a_path(kind)]
+def readable_formats() -> dict[str, str]:
+    """The formats of `curation.sources` that `layout` may name, with their help: those of one file
+    or folder."""
+    return {name: kind.help for name, kind in SOURCES.all().items() if _takes_a_path(kind)}
 
 
 def files_of(place: Path, split: str | None) -> list[Path]:

@@ -13,6 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
+from analysis.files import opening
+from analysis.files.delimited import read_headless
 from analysis.files.opening import encoding_notice
 from analysis.files.rows import FileRow, format_of, read_rows
 from db.errors import InfError
@@ -58,6 +60,40 @@ def test_a_long_ascii_start_does_not_hide_what_comes_after(tmp_path: Path) -> No
     path.write_bytes(b"query,passage\n" + ascii_rows.encode() + "Käse,Größe\n".encode())
     assert rows_of(path)[-1].values == {"query": "Käse", "passage": "Größe"}
     assert encoding_notice(path) is None
+
+
+@pytest.mark.parametrize("packed", PACKED)
+def test_the_encoding_is_decided_on_the_first_megabytes_alone(
+    tmp_path: Path, packed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An ASCII file was read whole by each opening: five times in one import."""
+    path = tmp_path / f"long.csv{packed}"
+    path.write_bytes(PACKED[packed](b"query,passage\n" + b"tea,leaves\n" * 1_000_000))
+    plain: list[int] = []
+    decide = opening._encoding_of_bytes
+
+    def decided(content: io.BufferedReader, start: bytes, least: int) -> str:
+        found = decide(content, start, least)
+        plain.append(content.tell())
+        return found
+
+    monkeypatch.setattr(opening, "_encoding_of_bytes", decided)
+    assert encoding_notice(path) is None
+    assert next(iter(read_rows(path))).values == {"query": "tea", "passage": "leaves"}
+    assert len(plain) == 2 and max(plain) <= opening.DECIDED_BYTES + opening.CHUNK_BYTES
+
+
+def test_a_byte_after_those_that_decide_is_a_bad_row_that_names_it(tmp_path: Path) -> None:
+    rows = b"tea,leaves\n" * (opening.DECIDED_BYTES // 11 + 1)
+    path = tmp_path / "later.csv"
+    path.write_bytes(b"query,passage\n" + rows + "Käse,süß\n".encode("cp1252") + b"a,b\n")
+    *_, bad, last = read_rows(path)
+    assert last.values == {"query": "a", "passage": "b"}
+    assert bad.reason == "not UTF-8 in `query` (byte 0xe4 at 2): save the file as UTF-8"
+    path = tmp_path / "later.tsv"
+    path.write_bytes(rows.replace(b",", b"\t") + "Käse\tsüß\n".encode("cp1252"))
+    *_, bad = read_headless(path, ("query", "passage"))
+    assert bad.reason == "not UTF-8 (byte 0xe4 at 2): save the file as UTF-8"
 
 
 @pytest.mark.parametrize(

@@ -106,6 +106,25 @@ def test_several_uploads_are_read_as_a_folder(
     assert preview_from_page(Sources(shards), name="faq").pairs == 2
 
 
+def test_a_file_is_read_as_the_format_that_is_chosen(
+    sqlite_store: Store, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """`inf import --as FORMAT` had no field on the page."""
+    train = tmp_path / "train.jsonl"
+    train.write_text('{"question": "2 + 3?", "answer": "2 + 3 = 5. #### 5"}\n')
+    sign_in(sqlite_store, monkeypatch, "admin")
+    page = open_page("datasets")
+    page.text_input(key="datasets.name").set_value("gsm")
+    page.text_input(key="datasets.pairs_path").set_value(str(train))
+    field = page.selectbox(key="datasets.layout")
+    formats = {option.partition(":")[0] for option in field.options}
+    assert field.value is None and {"beir", "math"} <= formats
+    field.set_value("math")
+    page = page.button(key="datasets.submit").click().run()
+    assert not page.exception and not page.error
+    assert count_rows(sqlite_store, "pair") == 1
+
+
 def test_a_curator_previews_no_file_of_the_server(
     sqlite_store: Store, monkeypatch: pytest.MonkeyPatch, faq: Path
 ) -> None:

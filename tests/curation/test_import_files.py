@@ -97,6 +97,44 @@ def test_a_mapping_that_cannot_be_meant_is_refused(
         do_import(sqlite_store, pairs, columns=columns)
 
 
+@pytest.mark.parametrize(
+    "columns",
+    [{"query_id": "qury_id"}, {"pairs.query_id": "qury_id"}, {"passages.title": "titel"}],
+    ids=str,
+)
+def test_a_mapping_to_a_column_that_no_file_has_is_refused_with_the_nearest_name(
+    sqlite_store: Store, tmp_path: Path, columns: dict[str, str]
+) -> None:
+    """An optional column with a typo was read as an absent one: ids from content, no title."""
+    row = {"query_key": "q7", "query_id_": "x", "query": "tea?", "passage_id": "d1"}
+    pairs = of_lines(tmp_path / "pairs.jsonl", row)
+    row = {"passage_id": "d1", "text": "Leaves.", "title_": "Tea"}
+    passages = of_lines(tmp_path / "docs.jsonl", row)
+    ((ours, theirs),) = columns.items()
+    near = "`title_`" if theirs == "titel" else "`query_id_`"
+    with pytest.raises(BadInput) as caught:
+        do_import(sqlite_store, pairs, passages=passages, columns=columns)
+    message = str(caught.value)
+    assert f"no column `{theirs}`" in message and f"`{ours}`" in message
+    assert f"did you mean {near}?" in message and "`passage_id`" in message
+    assert "docs.jsonl" in message if ours.startswith("passages") else "pairs.jsonl" in message
+    assert count_rows(sqlite_store, "dataset") == 0
+
+
+def test_a_column_that_only_late_rows_have_is_no_typo(sqlite_store: Store, tmp_path: Path) -> None:
+    rows = [{"query": f"q{n}", "passage": "p"} for n in range(300)]
+    pairs = of_lines(tmp_path / "pairs.jsonl", *rows, {"query": "q", "passage": "p", "qid": "late"})
+    with pytest.raises(BadRows, match="no query_id"):  # the rows without it, not the mapping
+        do_import(sqlite_store, pairs, columns={"query_id": "qid"})
+    do_import(sqlite_store, pairs, columns={"query_id": "qid"}, skip_bad=True)
+    assert [row[0] for row in stored(sqlite_store)] == ["late"]
+    passages = [{"passage_id": str(n), "text": f"t{n}"} for n in range(300)]
+    docs = of_lines(tmp_path / "docs.jsonl", *passages, {"passage_id": "x", "text": "t", "t": "T"})
+    do_import(sqlite_store, pairs, passages=docs, columns={"title": "t"})
+    with sqlite_store.read() as session:
+        assert session.scalars(select(Passage.title).where(Passage.title != "")).all() == ["T"]
+
+
 # ---- missing columns, and proposals
 
 
