@@ -66,6 +66,7 @@ def draw_the_study(page: Page) -> int:
     fill(page, "studies.overlap", str(len(PEOPLE)))
     press(page, "studies.create_button")
     expect(page.get_by_text(f"{ITEMS} items. Judges find it")).to_be_visible()
+    page.wait_for_url("**study=*")
     return int(page.url.split("study=")[1].split("&")[0])
 
 

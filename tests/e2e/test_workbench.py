@@ -1,6 +1,7 @@
 """The workbench in a real browser: keys, a rescue, a refused edit, a killed server, axe-core."""
 
 import os
+import re
 import signal
 from itertools import count
 from pathlib import Path
@@ -180,7 +181,7 @@ def test_a_dropped_group_is_rescued_with_the_keyboard_and_is_in_the_release(
     # an address of before, with a filter
     page.goto(f"{served.url}/review?run={run_id}&verdict=dropped&review=none")
     expect(page.locator(".card .triplet")).to_have_count(3)
-    assert "/groups?" in page.url
+    expect(page).to_have_url(re.compile(r"/groups\?"))
     expect(page.locator(".rows li")).to_have_count(3)
     rescued = press(page, "a")
     press(page, "j")
