@@ -174,6 +174,14 @@ HEADS = (
 PLACEHOLDERS = (
     *("[YEAR]", "[COMPANY NAME]", "[Name]", "[insert date]", "{YEAR}", "{{name}}", "<YEAR>"),
     *("[JAHR]", "[AÑO]", "[ГОД]", "[年份]", "【年份】", "XX/XX/XXXX", "[Your City]", "$YEAR$"),
+    *(
+        "[YEAR OF BIRTH]",
+        "<COMPANY_NAME>",
+        "{DATE}",
+        "[INSERT TITLE HERE]",
+        "[CITY/COUNTRY]",
+        "[TBD]",
+    ),
 )
 
 
@@ -288,6 +296,11 @@ CLEAN: dict[str, tuple[str, ...]] = {
         "Of the towers named here none is invented; all the people in the picture are known.",
         "Prices rose 12% [see the table in the annex] while wages (in real terms) fell.",
         "The end of the story is known: the tower stands, and the bell still rings at noon.",
+        "Polyethylene glycol [PEG] coats the beam, as a member of the alliance [NATO] had asked.",
+        "The Confederation [CAF] and the league [NFL-AFC] paid [USD 40,000] for the new bell.",
+        "The [UNESCO WORLD HERITAGE] sign was set up by the valley [ADD] in 1911.",
+        "In the template every <TOWER> becomes $TOWER$ and {BELL} is left as it stands.",
+        "The supercluster is wide [110 million light-years], as told in [New York Magazine].",
     ),
     "Instruction": (
         "I can't eat gluten, so only recipes without flour, please.",
@@ -299,6 +312,13 @@ CLEAN: dict[str, tuple[str, ...]] = {
         "我不能吃辣，请只给我不辣的做法。",
         "Texts that correct a common error about the tower, not the ones that repeat it.",
         "فقط متن‌هایی که درباره‌ی سال ساخت هستند.",
+        "Explain how PEG coatings work. Sources: peer-reviewed only",
+        "Only texts with dates of the tower. Sources: Peer-reviewed journals only, no blogs.",
+        "Show me the tower's history. References: at least two, none older than ten years.",
+        "Nur Texte über den Turm. Quellen: Nur amtliche Statistik.",
+        "Texte über den Turm. Quellen: ausschließlich Fachzeitschriften",
+        "关于塔的文章，来源：仅限政府网站",
+        "Textes sur la tour. Sources : officielles uniquement",
     ),
     "Query": (
         "what does 502 bad gateway mean",
@@ -309,5 +329,11 @@ CLEAN: dict[str, tuple[str, ...]] = {
         "抱歉用英语怎么说",
         "sources of the nile river",
         "what is a better version of bubble sort called",
+        "404 not found nginx",
+        "502 Bad Gateway after deploy to kubernetes",
+        "error 403: forbidden when i open phpmyadmin",
+        "connection error please check your network roblox",
+        "rate limit reached for requests in my python script",
+        "what does [PEG] mean on a label",
     ),
 }

@@ -18,6 +18,7 @@ from curation.recipe.structured import DESCRIPTIONS
 from curation.recipe.tasks import Gives
 
 TAIL_CHARACTERS = 240  # of the end: where a chat model takes its leave
+HEAD = " \t\n\"'“*_"  # what may stand before the head of a text
 MIN_QUOTED = 8  # characters; as many that a given text holds, too, are quoted from it
 
 
@@ -35,18 +36,22 @@ class _Sign:
 
     what: str
     pattern: re.Pattern[str]
+    patterns: tuple[re.Pattern[str], ...]
     where: Literal["anywhere", "head", "tail", "rest"] = "anywhere"
     gives: tuple[str, ...] = ()
     code: bool = False
     needs: tuple[str, ...] = ()
     quotable: bool = False
+    shared: bool = False
     reason: str = "leftover"
 
     @classmethod
     def of(cls, row: dict[str, Any]) -> "_Sign":
         flags = re.MULTILINE | (0 if row.pop("case", False) else re.IGNORECASE)
+        patterns = row.pop("patterns")
         return cls(
-            pattern=re.compile("|".join(row.pop("patterns")), flags),
+            pattern=re.compile("|".join(patterns), flags),
+            patterns=tuple(re.compile(each, flags) for each in patterns),
             gives=tuple(row.pop("in", ())),
             needs=tuple(row.pop("needs", ())),
             **row,
@@ -55,17 +60,26 @@ class _Sign:
     def search(self, text: str) -> re.Match[str] | None:
         """Where the sign is in a text."""
         if self.where == "head":
-            return self.pattern.match(text.lstrip(" \t\n\"'“*_"))
+            return self.pattern.match(text.lstrip(HEAD))
         return self.pattern.search(text[-TAIL_CHARACTERS:] if self.where == "tail" else text)
 
-    def is_given(self, found: str, source: str) -> bool:
-        """Whether the given texts have it themselves, so that it is none of the model's."""
+    def is_given(self, text: str, found: str, gives: Gives, given: Mapping[str, str]) -> bool:
+        """Whether one of the given texts has it itself, so that it is none of the model's.
+
+        At the head by the same pattern: a query "sorry" excuses no "I'm sorry, but I cannot".
+        """
         quoted = found.strip().lower()
-        if self.quotable and len(quoted) >= MIN_QUOTED and quoted in source.lower():
+        texts = given.values()
+        if self.quotable and len(quoted) >= MIN_QUOTED and any(quoted in t.lower() for t in texts):
             return True
-        where = source.lstrip() if self.where == "head" else source
-        matches = self.pattern.match if self.where == "head" else self.pattern.search
-        return matches(where) is not None
+        if self.shared and gives == "Query":
+            words = {word for word in plain_words(found) if len(word) > 4 or word.isdecimal()}
+            if not words.isdisjoint(plain_words(given.get("query_positive", ""))):
+                return True
+        if self.where != "head":
+            return any(self.pattern.search(one) for one in texts)
+        shown = [each for each in self.patterns if each.match(text.lstrip(HEAD))]
+        return all(any(each.match(one.lstrip(HEAD)) for one in texts) for each in shown)
 
 
 _SIGNS = tuple(
@@ -95,8 +109,9 @@ def find_leftover(
 
     `given`: the inputs of the request; `language` among them says that the texts are code.
     """
-    source = "\n".join((given or {}).values())
-    code = bool((given or {}).get("language"))
+    given = given or {}
+    source = "\n".join(given.values())
+    code = bool(given.get("language"))
     lowered = text.lower()
     for sign in _SIGNS:
         if (sign.gives and gives not in sign.gives) or (code and not sign.code):
@@ -104,7 +119,7 @@ def find_leftover(
         if sign.needs and not any(one in lowered for one in sign.needs):
             continue
         found = sign.search(rest if sign.where == "rest" else text)
-        if found is not None and not sign.is_given(found.group(), source):
+        if found is not None and not sign.is_given(text, found.group(), gives, given):
             return Leftover(f"{sign.what} (“{_shortened(found.group())}”)", sign.reason)
     what = (None if code else _marks(text, source)) or _echo(
         text, prompt, source, line=gives != "Passage"

@@ -157,6 +157,33 @@ def test_an_unseen_character_that_the_pair_has_itself_is_kept() -> None:
     assert outcome(Case("not held", case.task, case.body)) == (text.translate(UNSEEN), None)
 
 
+@pytest.mark.parametrize(
+    ("gives", "text", "given"),
+    [
+        ("Query", "403 forbidden nginx/1.24", {"document": "A", "query_positive": "404 not found"}),
+        ("Query", "502 bad gateway", {"query_positive": "nginx gateway error 502"}),
+        (
+            "Passage",
+            "504 Gateway Timeout is a status.",
+            {"document": "502 Bad Gateway is a status."},
+        ),
+        ("Passage", "Error!", {"language": "", "document": "A tower.", "query_positive": "error"}),
+        ("Passage", "Sorry!", {"document": "A tower.", "query_positive": "sorry"}),
+    ],
+)
+def test_what_any_given_text_shows_at_its_own_head_or_end_is_no_leftover(
+    gives: Gives, text: str, given: dict[str, str]
+) -> None:
+    """The joined inputs have one head and one end: those of the document and the last."""
+    assert find_leftover(gives, text, given=given) is None
+    assert find_leftover(gives, text, given={"document": "A tower."}) is not None
+
+
+def test_a_query_that_shares_a_word_with_no_query_given_is_still_a_servers_message() -> None:
+    given = {"document": "The bad gateway of tower 502.", "query_positive": "how old is the tower"}
+    assert find_leftover("Query", "502 Bad Gateway", given=given) is not None
+
+
 UNSEEN = dict.fromkeys(map(ord, "\u200b\u202c\u202d"))
 
 
