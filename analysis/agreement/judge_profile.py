@@ -23,10 +23,13 @@ def judge_profiles(
     report: Mapping[str, Any],
     quality: Iterable[JudgeQuality],
     choices: Mapping[str, Sequence[tuple[int, int]]],
+    *,
+    with_gold: bool = True,
 ) -> list[dict[str, Any]]:
     """A row per judge of an agreement report, people first; what is undefined has a reason.
 
-    `choices` are those of `db.run.position_bias.study_choices`.
+    `choices` are those of `db.run.position_bias.study_choices`. Without gold its counts are None:
+    for a reader who may still be given gold items, and reads in a count which they were.
     """
     by_name = {each.judge: each for each in quality}
     kinds = {judge["judge"]: judge["kind"] for judge in report["judges"]}
@@ -41,8 +44,8 @@ def judge_profiles(
                 "kind": kind,
                 "judged": judged[name],
                 "median_seconds": each.median_seconds if each else None,
-                "gold_seen": seen,
-                "gold_accuracy": each.gold_right / seen if each and seen else None,
+                "gold_seen": seen if with_gold else None,
+                "gold_accuracy": each.gold_right / seen if with_gold and each and seen else None,
                 "flagged": report["flagged"].get(name, ""),
                 "with_people": report["with_people"][name],
                 "with_models": report["with_models"][name],

@@ -67,11 +67,17 @@ def judge_row(each: Mapping[str, Any]) -> dict[str, Any]:
         **interval_cells(each["with_people"]),
         "Kappa with models": each["with_models"]["value"],
         "Seconds": each["median_seconds"],
-        "Gold seen": each["gold_seen"],
-        "Gold accuracy": each["gold_accuracy"],
+        **_gold_cells(each),
         "Positions chosen": each["position_bias"]["shares"],
         "Bias p": each["position_bias"]["p"],
     }
+
+
+def _gold_cells(each: Mapping[str, Any]) -> dict[str, Any]:
+    """The columns of gold; none for a reader who may still be given gold items."""
+    if each["gold_seen"] is None:
+        return {}
+    return {"Gold seen": each["gold_seen"], "Gold accuracy": each["gold_accuracy"]}
 
 
 def undefined_reasons(profiles: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -95,9 +95,10 @@ def card_data(
             items = [{**_as_json(example), "round": state.round}]
         past = [] if before is None else _past(session, study_id, judge.id, before)
         progress = own_progress(session, study_id, judge.id)
-    if gold_is_due(here.member, progress.done):
+    counts = {"answered": progress.done, "left": progress.left}
+    if gold_is_due(here.member, **counts):
         with open_store().write() as session:
-            pause_on_failed_gold(session, study_id, judge.id, answered=progress.done)
+            pause_on_failed_gold(session, study_id, judge.id, **counts)
             session.commit()
     scope = hashlib.sha256(f"{judge.id} {judge.name} {judge.created_at}".encode())
     return {

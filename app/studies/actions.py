@@ -17,6 +17,7 @@ from db.run.runs import list_runs
 from db.store.store import open_store
 from db.study import blind_adjudication, quality, studies
 from db.study.blind_adjudication import BlindItem
+from db.study.judgments import own_judge_id
 from db.study.quality import JudgeQuality
 from db.study.rules import StudyRules, rules_of
 from db.study.sampled_groups import sampled_judges
@@ -35,8 +36,9 @@ def read_quality(study_id: int) -> tuple[list[JudgeQuality], StudyRules]:
         study = studies.get_study(session, study_id)
         rules, judges = rules_of(study), quality.judge_quality(session, study_id)
         is_closed = study.status == "closed"
+        own = own_judge_id(session, user.name, user.account_id)
     return [
-        each if is_closed or each.judge != user.name else replace(each, gold_right=0, gold_seen=0)
+        each if is_closed or each.judge_id != own else replace(each, gold_right=0, gold_seen=0)
         for each in judges
     ], rules
 

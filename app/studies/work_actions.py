@@ -5,6 +5,7 @@ from datetime import date
 
 from app.access.session_user import require_permission
 from db.store.store import open_store
+from db.study.judgments import own_judge_id
 from db.study.studies import list_studies
 from db.study.work import PersonsWork, work_report
 
@@ -17,10 +18,11 @@ def read_work(study_id: int | None, since: date | None, until: date | None) -> l
     user = require_permission("studies")
     with open_store().read() as session:
         closed = {each.id for each in list_studies(session, statuses=("closed",))}
+        own = own_judge_id(session, user.name, user.account_id)
         rows = work_report(session, study_id=study_id, since=since, until=until)
     return [
         each
-        if each.person != user.name or each.study_id in closed
+        if each.judge_id != own or each.study_id in closed
         else replace(each, gold_right=0, gold_seen=0)
         for each in rows
     ]

@@ -29,7 +29,7 @@ from db.study.studies import get_study
 from db.tables import Analysis
 
 KIND: Final = "agreement"
-VERSION: Final = 1
+VERSION: Final = 2
 MAX_LIVE: Final = 20_000  # judgments that a page computes itself (docs/benchmarks.md)
 
 
@@ -77,7 +77,9 @@ def study_report(
     return {
         "report": report,
         "windows": agreement_over_time(answers),
-        "profiles": judge_profiles(report, quality, study_choices(session, study_id)),
+        "profiles": judge_profiles(
+            report, quality, study_choices(session, study_id), with_gold=with_flags
+        ),
     }
 
 

@@ -1,15 +1,17 @@
 """A study that closes with its last answer, and how a judge then agrees with the validator."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import exists, or_, select
 from sqlalchemy.orm import Session
 
+from db.assignment.eligibility import eligible_items
 from db.study.judgments import judgments_that_count
 from db.study.rules import rules_of
 from db.study.run_items import validator_choices
 from db.study.studies import get_study
-from db.tables import Assignment, Item, Judgment, Study, StudyItem
+from db.tables import Assignment, Item, Judgment, Study, StudyItem, StudyJudge
 
 
 @dataclass(frozen=True)
@@ -31,23 +33,43 @@ class OwnChoice:
 def close_when_done(session: Session, study: Study) -> bool:
     """Close the study if its rules say so and no place is free or held; whether it is closed.
 
-    The caller holds the study's lock (`lock_study`). Does not commit.
+    A free place of hidden gold counts while a member may be given it: who approved its group never
+    is. The caller holds the study's lock (`lock_study`). Does not commit.
     """
     if study.status != "open" or not rules_of(study).closes_when_done:
         return study.status == "closed"
     free = select(StudyItem.item_id).where(
         StudyItem.study_id == study.id,
-        StudyItem.part != "training",
         or_(StudyItem.places.is_(None), StudyItem.taken < StudyItem.places),
     )
+    main, gold = (free.where(StudyItem.part == part) for part in ("main", "gold"))
     held = select(Assignment.id).where(
         Assignment.study_id == study.id, Assignment.state == "leased"
     )
-    if session.scalar(select(or_(exists(free), exists(held)))):
+    if session.scalar(select(or_(exists(main), exists(held)))):
+        return False
+    if _some_member_may_get(session, study.id, session.scalars(gold).all()):
         return False
     study.status = "closed"
     session.flush()
     return True
+
+
+def _some_member_may_get(session: Session, study_id: int, item_ids: Sequence[int]) -> bool:
+    """Whether a member who is given items now, neither paused nor in the qualification, may be
+    given one of these."""
+    if not item_ids:
+        return False
+    examples = select(StudyItem.item_id).where(
+        StudyItem.study_id == study_id, StudyItem.part == "training"
+    )
+    members = select(StudyJudge.judge_id).where(
+        StudyJudge.study_id == study_id,
+        StudyJudge.state == "active",
+        or_(StudyJudge.passed_at.is_not(None), ~exists(examples)),
+    )
+    judge_ids = session.scalars(members).all()
+    return any(eligible_items(session, study_id, each, item_ids) for each in judge_ids)
 
 
 def own_choices(session: Session, study_id: int, judge_id: int) -> list[OwnChoice]:

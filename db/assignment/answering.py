@@ -154,6 +154,7 @@ def skip_item(
     assignment.note, assignment.flagged = note, flagged
     assignment.reason = _checked_reason(reason)
     session.flush()
+    close_when_done(session, here.study)  # the gold that was skipped may be all that was left
     return True
 
 

@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 from db.assignment.places import lock_study, return_leases
 from db.errors import BadInput, Refused
 from db.study.judgments import of_person
-from db.study.rules import fails_gold, rules_of
+from db.study.rules import GOLD_SEEN, fails_gold, rules_of
 from db.study.studies import get_study
 from db.tables import Judge, Judgment, Study, StudyItem, StudyJudge, utc_now
 
@@ -107,20 +107,25 @@ def gold_score(session: Session, study_id: int, judge_id: int) -> tuple[int, int
     return sum(choice == gold for choice, gold in rows), len(rows)
 
 
-def gold_is_due(member: StudyJudge | None, answered: int) -> bool:
-    """Whether N answered items of a member are enough for `pause_on_failed_gold`."""
-    return member is not None and answered - member.scored_after >= SCORED_TOGETHER
+def gold_is_due(member: StudyJudge | None, answered: int, left: int) -> bool:
+    """Whether a member's answered items are enough for `pause_on_failed_gold`, with N left."""
+    # of one answer alone a pause would say that it was gold, as items may come back one by one
+    enough = SCORED_TOGETHER if left else GOLD_SEEN
+    return member is not None and answered - member.scored_after >= enough
 
 
-def pause_on_failed_gold(session: Session, study_id: int, judge_id: int, *, answered: int) -> None:
+def pause_on_failed_gold(
+    session: Session, study_id: int, judge_id: int, *, answered: int, left: int
+) -> None:
     """Pause a judge below the gold threshold, if the study's rules require it.
 
-    In a transaction of its own, after every SCORED_TOGETHER answers, whichever items they are of: a
-    pause right after an answer would tell which item was gold. Does not commit.
+    In a transaction of its own, after every SCORED_TOGETHER answers and when nothing is left,
+    whichever items they are of: a pause right after an answer would tell which item was gold. Does
+    not commit.
     """
     study = lock_study(session, study_id)
     member = session.get(StudyJudge, (study_id, judge_id), populate_existing=True)
-    if member is None or not gold_is_due(member, answered):
+    if member is None or not gold_is_due(member, answered, left):
         return  # of another tab, meanwhile
     member.scored_after = answered
     rules, (right, seen) = rules_of(study), gold_score(session, study_id, judge_id)

@@ -118,6 +118,15 @@ def of_person(person: str | ColumnElement[str]) -> ColumnElement[bool]:
     return and_(Judge.name.in_(names), Judge.kind == "person", Judge.simulated.is_(False))
 
 
+def own_judge_id(session: Session, person: str, account_id: int | None) -> int | None:
+    """The id of a person's judge, by the account (the local admin has none); None before it is.
+
+    Their judge may go by another name: PERSON_SUFFIX.
+    """
+    is_own = of_person(person) if account_id is None else Judge.account_id == account_id
+    return session.scalar(select(Judge.id).where(is_own))
+
+
 def find_judgment(session: Session, event_id: str) -> Judgment | None:
     """The judgment stored for an event, None if it never arrived."""
     return session.scalar(select(Judgment).where(Judgment.event_id == event_id))

@@ -28,6 +28,7 @@ class PersonsWork:
 
     study_id: int
     study: str
+    judge_id: int
     person: str
     simulated: bool
     items: int
@@ -95,6 +96,7 @@ def work_report(
             PersonsWork(
                 study_id=study.id,
                 study=study.name,
+                judge_id=judge.id,
                 person=judge.name,
                 simulated=judge.simulated,
                 items=len(done.of("main", "gold")),

@@ -12,6 +12,8 @@ from records_world import make_run
 from sqlalchemy import select, update
 
 from app.agreement import actions
+from app.agreement.judges import judge_row
+from curation.judging.agreement import study_report
 from curation.judging.job import work_on_study
 from curation.judging.sampling import Sampling
 from curation.judging.studies import make_study
@@ -202,6 +204,23 @@ def test_a_person_who_fails_gold_or_is_too_fast_is_named_with_the_figure_without
         add_member(session, 1, get_or_create_judge(session, "local admin", kind="person").id)
         session.commit()
     assert "Flagged" not in words(open_page("agreement"))
+
+
+@pytest.mark.parametrize("is_blind", [False, True])
+def test_the_rows_of_judges_count_no_gold_for_who_may_still_be_given_it(
+    sqlite_store: Store, is_blind: bool
+) -> None:
+    judged(sqlite_store, {"ann": "ppnn" * 3, "bob": "ppnp" * 3})
+    with sqlite_store.write() as session:
+        gold = session.scalars(select(StudyItem)).first()
+        assert gold is not None
+        gold.part, gold.gold_choice = "gold", "positive"
+        session.commit()
+        profiles = study_report(session, 1, with_flags=not is_blind)["profiles"]
+    rows = [judge_row(each) for each in profiles]
+    counts = [{key: row[key] for key in row if key.startswith("Gold")} for row in rows]
+    shown = {"Gold seen": 1, "Gold accuracy": 1.0}
+    assert counts == ([{}, {}] if is_blind else [shown, shown])
 
 
 def test_a_large_study_is_computed_by_a_job_and_its_stored_figures_are_shown(

@@ -22,7 +22,7 @@ from sqlalchemy import func, select, update
 from db.assignment.answering import MAX_CHANGES
 from db.assignment.members import SCORED_TOGETHER
 from db.store.store import Store
-from db.tables import Judgment, StudyItem
+from db.tables import Judgment, StudyItem, StudyJudge
 
 ROUNDS, BREAKS = 2000, 7
 OF_FEW = 0.12  # one item in seven is skipped: chance stays within it (four standard errors of 300)
@@ -129,6 +129,59 @@ REQUESTS = {
     "second tab": {},
     "changes": {"change": True},
 }
+
+
+def standing_of(world: World) -> tuple[str, str]:
+    """State and reason of the one member of the study."""
+    with world.store.read() as session:
+        member = session.scalars(
+            select(StudyJudge).where(StudyJudge.study_id == world.study_id)
+        ).one()
+        return member.state, member.reason
+
+
+def test_gold_is_scored_when_a_judge_has_finished_however_few_their_answers(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of fewer than SCORED_TOGETHER answers none was ever scored."""
+    world = make_world(store, monkeypatch, items=4, gold_action="pause")
+    ann = Person(world, "ann")
+    ann.ask()
+    for _ in range(8):
+        assert standing_of(world) == ("active", "")
+        ann.ask(ann.event(ann.tokens()[0], position=None))
+    assert ann.tokens() == [] and ann.data["done"] == 8 < SCORED_TOGETHER
+    assert standing_of(world) == ("paused", "0 of 4 gold items correct")
+
+
+def test_no_single_answer_is_scored_where_items_come_back_one_by_one(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A judge who waits for one item at a time would read a pause as "that was gold"."""
+    world = make_world(store, monkeypatch, items=4, gold_action="pause")
+    ann = Person(world, "ann")
+    with store.write() as session:  # all places are taken by others
+        every = update(StudyItem).where(StudyItem.study_id == world.study_id)
+        session.execute(every.values(taken=StudyItem.places))
+        session.commit()
+        items = session.scalars(
+            select(StudyItem.item_id).where(StudyItem.study_id == world.study_id)
+        ).all()
+    scored = []
+    for item_id in items:
+        with store.write() as session:
+            session.get_one(StudyItem, (world.study_id, item_id)).taken = 0
+            session.commit()
+        ann.ask()
+        ann.ask(ann.event(ann.tokens()[0], position=None))
+        with store.read() as session:
+            member = session.scalars(
+                select(StudyJudge).where(StudyJudge.study_id == world.study_id)
+            ).one()
+            scored.append(member.scored_after)
+        if member.state == "paused":
+            break
+    assert set(scored) <= {0, 3, 6}
 
 
 def test_an_answer_is_changed_a_limited_number_of_times(

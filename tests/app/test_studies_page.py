@@ -1,18 +1,22 @@
 """The Studies page's form: drawing by strata, by disagreement, from a list."""
 
-from app_pages import open_page, words
+import pytest
+from app_pages import open_page, sign_in, words
 from conftest import count_rows
 from sqlalchemy import select
 from streamlit.testing.v1 import AppTest
 from study_world import LABELS, make_world, sampled_study
 
+from app.studies.actions import read_quality
 from app.studies.sampled import sampled_sentence
+from app.studies.work_actions import read_work
 from db.assignment.hidden import open_groups
+from db.assignment.members import add_member
 from db.review.reviews import approve_group
 from db.store.store import Store
 from db.study import gold_items, rules, studies
 from db.study.judgments import get_or_create_judge, record_judgment
-from db.tables import Group, Item, Study, StudyItem, utc_now
+from db.tables import Account, Group, Item, Study, StudyItem, utc_now
 
 
 def choose_sample(page: AppTest, sample: str) -> None:
@@ -191,6 +195,48 @@ def test_a_curator_who_judges_reads_neither_own_gold_nor_choices_of_hidden_items
         session.commit()
     own, answers = shown()
     assert own["local admin"] and answers == {"positive"}
+
+
+@pytest.mark.parametrize("name", ["a curator", "a curator (person)"])
+def test_own_gold_is_found_by_the_account_and_not_by_the_name(
+    sqlite_store: Store, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """The judge of a person with a machine's name (stores of before 0019) has another name."""
+    run_id = make_world(sqlite_store, 8)
+    sign_in(sqlite_store, monkeypatch, "curator")
+    with sqlite_store.write() as session:
+        study_id = sampled_study(session, run_id=run_id, items=4, overlap=2).id
+        used = select(Item.group_id).join(StudyItem, StudyItem.item_id == Item.id)
+        item = session.scalars(select(Item).where(Item.group_id.not_in(used))).first()
+        assert item is not None
+        gold_items.add_gold_item(session, study_id, item.id, "gold", item.scenario, "")
+        account = session.scalars(select(Account)).one()
+        own = get_or_create_judge(session, account.name, kind="person", account_id=account.id)
+        own.name = name
+        other = get_or_create_judge(session, "ann", kind="person")
+        for judge in (own, other):
+            add_member(session, study_id, judge.id)
+            record_judgment(
+                session,
+                judge_id=judge.id,
+                item_id=item.id,
+                choice=item.scenario,
+                order_shown=[each["label"] for each in item.candidates],
+                event_id=judge.name,
+                study_id=study_id,
+            )
+        session.commit()
+    judges, _ = read_quality(study_id)
+    assert {each.judge: each.gold_seen for each in judges} == {name: 0, "ann": 1}
+    assert {one.person: one.gold_seen for one in read_work(study_id, None, None)} == {
+        name: 0,
+        "ann": 1,
+    }
+    with sqlite_store.write() as session:
+        studies.set_status(session, study_id, "closed")
+        session.commit()
+    assert {each.gold_seen for each in read_quality(study_id)[0]} == {1}
+    assert {one.gold_seen for one in read_work(study_id, None, None)} == {1}
 
 
 def test_the_sampled_examples_are_as_many_as_all_rounds_ask(sqlite_store: Store) -> None:

@@ -2,6 +2,7 @@
 
 import random
 from collections import Counter
+from typing import Any
 
 from sqlalchemy import inspect, select, text
 from study_world import LABELS, make_world, sampled_study
@@ -11,8 +12,8 @@ from db.run.new_items import insert_items
 from db.scenarios import ROLES
 from db.store import schema
 from db.store.store import Store
-from db.study.judgments import get_or_create_judge
-from db.tables import Assignment, Group, Item, StudyItem, utc_now
+from db.study.judgments import get_or_create_judge, record_judgment
+from db.tables import Assignment, Group, Item, StudyItem, StudyJudge, utc_now
 
 
 def lease_all(store: Store, items: int) -> list[Assignment]:
@@ -118,6 +119,78 @@ def test_gold_of_an_older_store_is_hidden_among_what_nobody_has_reached(store: S
     assert not [row for row in rows[:4] if row.part == "gold"]  # ann has these
     gold = {row.item_id: (row.places, row.taken) for row in rows if row.part == "gold"}
     assert gold == {free[0]: (3, 3), free[1]: (2, 0), free[2]: (2, 0)}
+
+
+def test_hiding_gold_of_an_older_store_changes_no_answer_no_lease_and_no_other_study(
+    store: Store,
+) -> None:
+    run_id = make_world(store, 20)
+    with store.write() as session:
+        plain = sampled_study(session, run_id=run_id, items=4, overlap=1, name="plain").id
+        study_id = sampled_study(session, run_id=run_id, items=6, overlap=2, seed=1).id
+        ann = get_or_create_judge(session, "ann", kind="person").id
+        ben = get_or_create_judge(session, "ben", kind="person").id
+        leasing.lease_items(session, study_id, ann, 3)
+        used = select(Item.group_id).join(StudyItem, StudyItem.item_id == Item.id)
+        unused = select(Item).where(Item.group_id.not_in(used), Item.scenario == "positive")
+        held, free = session.scalars(unused.limit(2)).all()
+        labels = [each["label"] for each in held.candidates]
+        given: dict[str, Any] = {"study_id": study_id, "order_shown": labels, "item_id": held.id}
+        session.add_all(
+            (
+                *(
+                    StudyItem(
+                        study_id=study_id,
+                        item_id=item.id,
+                        part="gold",
+                        position=number,
+                        gold_choice="positive",
+                        taken=taken,
+                    )
+                    for number, (item, taken) in enumerate(((held, 2), (free, 0)))
+                ),
+                Assignment(judge_id=ann, state="done", **given),
+                Assignment(judge_id=ben, state="leased", lease_until=utc_now(), **given),
+            )
+        )
+        record_judgment(session, judge_id=ann, choice="positive", event_id="ann/gold", **given)
+        session.commit()
+
+    def kept() -> list[list[tuple[Any, ...]]]:
+        statements = (
+            "SELECT * FROM judgment ORDER BY id",
+            "SELECT * FROM assignment ORDER BY id",
+            f"SELECT * FROM study_item WHERE study_id = {plain} ORDER BY item_id",
+            f"SELECT item_id, part, gold_choice, taken FROM study_item WHERE study_id = {study_id}"
+            " ORDER BY item_id",
+            "SELECT study_id, judge_id, state, furthest, passed_at FROM study_judge",
+        )
+        with store.engine.connect() as connection:
+            return [[tuple(row) for row in connection.execute(text(one))] for one in statements]
+
+    def order_of_main() -> list[int]:
+        with store.read() as session:
+            rows = session.scalars(
+                select(StudyItem)
+                .where(StudyItem.study_id == study_id, StudyItem.part == "main")
+                .order_by(StudyItem.position)
+            )
+            return [row.item_id for row in rows]
+
+    schema.downgrade(store, "0019")
+    before, order = kept(), order_of_main()
+    schema.upgrade(store)
+    assert (kept(), order_of_main()) == (before, order)
+    with store.read() as session:
+        assert session.get_one(StudyItem, (study_id, held.id)).places == 2
+        assert session.get_one(StudyJudge, (study_id, ann)).scored_after == 0
+        positions = session.scalars(
+            select(StudyItem.position).where(StudyItem.study_id == study_id)
+        ).all()
+        assert len(set(positions)) == len(positions)
+    with store.write() as session:  # the one that is left goes to ben once, the other never again
+        given_now = leasing.lease_items(session, study_id, ben, 20)
+        assert sorted(one.item_id for one in given_now) == sorted([held.id, free.id, *order])
 
 
 def test_gold_of_an_older_study_that_was_gone_through_is_not_given_any_more(store: Store) -> None:

@@ -1,5 +1,6 @@
 """A study that closes with its last answer; who judged then sees the validator's answers."""
 
+import pytest
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 from study_world import make_world, sampled_study
@@ -7,11 +8,16 @@ from study_world import make_world, sampled_study
 from curation.judging.sampling import Sampling, sample_study_items
 from db.answers.finishing import own_choices
 from db.assignment import answering, leasing
+from db.assignment.members import add_member, pause_judge
+from db.assignment.places import return_leases
+from db.assignment.standing import standing
+from db.review.reviews import approve_group
 from db.store.store import Store
+from db.study.gold_items import add_gold_item
 from db.study.judgments import get_or_create_judge, record_judgment
 from db.study.rules import set_rules
 from db.study.studies import get_study, used_groups
-from db.tables import Item, Judgment, StudyItem
+from db.tables import Item, Judgment, StudyItem, StudyJudge, utc_now
 
 ITEMS = 3
 
@@ -53,6 +59,14 @@ def make_judges(store: Store, *names: str) -> list[int]:
 def lease(store: Store, study_id: int, judge_id: int) -> list[int]:
     with store.write() as session:
         items = leasing.lease_items(session, study_id, judge_id, ITEMS)
+        session.commit()
+        return [item.item_id for item in items]
+
+
+def lease_all(store: Store, study_id: int, judge_id: int) -> list[int]:
+    """All that the judge can be given, gold too."""
+    with store.write() as session:
+        items = leasing.lease_items(session, study_id, judge_id, 50)
         session.commit()
         return [item.item_id for item in items]
 
@@ -130,3 +144,74 @@ def test_a_sample_apart_from_a_study_has_none_of_its_groups(store: Store) -> Non
         assert len(groups) == 3 and not groups & used_groups(session, study_id)
         assert sampled.settings["apart_from"] == [study_id]
         assert session.scalar(select(func.count(Judgment.id))) == ITEMS
+
+
+def with_gold(store: Store, study_id: int, *, approved_by: str) -> int:
+    """A hidden gold item, with the places of the others, of a group that a member approved."""
+    with store.write() as session:
+        used = used_groups(session, study_id)
+        item = session.scalars(
+            select(Item).where(Item.group_id.not_in(used), Item.scenario == "positive")
+        ).first()
+        assert item is not None
+        approve_group(session, item.group_id, reviewed_by=approved_by)
+        add_gold_item(session, study_id, item.id, "gold", "positive", "")
+        session.commit()
+        return item.id
+
+
+def test_it_does_not_wait_for_gold_that_only_its_approver_could_answer(store: Store) -> None:
+    study_id = closing_study(store, overlap=2)
+    gold = with_gold(store, study_id, approved_by="bob")
+    ann, bob = make_judges(store, "ann", "bob")
+    for item_id in lease_all(store, study_id, ann):
+        answer(store, study_id, ann, item_id, "positive")
+    assert status(store, study_id) == "open"
+    items = lease_all(store, study_id, bob)
+    assert gold not in items and len(items) == ITEMS
+    for item_id in items:
+        assert status(store, study_id) == "open"
+        answer(store, study_id, bob, item_id, "positive")
+    assert status(store, study_id) == "closed"
+
+
+@pytest.mark.parametrize("way", ["answered", "skipped", "paused", "not qualified"])
+def test_it_waits_for_gold_while_a_member_may_be_given_it(store: Store, way: str) -> None:
+    study_id = closing_study(store, overlap=2)
+    gold = with_gold(store, study_id, approved_by="bob")
+    ann, bob, cem = make_judges(store, "ann", "bob", "cem")
+    for item_id in lease_all(store, study_id, ann):
+        if item_id != gold:
+            answer(store, study_id, ann, item_id, "positive")
+    with store.write() as session:
+        return_leases(session, study_id, ann)  # of the gold item
+        session.commit()
+    if way == "not qualified":
+        with store.write() as session:
+            session.get_one(StudyJudge, (study_id, ann)).passed_at = utc_now()
+            add_member(session, study_id, bob).passed_at = utc_now()
+            add_member(session, study_id, cem)
+            example = session.scalars(
+                select(Item).where(Item.group_id.not_in(used_groups(session, study_id)))
+            ).first()
+            assert example is not None
+            add_gold_item(session, study_id, example.id, "training", "positive", "because")
+            session.commit()
+    if way == "paused":
+        with store.write() as session:
+            pause_judge(session, study_id, ann, "away")
+            session.commit()
+    for item_id in lease_all(store, study_id, bob):
+        answer(store, study_id, bob, item_id, "positive")
+    if way == "paused":
+        assert status(store, study_id) == "closed"
+        return
+    assert status(store, study_id) == "open"
+    assert lease_all(store, study_id, ann) == [gold]
+    if way == "skipped":
+        with store.write() as session:
+            answering.skip_item(session, standing(session, study_id, ann), gold)
+            session.commit()
+    else:
+        answer(store, study_id, ann, gold, "positive")
+    assert status(store, study_id) == "closed"

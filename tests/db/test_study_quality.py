@@ -279,7 +279,7 @@ def test_missed_gold_pauses_after_as_many_answers_wherever_it_was(store: Store, 
             paused_after = number - 1
             break
         with store.write() as session:
-            members.pause_on_failed_gold(session, study_id, ann, answered=number)
+            members.pause_on_failed_gold(session, study_id, ann, answered=number, left=25 - number)
             session.commit()
     assert paused_after == members.SCORED_TOGETHER
 
