@@ -21,6 +21,7 @@ from sqlalchemy import exists, select
 from sqlalchemy.orm import Session
 
 import curation
+from analysis.embed.model_source import DEFAULT_MODEL
 from curation.recorded import NOTE
 from db.errors import NotFound
 from db.modules import run_module
@@ -86,6 +87,7 @@ def steps() -> list[Step]:
         Step("Create a release", _released, _release),
         Step(BESIDE_THE_APP, _trained, _train, WHY_MINUTES, MODELS),
         Step("Evaluate against the base model", _evaluated, _evaluate, "", MODELS),
+        Step("Embed the passages for Try it", _indexed, _index, "", EMBEDDING),
         Step("Diversity", _analysed("diversity"), _analyse("diversity"), "", EMBEDDING),
         Step("Coverage", _analysed("coverage"), _analyse("coverage"), "", (*EMBEDDING, "umap")),
     ]
@@ -306,6 +308,17 @@ def _released(session: Session) -> bool:
 
 def _release(_: Session) -> Sequence[object]:
     return ("export", "--dataset", NAME, "--out", home() / "releases" / NAME, "--format", "parquet")
+
+
+def _indexed(session: Session) -> bool:
+    from trainer.serve.passage_vectors import has_vectors
+
+    return has_vectors(session, _demo_id(session))
+
+
+def _index(_: Session) -> Sequence[object]:
+    # the trained model's too: its index is the base's
+    return ("models", "index", DEFAULT_MODEL, "--dataset", NAME)
 
 
 def _checkpoint(session: Session) -> Checkpoint | None:

@@ -1,12 +1,14 @@
-"""`inf models`: export trained models for serving, and serve one."""
+"""`inf models`: export trained models for serving, serve one, store the vectors of passages."""
 
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import click
 
 from app.cli.kit.report import Result, lines, ready_store, reporting
+from db.corpus.datasets import get_dataset
 from db.errors import Refused
 from db.modules import run_module
 from db.outcome.checkpoints import get_checkpoint
@@ -14,7 +16,7 @@ from db.outcome.checkpoints import get_checkpoint
 
 @click.group()
 def models() -> None:
-    """Export trained models for serving, and serve one."""
+    """Export trained models for serving, serve one, store the vectors of passages."""
 
 
 def _human(result: Result) -> str:
@@ -104,6 +106,38 @@ def serve(model: str, host: str, port: int) -> Result:
     if code > 0:
         raise Refused(f"the server ended with status {code}: see the line before this one")
     return {"model": model, "url": url}
+
+
+@models.command()
+@click.argument("model", metavar="MODEL")
+@click.option("--dataset", required=True, help="Whose passages are embedded.")
+@reporting(
+    lambda found: lines(
+        ("passages", f"{found['passages']:,} of {found['dimensions']} numbers"),
+        ("embedded", f"{found['seconds']:.1f} s" if found["made"] else "stored before"),
+    )
+)
+def index(model: str, dataset: str) -> Result:
+    """Store the vectors of a dataset's passages by a model (checkpoint or name) for Try it.
+
+    A checkpoint whose index stays reads those of its base model, and the other way round.
+    """
+    from trainer.model.backbone import load_model
+    from trainer.serve.passage_vectors import vectors_by
+
+    store, began, made = ready_store(), time.monotonic(), 0
+    with store.read() as session:
+        dataset_id = get_dataset(session, dataset).id
+
+    def progress(done: int, total: int) -> None:
+        nonlocal made
+        made = done
+        click.echo(f"{done:,} of {total:,} passages", err=True)
+
+    found = vectors_by(store, dataset_id, load_model(_folder_of(model)), progress=progress)
+    passages, dimensions = found.vectors.shape
+    seconds = time.monotonic() - began
+    return {"passages": passages, "dimensions": dimensions, "made": made, "seconds": seconds}
 
 
 def _folder_of(model: str) -> str:

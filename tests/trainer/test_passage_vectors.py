@@ -1,13 +1,103 @@
 """Passage vectors on disk: kept over a restart, made anew where the dataset or model changed."""
 
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
+from conftest import Ran
 from study_world import make_world
 
+from analysis.embed.model_source import DEFAULT_MODEL
 from db.store.settings import home
 from db.store.store import Store
 from db.tables import Passage
+from trainer.model.backbone import load_backbone
+from trainer.model.doors import trained_part
+from trainer.serve.model_server import Searcher
 from trainer.serve.passage_vectors import PassageVectors, passage_vectors, searched_passages
+from trainer.settings.settings import parse_settings
+
+BASE = "tiny-random-bert"
+
+
+def trained(folder: Path, **given: str) -> str:
+    """A checkpoint whose trained weights differ from those of BASE."""
+    import torch
+
+    model = load_backbone(parse_settings({"base_model": BASE, **given}))
+    with torch.no_grad():
+        for weights in trained_part(model).parameters():
+            weights.add_(0.1 * torch.ones_like(weights))
+    model.save(str(folder), create_model_card=False)
+    return str(folder)
+
+
+def kept_files() -> list[str]:
+    return sorted(path.name for path in (home() / "passage-vectors").iterdir())
+
+
+def test_a_model_whose_index_stays_searches_the_vectors_of_its_base(
+    sqlite_store: Store, tmp_path: Path
+) -> None:
+    make_world(sqlite_store)
+    searcher = Searcher(sqlite_store)
+    asked: dict[str, Any] = {"dataset": "world", "query": "tea", "instruction": "Give a figure."}
+    base = searcher.search({"model": BASE, **asked})
+    (file,) = kept_files()
+    stays = trained(tmp_path / "query", trained_side="query")
+    found = searcher.search({"model": stays, **asked})
+    assert kept_files() == [file]
+    plain = [searcher.search({**asked, "model": m, "instruction": ""}) for m in (BASE, stays)]
+    assert plain[0]["hits"] == plain[1]["hits"] and found["hits"] != base["hits"]
+    searcher.search({"model": trained(tmp_path / "both"), **asked})
+    assert len(kept_files()) == 2, "trained on both sides: passages of its own"
+
+
+def test_what_would_change_the_vectors_makes_another_file(
+    sqlite_store: Store, tmp_path: Path
+) -> None:
+    make_world(sqlite_store)
+    asked = {"dataset": "world", "query": "tea"}
+    model = load_backbone(parse_settings({"base_model": BASE, "trained_side": "query"}))
+    router: Any = model[0]
+    router.sub_modules["base"][0].max_seq_length = 4  # reads less of a passage
+    model.save(str(tmp_path / "short"), create_model_card=False)
+    Searcher(sqlite_store).search({"model": BASE, **asked})
+    Searcher(sqlite_store).search({"model": str(tmp_path / "short"), **asked})
+    assert len(kept_files()) == 2
+
+
+def test_a_search_by_the_packaged_model_asks_no_network(
+    sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_world(sqlite_store)
+    asked: list[object] = []
+
+    def refuse(*about: object, **_: object) -> list[object]:
+        asked.append(about)
+        raise OSError("no network")
+
+    monkeypatch.setattr("socket.getaddrinfo", refuse)
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
+    given = {"model": DEFAULT_MODEL, "dataset": "world", "query": "tea", "instruction": "Short."}
+    assert Searcher(sqlite_store).search(given)["hits"]
+    assert asked == []
+
+
+def test_the_command_keeps_what_the_search_reads(
+    sqlite_store: Store, inf: Callable[..., Ran]
+) -> None:
+    make_world(sqlite_store)
+    done = inf("models", "index", BASE, "--dataset", "world", "--json")
+    assert done.code == 0, done.err
+    assert done.json["passages"] == 6
+    before = kept_files()
+    Searcher(sqlite_store).search({"model": BASE, "dataset": "world", "query": "tea"})
+    assert kept_files() == before
+    refused = inf("models", "index", BASE, "--dataset", "nowhere")
+    assert refused.code != 0 and "nowhere" in refused.err
 
 
 class Encoder:

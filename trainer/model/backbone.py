@@ -297,8 +297,8 @@ def template_of(name: str) -> Template:
 
     name: of a model that was loaded: what the Hub has of it is in the Hub's cache now.
     """
-    folder = name
-    if not Path(name).is_dir():
+    folder = model_source(name)  # the packaged model's: the Hub need not be asked
+    if not Path(folder).is_dir() and not name.startswith(PREFIX):
         from transformers.utils.hub import cached_file
 
         found = cached_file(name, MEMORY, _raise_exceptions_for_missing_entries=False)

@@ -80,6 +80,14 @@ def trained_part(model: SentenceTransformer) -> nn.Module:
     return model
 
 
+def passage_modules(model: SentenceTransformer) -> Sequence[nn.Module]:
+    """The modules that read passages: the base's where the index stays, or all of the model's."""
+    if has_instructed_door(model):
+        router: Any = model[0]
+        return list(router.sub_modules[BASE])
+    return list(model)
+
+
 def exported_part(model: SentenceTransformer) -> SentenceTransformer:
     """The copy behind the instructed door as an ordinary model, its prefix that of queries; any
     other model as it is."""

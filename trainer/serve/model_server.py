@@ -18,21 +18,20 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import select
 
-from analysis.embed.chat_template import reading_of
 from db.corpus.datasets import get_dataset
 from db.errors import BadInput, InfError
 from db.store.settings import home
 from db.store.store import Store, open_store
 from db.tables import Passage
-from trainer.evaluate.vector_cache import identity_of
 from trainer.model.backbone import load_model, template_of
 from trainer.model.doors import question_encoder
 from trainer.serve.passage_vectors import (
     PassageVectors,
     as_unit,
-    passage_vectors,
     searched_passages,
+    vectors_by,
 )
+from trainer.settings.template import Template
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -42,7 +41,6 @@ IDLE_SECONDS = 600.0
 MAX_MODELS = 4
 MAX_RESULTS = 100
 MAX_REQUEST_BYTES = 1_000_000
-BATCH = 64
 
 
 def state_file() -> Path:
@@ -57,6 +55,7 @@ class Searcher:
         self.store = store
         self._lock = threading.Lock()
         self._models: dict[str, SentenceTransformer] = {}
+        self._templates: dict[str, Template] = {}  # of a Hub's model, it is a question to the Hub
         self._corpora: dict[tuple[str, int, int, int], PassageVectors] = {}
 
     def search(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -70,7 +69,7 @@ class Searcher:
             model = self._model(name)
             corpus = self._corpus(name, model, dataset)
             began = time.monotonic()
-            text = template_of(name).apply(instruction.strip(), query)
+            text = self._templates[name].apply(instruction.strip(), query)
             encode = question_encoder(model, () if instruction.strip() else (text,))
             question = as_unit(encode([text], convert_to_numpy=True))[0]
             best = corpus.best(question, depth)
@@ -85,6 +84,7 @@ class Searcher:
                 del self._models[gone]
                 self._corpora = {k: v for k, v in self._corpora.items() if k[0] != gone}
             self._models[name] = load_model(name)
+            self._templates[name] = template_of(name)
         return self._models[name]
 
     def _corpus(self, name: str, model: "SentenceTransformer", dataset: str) -> PassageVectors:
@@ -96,15 +96,7 @@ class Searcher:
         key = (name, dataset_id, count, last)
         if key not in self._corpora:
             self._corpora = {k: v for k, v in self._corpora.items() if k[:2] != key[:2]}
-            prompt = model.prompts.get("document") or ""
-            self._corpora[key] = passage_vectors(
-                self.store,
-                dataset_id,
-                identity=f"{identity_of(name)}{reading_of(model)} after {prompt!r}",
-                encode=lambda texts: model.encode_document(
-                    texts, batch_size=BATCH, convert_to_numpy=True
-                ),
-            )
+            self._corpora[key] = vectors_by(self.store, dataset_id, model)
         return self._corpora[key]
 
     def _texts(self, best: list[tuple[int, float]]) -> list[dict[str, Any]]:
