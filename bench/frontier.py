@@ -8,6 +8,10 @@ both recommended points. Every training is `inf train` on the release of bench/r
 whose folder, release, held-out groups and ordinary retrieval (500 questions over all passages) it
 shares; a training that ended is a line of DIR/frontier.jsonl and is not run again. Weights are
 float32, so that processors agree. Seeds are 1, 2, 3 unless given; none is chosen by its result.
+A point of WiSE-FT is no training: the weights that its training without `base_share` left in DIR
+are mixed with the base model's and scored (seconds: of the training).
+
+--table: print what DIR has of every point, and run nothing.
 
 --model, --rows: another base model and its batch, as a GPU takes them (`--model BAAI/bge-m3 --rows
 32`); SmolLM2 as a decoder embedder is `--model FOLDER` with the points of `decoder`.
@@ -19,6 +23,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT)]
@@ -27,6 +32,7 @@ from results import (  # noqa: E402
     HEADLINE,
     SEEDS,
     SHARED,
+    TEACHER,
     Results,
     Way,
     demo_release,
@@ -34,6 +40,11 @@ from results import (  # noqa: E402
     table,
     write_guard,
 )
+
+from db.store.store import open_store  # noqa: E402
+from trainer.launch.plan import plan_groups  # noqa: E402
+from trainer.report.held_out_scores import HeldOutScores  # noqa: E402
+from trainer.settings.settings import parse_settings, split_pairs  # noqa: E402
 
 GUARD = "guard-ndcg@10"
 FP32 = {"precision": "fp32"}
@@ -84,6 +95,8 @@ FACTORS: dict[str, tuple[Mapping[str, object], dict[str, Mapping[str, object]]]]
             "16 groups a batch": {"rows_per_batch": 16, "max_steps": 100},
             "WiSE-FT 0.2": {"base_share": 0.2},
             "WiSE-FT 0.4": {"base_share": 0.4},
+            "WiSE-FT 0.6": {"base_share": 0.6},
+            "taught by a cross-encoder": {"teacher": f"cross-encoder:{TEACHER}"},
             "LoRA 8": {"lora_rank": 8, "learning_rate": 1e-3},
             "LoRA 32": {"lora_rank": 32, "learning_rate": 1e-3},
             "LoRA 64": {"lora_rank": 64, "learning_rate": 1e-3},
@@ -99,6 +112,7 @@ FACTORS: dict[str, tuple[Mapping[str, object], dict[str, Mapping[str, object]]]]
             "10% plain rows": {"standard_share": 0.1},
             "WiSE-FT 0.2": {"base_share": 0.2},
             "WiSE-FT 0.4": {"base_share": 0.4},
+            "WiSE-FT 0.6": {"base_share": 0.6},
             "τ 0.02": {"temperature": 0.02},
             "τ 0.1": {"temperature": 0.1},
             "ℓ_P": {"objective": "P", "instructions_sampled": 0},
@@ -125,6 +139,49 @@ def points() -> dict[str, Mapping[str, object]]:
         found[mode] = recommended
         found |= {f"{mode}: {name}": {**recommended, **of} for name, of in factors.items()}
     return found
+
+
+class Frontier(Results):
+    """Results in which a mix with the base model is scored from the weights of a training there."""
+
+    def _run(self, key: str, way: Way, given: list[str]) -> dict[str, Any]:
+        share = float(str(way.settings.get("base_share", 0)))
+        if not share:
+            return super()._run(key, way, given)
+        alone = {name: value for name, value in way.settings.items() if name != "base_share"}
+        row = self.of(way._replace(settings=alone), int(split_pairs(given)["seed"]))
+        result = self._mixed(row["key"], [self._with_folders(each) for each in given], share)
+        return self._keep(key, way, given, row["seconds"], result | _training_of(row["result"]))
+
+    def _mixed(self, trained: str, given: list[str], share: float) -> dict[str, Any]:
+        """Scores of share * base + (1 - share) * trained, as a training's own scoring has them."""
+        from trainer.evaluate.vector_cache import base_caches
+        from trainer.model.backbone import load_backbone, load_model
+        from trainer.model.base_share import copy_weights, mix_in
+        from trainer.model.doors import trained_part
+
+        settings = parse_settings(split_pairs(given))
+        store = open_store(f"sqlite:///{self.home / 'inf.db'}")
+        scores = HeldOutScores(
+            settings,
+            plan_groups(store, {"release": str(self.release)}, settings),
+            check=lambda: None,
+            caches_of_base=lambda base: base_caches(store, settings, base),
+        )
+        model = load_backbone(settings)
+        scores.score_before(model)
+        part = trained_part(model)
+        base = copy_weights(part)
+        stored = load_model(str(self.folder / "models" / trained))
+        part.load_state_dict(trained_part(stored).state_dict())
+        mix_in(part, base, share)
+        scores.score_after(model)
+        store.close()
+        return scores.as_result()
+
+
+def _training_of(result: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: result[name] for name in ("seconds", "steps", "out") if name in result}
 
 
 def gains_against_losses(results: Results, ways: Sequence[Way]) -> str:
@@ -158,6 +215,7 @@ def main() -> None:
     parser.add_argument("--model")
     parser.add_argument("--rows", type=int)
     parser.add_argument("--list", action="store_true")
+    parser.add_argument("--table", action="store_true")
     given = parser.parse_args()
     every = points()
     if given.list:
@@ -173,13 +231,17 @@ def main() -> None:
     chosen = list(dict.fromkeys(name for names in matches.values() for name in names))
     more = {"base_model": given.model} if given.model else {}
     more |= {"rows_per_batch": given.rows} if given.rows else {}
+    if given.table:
+        chosen = list(every)
     folder = given.folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
     guard = write_guard(given.guard, folder / "google_queries") if given.guard.is_dir() else None
-    results = Results(folder, demo_release(folder), guard, "frontier.jsonl")
+    results = Frontier(folder, demo_release(folder), guard, "frontier.jsonl")
     ways = [Way(name, every[name] | more, given.seeds, guard=True) for name in chosen]
-    results.run(ways, given.side_by_side)
-    print(table(results, ways), gains_against_losses(results, ways), sep="\n")
+    if not given.table:
+        results.run(ways, given.side_by_side)
+        print(table(results, ways))
+    print(gains_against_losses(results, ways))
 
 
 if __name__ == "__main__":

@@ -283,11 +283,17 @@ class Results:
         settings = [self._with_folders(each) for each in given]
         words = ("train", "--release", self._release(way), "--out", out, *settings)
         result = run_inf(*words, home=self.home, OMP_NUM_THREADS="1")
+        return self._keep(key, way, given, round(time.monotonic() - started), result)
+
+    def _keep(
+        self, key: str, way: Way, given: list[str], seconds: int, result: dict[str, Any]
+    ) -> dict[str, Any]:
+        """The row of what was run, kept as a line of the file."""
         row = {
             "key": key,
             "name": way.name,
             "settings": given,
-            "seconds": round(time.monotonic() - started),
+            "seconds": seconds,
             "result": result,
         }
         with self.writing, self.path.open("a", encoding="utf-8") as file:

@@ -316,6 +316,27 @@ def test_a_base_that_has_such_a_copy_or_would_be_changed_is_refused(tmp_path: Pa
         load_backbone(parse_settings({**query_side, "query_tokens": "2000"}))
 
 
+@pytest.mark.parametrize("side", ["query", "both"])
+def test_the_frontiers_mix_of_stored_weights_scores_as_a_training_with_base_share(
+    sqlite_store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, side: str
+) -> None:
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "bench"))
+    from frontier import Frontier
+
+    given = {"trained_side": side, "objective": "P", "learning_rate": "1e-2", "epochs": "4"}
+    given |= {"precision": "fp32", "pool_passages": "-1" if side == "query" else "0"}
+    folder = tmp_path / "frontier"
+    train(claim(sqlite_store, config_for(folder / "models", **given)))
+    mixed = config_for(tmp_path, **given, base_share="0.7")
+    wanted = train(claim(sqlite_store, mixed))
+    results = Frontier(folder, Path(mixed["release"]), None)
+    words = [f"{name}={value}" for name, value in mixed["settings"].items()]
+    held_out = results._mixed("out", words, 0.7)["held_out"]
+    assert held_out["before"] == wanted["held_out"]["before"]
+    assert held_out["after"] == wanted["held_out"]["after"] != held_out["before"]
+    assert results._mixed("out", words, 0.0)["held_out"]["after"] != held_out["after"]
+
+
 def test_the_demos_training_depends_on_no_clock_and_no_number_type_of_the_processor() -> None:
     from app.cli.demo import TRAINING
 
