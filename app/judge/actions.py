@@ -50,6 +50,7 @@ def card_data(
     *,
     language: str = DEFAULT,
     before: str | None = None,
+    guidelines: int | None = None,
 ) -> dict[str, Any]:
     """The data of the judging card, after storing the decisions it sent: all in one transaction.
 
@@ -57,8 +58,9 @@ def card_data(
 
     `scope` separates the outboxes of different judges and stores in the same browser. `before`
     requests the judge's answers older than that of this token ("": the last ones). `guidelines` is
-    the version that the card shows and names in its answers; while a newer one is `unread`, the
-    judge's leases are held, and no item is sent. Raises Refused without the permission.
+    the version that the page drew, by default the newest; in the data, the one that the card names
+    in its answers. While a newer one is `unread`, the judge's leases are held, and no item is sent.
+    Raises Refused without the permission.
     """
     reword = partial(error_text, language)
     leased: list[Assignment] = []
@@ -74,9 +76,9 @@ def card_data(
         acknowledged = {**examples.answers, **stored}
         try:
             if here.is_qualified:
-                leased = hold_items(session, here, LEASED_AHEAD)
+                leased = hold_items(session, here, LEASED_AHEAD, shown=guidelines)
             else:
-                qualification = example_now(session, here)
+                qualification = example_now(session, here, guidelines)
         except Refused as refused:
             message = reword(refused)
         if is_unread := not message and has_new_guidelines(here):

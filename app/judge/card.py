@@ -26,10 +26,10 @@ CARD = card_component(
 )
 
 
-def draw_card(study_id: int, *, key: str) -> bool:
+def draw_card(study_id: int, *, key: str, guidelines: int) -> bool:
     """Render the card of a study and store what it sent; whether guidelines wait to be read.
 
-    Raises Refused without the permission.
+    `guidelines`: the version drawn with the page. Raises Refused without the permission.
 
     For who was signed out meanwhile it is a sign-in form, and keeps what was not sent.
     """
@@ -42,6 +42,7 @@ def draw_card(study_id: int, *, key: str) -> bool:
             events if isinstance(events, list) else [],
             language=language,
             before=before if isinstance(before, str) else None,
+            guidelines=guidelines,
         )
     except Refused as refused:
         if refused.code != "signed_out":

@@ -23,12 +23,14 @@ from db.study.studies import StudySummary, current_guideline, list_studies
 CONFIRMED = "judge.confirmed_guidelines"
 
 
-def draw_guidelines(study_id: int) -> None:
+def draw_guidelines(study_id: int) -> int:
+    """Draw the guidelines of now, and return their version: a newer one may come any moment."""
     with open_store().read() as session:
         guideline = current_guideline(session, study_id)
     label = say("judge.guidelines", version=guideline.version)
     with st.popover(label, icon=":material/menu_book:"):
         st.markdown(guideline.body)
+    return guideline.version
 
 
 def draw_new_guidelines(study_id: int) -> None:
@@ -57,12 +59,13 @@ def confirm_guidelines(study_id: int, version: int) -> None:
 
 
 @st.fragment(key="judge-desk")
-def draw_desk(study: StudySummary) -> None:
+def draw_desk(study: StudySummary, guidelines: int) -> None:
+    """The card; `guidelines`: the version in the page's head, which a fragment leaves as it is."""
     if st.session_state.pop(CONFIRMED, False):
         st.rerun()  # the page, whose head names the version
     above = st.container()
     with failures_shown(language_now()):
-        if draw_card(study.id, key=f"judge.card_{study.id}"):
+        if draw_card(study.id, key=f"judge.card_{study.id}", guidelines=guidelines):
             with above:
                 draw_new_guidelines(study.id)
 
@@ -79,10 +82,10 @@ def draw_studies(studies: list[StudySummary]) -> None:
             ident=lambda study: study.id,
             name=lambda study: study.name,
         )
-        draw_guidelines(chosen.id)
+        guidelines = draw_guidelines(chosen.id)
         draw_language_choice("/judge")
     with failures_shown(language_now()):
-        draw_desk(chosen)
+        draw_desk(chosen, guidelines)
         draw_lifeline()
 
 

@@ -77,9 +77,12 @@ def answer_examples(
     return found
 
 
-def example_now(session: Session, here: Standing) -> tuple[QualificationState, ShownItem] | None:
+def example_now(
+    session: Session, here: Standing, shown: int | None = None
+) -> tuple[QualificationState, ShownItem] | None:
     """The judge's state in the qualification, and the example to answer; None without one.
 
+    `shown`: the version of the guidelines that stands beside it, by default the newest.
     Raises Refused if the study is not open, or the judge is paused or not a member. Does not
     commit.
     """
@@ -87,7 +90,7 @@ def example_now(session: Session, here: Standing) -> tuple[QualificationState, S
     if here.study.status != "open":
         raise not_open(here.study)
     require_active(membership(session, study_id, judge_id))
-    record_shown(session, here)
+    record_shown(session, here, shown)
     state = qualification_state(session, study_id, judge_id)
     example = next_example(session, study_id, judge_id)
     return None if example is None else (state, example)

@@ -1,8 +1,8 @@
 """Which version of a study's guidelines a judge has before them: answers are stored under it.
 
-The version beside a judge's first item is recorded as read; a later one when they acknowledge it,
-and until then they are given nothing new. The card names with each answer the version that it
-showed: one given before, which arrives after, keeps the version it was given under.
+The version that the page drew beside a judge's first item is recorded as read; a later one when
+they acknowledge it, and until then they are given nothing new. The card names with each answer the
+version that it showed: one given before, which arrives after, keeps the version it was given under.
 """
 
 from sqlalchemy import select
@@ -19,10 +19,13 @@ def has_new_guidelines(here: Standing) -> bool:
     return here.read_version is not None and here.read_version < here.newest_version
 
 
-def record_shown(session: Session, here: Standing) -> None:
-    """Record the newest version as read by a judge who begins. Does not commit."""
+def record_shown(session: Session, here: Standing, shown: int | None = None) -> None:
+    """Record the version that was shown to a judge who begins, else the newest one, as read.
+
+    Raises BadInput for a version that the study does not have. Does not commit.
+    """
     if here.read_version is None:
-        version = here.newest_version
+        version = here.newest_version if shown is None else shown
         here.read_guideline_id = _record(session, here.study.id, here.judge.id, version)
         here.read_version = version
 

@@ -49,9 +49,17 @@ def lease_items(
 
 
 def hold_items(
-    session: Session, here: Standing, count: int, *, now: datetime | None = None
+    session: Session,
+    here: Standing,
+    count: int,
+    *,
+    shown: int | None = None,
+    now: datetime | None = None,
 ) -> list[Assignment]:
-    """The leases of `lease_items`, without their texts: for a study that is locked already."""
+    """The leases of `lease_items`, without their texts: for a study that is locked already.
+
+    `shown`: the version of the guidelines that stands beside them, by default the newest.
+    """
     now = now or utc_now()
     if here.study.status != "open":
         raise not_open(here.study)
@@ -59,7 +67,7 @@ def hold_items(
     require_active(member)
     if not here.is_qualified:
         raise Refused("the qualification comes first", code="qualification_first")
-    record_shown(session, here)
+    record_shown(session, here, shown)
     if here.has_expired:
         _release_expired(session, here, now)
     until = now + (LEASE if _is_working(here, now) else UNANSWERED_LEASE)

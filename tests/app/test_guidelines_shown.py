@@ -4,19 +4,21 @@ from typing import Any
 
 import pytest
 from app_pages import card_data as data_on_page
-from app_pages import open_page, sign_in, words
+from app_pages import open_page, redraw_fragments, sign_in, words
 from patient_annotator import Person, World, make_world
 from sqlalchemy import select
 from study_world import make_world as make_run
 from study_world import sampled_study
 
-from app.judge.actions import acknowledge_guidelines
+from app.judge.actions import acknowledge_guidelines, card_data
+from db.assignment.members import pause_judge, readmit_judge
 from db.errors import BadInput
 from db.store import schema
 from db.store.store import Store
 from db.study.gold_items import add_gold_item
+from db.study.judgments import get_or_create_judge
 from db.study.studies import write_guideline
-from db.tables import Guideline, GuidelineReading, Judge, Judgment, StudyItem
+from db.tables import Account, Guideline, GuidelineReading, Judge, Judgment, StudyItem
 
 
 def write(world: World, body: str) -> None:
@@ -172,3 +174,71 @@ def test_the_page_shows_the_new_version_and_goes_on_once_it_is_confirmed(
     at.button(f"judge.have_read_{study_id}_2").click().run()
     assert data_on_page(at)["items"]
     assert not [one for one in at.button if str(one.key).startswith("judge.have_read")]
+
+
+def test_what_was_drawn_is_recorded_and_not_what_was_written_before_the_first_lease(
+    world: World,
+) -> None:
+    ann = Person(world, "ann")
+    write(world, "Look twice.")  # between drawing the page and leasing its first items
+    ann.sit_down()
+    data = card_data(world.study_id, [], guidelines=1)
+    assert (data["items"], data["unread"], data["guidelines"]) == ([], True, 1)
+    assert read_by(world.store, "ann") == [1]
+    acknowledge_guidelines(world.study_id, 2)
+    data = card_data(world.study_id, [], guidelines=1)  # the page is drawn as it was
+    assert data["items"] and (data["unread"], data["guidelines"]) == (False, 2)
+    assert read_by(world.store, "ann") == [1, 2]
+
+
+def judged_page(store: Store, monkeypatch: pytest.MonkeyPatch) -> int:
+    """A study for a signed-in annotator."""
+    run_id = make_run(store, 6)
+    with store.write() as session:
+        study_id = sampled_study(session, run_id=run_id, items=4, overlap=1).id
+        session.commit()
+    sign_in(store, monkeypatch, "annotator")
+    return study_id
+
+
+def test_guidelines_written_while_the_page_is_drawn_are_shown_before_the_first_item(
+    sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study_id = judged_page(sqlite_store, monkeypatch)
+    drawn: list[int | None] = []
+
+    def written_just_before(*args: Any, **fields: Any) -> dict[str, Any]:
+        if not drawn:
+            with sqlite_store.write() as session:
+                write_guideline(session, study_id, "Look **twice**.")
+                session.commit()
+        drawn.append(fields.get("guidelines"))
+        return card_data(*args, **fields)
+
+    monkeypatch.setattr("app.judge.card.card_data", written_just_before)
+    at = open_page("judge", study=str(study_id))
+    assert read_by(sqlite_store, "a annotator") == [1]
+    assert "Look **twice**." in words(at) and not data_on_page(at)["items"]
+    at.button(f"judge.have_read_{study_id}_2").click().run()
+    assert data_on_page(at)["items"] and drawn[-1] == 2
+
+
+def test_guidelines_written_between_two_requests_are_not_recorded_for_a_page_of_before(
+    sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A judge who was paused reads version 1 on a page whose head is not drawn again."""
+    study_id = judged_page(sqlite_store, monkeypatch)
+    with sqlite_store.write() as session:
+        account = session.scalars(select(Account)).one()
+        judge = get_or_create_judge(session, account.name, kind="person", account_id=account.id)
+        pause_judge(session, study_id, judge.id, "a moment, please")
+        session.commit()
+    at = open_page("judge", study=str(study_id))
+    assert not data_on_page(at)["items"] and read_by(sqlite_store, "a annotator") == []
+    with sqlite_store.write() as session:
+        readmit_judge(session, study_id, judge.id)
+        write_guideline(session, study_id, "Look **twice**.")
+        session.commit()
+    redraw_fragments(at, monkeypatch)
+    assert data_on_page(at)["unread"] and not data_on_page(at)["items"]
+    assert read_by(sqlite_store, "a annotator") == [1]
