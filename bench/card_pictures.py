@@ -31,9 +31,12 @@ from sqlalchemy.orm import Session  # noqa: E402
 
 from app.access.identity import COOKIE  # noqa: E402
 from db.store import schema  # noqa: E402
+from db.store.settings import owners_process  # noqa: E402
 from db.store.store import Store, open_store  # noqa: E402
 from db.study.studies import add_study  # noqa: E402
 from db.tables import Group, Item, Pair, Passage  # noqa: E402
+
+owners_process(True)
 
 DEMO = ROOT / "curation" / "demo"
 GROUPS = 6

@@ -29,6 +29,10 @@ from pathlib import Path
 
 import psutil
 
+from db.store.settings import owners_process
+
+owners_process(True)
+
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 LATENCY_SECONDS = 0.2

@@ -25,8 +25,11 @@ from restartable import Restartable, restartable  # noqa: E402
 from db.modules import run_module  # noqa: E402
 from db.people.tours import end_tour  # noqa: E402
 from db.store import schema  # noqa: E402
+from db.store.settings import owners_process  # noqa: E402
 from db.store.store import open_store  # noqa: E402
 from db.values import LOCAL_ADMIN  # noqa: E402
+
+owners_process(True)
 
 HOME_HELP = "INF_HOME of a demo that is done (`make demo`); without it, the demo is run first"
 # Streamlit's own signs that it draws; plots are drawn after them.

@@ -21,7 +21,10 @@ from restartable import Restartable, restartable  # noqa: E402
 from study_world import make_world, sampled_study  # noqa: E402
 
 from db.store import schema  # noqa: E402
+from db.store.settings import owners_process  # noqa: E402
 from db.store.store import Store, open_store  # noqa: E402
+
+owners_process(True)
 
 ENGINES = ("sqlite", "postgresql")
 

@@ -27,8 +27,11 @@ from streamlit.testing.v1 import AppTest  # noqa: E402
 from app.kit.menu import FILES  # noqa: E402
 from db.jobs import jobs  # noqa: E402
 from db.store import schema  # noqa: E402
+from db.store.settings import owners_process  # noqa: E402
 from db.store.store import Store, open_store  # noqa: E402
 from db.tables import Job, MetricPoint, utc_now  # noqa: E402
+
+owners_process(True)
 
 NAMES = ("loss", "learning_rate", "grad_norm", "tokens_per_second")
 ENDS = ("done", "done", "failed", "cancelled", "lost")

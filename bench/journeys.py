@@ -29,7 +29,10 @@ from second_run import make_second_run  # noqa: E402
 
 from app.kit.menu import MENU  # noqa: E402
 from db.people.accounts import add_account  # noqa: E402
+from db.store.settings import owners_process  # noqa: E402
 from db.store.store import Store, open_store  # noqa: E402
+
+owners_process(True)
 
 DEMO = ROOT / "tests" / "data" / "first_demo"
 PASSWORD = "correct horse battery"

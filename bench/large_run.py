@@ -31,8 +31,11 @@ from db.run.groups import list_groups  # noqa: E402
 from db.run.runs import funnel  # noqa: E402
 from db.scenarios import ROLES  # noqa: E402
 from db.store import schema  # noqa: E402
+from db.store.settings import owners_process  # noqa: E402
 from db.store.store import Store, open_store  # noqa: E402
 from db.tables import Dataset, Group, Pair, Passage, Triplet  # noqa: E402
+
+owners_process(True)
 
 CHUNK = 20_000
 CLAIMED = 128

@@ -35,7 +35,10 @@ from analysis.map.coverage import points_frame, points_table, to_bytes  # noqa: 
 from db.corpus.texts import CorpusText  # noqa: E402
 from db.outcome.analyses import get_analysis, store_analysis  # noqa: E402
 from db.store import schema  # noqa: E402
+from db.store.settings import owners_process  # noqa: E402
 from db.store.store import open_store  # noqa: E402
+
+owners_process(True)
 
 CORPORA, HEAPS = 4, 40
 SIDES = ("Width", "Height")

@@ -41,7 +41,10 @@ from restartable import restartable  # noqa: E402
 
 from app.kit.menu import MENU, View  # noqa: E402
 from db.store import schema  # noqa: E402
+from db.store.settings import owners_process  # noqa: E402
 from db.store.store import open_store  # noqa: E402
+
+owners_process(True)
 
 WIDTHS = (1280, 800)
 HEIGHT = 900

@@ -27,8 +27,11 @@ from finished_run import finished_run  # noqa: E402
 
 from db.modules import run_module  # noqa: E402
 from db.store import schema  # noqa: E402
+from db.store.settings import owners_process  # noqa: E402
 from db.store.store import Store, open_store  # noqa: E402
 from db.tables import Group, Pair, Passage, Triplet  # noqa: E402
+
+owners_process(True)
 
 WORDS = [f"word{number}" for number in range(20_000)]
 AT_ONCE = 5000

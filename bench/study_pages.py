@@ -31,6 +31,7 @@ from db.assignment import leasing, progress  # noqa: E402
 from db.review import queue as review_queue  # noqa: E402
 from db.review.queue import QueueFilter  # noqa: E402
 from db.store import schema  # noqa: E402
+from db.store.settings import owners_process  # noqa: E402
 from db.store.store import Store, open_store  # noqa: E402
 from db.study import adjudication, quality, studies  # noqa: E402
 from db.tables import (  # noqa: E402
@@ -48,6 +49,8 @@ from db.tables import (  # noqa: E402
     utc_now,
 )
 from db.tables.judging import new_token  # noqa: E402
+
+owners_process(True)
 
 LABELS = ("positive", "instruction_negative", "query_negative")
 JUDGES = 12

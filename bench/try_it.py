@@ -24,8 +24,11 @@ from sqlalchemy import insert  # noqa: E402
 from app.models.try_it import client as model_client  # noqa: E402
 from db.corpus.datasets import text_sha256  # noqa: E402
 from db.store import schema  # noqa: E402
+from db.store.settings import owners_process  # noqa: E402
 from db.store.store import Store, open_store  # noqa: E402
 from db.tables import Dataset, Passage  # noqa: E402
+
+owners_process(True)
 
 WORDS = ("river", "bridge", "bread", "comet", "violin", "glass", "winter", "oak", "salt", "paper")
 SEARCHES = 20

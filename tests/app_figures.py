@@ -12,7 +12,7 @@ from analysis.figures.figures import (
     drop_bars,
     human_model_bars,
 )
-from app.jobs.curves import curve_figure
+from app.jobs_page.curves import curve_figure
 from app.models.ranking_plot import ranking_figure
 from app.training.watched import probe_figure
 

@@ -41,9 +41,11 @@ from db.jobs import jobs
 from db.jobs.runner import JobHandle, run
 from db.modules import run_module
 from db.store import schema
-from db.store.settings import logs
+from db.store.settings import logs, owners_process
 from db.store.store import Store, open_store
 from db.tables import Job
+
+owners_process(True)
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED_DATA = ROOT.parent / "shared" / "data"

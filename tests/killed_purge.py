@@ -22,7 +22,10 @@ from sqlalchemy.orm import Session, configure_mappers
 
 from db.archive.purging import purge
 from db.people.rights import ALL_RIGHTS
+from db.store.settings import owners_process
 from db.store.store import open_store
+
+owners_process(True)
 
 
 @dataclass(frozen=True)

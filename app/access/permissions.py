@@ -2,11 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
-from app.access.identity import SessionUser
+from app.access.identity import Actor
 from db.errors import Refused
 from db.store.scope import Scope
 from db.values import RIGHTS, STUDY_RIGHTS
+
+A = TypeVar("A", bound=Actor)
 
 
 @dataclass(frozen=True)
@@ -20,14 +23,14 @@ class Need:
     what: str
     needs_all: bool = False
 
-    def is_met(self, user: SessionUser) -> bool:
+    def is_met(self, user: Actor) -> bool:
         """Whether the user has what is required on anything."""
         if user.rights.is_admin or not self.rights:
             return user.rights.is_admin
         scope = self.scope(user)
         return scope is None or bool(scope.datasets or scope.studies)
 
-    def scope(self, user: SessionUser) -> Scope | None:
+    def scope(self, user: Actor) -> Scope | None:
         """What the user may see and change with this permission; None for everything."""
         if user.rights.is_admin:
             return None
@@ -71,7 +74,7 @@ NEEDS: Mapping[str, Need] = {
 }
 
 
-def require(user: SessionUser | None, permission: str) -> SessionUser:
+def require(user: A | None, permission: str) -> A:
     """The user if they have the permission on anything. Raises Refused.
 
     On what they have it is the scope of the sessions opened afterwards (`app.access.scope`).

@@ -6,7 +6,7 @@ with what sessions and functions of the store really allow.
 
 from collections.abc import Iterator, Mapping
 
-from app.access.identity import SessionUser
+from app.access.identity import Actor
 from app.access.permissions import NEEDS
 from db.people.rights import ALL_RIGHTS, PRESETS, Rights
 from db.values import RIGHTS, STUDY_RIGHTS
@@ -37,7 +37,7 @@ def rights_by(role: str, membership: str) -> Rights:
 
 def reach(permission: str, rights: Rights) -> str:
     """What someone with these rights may do this with."""
-    user = SessionUser("someone", "", rights=rights)
+    user = Actor("someone", rights=rights)
     if not NEEDS[permission].is_met(user):
         return NOTHING
     scope = NEEDS[permission].scope(user)

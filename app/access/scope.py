@@ -2,8 +2,7 @@
 
 The page and every action set the permission they work under. A fragment is drawn again without its
 page's script: it works under the permission of the page that drew it, by the user's rights of now.
-For who is signed out, and before any page, sessions see nothing. Threads other than a page's
-(routes, supervisors, the command line) are not limited.
+For who is signed out, and before any page, sessions see nothing.
 """
 
 from collections.abc import Iterator
@@ -16,7 +15,7 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from app.access.identity import SessionUser, user_in, user_of_cookies
 from app.access.permissions import NEEDS, require
-from db.store.scope import Scope, limit_session, scope_sessions_by, unscoped
+from db.store.scope import Scope, limit_session, scope_pages_by, unscoped
 from db.store.store import open_store
 
 NOTHING = Scope("", frozenset())
@@ -26,8 +25,7 @@ _current: ContextVar[tuple[Scope | None] | None] = ContextVar("page_scope", defa
 
 def read_user() -> SessionUser | None:
     """The signed-in user of this page; None when signed out."""
-    with unscoped():
-        return user_of_cookies(open_store(), st.context.cookies)
+    return user_of_cookies(open_store(), st.context.cookies)
 
 
 def work_under(user: SessionUser | None, permission: str) -> None:
@@ -66,7 +64,7 @@ def scope_kept() -> Iterator[None]:
         _current.reset(token)
 
 
-def _scope_of_page() -> Scope | None:
+def _scope_of_page() -> tuple[Scope | None] | None:
     if get_script_run_ctx(suppress_warning=True) is None:
         return None
     found = _current.get()
@@ -75,7 +73,7 @@ def _scope_of_page() -> Scope | None:
         work_under(None if permission is None else read_user(), permission or "any")
         found = _current.get()
         assert found is not None
-    return found[0]
+    return found
 
 
-scope_sessions_by(_scope_of_page)
+scope_pages_by(_scope_of_page)

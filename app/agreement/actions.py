@@ -7,7 +7,7 @@ import streamlit as st
 
 from analysis.agreement.judgment_filter import JudgmentFilter
 from app.access.session_user import action, current_user, notify, require_permission
-from app.jobs.actions import launch_job
+from app.jobs_page.actions import launch_job
 from app.text.numbers import counted
 from curation.judging.about_run import (
     about_run,

@@ -1,7 +1,7 @@
 """The Agreement page: how much the judges of a study agree, people and models."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date
 from typing import Any
 
@@ -12,13 +12,12 @@ from app.agreement import actions
 from app.agreement.report import draw_report
 from app.agreement.tabs import Results, draw_result_tabs
 from app.agreement.verdict import draw_verdict
-from app.jobs.card import follow_job
+from app.jobs_page.card import follow_job
 from app.kit.analysis_command import agreement_command
 from app.kit.choice import choose
 from app.kit.figure import Origin
 from app.kit.frame.dataset import chosen_dataset
 from app.kit.page import draw_empty, draw_heading, draw_labels
-from app.kit.pulse import follow
 from app.text.numbers import counted
 from curation.judging.agreement import Reader
 from curation.judging.scope import of_filtered
@@ -32,6 +31,21 @@ LEAD = (
     "Krippendorff's alpha of three people or more, Cohen's kappa of two, kappa of each model with "
     "the people: 0 is chance, 1 is perfect."
 )
+
+
+EVERY_SECONDS = 5.0
+
+
+def follow(read: Callable[[], JudgmentState], drawn: JudgmentState) -> None:
+    """Call `read` every few seconds; rerun the page once the result differs from `drawn`."""
+
+    def poll() -> None:
+        now = read()
+        if now != drawn:
+            st.rerun()
+        st.caption(state_text(now))
+
+    st.fragment(poll, run_every=EVERY_SECONDS)()
 
 
 def state_text(state: JudgmentState) -> str:
@@ -104,7 +118,7 @@ def draw_small(study: StudySummary, reader: Reader, state: JudgmentState) -> Non
     rows = [row for row in rows if row.item_id not in left_out]
     figures = actions.computed(study.id, reader, chosen, state)
     with top:
-        follow(lambda: actions.read_state(study.id), state, label=state_text)
+        follow(lambda: actions.read_state(study.id), state)
         if judged_and_hidden:
             number = len(judged_and_hidden)
             st.caption(

@@ -15,7 +15,7 @@ from db.errors import InfError
 from db.extras import missing_extra
 from db.modules import load
 from db.store.secrets import load_secrets
-from db.store.settings import home
+from db.store.settings import home, owners_process
 
 COMMANDS = {
     "analyze": ("app.cli.analyze.command:analyze", "Measure agreement, diversity and coverage."),
@@ -33,7 +33,7 @@ COMMANDS = {
         "app.cli.evaluate.command:evaluate",
         "Score models on held-out groups or a benchmark, and compare them.",
     ),
-    "export": ("app.cli.data.export:export", "Create a release: files and a dataset card."),
+    "export": ("app.cli.data.releases:export", "As `releases create`, its former name."),
     "gpu-check": ("app.cli.gpu_check:gpu_check", "Check and measure training on this machine."),
     "groups": ("app.cli.corpus.groups:groups", "List and show the groups of a run."),
     "hub": ("app.cli.data.hub:hub", "Push to and pull from the Hugging Face Hub."),
@@ -43,7 +43,7 @@ COMMANDS = {
     "recipes": ("app.cli.corpus.recipes:recipes", "List, show and check recipes."),
     "releases": (
         "app.cli.data.releases:releases",
-        "List and compare releases.",
+        "Create, list, show, compare and push releases.",
     ),
     "restore": ("app.cli.store.backup:restore", "Restore a backup into an empty store."),
     "review": ("app.cli.review.command:review", "Approve, reject or edit groups, one or in bulk."),
@@ -130,6 +130,7 @@ def _run(given: list[str]) -> int:
     """Run a command and report its error; returns the exit status. Raises OutputFailed."""
     try:
         load_secrets()
+        owners_process(True)  # whoever runs a command owns the store's files or its password
         code = inf.main(args=given, prog_name="inf", standalone_mode=False)
     except OutputFailed:
         raise

@@ -20,6 +20,7 @@ from db.jobs import jobs
 from db.machine import is_loopback
 from db.people import accounts
 from db.store import schema
+from db.store.settings import owners_process
 from db.store.store import Store, open_store
 
 
@@ -73,6 +74,7 @@ def serve(port: int, host: str, open_browser: bool) -> Result:
         from app.server.web import app, streamlit_config  # half a second, most of it Streamlit's
 
     log_with_time()
+    owners_process(False)  # from here on a page or a route says for whom it opens the store
     public = os.environ.get("INF_PUBLIC_URL", "")
     settings = {
         **streamlit_config(),

@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from app.access.identity import owner
 from app.cli.kit.report import Result, launcher_options, me, ready_store, reporting
 from app.cli.train import absolute_release
 from app.jobs.launching import launch
@@ -115,7 +116,7 @@ def tune(
                 click.echo(f"trial {trial.number}: {trial.status}{value}", err=True)
 
     def launch_one(config: dict[str, Any]) -> int:
-        return launch(store, "train", config, started_by=me())
+        return launch(store, "train", config, actor=owner(me()))
 
     found = ranked(
         run_search(store, search, trials=trials, parallel=parallel, launch=launch_one, watch=watch)

@@ -6,7 +6,7 @@ import streamlit as st
 
 from app.access.session_user import action
 from app.corpora.files import keep_uploads
-from app.jobs.actions import launch_job
+from app.jobs_page.actions import launch_job
 from db.errors import BadInput
 
 JOBS = {

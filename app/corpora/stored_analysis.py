@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import streamlit as st
 
 from app.corpora import actions
-from app.jobs.card import follow_job
+from app.jobs_page.card import follow_job
 from app.kit.analysis_command import analysis_command
 from app.kit.choice import choose
 from app.kit.figure import Origin

@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 
 from app.access.session_user import action, notify, record_read, require_permission
 from app.curate.pairs_actions import chosen_query_ids
-from app.jobs.actions import launch_job
+from app.jobs_page.actions import launch_job
 from app.kit.frame.dataset import require_dataset
 from curation.judging.text_baseline import TextBaseline, text_baseline
 from curation.providers.registry import PROVIDERS

@@ -28,7 +28,7 @@ from app.curate.trial import MAX_PAIRS, draw_results, draw_trial
 from app.groups.funnel import draw_funnel
 from app.groups.run_label import LIVE as LIVE_RUN
 from app.groups.run_label import run_name, with_actual_status
-from app.jobs.card import LIVE, follow_job
+from app.jobs_page.card import LIVE, follow_job
 from app.kit.choice import choose
 from app.kit.frame.dataset import chosen_dataset
 from app.kit.frame.dataset_actions import PageDataset

@@ -15,13 +15,13 @@ import streamlit as st
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from app.access.identity import SessionUser
+from app.access.identity import SessionUser, owner
 from app.access.session_user import action, notify, record_read, require_permission
 from app.groups.outbox import CALLS, VALIDATE, numbers_of, store_reviews, wanted_page
 from app.groups.validation_jobs import groups_in_validation, validation_jobs, why_not_validated
 from app.jobs import launching
-from app.jobs.actions import launch_job
 from app.jobs.kinds import KINDS
+from app.jobs_page.actions import launch_job
 from app.kit.outbox import event_of
 from app.text.numbers import counted
 from curation.recipe.rendered_call import rendered_messages
@@ -236,7 +236,7 @@ def _validate(viewer: Viewer, entry: Mapping[str, Any]) -> None:
         in_validation = groups_in_validation(session, run_id)
     if not in_validation & {None, group_id}:
         config = {"run_id": run_id, "group_id": group_id}
-        launching.launch(open_store(), "judge", config, started_by=user.name)
+        launching.launch(open_store(), "judge", config, actor=owner(user.name, "page"))
 
 
 def _offset_of(session: Session, desk: Desk, viewer: Viewer) -> int:
@@ -275,7 +275,7 @@ def _revalidate_soon(store: Store, run_id: int, name: str) -> None:
     with store.read() as session:
         queued = validation_jobs(session, run_id, ("queued",))
     if not queued:
-        launching.launch(store, "judge", {"run_id": run_id}, started_by=name)
+        launching.launch(store, "judge", {"run_id": run_id}, actor=owner(name, "page"))
 
 
 @action

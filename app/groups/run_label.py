@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from sqlalchemy.orm import Session
 
-from app.jobs.card import LIVE as LIVE_JOB
+from app.jobs_page.card import LIVE as LIVE_JOB
 from db.jobs import jobs
 from db.run.runs import RunSummary
 from db.run.workers import WorkerTotals

@@ -18,7 +18,7 @@ from app.home.quality_line import draw_light, draw_lights
 from app.home.seen_actions import SeenStudies
 from app.home.start import draw_loading, draw_start
 from app.home.waiting import draw_waiting
-from app.jobs.card import follow_job
+from app.jobs_page.card import follow_job
 from app.kit.frame.dataset import chosen_dataset
 from app.kit.frame.links import go_to
 from app.kit.menu import may_open

@@ -13,7 +13,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from sqlalchemy.orm import Session
+
+from app.access.identity import Actor
+from app.access.permissions import NEEDS, require
 from app.jobs import supervisors
+from app.jobs.kinds import KINDS
+from app.jobs.places import require_places
 from app.jobs.processes import (
     PROCESS_DEFAULTS,
     SAFE_PATH,
@@ -25,6 +31,7 @@ from db.jobs import jobs
 from db.jobs.runner import Cancelled
 from db.machine import KILLED, end_group, new_owner, own_group, stop_process
 from db.people.audit import record_audit
+from db.store.scope import INFO, unscoped
 from db.store.secrets import redacted
 from db.store.settings import logs
 from db.store.store import Store
@@ -36,21 +43,32 @@ POLL_SECONDS = 0.25
 
 
 def launch(
-    store: Store, kind: str, config: dict[str, Any], *, started_by: str, after: int | None = None
+    store: Store, kind: str, config: dict[str, Any], *, actor: Actor, after: int | None = None
 ) -> int:
     """Queue a job, write the audit entry, and make sure that a supervisor runs. Returns its id.
 
-    The id is greater than `after`.
+    The id is greater than `after`. Raises Refused without the permission of the kind, NotFound
+    where the config names what the actor may not see.
     """
     launcher = chosen_launcher()
-    with store.write() as session:
-        job_id = jobs.enqueue_job(
-            session, kind, config, started_by=started_by, launcher=launcher, after=after
-        ).id
-        record_audit(session, started_by, "job.launch", str(job_id), kind=kind)
+    with unscoped(), store.write() as session:
+        job = _admitted(session, kind, config, actor, launcher=launcher, after=after)
         session.commit()
     supervisors.ensure_taken(store, launcher)
-    return job_id
+    return job.id
+
+
+def _admitted(
+    session: Session, kind: str, config: dict[str, Any], actor: Actor, **place: Any
+) -> Job:
+    """The new row of a job that the actor may launch, with its audit entry. Raises as `launch`."""
+    permission = KINDS[kind].permission
+    now = require(actor.now(session), permission)
+    session.info[INFO] = NEEDS[permission].scope(now)
+    require_places(session, config)
+    job = jobs.enqueue_job(session, kind, config, started_by=now.name, **place)
+    record_audit(session, now.name, "job.launch", str(job.id), kind=kind)
+    return job
 
 
 def chosen_launcher() -> str:
@@ -93,7 +111,7 @@ def run_in_foreground(
     kind: str,
     config: dict[str, Any],
     *,
-    started_by: str,
+    actor: Actor,
     watch: Callable[[Job], None] = lambda job: None,
 ) -> Job:
     """Run a job as a child of this process and wait; returns the ended row.
@@ -101,8 +119,7 @@ def run_in_foreground(
     Raises InfError with the job's error if it failed, Cancelled if it was stopped.
     """
     with store.write() as session:
-        job_id = jobs.enqueue_job(session, kind, config, started_by=started_by).id
-        record_audit(session, started_by, "job.launch", str(job_id), kind=kind)
+        job_id = _admitted(session, kind, config, actor).id
         job = jobs.claim_job(session, job_id)
         assert job is not None
         session.commit()

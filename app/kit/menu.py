@@ -69,7 +69,7 @@ MENU = (
         "evaluate",
     ),
     View("try_it", "models/try_it_page.py", "Try it", "travel_explore", MODELS, "try"),
-    View("jobs", "jobs/page.py", "Jobs", "schedule", "Jobs", "jobs"),
+    View("jobs", "jobs_page/page.py", "Jobs", "schedule", "Jobs", "jobs"),
     View("members", "people/members_page.py", "Members", "badge", SETTINGS, "accounts"),
     View("accounts", "people/page.py", "Accounts", "group", SETTINGS, "accounts"),
     View("audit", "people/audit_page.py", "Audit log", "history", SETTINGS, "audit"),

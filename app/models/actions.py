@@ -7,7 +7,7 @@ from uuid import uuid4
 import streamlit as st
 
 from app.access.session_user import action, require_permission
-from app.jobs.actions import launch_job
+from app.jobs_page.actions import launch_job
 from app.models.compared.ordinary import is_ordinary
 from app.models.independence import circular_sentences
 from db.errors import BadInput, Refused

@@ -5,7 +5,7 @@ from functools import partial
 import streamlit as st
 
 from analysis.text.bm25 import LANGUAGES, NO_LANGUAGE
-from app.jobs.card import follow_job
+from app.jobs_page.card import follow_job
 from app.kit.choice import choose, take_from_url
 from app.kit.page import draw_drawer, draw_empty, draw_hand_off, draw_heading
 from app.models import actions

@@ -1,19 +1,20 @@
 """Differences between two releases: added, removed and changed groups, with reasons."""
 
-from collections import Counter
+from collections.abc import Sequence
 
 import streamlit as st
 
 from analysis.files.csv_writer import csv_text
+from app.access.session_user import require_permission
 from app.kit.figure import draw_rows
-from app.releases import actions
+from app.operations import releases
+from app.operations.releases import ReleaseRow
 from app.text.plain import plain
-from db.tables import Release
 
 SHOWN = 500
 
 
-def draw_release_diff(release: Release, others: list[Release]) -> None:
+def draw_release_diff(release: ReleaseRow, others: Sequence[ReleaseRow]) -> None:
     """Choose an earlier release and list the differences."""
     by_id = {
         each.id: each
@@ -30,13 +31,20 @@ def draw_release_diff(release: Release, others: list[Release]) -> None:
     )
     if before is None:
         return
-    rows = actions.read_diff(by_id[before], release)
+    found = releases.diff(require_permission(releases.RIGHT), before, release.id)
+    rows = found.rows
     if not rows:
         st.caption("Both releases contain the same groups.")
         return
-    counts = Counter(row.change for row in rows)
-    st.caption(plain(", ".join(f"{change} {number:,}" for change, number in counts.items())))
-    listed = [{"Query": row.query_id, "Change": row.change, "Reason": row.why} for row in rows]
-    draw_rows(listed[:SHOWN], None, key="releases.diff", whole=lambda: csv_text(listed))
+    changes = found.changes.items()
+    st.caption(plain(", ".join(f"{change} {number:,}" for change, number in changes)))
+    listed = [row.as_json() for row in rows]
+    draw_rows(
+        listed[:SHOWN],
+        None,
+        key="releases.diff",
+        whole=lambda: csv_text(listed),
+        column_config={"query_id": "Query", "change": "Change", "why": "Reason"},
+    )
     if len(rows) > SHOWN:
         st.caption(f"First {SHOWN}. `inf releases diff {before} {release.id}` lists all.")

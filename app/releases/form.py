@@ -1,23 +1,33 @@
 """The form of a new release: its filter with live counts, its splits and a preview."""
 
 from collections import Counter
-from typing import Any
 
 import streamlit as st
 
+from app.access.identity import Actor
+from app.access.session_user import require_permission
 from app.groups.run_label import run_name
 from app.kit.choice import take_from_url
+from app.kit.fields import draw_fields
 from app.kit.page import draw_hand_off, draw_link, draw_table
+from app.operations import releases
+from app.operations.releases import ReleaseOptions
 from app.releases import actions
 from app.text.numbers import counted
 from app.text.plain import plain
 from app.text.reviews import reviews_words
-from curation.release.rows import VIEWS
+from curation.release.request import ReleasePlan
 from db.errors import InfError
-from db.release.choice import REVIEWS, ChosenCount
+from db.release.choice import ChosenCount
+from db.requests import choices_of
 from db.run.runs import RunSummary
 
-FORMATS = ("parquet", "jsonl", "csv")
+# What this form draws by hand, or knows; every other field of the plan is drawn from it.
+DRAWN = (
+    *("datasets", "runs", "out", "name", "format", "reviews", "include_dropped", "study_id"),
+    *("sources", "languages", "split_by", "held_out", "views", "balance", "accept_licences"),
+    "leave_out_contaminated",
+)
 DUPLICATES_NOTE = ", before duplicates between runs are left out"
 REVIEWED = {"": "not reviewed", "approve": "approved", "edit": "edited", "reject": "rejected"}
 
@@ -34,11 +44,14 @@ def draw_release_form(runs: list[RunSummary], elsewhere: list[RunSummary], numbe
     )
     run = by_id[run_id] if run_id is not None else runs[0]
     chosen = [run, *_draw_further_runs({each.id: each for each in (*runs, *elsewhere)}, run)]
-    _draw_filter(chosen)
+    ids, user = tuple(each.id for each in chosen), require_permission(releases.RIGHT)
+    _draw_filter(ids, releases.options(user, ReleasePlan(runs=ids, out="release")))
     _draw_splits(number)
-    config = actions.config_of_form([(each.id, each.dataset) for each in chosen])
-    _draw_counts(chosen, config)
-    _draw_preview(config)
+    with st.expander("More options"):
+        draw_fields(ReleasePlan, key=actions.FORM, without=DRAWN)
+    wanted = actions.plan_of_form(ids)
+    _draw_counts(user, wanted)
+    _draw_preview(user, wanted)
 
 
 def _draw_further_runs(by_id: dict[int, RunSummary], run: RunSummary) -> list[RunSummary]:
@@ -57,12 +70,12 @@ def _draw_further_runs(by_id: dict[int, RunSummary], run: RunSummary) -> list[Ru
     return [by_id[each] for each in further if each in others]
 
 
-def _draw_filter(runs: list[RunSummary]) -> None:
-    sources, languages, studies = actions.read_filter_options(runs)
+def _draw_filter(runs: tuple[int, ...], options: ReleaseOptions) -> None:
+    sources, languages, studies = options.sources, options.languages, options.studies
     first, second, third = st.columns(3)
     first.selectbox(
         "Reviews",
-        REVIEWS,
+        choices_of(ReleasePlan, "reviews"),
         format_func=reviews_words,
         key="releases.reviews",
         help="All but rejected: groups that no person rejected, reviewed or not. Approved only: "
@@ -75,7 +88,7 @@ def _draw_filter(runs: list[RunSummary]) -> None:
         "Study",
         [None, *studies],
         format_func=lambda n: "any or none" if n is None else f"study {n} · {studies[n]}",
-        key="releases.study",
+        key="releases.study_id",
         disabled=len(runs) > 1,
         help="Only groups with items in this study.",
     )
@@ -83,8 +96,13 @@ def _draw_filter(runs: list[RunSummary]) -> None:
         st.multiselect("Languages", languages, key="releases.languages", placeholder="all")
     with st.container(horizontal=True):
         st.checkbox("Include dropped groups", key="releases.include_dropped")
-        st.checkbox(
-            "Same number of groups per source", key="releases.balance", disabled=len(sources) < 2
+        st.selectbox(
+            "Groups per source",
+            choices_of(ReleasePlan, "balance"),
+            format_func={"none": "all", "source": "as many as the rarest has"}.__getitem__,
+            key="releases.balance",
+            width=240,
+            disabled=len(sources) < 2,
         )
         st.checkbox(
             "Exclude overlaps with evaluation sets",
@@ -98,8 +116,9 @@ def _draw_filter(runs: list[RunSummary]) -> None:
 def _draw_splits(number: int) -> None:
     with st.container(horizontal=True):
         st.text_input("Name", f"release-{number}", key="releases.name", width=240)
-        st.selectbox("Format", FORMATS, key="releases.format", width=140)
-        st.selectbox("Split by", ("train", "dataset", "source"), key="releases.split_by", width=140)
+        st.selectbox("Format", choices_of(ReleasePlan, "format"), key="releases.format", width=140)
+        splits = choices_of(ReleasePlan, "split_by")
+        st.selectbox("Split by", splits, key="releases.split_by", width=140)
         st.number_input(
             "Held-out share",
             0.0,
@@ -112,22 +131,24 @@ def _draw_splits(number: int) -> None:
         )
     st.multiselect(
         "Also export for",
-        VIEWS,
+        choices_of(ReleasePlan, "views"),
         key="releases.views",
         placeholder="InF Studio and datasets only",
         help="Adds a copy of the groups in the column layout of this trainer.",
     )
 
 
-def _draw_counts(runs: list[RunSummary], config: dict[str, Any]) -> None:
-    found = actions.read_counts(runs, config)
+def _draw_counts(user: Actor, wanted: ReleasePlan) -> None:
+    found = releases.counts(user, wanted)
     total = sum(each.groups for each in found)
     if not total:
         st.warning("No groups match these filters. Remove one.", icon=":material/filter_alt:")
     else:
-        st.markdown(f"**{counted(total, 'group')}** selected" + DUPLICATES_NOTE * (len(runs) > 1))
+        st.markdown(
+            f"**{counted(total, 'group')}** selected" + DUPLICATES_NOTE * (len(wanted.runs) > 1)
+        )
         st.caption(plain(" · ".join(_breakdown(found))))
-    for run_id, sentence in actions.read_shared_parts(runs).items():
+    for run_id, sentence in releases.shared_parts(user, wanted).items():
         st.warning(plain(f"Run {run_id}: {sentence}"), icon=":material/content_copy:")
         draw_hand_off("curate", f"Shared parts of run {run_id}", run=run_id)
     st.button(
@@ -135,7 +156,7 @@ def _draw_counts(runs: list[RunSummary], config: dict[str, Any]) -> None:
         type="primary",
         key="releases.start",
         on_click=actions.start,
-        args=([(run.id, run.dataset) for run in runs],),
+        args=(wanted.runs,),
         disabled=total == 0,
     )
 
@@ -159,11 +180,11 @@ def _breakdown(found: list[ChosenCount]) -> list[str]:
     ]
 
 
-def _draw_preview(config: dict[str, Any]) -> None:
+def _draw_preview(user: Actor, wanted: ReleasePlan) -> None:
     if not st.toggle("Preview", key="releases.preview"):
         return
     try:
-        found = actions.read_preview(config)
+        found = releases.preview(user, wanted)
     except InfError as error:
         st.error(plain(str(error)))
         return

@@ -2,10 +2,11 @@
 
 import streamlit as st
 
-from app.jobs.card import follow_job
+from app.jobs_page.card import follow_job
+from app.operations.releases import ReleaseRow
 from app.releases import actions
 from app.text.plain import plain
-from db.tables import Job, Release
+from db.tables import Job
 
 TARGETS = {
     "new": "a new repository",
@@ -15,15 +16,12 @@ TARGETS = {
 }
 
 
-def draw_pushes(release: Release, arrived: list[Job]) -> None:
+def draw_pushes(release: ReleaseRow) -> None:
     """List completed pushes, then the form."""
-    for job in arrived:
-        result = job.result or {}
-        where = result.get("pull_request") or result.get("url") or result.get("repo")
-        tag = f" · tag {result['tag']}" if result.get("tag") else ""
-        when = f"{job.finished_at:%Y-%m-%d %H:%M}"
-        st.caption(plain(f"On the Hub: {result.get('repo') or ''} · {where}{tag} · {when}"))
-    label = "Push it to the Hub again" if arrived else "Push it to the Hub"
+    for each in release.pushes:
+        tag = f" · tag {each.tag}" if each.tag else ""
+        st.caption(plain(f"On the Hub: {each.repo} · {each.url}{tag} · {each.at:%Y-%m-%d %H:%M}"))
+    label = "Push it to the Hub again" if release.pushes else "Push it to the Hub"
     with st.expander(label, icon=":material/cloud_upload:"):
         _draw_form(release)
     job_id = st.session_state.get("releases.push_job")
@@ -33,7 +31,7 @@ def draw_pushes(release: Release, arrived: list[Job]) -> None:
             _draw_difference(pushed)
 
 
-def _draw_form(release: Release) -> None:
+def _draw_form(release: ReleaseRow) -> None:
     first, second = st.columns(2)
     first.text_input("Repository", key="releases.repo", placeholder="USER/NAME")
     way = second.selectbox(

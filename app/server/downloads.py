@@ -11,7 +11,7 @@ from app.access.permissions import NEEDS, require
 from db.errors import InfError, NotFound, Refused
 from db.people.audit import record_audit
 from db.release.releases import get_release
-from db.store.scope import INFO
+from db.store.scope import limited_to, unscoped
 from db.store.store import open_store
 
 PERMISSION = "export"
@@ -40,12 +40,11 @@ def release_archive(request: Request) -> Response:
 def _answer(user: SessionUser, release_id: int) -> Response:
     from curation.hub.archive import archive_of  # here: it loads numpy, which the start needs not
 
-    with open_store().read() as session:
-        session.info[INFO] = NEEDS[PERMISSION].scope(user)
+    with limited_to(NEEDS[PERMISSION].scope(user)), open_store().read() as session:
         release = get_release(session, release_id)
         chunks, size = archive_of(release)
         name = UNSAFE.sub("-", release.name).strip("-.") or f"release-{release_id}"
-    with open_store().write() as session:
+    with unscoped(), open_store().write() as session:
         record_audit(session, user.name, "release.download", f"release {release_id}", bytes=size)
         session.commit()
     headers = {

@@ -12,6 +12,7 @@ from app.server.origins import is_tls
 from app.text.languages import LANGUAGES
 from db.people.attempts import place_of
 from db.people.sign_ins import start_session
+from db.store.scope import unscoped
 from db.store.store import open_store
 from db.tables import Account
 
@@ -61,7 +62,7 @@ def device_token(request: Request) -> str:
 
 def signed_in(request: Request, account: Account, return_to: str) -> Response:
     """Begin a session of the account, set its cookie, and go to a page."""
-    with open_store().write() as session:
+    with unscoped(), open_store().write() as session:
         token = start_session(
             session,
             account,

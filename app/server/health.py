@@ -24,6 +24,7 @@ from starlette.routing import Route
 
 from db.errors import InfError, StoreBehind
 from db.store.revision import VERSION_TABLE
+from db.store.scope import unscoped
 from db.store.settings import home
 from db.store.store import Store, open_store
 
@@ -44,7 +45,7 @@ def find_failing() -> Failing:
     try:
         store = open_store()
         folders += [path.parent for path in [_file_of(store)] if path is not None]
-        with store.write() as session:
+        with unscoped(), store.write() as session:
             session.execute(WRITING)
     except StoreBehind as error:
         failing["schema"] = str(error)

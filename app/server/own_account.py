@@ -21,6 +21,7 @@ from db.people.passwords import (
     set_password,
     use_password_link,
 )
+from db.store.scope import unscoped
 from db.store.store import open_store
 from db.tables import Account, AccountSession
 
@@ -90,7 +91,7 @@ def password_form(request: Request) -> Response:
     """The form behind a one-time link of an admin."""
     token = request.path_params["token"]
     try:
-        with open_store().read() as session:
+        with unscoped(), open_store().read() as session:
             name = account_of_link(session, token).name
     except Refused as refused:
         return _link_refused(request, refused)
@@ -129,7 +130,7 @@ def _end(request: Request, everywhere: bool) -> None:
     user = _person(request)
     if user is None or user.account_id is None or user.session_id is None:
         return
-    with open_store().write() as session:
+    with unscoped(), open_store().write() as session:
         if everywhere:
             accounts.sign_out_everywhere(session, user.name, actor=user.name)
         else:
@@ -141,7 +142,7 @@ def _end(request: Request, everywhere: bool) -> None:
 def _end_one(user: SessionUser, session_id: str) -> None:
     if not (session_id.isascii() and session_id.isdigit() and len(session_id) < 10):
         raise BadInput("no such session", code="no_session")
-    with open_store().write() as session:
+    with unscoped(), open_store().write() as session:
         sign_ins.end_session(session, int(user.account_id or 0), int(session_id))
         record_audit(session, user.name, "sign-out", f"session {session_id}")
         session.commit()
@@ -149,10 +150,10 @@ def _end_one(user: SessionUser, session_id: str) -> None:
 
 def _changed(user: SessionUser, current: str, new: str, address: str, device: str) -> Account:
     """Raises Refused for a wrong current password, whose attempts are limited as sign-ins are."""
-    with open_store().read() as session:
+    with unscoped(), open_store().read() as session:
         known = known_of(session.get_one(Account, int(user.account_id or 0)))
     hashed = hash_password(new, known=known)
-    with open_store().write() as session:
+    with unscoped(), open_store().write() as session:
         account = accounts.check_password(
             session, user.name, current, address=address, device=device
         )
@@ -165,10 +166,10 @@ def _changed(user: SessionUser, current: str, new: str, address: str, device: st
 
 
 def _used(token: str, password: str) -> Account:
-    with open_store().read() as session:
+    with unscoped(), open_store().read() as session:
         known = known_of(account_of_link(session, token))
     hashed = hash_password(password, known=known)
-    with open_store().write() as session:
+    with unscoped(), open_store().write() as session:
         account = use_password_link(session, token, hashed)
         session.commit()
         return account
@@ -177,7 +178,7 @@ def _used(token: str, password: str) -> Account:
 def _account_page(
     request: Request, user: SessionUser, problem: str = "", status: int = 200
 ) -> Response:
-    with open_store().read() as session:
+    with unscoped(), open_store().read() as session:
         account = session.get_one(Account, int(user.account_id or 0))
         rows = sign_ins.list_sessions(session, account.id)
     fields = f"""{_alert(problem) if problem else ""}

@@ -26,6 +26,7 @@ from db.names import MAX_NAME_CHARACTERS
 from db.people import accounts, invitations
 from db.people.emails import sign_in_by_email
 from db.people.passwords import MIN_PASSWORD_CHARACTERS, hash_password
+from db.store.scope import unscoped
 from db.store.store import open_store
 from db.study.studies import get_study
 from db.tables import Account, Invitation
@@ -74,7 +75,7 @@ async def return_from_provider(request: Request) -> Response:
 
 
 def _vouched_for(email: str, address: str) -> Account:
-    with open_store().write() as session:
+    with unscoped(), open_store().write() as session:
         try:
             return sign_in_by_email(session, email, address=address)
         finally:
@@ -103,7 +104,7 @@ def invitation_form(request: Request) -> Response:
     store = open_store()
     user = user_of_cookies(store, request.cookies)
     try:
-        with store.read() as session:
+        with unscoped(), store.read() as session:
             invitation = invitations.open_invitation(session, token)
             role, study_id = invitation.role, invitation.study_id
             study = "" if study_id is None else get_study(session, study_id).name
@@ -134,10 +135,10 @@ async def accept_invitation(request: Request) -> Response:
 
 
 def _accepted(token: str, name: str, password: str) -> tuple[Account, str]:
-    with open_store().read() as session:
+    with unscoped(), open_store().read() as session:
         return_to = _landing_path(invitations.open_invitation(session, token))
     hashed = hash_password(password, known=[name.strip()])
-    with open_store().write() as session:
+    with unscoped(), open_store().write() as session:
         account = invitations.accept_invitation(session, token, name, hashed)
         session.commit()
         return account, return_to
@@ -150,7 +151,7 @@ def _joined(token: str, cookies: dict[str, str]) -> str:
         raise Refused(
             "you are signed out: sign in, or create an account here", code="signed_out_here"
         )
-    with store.write() as session:
+    with unscoped(), store.write() as session:
         return_to = _landing_path(invitations.open_invitation(session, token))
         invitations.join_by_invitation(session, token, user.account_id)
         session.commit()
@@ -206,7 +207,7 @@ ROUTES: Sequence[BaseRoute] = (
 
 
 def _checked(name: str, password: str, address: str, device: str) -> Account | None:
-    with open_store().write() as session:
+    with unscoped(), open_store().write() as session:
         account = accounts.check_password(session, name, password, address=address, device=device)
         session.commit()
         return account

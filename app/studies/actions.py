@@ -5,7 +5,7 @@ from dataclasses import replace
 import streamlit as st
 
 from app.access.session_user import action, notify, require_permission
-from app.jobs.actions import launch_job
+from app.jobs_page.actions import launch_job
 from app.text.numbers import counted
 from curation.judging.sampling import Sampling
 from curation.judging.studies import make_study

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from app.groups.run_label import run_name
-from app.jobs.card import follow_job
+from app.jobs_page.card import follow_job
 from app.kit.choice import choose, take_from_url
 from app.kit.frame.dataset import chosen_dataset
 from app.kit.page import draw_empty, draw_heading, draw_status

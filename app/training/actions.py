@@ -11,8 +11,8 @@ import streamlit as st
 
 from app.access.identity import SessionUser
 from app.access.session_user import action, require_permission
-from app.jobs.actions import launch_job
 from app.jobs.launching import chosen_launcher
+from app.jobs_page.actions import launch_job
 from app.text.numbers import counted, duration
 from app.training.estimate import Estimate, available_bytes, estimate
 from db.errors import BadInput, Refused

@@ -4,8 +4,8 @@ from functools import partial
 
 import streamlit as st
 
-from app.jobs.card import follow_job
-from app.jobs.curves import draw_curves
+from app.jobs_page.card import follow_job
+from app.jobs_page.curves import draw_curves
 from app.kit.choice import choose, take_from_url
 from app.kit.frame.dataset import chosen_dataset
 from app.kit.page import (

@@ -10,9 +10,9 @@ import streamlit as st
 from analysis.figures.figures import DROPPED, KEPT
 from analysis.figures.printed import printed
 from app.access.session_user import failures_shown
-from app.jobs.actions import read_job
-from app.jobs.card import LIVE
-from app.jobs.curves import PROBE
+from app.jobs_page.actions import read_job
+from app.jobs_page.card import LIVE
+from app.jobs_page.curves import PROBE
 from app.kit.figure import draw_downloads, draw_plot, draw_rows
 from app.text.plain import plain
 from app.text.texts import draw_text

@@ -39,6 +39,9 @@ from db.corpus.datasets import text_sha256  # noqa: E402
 
 if TYPE_CHECKING:
     from db.store.store import Store
+from db.store.settings import owners_process  # noqa: E402
+
+owners_process(True)
 
 HERE = Path(__file__).parent
 WRITTEN = HERE / "written"

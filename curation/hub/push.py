@@ -23,9 +23,10 @@ from analysis.files.storage import place_of
 from curation.hub.checkpoint_folder import checkpoint_files
 from curation.hub.folder import files_to_push, require_as_exported
 from curation.hub.hub import connect, require_may_write, translated_errors
+from curation.hub.request import PushStart
 from curation.release.files import file_sha256
 from curation.release.plan import MANIFEST
-from db.errors import BadInput, NotFound, Refused
+from db.errors import NotFound, Refused
 from db.jobs.runner import JobHandle
 from db.outcome.checkpoints import get_checkpoint
 from db.people.audit import record_audit
@@ -78,48 +79,41 @@ class Difference:
 def push(handle: JobHandle) -> dict[str, Any]:
     """The handler of `push` jobs.
 
-    Config: release_id or checkpoint_id, repo, public, dry_run, and one of replace, branch,
-    pull_request. `pushed` in the result: whether anything was committed.
+    `pushed` in the result: whether anything was committed.
     """
-    config = handle.config
-    repo = str(config["repo"])
-    if repo.count("/") != 1 or not all(repo.split("/")):
-        raise BadInput(f"{repo!r}: a repository is named USER/NAME")
+    wanted = PushStart.read(handle.config)
     with tempfile.TemporaryDirectory(prefix="inf-push-") as aside:
-        return _push(handle, repo, _source(handle, Path(aside)))
+        return _push(handle, wanted, _source(handle, wanted, Path(aside)))
 
 
-def _push(handle: JobHandle, repo: str, source: Source) -> dict[str, Any]:
-    config = handle.config
+def _push(handle: JobHandle, wanted: PushStart, source: Source) -> dict[str, Any]:
+    repo = wanted.repo
     api, whoami = connect()
-    if not config.get("pull_request"):
+    if not wanted.pull_request:
         require_may_write(whoami, source.repo_type, repo)
-    branch = config.get("branch") or None
     handle.report(0, None, "comparing")
-    difference = compare(api, source, repo, branch)
+    difference = compare(api, source, repo, wanted.branch)
     if not difference.exists:  # a pull request needs an existing repository too
         require_may_write(whoami, source.repo_type, repo)
     result = {
         "repo": repo,
         "repo_type": source.repo_type,
         "title": source.title,
-        "dry_run": bool(config.get("dry_run")),
+        "dry_run": wanted.dry_run,
         **difference.as_json(),
     }
-    if config.get("dry_run"):
+    if wanted.dry_run:
         return {**result, "pushed": False}
-    _require_allowed(config, repo, difference)
+    _require_allowed(wanted, difference)
     if not difference.exists:
         with translated_errors(f"making {repo}"):
-            api.create_repo(
-                repo, repo_type=source.repo_type, private=not config.get("public", False)
-            )
+            api.create_repo(repo, repo_type=source.repo_type, private=not wanted.public)
         # Another user may have pushed since: from here on the commit names the head it is for.
-        difference = compare(api, source, repo, branch)
-        _require_allowed(config, repo, difference)
-    tagged = None if config.get("pull_request") else _find_tag(api, source, repo, difference)
-    uploaded = _upload(handle, api, source, repo, branch, difference)
-    if not config.get("pull_request") and uploaded["commit"] is not None:
+        difference = compare(api, source, repo, wanted.branch)
+        _require_allowed(wanted, difference)
+    tagged = None if wanted.pull_request else _find_tag(api, source, repo, difference)
+    uploaded = _upload(handle, api, source, wanted, difference)
+    if not wanted.pull_request and uploaded["commit"] is not None:
         if tagged is None:
             with translated_errors(f"tagging {repo}"):
                 api.create_tag(
@@ -173,12 +167,12 @@ def compare(api: Any, source: Source, repo: str, branch: str | None) -> Differen
     )
 
 
-def _require_allowed(config: dict[str, Any], repo: str, difference: Difference) -> None:
+def _require_allowed(wanted: PushStart, difference: Difference) -> None:
     """Raise Refused if the push would overwrite files without `replace`."""
-    aside = bool(config.get("branch") or config.get("pull_request"))
-    if not (difference.only_adds or difference.nothing or aside or config.get("replace")):
+    aside = bool(wanted.branch or wanted.pull_request)
+    if not (difference.only_adds or difference.nothing or aside or wanted.replace):
         raise Refused(
-            f"{repo} holds other files ({_counted(difference)}): check with --dry-run, then "
+            f"{wanted.repo} holds other files ({_counted(difference)}): check with --dry-run, then "
             "push with --pull-request, to another --branch, or with --replace"
         )
 
@@ -208,13 +202,12 @@ def _upload(
     handle: JobHandle,
     api: Any,
     source: Source,
-    repo: str,
-    branch: str | None,
+    push: PushStart,
     difference: Difference,
 ) -> dict[str, Any]:
     from huggingface_hub import CommitOperationAdd, CommitOperationDelete
 
-    pull_request = bool(handle.config.get("pull_request"))
+    repo, branch = push.repo, push.branch
     kind: dict[str, Any] = {"repo_id": repo, "repo_type": source.repo_type}
     if branch and difference.new_branch:
         with translated_errors(f"making the branch {branch} of {repo}"):
@@ -235,7 +228,7 @@ def _upload(
                 **kind,
                 additions=[addition],
                 revision=branch or MAIN,
-                create_pr=pull_request,
+                create_pr=push.pull_request,
                 free_memory=False,
             )
         operations.append(addition)
@@ -249,7 +242,7 @@ def _upload(
             operations=operations,
             commit_message=source.title,
             revision=branch or MAIN,
-            create_pr=pull_request,
+            create_pr=push.pull_request,
             parent_commit=difference.head,
         )
     return {
@@ -260,17 +253,17 @@ def _upload(
     }
 
 
-def _source(handle: JobHandle, aside: Path) -> Source:
-    if handle.config.get("checkpoint_id") is not None:
+def _source(handle: JobHandle, wanted: PushStart, aside: Path) -> Source:
+    if wanted.checkpoint_id is not None:
         with handle.store.read() as session:
-            checkpoint = get_checkpoint(session, int(handle.config["checkpoint_id"]))
+            checkpoint = get_checkpoint(session, wanted.checkpoint_id)
             if not Path(checkpoint.path).is_dir():
                 raise NotFound(f"{checkpoint.path} does not exist any more: train it again")
-            files = checkpoint_files(session, checkpoint, aside, str(handle.config["repo"]))
+            files = checkpoint_files(session, checkpoint, aside, wanted.repo)
         name = f"checkpoint {checkpoint.id}"
         return Source(files, "model", name.replace(" ", "-"), f"InF Studio: {name}")
     with handle.store.read() as session:
-        release = get_release(session, int(handle.config["release_id"]))
+        release = get_release(session, int(wanted.release_id or 0))
     require_as_exported(release, handle.check)
     tag = f"release-{release.id}-{release.content_sha256[:8]}"
     title = f"InF Studio: {release.name}, release {release.id}"

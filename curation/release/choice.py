@@ -36,10 +36,10 @@ def groups_of(session: Session, plan: Plan) -> ChosenGroups:
     if not any(found.values()):
         raise Refused("the release would be empty: all its groups overlap with evaluation sets")
     chosen = _once(session, found)
-    if plan.balance != "source":
+    if plan.wanted.balance != "source":
         return chosen
     sources = sources_of_groups(session, chosen.ids)
-    return replace(chosen, ids=balanced(chosen.ids, sources, seed=plan.seed))
+    return replace(chosen, ids=balanced(chosen.ids, sources, seed=plan.wanted.seed))
 
 
 def _once(session: Session, found: "dict[int, array[int]]") -> ChosenGroups:
@@ -64,7 +64,7 @@ def balanced(group_ids: "array[int]", kinds: list[str], *, seed: int) -> "array[
 
 
 def _contaminated(session: Session, plan: Plan, chosen: ChosenRun) -> frozenset[int]:
-    if not plan.leave_out_contaminated:
+    if not plan.wanted.leave_out_contaminated:
         return frozenset()
     found = contaminated_groups(session, chosen)
     if found is None:

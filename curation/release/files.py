@@ -16,7 +16,6 @@ from typing import Any, Self
 from analysis.files.csv_writer import CsvWriter
 from curation.release.rows import CONFIGS, PASSAGE, canonical_line
 
-FORMATS = ("parquet", "jsonl", "csv")
 BATCH = 2000
 WAITING = 4
 Row = dict[str, Any]

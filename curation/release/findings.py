@@ -50,7 +50,7 @@ def findings(session: Session, plan: Plan, leakage: dict[str, Any] | None) -> li
             *_agreement(session, each),
             _diversity(session, each),
             _coverage(session, each, with_picture=not several),
-            _contamination(session, each, left_out=plan.leave_out_contaminated),
+            _contamination(session, each, left_out=plan.wanted.leave_out_contaminated),
             _shared_parts(session, each),
         ]
     found += ["### All groups of this release" if several else "", _leakage(session, plan, leakage)]

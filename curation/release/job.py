@@ -27,6 +27,7 @@ from curation.release.choice import groups_of
 from curation.release.findings import PICTURE, coverage_picture, model_of_map
 from curation.release.parts import has_parts
 from curation.release.plan import MANIFEST, Plan, licences_of, plan_release, read_manifest
+from curation.release.request import ReleasePlan
 from curation.release.writing import Written, write_groups
 from curation.run.leakage import release_leakage
 from db.errors import BadInput, Refused
@@ -41,7 +42,7 @@ from db.tables import Release
 def export_release(handle: JobHandle) -> dict[str, Any]:
     """The handler of `export` jobs."""
     with handle.store.read() as session:
-        plan = plan_release(session, handle.config)
+        plan = plan_release(session, ReleasePlan.read(handle.config))
         _require_mixable(session, plan)
     unfinished = plan.out.work_folder.with_name(f"{plan.out.work_folder.name}-{os.getpid()}")
     leave = False
@@ -77,7 +78,7 @@ def export_release(handle: JobHandle) -> dict[str, Any]:
 
 def _require_mixable(session: Session, plan: Plan) -> None:
     reasons = conflicts(licences_of(session, plan))
-    if reasons and not plan.accept_licences:
+    if reasons and not plan.wanted.accept_licences:
         raise Refused(
             f"the licences of these groups are not compatible: {'; '.join(reasons)}. Export one "
             "source with --source, or confirm with --accept-licences that you may mix them"
@@ -95,7 +96,8 @@ def _same_release(handle: JobHandle, plan: Plan, written: Written) -> Release | 
     if manifest is None:
         return None
     same = manifest.get("content_sha256") == written.content_sha256
-    if same and manifest.get("format") == plan.format and manifest.get("filter") == plan.filter:
+    same = same and manifest.get("format") == plan.wanted.format
+    if same and manifest.get("filter") == plan.filter:
         with handle.store.read() as session:
             release = find_release_at(session, str(plan.out), written.content_sha256)
         if release is None or release.id == manifest.get("release_id"):
@@ -114,7 +116,7 @@ def _record(session: Session, handle: JobHandle, plan: Plan, written: Written) -
         name=plan.name,
         content_sha256=written.content_sha256,
         path=str(plan.out),
-        format=plan.format,
+        format=plan.wanted.format,
         filter=plan.filter,
         counts=_counts(written),
         offline=plan.offline,
@@ -156,12 +158,12 @@ def _finish_folder(
         "offline": plan.offline,
         "licences": written.licences,
         "languages": languages_of(written.languages),
-        "format": plan.format,
+        "format": plan.wanted.format,
         "filter": plan.filter,
         "counts": _counts(written),
         "splits": written.splits,
         "sources": written.sources,
-        "formula_guard": plan.format == "csv",
+        "formula_guard": plan.wanted.format == "csv",
         "files": written.files,
         "created_at": release.created_at.isoformat(),
     }

@@ -9,8 +9,8 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from analysis.files.storage import Place, place_of
-from curation.release.files import FORMATS
-from curation.release.rows import CONFIGS, STANDARD, VIEWS, split_name
+from curation.release.request import ReleasePlan
+from curation.release.rows import STANDARD, split_name
 from db.corpus.datasets import get_dataset
 from db.errors import BadInput, NotFound, Refused
 from db.release.choice import Choice, chosen_licences
@@ -20,11 +20,8 @@ from db.tables import Dataset, Run, Study
 
 MANIFEST = "release.json"
 _split_name = lru_cache(maxsize=1024)(split_name)
-SPLIT_BY = ("train", "dataset", "source")
 TRAIN, TEST = "train", "test"
 HELD_OUT = "_held_out"
-BALANCES = ("none", "source")
-GROUPS_PER_PART = 50_000
 DUPLICATES = "best review, kept before dropped, first run"
 
 
@@ -39,23 +36,13 @@ class ChosenRun:
 
 @dataclass(frozen=True)
 class Plan:
-    """What to export and where; several runs in the order of precedence.
+    """What to export (`wanted`) and where; several runs in the order of precedence."""
 
-    `held_out` is the share of groups in splits of their own.
-    """
-
+    wanted: ReleasePlan
     runs: tuple[ChosenRun, ...]
     out: Place
-    format: str
     name: str
-    split_by: str
-    held_out: float
-    seed: int
     configs: tuple[str, ...]
-    accept_licences: bool
-    leave_out_contaminated: bool
-    balance: str
-    groups_per_part: int
 
     @property
     def first(self) -> ChosenRun:
@@ -98,20 +85,20 @@ class Plan:
             "sources": list(self.choice.sources),
             "languages": list(self.choice.languages),
             "study_id": self.choice.study_id,
-            "balance": self.balance,
-            "split_by": self.split_by,
-            "held_out": self.held_out,
-            "seed": self.seed,
+            "balance": self.wanted.balance,
+            "split_by": self.wanted.split_by,
+            "held_out": self.wanted.held_out,
+            "seed": self.wanted.seed,
             "configs": list(self.configs),
-            "leave_out_contaminated": self.leave_out_contaminated,
-            "groups_per_part": self.groups_per_part,
+            "leave_out_contaminated": self.wanted.leave_out_contaminated,
+            "groups_per_part": self.wanted.groups_per_part,
         }
 
     def split(self, dataset: str, source: str, held_out: bool) -> str:
         """The split of a group: train and test, or the dataset's or source's and `…_held_out`."""
-        if self.split_by == "train":
+        if self.wanted.split_by == "train":
             return TEST if held_out else TRAIN
-        name = _split_name(source if self.split_by == "source" else dataset)
+        name = _split_name(source if self.wanted.split_by == "source" else dataset)
         return name + HELD_OUT if held_out else name
 
 
@@ -120,72 +107,72 @@ def is_held_out(split: str) -> bool:
     return split == TEST or split.endswith(HELD_OUT)
 
 
-def plan_release(session: Session, config: dict[str, Any]) -> Plan:
-    """The plan of a job's config. Raises BadInput, NotFound or Refused before any work."""
-    found = _runs(session, config)
-    held_out = float(config.get("held_out", 0.0))
-    if not 0.0 <= held_out < 1.0:
-        raise BadInput(f"a held-out share of {held_out}: give 0 or a number below 1, as 0.1")
-    views = [_one_of("view", name, VIEWS) for name in config.get("views", ())]
-    configs = tuple(dict.fromkeys(("default", *config.get("configs", STANDARD), *views)))
-    format = _one_of("format", config.get("format", "parquet"), FORMATS)
-    if format == "csv" and "tevatron" in configs:
+def plan_release(session: Session, wanted: ReleasePlan) -> Plan:
+    """The plan of a request. Raises BadInput, NotFound or Refused before any work."""
+    found = _runs(session, wanted)
+    configs = tuple(dict.fromkeys(("default", *(wanted.configs or STANDARD), *wanted.views)))
+    if wanted.format == "csv" and "tevatron" in configs:
         raise BadInput(
             "the view tevatron has lists in its rows, CSV has none: use parquet or jsonl"
         )
-    groups_per_part = int(config.get("groups_per_part", GROUPS_PER_PART))
-    if groups_per_part < 1:
-        raise BadInput(f"{groups_per_part} groups per file: give 1 or more")
-    study_id = config.get("study_id")
-    if study_id is not None:
+    if wanted.study_id is not None:
         if len(found) > 1:
             raise BadInput(
-                f"study {study_id} is of one run and this release of {len(found)}: omit the study, "
-                "or export its run alone"
+                f"study {wanted.study_id} is of one run and this release of {len(found)}: omit the "
+                "study, or export its run alone"
             )
-        _require_study(session, study_id, found[0][1])
+        _require_study(session, wanted.study_id, found[0][1])
     return Plan(
-        runs=tuple(
-            ChosenRun(
-                dataset,
-                run,
-                Choice(
-                    run_id=run.id,
-                    reviews=config.get("reviews", "not-rejected"),
-                    include_dropped=bool(config.get("include_dropped", False)),
-                    sources=tuple(config.get("sources", ())),
-                    languages=tuple(config.get("languages", ())),
-                    study_id=study_id,
-                ),
-            )
-            for dataset, run in found
-        ),
-        out=_checked_folder(place_of(config["out"])),
-        format=format,
-        name=config.get("name") or " and ".join(dict.fromkeys(each.name for each, _ in found)),
-        split_by=_one_of("split", config.get("split_by", "train"), SPLIT_BY),
-        held_out=held_out,
-        seed=int(config.get("seed", 0)),
-        configs=tuple(_one_of("configuration", name, tuple(CONFIGS)) for name in configs),
-        accept_licences=bool(config.get("accept_licences", False)),
-        leave_out_contaminated=bool(config.get("leave_out_contaminated", False)),
-        balance=_one_of("balance", config.get("balance", "none"), BALANCES),
-        groups_per_part=groups_per_part,
+        wanted,
+        runs=tuple(ChosenRun(dataset, run, choice_of(wanted, run.id)) for dataset, run in found),
+        out=_checked_folder(place_of(wanted.out)),
+        name=wanted.name or " and ".join(dict.fromkeys(each.name for each, _ in found)),
+        configs=configs,
     )
 
 
-def _runs(session: Session, config: dict[str, Any]) -> list[tuple[Dataset, Run]]:
-    """The runs of a config with their datasets: `runs`, or `run_id` of `dataset`.
+def choice_of(wanted: ReleasePlan, run_id: int) -> Choice:
+    """The groups that a request selects of a run, before overlaps are excluded and sources
+    balanced."""
+    return Choice(
+        run_id,
+        wanted.reviews,
+        wanted.include_dropped,
+        sources=wanted.sources,
+        languages=wanted.languages,
+        study_id=wanted.study_id,
+    )
 
-    Raises BadInput for a run that is named twice.
-    """
-    if not config.get("runs"):
-        dataset = get_dataset(session, config["dataset"])
-        return [(dataset, choose_run(session, dataset.id, config.get("run_id")))]
-    numbers = [int(number) for number in config["runs"]]
+
+def with_runs(session: Session, wanted: ReleasePlan) -> ReleasePlan:
+    """The request with its runs named: by dataset as named, those given, else its latest finished
+    one. Raises BadInput for a run of a dataset that is not named."""
+    if not wanted.datasets:
+        return wanted
+    datasets = [get_dataset(session, name) for name in dict.fromkeys(wanted.datasets)]
+    of: dict[int, list[int]] = {dataset.id: [] for dataset in datasets}
+    for run_id in dict.fromkeys(wanted.runs):
+        run = get_run(session, run_id)
+        if run.dataset_id not in of:
+            name = session.get_one(Dataset, run.dataset_id).name
+            raise BadInput(f"run {run_id} is of dataset {name}: add --dataset {name}, or omit it")
+        of[run.dataset_id].append(run_id)
+    runs = [
+        run_id
+        for dataset in datasets
+        for run_id in of[dataset.id] or [choose_run(session, dataset.id, None).id]
+    ]
+    return wanted.model_copy(update={"runs": tuple(runs)})
+
+
+def _runs(session: Session, wanted: ReleasePlan) -> list[tuple[Dataset, Run]]:
+    """The runs of a request with their datasets. Raises BadInput for one that is named twice."""
+    numbers = wanted.runs or with_runs(session, wanted).runs
     twice = sorted({number for number in numbers if numbers.count(number) > 1})
     if twice:
         raise BadInput(f"run {twice[0]} is named twice: name every run once")
+    if not numbers:
+        raise BadInput("no dataset and no run is named: name a dataset")
     runs = [get_run(session, number) for number in numbers]
     return [(session.get_one(Dataset, run.dataset_id), run) for run in runs]
 
@@ -269,9 +256,3 @@ def _require_study(session: Session, study_id: int, run: Run) -> None:
             f"study {study_id} is of run {study.run_id} and this release of run {run.id}: "
             f"add --run {study.run_id}, or name a study of run {run.id}"
         )
-
-
-def _one_of(what: str, value: str, allowed: tuple[str, ...]) -> str:
-    if value not in allowed:
-        raise BadInput(f"no {what} {value!r}: one of {', '.join(allowed)}")
-    return value

@@ -12,6 +12,7 @@ from curation.release.card.gathering import facts_of
 from curation.release.card.text_counts import TextCounts
 from curation.release.choice import groups_of
 from curation.release.plan import Plan, licences_of, plan_release
+from curation.release.request import ReleasePlan
 from curation.release.rows import is_rescued, language_of_row
 from curation.release.writing import Counted, row_of_run
 from curation.run.leakage import known_leakage
@@ -33,17 +34,17 @@ class ReleasePreview:
     card: str
 
 
-def preview_release(session: Session, config: dict[str, Any]) -> ReleasePreview:
-    """The preview of an export job's config. Raises what the export would raise before writing.
+def preview_release(session: Session, wanted: ReleasePlan) -> ReleasePreview:
+    """The preview of a release. Raises what the export would raise before writing.
 
     Held-out splits are given by their share: which groups are in them is computed by the export.
     """
-    plan = plan_release(session, config)
+    plan = plan_release(session, wanted)
     chosen = groups_of(session, plan)
     ids = chosen.ids
     licences = licences_of(session, plan)
     sources = sources_of_groups(session, ids)
-    datasets = datasets_of_groups(session, ids) if plan.split_by == "dataset" else sources
+    datasets = datasets_of_groups(session, ids) if plan.wanted.split_by == "dataset" else sources
     counted = Counted(
         files=[],
         splits=_splits(plan, datasets, sources),
@@ -82,9 +83,9 @@ def preview_release(session: Session, config: dict[str, Any]) -> ReleasePreview:
 def _splits(plan: Plan, datasets: list[str], sources: list[str]) -> dict[str, int]:
     of = list(zip(datasets, sources, strict=True))
     found = Counter(plan.split(dataset, source, False) for dataset, source in of)
-    if not plan.held_out:
+    if not plan.wanted.held_out:
         return dict(sorted(found.items()))
     held = Counter(plan.split(dataset, source, True) for dataset, source in of)
-    out = {name: round(plan.held_out * count) for name, count in held.items()}
+    out = {name: round(plan.wanted.held_out * count) for name, count in held.items()}
     left = {name: found[name] - out[other] for name, other in zip(found, held, strict=True)}
     return dict(sorted(left.items())) | dict(sorted(out.items()))

@@ -77,7 +77,7 @@ def write_groups(
     group_ids = chosen.ids
     made_of = {
         "filter": plan.filter,
-        "format": plan.format,
+        "format": plan.wanted.format,
         "runs": [
             [each.dataset.name, each.dataset.source, each.dataset.licence, state]
             for each in plan.runs
@@ -88,15 +88,15 @@ def write_groups(
         "columns": {config: list(CONFIGS[config].items()) for config in plan.configs},
     }
     ledger = Ledger(folder, made_of)
-    if len(ledger.parts) * plan.groups_per_part < len(group_ids):
+    if len(ledger.parts) * plan.wanted.groups_per_part < len(group_ids):
         held = _held_out(handle, session, plan, group_ids)
         constants = {each.run.id: _run_constants(session, each) for each in plan.runs}
         with Pen() as pen:
-            for start in range(0, len(group_ids), plan.groups_per_part):
-                number = start // plan.groups_per_part
+            for start in range(0, len(group_ids), plan.wanted.groups_per_part):
+                number = start // plan.wanted.groups_per_part
                 if number < len(ledger.parts):
                     continue
-                ids = group_ids[start : start + plan.groups_per_part]
+                ids = group_ids[start : start + plan.wanted.groups_per_part]
                 writing = _PartWriting(folder, plan, number, constants, held)
                 for batch in release_rows(session, ids):
                     handle.check()
@@ -262,7 +262,7 @@ class _PartWriting:
     def _writer(self, config: str, split: str) -> SplitWriter:
         found = self._open.get((config, split))
         if found is None:
-            found = SplitWriter(self._folder, config, split, self._plan.format, self._number)
+            found = SplitWriter(self._folder, config, split, self._plan.wanted.format, self._number)
             self._open[config, split] = found
         return found
 
@@ -279,7 +279,7 @@ def _held_out(
     handle: JobHandle, session: Session, plan: Plan, group_ids: "array[int]"
 ) -> frozenset[int]:
     """The groups that are held out: none of their texts is on the other side."""
-    if not plan.held_out:
+    if not plan.wanted.held_out:
         return frozenset()
     import numpy as np
 
@@ -299,8 +299,8 @@ def _held_out(
     chosen = held_out_hashed(
         np.asarray(keys, dtype=np.uint64),
         np.asarray(sizes, dtype=np.int64),
-        fraction=plan.held_out,
-        seed=plan.seed,
+        fraction=plan.wanted.held_out,
+        seed=plan.wanted.seed,
     )
     return frozenset(group_id for group_id, out in zip(group_ids, chosen, strict=True) if out)
 

@@ -20,6 +20,7 @@ import psutil
 from db.errors import Refused
 from db.jobs import jobs
 from db.jobs.gpus import query_gpus
+from db.store.scope import unscoped
 from db.store.store import open_store
 
 log = logging.getLogger("inf.job")
@@ -144,7 +145,7 @@ def _report_until(over: threading.Event, job_id: int, attempt: int, rank: int, n
     meter.node = node
     while True:
         try:
-            with store.write() as session:
+            with unscoped(), store.write() as session:
                 jobs.note_resources(session, job_id, attempt, rank, meter.read())
                 session.commit()
         except Refused:

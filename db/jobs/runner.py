@@ -26,6 +26,7 @@ from db.jobs.resources import Meter
 from db.machine import is_dead, kill_this_process
 from db.store.schema import require_not_newer
 from db.store.secrets import RedactedStream, load_secrets
+from db.store.settings import owners_process
 from db.store.store import Store, open_store
 
 log = logging.getLogger("inf.job")
@@ -145,6 +146,7 @@ def main(handlers: Mapping[str, Handler], argv: list[str] | None = None) -> int:
     parser.add_argument("attempt", type=int)
     arguments = parser.parse_args(argv)
     log_without_secrets()
+    owners_process(True)  # what the job may touch was checked when it was launched
     _watch_lifeline()
     handle = JobHandle(open_store(), arguments.job_id, arguments.attempt)
     for number in (signal.SIGTERM, signal.SIGINT):

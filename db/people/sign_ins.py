@@ -51,10 +51,16 @@ def start_session(
 
 def open_session(session: Session, token: str) -> SignedIn | None:
     """The session of a token; None if it ended or the account is disabled. One statement."""
-    if not token:
-        return None
-    values = {"token": token_sha256(token), "now": utc_now()}
-    rows = session.execute(_open_session(), values).all()
+    return _open(session, "token_sha256", token_sha256(token)) if token else None
+
+
+def still_open(session: Session, session_id: int) -> SignedIn | None:
+    """A session by its id, with the rights of now; None as `open_session`."""
+    return _open(session, "id", session_id)
+
+
+def _open(session: Session, column: str, value: str | int) -> SignedIn | None:
+    rows = session.execute(_open_session(column), {"value": value, "now": utc_now()}).all()
     if not rows:
         return None
     row, account = rows[0][:2]
@@ -63,14 +69,14 @@ def open_session(session: Session, token: str) -> SignedIn | None:
 
 
 @cache  # every rerun of every page needs it
-def _open_session() -> Select[AccountSession, Account, str, int | None, int | None, int]:
+def _open_session(column: str) -> Select[AccountSession, Account, str, int | None, int | None, int]:
     return (
         select(AccountSession, Account, *RIGHT_COLUMNS)
         .join(Account, Account.id == AccountSession.account_id)
         .outerjoin(Member, Member.account_id == Account.id)
         .outerjoin(Study, Study.id == Member.study_id)
         .where(
-            AccountSession.token_sha256 == bindparam("token"),
+            getattr(AccountSession, column) == bindparam("value"),
             AccountSession.ended_at.is_(None),
             AccountSession.expires_at > bindparam("now"),
             Account.disabled.is_(False),

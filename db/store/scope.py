@@ -1,8 +1,12 @@
 """What a session of the store sees: everything, or one person's datasets, runs and studies.
 
 The filter is in the session, not in its queries: every SELECT, UPDATE and DELETE of these tables
-gets it, so that a query that forgot about rights finds nothing of others. The app sets it
-(`app.access.scope`); commands, jobs and sign-in work without.
+gets it, so that a query that forgot about rights finds nothing of others.
+
+It is closed: a session that is opened without an actor raises NoActor. Pages say it by
+the permission they are drawn under (`app.access.scope`), operations by their actor
+(`app.operations.acting`), processes of the store's owner once for all (`owners_process`:
+commands, jobs, tests), and what looks up rights by `unscoped`.
 """
 
 from collections.abc import Callable, Iterator
@@ -28,6 +32,7 @@ from sqlalchemy.orm import ORMExecuteState, Session, with_loader_criteria
 from sqlalchemy.sql.base import ExecutableOption
 from sqlalchemy.sql.functions import FunctionElement
 
+from db.store.settings import is_owners_process
 from db.tables import (
     Analysis,
     Checkpoint,
@@ -111,6 +116,7 @@ class Scope:
         of_places = _ids(Job).where(
             or_(
                 _ConfigNumber(config, "run_id").in_(runs),
+                _ConfigNumber(config, "runs[0]").in_(runs),
                 _ConfigNumber(config, "study_id").in_(studies),
             )
         )
@@ -122,19 +128,28 @@ class Scope:
             yield Passage, Passage.dataset_id.in_(ids)
 
 
-_provider: Callable[[], Scope | None] = lambda: None  # noqa: E731
-_off: ContextVar[bool] = ContextVar("scope_off", default=False)
+class NoActor(RuntimeError):
+    """A session was opened without an actor: a fault of the program, not of a person."""
 
 
-def scope_sessions_by(provider: Callable[[], Scope | None]) -> None:
-    """Let sessions opened from now on have the scope that this returns; None: they see all."""
-    global _provider
-    _provider = provider
+_pages: Callable[[], tuple[Scope | None] | None] = lambda: None  # noqa: E731
+_said: ContextVar[tuple[Scope | None] | None] = ContextVar("scope_said", default=None)
+
+
+def scope_pages_by(pages: Callable[[], tuple[Scope | None] | None]) -> None:
+    """Let sessions of a page have the scope that this returns as `(scope,)`; None: no page."""
+    global _pages
+    _pages = pages
 
 
 def current_scope() -> Scope | None:
-    """The scope of a session that is opened now."""
-    return None if _off.get() else _provider()
+    """The scope of a session that is opened now; None for everything. Raises NoActor."""
+    found = _said.get() or _pages()
+    if found is None and not is_owners_process():
+        raise NoActor(
+            "a session was opened without an actor: open it in an operation, or say `unscoped()`"
+        )
+    return None if found is None else found[0]
 
 
 def limit_session(session: Session) -> None:
@@ -143,13 +158,20 @@ def limit_session(session: Session) -> None:
 
 
 @contextmanager
-def unscoped() -> Iterator[None]:
-    """Sessions opened within see everything: to look up rights, and after a check of them."""
-    token = _off.set(True)
+def limited_to(scope: Scope | None) -> Iterator[None]:
+    """Sessions opened within see this; None for everything."""
+    token = _said.set((scope,))
     try:
         yield
     finally:
-        _off.reset(token)
+        _said.reset(token)
+
+
+@contextmanager
+def unscoped() -> Iterator[None]:
+    """Sessions opened within see everything: to look up rights, and after a check of them."""
+    with limited_to(None):
+        yield
 
 
 class _ConfigNumber(FunctionElement[int]):
@@ -176,7 +198,9 @@ def _on_sqlite(element: _ConfigNumber, compiler: Any, **more: Any) -> str:
 @compiles(_ConfigNumber, "postgresql")
 def _on_postgresql(element: _ConfigNumber, compiler: Any, **more: Any) -> str:
     config, key = (compiler.process(one, **more) for one in element.clauses)
-    return f"CAST({config} ->> {key} AS INTEGER)"
+    return (
+        f"CAST(jsonb_path_query_first({config}, ('$.' || {key})::jsonpath) #>> '{{}}' AS INTEGER)"
+    )
 
 
 def _ids(entity: type[Any]) -> Select[int]:

@@ -54,3 +54,20 @@ def schema_name(name: str, given_by: str) -> str:
 def logs() -> Path:
     """The folder of job logs."""
     return home() / "logs"
+
+
+_is_owners_process = False
+
+
+def owners_process(is_it: bool) -> None:
+    """Set whether sessions of this process see everything where no actor is given.
+
+    Those that the store's owner starts do: commands, jobs, supervisors. The server does not.
+    """
+    global _is_owners_process
+    _is_owners_process = is_it
+
+
+def is_owners_process() -> bool:
+    """Whether `owners_process` was set for this process."""
+    return _is_owners_process

@@ -11,7 +11,7 @@ from app_figures import EMPTY, FIGURES, HOSTILE, KEPT_ROW, MEAN, hostile_figures
 from analysis.agreement.judging_figures import kappa_against_cost, kept_sets, over_time_lines
 from analysis.figures.figures import DROPPED, KEPT, drop_bars, human_model_bars
 from analysis.figures.screen.drawn import Drawn, drawn
-from app.jobs.curves import curve_figure
+from app.jobs_page.curves import curve_figure
 from app.models.ranking_plot import ranking_figure
 from app.training.watched import probe_figure
 from db.errors import BadInput

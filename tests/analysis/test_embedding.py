@@ -114,7 +114,7 @@ def test_a_stop_keeps_the_batches_that_were_done(
 
 SLOW_WORK = """
 from analysis.embed.embedding import embed_texts
-from db.store.store import open_store
+from inf_studio import open_store
 embed_texts(open_store(), [f"text number {n} of many" for n in range(600)])
 """
 

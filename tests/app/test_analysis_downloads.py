@@ -92,7 +92,7 @@ def test_a_frame_as_csv_keeps_formulas_texts_and_numbers_numbers() -> None:
 
 def test_no_page_waits_for_matplotlib() -> None:
     loaded = "import sys; print('matplotlib' in sys.modules)"
-    modules = "app.kit.figure, app.models.comparison, app.jobs.curves, app.training.watched"
+    modules = "app.kit.figure, app.models.comparison, app.jobs_page.curves, app.training.watched"
     done = subprocess.run(
         [sys.executable, "-c", f"import {modules}; {loaded}"], capture_output=True, check=True
     )

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from app.access.identity import owner
 from app.jobs import launching, processes
 from db.store.secrets import RedactedStream
 from db.store.settings import logs
@@ -54,6 +55,6 @@ def test_a_disk_that_is_full_of_logs_does_not_end_the_work(
     logs().mkdir(parents=True)
     (logs() / "job-1-1.log").symlink_to("/dev/full")
     told = launching.run_in_foreground(
-        sqlite_store, "curate", {"steps": 2, "ending": "talks"}, started_by="me"
+        sqlite_store, "curate", {"steps": 2, "ending": "talks"}, actor=owner("me")
     )
     assert told.id == 1 and told.status == "done"

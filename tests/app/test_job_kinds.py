@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from app.access.identity import owner
 from app.access.permissions import NEEDS
 from app.jobs import launching, supervisors
 from app.jobs.kinds import KINDS, kinds_of_slot
@@ -66,7 +67,7 @@ def test_a_job_does_not_import_modules_of_the_current_folder(
     sqlite_store: Store, hostile_folder: Path, tmp_path: Path
 ) -> None:
     job = launching.run_in_foreground(
-        sqlite_store, "backup", {"path": str(tmp_path / "all.zip")}, started_by="me"
+        sqlite_store, "backup", {"path": str(tmp_path / "all.zip")}, actor=owner("me")
     )
     assert job.status == "done" and not (hostile_folder / "taken").exists()
 

@@ -11,6 +11,7 @@ from held_job import held_still
 from live_server import serving
 from trainer_release import write_release
 
+from app.access.identity import owner
 from app.jobs import launching, processes
 from db.jobs import jobs
 from db.store.store import Store
@@ -40,7 +41,7 @@ def test_a_job_outlives_the_app_that_is_killed_and_the_reopened_page_shows_it(
     settings["natural_probe"] = "off"
     with serving(tmp_path / "served") as server:
         config = {"release": str(release), "settings": settings}
-        job_id = launching.launch(sqlite_store, "train", config, started_by="ann")
+        job_id = launching.launch(sqlite_store, "train", config, actor=owner("ann"))
         with held_still(sqlite_store, job_id, least=2) as job:
             os.kill(server.process.pid, signal.SIGKILL)
             server.process.wait()
@@ -63,7 +64,7 @@ def test_a_job_whose_code_raises_is_failed_with_its_last_lines_and_what_to_do(
     monkeypatch.setenv("PYTHONPATH", str(TESTS))
     with pytest.raises(Exception, match="divided by none"):
         launching.run_in_foreground(
-            sqlite_store, "curate", {"steps": 1, "ending": "crash"}, started_by="ann"
+            sqlite_store, "curate", {"steps": 1, "ending": "crash"}, actor=owner("ann")
         )
     shown = words(open_page("jobs", job="1"))
     for said in ("failed", "toy_jobs.py", "toys divided by none", "inf jobs resume 1"):

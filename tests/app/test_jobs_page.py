@@ -7,7 +7,7 @@ import pytest
 from app_pages import open_page, words
 from sqlalchemy import Engine, event, insert
 
-from app.jobs.card import used
+from app.jobs_page.card import used
 from db.jobs import jobs
 from db.store.store import Store
 from db.tables import Job, MetricPoint, utc_now

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from job_metrics import metric_points
 
+from app.access.identity import owner
 from app.jobs import launching, processes, supervisors
 from app.jobs.slots import slots, visible_gpus
 from app.jobs.supervisor import supervise
@@ -63,7 +64,7 @@ def runs(pid: int) -> bool:
 def test_a_foreground_job_gives_its_result_and_its_numbers(toys: Store) -> None:
     seen: list[str] = []
     job = launching.run_in_foreground(
-        toys, "curate", {"steps": 12}, started_by="me", watch=lambda job: seen.append(job.message)
+        toys, "curate", {"steps": 12}, actor=owner("me"), watch=lambda job: seen.append(job.message)
     )
     assert job.result is not None and job.result["counted"] == 12
     assert any(message.startswith("step") for message in seen)
@@ -74,19 +75,19 @@ def test_a_foreground_job_gives_its_result_and_its_numbers(toys: Store) -> None:
 
 def test_an_error_of_ours_is_told_in_its_own_words(toys: Store) -> None:
     with pytest.raises(InfError, match=r"line 3 of toys\.jsonl has no `name`: add one"):
-        launching.run_in_foreground(toys, "curate", {"ending": "bad"}, started_by="me")
+        launching.run_in_foreground(toys, "curate", {"ending": "bad"}, actor=owner("me"))
 
 
 def test_a_crash_is_told_with_its_last_lines(toys: Store) -> None:
     with pytest.raises(InfError, match="ZeroDivisionError: toys divided by none"):
-        launching.run_in_foreground(toys, "curate", {"ending": "crash"}, started_by="me")
+        launching.run_in_foreground(toys, "curate", {"ending": "crash"}, actor=owner("me"))
     with toys.read() as session:
         assert "`inf jobs logs 1`" in launching.what_to_do(jobs.get_job(session, 1))
 
 
 def test_a_process_that_is_killed_is_a_lost_job(toys: Store) -> None:
     with pytest.raises(InfError, match="ended with status -9"):
-        launching.run_in_foreground(toys, "curate", {"ending": "killed"}, started_by="me")
+        launching.run_in_foreground(toys, "curate", {"ending": "killed"}, actor=owner("me"))
     assert status(toys, 1) == "lost"
 
 
@@ -98,7 +99,7 @@ def test_a_cancelled_job_stops_between_two_steps(toys: Store) -> None:
 
     with pytest.raises(Cancelled):
         launching.run_in_foreground(
-            toys, "curate", {"steps": 600}, started_by="me", watch=cancel_at_once
+            toys, "curate", {"steps": 600}, actor=owner("me"), watch=cancel_at_once
         )
     assert status(toys, 1) == "cancelled"
 
@@ -119,16 +120,17 @@ def test_a_job_that_does_not_listen_is_ended_after_the_grace(
             toys,
             "curate",
             {"steps": 600, "ending": "deaf"},
-            started_by="me",
+            actor=owner("me"),
             watch=cancel_at_once,
         )
 
 
 def test_the_job_ends_with_the_command_that_waits_for_it(toys: Store) -> None:
     script = (
-        "from app.jobs import launching, processes; from db.store.store import open_store\n"
+        "from app.access.identity import owner\n"
+        "from app.jobs import launching, processes; from inf_studio import open_store\n"
         "processes.ENTRY = 'toy_jobs'\n"
-        "launching.run_in_foreground(open_store(), 'curate', {'steps': 600}, started_by='me')\n"
+        "launching.run_in_foreground(open_store(), 'curate', {'steps': 600}, actor=owner('me'))\n"
     )
     parent = subprocess.Popen([sys.executable, "-c", script])
 
@@ -210,8 +212,8 @@ def test_every_launch_cancel_and_resume_is_in_the_audit_log_with_who_did_it(
     toys: Store, monkeypatch: pytest.MonkeyPatch, inf: Callable[..., Any]
 ) -> None:
     monkeypatch.setattr(supervisors, "ensure_supervisor", lambda store: None)
-    queued = launching.launch(toys, "export", {}, started_by="cora")
-    run = launching.run_in_foreground(toys, "curate", {"steps": 1}, started_by="cli:rita")
+    queued = launching.launch(toys, "export", {}, actor=owner("cora"))
+    run = launching.run_in_foreground(toys, "curate", {"steps": 1}, actor=owner("cli:rita"))
     monkeypatch.setattr(supervisors, "ensure_taken", lambda store, launcher: None)
     for action in ("cancel", "resume"):
         assert inf("jobs", action, queued).code == 0
@@ -234,7 +236,7 @@ def test_two_launches_for_one_gpu_queue_and_both_see_it_alone(
 ) -> None:
     monkeypatch.setattr(supervisors, "ensure_supervisor", lambda store: None)
     first, second, export = (
-        launching.launch(toys, kind, {"steps": 3}, started_by="me")
+        launching.launch(toys, kind, {"steps": 3}, actor=owner("me"))
         for kind in ("train", "train", "export")
     )
     assert supervise(toys, idle_seconds=0.5, places=slots(gpus=["GPU-7"])) == 3
@@ -310,7 +312,7 @@ def test_a_log_folder_that_cannot_be_written_fails_the_job_in_words(
 
 
 def test_a_heartbeat_says_what_the_job_uses(toys: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    job = launching.run_in_foreground(toys, "curate", {"steps": 12}, started_by="me")
+    job = launching.run_in_foreground(toys, "curate", {"steps": 12}, actor=owner("me"))
     (part,) = parts_of(job.resources)
     assert part["memory_mb"] > 10 and part["cpu_seconds"] > 0
     assert part["pid"] == job.pid

@@ -19,6 +19,7 @@ from openai_server import Server
 from ray_nodes import ClusterDown, LocalRay, kill_node
 from trainer_release import write_release
 
+from app.access.identity import owner
 from app.cli.main import inf as inf_command
 from app.jobs import launching, processes, supervisors
 from app.jobs.ray_cluster import (
@@ -101,7 +102,7 @@ import os, sys
 from app.jobs import processes
 from app.jobs.ray_cluster import RayCluster
 from app.jobs.ray_supervisor import supervise_ray
-from db.store.store import open_store
+from inf_studio import open_store
 processes.ENTRY = sys.argv[1]
 supervise_ray(open_store(), RayCluster(os.environ["INF_RAY_ADDRESS"]), idle_seconds=2)
 """
@@ -408,7 +409,7 @@ def test_the_address_of_the_environment_chooses_the_cluster_for_every_button_and
     taken: list[str] = []
     monkeypatch.setattr(supervisors, "_start", lambda *words: taken.append(words[-1]))
     monkeypatch.setenv("INF_RAY_ADDRESS", "http://127.0.0.1:8265/")
-    job_id = launching.launch(sqlite_store, "train", {}, started_by="ann")
+    job_id = launching.launch(sqlite_store, "train", {}, actor=owner("ann"))
     assert now(sqlite_store, job_id).launcher == "http://127.0.0.1:8265" == taken[0]
     with sqlite_store.write() as session:
         assert jobs.claim_job(session, launcher=jobs.LOCAL) is None

@@ -68,11 +68,11 @@ def test_a_release_is_queued_as_the_form_says(sqlite_store: Store, home: Path) -
     run_id = make_run(sqlite_store)
     at = opened(sqlite_store)
     at.multiselect(key="releases.views").select("tevatron").run()
-    at.checkbox(key="releases.balance").check().run()
+    at.selectbox(key="releases.balance").set_value("source").run()
     at.button(key="releases.start").click().run()
     with sqlite_store.read() as session:
         (job,) = jobs.list_jobs(session, kind="export")
-    wanted = {"run_id": run_id, "views": ["tevatron"], "balance": "source", "name": "release-1"}
+    wanted = {"runs": [run_id], "views": ["tevatron"], "balance": "source", "name": "release-1"}
     assert wanted.items() <= job.config.items() and job.status == "queued"
 
 
@@ -83,7 +83,7 @@ def test_a_release_is_described_without_codes_and_its_path_stands_in_the_code_to
     export(sqlite_store, tmp_path / "out")
     at = opened(sqlite_store)
     (row,) = at.dataframe[0].value.to_dict("records")
-    assert (row["Reviews"], row["Written by"]) == ("all but rejected", "rules (offline)")
+    assert (row["reviews"], row["offline"]) == ("not-rejected", True)
     assert at.selectbox(key="releases.reviews").options == ["all but rejected", "approved only"]
     captions = "\n".join(each.value for each in at.caption).replace("\\", "")
     assert "4 groups as parquet files · made by ada on " in captions
@@ -93,7 +93,7 @@ def test_a_release_is_described_without_codes_and_its_path_stands_in_the_code_to
     with sqlite_store.write() as session:
         session.scalars(select(Release)).one().offline = False
         session.commit()
-    assert list(opened(sqlite_store).dataframe[0].value["Written by"]) == ["language model"]
+    assert not opened(sqlite_store).dataframe[0].value["offline"].any()
 
 
 def test_pushes_are_told_and_a_wrong_name_is_refused(
@@ -110,10 +110,10 @@ def test_pushes_are_told_and_a_wrong_name_is_refused(
         session.commit()
     at = opened(sqlite_store)
     assert "ada/books · https://hub/c/1 · tag release-1" in words(at).replace("\\", "")
-    assert list(at.dataframe[0].value["Pushed to"]) == ["ada/books"]
+    assert [list(each) for each in at.dataframe[0].value["pushed_to"]] == [["ada/books"]]
     at.text_input(key="releases.repo").set_value("books").run()
     at.button(key="releases.push_start").click().run()
-    assert "give it as USER/NAME" in words(at).replace("\\", "")
+    assert "a repository is named USER/NAME" in words(at).replace("\\", "")
     at.text_input(key="releases.repo").set_value("ada/books").run()
     at.button(key="releases.compare").click().run()
     with sqlite_store.read() as session:
@@ -139,7 +139,7 @@ def test_what_changed_between_two_releases_is_told(
     at = opened(sqlite_store)
     at.selectbox(key="releases.before").select(1).run()
     table = at.dataframe[-1].value
-    assert list(table["Query"]) == ["q0"] and list(table["Change"]) == ["removed"]
+    assert list(table["query_id"]) == ["q0"] and list(table["change"]) == ["removed"]
     at.multiselect(key="releases.languages").select("python").run()
     assert "**1 group** selected" in words(at)
 
@@ -156,4 +156,4 @@ def test_a_release_of_several_runs_is_queued_in_their_order(
     at.button(key="releases.start").click().run()
     with sqlite_store.read() as session:
         (job,) = jobs.list_jobs(session, kind="export")
-    assert (job.config["dataset"], job.config["runs"]) == ("books", [first, second])
+    assert job.config["runs"] == [first, second]

@@ -227,12 +227,8 @@ def expected(permission: str, role: str, membership: str) -> str:
 @contextmanager
 def seen_by(found: scope.Scope | None) -> Iterator[None]:
     """Sessions of the store as a page opens them."""
-    before = scope._provider
-    scope.scope_sessions_by(lambda: found)
-    try:
+    with scope.limited_to(found):
         yield
-    finally:
-        scope.scope_sessions_by(before)
 
 
 ROLES = ("admin", *HELD)

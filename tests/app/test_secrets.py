@@ -9,6 +9,7 @@ from conftest import Ran
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.access.identity import owner
 from app.jobs import launching, processes
 from db.errors import BadInput, InfError, Refused
 from db.jobs import jobs
@@ -44,7 +45,7 @@ def test_a_job_that_tells_its_secret_leaves_it_in_no_row_page_or_log(
     monkeypatch.setenv("PYTHONPATH", str(TESTS))
     write_secrets(f"TOY_API_KEY = '{SECRET}'\n")
     with pytest.raises(InfError, match=r"refused \[TOY_API_KEY\]"):
-        launching.run_in_foreground(sqlite_store, "curate", {"ending": "leaks"}, started_by="me")
+        launching.run_in_foreground(sqlite_store, "curate", {"ending": "leaks"}, actor=owner("me"))
     with sqlite_store.read() as session:
         job = jobs.get_job(session, 1)
     assert job.message == "asking with [TOY_API_KEY]"

@@ -8,7 +8,7 @@ from full_store import fill
 from streamlit.testing.v1 import AppTest
 
 from app.jobs import supervisors
-from app.jobs.curves import smoothed
+from app.jobs_page.curves import smoothed
 from app.training.actions import as_command, as_toml, combinations
 from app.training.equation import equation
 from app.training.estimate import Estimate, estimate

@@ -237,7 +237,7 @@ def test_a_full_disk_tears_no_answer_but_its_own(sqlite_store: Store, tmp_path: 
     script = f"""
 import os, resource, signal
 from curation.run.answer_files import NOT_KEPT, AnswerFiles
-from db.store.store import open_store
+from inf_studio import open_store
 from test_answer_files import answer
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 mine = AnswerFiles(open_store({sqlite_store.url!r}), {run_id}, "us")

@@ -70,7 +70,7 @@ import json, os, sys, urllib.request
 from curation.hub.push import push
 from db.jobs import jobs
 from db.jobs.runner import JobHandle
-from db.store.store import open_store
+from inf_studio import open_store
 import huggingface_hub, httpx2
 
 config = json.loads(sys.argv[1])

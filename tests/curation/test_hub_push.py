@@ -110,7 +110,7 @@ from curation.hub.push import push
 from db.jobs import jobs
 from db.errors import InfError
 from db.jobs.runner import JobHandle
-from db.store.store import open_store
+from inf_studio import open_store
 store = open_store()
 for token, faults, _ in json.loads(sys.argv[2]):
     os.environ["HF_TOKEN"] = token
@@ -175,7 +175,7 @@ from curation.hub.push import push
 from db.jobs import jobs
 from db.errors import InfError
 from db.jobs.runner import JobHandle
-from db.store.store import open_store
+from inf_studio import open_store
 store = open_store()
 for config in json.loads(sys.argv[1]):
     told = json.dumps(config.pop("faults", {})).encode()

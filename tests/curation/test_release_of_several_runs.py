@@ -11,6 +11,7 @@ from records_world import group_ids, make_run
 from sqlalchemy import select
 
 from curation.release.preview import preview_release
+from curation.release.request import ReleasePlan
 from db.errors import BadInput, Refused
 from db.release.diff import diff_releases
 from db.release.releases import get_release, list_releases
@@ -134,7 +135,7 @@ def test_the_card_names_each_source_with_its_numbers_and_licence(
     assert head["configs"][0]["data_files"][0]["split"] == "train"
     assert result["offline"] is True
     with store.read() as session:
-        wanted = {"out": str(tmp_path / "p"), "runs": [first, second]}
+        wanted = ReleasePlan(out=str(tmp_path / "p"), runs=(first, second))
         preview = preview_release(session, wanted)
     assert preview.groups == 5 and f"| films | {second} | 2 |" in preview.card
 

@@ -16,6 +16,7 @@ from sqlalchemy import select
 
 from curation.release.plan import plan_release
 from curation.release.preview import preview_release
+from curation.release.request import ReleasePlan
 from curation.release.rows import TYPES, split_name
 from db.errors import BadInput, NotFound, Refused
 from db.jobs import jobs
@@ -184,14 +185,10 @@ def test_what_a_person_approved_is_released_though_the_filter_had_dropped_it(
         newer = get_release(session, made["default"]["release_id"])
         added = [row.why for row in diff_releases(session, older, newer) if row.change == "added"]
         assert added == ["dropped by the filter, approved since"]
-        plan = plan_release(session, {"dataset": "books", "out": str(tmp_path / "x")})
+        wanted = ReleasePlan(datasets=("books",), out=str(tmp_path / "x"))
+        plan = plan_release(session, wanted)
         assert count_rescued(session, plan.choice) == 1
-        assert (
-            preview_release(session, {"dataset": "books", "out": str(tmp_path / "x")}).card.count(
-                "had dropped is here"
-            )
-            == 1
-        )
+        assert preview_release(session, wanted).card.count("had dropped is here") == 1
 
 
 def test_the_card_is_valid_for_the_hub_and_says_how_the_data_were_made(

@@ -12,6 +12,7 @@ from exporting import export
 from sqlalchemy import select
 
 from curation.release.preview import preview_release
+from curation.release.request import ReleasePlan
 from curation.run.leakage import auc_text, check_leakage, leaking_sentence, stored_leakage
 from db.review.reviews import reject_group
 from db.store.store import Store
@@ -82,7 +83,8 @@ def test_a_release_is_measured_over_its_own_groups_as_they_are_now(
     assert "The run's own check" in card and all(text in card for text in of_run)
     assert "The run's own check" not in (tmp_path / "whole" / "README.md").read_text()
     with sqlite_store.read() as session:
-        preview = preview_release(session, {"dataset": "small", "out": str(tmp_path / "next")})
+        wanted = ReleasePlan(datasets=("small",), out=str(tmp_path / "next"))
+        preview = preview_release(session, wanted)
     assert "Leakage: measured over these groups when the release is made." in preview.card
 
 

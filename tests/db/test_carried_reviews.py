@@ -22,8 +22,7 @@ from db.review.texts import FIELDS, group_texts
 from db.run.group_detail import get_group
 from db.run.revalidations import WAITING, revalidation_of, waiting_items
 from db.scenarios import ROLES
-from db.store import scope as store_scope
-from db.store.scope import Scope, scope_sessions_by
+from db.store.scope import Scope, limited_to
 from db.store.store import Store
 from db.tables import Item, Review, Run
 
@@ -227,23 +226,17 @@ def test_who_has_no_right_to_the_dataset_finds_no_group_to_review(sqlite_store: 
     kept, (bare,) = group_ids(sqlite_store, run_id), group_ids(sqlite_store, run_id, "dropped")
     with sqlite_store.read() as session:
         dataset_id = session.get_one(Run, run_id).dataset_id
-    before = store_scope._provider
-    scope = Scope("eve", frozenset({dataset_id + 1}))
-    scope_sessions_by(lambda: scope)
-    try:
-        with sqlite_store.write() as session:
-            for change in (
-                lambda: approve_group(session, kept[0], reviewed_by="eve"),
-                lambda: edit_group(session, bare, BY_HAND, reviewed_by="eve"),
-                lambda: undo_review(session, kept[0], reviewed_by="eve"),
-            ):
-                with pytest.raises(Exception, match="no group"):
-                    change()
-            wanted = QueueFilter(run_id, ids=(kept[0],))
-            found = review_queue.preview_bulk(session, wanted, "reject", reviewer="eve")
-            assert found.groups == 0
-    finally:
-        scope_sessions_by(before)
+    with limited_to(Scope("eve", frozenset({dataset_id + 1}))), sqlite_store.write() as session:
+        for change in (
+            lambda: approve_group(session, kept[0], reviewed_by="eve"),
+            lambda: edit_group(session, bare, BY_HAND, reviewed_by="eve"),
+            lambda: undo_review(session, kept[0], reviewed_by="eve"),
+        ):
+            with pytest.raises(Exception, match="no group"):
+                change()
+        wanted = QueueFilter(run_id, ids=(kept[0],))
+        found = review_queue.preview_bulk(session, wanted, "reject", reviewer="eve")
+        assert found.groups == 0
     with sqlite_store.read() as session:
         assert session.scalars(select(Review)).all() == []
 

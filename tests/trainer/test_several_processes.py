@@ -18,6 +18,7 @@ from safetensors.torch import load_file
 from several_ranks import CASES, STEP_SECONDS
 from trainer_jobs import claim, config_for
 
+from app.access.identity import owner
 from app.jobs import launching
 from db.errors import InfError
 from db.jobs import jobs
@@ -98,7 +99,7 @@ def test_a_training_of_two_processes_by_ddp_and_fsdp_has_the_losses_of_one(
     for count, extra in ((1, evaluated), (2, evaluated), (2, evaluated | {"fsdp": "on"})):
         folder = tmp_path / str(len(found))
         config: dict[str, Any] = config_for(folder, **given, **extra) | {"processes": count}
-        job = launching.run_in_foreground(sqlite_store, "train", config, started_by="test")
+        job = launching.run_in_foreground(sqlite_store, "train", config, actor=owner("test"))
         assert job.result is not None and job.result["steps"] == 4
         assert [part["pid"] == job.pid for part in parts_of(job.resources)] == [True, False][:count]
         found.append(losses(sqlite_store, job.id))
@@ -133,7 +134,7 @@ def test_lora_with_sharded_weights_has_the_losses_of_one_process(
     for count, extra in ((1, {}), (2, {"fsdp": "on"})):
         folder = tmp_path / str(count)
         config: dict[str, Any] = config_for(folder, **given, **extra) | {"processes": count}
-        job = launching.run_in_foreground(sqlite_store, "train", config, started_by="test")
+        job = launching.run_in_foreground(sqlite_store, "train", config, actor=owner("test"))
         found.append(losses(sqlite_store, job.id))
         weights.append(load_file(folder / "out" / "model.safetensors"))
     alone, shared_out = weights
@@ -159,7 +160,7 @@ def test_a_process_that_dies_ends_the_training_with_a_reason(
 
     with pytest.raises(InfError, match=r"process 2 of 2 ended early \(status -9\)"):
         launching.run_in_foreground(
-            sqlite_store, "train", config, started_by="test", watch=kill_the_other
+            sqlite_store, "train", config, actor=owner("test"), watch=kill_the_other
         )
 
 

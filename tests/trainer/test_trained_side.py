@@ -14,6 +14,7 @@ from torch.nn.functional import normalize
 from trainer_jobs import claim, config_for
 from trainer_release import make_rows
 
+from app.access.identity import owner
 from app.jobs import launching
 from db.errors import BadInput
 from db.jobs.runner import Cancelled, JobHandle
@@ -254,7 +255,7 @@ def test_a_training_of_two_processes_has_the_losses_of_one(
     found = []
     for count in (1, 2):
         config = config_for(tmp_path / str(count), **kept) | {"processes": count}
-        job = launching.run_in_foreground(sqlite_store, "train", config, started_by="test")
+        job = launching.run_in_foreground(sqlite_store, "train", config, actor=owner("test"))
         found.append([loss for _, loss in losses(sqlite_store, job.id)])
     assert found[1] == pytest.approx(found[0], rel=1e-3)
 

@@ -15,6 +15,7 @@ from job_metrics import metric_points
 from trainer_jobs import claim, config_for
 from trainer_release import write_release
 
+from app.access.identity import owner
 from app.jobs import launching
 from db.errors import BadInput, InfError, Refused
 from db.jobs import jobs
@@ -298,7 +299,7 @@ def test_a_detached_training_can_be_cancelled(sqlite_store: Store, tmp_path: Pat
 
     with pytest.raises(InfError):
         launching.run_in_foreground(
-            sqlite_store, "train", config, started_by="test", watch=stop_when_it_trains
+            sqlite_store, "train", config, actor=owner("test"), watch=stop_when_it_trains
         )
     with sqlite_store.read() as session:
         (job,) = jobs.list_jobs(session)

@@ -22,7 +22,7 @@ from typing import Any
 
 from db.errors import BadInput, InfError
 from db.jobs.runner import JobHandle, Lost, log_without_secrets, run_beside_heartbeat
-from db.store.settings import home
+from db.store.settings import home, owners_process
 from db.store.store import open_store
 from trainer.parallel.processes import PATIENCE
 
@@ -86,6 +86,7 @@ def work(given: dict[str, Any]) -> dict[str, Any] | None:
     from trainer.launch.here import train as train_here
 
     log_without_secrets()
+    owners_process(True)
     node = ray.get_runtime_context().get_node_id()[:8]
     seen: list[Any] = [None] * dist.get_world_size()
     dist.all_gather_object(seen, (node, torch.cuda.is_available()))

@@ -6,10 +6,11 @@ from pathlib import Path
 import click
 
 from app.cli.data.import_ import bad_rows_in_json, mapping_of
+from app.cli.data.releases import push_either
+from app.cli.kit.formerly import formerly
 from app.cli.kit.progress import progress_bar
 from app.cli.kit.report import Result, counts, detach_option, me, ready_store, reporting, work
 from app.jobs import launching
-from app.text.numbers import counted
 from curation.hub import pull as hub_pull
 from curation.hub.layouts import LAYOUTS, Wanted
 from db.jobs.jobs import LOCAL
@@ -20,65 +21,7 @@ def hub() -> None:
     """Push to the Hugging Face Hub and pull from it (token: HF_TOKEN)."""
 
 
-def _human(result: Result) -> str:
-    rows = [
-        f"  {sign} {path}"
-        for sign, change in (("+", "added"), ("~", "changed"), ("-", "removed"))
-        for path in result[change]
-    ]
-    rows.append(f"  = {counted(len(result['unchanged']), 'file')} unchanged")
-    head = f"{result['title']} → {result['repo']}"
-    if result["dry_run"]:
-        return "\n".join([f"{head}: dry run, nothing was pushed", *rows])
-    tag = f", tag {result['tag']}" if result["tag"] else ""
-    if result["commit"] and not result["url"]:
-        return f"{head}: already up to date{tag}"
-    where = result["pull_request"] or result["url"]
-    return "\n".join([f"{head}: pushed to {where}{tag}", *rows])
-
-
-@hub.command()
-@click.option("--release", "release_id", type=int, help="The release to push.")
-@click.option("--checkpoint", "checkpoint_id", type=int, help="The checkpoint to push.")
-@click.option("--repo", required=True, metavar="USER/NAME", help="Repository; created if missing.")
-@click.option("--public", is_flag=True, help="Make a new repository public; default: private.")
-@click.option("--dry-run", is_flag=True, help="Only show what would change.")
-@click.option("--pull-request", is_flag=True, help="Push as a pull request.")
-@click.option("--branch", help="Push to this branch; created if missing.")
-@click.option("--replace", is_flag=True, help="Allow overwriting the contents of the repository.")
-@detach_option
-@reporting(_human)
-def push(
-    release_id: int | None,
-    checkpoint_id: int | None,
-    repo: str,
-    public: bool,
-    dry_run: bool,
-    pull_request: bool,
-    branch: str | None,
-    replace: bool,
-    detach: bool,
-) -> Result:
-    """Push a release (as a dataset) or a checkpoint (as a model).
-
-    The contents of a repository are never overwritten without --replace, --branch or
-    --pull-request. An interrupted push resumes when it is run again.
-    """
-    if (release_id is None) == (checkpoint_id is None):
-        raise click.UsageError("give either --release or --checkpoint")
-    if bool(pull_request) + bool(branch) + bool(replace) > 1:
-        raise click.UsageError("give at most one of --pull-request, --branch and --replace")
-    config = {
-        "release_id": release_id,
-        "checkpoint_id": checkpoint_id,
-        "repo": repo,
-        "public": public,
-        "dry_run": dry_run,
-        "pull_request": pull_request,
-        "branch": branch,
-        "replace": replace,
-    }
-    return work(ready_store(), "push", config, detach=detach, title=f"pushing to {repo}")
+hub.add_command(formerly(push_either, "hub push", "releases push"))
 
 
 def _pulled(result: Result) -> str:

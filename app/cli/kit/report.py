@@ -17,12 +17,15 @@ from typing import Any
 import click
 from tqdm import tqdm
 
+from app.access.identity import Actor, owner
 from app.jobs import launching
 from app.jobs.ray_cluster import checked_address
+from app.operations.acting import Launch
 from db.errors import InfError, Paused
 from db.extras import missing_extra
 from db.jobs import jobs
 from db.jobs.runner import Cancelled
+from db.requests import Request
 from db.store.schema import require_current
 from db.store.store import Store, open_store
 from db.tables import Job
@@ -88,6 +91,25 @@ def me() -> str:
     return f"cli:{getpass.getuser()}"
 
 
+def command_actor() -> Actor:
+    """Whoever runs the command: the store's owner, with every right. Raises as `ready_store`."""
+    ready_store()
+    return owner(me())
+
+
+def waited(*, detach: bool, title: str, after: int | None = None) -> Launch[Result]:
+    """Launch a job as a command does: in the foreground with a progress bar, or detached.
+
+    It returns the job's result with its `job_id`.
+    """
+
+    def launch(actor: Actor, kind: str, request: Request) -> Result:
+        config = request.config()
+        return work(ready_store(), kind, config, detach=detach, title=title, after=after)
+
+    return launch
+
+
 def launcher_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add `--launcher` and `--address`, which set INF_RAY_ADDRESS."""
     given = click.option(
@@ -151,7 +173,7 @@ def work(
     on_cluster = launching.chosen_launcher() != jobs.LOCAL
     job_id = None
     if detach or on_cluster:
-        job_id = launching.launch(store, kind, config, started_by=me(), after=after)
+        job_id = launching.launch(store, kind, config, actor=owner(me()), after=after)
     if detach:
         return {"job_id": job_id}
     with tqdm(
@@ -168,7 +190,9 @@ def work(
             if job_id is not None:
                 job = launching.wait_for(store, job_id, watch=watch)
             else:
-                job = launching.run_in_foreground(store, kind, config, started_by=me(), watch=watch)
+                job = launching.run_in_foreground(
+                    store, kind, config, actor=owner(me()), watch=watch
+                )
         except Cancelled as stopped:
             raise Failed(str(stopped)) from stopped
     return {**(job.result or {}), "job_id": job.id}

@@ -29,9 +29,9 @@ def facts_of(
         files=written.files,
         sources=written.sources,
         chosen=_filter_sentences(plan),
-        held_out=plan.held_out,
-        seed=plan.seed,
-        format=plan.format,
+        held_out=plan.wanted.held_out,
+        seed=plan.wanted.seed,
+        format=plan.wanted.format,
         texts=written.texts,
         content_sha256=written.content_sha256,
         findings=findings(session, plan, leakage),
@@ -78,7 +78,7 @@ def _run_facts(session: Session, chosen: ChosenRun, written: Counted) -> RunFact
 
 def _filter_sentences(plan: Plan) -> list[str]:
     sentences = []
-    if plan.leave_out_contaminated:
+    if plan.wanted.leave_out_contaminated:
         sentences.append("without groups that overlap with evaluation sets")
     if plan.choice.sources:
         sentences.append(f"only the source {' and '.join(plan.choice.sources)}")
@@ -86,6 +86,6 @@ def _filter_sentences(plan: Plan) -> list[str]:
         sentences.append(f"only the language {' and '.join(plan.choice.languages)}")
     if plan.choice.study_id is not None:
         sentences.append(f"only groups of study {plan.choice.study_id}")
-    if plan.balance != "none":
-        sentences.append(f"as many groups of every {plan.balance} (seed {plan.seed})")
+    if plan.wanted.balance != "none":
+        sentences.append(f"as many groups of every {plan.wanted.balance} (seed {plan.wanted.seed})")
     return sentences

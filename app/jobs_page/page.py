@@ -6,11 +6,11 @@ import shlex
 import streamlit as st
 
 from app.access.session_user import failures_shown
-from app.jobs.actions import read_job
-from app.jobs.card import follow_job, part_rows, spent, used
 from app.jobs.launching import log_tail
-from app.jobs.outcome import summary
 from app.jobs.processes import command_of
+from app.jobs_page.actions import read_job
+from app.jobs_page.card import follow_job, part_rows, spent, used
+from app.jobs_page.outcome import summary
 from app.kit.choice import draw_pages, page_offset
 from app.kit.page import draw_empty, draw_heading, draw_table
 from app.text.plain import plain

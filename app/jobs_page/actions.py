@@ -9,7 +9,6 @@ from app.access.identity import SessionUser
 from app.access.session_user import action, notify, require_permission
 from app.jobs import launching, supervisors
 from app.jobs.kinds import KINDS
-from app.jobs.places import require_places
 from db.errors import Refused
 from db.jobs import jobs as queue
 from db.people.audit import record_audit
@@ -20,10 +19,7 @@ from db.tables import Job, utc_now
 def launch_job(kind: str, config: dict[str, Any], *, what: str) -> int:
     """Queue a job for the session user. Returns its id. Raises Refused without the permission."""
     user = require_permission(KINDS[kind].permission)
-    store = open_store()
-    with store.read() as session:
-        require_places(session, config)
-    job_id = launching.launch(store, kind, config, started_by=user.name)
+    job_id = launching.launch(open_store(), kind, config, actor=user)
     notify(f"{what} is queued as job {job_id}.")
     return job_id
 
@@ -81,10 +77,9 @@ def run_again(job_id: int) -> None:
     store = open_store()
     with store.read() as session:
         job = queue.get_job(session, job_id)
-        require_places(session, job.config)
     if job.kind == "restore":  # it would replace all that was stored since
         raise Refused("a restore is started by command: `inf restore FILE --detach`")
-    new_id = launching.launch(store, job.kind, job.config, started_by=user.name)
+    new_id = launching.launch(store, job.kind, job.config, actor=user)
     st.query_params["job"] = str(new_id)
     notify(f"Job {new_id} is queued with the config of job {job_id}.")
 

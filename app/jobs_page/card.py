@@ -6,7 +6,8 @@ from typing import Any
 import streamlit as st
 
 from app.access.session_user import failures_shown
-from app.jobs import actions, launching
+from app.jobs import launching
+from app.jobs_page import actions
 from app.kit.page import draw_status
 from app.text.numbers import duration
 from app.text.plain import plain

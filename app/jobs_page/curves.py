@@ -9,8 +9,8 @@ import streamlit as st
 
 from analysis.figures.printed import printed
 from app.access.session_user import failures_shown
-from app.jobs.actions import read_job, read_metrics
-from app.jobs.card import LIVE
+from app.jobs_page.actions import read_job, read_metrics
+from app.jobs_page.card import LIVE
 from app.kit.figure import draw_downloads, draw_plot
 
 if TYPE_CHECKING:

@@ -1,0 +1,33 @@
+"""Forms of commands and keys of JSON that an earlier version had: they work on for one release."""
+
+import copy
+import functools
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+Result = dict[str, Any]
+
+
+def formerly(command: click.Command, old: str, new: str) -> click.Command:
+    """The command under its old name: the same, with a note on standard error of the new one."""
+    found = copy.copy(command)
+    found.name = old.rpartition(" ")[2]
+    found.help = f"{command.help or ''}\n\nThis is `inf {new}` now."
+    call = command.callback
+    assert call is not None
+
+    @functools.wraps(call)
+    def noted(*args: Any, **given: Any) -> Any:
+        click.echo(f"note: `inf {old}` is `inf {new}` now; it works on for one release", err=True)
+        return call(*args, **given)
+
+    found.callback = noted
+    return found
+
+
+def with_former_keys(listed: Result, name: str, keys: Mapping[str, str]) -> Result:
+    """A list as JSON, and its rows once more under the list's old name, with their old keys."""
+    rows = [row | {old: row[new] for old, new in keys.items()} for row in listed["data"]]
+    return listed | {name: rows}

@@ -1,0 +1,50 @@
+"""Sessions of an actor, and the ways a job is launched: in the queue, or as a command waits."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Protocol, TypeVar
+
+from sqlalchemy.orm import Session
+
+from app.access.identity import Actor
+from app.access.permissions import NEEDS, require
+from app.jobs import launching
+from db.requests import Request
+from db.store.scope import INFO, limited_to, unscoped
+from db.store.store import open_store
+
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Launch(Protocol[T_co]):
+    """How a job starts: what it returns is the door's (a number, or the result of the job)."""
+
+    def __call__(self, actor: Actor, kind: str, request: Request) -> T_co:
+        """Start the job. Raises as `app.jobs.launching.launch`."""
+        ...
+
+
+def queued(actor: Actor, kind: str, request: Request) -> int:
+    """Queue the job; returns its id."""
+    return launching.launch(open_store(), kind, request.config(), actor=actor)
+
+
+@contextmanager
+def reading(actor: Actor, permission: str) -> Iterator[Session]:
+    """A session that sees what the actor may see with the permission. Raises Refused without it."""
+    require(actor, permission)
+    with limited_to(NEEDS[permission].scope(actor)), open_store().read() as session:
+        yield session
+
+
+@contextmanager
+def writing(actor: Actor, permission: str) -> Iterator[Session]:
+    """A session whose transaction is committed at the end; nothing of it is where that raises.
+
+    The actor's rights are read in it, so that one that was withdrawn a moment ago is none.
+    """
+    with unscoped(), open_store().write() as session:
+        now = require(actor.now(session), permission)
+        session.info[INFO] = NEEDS[permission].scope(now)
+        yield session
+        session.commit()

@@ -1,0 +1,217 @@
+"""Releases: create, list, show, compare, push."""
+
+from collections import Counter
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, TypeVar
+
+from sqlalchemy.orm import Session
+
+from app.access.identity import Actor
+from app.operations.acting import Launch, reading
+from app.operations.rows import Listed, Row
+from curation.hub.request import PushStart
+from curation.release.plan import choice_of, with_runs
+from curation.release.preview import ReleasePreview, preview_release
+from curation.release.request import ReleasePlan
+from curation.run.shared_parts import shared_sentence, stored_shared_parts
+from db.corpus.datasets import get_dataset
+from db.corpus.texts import pair_languages, pair_sources
+from db.errors import Refused
+from db.release.choice import ChosenCount, count_by_kind
+from db.release.diff import diff_releases
+from db.release.releases import get_release, list_releases, pushes
+from db.run.runs import get_run
+from db.study.studies import list_studies
+from db.tables import Dataset, Job, Release
+
+RIGHT = "export"
+T = TypeVar("T")
+
+
+class PushRow(Row):
+    """A push that arrived: at which repository and address, under which tag, when."""
+
+    repo: str
+    url: str
+    tag: str | None
+    at: datetime
+
+
+class ReleaseRow(Row):
+    """A release in a list. `path` is its folder on the server, or its URL."""
+
+    id: int
+    name: str
+    dataset_id: int
+    groups: int | None
+    reviews: str
+    format: str
+    offline: bool
+    created_at: datetime
+    created_by: str
+    pushed_to: tuple[str, ...]
+    pushes: tuple[PushRow, ...]
+    content_sha256: str
+    path: str
+    filter: dict[str, Any]
+
+
+class ReleaseShown(ReleaseRow):
+    """A release with its dataset card."""
+
+    card: str
+
+
+class DiffRow(Row):
+    """A group that two releases do not have alike."""
+
+    query_id: str
+    change: str
+    why: str
+
+
+class ReleaseDiff(Row):
+    """What changed from one release to another: how many groups by kind, and each of them."""
+
+    changes: dict[str, int]
+    rows: tuple[DiffRow, ...]
+
+
+class ReleaseOptions(Row):
+    """What the filters of a release of these runs may name; `studies`: names by id."""
+
+    sources: tuple[str, ...]
+    languages: tuple[str, ...]
+    studies: dict[int, str]
+
+
+def create(actor: Actor, wanted: ReleasePlan, launch: Launch[T]) -> T:
+    """Export the kept groups of runs as files with a dataset card.
+
+    Raises BadInput, NotFound or Refused before anything is launched where the plan names what is
+    not there.
+    """
+    with reading(actor, RIGHT) as session:
+        wanted = with_runs(session, wanted)
+    return launch(actor, "export", wanted)
+
+
+def preview(actor: Actor, wanted: ReleasePlan) -> ReleasePreview:
+    """First rows, splits, card and licence conflicts of such a release. Raises InfError."""
+    with reading(actor, RIGHT) as session:
+        return preview_release(session, wanted)
+
+
+def counts(actor: Actor, wanted: ReleasePlan) -> list[ChosenCount]:
+    """How many groups of each kind are selected, before duplicates are left out."""
+    with reading(actor, RIGHT) as session:
+        return [
+            count
+            for run_id in with_runs(session, wanted).runs
+            for count in count_by_kind(
+                session, choice_of(wanted, run_id), _dataset_of(session, run_id).source
+            )
+        ]
+
+
+def options(actor: Actor, wanted: ReleasePlan) -> ReleaseOptions:
+    """What the filters may name: sources and languages of the datasets, a single run's studies."""
+    with reading(actor, RIGHT) as session:
+        runs = [get_run(session, run_id) for run_id in with_runs(session, wanted).runs]
+        datasets = list(dict.fromkeys(run.dataset_id for run in runs))
+        studies = list_studies(session, dataset_id=datasets[0]) if len(runs) == 1 else []
+        sources = [name for each in datasets for name in pair_sources(session, each)]
+        languages = [name for each in datasets for name in pair_languages(session, each)]
+        return ReleaseOptions(
+            sources=tuple(dict.fromkeys(sources)),
+            languages=tuple(dict.fromkeys(languages)),
+            studies={each.id: each.name for each in studies if each.run_id == runs[0].id},
+        )
+
+
+def shared_parts(actor: Actor, wanted: ReleasePlan) -> dict[int, str]:
+    """What the texts of each run share and their sources lack; runs without that are left out."""
+    with reading(actor, RIGHT) as session:
+        runs = with_runs(session, wanted).runs
+        found = {run: shared_sentence(stored_shared_parts(session, run)) for run in runs}
+    return {run_id: sentence for run_id, sentence in found.items() if sentence}
+
+
+def list_all(actor: Actor, dataset: str | None = None) -> Listed[ReleaseRow]:
+    """Releases, newest first, of one dataset or of all."""
+    with reading(actor, RIGHT) as session:
+        dataset_id = get_dataset(session, dataset).id if dataset else None
+        pushed = pushes(session)
+        rows = [
+            _row(release, pushed.get(release.id, ()))
+            for release in list_releases(session, dataset_id)
+        ]
+    return Listed[ReleaseRow].all(rows)
+
+
+def show(actor: Actor, release_id: int) -> ReleaseShown:
+    """One release with its card. Raises NotFound."""
+    with reading(actor, RIGHT) as session:
+        release = get_release(session, release_id)
+        row = _row(release, pushes(session).get(release_id, ()))
+    return ReleaseShown(**row.model_dump(), card=release.card)
+
+
+def diff(actor: Actor, before: int, after: int) -> ReleaseDiff:
+    """What was added, removed and changed from one release to another, and why."""
+    with reading(actor, RIGHT) as session:
+        found = diff_releases(session, get_release(session, before), get_release(session, after))
+    rows = tuple(DiffRow(query_id=one.query_id, change=one.change, why=one.why) for one in found)
+    return ReleaseDiff(changes=dict(Counter(row.change for row in rows)), rows=rows)
+
+
+def push(actor: Actor, wanted: PushStart, launch: Launch[T]) -> T:
+    """Push a release or a checkpoint to the Hub, or (`dry_run`) compare it with what is there."""
+    if wanted.release_id is not None:
+        with reading(actor, RIGHT) as session:
+            get_release(session, wanted.release_id)
+    return launch(actor, "push", wanted)
+
+
+def require_new(wanted: ReleasePlan, taken: bool) -> None:
+    """Raise Refused where a release of the name is there: releases are immutable."""
+    if taken:
+        raise Refused(
+            f"release {wanted.name!r} already exists and releases are immutable: "
+            "choose another name"
+        )
+
+
+def _dataset_of(session: Session, run_id: int) -> Dataset:
+    return session.get_one(Dataset, get_run(session, run_id).dataset_id)
+
+
+def _row(release: Release, arrived: Sequence[Job]) -> ReleaseRow:
+    pushed = tuple(_push_row(job) for job in arrived)
+    return ReleaseRow(
+        id=release.id,
+        name=release.name,
+        dataset_id=release.dataset_id,
+        groups=release.counts.get("groups"),
+        reviews=str(release.filter.get("reviews", "")),
+        format=release.format,
+        offline=release.offline,
+        created_at=release.created_at,
+        created_by=release.created_by,
+        pushed_to=tuple(dict.fromkeys(each.repo for each in pushed)),
+        pushes=pushed,
+        content_sha256=release.content_sha256,
+        path=release.path,
+        filter=release.filter,
+    )
+
+
+def _push_row(job: Job) -> PushRow:
+    result = job.result or {}
+    return PushRow(
+        repo=str(result.get("repo") or ""),
+        url=str(result.get("pull_request") or result.get("url") or result.get("repo") or ""),
+        tag=result.get("tag"),
+        at=job.finished_at or job.created_at,
+    )

@@ -1,0 +1,69 @@
+"""The requests of all operations by name, their reference and their JSON Schemas.
+
+A request of a new operation is a row of `REQUESTS`. The schemas are a snapshot in the repository
+(`docs/reference/requests.json`): a changed key shows in review.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from db.modules import load
+from db.requests import Request, choices_of
+
+REQUESTS: Mapping[str, str] = {
+    "releases create": "curation.release.request:ReleasePlan",
+    "releases push": "curation.hub.request:PushStart",
+}
+
+
+def models() -> dict[str, type[Request]]:
+    """The model of each operation."""
+    return {name: load(place) for name, place in REQUESTS.items()}
+
+
+def schemas() -> str:
+    """The JSON Schemas, as `docs/reference/requests.json`."""
+    found = {name: model.model_json_schema() for name, model in models().items()}
+    return json.dumps(found, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def as_markdown() -> str:
+    """The page `reference/requests.md`."""
+    lines = [
+        "# Requests of operations\n",
+        "Generated from the models that commands, pages and jobs share: a key of a job's config "
+        "and of JSON is a field here, and so is an option of the command. As JSON Schemas: "
+        "[requests.json](requests.json).\n",
+    ]
+    for name, model in models().items():
+        lines += [
+            f"## {name}\n",
+            f"{(model.__doc__ or '').strip().splitlines()[0]}\n",
+            "| key | option | default | may be | |",
+            "|---|---|---|---|---|",
+        ]
+        for key, field in model.model_fields.items():
+            extra = field.json_schema_extra
+            named = extra.get("option") if isinstance(extra, dict) else None
+            option = named[0] if isinstance(named, list) else f"--{key.replace('_', '-')}"
+            default = "required" if field.is_required() else _cell(field.get_default())
+            may_be = ", ".join(map(str, choices_of(model, key))) or _bounds(field.metadata)
+            about = str(field.description).replace("|", "\\|")
+            lines.append(f"| `{key}` | `{option}` | {default} | {may_be} | {about} |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _cell(default: Any) -> str:
+    return "" if default in (None, "", ()) else f"`{json.dumps(default)}`"
+
+
+def _bounds(metadata: list[Any]) -> str:
+    signs = (("ge", "≥"), ("gt", ">"), ("le", "≤"), ("lt", "<"))
+    return ", ".join(
+        f"{sign} {getattr(one, name)}"
+        for one in metadata
+        for name, sign in signs
+        if getattr(one, name, None) is not None
+    )

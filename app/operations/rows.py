@@ -1,0 +1,37 @@
+"""Rows that operations return: the same for a page's table, a command's `--json` and a route."""
+
+from collections.abc import Sequence
+from typing import Any, Generic, TypeVar
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Row(BaseModel):
+    """One row; its fields are the keys of JSON, and never labels."""
+
+    model_config = ConfigDict(frozen=True, from_attributes=True)
+
+    def as_json(self) -> dict[str, Any]:
+        """The row as JSON values."""
+        return self.model_dump(mode="json")
+
+
+R = TypeVar("R", bound=Row)
+
+
+class Listed(BaseModel, Generic[R]):
+    """Some rows of a list: `total` of them in all, those after these from `next` on."""
+
+    model_config = ConfigDict(frozen=True)
+    data: tuple[R, ...]
+    next: int | None = None
+    total: int
+
+    @classmethod
+    def all(cls, rows: Sequence[R]) -> "Listed[R]":
+        """A list that is given as a whole."""
+        return cls(data=tuple(rows), total=len(rows))
+
+    def as_json(self) -> dict[str, Any]:
+        """`{"data": […], "next": …, "total": …}`."""
+        return self.model_dump(mode="json")

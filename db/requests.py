@@ -1,0 +1,102 @@
+"""Requests: what an operation takes, as a model whose fields are known to every door.
+
+A field's name is the key of a job's config and of JSON; its type, bounds, default and description
+make the option of the command (`app.cli.kit.options`), the widget of a page (`app.kit.fields`) and
+the reference in the docs. To add an option, add a field.
+"""
+
+import difflib
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal, Self, get_args, get_origin
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from db.errors import BadInput
+
+ALIKE = 0.6
+
+
+class Request(BaseModel):
+    """What an operation takes; unchangeable, and without a key that it does not know."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @classmethod
+    def read(cls, given: Mapping[str, Any]) -> Self:
+        """The request of these keys. Raises BadInput naming every unusable key and what would do.
+
+        Also of a job's config, of earlier versions too: what they called otherwise is read by the
+        model's own validator.
+        """
+        try:
+            return cls.model_validate(dict(given))
+        except ValidationError as error:
+            raise BadInput("; ".join(_problems(cls, error)), code="bad_request") from error
+
+    def config(self) -> dict[str, Any]:
+        """All keys as JSON, as a job stores them."""
+        return self.model_dump(mode="json")
+
+
+def option(
+    default: Any,
+    description: str,
+    *,
+    names: tuple[str, ...] = (),
+    title: str = "",
+    metavar: str = "",
+    **bounds: Any,
+) -> Any:
+    """A field of a request, with its default (`...`: required) and bounds (`ge`, `lt`, …).
+
+    names: its options on the command line where they are not its name; title: its label on a page.
+    """
+    extra: dict[str, Any] = {}
+    if names:
+        extra["option"] = list(names)
+    if metavar:
+        extra["metavar"] = metavar
+    return Field(
+        default, description=description, title=title or None, json_schema_extra=extra, **bounds
+    )
+
+
+def default_of(model: type[Request], name: str) -> Any:
+    """What a field is where nothing is given for it."""
+    return model.model_fields[name].get_default(call_default_factory=True)
+
+
+def choices_of(model: type[Request], name: str) -> tuple[Any, ...]:
+    """What a field may be, where it is one or several of a few words; else nothing."""
+    return _choices(model.model_fields[name].annotation)
+
+
+def _choices(annotation: Any) -> tuple[Any, ...]:
+    if get_origin(annotation) is Literal:
+        return get_args(annotation)
+    inner = [one for one in get_args(annotation) if one not in (..., type(None))]
+    return _choices(inner[0]) if len(inner) == 1 else ()
+
+
+def meant(name: str, known: Iterator[str] | tuple[str, ...] | list[str]) -> str:
+    """Which of the known names an unknown one probably means, "" where none is near."""
+    near = difflib.get_close_matches(name.lower().replace("-", "_"), list(known), 1, ALIKE)
+    return near[0] if near else ""
+
+
+def _problems(model: type[Request], error: ValidationError) -> Iterator[str]:
+    for found in error.errors():
+        name = ".".join(map(str, found["loc"])) or model.__name__
+        if found["type"] == "extra_forbidden":
+            near = meant(name, tuple(model.model_fields))
+            question = f"did you mean {near!r}? " if near else ""
+            yield f"no key {name!r}: {question}Keys are {', '.join(model.model_fields)}"
+        elif found["type"] == "missing":
+            yield f"{name} is missing: give it"
+        else:
+            reason = found["msg"].removeprefix("Value error, ").removeprefix("Input ")
+            yield (
+                f"{name}={found['input']!r}: it {reason}"
+                if reason.startswith("should")
+                else f"{name}={found['input']!r}: {reason}"
+            )

@@ -1,0 +1,226 @@
+"""One layer: sessions have an actor, operations check rights, a field is an option everywhere."""
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from click.testing import CliRunner
+from exporting import export
+from records_world import make_run
+
+from app.access.identity import Actor, SessionUser, owner
+from app.cli.kit.formerly import formerly
+from app.cli.kit.options import request_options
+from app.jobs import launching
+from app.operations import releases
+from app.operations.acting import queued, writing
+from curation.release.request import ReleasePlan
+from db.errors import BadInput, NotFound, Refused
+from db.jobs import jobs
+from db.people.rights import Rights
+from db.requests import Request, default_of, option
+from db.store import settings
+from db.store.scope import NoActor, unscoped
+from db.store.store import Store
+from db.tables import Dataset
+
+
+@pytest.fixture
+def server(sqlite_store: Store, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
+    """The store in a process that nobody owns: as in the server."""
+    monkeypatch.setenv("INF_DATABASE_URL", sqlite_store.url)
+    settings.owners_process(False)
+    yield sqlite_store
+    settings.owners_process(True)
+
+
+def with_rights(*rights: str, datasets: tuple[int, ...] = ()) -> Actor:
+    held = frozenset(rights)
+    found = Rights(everywhere=frozenset() if datasets else held)
+    if datasets:
+        found = Rights(on_datasets=dict.fromkeys(datasets, held))
+    return Actor("eve", rights=found)
+
+
+def test_a_session_without_an_actor_raises_in_every_thread(server: Store) -> None:
+    raised: list[BaseException] = []
+
+    def open_one() -> None:
+        for opened in (server.read, server.write):
+            try:
+                with opened():
+                    pass
+            except NoActor as error:
+                raised.append(error)
+
+    open_one()
+    other = threading.Thread(target=open_one)
+    with unscoped():  # of this thread, not of the other
+        other.start()
+        other.join()
+        with server.read() as session:
+            assert session.info
+    assert len(raised) == 4
+
+
+def test_an_operation_without_the_right_reads_and_launches_nothing(server: Store) -> None:
+    with unscoped():
+        run_id = make_run(server)
+    wanted = ReleasePlan(runs=(run_id,), out="somewhere")
+    for actor in (with_rights("judge"), with_rights("train"), SessionUser("ann", "annotator")):
+        for call in (
+            lambda actor=actor: releases.list_all(actor),
+            lambda actor=actor: releases.create(actor, wanted, queued),
+            lambda actor=actor: launching.launch(server, "export", wanted.config(), actor=actor),
+        ):
+            with pytest.raises(Refused, match="lacks a right"):
+                call()
+    with unscoped(), server.read() as session:
+        assert jobs.list_jobs(session) == []
+
+
+def test_an_actor_sees_and_launches_only_on_what_they_have_the_right(server: Store) -> None:
+    with unscoped():
+        mine, other = make_run(server), make_run(server, name="films")
+        with server.read() as session:
+            dataset = session.query(Dataset).filter_by(name="books").one().id
+    eve = with_rights("release", datasets=(dataset,))
+    assert releases.create(eve, ReleasePlan(runs=(mine,), out="out"), queued)
+    for wanted in (
+        ReleasePlan(runs=(other,), out="out"),
+        ReleasePlan(datasets=("films",), out="out"),
+    ):
+        with pytest.raises(NotFound):
+            releases.create(eve, wanted, queued)
+        with pytest.raises(NotFound):
+            launching.launch(server, "export", wanted.config(), actor=eve)
+    with unscoped(), server.read() as session:
+        assert [job.config["runs"] for job in jobs.list_jobs(session)] == [[mine]]
+
+
+def test_who_signed_out_meanwhile_writes_nothing(server: Store) -> None:
+    gone = SessionUser("ann", "admin", 1, 77, rights=owner("ann").rights)
+    with pytest.raises(Refused, match="signed out"), writing(gone, "export"):
+        raise AssertionError("the session was given")
+
+
+def test_what_raises_in_an_operation_is_not_committed(server: Store) -> None:
+    with pytest.raises(ZeroDivisionError), writing(owner("ada"), "curate") as session:
+        session.add(Dataset(name="half"))
+        session.flush()
+        raise ZeroDivisionError
+    with unscoped(), server.read() as session:
+        assert session.query(Dataset).count() == 0
+
+
+def test_the_rows_of_the_page_and_of_the_command_are_the_same(
+    sqlite_store: Store, tmp_path: Path, inf: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from app_pages import open_page
+
+    monkeypatch.setenv("INF_DATABASE_URL", sqlite_store.url)
+    make_run(sqlite_store)
+    export(sqlite_store, tmp_path / "out")
+    export(sqlite_store, tmp_path / "two", format="jsonl")
+    told = inf("releases", "list", "--json").json
+    assert told["total"] == len(told["data"]) and told["next"] is None
+    assert told["data"] == releases.list_all(owner("ada")).as_json()["data"]
+    shown = open_page("releases", dataset="books").dataframe[0].value.to_dict("records")
+    columns = set(told["data"][0]) & {"id", "name", "groups", "reviews", "format", "content_sha256"}
+    assert [{key: row[key] for key in columns} for row in told["data"]] == [
+        {key: row[key] for key in columns} for row in shown
+    ]
+    one = inf("releases", "show", 1, "--json").json
+    assert {key: one[key] for key in told["data"][0]} == next(
+        row for row in told["data"] if row["id"] == 1
+    )
+
+
+class Wider(ReleasePlan):
+    """A stranger's change: an option of exports."""
+
+    shout: bool = option(False, "Write the card in capitals.", title="Shout")
+
+
+def test_a_new_field_is_an_option_a_widget_a_key_and_a_line_of_the_reference() -> None:
+    from streamlit.testing.v1 import AppTest
+
+    @click.command()
+    @request_options(Wider)
+    def command(request: Wider) -> None:
+        click.echo(request.shout)
+
+    told = CliRunner().invoke(command, ["--out", "x", "--shout"])
+    assert told.output == "True\n", told.output
+    assert "Write the card in capitals." in CliRunner().invoke(command, ["--help"]).output
+    assert Wider.read({"out": "x", "shout": True}).config()["shout"] is True
+    assert Wider.read(ReleasePlan(out="x").config()).shout is False  # a job of before
+
+    def page(model):  # type: ignore[no-untyped-def]
+        from app.kit.fields import draw_fields
+        from app.releases.form import DRAWN
+
+        draw_fields(model, key="releases", without=DRAWN)
+
+    at = AppTest.from_function(page, kwargs={"model": Wider}).run()
+    assert not at.exception
+    assert [each.label for each in at.checkbox] == ["Shout"]
+
+
+def test_the_command_has_every_field_of_the_model_with_its_default_and_bounds() -> None:
+    from app.cli.data.releases import create
+
+    options = {each.name: each for each in create.params if isinstance(each, click.Option)}
+    assert ReleasePlan.model_fields.keys() <= options.keys()
+    for name in ReleasePlan.model_fields:
+        if not options[name].required:
+            assert (options[name].default or None) == (default_of(ReleasePlan, name) or None), name
+    told = CliRunner().invoke(create, ["books", "--out", "x", "--held-out", "1"])
+    assert told.exit_code == 2 and "0<=x<1" in told.output
+
+
+def test_an_unknown_key_is_refused_with_the_one_that_was_meant() -> None:
+    with pytest.raises(BadInput, match="no key 'heldout': did you mean 'held_out'"):
+        ReleasePlan.read({"out": "x", "heldout": 0.2})
+    with pytest.raises(BadInput, match="out is missing"):
+        ReleasePlan.read({})
+    with pytest.raises(BadInput, match="format='xml': it should be 'parquet', 'jsonl' or 'csv'"):
+        ReleasePlan.read({"out": "x", "format": "xml"})
+
+
+def test_a_config_of_an_earlier_version_is_read() -> None:
+    old = {"dataset": "books", "run_id": 3, "out": "x", "sources": [], "configs": ["triplets"]}
+    assert ReleasePlan.read(old).runs == (3,) and ReleasePlan.read(old).datasets == ("books",)
+    several = old | {"runs": [3, 5]}
+    assert ReleasePlan.read(several).runs == (3, 5)
+
+
+class Kind(Request):
+    """One that shows what its fields become."""
+
+    count: int | None = option(None, "How many.", ge=1)
+
+
+def test_a_former_name_works_and_names_the_new_one() -> None:
+    @click.command()
+    @request_options(Kind)
+    def make(request: Kind) -> None:
+        click.echo(str(request.count))
+
+    old = formerly(make, "make-it", "things create")
+    told = CliRunner().invoke(old, ["--count", "3"])
+    assert told.stdout == "3\n" and "`inf things create`" in told.stderr
+    assert CliRunner().invoke(old, ["--count", "0"]).exit_code == 2
+    assert CliRunner().invoke(make, []).stdout == "None\n"
+
+
+def test_the_reference_and_the_schemas_are_those_of_the_models() -> None:
+    """Write them anew with what `app.operations.requests` returns, and say so in the changelog."""
+    from app.operations.requests import as_markdown, schemas
+
+    folder = Path(__file__).resolve().parents[2] / "docs" / "reference"
+    assert (folder / "requests.md").read_text(encoding="utf-8") == as_markdown()
+    assert (folder / "requests.json").read_text(encoding="utf-8") == schemas()
