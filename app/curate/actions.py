@@ -1,7 +1,7 @@
 """Actions of the Curate page: start, resume and stop runs, save prices."""
 
 import os
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import streamlit as st
 from sqlalchemy.orm import Session
@@ -16,7 +16,7 @@ from curation.recipe.prices import Price, save_price
 from curation.recipe.recipe import Recipe
 from curation.run.estimate import Estimate, estimate_run
 from curation.run.reuse import MAX_GROUPS, reuse_of_run
-from curation.run.starting import job_config, resume_run, start_run
+from curation.run.starting import job_config, leakage_config, resume_run, start_run
 from db.assignment.hidden import hidden_pair
 from db.corpus.browsing import PairView, list_pairs
 from db.errors import BadInput
@@ -33,7 +33,7 @@ from db.run.comparison import (
 from db.run.group_detail import GroupDetail, get_group
 from db.run.groups import GroupRow, list_groups
 from db.run.position_bias import PlaceCount, position_bias
-from db.run.runs import Funnel, set_concurrency, stop_run
+from db.run.runs import Funnel, get_run, set_concurrency, stop_run
 from db.store.store import open_store
 from db.tables import Group, Pair, Run
 
@@ -67,7 +67,7 @@ def start(trial: bool = False) -> None:
     with open_store().write() as session:
         run_id = _start_run(session, user.name, trial=trial).id
         session.commit()
-    _queue(run_id, f"Run {run_id} on {require_dataset().name}")
+    _queue(run_id, job_config(run_id), f"Run {run_id} on {require_dataset().name}")
 
 
 def reuse_before_start() -> str:
@@ -128,7 +128,7 @@ def resume(run_id: int, guard: bool = True) -> None:
     with open_store().write() as session:
         resume_run(session, run_id, budget_usd=budget or None, guard=guard)
         session.commit()
-    _queue(run_id, f"The rest of run {run_id}")
+    _queue(run_id, job_config(run_id), f"The rest of run {run_id}")
 
 
 @action
@@ -139,7 +139,16 @@ def retry(run_id: int) -> None:
     with open_store().write() as session:
         resume_run(session, run_id, retry=reason)
         session.commit()
-    _queue(run_id, f"The retry of run {run_id}")
+    _queue(run_id, job_config(run_id), f"The retry of run {run_id}")
+
+
+@action
+def check(run_id: int) -> None:
+    """Queue the check of a run for shared parts and leakage."""
+    require_permission("curate")
+    with open_store().read() as session:
+        get_run(session, run_id)
+    _queue(run_id, leakage_config(run_id), f"The check of run {run_id}")
 
 
 @action
@@ -162,8 +171,8 @@ def set_width(run_id: int) -> None:
         session.commit()
 
 
-def _queue(run_id: int, what: str) -> None:
-    st.session_state["curate.job"] = launch_job("curate", job_config(run_id), what=what)
+def _queue(run_id: int, config: dict[str, Any], what: str) -> None:
+    st.session_state["curate.job"] = launch_job("curate", config, what=what)
     st.query_params["run"] = str(run_id)
 
 

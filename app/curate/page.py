@@ -41,7 +41,7 @@ from curation.recipe.recipe import list_recipes
 from curation.recorded import NAME as RECORDED
 from curation.run.guard import Guard
 from curation.run.leakage import stored_leakage
-from curation.run.shared_parts import stored_shared_parts
+from curation.run.shared_parts import is_unchecked, stored_shared_parts
 from curation.run.time_left import time_left
 from db.corpus.browsing import has_pairs
 from db.jobs import jobs
@@ -198,11 +198,12 @@ def draw_live(run: RunSummary, was_live: bool) -> None:
         if was_live and is_now.status != run.status:
             st.rerun()
         run = replace(run, spent_usd=now.spent_usd)
-        report, shared = None, None
+        report, shared, unchecked = None, None, False
         if not was_live:
             with open_store().read() as session:
                 report = stored_leakage(session, run.id)
                 shared = stored_shared_parts(session, run.id)
+                unchecked = is_unchecked(session, run.id)
             st.markdown(plain(run_sentence(found, report, run.spent_usd)))
         draw_pulse(run, found, workers, live=was_live)
         draw_trouble(workers.trouble, live=was_live)
@@ -218,7 +219,7 @@ def draw_live(run: RunSummary, was_live: bool) -> None:
         draw_calls(run.id)
         draw_place_bias(run.id)
         draw_text_baseline(run.id)
-        draw_shared_parts(shared, run.id)
+        draw_shared_parts(shared, run.id, unchecked=unchecked)
         draw_leakage(report, run.id)
         if found.pairs <= MAX_PAIRS:
             draw_results(run.id)

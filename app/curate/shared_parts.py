@@ -4,15 +4,24 @@ from typing import Any
 
 import streamlit as st
 
+from app.curate import actions
 from app.kit.figure import draw_rows
 from app.kit.frame.links import page_link
 from app.text.plain import plain
 from curation.run.shared_parts import WHERE, shared_sentence
 
 
-def draw_shared_parts(report: dict[str, Any] | None, run_id: int) -> None:
-    """The shared parts of a run with their counts and examples; nothing before the check."""
+def draw_shared_parts(report: dict[str, Any] | None, run_id: int, *, unchecked: bool) -> None:
+    """The shared parts of a run with their counts and examples, or that it was not checked."""
     if report is None:
+        if unchecked:
+            st.subheader("Shared parts", anchor=False)
+            st.info(
+                "Shared parts and leakage are not checked: this run ended before the check "
+                "existed, or is not done.",
+                icon=":material/content_copy:",
+            )
+            st.button("Check now", key="curate.check", on_click=actions.check, args=(run_id,))
         return
     st.subheader("Shared parts", anchor=False)
     if sentence := shared_sentence(report):

@@ -14,7 +14,7 @@ from curation.hub.request import PushStart
 from curation.release.plan import choice_of, with_runs
 from curation.release.preview import ReleasePreview, preview_release
 from curation.release.request import ReleasePlan
-from curation.run.shared_parts import shared_sentence, stored_shared_parts
+from curation.run.shared_parts import is_unchecked, shared_sentence, stored_shared_parts
 from db.corpus.datasets import get_dataset
 from db.corpus.texts import pair_languages, pair_sources
 from db.errors import Refused
@@ -136,6 +136,12 @@ def shared_parts(actor: Actor, wanted: ReleasePlan) -> dict[int, str]:
         runs = with_runs(session, wanted).runs
         found = {run: shared_sentence(stored_shared_parts(session, run)) for run in runs}
     return {run_id: sentence for run_id, sentence in found.items() if sentence}
+
+
+def unchecked_runs(actor: Actor, wanted: ReleasePlan) -> list[int]:
+    """The runs of a release that were never checked for shared parts and leakage."""
+    with reading(actor, RIGHT) as session:
+        return [run for run in with_runs(session, wanted).runs if is_unchecked(session, run)]
 
 
 def list_all(actor: Actor, dataset: str | None = None) -> Listed[ReleaseRow]:

@@ -12,7 +12,7 @@ from curation.run.leakage import kept_groups
 from db.release.rows import release_rows
 from db.scenarios import TEXTS
 from db.store.store import Store
-from db.tables import Job
+from db.tables import Group, Job
 
 SOURCES = tuple(sign for sign, text in TEXTS.items() if text.from_source)
 SIGNS = tuple(sign for sign in TEXTS if sign not in SOURCES)
@@ -55,6 +55,20 @@ def stored_shared_parts(session: Session, run_id: int) -> dict[str, Any] | None:
     )
     results = (job.result or {} for job in jobs)
     return next((dict(one["shared_parts"]) for one in results if "shared_parts" in one), None)
+
+
+def is_unchecked(session: Session, run_id: int) -> bool:
+    """Whether a run has kept groups and was never checked: it ended before there was a check, or
+    is not done."""
+    if stored_shared_parts(session, run_id) is not None:
+        return False
+    kept = select(Group.id).where(Group.run_id == run_id, Group.verdict == "kept").limit(1)
+    return session.scalar(kept) is not None
+
+
+def check_command(run_id: int) -> str:
+    """The sentence for a terminal that names the command which checks the run."""
+    return f"not checked: run `inf analyze leakage --run {run_id}`"
 
 
 def shared_sentence(report: dict[str, Any] | None) -> str:

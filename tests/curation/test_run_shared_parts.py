@@ -8,6 +8,7 @@ import pytest
 from app_pages import open_page, words
 from curation_runs import add_dataset, run_curation
 from openai_server import Server
+from sqlalchemy import select, update
 
 from curation.run.shared_parts import (
     check_shared_parts,
@@ -16,6 +17,7 @@ from curation.run.shared_parts import (
     stored_shared_parts,
 )
 from db.store.store import Store
+from db.tables import Group, Job
 
 DEBRIS = "⟦desk ብርሃን⟧"  # of a kind that no rule knows
 ASKED = ("curate", "--dataset", "small", "--provider", "openai", "--set", "model=small")
@@ -54,23 +56,57 @@ def test_debris_that_no_rule_knows_is_shown_with_the_run_and_before_its_release(
     assert "Shared parts: over the run's 18 kept groups" in card and "desk ብርሃን" in card
 
 
-def test_an_earlier_run_is_checked_by_command(
+def test_an_earlier_run_is_called_unchecked_everywhere_until_a_command_checks_it(
     sqlite_store: Store, server: Server, inf: Callable[..., Any], tmp_path: Path
 ) -> None:
+    """A run that ended before the check existed looked like one without a finding."""
     add_dataset(sqlite_store, pairs=6)
     run_id = run_curation(
         sqlite_store, dataset="small", provider="openai", settings=["model=small"]
     )["run_id"]
     with sqlite_store.read() as session:
         assert stored_shared_parts(session, run_id) is None, "its job was made here"
+    command = f"inf analyze leakage --run {run_id}"
+    not_checked = f"not checked: run `{command}`"
+    assert not_checked in inf("runs", "show", run_id).out
     exported = inf("export", "--dataset", "small", "--out", tmp_path / "out")
-    assert exported.code == 0 and "share" not in exported.err
+    assert exported.code == 0 and f"run {run_id}: shared parts {not_checked}" in exported.err
     card = (tmp_path / "out" / "README.md").read_text()
-    assert f"Shared parts: not measured (`inf analyze leakage --run {run_id}`)" in card
+    assert f"Shared parts: not measured (`{command}`)" in card
+    release = open_page("releases")
+    assert any("not checked for shared parts" in str(one.value) for one in release.info)
+    assert not any("inf analyze" in str(one.value) for one in release.info)
     done = inf("analyze", "leakage", "--run", run_id, "--json")
     assert done.code == 0, done.err
     with sqlite_store.read() as session:
         assert stored_shared_parts(session, run_id) == done.json["shared_parts"]
+    assert "not checked" not in inf("runs", "show", run_id).out
+    exported = inf("export", "--dataset", "small", "--out", tmp_path / "again")
+    assert "not checked" not in exported.err
+    assert not any("not checked" in str(one.value) for one in open_page("releases").info)
+
+
+def test_the_page_checks_an_earlier_run_by_a_click(sqlite_store: Store, server: Server) -> None:
+    add_dataset(sqlite_store, pairs=6)
+    run_curation(sqlite_store, dataset="small", provider="openai", settings=["model=small"])
+    page = open_page("curate")
+    assert any("not checked" in str(one.value) for one in page.info)
+    page = page.button(key="curate.check").click().run()
+    assert not page.exception
+    with sqlite_store.read() as session:
+        configs = session.scalars(select(Job.config).order_by(Job.id.desc())).all()
+    assert configs[0] == {"run_id": 1, "only": "leakage"}
+
+
+def test_a_run_that_kept_nothing_has_nothing_to_check(
+    sqlite_store: Store, server: Server, inf: Callable[..., Any]
+) -> None:
+    add_dataset(sqlite_store, pairs=2)
+    run_curation(sqlite_store, dataset="small", provider="openai", settings=["model=small"])
+    with sqlite_store.write() as session:
+        session.execute(update(Group).values(verdict="dropped", drop_reason="empty"))
+        session.commit()
+    assert "not checked" not in inf("runs", "show", 1).out
 
 
 def test_the_check_reads_the_same_from_both_engines(store: Store, server: Server) -> None:

@@ -11,7 +11,12 @@ from app.cli.kit.deleting import back_text, bring_back, delete, delete_options, 
 from app.cli.kit.report import Result, counts, lines, ready_store, reporting
 from app.cli.kit.table import table
 from curation.judging.text_baseline import TextBaseline, baseline_sentence, text_baseline
-from curation.run.shared_parts import part_text, stored_shared_parts
+from curation.run.shared_parts import (
+    check_command,
+    is_unchecked,
+    part_text,
+    stored_shared_parts,
+)
 from db.archive.dependents import dependents
 from db.archive.target import target_of
 from db.corpus.datasets import get_dataset
@@ -116,6 +121,8 @@ def _shown(result: Result) -> str:
         found = [part_text(part, shared["groups"]) for part in shared["parts"]]
         facts += [("shared parts", found[0] if found else shared.get("reason", "none"))]
         facts += [("", part) for part in found[1:]]
+    elif result["unchecked"]:
+        facts.append(("shared parts", check_command(result["run_id"])))
     if result["error"]:
         facts.append(("message", result["error"]))
     return "\n".join([lines(*facts), *dependents_text(result["dependents"])])
@@ -149,6 +156,7 @@ def show(run_id: int) -> Result:
             "text_baseline": None if baseline is None else asdict(baseline),
             "workers": worker_totals(session, run_id).alive,
             "shared_parts": stored_shared_parts(session, run_id),
+            "unchecked": is_unchecked(session, run_id),
             "dependents": dependents(session, target_of(session, run_id=run_id)),
         }
 

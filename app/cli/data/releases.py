@@ -18,6 +18,7 @@ from app.operations import releases as operations
 from app.text.numbers import counted
 from curation.hub.request import PushStart
 from curation.release.request import ReleasePlan
+from curation.run.shared_parts import check_command
 
 
 @click.group()
@@ -60,6 +61,8 @@ def create(named: tuple[str, ...], request: ReleasePlan, detach: bool) -> Result
     actor = command_actor()
     for run_id, sentence in operations.shared_parts(actor, wanted).items():
         click.echo(f"run {run_id}: {sentence}", err=True)
+    for run_id in operations.unchecked_runs(actor, wanted):
+        click.echo(f"run {run_id}: shared parts {check_command(run_id)}", err=True)
     title = f"exporting {' and '.join(datasets)}"
     return operations.create(actor, wanted, waited(detach=detach, title=title))
 
