@@ -33,7 +33,7 @@ wrote or judged anything here: the numbers show how the product works, not how g
 instruction-following data can be. [Results](results.md) has the measures on written groups.
 
 Written by `bench/walkthrough.py`, which runs these commands one after the other and keeps what
-they print; the times are those of one run on 2 shared cores. `$DATA` is
+they print; the times are those of one run on 2 shared cores ({day}). `$DATA` is
 `../shared/data/google_queries`, `$DEMO` is `tests/data/first_demo`.
 """
 
@@ -131,9 +131,14 @@ def main() -> None:
             walk(arguments.data.resolve(), page, Path(folder))
 
 
+def introduction() -> str:
+    """The head of the page, with the day of the run."""
+    return INTRODUCTION.replace("{day}", time.strftime("%d %B %Y").lstrip("0"))
+
+
 def walk(data: Path, page: Path, folder: Path) -> None:
     """All steps in `folder`; the page is written after each, so that a failure shows where."""
-    parts = [INTRODUCTION]
+    parts = [introduction()]
     for step in STEPS:
         parts.append(walked(step, data, folder))
         page.write_text("".join(parts), encoding="utf-8")
@@ -144,7 +149,7 @@ def renew_start(data: Path, page: Path, folder: Path) -> None:
     titles = [step[0] for step in STEPS]
     early = STEPS[: titles.index(BEFORE_CURATION) + 1]
     rest = page.read_text(encoding="utf-8").split(f"\n## {titles[len(early)]}\n", 1)[1]
-    parts = [INTRODUCTION, *(walked(step, data, folder) for step in early)]
+    parts = [introduction(), *(walked(step, data, folder) for step in early)]
     page.write_text("".join([*parts, f"\n## {titles[len(early)]}\n", rest]), encoding="utf-8")
 
 
