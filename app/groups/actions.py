@@ -5,7 +5,6 @@ curator shows the run's verdicts: nothing that is sent to their browser distingu
 dropped. A group of which a person may judge an item is shown to them neither way.
 """
 
-import hashlib
 import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from app.jobs import launching
 from app.jobs.kinds import KINDS
 from app.jobs_page.actions import launch_job
 from app.kit.outbox import event_of
+from app.kit.outbox_card import outbox_scope
 from app.text.numbers import counted
 from curation.recipe.rendered_call import rendered_messages
 from db.assignment import hidden
@@ -35,7 +35,7 @@ from db.run.group_detail import GroupDetail, get_group
 from db.run.revalidations import WAITING, revalidation_of
 from db.run.runs import RunSummary, drop_reasons
 from db.store.store import Store, open_store
-from db.tables import Group, Pair, Review, Run
+from db.tables import Account, Group, Pair, Review, Run
 
 PAGE = 50
 MAX_DETAILS = 8
@@ -109,7 +109,8 @@ def workbench_data(
 ) -> dict[str, Any]:
     """Store the card's reviews; return a page of the list and the groups it requests.
 
-    `scope` separates the outboxes of different users and stores in the same browser.
+    `scope` separates the outboxes of different users and stores in the same browser; `formerly` is
+    what an earlier version made of the name.
     """
     run_id = desk.wanted.run_id
     with open_store().read() as session:
@@ -145,10 +146,12 @@ def workbench_data(
             if viewer.curates and _may_see(session, viewer, wanted):
                 calls = calls_as_json(*_with_prompts(session, wanted, name))
         run = viewer.run
+        account = session.get(Account, viewer.user.account_id) if viewer.user.account_id else None
+        person = (None, "") if account is None else (account.id, account.created_at)
     record_read(shown, viewer.user)
-    scope = hashlib.sha256(f"{name} {run_id} {run.created_at}".encode())
     return {
-        "scope": scope.hexdigest()[:16],
+        "scope": outbox_scope(*person, run_id, run.created_at),
+        "formerly": outbox_scope(name, run_id, run.created_at),
         "run": run_id,
         "queue": queue,
         "offset": offset,

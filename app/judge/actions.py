@@ -3,7 +3,6 @@
 A decision names its item by the assignment's token; storing it twice stores one judgment.
 """
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
@@ -16,6 +15,7 @@ from app.access.scope import writing_as
 from app.judge.qualification_card import answer_examples, example_now
 from app.judge.text_language import lang_of
 from app.kit.outbox import store_outbox, studies_named
+from app.kit.outbox_card import outbox_scope
 from app.text.languages import DEFAULT, error_text
 from db.answers.own_answers import OwnAnswer, own_answers
 from db.assignment.guidelines import acknowledge, has_new_guidelines
@@ -56,7 +56,8 @@ def card_data(
 
     Answers to hidden gold are scored later, several together, in a transaction of their own.
 
-    `scope` separates the outboxes of different judges and stores in the same browser. `before`
+    `scope` separates the outboxes of different judges and stores in the same browser; `formerly` is
+    what an earlier version made of the name, under which answers may still wait. `before`
     requests the judge's answers older than that of this token ("": the last ones). `guidelines` is
     the version that the page drew, by default the newest; in the data, the one that the card names
     in its answers. While a newer one is `unread`, the judge's leases are held, and no item is sent.
@@ -102,10 +103,10 @@ def card_data(
         with open_store().write() as session:
             pause_on_failed_gold(session, study_id, judge.id, **counts)
             session.commit()
-    scope = hashlib.sha256(f"{judge.id} {judge.name} {judge.created_at}".encode())
     return {
         "language": language,
-        "scope": scope.hexdigest()[:16],
+        "scope": outbox_scope(judge.id, judge.created_at),
+        "formerly": outbox_scope(judge.id, judge.name, judge.created_at),
         "study": study_id,
         "items": items,
         "past": past,

@@ -88,6 +88,7 @@ class OutboxCard {
     if (this.scope !== this.data.scope) {
       this.forget();
       this.scope = this.data.scope;
+      this.adopt(this.data.formerly);
       this.load();
     }
     for (const [event, answer] of Object.entries(this.data.acknowledged)) {
@@ -128,6 +129,22 @@ class OutboxCard {
   erase(part, event) {
     try {
       localStorage.removeItem(this.slot(part, event));
+    } catch {
+      this.unmirrored = true;
+    }
+  }
+
+  // What an earlier version left under a scope that was made of the person's name.
+  adopt(formerly) {
+    const before = `${this.mirror}/${formerly}/`;
+    const now = `${this.mirror}/${this.scope}/`;
+    try {
+      for (const storage of [localStorage, sessionStorage]) {
+        for (const name of Object.keys(storage).filter((one) => one.startsWith(before))) {
+          storage.setItem(now + name.slice(before.length), storage.getItem(name));
+          storage.removeItem(name);
+        }
+      }
     } catch {
       this.unmirrored = true;
     }

@@ -5,6 +5,7 @@ trigger value could be lost when updates are merged. It is read where the card i
 next rerun makes up for an interrupted one; storing is idempotent.
 """
 
+import hashlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -40,6 +41,14 @@ def card_component(
         js=before + card_js(*shared, "kit/outbox_card.js", f"{file}.js"),
         css=card_css("kit/outbox_card.css", *styles, f"{file}.css"),
     )
+
+
+def outbox_scope(*parts: object) -> str:
+    """What separates the outboxes of people and stores that share a browser.
+
+    Of ids and times of creation (SQLite gives a deleted row's id again), as names change.
+    """
+    return hashlib.sha256(" ".join(map(str, parts)).encode()).hexdigest()[:16]
 
 
 def outbox_of(key: str) -> dict[str, Any]:

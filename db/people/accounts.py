@@ -4,10 +4,12 @@ A wrong name and a wrong password take the same time
 and give the same message.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 
-from sqlalchemy import func, select
+from sqlalchemy import and_, or_, select
+from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from db.errors import BadInput, NotFound, Refused
@@ -67,8 +69,8 @@ def add_account(
         pass_tour_on(session, LOCAL_ADMIN, name)
     stored = None if password is None else hash_password(password, known=[name]).argon2
     account = Account(name=name, role=role, password_hash=stored)
-    session.add(account)
-    session.flush()
+    with taking_name(session, name):
+        session.add(account)
     record_audit(session, actor, "account.add", name, role=role)
     if dataset_ids is None:
         set_rights(session, account, PRESETS[role], actor=actor)
@@ -94,11 +96,7 @@ def free_name(session: Session, name: str, *, but: int | None = None) -> str:
     others = select(Account.name).where(Account.id != (but or 0))
     for other in session.scalars(others):
         if other == name:
-            raise Refused(
-                f"account {name!r} exists already: choose another name",
-                code="account_exists",
-                name=name,
-            )
+            raise _exists(name)
         if look_alike(other, name):  # without the other name: the door is open to strangers
             raise Refused(
                 f"account name {name!r} can be taken for that of another account: choose another",
@@ -106,6 +104,26 @@ def free_name(session: Session, name: str, *, but: int | None = None) -> str:
                 name=name,
             )
     return name
+
+
+@contextmanager
+def taking_name(session: Session, name: str) -> Iterator[None]:
+    """Flush an account's free name at the end; Refused where another took it at the same moment.
+
+    `free_name` does not see what another transaction is about to commit; the unique keys do.
+    """
+    try:
+        with session.begin_nested():
+            yield
+            session.flush()
+    except IntegrityError as error:
+        raise _exists(name) from error
+
+
+def _exists(name: str) -> Refused:
+    return Refused(
+        f"account {name!r} exists already: choose another name", code="account_exists", name=name
+    )
 
 
 def get_account(session: Session, name: str) -> Account:
@@ -130,10 +148,13 @@ def check_password(
     Records the attempt in the audit log. Raises Refused after too many failed ones, before the
     password is checked. Does not commit.
     """
-    name, place = name.strip()[:MAX_NAME_CHARACTERS], place_of(address)
+    typed, place = name.strip()[:MAX_NAME_CHARACTERS], place_of(address)
+    name = tidy_name(typed)
     device = device_of(session, name, device)
     limit_attempts(session, name, place, device)
-    account = session.scalar(select(Account).where(Account.name == name))
+    named = select(Account).where(Account.name.in_((name, typed)))
+    # earlier versions stored names as they were typed
+    account = session.scalar(named.order_by(Account.name != typed).limit(1))
     stored = account.password_hash if account and account.password_hash else None
     matches = hasher().verify(password[:MAX_PASSWORD_CHARACTERS], stored or _dummy_hash())
     if account is None or stored is None or not matches or account.disabled:
@@ -200,11 +221,20 @@ def check_role(role: str) -> None:
 
 
 def require_another_admin(session: Session, account: Account) -> None:
-    """Raise Refused for the last admin."""
-    if account.role != "admin" or account.disabled:
-        return
-    others = select(func.count()).where(
-        Account.role == "admin", Account.disabled.is_(False), Account.id != account.id
-    )
-    if not session.scalar(others):
+    """Raise Refused for the last admin, NotFound for an account that is gone by now.
+
+    Locks the admins' rows, so that two who end each other at the same moment leave one (on SQLite a
+    writing session is alone anyway).
+    """
+    is_admin = and_(Account.role == "admin", Account.disabled.is_(False))
+    locked = session.scalars(
+        select(Account)
+        .where(or_(is_admin, Account.id == account.id))
+        .order_by(Account.id)
+        .with_for_update()
+        .execution_options(populate_existing=True)
+    ).all()
+    if account.id not in {one.id for one in locked}:
+        raise NotFound(f"no account {account.name!r}: it was deleted meanwhile")
+    if account.role == "admin" and not account.disabled and len(locked) == 1:
         raise Refused(f"{account.name!r} is the last admin: make another account an admin first")

@@ -8,13 +8,13 @@ backups) stays as it is.
 
 import secrets
 
-from sqlalchemy import String, and_, func, literal, or_, select, update
+from sqlalchemy import ColumnElement, String, and_, exists, func, literal, or_, select, update
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from db.assignment.places import return_leases
 from db.errors import Refused
-from db.names import DELETED, name_key
-from db.people.accounts import free_name, get_account, require_another_admin
+from db.names import DELETED, PERSON_SUFFIX, name_key
+from db.people.accounts import free_name, get_account, require_another_admin, taking_name
 from db.people.audit import record_audit
 from db.study.judgments import ADJUDICATOR
 from db.tables import (
@@ -52,13 +52,15 @@ def rename_account(session: Session, name: str, new_name: str, *, actor: str) ->
     """Give an account another name, everywhere. Its sessions, password and rights stay.
 
     Raises NotFound, and as `db.people.accounts.free_name` does; Refused where a judge without an
-    account has the name. Does not commit.
+    account has the name, or it stands already for what another person did. Does not commit.
     """
     account = get_account(session, name)
     new_name = free_name(session, new_name, but=account.id)
     if new_name != name:
-        _replace(session, account, new_name)
-        account.name, account.name_key = new_name, name_key(new_name)
+        _require_unused(session, account, new_name)
+        with taking_name(session, new_name):
+            account.name, account.name_key = new_name, name_key(new_name)
+        _replace(session, account, name, new_name)
         record_audit(session, actor, "account.rename", name, after=new_name)
         session.flush()
     return account
@@ -82,7 +84,7 @@ def delete_account(session: Session, name: str, *, actor: str) -> str:
     ).all():
         return_leases(session, study_id, judge_id)
     pseudonym = f"{DELETED} {secrets.token_hex(4)}"
-    _replace(session, account, pseudonym)
+    _replace(session, account, name, pseudonym)
     session.execute(update(Judge).where(Judge.account_id == account.id).values(account_id=None))
     used = update(Invitation).where(Invitation.account_id == account.id)
     session.execute(used.values(account_id=None, expires_at=utc_now()))
@@ -92,20 +94,33 @@ def delete_account(session: Session, name: str, *, actor: str) -> str:
     return pseudonym
 
 
-def _replace(session: Session, account: Account, new_name: str) -> None:
-    """Write the new name over the account's, in every row that names the person."""
-    old = account.name
-    own = Judge.account_id == account.id
-    adjudicating = and_(Judge.kind == "adjudicator", Judge.name == ADJUDICATOR + old)
-    wanted = (new_name, ADJUDICATOR + new_name)
-    theirs = or_(func.coalesce(own, False), adjudicating)
-    if found := session.scalar(select(Judge.name).where(Judge.name.in_(wanted), ~theirs).limit(1)):
+def _require_unused(session: Session, account: Account, new_name: str) -> None:
+    """Raise Refused where the name would put the work of two people under one name."""
+    wanted = (new_name, new_name + PERSON_SUFFIX, ADJUDICATOR + new_name)
+    own = func.coalesce(Judge.account_id == account.id, False)
+    theirs = or_(own, _adjudicating(account.name))
+    judges = select(Judge.name).where(Judge.name.in_(wanted), ~theirs).limit(1)
+    taken = [f"a judge named {one!r} has answered here already" for one in session.scalars(judges)]
+    taken += [
+        f"{column.class_.__tablename__}.{column.key} names another person so"
+        for column in NAMING
+        if session.scalar(select(exists().where(column == new_name)))
+    ]
+    if taken:
         raise Refused(
-            f"account name {new_name!r}: a judge named {found!r} has answered here already; "
-            "choose another",
+            f"account name {new_name!r}: {taken[0]}; choose another",
             code="account_alike",
             name=new_name,
         )
+
+
+def _adjudicating(name: str) -> ColumnElement[bool]:
+    return and_(Judge.kind == "adjudicator", Judge.name == ADJUDICATOR + name)
+
+
+def _replace(session: Session, account: Account, old: str, new_name: str) -> None:
+    """Write the new name over the old one, in every row that names the person."""
+    own, adjudicating = Judge.account_id == account.id, _adjudicating(old)
     session.execute(update(Judge).where(own).values(name=new_name))
     session.execute(update(Judge).where(adjudicating).values(name=ADJUDICATOR + new_name))
     for column in NAMING:

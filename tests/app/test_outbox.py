@@ -1,11 +1,14 @@
 """What a browser may send: twice, late, out of order, or forged."""
 
+import hashlib
 import random
 import threading
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from patient_annotator import Person
+from patient_annotator import make_world as make_annotators
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 from study_world import backdate_leases, item_of_token, make_world, sampled_study
@@ -14,6 +17,7 @@ from app.judge.qualification_card import answer_examples
 from app.kit.outbox import store_outbox, studies_named
 from db.assignment import leasing
 from db.assignment.standing import standings
+from db.people.renaming import rename_account
 from db.store.store import Store
 from db.study.judgments import get_or_create_judge
 from db.tables import Assignment, Judge, Judgment, Study, utc_now
@@ -169,6 +173,26 @@ def test_a_forged_decision_does_not_block_those_behind_it(
     assert answers.pop(f"event-{second}") == ""
     assert all(answers.values())
     assert [row.item_id for row in stored(store)] == [item_of_token(store, second)]
+
+
+def test_a_renamed_person_has_the_outbox_of_before(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What waits in the browser was lost: its scope was made of the name."""
+    world = make_annotators(store, monkeypatch, items=4)
+    ann, bob = Person(world, "ann"), Person(world, "bob")
+    ann.ask()
+    bob.ask()
+    before = ann.data["scope"]
+    assert before != bob.data["scope"]
+    with store.write() as session:
+        judge = session.scalars(select(Judge).where(Judge.name.startswith("ann "))).one()
+        old = hashlib.sha256(f"{judge.id} {judge.name} {judge.created_at}".encode())
+        assert ann.data["formerly"] == old.hexdigest()[:16]
+        rename_account(session, judge.name, "Hannah", actor="root")
+        session.commit()
+    ann.ask()
+    assert ann.data["scope"] == before
 
 
 def test_nobody_answers_for_another_judge(store: Store) -> None:

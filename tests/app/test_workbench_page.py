@@ -1,5 +1,6 @@
 """The Groups page: what a role sees, its filters and addresses, many at once, hidden groups."""
 
+import hashlib
 import re
 from typing import Any
 
@@ -10,6 +11,7 @@ from sqlalchemy import select
 from streamlit.testing.v1 import AppTest
 from study_world import sampled_study
 
+from db.people.renaming import rename_account
 from db.review.reviews import approve_group, count_reviews, edit_group
 from db.run import runs
 from db.store.store import Store
@@ -33,6 +35,23 @@ def keys(page: AppTest, start: str) -> list[str]:
 def rows(page: AppTest) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = card_data(page)["rows"]
     return found
+
+
+def test_a_renamed_reviewer_has_the_outbox_of_before(
+    sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_id = make_run(sqlite_store)
+    local = card_data(open_page("groups"))
+    sign_in(sqlite_store, monkeypatch, "curator")
+    first = card_data(open_page("groups"))
+    assert first["scope"] not in (first["formerly"], local["scope"])
+    with sqlite_store.write() as session:
+        made = session.get_one(Run, run_id).created_at
+        old = hashlib.sha256(f"a curator {run_id} {made}".encode())
+        assert first["formerly"] == old.hexdigest()[:16]
+        rename_account(session, "a curator", "Hannah", actor="root")
+        session.commit()
+    assert card_data(open_page("groups"))["scope"] == first["scope"]
 
 
 def test_an_annotator_reviews_blind_until_a_curator_allows_verdicts(

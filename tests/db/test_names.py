@@ -1,15 +1,18 @@
 """Names of people: refused at every door that makes an account, and never those of machines."""
 
+import threading
+from collections.abc import Callable
+
 import pytest
-from sqlalchemy import String, func, select, text
+from sqlalchemy import String, func, select, text, update
 from sqlalchemy.exc import IntegrityError
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import InstrumentedAttribute, Session
 from study_world import make_world, sampled_study
 
 from db.assignment.known_items import known_items
 from db.assignment.leasing import lease_items
-from db.errors import BadInput, InfError, Refused
-from db.people.accounts import add_account
+from db.errors import BadInput, InfError, NotFound, Refused
+from db.people.accounts import add_account, check_password, set_disabled, set_role
 from db.people.audit import list_audit
 from db.people.invitations import accept_invitation, invite
 from db.people.passwords import HashedPassword
@@ -21,7 +24,25 @@ from db.store.revision import migrations, revisions_before
 from db.store.store import Store
 from db.study.adjudication import adjudicate, get_disputed
 from db.study.judgments import get_or_create_judge, judgment_frame, record_judgment
-from db.tables import Account, Assignment, Group, Item, Judge, Judgment, Member, Review, StudyItem
+from db.tables import (
+    Account,
+    AdjudicationView,
+    Assignment,
+    Group,
+    Item,
+    ItemMessage,
+    Job,
+    Judge,
+    Judgment,
+    Member,
+    OpenedGroup,
+    PasswordLink,
+    Release,
+    Review,
+    StudyItem,
+    Tour,
+    utc_now,
+)
 from db.tables.base import Base
 
 HASHED = HashedPassword("not used")
@@ -252,6 +273,176 @@ def test_the_last_admin_cannot_be_deleted(store: Store) -> None:
             "ann",
             "second",
         ]
+
+
+def at_once(
+    store: Store, first: Callable[[Session], object], second: Callable[[Session], object]
+) -> InfError | None:
+    """Do both in two transactions that are open together; why the second one was refused."""
+    refusals: list[InfError] = []
+
+    def act() -> None:
+        with store.write() as session:
+            try:
+                second(session)
+                session.commit()
+            except InfError as refusal:
+                refusals.append(refusal)
+
+    with store.write() as session:
+        first(session)
+        session.flush()
+        other = threading.Thread(target=act)
+        other.start()
+        other.join(1)  # it waits for what this transaction holds, or goes past it
+        session.commit()
+    other.join(60)
+    assert not other.is_alive()
+    return refusals[0] if refusals else None
+
+
+ENDINGS: dict[str, Callable[[Session, str], object]] = {
+    "delete": lambda session, name: delete_account(session, name, actor="test"),
+    "disable": lambda session, name: set_disabled(session, name, True, actor="test"),
+    "demote": lambda session, name: set_role(session, name, "curator", actor="test"),
+}
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_two_admins_who_end_each_other_at_the_same_moment_leave_one(
+    store: Store, ending: str
+) -> None:
+    with store.write() as session:
+        people(session)
+        add_account(session, "second", HASHED, role="admin", actor="root")
+        session.commit()
+    end = ENDINGS[ending]
+    refusal = at_once(
+        store, lambda session: end(session, "second"), lambda session: end(session, "root")
+    )
+    assert isinstance(refusal, Refused) and "last admin" in str(refusal)
+    with store.read() as session:
+        left = select(Account.name).where(Account.role == "admin", ~Account.disabled)
+        assert session.scalars(left).all() == ["root"]
+
+
+def test_an_account_that_another_admin_deletes_at_the_same_moment_is_not_found(
+    store: Store,
+) -> None:
+    with store.write() as session:
+        people(session)
+        for name in ("second", "third"):
+            add_account(session, name, HASHED, role="admin", actor="root")
+        session.commit()
+
+    def end(session: Session) -> object:
+        return delete_account(session, "third", actor="test")
+
+    assert isinstance(at_once(store, end, end), NotFound)
+
+
+@pytest.mark.parametrize("is_new", [True, False])
+@pytest.mark.parametrize("twin", ["zoe1", "ZOE1"])
+def test_a_name_that_another_takes_at_the_same_moment_exists_already(
+    store: Store, twin: str, is_new: bool
+) -> None:
+    with store.write() as session:
+        people(session, "ann", "bob")
+        session.commit()
+
+    def take(session: Session) -> object:
+        if is_new:
+            return add_account(session, twin, HASHED, role="annotator", actor="test")
+        return rename_account(session, "bob", twin, actor="root")
+
+    refusal = at_once(
+        store, lambda session: rename_account(session, "ann", "zoe1", actor="x"), take
+    )
+    assert isinstance(refusal, Refused)
+    # SQLite's second writer waits, and then sees the first one's name
+    seen = "account_exists" if twin == "zoe1" else "account_alike"
+    assert refusal.code == (seen if store.is_sqlite else "account_exists")
+
+
+@pytest.mark.parametrize("column", NAMING, ids=str)
+def test_no_account_is_renamed_to_a_name_that_stands_for_what_another_person_did(
+    store: Store, column: InstrumentedAttribute[str]
+) -> None:
+    run_id = make_world(store, groups=6)
+    with store.write() as session:
+        ann = people(session, "ann")[0]
+        study = sampled_study(session, run_id=run_id, items=4, overlap=2, created_by="ann")
+        item = session.scalars(select(Item).join(StudyItem)).first()
+        assert item is not None
+        approve_group(session, item.group_id, reviewed_by="ann")
+        for row in (
+            Release(
+                dataset_id=study.dataset_id,
+                name="one",
+                content_sha256="x",
+                path="x",
+                format="jsonl",
+                filter={},
+                counts={},
+                card="",
+                offline=False,
+            ),
+            Tour(person="x"),
+            OpenedGroup(group_id=item.group_id, opened_by="x", place="groups"),
+            AdjudicationView(study_id=study.id, item_id=item.id, seen_by="x", order_shown=[]),
+            Job(kind="curate", config={}),
+        ):
+            session.add(row)
+        judge = get_or_create_judge(session, "ann", kind="person", account_id=ann.id)
+        session.add(
+            ItemMessage(
+                study_id=study.id, item_id=item.id, judge_id=judge.id, body="why?", event_id="x"
+            )
+        )
+        invite(session, role="annotator", days=1, actor="root")
+        session.add(
+            PasswordLink(
+                account_id=ann.id, token_sha256="x", created_by="root", expires_at=utc_now()
+            )
+        )
+        session.flush()
+        changed = session.execute(update(column.class_).values({column: "imported"}))
+        assert changed.rowcount  # type: ignore[attr-defined]
+        with pytest.raises(Refused, match="imported") as refused:
+            rename_account(session, "ann", "imported", actor="root")
+        assert refused.value.code == "account_alike"
+        assert ann.name == "ann" and judge.name == "ann"
+
+
+def test_no_account_is_renamed_to_the_name_that_a_judge_of_another_person_is_shown_under(
+    store: Store,
+) -> None:
+    with store.write() as session:
+        _, bob = people(session, "ann", "bob")
+        other = get_or_create_judge(session, "bob", kind="person", account_id=bob.id)
+        other.name = "anna (person)"
+        session.flush()
+        with pytest.raises(Refused, match="anna"):
+            rename_account(session, "ann", "anna", actor="root")
+
+
+@pytest.mark.parametrize(
+    ("name", "typed"),
+    [
+        ("Ann Lee", "  Ann   Lee "),
+        ("Jos\u00e9", "Jose\u0301"),
+        ("ann  lee", "ann  lee"),  # of an earlier version
+    ],
+)
+def test_one_signs_in_by_the_name_as_it_is_typed(store: Store, name: str, typed: str) -> None:
+    password = "correct horse battery"
+    with store.write() as session:
+        account = add_account(session, "first", password, role="admin", actor="test")
+        account.name = name
+        session.flush()
+        found = check_password(session, typed, password)
+        assert found is account
+        assert check_password(session, typed + "x", password) is None
 
 
 def test_the_database_refuses_a_second_name_of_the_same_key(store: Store) -> None:

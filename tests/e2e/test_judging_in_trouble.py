@@ -1,5 +1,7 @@
 """The card when things go wrong around it: no network, two tabs, a closed study, a hostile text."""
 
+import hashlib
+import json
 from collections.abc import Iterator
 from itertools import count
 
@@ -12,7 +14,8 @@ from study_world import item_of_token, judgments, make_world, sampled_study
 
 from db.store.store import Store
 from db.study import studies
-from db.tables import Guideline, StudyItem
+from db.tables import Guideline, Judge, StudyItem, utc_now
+from db.values import LOCAL_ADMIN
 
 pytestmark = [
     pytest.mark.browser,
@@ -86,6 +89,29 @@ def test_what_is_decided_without_a_network_is_kept_and_stored_once_when_it_is_ba
             ).all()
         )
     assert all(taken[item_id] == 1 for item_id in told)
+
+
+def test_what_waited_in_a_browser_when_the_scope_lost_the_name_is_sent(
+    store: Store, served: Restartable, person: BrowserContext
+) -> None:
+    """Unsent answers of an earlier version lie in the browser under a scope made of the name."""
+    study_id = make_study(store, 4)
+    page = open_tab(person, served, study_id)
+    token = page.locator(".card").get_attribute("data-item")
+    with store.read() as session:
+        judge = session.scalars(select(Judge).where(Judge.name == LOCAL_ADMIN)).one()
+        named = f"{judge.id} {judge.name} {judge.created_at}".encode()
+    formerly, event = hashlib.sha256(named).hexdigest()[:16], "0123456789abcdef"
+    entry = {"event": event, "kind": "pick", "study": study_id, "token": token, "position": 0}
+    entry["decided"] = utc_now().isoformat()
+    left = {f"inf-card/{formerly}/out/{event}": json.dumps(entry)}
+    page.evaluate("left => Object.assign(localStorage, left)", left)
+    page.reload()
+    item_id = item_of_token(store, token)
+    wait_until(lambda: [one.item_id for one in judgments(store, study_id)] == [item_id])
+    expect(page.locator(".badge")).to_have_text("saved")
+    waiting = "Object.keys(localStorage).filter((name) => name.startsWith('inf-card/')).length"
+    assert page.evaluate(waiting) == 0
 
 
 def test_of_two_tabs_of_one_judge_the_first_answer_stands_and_nothing_is_judged_twice(
