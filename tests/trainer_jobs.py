@@ -3,11 +3,12 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from job_metrics import metric_points
 from trainer_release import write_release
 
 from db.jobs import jobs
-from db.jobs.runner import JobHandle
+from db.jobs.runner import Cancelled, JobHandle
 from db.store.store import Store
 
 if TYPE_CHECKING:
@@ -29,6 +30,24 @@ def claim(store: Store, config: dict[str, Any], kind: str = "train") -> JobHandl
         assert claimed is not None
         session.commit()
     return JobHandle(store, claimed.id, claimed.attempt)
+
+
+def train_until(store: Store, config: dict[str, Any], *, step: int) -> JobHandle:
+    """Train, stop after that step; returns the job's handle to go on with."""
+    from trainer.launch.here import train
+
+    handle = claim(store, config)
+    record = handle.metrics
+
+    def stop_at_step(at: int, values: dict[str, float]) -> None:
+        record(at, values)
+        if at == step:
+            handle.stop()
+
+    handle.metrics = stop_at_step  # type: ignore[method-assign]
+    with pytest.raises(Cancelled):
+        train(handle)
+    return JobHandle(store, handle.id, handle.attempt)
 
 
 def taught_losses(store: Store, config: dict[str, Any]) -> list[float]:

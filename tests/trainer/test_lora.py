@@ -10,9 +10,8 @@ from safetensors import safe_open
 from sentence_transformers import SentenceTransformer
 from tiny_language_models import OTHERS, write_other
 from torch import nn
-from trainer_jobs import claim, config_for, fit_few
+from trainer_jobs import claim, config_for, fit_few, train_until
 
-from db.jobs.runner import Cancelled, JobHandle
 from db.store.store import Store
 from trainer.launch.here import train
 from trainer.model.backbone import load_backbone, load_model
@@ -99,18 +98,7 @@ def test_a_stopped_lora_training_resumes_and_gives_an_ordinary_model(
 ) -> None:
     settings = {"lora_rank": "4", "epochs": "2", "save_steps": "1", "learning_rate": "1e-3"}
     whole = train(claim(sqlite_store, config_for(tmp_path / "a", **settings)))
-    handle = claim(sqlite_store, config_for(tmp_path / "b", **settings))
-    record = handle.metrics
-
-    def stop_after_two(step: int, values: dict[str, float]) -> None:
-        record(step, values)
-        if step == 2:
-            handle.stop()
-
-    handle.metrics = stop_after_two  # type: ignore[method-assign]
-    with pytest.raises(Cancelled):
-        train(handle)
-    again = train(JobHandle(sqlite_store, handle.id, handle.attempt))
+    again = train(train_until(sqlite_store, config_for(tmp_path / "b", **settings), step=2))
     assert again["loss_last"] == whole["loss_last"]
     with safe_open(Path(again["path"]) / "model.safetensors", "pt") as weights:
         assert not [name for name in weights.keys() if "base" in name]  # noqa: SIM118

@@ -11,13 +11,12 @@ import torch
 from job_metrics import metric_points
 from sentence_transformers import SentenceTransformer
 from torch.nn.functional import normalize
-from trainer_jobs import claim, config_for
+from trainer_jobs import claim, config_for, train_until
 from trainer_release import make_rows
 
 from app.access.identity import owner
 from app.jobs import launching
 from db.errors import BadInput
-from db.jobs.runner import Cancelled, JobHandle
 from db.scenarios import COLUMNS
 from db.store.store import Store
 from trainer.data.groups import Group, group_of
@@ -227,18 +226,7 @@ def test_a_stopped_training_resumes_with_the_same_losses_and_vectors(
     kept |= {"epochs": "3", "save_steps": "1"}
     whole = claim(sqlite_store, config_for(tmp_path / "a", **kept))
     train(whole)
-    handle = claim(sqlite_store, config_for(tmp_path / "b", **kept))
-    record = handle.metrics
-
-    def stop_after_two(step: int, values: dict[str, float]) -> None:
-        record(step, values)
-        if step == 2:
-            handle.stop()
-
-    handle.metrics = stop_after_two  # type: ignore[method-assign]
-    with pytest.raises(Cancelled):
-        train(handle)
-    again = JobHandle(sqlite_store, handle.id, handle.attempt)
+    again = train_until(sqlite_store, config_for(tmp_path / "b", **kept), step=2)
     train(again)
     assert losses(sqlite_store, again.id) == losses(sqlite_store, whole.id)
     one, two = (load_model(str(tmp_path / name / "out")) for name in "ab")

@@ -12,19 +12,21 @@ import numpy as np
 import pytest
 from conftest import Ran
 from job_metrics import metric_points
-from trainer_jobs import claim, config_for
+from trainer_jobs import claim, config_for, train_until
 from trainer_release import write_release
 
 from app.access.identity import owner
 from app.jobs import launching
 from db.errors import BadInput, InfError, Refused
 from db.jobs import jobs
-from db.jobs.runner import Cancelled, JobHandle
+from db.jobs.runner import JobHandle
 from db.outcome.checkpoints import get_checkpoint, list_checkpoints
 from db.outcome.evaluations import list_evaluations
 from db.store.store import Store
 from trainer.launch.here import train
+from trainer.loop.states import newest_state
 from trainer.model.backbone import load_model
+from trainer.model.weights import read_weights, write_weights
 
 
 def losses(store: Store, job_id: int) -> dict[int, float]:
@@ -111,26 +113,52 @@ def test_other_objectives_train_too(sqlite_store: Store, tmp_path: Path, objecti
 def test_a_stopped_training_resumes_with_the_same_losses(
     sqlite_store: Store, tmp_path: Path
 ) -> None:
-    whole = claim(sqlite_store, config_for(tmp_path / "a", epochs="3", save_steps="1"))
+    given = {"epochs": "3", "save_steps": "1"}
+    whole = claim(sqlite_store, config_for(tmp_path / "a", **given))
     train(whole)
-    handle = claim(sqlite_store, config_for(tmp_path / "b", epochs="3", save_steps="1"))
-    record = handle.metrics
-
-    def stop_after_two(step: int, values: dict[str, float]) -> None:
-        record(step, values)
-        if step == 2:
-            handle.stop()
-
-    handle.metrics = stop_after_two  # type: ignore[method-assign]
-    with pytest.raises(Cancelled):
-        train(handle)
+    again = train_until(sqlite_store, config_for(tmp_path / "b", **given), step=2)
     assert not (tmp_path / "b" / "out").exists()
-    half_written = tmp_path / "inf-home" / "training" / f"job-{handle.id}" / "checkpoint-99"
+    half_written = tmp_path / "inf-home" / "training" / f"job-{again.id}" / "checkpoint-99"
     half_written.mkdir()
-    again = JobHandle(sqlite_store, handle.id, handle.attempt)
     result = train(again)
     assert result["steps"] == 6
     assert losses(sqlite_store, again.id) == losses(sqlite_store, whole.id)
+
+
+def test_a_training_stopped_before_an_upgrade_resumes_from_its_state_of_all_weights(
+    sqlite_store: Store, tmp_path: Path
+) -> None:
+    """States written before 24 November 2026 hold the frozen weights too, of a pooler at least."""
+    given = {"max_steps": "5", "save_steps": "1", "evaluate_steps": "1", "best_by": "mrr"}
+    whole = claim(sqlite_store, config_for(tmp_path / "a", **given))
+    train(whole)
+    again = train_until(sqlite_store, config_for(tmp_path / "b", **given), step=2)
+    work = tmp_path / "inf-home" / "training" / f"job-{again.id}"
+    states = [path.parent for path in work.rglob("weights.safetensors")]
+    assert states
+    for state in states:
+        older = load_model("tiny-random-bert").state_dict() | read_weights(state)
+        assert len(older) > len(read_weights(state))
+        write_weights(older, state)
+    train(again)
+    assert losses(sqlite_store, again.id) == losses(sqlite_store, whole.id)
+
+
+def test_a_state_without_a_trained_weight_is_refused_by_the_weights_name(
+    sqlite_store: Store, tmp_path: Path
+) -> None:
+    given = {"max_steps": "5", "save_steps": "1", "lora_rank": "2"}
+    again = train_until(sqlite_store, config_for(tmp_path, **given), step=2)
+    newest = newest_state(tmp_path / "inf-home" / "training" / f"job-{again.id}")
+    assert newest is not None
+    state = newest[1]
+    older = {  # adapters as they were named before PEFT
+        name.replace("lora_A.default.weight", "down").replace("lora_B.default.weight", "up"): value
+        for name, value in read_weights(state).items()
+    }
+    write_weights(older, state)
+    with pytest.raises(BadInput, match=r"has no 0\.model\S*lora_A.* Start the training anew"):
+        train(again)
 
 
 def test_the_best_weights_are_kept_and_patience_stops_the_training(

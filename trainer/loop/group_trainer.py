@@ -20,6 +20,7 @@ from trainer.data.curriculum import ConfidentFirst
 from trainer.model.weights import (
     load_trained_state,
     read_weights,
+    require_trained,
     trained_state,
     write_weights,
 )
@@ -90,7 +91,10 @@ class GroupTrainer(SentenceTransformerTrainer):
     def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:
         folder = Path(resume_from_checkpoint)
         if self.sharded:
-            self.sharded.load_weights(read_weights(folder) if self.processes.is_first else {})
+            state = read_weights(folder) if self.processes.is_first else {}
+            if self.processes.is_first:
+                require_trained(self.model, state)
+            self.sharded.load_weights(state)
         else:
             load_trained_state(self.model, read_weights(folder))
 

@@ -28,13 +28,21 @@ def trained_state(model: "nn.Module", state: "Mapping[str, Tensor]") -> "dict[st
 
 
 def load_trained_state(model: "nn.Module", state: "Mapping[str, Tensor]") -> None:
-    """Put it back. Raises BadInput where the model was prepared in another way."""
-    if other := trained_state(model, model.state_dict()).keys() ^ state.keys():
-        raise BadInput(
-            f"the state to resume from and the model differ in {min(other)}: the base model or the "
-            "version of a library changed since. Start the training anew"
-        )
+    """Put it back; what it holds besides, as states once held frozen weights, is left out.
+
+    Raises BadInput where a trained weight is missing.
+    """
+    require_trained(model, state)
     model.load_state_dict(state, strict=False)
+
+
+def require_trained(model: "nn.Module", state: "Mapping[str, Tensor]") -> None:
+    """Raise BadInput where the state lacks a weight that is trained."""
+    if missing := trained_state(model, model.state_dict()).keys() - state.keys():
+        raise BadInput(
+            f"the state to resume from has no {min(missing)}: the base model, this program or a "
+            "library changed since. Start the training anew"
+        )
 
 
 def write_weights(state: "Mapping[str, Tensor]", folder: Path) -> None:
