@@ -12,7 +12,7 @@ from job_metrics import metric_points
 from sentence_transformers import SentenceTransformer
 from torch.nn.functional import normalize
 from trainer_jobs import claim, config_for, train_until
-from trainer_release import make_rows
+from trainer_release import make_rows, write_release
 
 from app.access.identity import owner
 from app.jobs import launching
@@ -21,11 +21,14 @@ from db.scenarios import COLUMNS
 from db.store.store import Store
 from trainer.data.groups import Group, group_of
 from trainer.data.passage_pool import ALL, pool_passages
+from trainer.data.release_files import read_release
+from trainer.data.splitting import Groups
 from trainer.evaluate.scoring import encode_unique
-from trainer.launch.here import train
+from trainer.launch.here import base_pool, train
 from trainer.loop.columns import columns_of
 from trainer.loop.fitting import make_loss, prepare_weights
 from trainer.loop.packing_check import make_collator
+from trainer.loop.precision import uses_bf16
 from trainer.model.backbone import load_backbone, load_model
 from trainer.model.doors import question_encoder, trained_part
 from trainer.settings.settings import TrainSettings, parse_settings, split_pairs
@@ -204,6 +207,30 @@ def test_a_pool_of_some_passages_is_of_those_the_seed_chooses() -> None:
         model, parse_settings({**settings.as_dict(), "pool_passages": ALL}), groups, groups[:2]
     )
     assert more.item() > loss_of(model, settings, groups, groups[:2]).item()
+
+
+def test_the_pool_is_embedded_in_the_precision_of_the_index_also_where_training_uses_bfloat16(
+    sqlite_store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A GPU with bfloat16, emulated: the passages stand for an index that the base model made."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda **_: True)
+    seen: list[tuple[bool, str]] = []
+
+    class OnGpu:
+        device = torch.device("cuda")
+
+        def encode_document(self, texts: list[str], **_: Any) -> np.ndarray:
+            seen.append((torch.is_autocast_enabled("cuda"), torch.get_float32_matmul_precision()))
+            return np.ones((len(texts), 2), dtype=np.float32)
+
+    rows = [group_of(row) for row in make_rows(5)]
+    groups = Groups(read_release(write_release(tmp_path / "release", 5)), rows, [])
+    settings = parse_settings({"trained_side": "query", "base_model": "tiny-random-bert"})
+    assert uses_bf16(settings.precision)
+    handle = claim(sqlite_store, config_for(tmp_path))
+    base_pool(handle, OnGpu(), groups, settings)  # type: ignore[arg-type]
+    assert set(seen) == {(False, torch.get_float32_matmul_precision())}
 
 
 def test_only_texts_with_an_instruction_go_through_the_trained_copy() -> None:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from db.jobs.runner import JobHandle
 from trainer.data.passage_pool import PassagePool, pool_passages
 from trainer.data.splitting import Groups
-from trainer.evaluate.precision import scoring_precision
 from trainer.evaluate.scoring import encode_unique
 from trainer.evaluate.vector_cache import base_caches
 from trainer.launch.plan import Folders, plan_folders, plan_groups, plan_settings
@@ -102,7 +101,7 @@ def _train(
     pool = None
     if settings.trained_side == "query":
         handle.report(0, None, "embedding the training's passages by the base model")
-        pool = _base_pool(handle, model, groups, settings)
+        pool = base_pool(handle, model, groups, settings)
     run = f"job-{handle.id}"
     with (
         tensorboard_log(folders.board) as write,
@@ -152,24 +151,24 @@ def _train(
     return memory
 
 
-def _base_pool(
+def base_pool(
     handle: JobHandle, model: "SentenceTransformer", groups: Groups, settings: TrainSettings
 ) -> PassagePool:
     """The training's passages with their vectors by the base model, from the store's cache where
-    they are there."""
-    from trainer.loop.precision import uses_bf16
+    they are there.
 
+    In float32 whatever the training computes in: they stand for an index that the base has made.
+    """
     caches = base_caches(handle.store, settings, model)
-    with scoring_precision(model.device, bf16=uses_bf16(settings.precision)):
-        return pool_passages(
-            groups.training,
-            settings.parsed_template,
-            lambda texts: encode_unique(
-                model.encode_document,
-                texts,
-                lambda _: handle.check(),
-                caches[1] if caches else None,
-            ),
-            settings.pool_passages,
-            settings.seed,
-        )
+    return pool_passages(
+        groups.training,
+        settings.parsed_template,
+        lambda texts: encode_unique(
+            model.encode_document,
+            texts,
+            lambda _: handle.check(),
+            caches[1] if caches else None,
+        ),
+        settings.pool_passages,
+        settings.seed,
+    )
