@@ -186,7 +186,8 @@ def test_kept_adapters_are_the_difference_from_the_base_model(
     folder = Path(result["path"])
     adapters = load_file(folder / "adapters" / "adapter_model.safetensors")
     config = json.loads((folder / "adapters" / "adapter_config.json").read_text())
-    assert (config["r"], config["lora_alpha"]) == (4, 8) and "query" in config["target_modules"]
+    assert (config["r"], config["lora_alpha"]) == (4, 8)
+    assert "encoder.layer.0.attention.self.query" in config["target_modules"]
     assert config["base_model_name_or_path"] == "tiny-random-bert"
     layer = "encoder.layer.0.attention.self.query"
     key = f"base_model.model.{layer}"

@@ -254,6 +254,7 @@ def prepare_weights(model: "SentenceTransformer", settings: TrainSettings) -> No
             seed=settings.seed,
             targets=settings.lora_layers,
             dropout=settings.lora_dropout,
+            dora=settings.dora == "on",
         )
         log.info("LoRA: %d weights are trained", count)
     require_sizes(model, settings.matryoshka_sizes)

@@ -2,6 +2,8 @@
 
 y = W x + (α/r) · B A x, with W frozen, A (r, in) random and B (out, r) zero: training starts from
 the model as it is (Hu et al. 2021). A and B are float32; W keeps the number type it is stored in.
+DoRA: y = m V x / ‖V‖ with V = W + (α/r) · B A, by rows; m is ‖W‖ at first and trained too, ‖V‖ has
+no gradient (Liu et al. 2024, Eq. 5 and Section 4.3).
 Before a model is saved the additions are merged into W: a checkpoint is an ordinary model that
 loads without us, and without PEFT.
 
@@ -40,6 +42,7 @@ def attach_lora(
     seed: int,
     targets: Sequence[str] = (),
     dropout: float = 0.0,
+    dora: bool = False,
 ) -> int:
     """Freeze what is trained, give its linear layers adapters; returns how many weights train.
 
@@ -69,6 +72,7 @@ def attach_lora(
         lora_alpha=alpha,  # type: ignore[arg-type]  # PEFT divides it
         lora_dropout=dropout,
         target_modules=chosen,
+        use_dora=dora,
     )
     with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "fan_in_fan_out")  # PEFT sets it by the layer's kind
@@ -95,14 +99,19 @@ def adapters_of(model: "SentenceTransformer") -> dict[str, Any]:
         for part in ("lora_A", "lora_B"):
             trained = getattr(layer, part)[NAME].weight
             weights[f"base_model.model.{name}.{part}.weight"] = trained.detach().cpu().clone()
+        if (magnitude := _magnitude(layer)) is not None:
+            named = f"base_model.model.{name}.lora_magnitude_vector"
+            weights[named] = magnitude.detach().cpu().clone()
     one: Any = next(iter(layers.values()))
     config = {
         "peft_type": "LORA",
         "task_type": "FEATURE_EXTRACTION",
         "r": one.r[NAME],
         "lora_alpha": one.lora_alpha[NAME],
-        "target_modules": sorted({name.rpartition(".")[2] for name in layers}),
+        # whole names: "dense" alone would be the pooler's too, which no adapter reaches
+        "target_modules": sorted(layers),
         "fan_in_fan_out": one.fan_in_fan_out,
+        "use_dora": _magnitude(one) is not None,
         "lora_dropout": 0.0,
         "bias": "none",
     }
@@ -123,10 +132,19 @@ def merge_lora(model: "SentenceTransformer") -> None:
         base = unquantized(layer.get_base_layer())
         with torch.no_grad():
             base.weight += layer.get_delta_weight(NAME)
+            if (magnitude := _magnitude(layer)) is not None:
+                rows = base.weight.T if isinstance(base, Conv1D) else base.weight
+                rows *= (magnitude / torch.linalg.norm(rows, dim=1))[:, None]
         model.set_submodule(name, base)
     for module in model.modules():
         if (quantizer := getattr(module, "hf_quantizer", None)) is not None:
             quantizer.remove_quantization_config(module)  # or it is saved with the weights
+
+
+def _magnitude(layer: Any) -> Tensor | None:
+    """DoRA's lengths of the rows (out,); None without DoRA."""
+    vectors: Any = layer.lora_magnitude_vector
+    return vectors[NAME].weight if NAME in vectors else None
 
 
 def unquantized(base: Any) -> Any:

@@ -210,7 +210,7 @@ def _check_trained_side(settings: TrainSettings) -> None:
 
 def _check_lora(settings: TrainSettings) -> None:
     if settings.lora_rank == 0:
-        for name in ("lora_targets", "lora_dropout", "keep_adapters", "quantize"):
+        for name in ("lora_targets", "lora_dropout", "dora", "keep_adapters", "quantize"):
             if getattr(settings, name) != SETTINGS[name].default:
                 raise BadInput(
                     f"{name}={getattr(settings, name)} applies only to LoRA: give lora_rank=16, "
@@ -219,6 +219,13 @@ def _check_lora(settings: TrainSettings) -> None:
     elif settings.freeze:
         raise BadInput(
             f"freeze={settings.freeze!r} has no effect with lora_rank: only adapters are trained"
+        )
+    if settings.dora == "on" and settings.quantize != "off":
+        raise BadInput("dora=on needs the lengths of whole weights: give quantize=off or dora=off")
+    if settings.keep_adapters == "on" and settings.encoders == "two":
+        raise BadInput(
+            "keep_adapters=on keeps the adapters of one encoder: give encoders=shared or "
+            "keep_adapters=off"
         )
 
 
@@ -262,6 +269,7 @@ def _check_fsdp(settings: TrainSettings) -> None:
         ("interaction", "I"),
         ("compile", "off"),
         ("quantize", "off"),
+        ("dora", "off"),
         ("optimizer", "adamw"),
         ("freeze", ""),
     ):

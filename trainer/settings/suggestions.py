@@ -73,6 +73,7 @@ USUAL_NAMES: Final[Mapping[str, str]] = {
     "tau": "temperature",
     "test_size": "held_out",
     "torch_dtype": "precision",
+    "use_dora": "dora",
     "train_batch_size": "rows_per_batch",
     "trust_remote_code": "remote_code",
     "validation_split": "held_out",

@@ -594,6 +594,15 @@ class SettingFields:
         below=1,
         advanced=True,
     )
+    dora: str = _setting(
+        "off",
+        RESOURCES,
+        "DoRA",
+        "Train the lengths of the weights' rows apart from their directions, which LoRA changes "
+        "(DoRA); slower.",
+        choices=ON_OFF,
+        advanced=True,
+    )
     keep_adapters: str = _setting(
         "off",
         RESOURCES,
