@@ -91,6 +91,13 @@ def _result(evaluation: Evaluation, release: PushedRelease | None) -> dict[str, 
     # a benchmark read from a folder is named by it
     name = " ".join(Path(part).name or part for part in evaluation.benchmark.split(" "))
     place = {"type": "".join(c if c.isalnum() or c in "-_./" else "-" for c in name.lower())}
+    record = evaluation.record
+    downloads = record.get("downloads") or {}
+    if len(downloads) == 1:
+        ((repo, commit),) = downloads.items()
+        place = {"type": repo, "revision": commit}
+    elif content := record.get("benchmark"):  # of a folder, or of several datasets together
+        place["revision"] = f"sha256:{content['sha256']}"
     if release and evaluation.benchmark.endswith(release.content_sha256[:12]):
         place = {"type": release.repo, "revision": release.commit}  # its held-out groups
     return {

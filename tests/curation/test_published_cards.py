@@ -198,6 +198,26 @@ def test_a_card_that_the_hub_refuses_is_an_error_in_one_sentence_and_nothing_is_
     assert list(hub.files("models/ada/mini")) == [".gitattributes"]
 
 
+@pytest.mark.parametrize(
+    ("downloads", "place"),
+    [
+        ({"xlangai/BRIGHT": "ab12"}, {"type": "xlangai/BRIGHT", "revision": "ab12"}),
+        ({}, {"type": "bright", "revision": f"sha256:{'cd' * 32}"}),  # read from a folder
+        ({"a/b": "1", "c/d": "2"}, {"type": "bright", "revision": f"sha256:{'cd' * 32}"}),
+    ],
+)
+def test_a_published_benchmark_has_the_revision_that_was_evaluated(
+    downloads: dict[str, str], place: dict[str, str]
+) -> None:
+    record = {"benchmark": {"sha256": "cd" * 32}, "downloads": downloads}
+    card = card_with(
+        GOOD, [Evaluation(model="m", benchmark="BRIGHT", metrics={"mrr": 0.5}, record=record)], None
+    )
+    dataset = head_of(card)["model-index"][0]["results"][0]["dataset"]
+    assert {name: dataset[name] for name in ("type", "revision")} == place
+    assert card_errors(card, "model") == []
+
+
 def test_datasets_are_named_where_the_release_was_pushed() -> None:
     release = PushedRelease("ada/books", "c0ffee", "ab" * 32)
     evaluations = [
@@ -209,6 +229,6 @@ def test_datasets_are_named_where_the_release_was_pushed() -> None:
     ours, theirs = (each["dataset"] for each in head_of(card)["model-index"][0]["results"])
     assert (ours["type"], ours["revision"]) == ("ada/books", "c0ffee")
     assert ours["name"] == "held-out Books abababababab"
-    assert theirs["type"] == "followir" and "revision" not in theirs
+    assert theirs["type"] == "followir" and "revision" not in theirs  # stored before records were
     assert card.endswith("\n# x\n")
     assert card_errors(card, "model") == []

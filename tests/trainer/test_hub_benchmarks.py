@@ -14,6 +14,7 @@ from trainer_folders import (
     write_jsonl,
 )
 
+from db.outcome.evaluations import list_evaluations
 from db.store.store import Store
 from trainer.suites.hub import is_hub_name
 from trainer.suites.registry import SUBSETS, SUITES
@@ -35,6 +36,14 @@ def test_followir_comes_from_the_hub_by_name(
         f"FollowIR/{name}" for name in ("Core17", "News21", "Robust04")
     ]
     assert ran.json["models"][0]["metrics"]["followir score"] > 0
+    repositories = SUITES["followir"].repositories
+    commits = {name: hub.repos[f"datasets/{name}"].refs["main"] for name in repositories.values()}
+    for part in ran.json["parts"]:
+        name = repositories[part["benchmark"].split("/")[-1]]
+        assert part["models"][0]["record"]["downloads"] == {name: commits[name]}
+    with sqlite_store.read() as session:
+        (mean,) = list_evaluations(session, benchmark="FollowIR (mean of 3)")
+        assert mean.record["downloads"] == commits
     ran = inf("evaluate", "--model", "bm25", "--benchmark", "ada/tiny", "--json", **there)
     assert ran.code == 0 and ran.json["kind"] == "BEIR", ran.err
     ran = inf("evaluate", "--model", "bm25", "--benchmark", "ada/nothing", "--json", **there)

@@ -30,7 +30,8 @@ class Benchmark:
     `originals_count`: means are over the original questions, the changed ones stand beside them
     (FollowIR). `reversed`: for a query id the question under the reversed instruction, and `kept`
     the documents that are relevant under the original and the changed one (InfoSearch: SICR, WISE).
-    `language`: of the documents, for BM25's stemmer and stop words.
+    `language`: of the documents, for BM25's stemmer and stop words. `downloads`: the Hub's datasets
+    that it was read from, each with its commit.
     """
 
     name: str
@@ -51,6 +52,7 @@ class Benchmark:
     reversed: dict[str, str] = field(default_factory=dict)
     kept: dict[str, list[str]] = field(default_factory=dict)
     language: str = "en"
+    downloads: Mapping[str, str] = field(default_factory=dict)
 
 
 ROLES = tuple(role.replace("_", "-") for role in SCENARIOS)

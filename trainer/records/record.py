@@ -103,6 +103,7 @@ def evaluation_record(
         "kind": benchmark.kind,
         "instructions": has_instructions(benchmark),
         "benchmark": dict(content),
+        "downloads": dict(benchmark.downloads),
         "pool": pool,
         "depth": min(depth, documents),
         "convention": benchmark.convention,
@@ -151,6 +152,11 @@ def mean_record(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {
         **records[0],
         "benchmark": content,
+        "downloads": {
+            name: commit
+            for record in records
+            for name, commit in record.get("downloads", {}).items()
+        },
         **joined,
         "bm25": "; ".join(by_bm25) if by_bm25 else None,
     }

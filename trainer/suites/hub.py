@@ -6,6 +6,7 @@ another server that speaks the Hub's protocol. Downloads are kept in the Hub's o
 """
 
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 from db.errors import BadInput
@@ -32,27 +33,35 @@ def spelled(name: str) -> str:
 
 
 def load_hub_benchmarks(name: str) -> list[Benchmark]:
-    """Download and read. Raises BadInput where the hub does not have it or cannot be reached."""
+    """Download and read; each knows the commits of what it was read from.
+
+    Raises BadInput where the hub does not have it or cannot be reached.
+    """
     suite = DOWNLOADS.get(name.lower())
     parts = suite.repositories if suite else {"": name}
     tasks = SUBSETS.get(name.lower(), ())
     wanted = [f"{task}/*.jsonl" for task in tasks] or FILES
     with tempfile.TemporaryDirectory(prefix="inf-benchmark-") as folder:
         place = Path(folder) / spelled(name).replace("/", "--")
-        if "" in parts:
-            place.symlink_to(_download(parts[""], _files_of(parts[""])), target_is_directory=True)
-        else:
-            place.mkdir()
-            for inner, repository in parts.items():
-                (place / inner).symlink_to(_download(repository, wanted), target_is_directory=True)
-        benchmarks = read_benchmarks(place)
+        commits: dict[str, dict[str, str]] = {}
+        for inner, repository in parts.items():
+            found = _download(repository, wanted if inner else _files_of(repository))
+            commits[inner] = {repository: found.name}
+            if inner:
+                place.mkdir(exist_ok=True)
+            (place / inner).symlink_to(found, target_is_directory=True)
+        every = {repository: commit for of in commits.values() for repository, commit in of.items()}
+        benchmarks = [
+            replace(each, downloads=commits.get(each.name.split("/")[-1], every))
+            for each in read_benchmarks(place)
+        ]
         subset = name.lower()
         return take_subset(benchmarks, subset) if subset in SUBSETS else benchmarks
 
 
 def _files_of(repository: str) -> list[str]:
     """What to download: the files that the card names, where it is in mteb's layout."""
-    folder = Path(_download(repository, [CARD]))
+    folder = _download(repository, [CARD])
     found = [parts_of(folder), *parts_by_language(folder).values()]
     named = [
         path
@@ -64,12 +73,13 @@ def _files_of(repository: str) -> list[str]:
     return [CARD, *named] if named else FILES
 
 
-def _download(repository: str, wanted: list[str]) -> str:
+def _download(repository: str, wanted: list[str]) -> Path:
+    """The folder of the files in the Hub's cache, whose name is the commit."""
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 
     try:
-        return str(snapshot_download(repository, repo_type="dataset", allow_patterns=wanted))
+        return Path(snapshot_download(repository, repo_type="dataset", allow_patterns=wanted))
     except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
         lines = str(error).strip().splitlines() or [type(error).__name__]
         raise BadInput(
