@@ -19,6 +19,7 @@ TINY = {
     "rows_per_batch": "4",
     "held_out": "0.2",
     "natural_probe": "off",
+    "precision": "fp32",  # auto times both types: what tests compare must not depend on it
 }
 
 

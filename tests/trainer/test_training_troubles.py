@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import time
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ from db.jobs.runner import JobHandle
 from db.store.store import Store
 from trainer.data.groups import Group
 from trainer.data.release_files import read_release
+from trainer.data.splitting import Groups
+from trainer.launch.estimate import measure_training
 from trainer.launch.here import train
 from trainer.loop import precision
 from trainer.loop.best import Best
@@ -30,7 +33,7 @@ from trainer.settings.settings import TrainSettings, parse_settings
 
 def settings_for(**given: str) -> TrainSettings:
     few = {"base_model": "tiny-random-bert", "rows_per_batch": "4", "max_steps": "3"}
-    return parse_settings(few | {"save_steps": "1"} | given)
+    return parse_settings(few | {"save_steps": "1", "precision": "fp32"} | given)
 
 
 def run(tmp_path: Path, settings: TrainSettings, model: Any = None, **more: Any) -> dict[str, Any]:
@@ -129,7 +132,7 @@ def test_nan_weights_are_not_saved(tmp_path: Path) -> None:
 
 def test_a_nan_loss_leaves_the_last_good_state(tmp_path: Path) -> None:
     """Two columns a step: from the fifth embedding on, in step 3, everything is nan."""
-    model = load_backbone(settings_for(precision="fp32"))
+    model = load_backbone(settings_for())
     calls = 0
 
     def spoil(_module: Any, _given: Any, found: dict[str, Any]) -> None:
@@ -140,11 +143,11 @@ def test_a_nan_loss_leaves_the_last_good_state(tmp_path: Path) -> None:
 
     hook = model.register_forward_hook(spoil)
     with pytest.raises(BadInput, match="the loss is nan at step 3"):
-        run(tmp_path, settings_for(precision="fp32"), model)
+        run(tmp_path, settings_for(), model)
     assert newest_state(tmp_path / "work") == (2, tmp_path / "work" / "checkpoint-2")
     hook.remove()
-    again = run(tmp_path, settings_for(precision="fp32"), model)
-    assert again["losses"] == run(tmp_path / "whole", settings_for(precision="fp32"))["losses"]
+    again = run(tmp_path, settings_for(), model)
+    assert again["losses"] == run(tmp_path / "whole", settings_for())["losses"]
 
 
 @pytest.mark.parametrize("base_model", ["tiny-random-bert", "tiny-random-qwen2"])
@@ -178,7 +181,7 @@ def test_the_best_weights_before_a_kill_survive_the_resume(tmp_path: Path) -> No
 
 
 def test_bf16_trains_and_is_near_fp32(tmp_path: Path) -> None:
-    exact = run(tmp_path / "a", settings_for(precision="fp32"))["losses"]
+    exact = run(tmp_path / "a", settings_for())["losses"]
     rounded = run(tmp_path / "b", settings_for(precision="bf16"))["losses"]
     assert rounded != exact and rounded == pytest.approx(exact, rel=0.05)
     with pytest.raises(BadInput, match="one of auto, bf16, fp32"):
@@ -207,21 +210,57 @@ def bf16_units(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx512_bf16": True})
 
 
+def slow_model(slow: str) -> Any:
+    """A model on a processor that is slow in that type: it spends CPU time in each forward."""
+    model = load_backbone(settings_for())
+
+    def spend(*_: Any) -> None:
+        if torch.is_autocast_enabled("cpu") == (slow == "bf16"):
+            until = time.process_time() + 0.2
+            while time.process_time() < until:
+                pass
+
+    model[0].register_forward_pre_hook(spend)
+    return model
+
+
 @pytest.mark.parametrize("extra", [{}, {"texts_at_once": "3"}, {"lora_rank": "2"}])
-def test_auto_trains_in_bf16_on_a_cpu_after_measuring_that_it_is_equal(
+def test_auto_trains_in_bf16_on_a_cpu_after_measuring_that_it_is_equal_and_faster(
     bf16_units: None, tmp_path: Path, extra: dict[str, str]
 ) -> None:
-    chosen = run(tmp_path / "auto", settings_for(**extra))
-    assert chosen["precision"]["used"] == "bf16"
-    assert 0.95 < chosen["precision"]["gradient_cosine"] < 1
-    assert 0 <= chosen["precision"]["loss_difference"] < 0.02
-    forced = run(tmp_path / "bf16", settings_for(precision="bf16", **extra))
-    assert forced["precision"] == {
-        "used": "bf16",
-        "loss_difference": None,
-        "gradient_cosine": None,
-    }
+    auto, wanted = (settings_for(precision=name, **extra) for name in ("auto", "bf16"))
+    chosen = run(tmp_path / "auto", auto, slow_model("fp32"))
+    measured = chosen["precision"]
+    assert measured["used"] == "bf16"
+    assert 0.95 < measured["gradient_cosine"] < 1 and 0 <= measured["loss_difference"] < 0.02
+    assert measured["bf16_seconds"] < 0.9 * measured["fp32_seconds"]
+    forced = run(tmp_path / "bf16", wanted)
+    assert forced["precision"].pop("used") == "bf16"
+    assert set(forced["precision"].values()) == {None}
     assert chosen["losses"] == forced["losses"]  # measuring leaves no trace
+
+
+def test_auto_trains_in_fp32_where_bf16_was_measured_to_be_slower(
+    bf16_units: None, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    chosen = run(tmp_path / "auto", settings_for(precision="auto"), slow_model("bf16"))
+    measured = chosen["precision"]
+    assert measured["used"] == "fp32" and measured["gradient_cosine"] > 0.95
+    assert measured["bf16_seconds"] > measured["fp32_seconds"] > 0
+    assert chosen["losses"] == run(tmp_path / "fp32", settings_for())["losses"]
+
+
+@pytest.mark.parametrize("slow", ["fp32", "bf16"])
+def test_the_estimate_steps_in_the_type_that_the_training_will_choose(
+    bf16_units: None, tmp_path: Path, slow: str
+) -> None:
+    settings = settings_for(precision="auto", natural_probe="off")
+    model = slow_model(slow)
+    types: list[bool] = []
+    model[0].register_forward_pre_hook(lambda *_: types.append(torch.is_autocast_enabled("cpu")))
+    release = read_release(write_release(tmp_path / "release", 8))
+    measure_training(model, settings, Groups(release, release.groups, []))
+    assert types[-1] == (slow == "fp32")
 
 
 def test_auto_trains_in_fp32_where_bf16_was_measured_to_differ_also_when_it_goes_on(
@@ -231,13 +270,14 @@ def test_auto_trains_in_fp32_where_bf16_was_measured_to_differ_also_when_it_goes
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     steady = {"schedule": "constant", "warmup": "0"}
-    exact = run(tmp_path / "fp32", settings_for(precision="fp32", **steady))["losses"]
+    exact = run(tmp_path / "fp32", settings_for(**steady))["losses"]
     with monkeypatch.context() as strict:
         strict.setattr(precision, "MIN_COSINE", 1.1)
-        found = run(tmp_path / "auto", settings_for(max_steps="2", **steady))
-    assert found["precision"]["used"] == "fp32"
+        settings = settings_for(precision="auto", max_steps="2", **steady)
+        found = run(tmp_path / "auto", settings)
+    assert found["precision"]["used"] == "fp32" and found["precision"]["bf16_seconds"] is None
     assert "this training is in float32" in caplog.text
-    again = run(tmp_path / "auto", settings_for(**steady))
+    again = run(tmp_path / "auto", settings_for(precision="auto", **steady))
     assert again["losses"] == exact and again["precision"] == found["precision"]
 
 

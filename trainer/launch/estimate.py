@@ -24,10 +24,10 @@ from trainer.data.splitting import Groups
 from trainer.launch.scoring_time import CachesOf, scoring_seconds
 from trainer.loop.arguments import make_optimizer, step_count
 from trainer.loop.columns import columns_of
-from trainer.loop.fitting import make_loss, prepare_weights
+from trainer.loop.fitting import loss_of_few, make_loss, prepare_weights
 from trainer.loop.heap import held_bytes
 from trainer.loop.packing_check import make_collator
-from trainer.loop.precision import uses_bf16
+from trainer.loop.precision import measured_precision
 from trainer.model.base_share import copy_weights
 from trainer.model.doors import trained_part
 from trainer.settings.settings import TrainSettings
@@ -108,7 +108,8 @@ def _stepper(
     trained = [weights for weights in model.parameters() if weights.requires_grad]
     optimizer = make_optimizer(model, settings)
     kind = model.device.type
-    bf16 = uses_bf16(settings.precision)
+    few = loss_of_few(model, groups, settings, collator, pool)
+    bf16 = measured_precision(settings.precision, model, few).used == "bf16"
 
     def step(batch_groups: Sequence[Group]) -> None:
         model.train()

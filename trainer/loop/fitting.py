@@ -37,7 +37,6 @@ from trainer.loop.mining import MinedNegatives, mine_negatives
 from trainer.loop.packing_check import make_collator
 from trainer.loop.precision import (
     MEASURED_GROUPS,
-    Precision,
     as_saved,
     settled_precision,
     uses_bf16,
@@ -95,7 +94,10 @@ def fit(
     trained = trained_part(model)
     base = copy_weights(trained) if settings.base_share else {}
     prepare_weights(model, settings)
-    precision = _settle_precision(model, groups, settings, work, collator, processes, pool)
+    compute = loss_of_few(model, groups, settings, collator, pool)
+    precision = settled_precision(
+        settings.precision, model, compute, work / "precision.json", processes
+    )
     settings = replace(settings, precision=precision.used)
     loss = make_loss(model, settings, pool)
     dtypes = describe_dtypes(model, model_source(settings.base_model))
@@ -158,15 +160,17 @@ def fit(
     }
 
 
-def _settle_precision(
+def loss_of_few(
     model: "SentenceTransformer",
     groups: list[Group],
     settings: TrainSettings,
-    work: Path,
     collator: Collator,
-    processes: Processes,
     pool: PassagePool | None,
-) -> Precision:
+) -> Callable[[], Tensor]:
+    """A function that computes the loss of the same few groups, which the precision is measured on.
+
+    It raises BadInput where memory does not suffice.
+    """
     rows = [group.row() for group in groups[: min(settings.rows_per_batch, MEASURED_GROUPS)]]
     loss = make_loss(model, replace(settings, texts_at_once=0), pool)
 
@@ -177,7 +181,7 @@ def _settle_precision(
             raise translated(error, settings) from error
         return value
 
-    return settled_precision(settings.precision, model, compute, work / "precision.json", processes)
+    return compute
 
 
 def _taught(
