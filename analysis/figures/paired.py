@@ -48,7 +48,8 @@ class Difference:
     """Mean of second - first over the queries both have, the interval and p of it.
 
     `reason` says why there is no value, or no interval and p; `method` how the interval was made;
-    `clusters`: independent groups of queries.
+    `clusters`: independent groups of queries; `gained`, `lost`: how many queries the second model
+    is better and worse on.
     """
 
     value: float | None
@@ -59,6 +60,8 @@ class Difference:
     reason: str | None = None
     clusters: int = 0
     method: str | None = None
+    gained: int = 0
+    lost: int = 0
 
     @property
     def is_clear(self) -> bool:
@@ -91,18 +94,21 @@ def paired_difference(
     totals = np.array([sum(values) for values in sums.values()], dtype=float)
     mean, queries = float(totals.sum() / counts.sum()), int(counts.sum())
     different = int(np.count_nonzero([any(values) for values in sums.values()]))
+    changes = np.array([value for values in sums.values() for value in values])
+    gained, lost = int((changes > 0).sum()), int((changes < 0).sum())
     if len(counts) < MIN_CLUSTERS:
         noun = "group" if len(counts) == 1 else "groups"
         reason = f"{len(counts)} independent {noun} of queries: an interval needs {MIN_CLUSTERS}"
-        return Difference(mean, None, None, None, queries, reason, len(counts))
+        return Difference(mean, None, None, None, queries, reason, len(counts), None, gained, lost)
     if different < MIN_DIFFERENT:
         reason = (
             f"the models differ on {different} of {len(counts)} independent groups of queries: "
             f"an interval needs {MIN_DIFFERENT}"
         )
-        return Difference(mean, None, None, None, queries, reason, len(counts))
+        return Difference(mean, None, None, None, queries, reason, len(counts), None, gained, lost)
     reach, p, method = interval_reach(totals, counts)
-    return Difference(mean, mean - reach, mean + reach, p, queries, None, len(counts), method)
+    limits = (mean - reach, mean + reach)
+    return Difference(mean, *limits, p, queries, None, len(counts), method, gained, lost)
 
 
 def verdict(difference: Difference, p: float | None) -> str:

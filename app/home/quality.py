@@ -178,8 +178,10 @@ def flip_light(
     difference: Difference | None,
     why_not: str,
     circular: Sequence[str] = (),
+    stays: str = "",
 ) -> Light:
-    """Instruction flip of the newest trained model, and its difference to the base model.
+    """Instruction flip of the newest trained model, and its difference to the base model, with the
+    groups gained and lost. stays: the sentence of a model whose index is still the base's.
 
     Never good where a model chose the groups it is measured on: `circular`, a sentence each. The
     level is that of the interval as it is printed.
@@ -196,12 +198,14 @@ def flip_light(
         "Groups in which another instruction changes the ranking, base → newest trained model: "
         f"{difference.value:+.3f}"
     )
+    moved = f"{counted(difference.gained, 'group')} gained, {difference.lost:,} lost."
+    more = " ".join(part for part in (moved, *circular, stays) if part)
     if difference.low is None or difference.high is None:
-        why = f"{about}, without an interval."
-        return Light(label, value, "look", " ".join((why, *circular)), view)
+        why = f"{about}, without an interval. {more}"
+        return Light(label, value, "look", why, view)
     low, high = (round(bound, 3) + 0.0 for bound in (difference.low, difference.high))  # no -0.0
     level: Level = "good" if low > 0 else "problem" if high <= 0 else "look"
     if circular and level == "good":
         level = "look"
-    why = f"{about} [{low:+.3f}, {high:+.3f}]; good when all of it is above 0."
-    return Light(label, value, level, " ".join((why, *circular)), view)
+    why = f"{about} [{low:+.3f}, {high:+.3f}]; good when all of it is above 0. {more}"
+    return Light(label, value, level, why, view)

@@ -33,6 +33,7 @@ from app.home.quality import (
 from app.home.seen_actions import SeenStudies
 from app.kit.frame.dataset_actions import PageDataset
 from app.models.compared.conditions import unlike
+from app.models.compared.trained import index_stays
 from app.models.independence import circular_sentences
 from curation.judging.about_run import NO_RUN, about_run
 from curation.judging.agreement import MAX_LIVE, reader_of, stored_agreement
@@ -47,6 +48,7 @@ from db.study.quality import flagged_people
 from db.study.rules import rules_of
 from db.study.run_items import estimate_state
 from db.study.studies import StudySummary, get_study
+from db.tables import Checkpoint
 from trainer.evaluate.following import INSTRUCTION_FLIP
 
 T = TypeVar("T")
@@ -268,7 +270,11 @@ def _flip(user: SessionUser, dataset_id: int | None) -> Light | None:
     circular = _under(
         user, "evaluate", lambda session: circular_sentences(session, [base, trained])
     )
-    return flip_light(before, after, difference, why_not, circular or ())
+    checkpoint = _under(
+        user, "evaluate", lambda session: session.get(Checkpoint, trained.checkpoint_id)
+    )
+    stays = index_stays(checkpoint)
+    return flip_light(before, after, difference, why_not, circular or (), stays)
 
 
 def newest_pair(

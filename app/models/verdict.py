@@ -94,9 +94,10 @@ def _sentence(trained: Evaluation, base: Evaluation) -> str:
         else ""
     )
     difference = float(str(row["Difference"])) * scale
+    noun = "groups" if name == INSTRUCTION_FLIP else "queries"
     return (
         f"{said}. {VERDICTS[verdict]}: {difference:+.1f} points{interval} over {row['Queries']:,} "
-        f"{'groups' if name == INSTRUCTION_FLIP else 'queries'}. {MEANING[name][verdict]}"
+        f"{noun}, {row['Gained']:,} gained and {row['Lost']:,} lost. {MEANING[name][verdict]}"
     )
 
 

@@ -37,6 +37,14 @@ def test_the_difference_is_the_mean_over_the_queries_both_have() -> None:
     assert found.queries == 2
 
 
+def test_queries_gained_and_lost_are_counted_apart_and_equal_ones_are_neither() -> None:
+    first, second = scores(0, 0, 1, 1, 0.5, None), scores(1, 1, 0, 1, 0.5, 1)
+    found = difference(first, second)
+    assert (found.gained, found.lost, found.queries) == (2, 1, 5)
+    many = difference(scores(*[0.0] * 30), scores(*[1.0] * 20, *[0.0] * 10))
+    assert (many.gained, many.lost) == (20, 0) and many.low is not None
+
+
 def test_followir_differences_are_of_the_original_queries_as_the_scores_are() -> None:
     """Original queries lose 0.2 each; with the changed ones, which win 0.1, it looks like 0.05."""
     ids = [f"{n}{part}" for n in range(12) for part in ("-og", "-changed")]

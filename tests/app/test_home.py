@@ -167,6 +167,10 @@ def test_a_flip_is_good_when_the_whole_interval_of_the_difference_is_above_zero(
     assert of(0.05, 0.2).level == "good" and "0.36 → 0.50" in of(0.05, 0.2).value
     assert of(-0.01, 0.2).level == of(None, None).level == "look"
     assert flip_light(0.5, 0.3, Difference(-0.2, -0.3, -0.1, 0.01, 90), "").level == "problem"
+    counted = Difference(0.14, 0.05, 0.2, 0.01, 90, gained=20, lost=7)
+    shown = flip_light(0.36, 0.5, counted, "", stays="The index of the/base stays valid.")
+    assert "20 groups gained" in shown.why and "7 lost" in shown.why
+    assert shown.why.endswith("The index of the/base stays valid.")
     refused = flip_light(0.36, 0.5, None, "another seed")
     assert refused.level == "unknown" and "another seed" in refused.why
 

@@ -92,7 +92,7 @@ def found(works: list[dict[str, Any]], fails: list[dict[str, Any]]) -> dict[str,
     return counts | {key: {"count": len(of), "examples": of} for key, of in kinds.items()}
 
 
-def add_training(store: Store, shown: dict[str, Any]) -> None:
+def add_training(store: Store, shown: dict[str, Any], config: dict[str, Any] | None = None) -> None:
     """A checkpoint of the world's release whose job shows this."""
     with store.write() as session:
         run = session.scalars(select(Run)).one()
@@ -110,7 +110,7 @@ def add_training(store: Store, shown: dict[str, Any]) -> None:
         )
         session.add_all([job, release])
         session.flush()
-        about = {"config": {}, "summary": {}, "base_model": "the/base"}
+        about = {"config": config or {}, "summary": {}, "base_model": "the/base"}
         session.add(Checkpoint(path="/the/trained", job_id=job.id, release_id=release.id, **about))
         session.commit()
 
@@ -136,6 +136,25 @@ def test_the_page_opens_with_an_example_where_it_works_and_one_where_it_fails(
     at.button(key="try_it.use_fails").click().run()
     assert at.text_input(key="try_it.query").value == "what fails"
     assert at.text_input(key="try_it.instruction").value == "in figures"
+
+
+def test_what_was_lost_stands_next_to_what_was_gained_and_the_index_stays(world: Store) -> None:
+    lost = example(2, "what was lost", ("P+", "P+")) | {"before": ("P+", "P1-")}
+    shown = found([example(1, "what works")], [lost])
+    shown |= {"gained": 3, "lost": {"count": 1, "examples": [lost]}}
+    add_training(world, {"examples": shown}, config={"trained_side": "query"})
+    at = open_page("try_it")
+    page = words(at).replace("\\", "")
+    assert "3 groups gained" in page and "1 lost" in page
+    assert [tab.label for tab in at.tabs][2] == "What it lost (1)"
+    assert "index" in page and "stays valid" in page
+    assert at.button(key="try_it.use_lost")
+
+
+def test_a_model_trained_on_both_sides_is_not_said_to_keep_the_index(world: Store) -> None:
+    shown = found([example(1, "what works")], [])
+    add_training(world, {"examples": shown}, config={"trained_side": "both"})
+    assert "stays valid" not in words(open_page("try_it"))
 
 
 def test_a_verdict_says_which_passage_is_first_and_whether_that_is_right() -> None:

@@ -48,6 +48,20 @@ def test_it_works_where_only_the_trained_model_changes_its_first_passage() -> No
     assert example["texts"] == {"Q+": "q", "I+": "i", "I-": "I", P: "p" * 10, N: "n"}
 
 
+def test_what_was_lost_is_counted_and_shown_next_to_what_was_gained() -> None:
+    groups = [group("both"), group("gained"), group("lost"), group("reversed before"), group("no")]
+    before = [FOLLOWS, FIXED, FOLLOWS, REVERSED, FIXED]
+    found = choose_examples(groups, before, [FOLLOWS, FOLLOWS, FIXED, FOLLOWS, REVERSED])
+    assert found["gained"] == 2 and found["lost"]["count"] == 1
+    (example,) = found["lost"]["examples"]
+    assert example["group"] == "lost" and example["before"] == (P, N) != example["after"]
+    assert found["followed"] - found["followed_before"] == found["gained"] - 1
+    assert choose_examples(groups[:2], before[:2], before[:2])["lost"] == {
+        "count": 0,
+        "examples": [],
+    }
+
+
 def test_a_base_model_that_ranks_two_passages_equal_ranks_neither_first() -> None:
     """No order under either instruction is no unchanged order, and a tie is no success."""
     groups = [group("tied base"), group("tied model")]

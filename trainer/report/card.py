@@ -13,6 +13,7 @@ from trainer.data.release_files import ReleaseData
 from trainer.data.splitting import Groups
 from trainer.evaluate.intervals import HELD_OUT_INTERVALS
 from trainer.objectives.names import parse_objective
+from trainer.report.examples import INDEX_STAYS
 from trainer.report.gains import Gain
 from trainer.report.origins import circular_held_out, decides_alone, origin_rows, origins_of
 from trainer.report.public_name import (
@@ -177,11 +178,7 @@ def _index(settings: TrainSettings, base: str) -> str:
         return ""
     sha256 = model_sha256(settings.base_model)
     known = f" (weights sha256 `{sha256[:16]}`)" if sha256 else ""
-    return (
-        f"Your index of {base}{known} stays valid: passages and queries without an instruction "
-        "have its vectors to the bit. Only queries with an instruction are encoded by the trained "
-        "copy.\n\n"
-    )
+    return INDEX_STAYS.format(base=f"{base}{known}") + "\n\n"
 
 
 def _usage(settings: TrainSettings) -> str:
@@ -249,12 +246,13 @@ def _scores(
 
 
 def _gain(gain: Gain | None) -> str:
-    """Trained minus base, paired; with its interval, or why it has none."""
+    """Trained minus base, paired; with its interval, or why it has none, and what was lost."""
     if gain is None:
         return ""
     low, high = gain["low"], gain["high"]
     limits = "too few differ for an interval" if low is None else f"{low:+.4f}, {high:+.4f}"
-    return f"{gain['value']:+.4f} [{limits}]"
+    counts = f"; {gain['gained']} gained, {gain['lost']} lost" if "lost" in gain else ""
+    return f"{gain['value']:+.4f} [{limits}]{counts}"
 
 
 def _interval(limits: Sequence[float | None] | None) -> str:

@@ -22,8 +22,13 @@ RULE = (
     "instruction I+, for which passage A is right, and with I-, for which B is right; A and B are "
     "compared. Works: the trained model ranks the right one first under both instructions, and the "
     "base model ranks the same one first under both. Fails: the trained model ranks the wrong one "
-    "first, or none, under at least one. Of each kind, the group with the fewest characters is "
-    "shown; ties go to the first in the release."
+    "first, or none, under at least one. Lost: it fails, and the base model ranked the right one "
+    "first under both. Of each kind, the group with the fewest characters is shown; ties go to the "
+    "first in the release."
+)
+INDEX_STAYS = (
+    "Your index of {base} stays valid: passages and queries without an instruction have its "
+    "vectors to the bit. Only queries with an instruction are encoded by the trained copy."
 )
 _OTHER = ROLES.index("instruction_negative")
 
@@ -43,8 +48,9 @@ def _first(one: float, other: float) -> str:
 def choose_examples(
     groups: Sequence[Group], before: Sequence[np.ndarray], after: Sequence[np.ndarray]
 ) -> dict[str, Any]:
-    """{groups, followed_before, followed, works, fails}: how many groups are compared, how many the
-    base and the trained model follow, and by RULE the count and the first examples of each kind.
+    """{groups, followed_before, followed, gained, works, fails, lost}: the groups compared,
+    those that the base and the trained model follow, and the trained one alone; and by RULE the
+    count and the first examples of each kind.
 
     before, after: each group's scores. A group whose P+ and P1- are one text is not compared: no
     model can rank one above the other.
@@ -57,12 +63,15 @@ def choose_examples(
     followed = [each for each in compared if each[2] == SIGNS]
     works = [each for each in followed if each[1][0] == each[1][1] != NEITHER]
     fails = [each for each in compared if each[2] != SIGNS]
+    lost = [each for each in fails if each[1] == SIGNS]
     return {
         "groups": len(compared),
         "followed_before": sum(base == SIGNS for _, base, _ in compared),
         "followed": len(followed),
+        "gained": sum(base != SIGNS for _, base, _ in followed),
         "works": {"count": len(works), "examples": _shortest(works)},
         "fails": {"count": len(fails), "examples": _shortest(fails)},
+        "lost": {"count": len(lost), "examples": _shortest(lost)},
     }
 
 

@@ -5,7 +5,9 @@ from collections.abc import Iterable
 from analysis.figures.paired import Questions, Scores, paired_difference
 
 Gain = dict[str, float | None]
-"""value, low and high: trained minus base with its 95 % interval; None where there is none."""
+"""value, low and high: trained minus base with its 95 % interval; None where there is none. gained
+and lost: on how many groups or items the trained model is better and worse (not in checkpoints of
+earlier versions)."""
 
 
 def gains(
@@ -18,5 +20,8 @@ def gains(
     for measure in measures:
         gain = paired_difference(before, after, measure, questions or alone)
         if gain.value is not None:
-            found[measure] = {"value": gain.value, "low": gain.low, "high": gain.high}
+            found[measure] = {
+                **{"value": gain.value, "low": gain.low, "high": gain.high},
+                **{"gained": gain.gained, "lost": gain.lost},
+            }
     return found

@@ -55,6 +55,8 @@ def difference_rows(
                     "p (Holm)": p,
                     "Verdict": verdict(difference, p),
                     "Queries": difference.queries,
+                    "Gained": difference.gained,
+                    "Lost": difference.lost,
                     "Clusters": difference.clusters,
                     "Interval by": difference.method,
                 }

@@ -1,4 +1,4 @@
-"""What the Try it page opens with: what a training changed, and where the model still fails."""
+"""What the Try it page opens with: what a training gained and lost, and where it still fails."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,13 +6,13 @@ from typing import Any
 import streamlit as st
 
 from app.models.compared.measures import model_name
-from app.models.try_it.example_actions import FAILS, WORKS, Examples
+from app.models.try_it.example_actions import FAILS, LOST, WORKS, Examples
 from app.text.numbers import counted
 from app.text.plain import plain
 from app.text.texts import draw_text
 from trainer.report.examples import NEITHER, RULE, SIGNS
 
-TITLES = {WORKS: "Where it now works", FAILS: "Where it fails"}
+TITLES = {WORKS: "Where it now works", FAILS: "Where it fails", LOST: "What it lost"}
 MODELS = {"before": "Base model", "after": "Trained model"}
 TASK = (
     "Passages A and B both answer the query: A is right under instruction 1, B under instruction 2."
@@ -33,12 +33,19 @@ def verdict(model: str, first: str, right: str) -> tuple[str, bool]:
 
 
 def totals(examples: Examples) -> str:
-    """How many held-out groups the base and the trained model follow."""
+    """How many held-out groups the base and the trained model follow, and how many were gained and
+    lost; the index where it stayed."""
     found = examples.found
+    moved = (
+        f" {counted(found['gained'], 'group')} gained, {found[LOST]['count']:,} lost."
+        if LOST in found
+        else ""
+    )
+    stays = f" {examples.stays}" if examples.stays else ""
     return (
         f"Of {counted(found['groups'], 'held-out group')}, the base model "
         f"({model_name(examples.base)}) follows the instruction in {found['followed_before']:,}, "
-        f"the trained one ({model_name(examples.model)}) in {found['followed']:,}."
+        f"the trained one ({model_name(examples.model)}) in {found['followed']:,}.{moved}{stays}"
     )
 
 
@@ -51,15 +58,20 @@ def parts(examples: Examples) -> str:
         f" In the other {others:,} it follows, too; there the base model follows as well, or fails "
         "in another way."
     )
+    lost = (
+        f" {TITLES[LOST]} ({found[LOST]['count']:,}): those of them that the base model follows."
+        if LOST in found
+        else ""
+    )
     return (
         f"{TITLES[WORKS]} ({works:,}): the trained model follows, and the base model ranks one "
         f"passage first under both instructions. {TITLES[FAILS]} ({fails:,}): the trained model "
-        f"does not follow.{rest if others else ''}"
+        f"does not follow.{lost}{rest if others else ''}"
     )
 
 
 def draw_examples(examples: Examples) -> None:
-    """Both kinds side by side as tabs, each with its count, and the rule; or why there is none."""
+    """The kinds side by side as tabs, each with its count, and the rule; or why there is none."""
     names = {"model": model_name(examples.model), "base": model_name(examples.base)}
     if examples.missing:
         st.info(plain(examples.missing.format(**names)), icon=":material/lightbulb:")
@@ -68,8 +80,9 @@ def draw_examples(examples: Examples) -> None:
     st.markdown(plain(totals(examples)))
     st.caption(plain(parts(examples)))
     found = examples.found
-    tabs = st.tabs([f"{TITLES[kind]} ({found[kind]['count']:,})" for kind in TITLES])
-    for kind, tab in zip(TITLES, tabs, strict=True):
+    kinds = examples.kinds
+    tabs = st.tabs([f"{TITLES[kind]} ({found[kind]['count']:,})" for kind in kinds])
+    for kind, tab in zip(kinds, tabs, strict=True):
         with tab:
             if kind in examples.shown:
                 _draw_example(kind, examples.shown[kind], examples)

@@ -4,13 +4,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from app.access.session_user import record_read, require_permission
+from app.models.compared.trained import index_stays
 from db.assignment.hidden import is_hidden
 from db.outcome.checkpoints import list_checkpoints
 from db.store.scope import unscoped
 from db.store.store import open_store
 from db.tables import Checkpoint, Job
 
-WORKS, FAILS = "works", "fails"
+WORKS, FAILS, LOST = "works", "fails", "lost"
 NONE_TRAINED = (
     "No example yet: it appears when a training with held-out groups is done. These compare the "
     "trained model with its base."
@@ -23,6 +24,7 @@ NO_GROUP = {
     WORKS: "No such example: in none of the {groups} held-out groups does {model} follow the "
     "instruction where {base} ranks the same passage first under both instructions.",
     FAILS: "No such example: {model} follows the instruction in all {groups} held-out groups.",
+    LOST: "No such example: {model} follows the instruction wherever {base} does.",
 }
 ALL_HIDDEN = (
     "The examples are hidden from you: you may judge their items in a study that is not closed."
@@ -33,7 +35,8 @@ ALL_HIDDEN = (
 class Examples:
     """The newest checkpoint's examples, by kind one that the reader may see.
 
-    `missing`: why there is none at all. `why_not`: by kind, why that one is missing.
+    `missing`: why there is none at all. `why_not`: by kind, why that one is missing. `stays`: the
+    sentence of a model whose index is still its base's.
     """
 
     missing: str = ""
@@ -42,6 +45,12 @@ class Examples:
     found: dict[str, Any] = field(default_factory=dict)
     shown: dict[str, dict[str, Any]] = field(default_factory=dict)
     why_not: dict[str, str] = field(default_factory=dict)
+    stays: str = ""
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Those that were stored; trainings of earlier versions have no lost ones."""
+        return tuple(kind for kind in (WORKS, FAILS, LOST) if kind in self.found)
 
 
 def read_examples() -> Examples:
@@ -61,8 +70,8 @@ def read_examples() -> Examples:
         if not found:
             return Examples(missing=NOT_STORED, model=newest.path, base=newest.base_model)
         shown, why_not = {}, {}
-        for kind in (WORKS, FAILS):
-            examples = found[kind]["examples"]
+        for kind in NO_GROUP:
+            examples = found.get(kind, {}).get("examples", [])
             visible = (
                 each
                 for each in examples
@@ -76,7 +85,12 @@ def read_examples() -> Examples:
         read = [group_here(newest, each) for each in shown.values()]
     record_read([group for group in read if group is not None], user)
     return Examples(
-        base=newest.base_model, model=newest.path, found=found, shown=shown, why_not=why_not
+        base=newest.base_model,
+        model=newest.path,
+        found=found,
+        shown=shown,
+        why_not=why_not,
+        stays=index_stays(newest),
     )
 
 
