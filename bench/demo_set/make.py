@@ -38,6 +38,8 @@ from curation.recorded.recording import GROUPS, SHIPPED, item_key, item_key_of  
 from db.corpus.datasets import text_sha256  # noqa: E402
 
 if TYPE_CHECKING:
+    from sqlalchemy.orm import Session
+
     from db.store.store import Store
 from db.store.settings import owners_process  # noqa: E402
 
@@ -385,19 +387,10 @@ def print_shown(key_file: Path) -> None:
 def leakage() -> None:
     """Print the leakage check of the kept groups: of all, of the pilot's and of the others."""
     from analysis.text.leakage import leakage_report
-    from curation.run.leakage import compared_texts, kept_groups
+    from curation.run.leakage import compared_texts
 
     with grown() as (store, run_id), store.read() as session:
-        texts = compared_texts(session, kept_groups(session, run_id), by_query=False)
-    parts = {
-        "all": texts,
-        "the pilot's": {
-            name: [t for t in rows if is_pilot(t.pair)] for name, rows in texts.items()
-        },
-        "the others": {
-            name: [t for t in rows if not is_pilot(t.pair)] for name, rows in texts.items()
-        },
-    }
+        parts = {name: compared_texts(session, ids) for name, ids in parts_of(session, run_id)}
     for part, compared in parts.items():
         for name, one in leakage_report(compared)["comparisons"].items():
             low, high = one["interval"]
@@ -405,6 +398,18 @@ def leakage() -> None:
                 f"{part}: {name} {one['auc']:.3f} [{low:.3f}, {high:.3f}], by length alone "
                 f"{one['length_auc']:.3f} ({one['pairs']} pairs)"
             )
+
+
+def parts_of(session: "Session", run_id: int) -> Iterator[tuple[str, list[int]]]:
+    """The ids of a run's kept groups: of all, of the pilot's and of the others."""
+    from curation.run.leakage import kept_groups
+    from db.run.groups import list_groups
+
+    names = {row.id: row.query_id for row in list_groups(session, run_id, limit=10_000).rows}
+    kept = kept_groups(session, run_id)
+    yield "all", list(kept)
+    yield "the pilot's", [one for one in kept if is_pilot(names[one])]
+    yield "the others", [one for one in kept if not is_pilot(names[one])]
 
 
 def is_pilot(query_id: str) -> bool:

@@ -7,7 +7,8 @@ the same query.
 A passage in another language than the pair's gives itself away, so such are passed over
 (`validation.distractors_in_language`): where the first ones of the sample do, up to MAX_TRIED more
 are tried, and those in other languages fill up what is missing then. A text whose language is
-unclear counts as in the pair's. Where nothing is passed over, the sample is what it was before
+unclear counts as in the pair's, but where one is passed over it comes after those sought, for it
+may be in the other language, too. Where nothing is passed over, the sample is what it was before
 there was this rule, so that stored answers are found again.
 """
 
@@ -205,15 +206,20 @@ class _Speaking:
     def first(self, ids: Sequence[int], count: int, further: Iterator[int]) -> list[int]:
         """Those in the language or an unclear one, in their order, then the others.
 
-        While the former are fewer than `count` and a spare, those in the language are sought
-        among `further`.
+        Where one of the first `count` is in another language, those of an unclear one come after
+        the ones sought: an English list of foods gives itself away among German texts. While the
+        first are fewer than `count` and a spare, those in the language are sought among `further`.
         """
         fitting = [one for one in ids if self._language(one) in (self.language, None)]
         others = [one for one in ids if one not in fitting]
+        unclear: list[int] = []
+        if fitting[:count] != list(ids[:count]):
+            unclear = [one for one in fitting if self._language(one) is None]
+            fitting = [one for one in fitting if one not in unclear]
         while others and len(fitting) < count + SPARE and (one := next(further, None)) is not None:
             if self._language(one) == self.language and one not in fitting:
                 fitting.append(one)
-        return fitting + others
+        return fitting + unclear + others
 
     def read(self, ids: Iterable[int]) -> Iterator[int]:
         """The ids, whose texts are read as they come, some at once."""

@@ -4,14 +4,19 @@ import importlib.util
 import json
 import shutil
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from curation_runs import run_curation
 
 from curation.importing.importing import import_dataset
+from curation.judging.text_baseline import text_baseline
 from curation.recorded.recording import SHIPPED, item_key
-from db.store.store import Store
+from curation.rules.language import language_of
+from curation.run.leakage import compared_texts
+from db.store.store import Store, open_store
 
 ROOT = Path(__file__).resolve().parents[2]
 DEMO = SHIPPED.parent
@@ -23,16 +28,32 @@ make = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(make)
 
 GROUPS = 602
-KEPT = 562
-DROPPED = {"judge_none": 39, "judge_missed_query_negative": 1}
+KEPT = 563
+DROPPED = {
+    "judge_none": 37,
+    "judge_missed_query_negative": 1,
+    "judge_missed_instruction_negative": 1,
+}
+
+
+@pytest.fixture(scope="module")
+def replayed(
+    sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Store, dict[str, Any]]]:
+    """A store with a fresh run of the whole recording, and the run's result."""
+    path = tmp_path_factory.mktemp("replay") / "inf.db"
+    shutil.copy(sqlite_template, path)
+    store = open_store(f"sqlite:///{path}")
+    import_dataset(store, name="demo", pairs=DEMO / "pairs.jsonl", passages=DEMO / "passages.jsonl")
+    yield store, run_curation(store, dataset="demo", provider="recorded", guard=False)
+    store.close()
 
 
 @pytest.mark.slow
-def test_the_whole_recording_replays_to_the_funnel_of_its_readme(sqlite_store: Store) -> None:
-    import_dataset(
-        sqlite_store, name="demo", pairs=DEMO / "pairs.jsonl", passages=DEMO / "passages.jsonl"
-    )
-    result = run_curation(sqlite_store, dataset="demo", provider="recorded", guard=False)
+def test_the_whole_recording_replays_to_the_funnel_of_its_readme(
+    replayed: tuple[Store, dict[str, Any]],
+) -> None:
+    store, result = replayed
     assert (result["pairs"], result["kept"], result["spent_usd"]) == (GROUPS, KEPT, 0)
     assert result["dropped"] == DROPPED
     assert result["shared_parts"]["groups"] == KEPT and result["shared_parts"]["parts"] == []
@@ -40,10 +61,49 @@ def test_the_whole_recording_replays_to_the_funnel_of_its_readme(sqlite_store: S
     assert f"{KEPT} of {GROUPS} groups" in readme
     for reason, count in DROPPED.items():
         assert f"| `{reason}` | {count} |" in readme
-    grown = {make.name_of(item) for item in make.items_of(sqlite_store, result["run_id"])}
+    grown = {make.name_of(item) for item in make.items_of(store, result["run_id"])}
     judged = [(row["judge"], row["item"]) for row in make.read(SHIPPED / "judgments.jsonl")]
     assert len(grown) == 3 * GROUPS
     assert sorted(judged) == sorted((judge, item) for judge in "AB" for item in grown)
+
+
+@pytest.mark.slow
+def test_no_item_of_a_fresh_demo_holds_a_passage_in_another_language_than_its_pair(
+    replayed: tuple[Store, dict[str, Any]],
+) -> None:
+    """By the languages that the set's writer noted, and by the rule that reads a text."""
+    store, result = replayed
+    passages = {row["passage_id"]: row for row in make.read(DEMO / "passages.jsonl")}
+    noted = {row["text"]: row["language"] for row in passages.values() if "language" in row}
+    pairs = make.read(DEMO / "pairs.jsonl")
+    asked = {pair["query_id"]: passages[pair["passage_id"]]["text"] for pair in pairs}
+    items = make.items_of(store, result["run_id"])
+    foreign = set()
+    for item in items:
+        language = noted[asked[item["query_id"]]]
+        for text in item["candidates"]:
+            if {noted.get(text, language), language_of(text) or language} != {language}:
+                foreign.add((item["query_id"], text[:40]))
+    assert len(items) == 3 * GROUPS and set(noted.values()) == {"en", "de", "es"}
+    assert not foreign, f"{len({name for name, _ in foreign})} groups: {sorted(foreign)[:3]}"
+    with store.read() as session:
+        found = text_baseline(session, result["run_id"])
+    assert found is not None and found.foreign == 0
+
+
+@pytest.mark.slow
+def test_the_leakage_check_is_of_the_pilot_s_groups_and_of_the_others(
+    replayed: tuple[Store, dict[str, Any]],
+) -> None:
+    store, result = replayed
+    with store.read() as session:
+        parts = dict(make.parts_of(session, result["run_id"]))
+        compared = {name: compared_texts(session, ids) for name, ids in parts.items()}
+    sizes = {name: len(ids) for name, ids in parts.items()}
+    assert sizes == {"all": KEPT, "the pilot's": 179, "the others": KEPT - 179}
+    assert sorted(parts["the pilot's"] + parts["the others"]) == sorted(parts["all"])
+    for name, texts in compared.items():
+        assert {len(rows) for rows in texts.values()} == {2 * sizes[name]}
 
 
 def test_the_shipped_texts_are_what_the_script_makes_of_the_written_ones(

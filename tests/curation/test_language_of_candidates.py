@@ -80,6 +80,29 @@ def test_no_group_of_a_new_run_gets_a_passage_in_another_language(demo: Store, h
     assert all(same) and len(same) > 0.5 * len(groups)
 
 
+def test_a_text_of_unclear_language_comes_after_those_in_the_language(demo: Store) -> None:
+    """An English list of words, whose language no rule reads, is none of a German item's."""
+    noted = {
+        row["passage_id"]: row.get("language") or language_of(row["text"])
+        for row in map(json.loads, (DEMO / "passages.jsonl").read_text().splitlines())
+    }
+    with demo.read() as session:
+        names = dict(session.execute(select(Passage.id, Passage.external_id)).all())
+        texts = dict(session.execute(select(Passage.id, Passage.text)).all())
+        groups = pairs_as_groups(session)
+        found = {seed: added(session, groups, Validation(), seed) for seed in (0, 1, 2)}
+    unclear = [one for one, name in names.items() if language_of(texts[one]) is None]
+    assert unclear and {noted[names[one]] for one in unclear} == {"en"}
+    wrong = [
+        (group.query_id, names[one], seed)
+        for seed, chosen in found.items()
+        for group, passages in zip(groups, chosen, strict=True)
+        for one, _ in passages
+        if group.passage_id not in unclear and noted[names[one]] != noted[names[group.passage_id]]
+    ]
+    assert not wrong
+
+
 def test_where_a_language_has_too_few_passages_others_fill_up(demo: Store) -> None:
     with demo.write() as session:
         german = [one for one in pairs_as_groups(session) if language_of(one.passage) == "de"]
@@ -118,15 +141,16 @@ def test_a_run_made_before_gets_the_passages_that_it_got(demo: Store, name: str)
 
 
 def test_a_recipe_stored_before_reads_as_without_the_language_and_keeps_its_hash() -> None:
-    recipe = load_recipe("recorded")
+    recipe = load_recipe("recorded", ["validation.distractors_in_language=false"])
     body = recipe.body()
     prompts = {sha256: text for sha256, (_, text) in recipe.prompts().items()}
     assert recipe.sha256 == RECORDED_RECIPE and "distractors_in_language" not in body["validation"]
     assert recipe_from_store(body, prompts) == recipe
-    new = load_recipe("offline")
-    prompts = {sha256: text for sha256, (_, text) in new.prompts().items()}
-    assert new.validation.distractors_in_language
-    assert recipe_from_store(new.body(), prompts).validation == new.validation
+    for name in ("recorded", "offline"):
+        new = load_recipe(name)
+        prompts = {sha256: text for sha256, (_, text) in new.prompts().items()}
+        assert new.validation.distractors_in_language and new.sha256 != RECORDED_RECIPE
+        assert recipe_from_store(new.body(), prompts).validation == new.validation
     off = load_recipe("offline", ["validation.distractors_in_language=false"])
     assert off.body()["validation"] == {"distractors": 3, "hard_distractors": 0, "votes": 1}
 
