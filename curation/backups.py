@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+from db.events import record_event
 from db.jobs.runner import JobHandle
-from db.people.audit import record_audit
 from db.store.backup import restore_backup, write_backup
 
 
@@ -18,7 +18,7 @@ def backup(handle: JobHandle) -> dict[str, Any]:
 
     manifest = write_backup(handle.store, path, progress=progress)
     with handle.store.write() as session:
-        record_audit(session, handle.started_by, "backup", path.name, rows=manifest["rows"])
+        record_event(session, handle.started_by, "backup", path.name, rows=manifest["rows"])
         session.commit()
     return {
         "path": str(path),
@@ -51,7 +51,7 @@ def restore(handle: JobHandle) -> dict[str, Any]:
     )
     with handle.store.write() as session:
         made_at = manifest["created_at"]
-        record_audit(session, handle.started_by, "restore", path.name, made_at=made_at)
+        record_event(session, handle.started_by, "restore", path.name, made_at=made_at)
         session.commit()
     return restored_as_json(manifest)
 

@@ -30,6 +30,14 @@ def current_user() -> SessionUser | None:
     return read_user()
 
 
+def signed_in_user() -> SessionUser:
+    """The signed-in user, as the actor of an operation. Raises Refused when signed out."""
+    user = current_user()
+    if user is None:
+        raise Refused("you are signed out: sign in again", code="signed_out")
+    return user
+
+
 def require_permission(permission: str) -> SessionUser:
     """The current user if they have the permission on anything. Raises Refused.
 
@@ -58,10 +66,7 @@ def hidden_pairs_from_user() -> set[int]:
 
 
 def _name_of_user() -> str:
-    user = current_user()
-    if user is None:
-        raise Refused("you are signed out: sign in again", code="signed_out")
-    return user.name
+    return signed_in_user().name
 
 
 def record_read(group_ids: Collection[int], user: SessionUser) -> None:

@@ -28,7 +28,7 @@ from curation.judging.independence import validator_sentence
 from curation.judging.scope import Scope, study_scope
 from db.assignment.hidden import hidden_items_of_study
 from db.errors import Refused
-from db.people.audit import record_audit
+from db.events import record_event
 from db.store.store import open_store
 from db.study.items import ItemPlace, study_item_places
 from db.study.judgments import (
@@ -224,7 +224,7 @@ def add_planned(study_id: int, target: str, items: int) -> None:
     user = require_permission("studies")
     with open_store().write() as session:
         plan = extend_by_plan(session, study_id, target=target, reach=None, items=items)
-        record_audit(session, user.name, "study.extend", str(study_id), items=plan.items)
+        record_event(session, user.name, "study.extend", study_id, items=plan.items)
         session.commit()
     st.session_state["agreement.plan_show"] = False
     notify(f"{counted(plan.items, 'item')} added. Judges of the study get them next.")

@@ -20,7 +20,7 @@ from curation.importing.importing import (
     preview_import,
 )
 from db.errors import BadInput, Refused
-from db.people.audit import record_audit
+from db.events import record_event
 from db.people.rights import add_rights
 from db.store.scope import unscoped
 from db.store.store import Store, open_store
@@ -95,7 +95,7 @@ def import_from_page(
     with unscoped(), store.write() as session:
         if is_new:
             _become_member(session, user, name.strip())
-        record_audit(session, user.name, "import", name.strip(), **report.imported)
+        record_event(session, user.name, "import", name.strip(), **report.imported)
         session.commit()
     return report
 

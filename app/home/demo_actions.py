@@ -17,9 +17,9 @@ from app.access.session_user import action, notify, require_permission
 from app.home.actions import DEMO
 from app.jobs.processes import SAFE_PATH
 from db.errors import Refused
+from db.events import record_event
 from db.machine import own_group
 from db.modules import run_module
-from db.people.audit import record_audit
 from db.store.scope import unscoped
 from db.store.settings import logs
 from db.store.store import open_store
@@ -60,7 +60,7 @@ def load_demo() -> None:
                 **own_group(),
             )
     with store.write() as session:
-        record_audit(session, user.name, "demo.load", "demo")
+        record_event(session, user.name, "demo.load", "demo")
         session.commit()
     notify("The demo is being loaded. Its groups are there within a minute.")
 

@@ -27,10 +27,10 @@ from app.jobs.processes import (
     end_rest_of_group,
 )
 from db.errors import InfError
+from db.events import record_event
 from db.jobs import jobs
 from db.jobs.runner import Cancelled
 from db.machine import KILLED, end_group, new_owner, own_group, stop_process
-from db.people.audit import record_audit
 from db.store.scope import INFO, unscoped
 from db.store.secrets import redacted
 from db.store.settings import logs
@@ -67,7 +67,7 @@ def _admitted(
     session.info[INFO] = NEEDS[permission].scope(now)
     require_places(session, config)
     job = jobs.enqueue_job(session, kind, config, started_by=now.name, **place)
-    record_audit(session, now.name, "job.launch", str(job.id), kind=kind)
+    record_event(session, now.name, "job.launch", job.id, kind=kind)
     return job
 
 

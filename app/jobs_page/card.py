@@ -9,6 +9,7 @@ from app.access.session_user import failures_shown
 from app.jobs import launching
 from app.jobs_page import actions
 from app.kit.page import draw_status
+from app.operations.jobs import JobRow
 from app.text.numbers import duration
 from app.text.plain import plain
 from db.errors import NotFound
@@ -152,7 +153,7 @@ def place_of(part: Part) -> str:
     return ", ".join(filter(None, (part.get("host"), node, f"process {part.get('pid')}")))
 
 
-def spent(job: Job) -> str:
+def spent(job: Job | JobRow) -> str:
     """How long the job ran or has been running; "" before it starts."""
     if job.started_at is None:
         return ""

@@ -5,24 +5,23 @@ import shlex
 
 import streamlit as st
 
-from app.access.session_user import failures_shown
+from app.access.session_user import failures_shown, signed_in_user
 from app.jobs.launching import log_tail
 from app.jobs.processes import command_of
 from app.jobs_page.actions import read_job
 from app.jobs_page.card import follow_job, part_rows, spent, used
-from app.jobs_page.outcome import summary
 from app.kit.choice import draw_pages, page_offset
 from app.kit.page import draw_empty, draw_heading, draw_table
+from app.operations import jobs
+from app.operations.jobs import JobRow
 from app.text.plain import plain
-from db.jobs import jobs
-from db.store.store import open_store
-from db.tables import Job
+from db.jobs.jobs import LOCAL
 
-STATUSES = ("running", "queued", "done", "failed", "cancelled", "lost")
+COLUMNS = (*("id", "kind", "status", "progress", "summary", "spent", "started_by", "created_at"),)
 EVERY_SECONDS = 3.0
 
 
-def progress(job: Job) -> float | None:
+def progress(job: JobRow) -> float | None:
     if job.status == "done":
         return 1.0
     return min(1.0, job.done / job.total) if job.total else None
@@ -32,46 +31,37 @@ def progress(job: Job) -> float | None:
 def draw_list() -> None:
     """The newest jobs, refreshed automatically; selecting a row opens the job below."""
     with failures_shown():
-        store = open_store()
-        with store.write() as session:
-            if jobs.mark_lost_jobs(session):
-                session.commit()
-        with store.read() as session:
-            counts = jobs.count_jobs(session)
-            chosen = st.pills(
-                "Status",
-                [status for status in STATUSES if counts.get(status)],
-                selection_mode="multi",
-                format_func=lambda status: f"{status} {counts.get(status, 0):,}",
-                key="jobs.status",
-                label_visibility="collapsed",
-            )
-            total = sum(n for status, n in counts.items() if not chosen or status in chosen)
-            found = jobs.list_jobs(
-                session, statuses=chosen or (), limit=20, offset=page_offset("jobs.page")
-            )
-        rows = [
-            {
-                "Job": job.id,
-                "Kind": job.kind,
-                "Status": job.status,
-                "Progress": progress(job),
-                "Message or outcome": summary(job),
-                "Time": spent(job),
-                "Started by": job.started_by,
-                "Queued": job.created_at,
-            }
-            for job in found
-        ]
+        user = signed_in_user()
+        counts = jobs.count(user)
+        chosen = st.pills(
+            "Status",
+            [status for status in jobs.STATUSES if counts.get(status)],
+            selection_mode="multi",
+            format_func=lambda status: f"{status} {counts.get(status, 0):,}",
+            key="jobs.status",
+            label_visibility="collapsed",
+        )
+        listed = jobs.list_some(
+            user, statuses=chosen or (), limit=20, offset=page_offset("jobs.page")
+        )
+        total, found = listed.total, listed.data
         picked = draw_table(
-            rows,
+            [row.as_json() | {"progress": progress(row), "spent": spent(row)} for row in found],
             on_select="rerun",
             selection_mode="single-row",
             key="jobs.table",
+            column_order=COLUMNS,
             column_config={
-                "Progress": st.column_config.ProgressColumn(format="percent", width="small"),
-                "Queued": st.column_config.DatetimeColumn(format="YYYY-MM-DD HH:mm"),
-                "Message or outcome": st.column_config.TextColumn(width=290),
+                "id": "Job",
+                "kind": "Kind",
+                "status": "Status",
+                "progress": st.column_config.ProgressColumn(
+                    "Progress", format="percent", width="small"
+                ),
+                "summary": st.column_config.TextColumn("Message or outcome", width=290),
+                "spent": "Time",
+                "started_by": "Started by",
+                "created_at": st.column_config.DatetimeColumn("Queued", format="YYYY-MM-DD HH:mm"),
             },
         )
         draw_pages(total, key="jobs.page")
@@ -95,7 +85,7 @@ def draw_job(job_id: int) -> None:
     about = [
         f"started by {job.started_by or 'unknown'}",
         f"attempt {job.attempt}" if job.attempt else "",
-        f"Ray cluster {job.launcher}" if job.launcher != jobs.LOCAL else "",
+        f"Ray cluster {job.launcher}" if job.launcher != LOCAL else "",
         "" if is_queued else f"slot {job.slot}" if job.slot else "foreground command",
         f"host {job.host}" if job.host else "",
         f"process {job.pid}" if job.pid else "",
@@ -142,9 +132,7 @@ draw_heading(
     "Long-running work. Jobs continue when this page or the app is closed. Tick a job to see its "
     "log, config and result.",
 )
-with open_store().read() as session:
-    none = not jobs.count_jobs(session)
-if none:
+if not jobs.count(signed_in_user()):
     draw_empty(
         "No jobs yet.",
         "Start one from its page, for example a curation run, or with any command that takes "

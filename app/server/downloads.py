@@ -9,7 +9,7 @@ from starlette.routing import BaseRoute, Route
 from app.access.identity import SessionUser, user_of_cookies
 from app.access.permissions import NEEDS, require
 from db.errors import InfError, NotFound, Refused
-from db.people.audit import record_audit
+from db.events import record_event
 from db.release.releases import get_release
 from db.store.scope import limited_to, unscoped
 from db.store.store import open_store
@@ -45,7 +45,7 @@ def _answer(user: SessionUser, release_id: int) -> Response:
         chunks, size = archive_of(release)
         name = UNSAFE.sub("-", release.name).strip("-.") or f"release-{release_id}"
     with unscoped(), open_store().write() as session:
-        record_audit(session, user.name, "release.download", f"release {release_id}", bytes=size)
+        record_event(session, user.name, "release.download", ("release", release_id), bytes=size)
         session.commit()
     headers = {
         "Content-Disposition": f'attachment; filename="{name}.zip"',

@@ -11,8 +11,8 @@ from app.access.identity import SessionUser, user_of_cookies
 from app.server.form_page import address_of, device_token, form_page, signed_in, signed_out
 from app.server.language import problem_to, say_to
 from db.errors import BadInput, InfError, Refused
+from db.events import record_event
 from db.people import accounts, sign_ins
-from db.people.audit import record_audit
 from db.people.passwords import (
     MIN_PASSWORD_CHARACTERS,
     account_of_link,
@@ -135,7 +135,7 @@ def _end(request: Request, everywhere: bool) -> None:
             accounts.sign_out_everywhere(session, user.name, actor=user.name)
         else:
             sign_ins.end_session(session, user.account_id, user.session_id)
-            record_audit(session, user.name, "sign-out")
+            record_event(session, user.name, "sign-out")
         session.commit()
 
 
@@ -144,7 +144,7 @@ def _end_one(user: SessionUser, session_id: str) -> None:
         raise BadInput("no such session", code="no_session")
     with unscoped(), open_store().write() as session:
         sign_ins.end_session(session, int(user.account_id or 0), int(session_id))
-        record_audit(session, user.name, "sign-out", f"session {session_id}")
+        record_event(session, user.name, "sign-out", ("session", session_id))
         session.commit()
 
 

@@ -12,7 +12,7 @@ from curation.judging.studies import make_study
 from db.assignment import members, places, reassigning
 from db.assignment.hidden import hidden_items
 from db.errors import BadInput
-from db.people.audit import record_audit
+from db.events import record_event
 from db.run.runs import list_runs
 from db.store.store import open_store
 from db.study import blind_adjudication, quality, studies
@@ -114,7 +114,7 @@ def set_status(study_id: int, status: str) -> None:
     user = require_permission("studies")
     with open_store().write() as session:
         studies.set_status(session, study_id, status)
-        record_audit(session, user.name, f"study.{status}", str(study_id))
+        record_event(session, user.name, f"study.{status}", study_id)
         session.commit()
     notify(f"Study {study_id} is {status}.")
 
@@ -135,7 +135,7 @@ def pause_judge(study_id: int) -> None:
     user, judge_id = require_permission("studies"), int(st.session_state["studies.quality_judge"])
     with open_store().write() as session:
         members.pause_judge(session, study_id, judge_id, st.session_state["studies.reason"] or "")
-        record_audit(session, user.name, "study.pause_judge", str(study_id), judge=judge_id)
+        record_event(session, user.name, "study.pause_judge", study_id, judge=judge_id)
         session.commit()
     notify("The judge is paused in this study; their items went back to the queue.")
 
@@ -146,7 +146,7 @@ def readmit_judge(study_id: int) -> None:
     user, judge_id = require_permission("studies"), int(st.session_state["studies.quality_judge"])
     with open_store().write() as session:
         members.readmit_judge(session, study_id, judge_id)
-        record_audit(session, user.name, "study.let_in_judge", str(study_id), judge=judge_id)
+        record_event(session, user.name, "study.let_in_judge", study_id, judge=judge_id)
         session.commit()
     notify("The judge may continue.")
 
@@ -157,7 +157,7 @@ def reclaim_items(study_id: int) -> None:
     user, judge_id = require_permission("studies"), int(st.session_state["studies.quality_judge"])
     with open_store().write() as session:
         number = places.return_leases(session, study_id, judge_id)
-        record_audit(session, user.name, "study.take_back", str(study_id), judge=judge_id)
+        record_event(session, user.name, "study.take_back", study_id, judge=judge_id)
         session.commit()
     notify(f"{counted(number, 'item')} went back to the queue.")
 
@@ -168,7 +168,7 @@ def extend_overlap(study_id: int) -> None:
     user, overlap = require_permission("studies"), int(st.session_state["studies.more_overlap"])
     with open_store().write() as session:
         studies.extend_overlap(session, study_id, overlap)
-        record_audit(session, user.name, "study.overlap", str(study_id), overlap=overlap)
+        record_event(session, user.name, "study.overlap", study_id, overlap=overlap)
         session.commit()
     notify(f"Every item now gets {counted(overlap, 'judgment')} by people.")
 
@@ -180,7 +180,7 @@ def write_guideline(study_id: int) -> None:
     with open_store().write() as session:
         body = st.session_state[f"studies.guideline_{study_id}"] or ""
         version = studies.write_guideline(session, study_id, body, created_by=user.name).version
-        record_audit(session, user.name, "study.guideline", str(study_id), version=version)
+        record_event(session, user.name, "study.guideline", study_id, version=version)
         session.commit()
     notify(f"Guidelines saved as version {version}. Judgments from now on refer to it.")
 
@@ -192,7 +192,7 @@ def reassign(study_id: int) -> None:
     giver, receiver = int(state["studies.quality_judge"]), int(state["studies.receiver"])
     with open_store().write() as session:
         done = reassigning.reassign(session, study_id, giver, receiver)
-        record_audit(session, user.name, "study.reassign", str(study_id), judge=giver, to=receiver)
+        record_event(session, user.name, "study.reassign", study_id, judge=giver, to=receiver)
         session.commit()
     rest = f"; {done.returned} went back to the queue" if done.returned else ""
     notify(f"{counted(done.moved, 'item')} moved to the other judge{rest}.")
@@ -207,11 +207,11 @@ def adjudicate(study_id: int, token: str, position: int | None) -> None:
         made = blind_adjudication.decide(
             session, study_id, token, position, by=user.name, note=note
         )
-        record_audit(
+        record_event(
             session,
             user.name,
             "study.adjudicate",
-            str(study_id),
+            study_id,
             item=made.item_id,
             choice=made.choice,
         )

@@ -13,9 +13,9 @@ from app.text.numbers import counted
 from curation.judging.gold_item_file import add_from_file, template_rows
 from db.assignment.hidden import open_groups
 from db.errors import BadInput
+from db.events import record_event
 from db.people import invitations
 from db.people.accounts import has_accounts
-from db.people.audit import record_audit
 from db.store.store import open_store
 from db.study import gold_items
 from db.study.gold_items import GoldItem, list_gold_items
@@ -98,7 +98,7 @@ def sample_known(study_id: int) -> None:
     with open_store().write() as session:
         count = int(st.session_state[f"studies.known_count_{part}"])
         sampled = gold_items.sample_gold_items(session, study_id, part, count)
-        record_audit(session, user.name, f"study.{part}", str(study_id), items=len(sampled))
+        record_event(session, user.name, f"study.{part}", study_id, items=len(sampled))
         session.commit()
     notify(f"{counted(len(sampled), f'{PART_LABELS[part]} item')} added.")
 
@@ -115,7 +115,7 @@ def add_known(study_id: int) -> None:
         path.write_bytes(upload.getvalue())
         with open_store().write() as session:
             added = add_from_file(session, study_id, part, path)
-            record_audit(session, user.name, f"study.{part}", str(study_id), items=len(added))
+            record_event(session, user.name, f"study.{part}", study_id, items=len(added))
             groups = [session.get_one(Item, item_id).group_id for item_id in added]
             # who writes the answers knows them
             open_groups(session, groups, person=user.name, where="gold file")
@@ -142,6 +142,6 @@ def save_rules(study_id: int) -> None:
     }
     with open_store().write() as session:
         set_rules(session, study_id, **changes)
-        record_audit(session, user.name, "study.rules", str(study_id), rules=changes)
+        record_event(session, user.name, "study.rules", study_id, rules=changes)
         session.commit()
     notify("Rules saved. They apply from now on.")

@@ -27,9 +27,9 @@ from curation.hub.request import PushStart
 from curation.release.files import file_sha256
 from curation.release.plan import MANIFEST
 from db.errors import NotFound, Refused
+from db.events import record_event
 from db.jobs.runner import JobHandle
 from db.outcome.checkpoints import get_checkpoint
-from db.people.audit import record_audit
 from db.release.releases import get_release
 
 LEFT_ALONE = (".gitattributes",)
@@ -121,8 +121,13 @@ def _push(handle: JobHandle, wanted: PushStart, source: Source) -> dict[str, Any
                 )
         uploaded["tag"] = source.tag
     with handle.store.write() as session:
-        record_audit(
-            session, handle.started_by, "push", source.title, repo=repo, commit=uploaded["commit"]
+        record_event(
+            session,
+            handle.started_by,
+            "release.pushed" if wanted.release_id is not None else "checkpoint.pushed",
+            wanted.release_id if wanted.release_id is not None else wanted.checkpoint_id,
+            repo=repo,
+            commit=uploaded["commit"],
         )
         session.commit()
     return {**result, **uploaded, "pushed": uploaded["url"] is not None}

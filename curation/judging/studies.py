@@ -21,8 +21,8 @@ from db.assignment.shown_items import shuffled_labels
 from db.corpus.datasets import get_dataset
 from db.corpus.texts import passage_texts
 from db.errors import Refused
+from db.events import record_event
 from db.jobs.runner import JobHandle
-from db.people.audit import record_audit
 from db.run.runs import choose_run
 from db.store.store import Store
 from db.study.gold_items import count_approved, sample_gold_items
@@ -93,7 +93,7 @@ def make_study(
             )
         if gold:
             sample_gold_items(session, study.id, "gold", gold)
-        record_audit(session, created_by, "study.create", str(study.id))
+        record_event(session, created_by, "study.create", study.id)
         session.commit()
         return describe_created(
             session, study, dataset=dataset, qualification=qualification, gold=gold

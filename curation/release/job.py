@@ -31,9 +31,9 @@ from curation.release.request import ReleasePlan
 from curation.release.writing import Written, write_groups
 from curation.run.leakage import release_leakage
 from db.errors import BadInput, Refused
+from db.events import record_event
 from db.jobs.runner import Cancelled, JobHandle
 from db.machine import process_exists
-from db.people.audit import record_audit
 from db.release.releases import find_release_at, record_release
 from db.release.rows import use_snapshot
 from db.tables import Release
@@ -123,11 +123,11 @@ def _record(session: Session, handle: JobHandle, plan: Plan, written: Written) -
         created_by=handle.started_by,
         groups=written.groups(),
     )
-    record_audit(
+    record_event(
         session,
         handle.started_by,
-        "export",
-        f"release {release.id}",
+        "release.created",
+        release.id,
         dataset=", ".join(plan.dataset_names),
         path=str(plan.out),
         content_sha256=written.content_sha256,

@@ -7,6 +7,7 @@ from sqlalchemy import exists, or_, select
 from sqlalchemy.orm import Session
 
 from db.assignment.eligibility import eligible_items
+from db.events import record_event
 from db.study.judgments import judgments_that_count
 from db.study.rules import rules_of
 from db.study.run_items import validator_choices
@@ -52,6 +53,7 @@ def close_when_done(session: Session, study: Study) -> bool:
         return False
     study.status = "closed"
     session.flush()
+    record_event(session, study.created_by, "study.finished", study.id)
     return True
 
 

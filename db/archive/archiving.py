@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 from db.archive.dependents import dependents
 from db.archive.target import Target, lock_target, require_curate, target_of
 from db.errors import Refused
-from db.people.audit import record_audit
+from db.events import record_event
 from db.people.rights import Rights
 from db.tables import utc_now
 
@@ -34,7 +34,7 @@ def archive(
         raise Refused(f"{target.title} is archived already")
     require_independent(session, target)
     target.row.archived_at = utc_now()
-    record_audit(session, actor, f"{target.kind}.archive", target.subject)
+    record_event(session, actor, f"{target.kind}.archive", target.subject)
     session.flush()
     return target
 
@@ -63,7 +63,7 @@ def unarchive(
     if target.row.archived_at is None:
         raise Refused(f"{target.title} is not archived")
     target.row.archived_at = None
-    record_audit(session, actor, f"{target.kind}.unarchive", target.subject)
+    record_event(session, actor, f"{target.kind}.unarchive", target.subject)
     session.flush()
     return target
 

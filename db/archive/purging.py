@@ -21,7 +21,7 @@ from db.archive.archiving import archive, require_independent
 from db.archive.dependents import studies_of
 from db.archive.target import Target, lock_target, require_curate, target_of
 from db.errors import Refused
-from db.people.audit import record_audit
+from db.events import record_event
 from db.people.rights import Rights
 from db.store.backup import Progress, write_backup
 from db.store.store import Store
@@ -88,7 +88,7 @@ def purge(
         require_independent(session, target)
         subject = target.subject
         rows = _delete(session, target)
-        record_audit(
+        record_event(
             session,
             actor,
             f"{target.kind}.purge",

@@ -21,6 +21,7 @@ from db.assignment.guidelines import version_shown
 from db.assignment.places import change_taken, find_assignment, never_given, regain_place
 from db.assignment.standing import GivenItem, Standing, given_item, standing
 from db.errors import BadInput, Refused
+from db.events import record_event
 from db.study.judgments import add_judgment
 from db.tables import Judgment, Study, utc_now
 from db.values import NONE, REMARK_REASONS
@@ -114,6 +115,8 @@ def answer(
     assignment.state = "done" if counts else "aside"
     assignment.lease_until, assignment.ended_at = None, now
     add_judgment(session, judgment, item=given.item, earlier=given.earlier)
+    session.flush()
+    record_event(session, here.judge.name, "judgment.stored", judgment.id, study=here.study.id)
     here.last_ended_at = now
     close_when_done(session, here.study)
     return judgment

@@ -28,7 +28,7 @@ from sqlalchemy.orm import InstrumentedAttribute, Session, aliased
 from db.assignment.known_pairs import Id, Person, opened_pair, reviewed_pair, saw_choices
 from db.assignment.places import change_taken, lock_study
 from db.errors import Refused
-from db.people.audit import record_audit
+from db.events import record_event
 from db.store.bulk import insert_of
 from db.study.judgments import of_person
 from db.tables import (
@@ -156,8 +156,8 @@ def open_groups(
         of_part = Group.id.in_(group_ids[start : start + CHUNK])
         opened += _open(session, of_part, person, where)
     if opened:
-        subject = f"group {group_ids[0]}" if len(group_ids) == 1 else f"{opened} groups"
-        record_audit(session, person, "group.open", subject, place=where)
+        one = group_ids[0] if len(group_ids) == 1 else ""
+        record_event(session, person, "group.open", one, place=where, groups=opened)
     return opened
 
 
@@ -166,7 +166,7 @@ def open_run(session: Session, run_id: int, *, person: str, where: str = "groups
     _lock_studies(session, person)
     opened = _open(session, Group.run_id == run_id, person, where)
     if opened:
-        record_audit(session, person, "group.open", f"{opened} groups", place=where, run=run_id)
+        record_event(session, person, "group.open", ("run", run_id), place=where, groups=opened)
     return opened
 
 

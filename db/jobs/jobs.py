@@ -14,6 +14,7 @@ from sqlalchemy import delete, false, func, literal, select, update
 from sqlalchemy.orm import Session
 
 from db.errors import BadInput, NotFound, Refused
+from db.events import record_event
 from db.machine import process_exists
 from db.store.bulk import continue_numbering
 from db.store.secrets import redacted, refuse_secrets
@@ -208,6 +209,7 @@ def finish_job(
     if status == "done" and not (result or {}).get("paused"):
         values["done"] = func.coalesce(Job.total, Job.done)  # progress may lag by half a second
     _update(session, job_id, attempt, **values)
+    _record_end(session, job_id, status)
 
 
 def request_stop(session: Session, job_id: int) -> Job:
@@ -215,6 +217,7 @@ def request_stop(session: Session, job_id: int) -> Job:
     job = get_job(session, job_id)
     if job.status == "queued":
         job.status, job.finished_at = "cancelled", utc_now()
+        _record_end(session, job_id, "cancelled")
     elif job.status == "running":
         job.stop_requested = True
     return job
@@ -235,12 +238,17 @@ def requeue_job(session: Session, job_id: int) -> Job:
     return job
 
 
+def silent_jobs(session: Session, *, now: datetime | None = None) -> list[int]:
+    """The ids of running jobs without a recent heartbeat."""
+    limit = (now or utc_now()) - timedelta(seconds=LOST_AFTER_SECONDS)
+    query = select(Job.id).where(Job.status == "running", Job.heartbeat_at < limit)
+    return list(session.scalars(query))
+
+
 def mark_lost_jobs(session: Session, *, now: datetime | None = None) -> list[int]:
     """Mark running jobs without a recent heartbeat as lost. Returns their ids. Does not commit."""
     limit = (now or utc_now()) - timedelta(seconds=LOST_AFTER_SECONDS)
-    lost = list(
-        session.scalars(select(Job.id).where(Job.status == "running", Job.heartbeat_at < limit))
-    )
+    lost = silent_jobs(session, now=now)
     if lost:
         session.execute(
             update(Job)
@@ -252,6 +260,8 @@ def mark_lost_jobs(session: Session, *, now: datetime | None = None) -> list[int
                 "resume continues from what it had stored",
             )
         )
+        for job_id in lost:
+            _record_end(session, job_id, "lost")
     return lost
 
 
@@ -334,6 +344,12 @@ def is_this_process_alive(job: Job) -> bool | None:
     if job.host != socket.gethostname() or job.pid is None:
         return None
     return process_exists(job.pid)  # `os.kill(pid, 0)` would end the process on Windows
+
+
+def _record_end(session: Session, job_id: int, status: str) -> None:
+    """Add the event `job.done`, `job.failed`, `job.cancelled` or `job.lost`."""
+    job = session.execute(select(Job.kind, Job.started_by).where(Job.id == job_id)).one()
+    record_event(session, job.started_by, f"job.{status}", job_id, kind=job.kind)
 
 
 def _update(session: Session, job_id: int, attempt: int, **values: Any) -> None:

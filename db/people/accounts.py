@@ -13,9 +13,9 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from db.errors import BadInput, NotFound, Refused
+from db.events import record_event
 from db.names import MAX_NAME_CHARACTERS, look_alike, name_problem, tidy_name
 from db.people.attempts import device_of, limit_attempts, place_of, record_failure
-from db.people.audit import record_audit
 from db.people.passwords import (
     MAX_PASSWORD_CHARACTERS,
     HashedPassword,
@@ -71,7 +71,7 @@ def add_account(
     account = Account(name=name, role=role, password_hash=stored)
     with taking_name(session, name):
         session.add(account)
-    record_audit(session, actor, "account.add", name, role=role)
+    record_event(session, actor, "account.add", name, role=role)
     if dataset_ids is None:
         set_rights(session, account, PRESETS[role], actor=actor)
     for dataset_id in dataset_ids or ():
@@ -160,7 +160,7 @@ def check_password(
     if account is None or stored is None or not matches or account.disabled:
         record_failure(session, name, place, device)
         return None
-    record_audit(session, account.name, "sign-in", address=place)
+    record_event(session, account.name, "sign-in", address=place)
     return account
 
 
@@ -183,7 +183,7 @@ def set_role(session: Session, name: str, role: str, *, actor: str) -> Account:
     account = get_account(session, name)
     if role != "admin":
         require_another_admin(session, account)
-    record_audit(session, actor, "account.role", name, before=account.role, after=role)
+    record_event(session, actor, "account.role", name, before=account.role, after=role)
     was_admin, account.role = account.role == "admin", role
     replace_rights(session, account, PRESETS[role], actor=actor)
     if was_admin:
@@ -202,7 +202,7 @@ def set_disabled(session: Session, name: str, disabled: bool, *, actor: str) -> 
         end_sessions(session, account.id)
         end_password_links(session, account.id)
     account.disabled = disabled
-    record_audit(session, actor, "account.disable" if disabled else "account.enable", name)
+    record_event(session, actor, "account.disable" if disabled else "account.enable", name)
     return account
 
 
@@ -210,7 +210,7 @@ def sign_out_everywhere(session: Session, name: str, *, actor: str) -> Account:
     """End all sessions of an account. Does not commit."""
     account = get_account(session, name)
     end_sessions(session, account.id)
-    record_audit(session, actor, "sign-out.everywhere", name)
+    record_event(session, actor, "sign-out.everywhere", name)
     return account
 
 

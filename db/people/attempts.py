@@ -18,9 +18,9 @@ from sqlalchemy import Select, func, select
 from sqlalchemy.orm import Session
 
 from db.errors import Refused
-from db.people.audit import record_audit
+from db.events import record_event
 from db.people.sign_ins import token_sha256
-from db.tables import Account, AccountSession, Audit, utc_now
+from db.tables import Account, AccountSession, Event, utc_now
 
 WINDOW = timedelta(minutes=15)
 KNOWN_FOR = timedelta(days=90)
@@ -66,18 +66,18 @@ def limit_attempts(session: Session, name: str, place: str, device: str = "") ->
     With a device of the person's (`device_of`) only those that were made with it count.
     """
     if device:
-        with_it = _failed().where(Audit.actor == name, Audit.detail["device"].as_string() == device)
+        with_it = _failed().where(Event.actor == name, Event.data["device"].as_string() == device)
         if (session.scalar(with_it) or 0) < MAX_BY_NAME_AND_ADDRESS:
             return
         raise Refused(TOO_MANY, code="too_many")
-    here = _failed().where(Audit.detail["address"].as_string() == place)
-    by_both = session.scalar(here.where(Audit.actor == name)) or 0
+    here = _failed().where(Event.data["address"].as_string() == place)
+    by_both = session.scalar(here.where(Event.actor == name)) or 0
     if by_both < MAX_BY_NAME_AND_ADDRESS:
         known = _known_at(place)
         if session.scalar(known.where(Account.name == name).limit(1)) is not None:
             return
-        by_strangers = session.scalar(here.where(Audit.actor.not_in(known))) or 0
-        by_name = session.scalar(_failed().where(Audit.actor == name)) or 0
+        by_strangers = session.scalar(here.where(Event.actor.not_in(known))) or 0
+        by_name = session.scalar(_failed().where(Event.actor == name)) or 0
         if by_strangers < MAX_BY_ADDRESS and by_name < MAX_BY_NAME:
             return
     raise Refused(TOO_MANY, code="too_many")
@@ -85,14 +85,14 @@ def limit_attempts(session: Session, name: str, place: str, device: str = "") ->
 
 def record_failure(session: Session, name: str, place: str, device: str = "") -> None:
     """Record a failed attempt in the audit log. Does not commit."""
-    record_audit(session, name, FAILED, address=place, **({"device": device} if device else {}))
+    record_event(session, name, FAILED, address=place, **({"device": device} if device else {}))
 
 
 def _failed() -> Select[int]:
     return (
         select(func.count())
-        .select_from(Audit)
-        .where(Audit.action == FAILED, Audit.created_at > utc_now() - WINDOW)
+        .select_from(Event)
+        .where(Event.name == FAILED, Event.at > utc_now() - WINDOW)
     )
 
 

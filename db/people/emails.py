@@ -10,7 +10,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from db.errors import BadInput, Refused
-from db.people.audit import record_audit
+from db.events import record_event
 from db.tables import Account
 
 ADDRESS = re.compile(r"[^@\s]+@[^@\s]+")
@@ -34,11 +34,11 @@ def sign_in_by_email(session: Session, email: str, *, address: str = "") -> Acco
     email = email.strip().lower()
     account = session.scalar(select(Account).where(Account.email == email)) if email else None
     if account is None or account.disabled:
-        record_audit(session, email, "openid.refused", address=address)
+        record_event(session, email, "openid.refused", address=address)
         raise Refused(
             f"no account here has the address {email}: ask an admin for one",
             code="no_account",
             email=email,
         )
-    record_audit(session, account.name, "sign-in", address=address, via="openid")
+    record_event(session, account.name, "sign-in", address=address, via="openid")
     return account

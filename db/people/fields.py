@@ -10,8 +10,8 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from db.errors import BadInput, NotFound, Refused
+from db.events import record_event
 from db.people.accounts import get_account
-from db.people.audit import record_audit
 from db.people.emails import checked_email
 from db.tables import Account
 
@@ -77,7 +77,7 @@ def set_field(session: Session, name: str, column: str, text: str, *, actor: str
             raise Refused(f"{field.label} {text}: the account {holder.name!r} has it already")
     setattr(account, column, text or None)
     session.flush()
-    record_audit(session, actor, f"account.{column}", name, **{column: text})
+    record_event(session, actor, f"account.{column}", name, **{column: text})
     return account
 
 

@@ -13,8 +13,8 @@ from sqlalchemy.orm import Session
 
 from db.assignment.members import add_member
 from db.errors import BadInput, Refused
+from db.events import record_event
 from db.people.accounts import add_account, check_role, has_accounts
-from db.people.audit import record_audit
 from db.people.passwords import HashedPassword
 from db.people.rights import add_rights
 from db.study.judgments import get_or_create_judge
@@ -53,9 +53,7 @@ def invite(
     session.add(invitation)
     session.flush()
     where = {} if study_id is None else {"study": study_id}
-    record_audit(
-        session, actor, "account.invite", str(invitation.id), role=role, days=days, **where
-    )
+    record_event(session, actor, "account.invite", invitation.id, role=role, days=days, **where)
     return token
 
 
@@ -124,7 +122,7 @@ def _mark_used(session: Session, invitation: Invitation, account: Account) -> No
     session.flush()
     if invitation.study_id is not None:
         join_study(session, invitation.study_id, account)
-        record_audit(session, account.name, "study.join", str(invitation.study_id))
+        record_event(session, account.name, "study.join", invitation.study_id)
 
 
 def _sha256(token: str) -> str:

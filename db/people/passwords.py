@@ -12,7 +12,7 @@ from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from db.errors import BadInput, Refused
-from db.people.audit import record_audit
+from db.events import record_event
 from db.people.sign_ins import end_sessions
 from db.tables import Account, PasswordLink, utc_now
 
@@ -80,7 +80,7 @@ def set_password(
     account.password_hash = hash_password(password, known=known_of(account)).argon2
     end_sessions(session, account.id)
     end_password_links(session, account.id)
-    record_audit(session, actor, "account.reset-password", account.name)
+    record_event(session, actor, "account.reset-password", account.name)
 
 
 def create_password_link(session: Session, account: Account, *, actor: str) -> str:
@@ -99,7 +99,7 @@ def create_password_link(session: Session, account: Account, *, actor: str) -> s
         )
     )
     session.flush()
-    record_audit(session, actor, "account.password-link", account.name)
+    record_event(session, actor, "account.password-link", account.name)
     return token
 
 

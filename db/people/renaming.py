@@ -13,14 +13,15 @@ from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from db.assignment.places import return_leases
 from db.errors import Refused
+from db.events import NOT_AUDITED, record_event
 from db.names import DELETED, PERSON_SUFFIX, name_key
 from db.people.accounts import free_name, get_account, require_another_admin, taking_name
-from db.people.audit import record_audit
 from db.study.judgments import ADJUDICATOR
 from db.tables import (
     Account,
     AdjudicationView,
     Assignment,
+    Event,
     Guideline,
     Invitation,
     ItemMessage,
@@ -61,7 +62,7 @@ def rename_account(session: Session, name: str, new_name: str, *, actor: str) ->
         with taking_name(session, new_name):
             account.name, account.name_key = new_name, name_key(new_name)
         _replace(session, account, name, new_name)
-        record_audit(session, actor, "account.rename", name, after=new_name)
+        record_event(session, actor, "account.rename", name, after=new_name)
         session.flush()
     return account
 
@@ -89,7 +90,7 @@ def delete_account(session: Session, name: str, *, actor: str) -> str:
     used = update(Invitation).where(Invitation.account_id == account.id)
     session.execute(used.values(account_id=None, expires_at=utc_now()))
     session.delete(account)
-    record_audit(session, actor, "account.delete", name, pseudonym=pseudonym)
+    record_event(session, actor, "account.delete", name, pseudonym=pseudonym)
     session.flush()
     return pseudonym
 
@@ -125,6 +126,8 @@ def _replace(session: Session, account: Account, old: str, new_name: str) -> Non
     session.execute(update(Judge).where(adjudicating).values(name=ADJUDICATOR + new_name))
     for column in NAMING:
         session.execute(update(column.class_).where(column == old).values({column: new_name}))
+    judged = update(Event).where(Event.name.in_(NOT_AUDITED), Event.actor == old)
+    session.execute(judged.values(actor=new_name))  # the audit log keeps the name of the time
     for prefix in EVENTS:  # a card's undo names the review by its event
         before = prefix.format(name=old)
         session.execute(

@@ -12,7 +12,7 @@ from sqlalchemy import ColumnElement, delete, select
 from sqlalchemy.orm import Session
 
 from db.errors import BadInput, Refused
-from db.people.audit import record_audit
+from db.events import record_event
 from db.tables import Account, Dataset, Member, Study
 from db.values import RIGHTS, STUDY_RIGHTS
 
@@ -152,7 +152,7 @@ def set_rights(
     session.flush()
     if set(before) != set(rights):
         place = {"dataset": dataset_id} if dataset_id is not None else {"study": study_id}
-        record_audit(
+        record_event(
             session,
             actor,
             "member.rights",

@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 
 from db.assignment.hidden import hidden_pair
 from db.errors import BadInput, Refused
-from db.people.audit import record_audit
+from db.events import record_event
 from db.review.carrying import replace_reviews, same_texts
 from db.run.groups import GroupPage, complete_groups, group_rows, matching_groups
 from db.run.runs import get_run, require_active_run
@@ -211,9 +211,13 @@ def review_in_bulk(
             "another person reviewed one of these groups at the same moment: check again"
         ) from error
     conditions = {name: value for name, value in vars(wanted).items() if value and name != "run_id"}
-    subject = f"run {wanted.run_id}"
-    record_audit(
-        session, reviewed_by, f"review.bulk_{action}", subject, groups=len(ids), filter=conditions
+    record_event(
+        session,
+        reviewed_by,
+        f"review.bulk_{action}",
+        ("run", wanted.run_id),
+        groups=len(ids),
+        filter=conditions,
     )
     return len(ids)
 
@@ -247,4 +251,4 @@ def show_verdicts(session: Session, run_id: int, shown: bool, *, actor: str) -> 
     """Set whether annotators who review the run's groups see verdicts. Does not commit."""
     session.get_one(Run, run_id).verdicts_shown = shown
     session.flush()
-    record_audit(session, actor, "review.verdicts", f"run {run_id}", shown=shown)
+    record_event(session, actor, "review.verdicts", ("run", run_id), shown=shown)

@@ -20,7 +20,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from db.errors import BadInput, NotFound, Refused
-from db.people.audit import record_audit
+from db.events import record_event
 from db.review.carrying import copies_of, lock_pair, same_texts, spread
 from db.review.texts import FIELDS, FROM_THE_SOURCE, group_texts, missing_texts, write_texts
 from db.run.runs import get_run, require_active_run
@@ -120,7 +120,7 @@ def undo_review(session: Session, group_id: int, *, reviewed_by: str) -> Review:
         )
     for one in [review, *copies_of(session, review)]:
         _take_back(session, one)
-    record_audit(session, reviewed_by, "review.undo", f"group {group_id}", review_id=review.id)
+    record_event(session, reviewed_by, "review.undo", ("group", group_id), review_id=review.id)
     return review
 
 
@@ -147,7 +147,7 @@ def undo_bulk(session: Session, run_id: int, bulk: str, *, reviewed_by: str) -> 
     for review in found:
         for one in [review, *copies_of(session, review)]:
             _take_back(session, one)
-    record_audit(session, reviewed_by, "review.bulk_undo", f"run {run_id}", groups=len(found))
+    record_event(session, reviewed_by, "review.bulk_undo", ("run", run_id), groups=len(found))
     return len(found)
 
 
@@ -259,7 +259,7 @@ def _record(
     if review.after:
         write_texts(session, group, f"review-{review.id}", review.after)
     spread(session, review, same)
-    record_audit(session, reviewed_by, f"review.{action}", f"group {group_id}", review_id=review.id)
+    record_event(session, reviewed_by, f"review.{action}", ("group", group_id), review_id=review.id)
     return review
 
 

@@ -15,6 +15,7 @@ from sqlalchemy.orm import Session
 
 from db.corpus.datasets import require_active
 from db.errors import BadInput, NotFound, Refused
+from db.events import record_event
 from db.tables import Dataset, Group, Pair, Prompt, Recipe, Run, utc_now
 
 MAX_IDS_PER_STATEMENT = 10_000  # SQLite allows 32,766 bound values in one statement
@@ -377,9 +378,15 @@ def votes_of_run(session: Session, run_id: int) -> int:
 def set_run_status(session: Session, run_id: int, status: str, *, error: str | None = None) -> None:
     """Set the run's status; an end status also sets the end time. Does not commit."""
     ended = utc_now() if status in OVER else None
-    session.execute(
-        update(Run).where(Run.id == run_id).values(status=status, error=error, finished_at=ended)
+    started_by = session.scalar(
+        update(Run)
+        .where(Run.id == run_id)
+        .values(status=status, error=error, finished_at=ended)
+        .returning(Run.created_by)
     )
+    if ended is not None or status == "paused":
+        happened = "finished" if status == "done" else status
+        record_event(session, started_by or "", f"run.{happened}", run_id)
 
 
 def begin_run(session: Session, run_id: int) -> Run:

@@ -47,7 +47,7 @@ FORMAT = 1
 BATCH = 500
 MANIFEST = "manifest.json"
 _JOB = Base.metadata.tables["job"]
-_AUDIT = Base.metadata.tables["audit"]
+_EVENT = Base.metadata.tables["event"]
 Progress = Callable[[int, int], None]
 
 
@@ -338,9 +338,9 @@ def _count_others(session: Session, table: Table, own_job: int | None) -> int:
         return rows
     if table is _JOB:
         return rows - 1
-    if table is _AUDIT:
+    if table is _EVENT:
         launch = select(func.count()).where(
-            _AUDIT.c.action == "job.launch", _AUDIT.c.subject == str(own_job)
+            _EVENT.c.name == "job.launch", _EVENT.c.noun_id == str(own_job)
         )
         return rows - (session.scalar(launch) or 0)
     return rows

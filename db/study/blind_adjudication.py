@@ -17,7 +17,7 @@ from db.assignment.places import find_assignment, return_item
 from db.assignment.shown_items import random_order
 from db.assignment.threads import items_with_threads, threads_of_item
 from db.errors import BadInput, Refused
-from db.people.audit import record_audit
+from db.events import record_event
 from db.store.bulk import insert_of
 from db.study.adjudication import Disputed, adjudicate, disputed_ids, get_disputed
 from db.study.judgments import of_person
@@ -147,7 +147,7 @@ def reveal(session: Session, study_id: int, token: str, person: str) -> None:
     if view.revealed_at is not None:
         return
     view.revealed_at = utc_now()
-    record_audit(session, person, "study.reveal", str(study_id), item=view.item_id)
+    record_event(session, person, "study.reveal", study_id, item=view.item_id)
     group_id = session.get_one(Item, view.item_id).group_id
     open_groups(session, [group_id], person=person, where="adjudicate")
     record_opened(session, Group.id == group_id, person, "adjudicate")  # also in a closed study

@@ -155,14 +155,26 @@ class Tour(Base, kw_only=True):
     created_at: Mapped[datetime] = created()
 
 
-class Audit(Base, kw_only=True):
-    """The audit log: sign-ins, role changes, reviews, exports, launches."""
+class Event(Base, kw_only=True):
+    """What happened: sign-ins, role changes, reviews, exports, launches, ends of runs and jobs.
 
-    __tablename__ = "audit"
+    `name` as `study.extend`; `noun` and `noun_id` are the thing it happened to.
+    """
+
+    __tablename__ = "event"
     id: Mapped[int] = key()
     actor: Mapped[str]
-    action: Mapped[str]
-    subject: Mapped[str] = mapped_column(default="")
-    detail: Mapped[dict[str, Any]] = mapped_column(default_factory=dict)
-    created_at: Mapped[datetime] = created()
-    __table_args__ = (Index("ix_audit_created_at", "created_at"),)
+    name: Mapped[str]
+    noun: Mapped[str] = mapped_column(default="")
+    noun_id: Mapped[str] = mapped_column(default="")
+    data: Mapped[dict[str, Any]] = mapped_column(default_factory=dict)
+    at: Mapped[datetime] = created()
+    __table_args__ = (
+        Index("ix_event_at", "at"),
+        Index("ix_event_noun_noun_id", "noun", "noun_id"),
+    )
+
+    @property
+    def subject(self) -> str:
+        """The thing in a few words: `run 3`; a name alone."""
+        return f"{self.noun} {self.noun_id}" if self.noun_id.isdecimal() else self.noun_id

@@ -5,8 +5,8 @@ from app_pages import PASSWORD, open_page, sign_in
 from sqlalchemy import select
 
 from app.access import openid
+from db.events import list_events
 from db.people.accounts import add_account, get_account
-from db.people.audit import list_audit
 from db.store.store import Store
 from db.tables import Account
 
@@ -59,7 +59,7 @@ def test_an_admin_renames_and_deletes_accounts_but_not_their_own(
     at.button(key=f"accounts.delete-do-{ann}").click().run()
     with sqlite_store.read() as session:
         assert session.get(Account, ann) is None
-        assert {row.action for row in list_audit(session)[0]} >= {
+        assert {row.name for row in list_events(session)[0]} >= {
             "account.rename",
             "account.delete",
         }

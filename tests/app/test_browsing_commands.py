@@ -13,9 +13,9 @@ from study_world import make_world
 from app.cli.kit.table import one_line, table
 from app.cli.store import follow_log as following
 from app.cli.store.follow_log import follow_log
+from db.events import list_events
 from db.jobs import jobs
 from db.people import accounts
-from db.people.audit import list_audit
 from db.store.store import Store
 
 NAME = "two words 世界"
@@ -118,8 +118,8 @@ def test_purging_writes_the_backup_and_the_audit_log(
     assert Path(done["backup"]).parent == own_home / "backups" and Path(done["backup"]).is_file()
     assert count_rows(world, "run") == 0 and count_rows(world, "pair") == 3
     with world.read() as session:
-        row = list_audit(session)[0][0]
-    assert row.action == "run.purge" and row.actor.endswith("(local admin)")
+        row = list_events(session)[0][0]
+    assert row.name == "run.purge" and row.actor.endswith("(local admin)")
     inf("datasets", "delete", NAME, "--purge", "--backup", own_home / "own name.zip")
     assert (own_home / "own name.zip").is_file() and count_rows(world, "dataset") == 0
 
@@ -164,8 +164,8 @@ def test_an_admin_with_the_password_purges_by_name(
     monkeypatch.setattr("sys.stdin", io.StringIO(f"{PASSWORD}\n"))
     assert inf("datasets", "delete", NAME, "--purge", "--admin", "ada").code == 0
     with people.read() as session:
-        row = list_audit(session)[0][0]
-    assert (row.actor, row.action) == ("ada", "dataset.purge")
+        row = list_events(session)[0][0]
+    assert (row.actor, row.name) == ("ada", "dataset.purge")
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ from app.jobs import processes, supervisors
 from app.jobs.slots import MAX_JOINED, slots
 from app.jobs.supervisor import supervise
 from curation.run.starting import start_run
+from db.events import list_events
 from db.jobs import jobs
-from db.people.audit import list_audit
 from db.store.backup import greatest_job_id, write_backup
 from db.store.store import Store
 from db.tables import Job
@@ -84,7 +84,7 @@ def test_a_restore_is_a_job_that_stays_beside_those_of_the_backup(
             3: "cancelled",
             4: "done",
         }
-        assert list_audit(session)[0][0].action == "restore"
+        assert list_events(session)[0][0].name == "restore"
         assert jobs.enqueue_job(session, "backup", {}).id == 5
 
 

@@ -33,10 +33,10 @@ from app.home.quality_actions import model_to_show, newest_judged, newest_pair, 
 from app.kit.menu import may_open
 from curation.judging.agreement import Reader
 from db.assignment.members import add_member, may_be_given_items, pause_judge
+from db.events import list_events
 from db.outcome.checkpoints import record_checkpoint
 from db.outcome.evaluations import Scored, record_evaluation
 from db.outcome.overview import Overview
-from db.people.audit import list_audit
 from db.people.rights import Rights, set_rights
 from db.store.settings import logs
 from db.store.store import Store
@@ -423,7 +423,7 @@ def test_an_empty_store_offers_the_demo_and_an_import_and_explains_a_group(
         demo.load_demo.__wrapped__()  # type: ignore[attr-defined]
     assert len(started) == 1
     with sqlite_store.read() as session:
-        assert list_audit(session)[0][0].action == "demo.load"
+        assert list_events(session)[0][0].name == "demo.load"
 
 
 def test_the_step_of_the_demo_is_the_last_one_its_log_names() -> None:

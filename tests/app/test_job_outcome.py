@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.jobs_page.outcome import outcome, summary
+from app.jobs.outcome import outcome, summary
 from db.tables import Job
 
 RESULTS = {

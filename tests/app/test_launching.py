@@ -19,10 +19,10 @@ from app.jobs import launching, processes, supervisors
 from app.jobs.slots import slots, visible_gpus
 from app.jobs.supervisor import supervise
 from db.errors import BadInput, InfError
+from db.events import list_events
 from db.jobs import jobs
 from db.jobs.resources import parts_of
 from db.jobs.runner import Cancelled
-from db.people.audit import list_audit
 from db.store.store import Store
 from db.values import JOB_KINDS
 
@@ -218,8 +218,8 @@ def test_every_launch_cancel_and_resume_is_in_the_audit_log_with_who_did_it(
     for action in ("cancel", "resume"):
         assert inf("jobs", action, queued).code == 0
     with toys.read() as session:
-        rows, _ = list_audit(session)
-    told = [(row.actor, row.action, row.subject, row.detail) for row in reversed(rows)]
+        rows, _ = list_events(session)
+    told = [(row.actor, row.name, row.subject, row.data) for row in reversed(rows)]
     assert told[:2] == [
         ("cora", "job.launch", str(queued), {"kind": "export"}),
         ("cli:rita", "job.launch", str(run.id), {"kind": "curate"}),

@@ -19,7 +19,7 @@ from db.people.accounts import add_account
 from db.people.rights import set_rights
 from db.people.sign_ins import start_session
 from db.store.store import Store
-from db.tables import Account, Audit, Dataset
+from db.tables import Account, Dataset, Event
 
 PASSWORD = "correct horse battery"
 FILES = {"README.md", "release.json", "croissant.json"}
@@ -57,7 +57,7 @@ def test_the_zip_is_exactly_the_folder(sqlite_store: Store, release: int, tmp_pa
         for path in (path for path in folder.rglob("*") if path.is_file()):
             assert archive.read(path.relative_to(folder).as_posix()) == path.read_bytes()
     with sqlite_store.read() as session:
-        actions = session.scalars(select(Audit.action)).all()
+        actions = session.scalars(select(Event.name)).all()
     assert "release.download" in actions
 
 

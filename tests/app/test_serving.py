@@ -16,8 +16,8 @@ from app.access.identity import COOKIE
 from app.cli.serve import store_to_serve
 from app.server.routes import ROUTES, _local_path
 from db.errors import StoreBehind
+from db.events import list_events
 from db.people.accounts import add_account, get_account
-from db.people.audit import list_audit
 from db.people.invitations import invite
 from db.people.passwords import create_password_link
 from db.people.sign_ins import list_sessions
@@ -81,7 +81,7 @@ def test_signing_in_sets_a_cookie_that_scripts_cannot_read_and_signing_out_takes
         assert out.headers["location"] == "/sign-in"
         assert client.get("/", headers=HTML).status_code == 303
     with team_store.read() as session:
-        actions = [row.action for row in list_audit(session)[0]]
+        actions = [row.name for row in list_events(session)[0]]
     assert actions[:3] == ["sign-out", "sign-in", "sign-in.refused"]
 
 

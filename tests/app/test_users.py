@@ -21,6 +21,7 @@ from app.access.identity import COOKIE, DEVICE_COOKIE, SessionUser, note_seen, u
 from app.server.own_account import _changed, _used
 from app.server.routes import ROUTES, _accepted
 from db.errors import BadInput, NotFound, Refused
+from db.events import list_events
 from db.modules import run_module
 from db.people import sign_ins
 from db.people.accounts import (
@@ -33,7 +34,6 @@ from db.people.accounts import (
     sign_out_everywhere,
 )
 from db.people.attempts import place_of, record_failure
-from db.people.audit import list_audit
 from db.people.invitations import accept_invitation, invite, open_invitation
 from db.people.passwords import create_password_link, hash_password, use_password_link
 from db.people.rights import Rights, rights_of, set_rights
@@ -42,8 +42,8 @@ from db.store.store import Store
 from db.tables import (
     Account,
     AccountSession,
-    Audit,
     Dataset,
+    Event,
     Invitation,
     PasswordLink,
     utc_now,
@@ -102,7 +102,7 @@ def test_the_commands_reset_a_password_change_a_role_disable_and_are_noted(
     assert last.code == 1 and "the last admin" in last.json["error"]
     assert inf("users", "reset-password", "eve").code == 1
     with sqlite_store.read() as session:
-        actions = [row.action for row in reversed(list_audit(session)[0]) if row.subject == "ann"]
+        actions = [row.name for row in reversed(list_events(session)[0]) if row.subject == "ann"]
     assert [one for one in actions if one != "member.rights"] == [
         f"account.{action}" for action in ("add", "reset-password", "role", "disable", "enable")
     ]
@@ -118,7 +118,7 @@ def test_only_name_and_password_together_of_an_enabled_account_are_let_in(store:
         assert check_password(session, "bob", PASSWORD) is None
         set_disabled(session, "ann", True, actor="root")
         assert check_password(session, "ann", PASSWORD) is None
-        refused = [row.subject for row in list_audit(session, actions=["sign-in.refused"])[0]]
+        refused = [row.subject for row in list_events(session, names=["sign-in.refused"])[0]]
         assert len(refused) == 3
 
 
@@ -204,7 +204,7 @@ def test_wrong_attempts_from_elsewhere_do_not_lock_a_person_out(store: Store) ->
         with pytest.raises(Refused, match="too many"):
             check_password(session, "ann", PASSWORD, address="10.0.0.1")
         assert check_password(session, "ann", PASSWORD, address="10.0.0.2") is not None
-        for row in session.scalars(select(Audit)):
+        for row in session.scalars(select(Event)):
             row.created_at -= timedelta(minutes=16)
         session.flush()
         assert check_password(session, "ann", PASSWORD, address="10.0.0.1") is not None

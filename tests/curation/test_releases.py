@@ -28,7 +28,7 @@ from db.release.releases import get_release, list_releases
 from db.review.reviews import approve_group, edit_group, reject_group
 from db.scenarios import COLUMNS
 from db.store.store import Store
-from db.tables import Audit, Passage, ReleaseGroup
+from db.tables import Event, Passage, ReleaseGroup
 from trainer.data.release_files import read_release
 
 HARD_TEXTS = {
@@ -104,7 +104,7 @@ def test_a_release_is_recorded_with_its_groups_and_who_made_it(
         assert sorted(tuple(row) for row in placed) == [
             (group_id, "books") for group_id in group_ids(store, run_id)
         ]
-        assert session.scalars(select(Audit.action)).all() == ["export"]
+        assert session.scalars(select(Event.name)).all() == ["export"]
         with pytest.raises(NotFound, match="no release 99"):
             get_release(session, 99)
 

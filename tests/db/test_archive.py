@@ -17,9 +17,9 @@ from db.archive.purging import purge
 from db.archive.target import target_of
 from db.corpus.datasets import get_dataset, get_or_create_dataset, list_datasets
 from db.errors import BadInput, InfError, NotFound, Refused
+from db.events import list_events
 from db.jobs import jobs
 from db.outcome.overview import overview
-from db.people.audit import list_audit
 from db.people.rights import ALL_RIGHTS, Rights
 from db.review.reviews import approve_group
 from db.run.runs import begin_run, choose_run, create_run, latest_run, list_runs, reopen_run
@@ -158,7 +158,7 @@ def test_an_archived_dataset_is_hidden_with_its_runs_and_comes_back(world: Store
     in_write(world, lambda s: unarchive(s, dataset=NAME, rights=ALL_RIGHTS, actor="me"))
     with world.read() as session:
         assert len(list_datasets(session)) == 2 and len(list_runs(session)) == 2
-        assert [row.action for row in list_audit(session)[0]] == [
+        assert [row.name for row in list_events(session)[0]] == [
             "dataset.unarchive",
             "dataset.archive",
         ]
@@ -249,9 +249,9 @@ def test_a_purged_dataset_is_gone_and_in_the_backup_and_the_other_is_whole(
         name: before[name] - after[name] for name in half
     }
     with world.read() as session:
-        row = list_audit(session)[0][0]
-        assert (row.actor, row.action, row.subject) == ("the admin", "dataset.purge", NAME)
-        assert row.detail["content_sha256"] == read_manifest(file)["content_sha256"]
+        row = list_events(session)[0][0]
+        assert (row.actor, row.name, row.subject) == ("the admin", "dataset.purge", NAME)
+        assert row.data["content_sha256"] == read_manifest(file)["content_sha256"]
         with pytest.raises(NotFound):
             get_dataset(session, NAME)
     restore_backup(world, file, replace=True)
@@ -300,7 +300,7 @@ def test_a_purge_that_fails_after_any_statement_deletes_nothing(
                 fails += 1
                 left = 0
                 archived = fails > 2  # by an UPDATE and a row of the audit log
-                assert everything(world) == before | {"audit": int(archived)}
+                assert everything(world) == before | {"event": int(archived)}
                 assert file.exists() == archived
     finally:
         event.remove(world.engine, "after_cursor_execute", count_down)

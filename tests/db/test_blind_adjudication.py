@@ -17,7 +17,7 @@ from db.store.store import Store
 from db.study import blind_adjudication, studies
 from db.study.blind_adjudication import BlindItem
 from db.study.judgments import get_or_create_judge, record_judgment
-from db.tables import AdjudicationView, Audit, Item, OpenedGroup, StudyItem
+from db.tables import AdjudicationView, Event, Item, OpenedGroup, StudyItem
 
 
 def judged_item(store: Store) -> tuple[int, int]:
@@ -87,7 +87,7 @@ def test_a_reveal_is_recorded_and_so_is_a_decision_after_it(store: Store) -> Non
     with store.read() as session:
         assert session.scalars(select(AdjudicationView)).one().revealed_at is not None
         assert session.scalars(select(OpenedGroup.place)).all() == ["adjudicate"]
-        assert "study.reveal" in session.scalars(select(Audit.action)).all()
+        assert "study.reveal" in session.scalars(select(Event.name)).all()
 
 
 def test_a_reveal_in_a_closed_study_keeps_the_group_from_later_studies(store: Store) -> None:

@@ -17,7 +17,7 @@ from db.run.groups import list_groups
 from db.store.store import Store
 from db.study import rules, studies
 from db.study.judgments import get_or_create_judge
-from db.tables import Assignment, Audit, Group, Item, OpenedGroup, Pair, Review, Run, StudyItem
+from db.tables import Assignment, Event, Group, Item, OpenedGroup, Pair, Review, Run, StudyItem
 
 GROUPS = 6
 
@@ -143,7 +143,7 @@ def test_who_opened_a_group_is_never_given_its_items(store: Store) -> None:
     assert hidden_from(store, "cora") == set() and hidden_from(store, "ann") == {group_id}
     with store.read() as session:
         assert get_group(session, group_id, viewer="cora").id == group_id
-        (audit,) = session.scalars(select(Audit).where(Audit.action == "group.open"))
+        (audit,) = session.scalars(select(Event).where(Event.name == "group.open"))
         assert (audit.actor, audit.subject) == ("cora", f"group {group_id}")
 
 

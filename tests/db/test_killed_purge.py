@@ -15,7 +15,7 @@ from sqlalchemy import text
 
 from db.archive.purging import purge
 from db.errors import NotFound
-from db.people.audit import list_audit
+from db.events import list_events
 from db.people.rights import ALL_RIGHTS
 from db.store.backup import read_manifest, restore_backup
 from db.store.store import Store, open_store
@@ -26,14 +26,14 @@ PURGED_ROWS = ("dataset", "run", "group", "item", "passage", "pair", "judgment",
 
 def but_audit(rows: dict[str, int]) -> dict[str, int]:
     """The rows of each table but the audit log, which archiving adds to."""
-    return {name: number for name, number in rows.items() if name != "audit"}
+    return {name: number for name, number in rows.items() if name != "event"}
 
 
 def purges_recorded(store: Store) -> list[tuple[str, str]]:
     """Subject and backup of each purge in the audit log, newest first."""
     with store.read() as session:
-        rows = [row for row in list_audit(session)[0] if row.action == "dataset.purge"]
-        return [(row.subject, row.detail["backup"]) for row in rows]
+        rows = [row for row in list_events(session)[0] if row.name == "dataset.purge"]
+        return [(row.subject, row.data["backup"]) for row in rows]
 
 
 def require_whole(store: Store) -> None:

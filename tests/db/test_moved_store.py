@@ -6,9 +6,9 @@ import pytest
 from sqlalchemy import text
 
 from db.errors import StoreBehind
+from db.events import list_events, record_event
 from db.jobs import jobs
 from db.jobs.runner import JobHandle, run
-from db.people.audit import list_audit, record_audit
 from db.store import revision, schema
 from db.store.store import Store, open_store
 
@@ -22,13 +22,13 @@ def move_on(store: Store, to: str = "9999") -> None:
 
 def write_one(store: Store, action: str) -> None:
     with store.write() as session:
-        record_audit(session, "me", action)
+        record_event(session, "me", action)
         session.commit()
 
 
 def actions(store: Store) -> list[str]:
     with store.read() as session:
-        return [row.action for row in list_audit(session)[0]]
+        return [row.name for row in list_events(session)[0]]
 
 
 def test_nothing_is_written_once_the_store_is_of_another_revision(store: Store) -> None:
@@ -53,7 +53,7 @@ def test_a_writer_that_waited_for_the_upgrade_is_refused_and_the_upgrade_waits_f
 
     def first_writer() -> None:
         with open_store(store.url).write() as session:
-            record_audit(session, "me", "first")
+            record_event(session, "me", "first")
             session.flush()
             begun.set()
             assert may_commit.wait(20)

@@ -12,8 +12,8 @@ from study_world import make_world, sampled_study
 from db.assignment.known_items import known_items
 from db.assignment.leasing import lease_items
 from db.errors import BadInput, InfError, NotFound, Refused
+from db.events import list_events
 from db.people.accounts import add_account, check_password, set_disabled, set_role
-from db.people.audit import list_audit
 from db.people.invitations import accept_invitation, invite
 from db.people.passwords import HashedPassword
 from db.people.renaming import NAMING, delete_account, rename_account
@@ -175,7 +175,7 @@ def test_the_columns_that_name_people_are_all_of_the_tables() -> None:
         for column in table.columns
         if column.name.endswith("_by") or column.name in ("person", "actor")
     }
-    assert found - named == {"audit.actor"} and named <= found
+    assert found - named == {"event.actor"} and named <= found
 
 
 def test_a_renamed_account_keeps_what_it_did_and_what_it_may_not_see(store: Store) -> None:
@@ -203,8 +203,8 @@ def test_a_renamed_account_keeps_what_it_did_and_what_it_may_not_see(store: Stor
         assert (review.reviewed_by, review.event_id) == ("Anna Li", "bulk:Anna Li/1/2")
         assert [row.judge for row in judgment_frame(session, study.id)] == ["Anna Li"]
         assert names_left(session, "ann") == []
-        entries = [row for row in list_audit(session)[0] if row.action == "account.rename"]
-        assert [(row.actor, row.subject, row.detail) for row in entries] == [
+        entries = [row for row in list_events(session)[0] if row.name == "account.rename"]
+        assert [(row.actor, row.subject, row.data) for row in entries] == [
             ("root", "Ann", {"after": "Anna Li"}),
             ("root", "ann", {"after": "Ann"}),
         ]
@@ -217,7 +217,7 @@ def names_left(session: Session, name: str) -> list[str]:
         f"{table.name}.{column.name}"
         for table in Base.metadata.tables.values()
         for column in table.columns
-        if isinstance(column.type, String) and table.name != "audit"
+        if isinstance(column.type, String) and table.name != "event"
         if session.execute(select(column).where(column == name)).first()
     ]
 
@@ -247,8 +247,8 @@ def test_a_deleted_account_leaves_its_judgments_under_a_pseudonym(store: Store) 
         assert [row.judge for row in judgment_frame(session, study.id)] == [pseudonym]
         assert session.scalars(select(Review.reviewed_by)).all() == [pseudonym]
         assert session.get_one(Assignment, first.id).state == "expired"
-        (row,) = [row for row in list_audit(session)[0] if row.action == "account.delete"]
-        assert (row.subject, row.detail) == ("eve", {"pseudonym": pseudonym})
+        (row,) = [row for row in list_events(session)[0] if row.name == "account.delete"]
+        assert (row.subject, row.data) == ("eve", {"pseudonym": pseudonym})
         for again in (token, invite(session, role="annotator", days=1, actor="root")):
             if again == token:
                 with pytest.raises(Refused, match="used already"):

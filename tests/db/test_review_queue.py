@@ -22,7 +22,7 @@ from db.review.reviews import (
 from db.store.store import Store
 from db.study.judgments import get_or_create_judge
 from db.study.studies import set_status
-from db.tables import Audit, Group, Item, Run
+from db.tables import Event, Group, Item, Run
 
 Inf = Callable[..., Any]
 
@@ -149,9 +149,9 @@ def test_many_are_reviewed_only_as_many_as_were_confirmed(store: Store) -> None:
         assert count_reviews(session, run_id) == {"approve": 4, "reject": 3}
         assert [row.reviewed_by for row in list_reviews(session, first)] == ["ann", "bob"]
         assert [row.is_current for row in list_reviews(session, first)] == [True, False]
-        audit = session.scalars(select(Audit).where(Audit.action == "review.bulk_reject")).one()
+        audit = session.scalars(select(Event).where(Event.name == "review.bulk_reject")).one()
         assert (audit.actor, audit.subject) == ("ann", f"run {run_id}")
-        assert audit.detail == {"groups": 3, "filter": {"verdict": "dropped"}}
+        assert audit.data == {"groups": 3, "filter": {"verdict": "dropped"}}
 
 
 def test_unfinished_groups_are_in_no_queue(sqlite_store: Store) -> None:
@@ -181,8 +181,8 @@ def test_the_command_reviews_many_only_when_told_yes(sqlite_store: Store, inf: I
     assert done.json["groups"] == 3
     with sqlite_store.read() as session:
         assert count_reviews(session, run_id) == {"approve": 3, "reject": 3}
-        rows = session.scalars(select(Audit).order_by(Audit.id)).all()
-        assert [row.action for row in rows] == ["review.bulk_approve", "review.bulk_reject"]
+        rows = session.scalars(select(Event).order_by(Event.id)).all()
+        assert [row.name for row in rows] == ["review.bulk_approve", "review.bulk_reject"]
         assert all(row.actor.startswith("cli:") for row in rows)
     empty = inf("review", "many", *rest, "--reason", "again", "--yes", "--json")
     assert (empty.code, empty.json["error"]) == (1, "the filter matches no group")
@@ -202,4 +202,4 @@ def test_the_command_lets_annotators_see_verdicts(sqlite_store: Store, inf: Inf)
 
     assert [shown(), shown("--show"), shown(), shown("--hide")] == [False, True, True, False]
     with sqlite_store.read() as session:
-        assert [row.action for row in session.scalars(select(Audit))] == ["review.verdicts"] * 2
+        assert [row.name for row in session.scalars(select(Event))] == ["review.verdicts"] * 2

@@ -19,7 +19,7 @@ from db.review.reviews import (
 )
 from db.run.group_detail import get_group
 from db.store.store import Store
-from db.tables import Audit, Group, Item, Passage, Review
+from db.tables import Event, Group, Item, Passage, Review
 
 
 def test_the_newest_review_is_current_and_the_older_ones_stay(store: Store) -> None:
@@ -39,8 +39,8 @@ def test_the_newest_review_is_current_and_the_older_ones_stay(store: Store) -> N
         assert current is not None and current.reason == "the instruction is vague"
         assert current.created_at.utcoffset() is not None
         assert count_reviews(session, run_id) == {"approve": 1, "reject": 1}
-        audit = session.scalars(select(Audit).order_by(Audit.id)).all()
-        assert [(row.actor, row.action, row.subject) for row in audit] == [
+        audit = session.scalars(select(Event).order_by(Event.id)).all()
+        assert [(row.actor, row.name, row.subject) for row in audit] == [
             ("ada", "review.approve", f"group {group_id}"),
             ("bob", "review.reject", f"group {group_id}"),
             ("ada", "review.approve", f"group {other}"),

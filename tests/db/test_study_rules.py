@@ -14,7 +14,7 @@ from db.store.store import Store
 from db.study import rules as study_rules
 from db.study import studies
 from db.study.judgments import get_or_create_judge
-from db.tables import Assignment, Audit, Item
+from db.tables import Assignment, Event, Item
 
 Inf = Callable[..., Any]
 
@@ -116,7 +116,7 @@ def test_the_commands_do_what_a_curators_pages_do(sqlite_store: Store, inf: Inf)
     after = inf(*asked, "--json").json["items"][0]
     assert after["decision"] == "positive" and after["decided_by"].startswith("cli:")
     with sqlite_store.read() as session:
-        actions = session.scalars(select(Audit.action).order_by(Audit.id)).all()
+        actions = session.scalars(select(Event.name).order_by(Event.id)).all()
     assert actions == [
         f"study.{action}"
         for action in ("reassign", "pause_judge", "let_in_judge", "take_back", "adjudicate")

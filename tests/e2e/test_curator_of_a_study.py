@@ -14,7 +14,7 @@ from study_world import item_of_token, judgments, make_world, sampled_study
 
 from db.people.accounts import add_account
 from db.store.store import Store
-from db.tables import Assignment, Audit, Judge
+from db.tables import Assignment, Event, Judge
 
 pytestmark = [
     pytest.mark.browser,
@@ -116,8 +116,8 @@ def test_a_curator_gives_items_away_pauses_lets_in_and_asks_for_more(
         names = dict(session.execute(select(Judge.id, Judge.name)).all())
         rows = session.scalars(select(Assignment).where(Assignment.study_id == study_id)).all()
         done = Counter((row.item_id, names[row.judge_id]) for row in rows if row.state == "done")
-        audit = session.scalars(select(Audit).where(Audit.action.like("study.%"))).all()
-        actions = [(row.actor, row.action, row.subject) for row in audit]
+        audit = session.scalars(select(Event).where(Event.name.like("study.%"))).all()
+        actions = [(row.actor, row.name, row.subject) for row in audit]
     made = Counter((one.item_id, names[one.judge_id]) for one in judgments(store, study_id))
     assert done == made and set(made.values()) == {1} and len(made) == 2 * ITEMS
     assert actions == [

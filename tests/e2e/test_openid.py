@@ -12,8 +12,8 @@ from openid_provider import CLIENT, SECRET, Provider, openid_provider
 from playwright.sync_api import Browser, Page, expect
 
 from app.access.identity import COOKIE
+from db.events import list_events
 from db.people.accounts import add_account, set_disabled
-from db.people.audit import list_audit
 from db.people.fields import set_field
 from db.store.store import Store, open_store
 
@@ -94,8 +94,8 @@ def test_whom_the_provider_vouches_for_gets_in_and_lands_where_they_wanted_to_go
     assert provider.complaints == []
     assert COOKIE in cookies_of(page)
     with team.read() as session:
-        last = list_audit(session, actions=["sign-in"])[0][0]
-    assert (last.actor, last.detail["via"]) == ("ann", "openid")
+        last = list_events(session, names=["sign-in"])[0][0]
+    assert (last.actor, last.data["via"]) == ("ann", "openid")
     page.goto(f"{server.url}/sign-out")
     page.get_by_role("button", name="Sign out", exact=True).click()
     page.goto(f"{server.url}/judge")

@@ -8,8 +8,8 @@ from app.cli.kit.progress import progress_bar
 from app.cli.kit.report import Result, detach_option, lines, me, ready_store, reporting, work
 from app.jobs import launching
 from curation.backups import restored_as_json
+from db.events import record_event
 from db.jobs.jobs import LOCAL
-from db.people.audit import record_audit
 from db.store import schema
 from db.store.backup import greatest_job_id, restore_backup
 from db.store.store import Store, open_store
@@ -57,7 +57,7 @@ def restore(file: Path, replace: bool, detach: bool) -> Result:
     with progress_bar(f"restoring {file.name}", unit=" rows") as show:
         manifest = restore_backup(store, file, replace=replace, progress=show)
     with store.write() as session:
-        record_audit(session, me(), "restore", file.name, made_at=manifest["created_at"])
+        record_event(session, me(), "restore", file.name, made_at=manifest["created_at"])
         session.commit()
     return restored_as_json(manifest)
 

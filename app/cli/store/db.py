@@ -8,7 +8,7 @@ from sqlalchemy.engine import make_url
 from app.cli.kit.progress import progress_bar
 from app.cli.kit.report import Result, me, reporting
 from db.errors import BadInput
-from db.people.audit import record_audit
+from db.events import record_event
 from db.store import schema
 from db.store.copying import copy_store
 from db.store.settings import database_url, schema_name
@@ -75,7 +75,7 @@ def copy(source: str, from_schema: str | None) -> Result:
     with progress_bar("copying", unit=" rows") as show:
         result = copy_store(origin, target, progress=show)
     with target.write() as session:
-        record_audit(session, me(), "copy", "store", rows=result["rows"])
+        record_event(session, me(), "copy", "store", rows=result["rows"])
         session.commit()
     return result
 

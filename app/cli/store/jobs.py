@@ -1,22 +1,18 @@
 """`inf jobs`: list and control jobs, and run the supervisor."""
 
-import shlex
-from datetime import datetime
-
 import click
 
-from app.cli.kit.report import Result, launcher_options, me, ready_store, reporting
+from app.cli.kit.formerly import with_former_keys
+from app.cli.kit.report import Result, command_actor, launcher_options, ready_store, reporting
+from app.cli.kit.table import table
 from app.cli.store.follow_log import follow_log
-from app.jobs import launching, supervisor, supervisors
-from app.jobs.processes import command_of
+from app.jobs import launching, supervisor
 from app.jobs.ray_cluster import RayCluster
 from app.jobs.ray_supervisor import supervise_ray
+from app.operations import jobs as operations
 from db.jobs import jobs as queue
-from db.jobs.resources import missing_gpu_warning, parts_of, sum_of
-from db.people.audit import record_audit
-from db.tables import Job
 
-STATUSES = ("queued", "running", *queue.OVER)
+FORMER_KEYS = {"job_id": "id"}
 
 
 @click.group()
@@ -24,40 +20,28 @@ def jobs() -> None:
     """List, follow, cancel and resume jobs."""
 
 
-def as_row(job: Job) -> Result:
-    """A job as JSON."""
-    moments = {
-        name: _iso(getattr(job, name))
-        for name in ("created_at", "started_at", "heartbeat_at", "finished_at")
-    }
-    fields = ("kind", "status", "done", "total", "message", "error", "started_by", "attempt")
-    return {"job_id": job.id, **{name: getattr(job, name) for name in fields}, **moments}
-
-
-def _iso(moment: datetime | None) -> str | None:
-    return None if moment is None else moment.isoformat()
-
-
-def _line(row: Result) -> str:
-    progress = f"{row['done']}/{row['total']}" if row["total"] else str(row["done"] or "")
-    message = (row["error"] or row["message"] or "").splitlines()
-    return f"{row['job_id']:>6}  {row['kind']:<9} {row['status']:<10} {progress:<12} " + (
-        message[0] if message else ""
-    )
+def _listed(result: Result) -> str:
+    rows = [
+        [
+            *(row["id"], row["kind"], row["status"]),
+            f"{row['done']}/{row['total']}" if row["total"] else str(row["done"] or ""),
+            row["summary"],
+        ]
+        for row in result["data"]
+    ]
+    head = ("job", "kind", "status", "progress", "message or outcome")
+    return table(head, rows, empty="no jobs yet", max_columns=80)
 
 
 @jobs.command("list")
-@click.option("--status", type=click.Choice(STATUSES), help="Only jobs of this status.")
+@click.option("--status", type=click.Choice(operations.STATUSES), help="Only of this status.")
 @click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True)
-@reporting(lambda result: "\n".join(map(_line, result["jobs"])) or "no jobs yet")
+@reporting(_listed)
 def list_(status: str | None, limit: int) -> Result:
     """List jobs, newest first."""
-    store = ready_store()
-    with store.write() as session:
-        queue.mark_lost_jobs(session)
-        session.commit()
-        found = queue.list_jobs(session, statuses=(status,) if status else (), limit=limit)
-        return {"jobs": [as_row(job) for job in found]}
+    statuses = (status,) if status else ()
+    found = operations.list_some(command_actor(), statuses=statuses, limit=limit)
+    return with_former_keys(found.as_json(), "jobs", FORMER_KEYS)
 
 
 def _shown(result: Result) -> str:
@@ -73,25 +57,7 @@ def _shown(result: Result) -> str:
 @reporting(_shown)
 def show(job_id: int) -> Result:
     """Show one job: config, progress, result."""
-    store = ready_store()
-    with store.write() as session:
-        queue.mark_lost_jobs(session)
-        session.commit()
-        job = queue.get_job(session, job_id)
-        found = parts_of(job.resources)
-        return {
-            **as_row(job),
-            "command": shlex.join(["python", *command_of(job)]),
-            "host": job.host,
-            "pid": job.pid,
-            "slot": job.slot,
-            "launcher": job.launcher,
-            "resources": {**sum_of(found), "parts": found},
-            "config": job.config,
-            "result": job.result,
-            "remedy": launching.what_to_do(job) or None,
-            "warning": missing_gpu_warning(found) or None,
-        }
+    return {"job_id": job_id, **operations.show(command_actor(), job_id).as_json()}
 
 
 def _logged(result: Result) -> str:
@@ -112,12 +78,11 @@ def logs(job_id: int, lines: int, follow: bool) -> Result:
     """
     if follow and click.get_current_context().params["as_json"]:
         raise click.UsageError("--follow prints lines: it cannot be combined with --json")
-    store = ready_store()
+    actor = command_actor()
     if follow:
-        return {"job_id": job_id, "status": follow_log(store, job_id, lines, write=click.echo)}
-    with store.read() as session:
-        job = queue.get_job(session, job_id)
-    return {"job_id": job_id, "log": launching.log_tail(job, lines)}
+        status = follow_log(ready_store(), job_id, lines, write=click.echo)
+        return {"job_id": job_id, "status": status}
+    return {"job_id": job_id, "log": operations.log(actor, job_id, lines)}
 
 
 @jobs.command()
@@ -125,13 +90,7 @@ def logs(job_id: int, lines: int, follow: bool) -> Result:
 @reporting(lambda result: f"job {result['job_id']}: {result['status']}")
 def cancel(job_id: int) -> Result:
     """Cancel a queued job, or request that a running one stops."""
-    store = ready_store()
-    with store.write() as session:
-        job = queue.request_stop(session, job_id)
-        record_audit(session, me(), "job.cancel", str(job_id))
-        session.commit()
-        status = "stopping" if job.status == "running" else job.status
-        return {"job_id": job_id, "status": status}
+    return {"job_id": job_id, **operations.cancel(command_actor(), job_id).as_json()}
 
 
 @jobs.command()
@@ -139,14 +98,7 @@ def cancel(job_id: int) -> Result:
 @reporting(lambda result: f"job {result['job_id']}: {result['status']}")
 def resume(job_id: int) -> Result:
     """Queue a finished job again; it continues from what it stored."""
-    store = ready_store()
-    with store.write() as session:
-        job = queue.requeue_job(session, job_id)
-        status, launcher = job.status, job.launcher
-        record_audit(session, me(), "job.resume", str(job_id))
-        session.commit()
-    supervisors.ensure_taken(store, launcher)
-    return {"job_id": job_id, "status": status}
+    return {"job_id": job_id, **operations.resume(command_actor(), job_id).as_json()}
 
 
 @jobs.command()

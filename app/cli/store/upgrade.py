@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from app.cli.kit.report import Result, lines, me, reporting
-from db.people.audit import record_audit
+from db.events import record_event
 from db.store import schema
 from db.store.store import open_store
 from db.store.upgrading import go_back, upgrade_store
@@ -48,6 +48,6 @@ def upgrade(copy_to: Path | None, no_copy: bool, back: Path | None) -> Result:
     if result["before"] != result["revision"] or result["added_indexes"]:
         schema.require_current(store)
         with store.write() as session:
-            record_audit(session, me(), "upgrade", str(result["revision"]), **result)
+            record_event(session, me(), "upgrade", str(result["revision"]), **result)
             session.commit()
     return result

@@ -15,7 +15,7 @@ from curation.judging.about_run import (
     plan_numbers,
     thresholds_of,
 )
-from db.people.audit import record_audit
+from db.events import record_event
 from db.study.studies import get_study
 
 study_option = click.option("--study", "study_id", type=int, required=True, help="Id of the study.")
@@ -101,7 +101,7 @@ def plan(study_id: int, target: str, reach: float | None, items: int | None, add
         return {"study_id": study_id, "added": False, **plan_numbers(found, overlap)}
     with store.write() as session:
         found = extend_by_plan(session, study_id, target=target, reach=share, items=items)
-        record_audit(session, me(), "study.extend", str(study_id), items=found.items)
+        record_event(session, me(), "study.extend", study_id, items=found.items)
         overlap = get_study(session, study_id).overlap
         session.commit()
     return {"study_id": study_id, "added": True, **plan_numbers(found, overlap)}

@@ -27,8 +27,8 @@ from curation.judging.sampling import SAMPLES, STRATA, Sampling, describe_sampli
 from curation.judging.studies import make_study
 from db.corpus.datasets import get_dataset
 from db.errors import BadInput
+from db.events import record_event
 from db.jobs.jobs import LOCAL
-from db.people.audit import record_audit
 from db.run.runs import get_run
 from db.study import studies
 from db.values import STUDY_STATUSES, VERDICTS
@@ -371,14 +371,14 @@ def set_(study_id: int, status: str | None, overlap: int | None, guidelines: Pat
         found = studies.get_study(session, study_id)
         if status is not None:
             studies.set_status(session, study_id, status)
-            record_audit(session, me(), f"study.{status}", str(study_id))
+            record_event(session, me(), f"study.{status}", study_id)
         if overlap is not None:
             studies.extend_overlap(session, study_id, overlap)
-            record_audit(session, me(), "study.overlap", str(study_id), overlap=overlap)
+            record_event(session, me(), "study.overlap", study_id, overlap=overlap)
         if guidelines is not None:
             body = _text(guidelines)
             version = studies.write_guideline(session, study_id, body, created_by=me()).version
-            record_audit(session, me(), "study.guideline", str(study_id), version=version)
+            record_event(session, me(), "study.guideline", study_id, version=version)
         session.commit()
         return {
             "study_id": study_id,

@@ -9,7 +9,7 @@ import click
 from app.cli.kit.report import Result, lines, me, ready_store, reporting
 from curation.judging.gold_item_file import add_from_file, template_rows
 from db.errors import BadInput
-from db.people.audit import record_audit
+from db.events import record_event
 from db.study.gold_items import sample_gold_items
 from db.study.rules import GOLD_ACTIONS, set_rules
 from db.study.studies import count_parts
@@ -40,7 +40,7 @@ def _change(
         if sample is not None:
             added += sample_gold_items(session, study_id, part, sample)
         now = set_rules(session, study_id, **changes)
-        record_audit(session, me(), f"study.{part}", str(study_id), items=len(added), rules=changes)
+        record_event(session, me(), f"study.{part}", study_id, items=len(added), rules=changes)
         total = count_parts(session, study_id).get(part, 0)
         session.commit()
     return {

@@ -5,7 +5,7 @@ import click
 from app.cli.kit.report import Result, me, ready_store, reporting
 from app.text.numbers import counted
 from db.assignment import members, places, reassigning
-from db.people.audit import record_audit
+from db.events import record_event
 from db.store.store import Store
 from db.study import adjudication, quality
 from db.study.adjudication import Disputed
@@ -107,7 +107,7 @@ def _do(store: Store, study_id: int, action: str, name: str, *, reason: str, to:
                 f"{counted(done.moved, 'item')} reassigned to {to}, {done.returned} returned",
                 "reassign",
             )
-        record_audit(session, me(), f"study.{noted}", str(study_id), **detail)
+        record_event(session, me(), f"study.{noted}", study_id, **detail)
         session.commit()
     return message
 
@@ -168,6 +168,6 @@ def adjudicate(
         return {"study_id": study_id, "disputed": len(ids), "items": rows}
     with ready_store().write() as session:
         adjudication.adjudicate(session, study_id, item_id, choice, by=me(), note=note)
-        record_audit(session, me(), "study.adjudicate", str(study_id), item=item_id, choice=choice)
+        record_event(session, me(), "study.adjudicate", study_id, item=item_id, choice=choice)
         session.commit()
     return {"study_id": study_id, "item_id": item_id, "choice": choice, "decided_by": me()}

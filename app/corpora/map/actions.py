@@ -12,7 +12,7 @@ from curation.judging.independence import map_sentence
 from db.assignment.hidden import require_visible
 from db.corpus.growing import Growable, pairs_to_grow
 from db.errors import BadInput
-from db.people.audit import record_audit
+from db.events import record_event
 from db.review.reviews import reject_group
 from db.run.groups import groups_by_run
 from db.store.store import open_store
@@ -95,7 +95,7 @@ def reject(groups: list[int]) -> None:
         for group_id in groups:
             require_visible(session, group_id, user.name)
             reject_group(session, group_id, reason=reason, reviewed_by=user.name)
-        record_audit(session, user.name, "coverage.reject", str(len(groups)), reason=reason)
+        record_event(session, user.name, "coverage.reject", str(len(groups)), reason=reason)
         session.commit()
     notify(f"Rejected {counted(len(groups), 'group')}. Releases leave them out.")
 

@@ -1,0 +1,182 @@
+"""Jobs: list, show, read the log, cancel, resume, run again."""
+
+import shlex
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from app.access.identity import Actor
+from app.access.permissions import require
+from app.jobs import launching, supervisors
+from app.jobs.kinds import KINDS
+from app.jobs.outcome import summary
+from app.jobs.processes import command_of
+from app.operations.acting import reading, writing
+from app.operations.rows import Listed, Row
+from db.errors import Refused
+from db.events import record_event
+from db.jobs import jobs as queue
+from db.jobs.resources import missing_gpu_warning, parts_of, sum_of
+from db.store.scope import unscoped
+from db.store.store import open_store
+from db.tables import Job
+
+RIGHT = "jobs"
+STATUSES = ("running", "queued", "done", "failed", "cancelled", "lost")
+
+
+class JobRow(Row):
+    """A job in a list: `done` of `total` pieces of its work; `summary`: what came of it."""
+
+    id: int
+    kind: str
+    status: str
+    done: int
+    total: int | None
+    message: str
+    error: str | None
+    started_by: str
+    attempt: int
+    summary: str
+    created_at: datetime
+    started_at: datetime | None
+    heartbeat_at: datetime | None
+    finished_at: datetime | None
+
+
+class JobShown(JobRow):
+    """A job with its config, its result, and where it runs.
+
+    `resources`: what its processes use, in all and each; `remedy` for one that failed.
+    """
+
+    command: str
+    host: str | None
+    pid: int | None
+    slot: str | None
+    launcher: str
+    resources: dict[str, Any]
+    config: dict[str, Any]
+    result: dict[str, Any] | None
+    remedy: str | None
+    warning: str | None
+
+
+class JobChanged(Row):
+    """A job and its status after a change."""
+
+    id: int
+    status: str
+
+
+def list_some(
+    actor: Actor, *, statuses: Sequence[str] = (), limit: int = 50, offset: int = 0
+) -> Listed[JobRow]:
+    """Jobs, newest first; those without a recent heartbeat are marked as lost first."""
+    _mark_lost()
+    with reading(actor, RIGHT) as session:
+        found = queue.list_jobs(session, statuses=tuple(statuses), limit=limit, offset=offset)
+        by_status = queue.count_jobs(session)
+    total = sum(n for status, n in by_status.items() if not statuses or status in statuses)
+    after = offset + len(found)
+    rows = tuple(JobRow(**_fields(job)) for job in found)
+    return Listed[JobRow](data=rows, next=after if after < total else None, total=total)
+
+
+def count(actor: Actor) -> dict[str, int]:
+    """How many jobs there are by status."""
+    with reading(actor, RIGHT) as session:
+        return queue.count_jobs(session)
+
+
+def find(actor: Actor, job_id: int) -> Job:
+    """The current row of a job, which a card draws while it runs. Raises NotFound."""
+    _mark_lost()
+    with reading(actor, RIGHT) as session:
+        return queue.get_job(session, job_id)
+
+
+def metrics(actor: Actor, job_ids: Sequence[int]) -> dict[int, dict[str, list[tuple[int, float]]]]:
+    """The metrics of jobs by job id and name, as (step, value)."""
+    with reading(actor, RIGHT) as session:
+        return queue.metric_series(session, job_ids)
+
+
+def show(actor: Actor, job_id: int) -> JobShown:
+    """One job. Raises NotFound."""
+    job = find(actor, job_id)
+    parts = parts_of(job.resources)
+    return JobShown(
+        **_fields(job),
+        command=shlex.join(["python", *command_of(job)]),
+        host=job.host,
+        pid=job.pid,
+        slot=job.slot,
+        launcher=job.launcher,
+        resources={**sum_of(parts), "parts": parts},
+        config=job.config,
+        result=job.result,
+        remedy=launching.what_to_do(job) or None,
+        warning=missing_gpu_warning(parts) or None,
+    )
+
+
+def log(actor: Actor, job_id: int, lines: int = 50) -> str:
+    """The last lines of a job's log, secrets removed. Raises NotFound."""
+    with reading(actor, RIGHT) as session:
+        job = queue.get_job(session, job_id)
+    return launching.log_tail(job, lines)
+
+
+def cancel(actor: Actor, job_id: int) -> JobChanged:
+    """Cancel a queued job, or request that a running one stops. Raises Refused for an ended one."""
+    with writing(actor, RIGHT) as session:
+        _require_kind(session, actor, job_id)
+        job = queue.request_stop(session, job_id)
+        record_event(session, actor.name, "job.cancel", job_id)
+        status = "stopping" if job.status == "running" else job.status
+    return JobChanged(id=job_id, status=status)
+
+
+def resume(actor: Actor, job_id: int) -> JobChanged:
+    """Queue an ended job again; it continues from what it stored. Raises Refused."""
+    with writing(actor, RIGHT) as session:
+        _require_kind(session, actor, job_id)
+        job = queue.requeue_job(session, job_id)
+        record_event(session, actor.name, "job.resume", job_id)
+    supervisors.ensure_taken(open_store(), job.launcher)
+    return JobChanged(id=job_id, status=job.status)
+
+
+def run_again(actor: Actor, job_id: int) -> JobChanged:
+    """Queue a new job with the same config. Raises as `app.jobs.launching.launch`."""
+    with reading(actor, RIGHT) as session:
+        job = queue.get_job(session, job_id)
+    if job.kind == "restore":  # it would replace all that was stored since
+        raise Refused("a restore is started by command: `inf restore FILE --detach`")
+    new_id = launching.launch(open_store(), job.kind, job.config, actor=actor)
+    return JobChanged(id=new_id, status="queued")
+
+
+def _fields(job: Job) -> dict[str, Any]:
+    own = {name: getattr(job, name) for name in JobRow.model_fields if name != "summary"}
+    return {**own, "summary": summary(job)}
+
+
+def _mark_lost() -> None:
+    """Mark jobs without a recent heartbeat; a write only where there is one."""
+    store = open_store()
+    with unscoped():
+        with store.read() as session:
+            silent = queue.silent_jobs(session)
+        if silent:
+            with store.write() as session:
+                queue.mark_lost_jobs(session)
+                session.commit()
+
+
+def _require_kind(session: Session, actor: Actor, job_id: int) -> None:
+    """Raise Refused unless the actor may launch jobs of its kind."""
+    require(actor, KINDS[queue.get_job(session, job_id).kind].permission)
