@@ -14,7 +14,7 @@ from records_world import make_run
 from app.access.identity import Actor, SessionUser, owner
 from app.cli.kit.formerly import formerly
 from app.cli.kit.options import request_options
-from app.jobs import launching
+from app.jobs import launching, supervisors
 from app.operations import releases
 from app.operations.acting import queued, writing
 from curation.release.request import ReleasePlan
@@ -32,6 +32,7 @@ from db.tables import Dataset
 def server(sqlite_store: Store, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
     """The store in a process that nobody owns: as in the server."""
     monkeypatch.setenv("INF_DATABASE_URL", sqlite_store.url)
+    monkeypatch.setattr(supervisors, "ensure_taken", lambda *_: None)  # what is queued stays so
     settings.owners_process(False)
     yield sqlite_store
     settings.owners_process(True)
@@ -69,7 +70,7 @@ def test_a_session_without_an_actor_raises_in_every_thread(server: Store) -> Non
 def test_an_operation_without_the_right_reads_and_launches_nothing(server: Store) -> None:
     with unscoped():
         run_id = make_run(server)
-    wanted = ReleasePlan(runs=(run_id,), out="somewhere")
+    wanted = ReleasePlan(runs=(run_id,), out="/nowhere/out")
     for actor in (with_rights("judge"), with_rights("train"), SessionUser("ann", "annotator")):
         for call in (
             lambda actor=actor: releases.list_all(actor),
@@ -88,10 +89,10 @@ def test_an_actor_sees_and_launches_only_on_what_they_have_the_right(server: Sto
         with server.read() as session:
             dataset = session.query(Dataset).filter_by(name="books").one().id
     eve = with_rights("release", datasets=(dataset,))
-    assert releases.create(eve, ReleasePlan(runs=(mine,), out="out"), queued)
+    assert releases.create(eve, ReleasePlan(runs=(mine,), out="/nowhere/out"), queued)
     for wanted in (
-        ReleasePlan(runs=(other,), out="out"),
-        ReleasePlan(datasets=("films",), out="out"),
+        ReleasePlan(runs=(other,), out="/nowhere/out"),
+        ReleasePlan(datasets=("films",), out="/nowhere/out"),
     ):
         with pytest.raises(NotFound):
             releases.create(eve, wanted, queued)
