@@ -27,7 +27,7 @@ USER 10001
 WORKDIR /data
 VOLUME /data
 EXPOSE 8501
-HEALTHCHECK --interval=30s --timeout=5s --start-period=60s --retries=3 \
-    CMD ["python", "-c", "import urllib.request as u; u.urlopen('http://127.0.0.1:8501/health', timeout=4)"]
+HEALTHCHECK --interval=30s --timeout=10s --start-period=60s --retries=3 \
+    CMD ["python", "-c", "import urllib.request as u; u.urlopen('http://127.0.0.1:8501/health', timeout=8)"]
 ENTRYPOINT ["tini", "-g", "--", "inf"]
 CMD ["serve", "--host", "0.0.0.0"]

@@ -6,6 +6,7 @@ the verified e-mail address then gets our session cookie: roles, disabled accoun
 all devices work the same for every account.
 """
 
+import importlib
 import logging
 import os
 from collections.abc import Mapping
@@ -16,11 +17,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from db.errors import Refused
+from db.extras import missing_extra
 
 log = logging.getLogger("inf.app")
 DEFAULT = "default"
 TRUST = "INF_OPENID_TRUST_EMAIL"
 MAX_REASON = 60
+AUTHLIB = "authlib.integrations.starlette_client"  # of the extra `openid`
 
 
 def providers() -> list[str]:
@@ -32,7 +35,16 @@ def providers() -> list[str]:
 
 
 async def to_provider(request: Request, provider: str) -> Response:
-    """Redirect to the provider. Raises Refused where it cannot be reached."""
+    """Redirect to the provider. Raises Refused where it cannot be reached, or the extra `openid` is
+    missing."""
+    try:
+        importlib.import_module(AUTHLIB)
+    except ModuleNotFoundError as error:
+        log.error("OpenID is configured, but %s", missing_extra(error))
+        raise Refused(
+            f"the sign-in by a provider is not installed on this server: {missing_extra(error)}; "
+            "sign in with a password until then"
+        ) from error
     try:
         answer: Response = await _client(provider).authorize_redirect(request, _redirect_uri())
     except Exception as error:  # of HTTP, JSON or Authlib: the provider is not what is configured
@@ -97,7 +109,7 @@ def _redirect_uri() -> str:
 
 
 def _client(provider: str) -> Any:
-    from authlib.integrations.starlette_client import OAuth  # of the extra `openid`
+    from authlib.integrations.starlette_client import OAuth
 
     settings = _settings() if provider == DEFAULT else _settings()[provider]
     given = dict(settings.get("client_kwargs", {}))

@@ -13,6 +13,7 @@ import sqlite3
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 from sqlalchemy import text
 from sqlalchemy.engine import make_url
@@ -26,7 +27,7 @@ from db.errors import InfError, StoreBehind
 from db.store.revision import VERSION_TABLE
 from db.store.scope import unscoped
 from db.store.settings import home
-from db.store.store import Store, open_store
+from db.store.store import BUSY_TIMEOUT_SECONDS, Store, open_store
 
 log = logging.getLogger("inf.app")
 FRESH_SECONDS = 5.0
@@ -34,7 +35,8 @@ LIMIT_SECONDS = 4.0  # less than the timeout of the container's check
 MIN_FREE_BYTES = 100 * 1024**2
 PROBE_BYTES = 64 * 1024
 # writes nothing, and fails where nothing can be written: on a standby, without the right
-WRITING = text(f"UPDATE {VERSION_TABLE} SET version_num = version_num WHERE 1 = 0")
+WRITING = f"UPDATE {VERSION_TABLE} SET version_num = version_num WHERE 1 = 0"
+BUSY_MILLISECONDS = 200  # how long the check waits for a writer of SQLite; one is proof enough
 Failing = dict[str, str]
 
 
@@ -45,8 +47,8 @@ def find_failing() -> Failing:
     try:
         store = open_store()
         folders += [path.parent for path in [_file_of(store)] if path is not None]
-        with unscoped(), store.write() as session:
-            session.execute(WRITING)
+        store.require_own_revision()  # a read: on SQLite it waits for no writer (WAL)
+        _require_writable(store)
     except StoreBehind as error:
         failing["schema"] = str(error)
     except (InfError, SQLAlchemyError, sqlite3.Error) as error:
@@ -55,6 +57,30 @@ def find_failing() -> Failing:
         if reason := _disk_problem(folder):
             failing["disk"] = reason
     return failing
+
+
+def _require_writable(store: Store) -> None:
+    """Raise where nothing can be written; a store that another process writes just now can be."""
+    if not store.is_sqlite:
+        with unscoped(), store.write() as session:
+            session.execute(text(WRITING))
+        return
+    connection = store.engine.raw_connection()
+    try:
+        driver: Any = connection.driver_connection
+        driver.execute(f"PRAGMA busy_timeout={BUSY_MILLISECONDS}")
+        try:
+            driver.execute("BEGIN IMMEDIATE")
+            driver.execute(WRITING)
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
+                raise
+        finally:
+            if driver.in_transaction:
+                driver.rollback()
+            driver.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_SECONDS * 1000}")
+    finally:
+        connection.close()
 
 
 def _file_of(store: Store) -> Path | None:

@@ -33,6 +33,11 @@ from db.store.scope import INFO, current_scope
 from db.store.settings import database_schema, database_url, home
 
 BUSY_TIMEOUT_SECONDS = 30
+DAMAGED = (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_IOERR_SHORT_READ)
+REPLACED = (
+    "the store cannot be read ({}): its file was replaced under this process, or is damaged. "
+    "Nothing was stored: put the store back and restart this process"
+)
 ENGINES = 32  # addresses whose connections are kept open
 CONNECTIONS = 15  # to PostgreSQL, per address and process; more would be opened anew every time
 # The lock conflicts with that of an upgrade (`db.store.schema.changing`), and with nothing else.
@@ -199,6 +204,8 @@ def _translate_connection_error(context: ExceptionContext) -> None:
             f"the store {context.engine.url.database} cannot be written: it, or its file system, "
             "is read-only; set INF_HOME or INF_DATABASE_URL"
         ) from context.original_exception
+    if code in DAMAGED:
+        raise InfError(REPLACED.format(context.original_exception)) from context.original_exception
     if context.connection is None and isinstance(context.sqlalchemy_exception, OperationalError):
         engine = context.engine
         place = "" if engine is None else engine.url.render_as_string(hide_password=True)
@@ -244,7 +251,12 @@ def _begin_sqlite(connection: Connection) -> None:
     if "inf_revision" in options:
         driver: Any = connection.connection.dbapi_connection
         # by the driver: SQLAlchemy would add 60 µs to these 5, with the store locked
-        _require_own_of(connection, driver.execute(READ_REVISION).fetchone())
+        try:
+            row = driver.execute(READ_REVISION).fetchone()
+        except sqlite3.Error as error:
+            driver.rollback()
+            raise InfError(REPLACED.format(error)) from error
+        _require_own_of(connection, row)
 
 
 def _require_own_of(connection: Connection, row: tuple[str] | None) -> None:

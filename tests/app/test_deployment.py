@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import yaml
+from compose_spec import PyCompose, PyOptions
 from conftest import require
 
 from db.store.environment import VARIABLES
@@ -109,18 +110,40 @@ def test_systemd_finds_nothing_in_the_unit() -> None:
     assert [line for line in complaints if "inf-studio" in line] == []
 
 
-# of a service and of the file, as the Compose specification names them
-SERVICE_KEYS = {
-    *("build", "cap_add", "cap_drop", "command", "depends_on", "entrypoint", "environment"),
-    *("env_file", "healthcheck", "image", "ports", "restart", "security_opt", "user", "volumes"),
-}
+def parsed(compose: str) -> PyCompose:
+    """The file by compose_spec, a parser of the Compose specification: names, types and enumerated
+    values of every field. Not that of Docker, whose program is not here: images are not pulled, and
+    variables (`${NAME:?}`) are not resolved. Raises ValueError.
+    """
+    options = PyOptions()
+    options.apply_merge = True
+    return options.from_yaml(compose)
 
 
-def test_compose_names_only_what_its_specification_and_it_itself_have() -> None:
-    extensions = {name for name in COMPOSE if name.startswith("x-")}
-    assert set(COMPOSE) - extensions == {"services", "volumes"}
+def test_compose_is_accepted_by_a_parser_of_its_specification() -> None:
+    text = (ROOT / "compose.yaml").read_text()
+    assert set(parsed(text).service_names()) == set(COMPOSE["services"])
+
+
+@pytest.mark.parametrize(
+    ("written", "wrong"),
+    [
+        ("interval: 5s", "interval: soon"),
+        ("healthcheck:", "healthchek:"),
+        ("retries: 12", "retries: [1]"),
+        ("condition: service_completed_successfully", "condition: service_done"),
+        ("127.0.0.1:8501:8501", "host:port:x"),
+    ],
+)
+def test_the_parser_refuses_what_a_list_of_names_let_through(written: str, wrong: str) -> None:
+    text = (ROOT / "compose.yaml").read_text()
+    assert written in text
+    with pytest.raises(ValueError):
+        parsed(text.replace(written, wrong, 1))
+
+
+def test_compose_names_only_what_it_itself_and_the_dockerfile_have() -> None:
     for name, service in COMPOSE["services"].items():
-        assert set(service) <= SERVICE_KEYS, name
         assert set(service.get("depends_on", {})) <= set(COMPOSE["services"]), name
         for mount in service.get("volumes", []):
             assert mount.split(":")[0] in COMPOSE["volumes"], name

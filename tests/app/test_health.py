@@ -15,8 +15,9 @@ import yaml
 from conftest import require
 from live_server import Server, serving
 from postgres_cluster import Cluster
+from sqlalchemy import text
 
-from app.server.health import HealthCheck
+from app.server.health import LIMIT_SECONDS, HealthCheck, find_failing
 from db.people.accounts import add_account, get_account
 from db.store import schema
 from db.store.store import Store, open_store
@@ -143,6 +144,40 @@ def test_health_reports_a_store_that_is_away_and_answers_again_when_it_is_back(
         assert health(server, until=200).status_code == 200
         assert " 503 GET /account " in server.log.read_text()
     postgres_cluster.drop(url)
+
+
+def test_a_store_that_is_being_written_is_not_an_absent_store(sqlite_store: Store) -> None:
+    """A writer waits for another one up to BUSY_TIMEOUT_SECONDS: /health was 503 after 4 s."""
+    began = time.monotonic()
+    with sqlite_store.write() as session:
+        session.execute(text("SELECT 1"))  # begins: the write lock is held from here
+        assert find_failing() == {}
+    assert time.monotonic() - began < LIMIT_SECONDS / 2
+    assert find_failing() == {}
+
+
+def test_a_store_that_nobody_may_write_fails_also_while_it_can_be_read(
+    sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with sqlite_store.engine.connect() as connection:
+        connection.exec_driver_sql("PRAGMA query_only = ON")
+        connection.rollback()
+    try:
+        assert "store" in find_failing()
+    finally:
+        with sqlite_store.engine.connect() as connection:
+            connection.exec_driver_sql("PRAGMA query_only = OFF")
+    assert find_failing() == {}
+
+
+def test_the_containers_check_waits_longer_than_the_answer_takes() -> None:
+    dockerfile = (ROOT / "Dockerfile").read_text()
+    docker, python = (
+        re.search(r"--timeout=(\d+)s", dockerfile),
+        re.search(r"timeout=(\d+)\)", dockerfile),
+    )
+    assert docker is not None and python is not None
+    assert int(docker[1]) > int(python[1]) > LIMIT_SECONDS
 
 
 def test_health_reports_a_full_disk(sqlite_store: Store, tmp_path: Path) -> None:

@@ -1,8 +1,10 @@
 """Sign-in through an OpenID provider, over HTTP: a real server, and the provider of these tests."""
 
+import asyncio
 import importlib.metadata
 import re
 import shutil
+import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,8 +15,11 @@ import pytest
 from live_server import Server, serving
 from openid_provider import CLIENT, SECRET, Provider, openid_provider
 from packaging.requirements import Requirement
+from starlette.requests import Request
 
+from app.access import openid
 from app.access.identity import COOKIE
+from db.errors import Refused
 from db.people.accounts import add_account
 from db.people.fields import set_field
 from db.store.store import open_store
@@ -168,3 +173,14 @@ def test_streamlits_internals_are_imported_by_three_modules() -> None:
         "app/server/uploads.py",
         "app/server/warm_up.py",
     ]
+
+
+def test_a_missing_extra_is_a_sentence_that_names_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It was "the sign-in at the provider failed (ModuleNotFoundError)"."""
+    monkeypatch.setitem(sys.modules, "authlib.integrations.starlette_client", None)
+    request = Request({"type": "http", "session": {}, "headers": [], "query_string": b""})
+    with pytest.raises(Refused, match=r"pip install 'inf-studio\[openid\]'") as caught:
+        asyncio.run(openid.to_provider(request, openid.DEFAULT))
+    assert "ModuleNotFoundError" not in str(caught.value) and "password" in str(caught.value)

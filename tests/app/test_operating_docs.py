@@ -214,12 +214,67 @@ def websocket_status(url: str, verify: ssl.SSLContext, session: str) -> int:
             return int(answer.readline().split()[1])
 
 
+# What systemd-run does with the documented options, simulated: none runs without systemd as PID 1.
+# Lines of the file are taken whole, as systemd takes lines without quotes.
+SIMULATED_RUN = """
+while :; do
+  case "$1" in
+    --property=EnvironmentFile=*) file="${1#--property=EnvironmentFile=}" ;;
+    --setenv=*) export "${1#--setenv=}" ;;
+    --*) ;;
+    *) break ;;
+  esac
+  shift
+done
+while IFS= read -r line; do export "$line"; done < "$file"
+exec "$@"
+"""
+
+
+def test_systemd_run_has_the_documented_options() -> None:
+    """By the program itself: options are read before the version is printed."""
+    if shutil.which("systemd-run") is None:
+        require("systemd", "no systemd-run (Debian's package systemd)")
+    found = re.search(r"systemd-run (.*?) \"\$@\"", block_after("## systemd", "sh"))
+    assert found is not None
+    options = found[1].split()
+    done = subprocess.run(["systemd-run", *options, "--version"], capture_output=True, text=True)
+    assert done.returncode == 0 and "systemd" in done.stdout, done.stderr
+    wrong = subprocess.run(["systemd-run", "--propperty=x", "--version"], capture_output=True)
+    assert wrong.returncode != 0
+
+
+def test_caddy_accepts_the_documented_block(tmp_path: Path) -> None:
+    program = shutil.which("caddy")
+    if program is None:
+        pytest.skip("no caddy (Debian's package caddy): its block is not validated here")
+    (tmp_path / "Caddyfile").write_text(block_after("Caddy gets", ""))
+
+    def validated() -> subprocess.CompletedProcess[str]:
+        words = [program, "validate", "--adapter", "caddyfile", "--config", "Caddyfile"]
+        environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
+        return subprocess.run(
+            words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60
+        )
+
+    done = validated()
+    assert done.returncode == 0, done.stderr
+    text = (tmp_path / "Caddyfile").read_text()
+    (tmp_path / "Caddyfile").write_text(text.replace("lb_policy cookie", "lb_policy biscuit"))
+    assert validated().returncode != 0
+
+
 def test_the_units_steps_make_tables_and_a_first_account(tmp_path: Path) -> None:
     """As written, with every folder under one of the test's; root's programs are replaced."""
     steps = block_after("## systemd", "sh")
     for place in ("/opt/inf-studio", "/etc/", "/var/lib/inf-studio"):
         assert place in steps
         steps = steps.replace(place, f"{tmp_path}{place}")
+    # an unquoted `&`, as systemd takes it: a shell that reads the file ends the command there
+    url = f"sqlite:///{tmp_path}/var/lib/team.db?timeout=30&cached_statements=64"
+    file = f"{tmp_path}/etc/inf-studio.env"
+    made = next(line for line in steps.splitlines() if line.startswith("install -m 600"))
+    steps = steps.replace(made, f"{made}\nprintf '%s\\n' 'INF_DATABASE_URL={url}' > {file}")
     user, group = (
         subprocess.run(["id", flag, "-n"], capture_output=True, text=True).stdout.strip()
         for flag in ("-u", "-g")
@@ -231,7 +286,7 @@ def test_the_units_steps_make_tables_and_a_first_account(tmp_path: Path) -> None
         "stub/useradd": 'echo "$0 $*" >> "$CALLS"',
         "stub/systemctl": 'echo "$0 $*" >> "$CALLS"',
         "stub/python3": 'echo "$0 $*" >> "$CALLS"',
-        "stub/runuser": 'shift 3; exec "$@"',  # -u inf-studio --
+        "stub/systemd-run": SIMULATED_RUN,
         "opt/inf-studio/bin/pip": 'echo "$0 $*" >> "$CALLS"',
         "opt/inf-studio/bin/inf": f'exec {sys.executable} -P -m app.cli.main "$@"',
     }
@@ -253,7 +308,7 @@ def test_the_units_steps_make_tables_and_a_first_account(tmp_path: Path) -> None
         timeout=300,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    store = open_store(f"sqlite:///{tmp_path}/var/lib/inf-studio/inf.db")
+    store = open_store(url)
     assert schema.current(store) == revision.head()
     with store.read() as session:
         assert get_account(session, "ada").role == "admin"

@@ -1,11 +1,15 @@
 """A store that moved on to another revision while this process runs: nothing is written there."""
 
+import sqlite3
 import threading
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 from sqlalchemy import text
+from sqlalchemy.engine import make_url
 
-from db.errors import StoreBehind
+from db.errors import InfError, StoreBehind
 from db.events import list_events, record_event
 from db.jobs import jobs
 from db.jobs.runner import JobHandle, run
@@ -128,3 +132,34 @@ def test_a_job_whose_store_moved_on_stops_and_reports_why(
     assert run(handle, work) == 1
     assert steps == [0, 1, 2, 3]
     assert "9999" in caplog.text and "Traceback" not in caplog.text
+
+
+def other_database(folder: Path) -> bytes:
+    with closing(sqlite3.connect(folder / "other.db")) as connection:
+        connection.execute("CREATE TABLE other (id INTEGER)")
+        connection.commit()
+    return (folder / "other.db").read_bytes()
+
+
+CONTENTS = {
+    "empty": lambda _: b"",
+    "broken": lambda _: b"SQLite format 3\x00" + bytes(4080),
+    "another": other_database,
+}
+
+
+@pytest.mark.parametrize("kind", CONTENTS)
+def test_a_file_that_was_replaced_under_a_server_is_one_of_our_errors(
+    sqlite_store: Store, tmp_path: Path, kind: str
+) -> None:
+    """The revision is read by the driver as a write begins: its error came through raw."""
+    with sqlite_store.write() as session:
+        session.execute(text("SELECT 1"))  # a pooled connection, and our revision
+    path = Path(str(make_url(sqlite_store.url).database))
+    for ending in ("-wal", "-shm"):
+        Path(f"{path}{ending}").unlink(missing_ok=True)
+    path.write_bytes(CONTENTS[kind](tmp_path))
+    with pytest.raises(InfError) as caught, sqlite_store.write() as session:
+        session.execute(text("SELECT 1"))
+    assert "restart" in str(caught.value)
+    sqlite_store.close()
