@@ -179,12 +179,15 @@ def flip_light(
     why_not: str,
     circular: Sequence[str] = (),
     stays: str = "",
+    *,
+    seed: object = None,
 ) -> Light:
     """Instruction flip of the newest trained model, and its difference to the base model, with the
     groups gained and lost. stays: the sentence of a model whose index is still the base's.
 
     Never good where a model chose the groups it is measured on: `circular`, a sentence each. The
-    level is that of the interval as it is printed.
+    level is that of the interval as it is printed. `seed`: of the training, which is one of many
+    possible ones; means over seeds are stated elsewhere.
     """
     label, view = "Instruction flip", "evaluations"
     if trained is None:
@@ -195,8 +198,9 @@ def flip_light(
         return Light(label, f"{trained:.2f}", "unknown", " ".join((why, *circular)), view)
     value = f"{base:.2f} → {trained:.2f}"
     about = (
-        "Groups in which another instruction changes the ranking, base → newest trained model: "
-        f"{difference.value:+.3f}"
+        "Groups in which another instruction changes the ranking, base → newest trained model"
+        + (f" (one training, seed {seed})" if seed is not None else "")
+        + f": {difference.value:+.3f}"
     )
     moved = f"{counted(difference.gained, 'group')} gained, {difference.lost:,} lost."
     more = " ".join(part for part in (moved, *circular, stays) if part)

@@ -274,7 +274,8 @@ def _flip(user: SessionUser, dataset_id: int | None) -> Light | None:
         user, "evaluate", lambda session: session.get(Checkpoint, trained.checkpoint_id)
     )
     stays = index_stays(checkpoint)
-    return flip_light(before, after, difference, why_not, circular or (), stays)
+    seed = None if checkpoint is None else checkpoint.config.get("seed")
+    return flip_light(before, after, difference, why_not, circular or (), stays, seed=seed)
 
 
 def newest_pair(

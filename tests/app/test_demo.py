@@ -1,6 +1,7 @@
 """`inf demo`: the app is there while the training still runs, and nothing is left when it ends."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -38,6 +39,7 @@ def test_an_interrupted_demo_goes_on_and_a_second_one_repeats_nothing(
     assert not [number for number in (1, 2, 3) if f"[{number}/13]" in stopped], "repeated"
     assert "[8/13] Create a release" in stopped and "[9/13]" in stopped
     assert "a language model" in stopped and WHY_MINUTES in stopped
+    assert re.search(r"200 steps, about \S+ \S+.* of training and", stopped), "measured here"
     assert rows_of(store, *once) == once
     assert rows_of(store, "study", "release") == {"study": 2, "release": 1}
 
@@ -86,8 +88,9 @@ def the_app_opens_before_the_training(store: Store, folder: Path) -> str:
 
         def training() -> int | None:
             with store.read() as session:
-                job = session.scalars(select(Job).where(Job.kind == "train")).one_or_none()
-                return None if job is None else job.pid
+                jobs = session.scalars(select(Job).where(Job.kind == "train")).all()
+                found = [job.pid for job in jobs if not job.config.get("estimate")]
+                return found[0] if found else None
 
         pid = wait_for(training)
         assert httpx.get(server.url).status_code == 200, "the training runs and the app answers"

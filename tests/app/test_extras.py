@@ -7,10 +7,13 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from app.cli import demo
 from db.extras import EXTRAS, missing_extra
+from db.store.store import Store
 
 ROOT = Path(__file__).resolve().parents[2]
 BLOCKER = """
@@ -153,3 +156,22 @@ def test_every_package_of_an_extra_is_known_here_and_none_is_a_plain_dependency(
         name = re.split(r"[<>=\[]", each)[0]
         assert EXTRAS[names.get(name, name.replace("-", "_"))] == "train"
     assert project["scripts"]["inf"] == project["scripts"]["inf-studio"]
+
+
+def test_the_demo_measures_its_training_before_it_starts_it(
+    sqlite_store: Store, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It printed "about half a second on two idle CPU cores" for every machine."""
+    ran: list[list[str]] = []
+    (training,) = (step for step in demo.steps() if step.title == demo.BESIDE_THE_APP)
+    monkeypatch.setattr(demo, "steps", lambda: [training._replace(is_done=lambda _: False)])
+    monkeypatch.setattr(demo, "missing_modules", lambda _: [])
+    monkeypatch.setattr(demo, "_latest_release", lambda _: SimpleNamespace(id=7))
+    monkeypatch.setattr(demo, "_run", ran.append)
+    assert demo._walk(sqlite_store, None)
+    measuring, starting = ran
+    assert "--estimate" in measuring and "--out" not in measuring
+    assert "--out" in starting and "--estimate" not in starting
+    assert set(demo.TRAINING.split()) <= set(measuring) & set(starting)
+    printed = capsys.readouterr().out
+    assert "seed 1" in printed and "half a second" not in printed

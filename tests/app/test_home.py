@@ -171,6 +171,9 @@ def test_a_flip_is_good_when_the_whole_interval_of_the_difference_is_above_zero(
     shown = flip_light(0.36, 0.5, counted, "", stays="The index of the/base stays valid.")
     assert "20 groups gained" in shown.why and "7 lost" in shown.why
     assert shown.why.endswith("The index of the/base stays valid.")
+    one = flip_light(0.36, 0.5, Difference(0.14, 0.05, 0.2, 0.01, 90), "", seed=1)
+    assert "newest trained model (one training, seed 1): +0.140 [+0.050" in one.why
+    assert "(one training" not in of(0.05, 0.2).why, "of a model whose training is not known"
     refused = flip_light(0.36, 0.5, None, "another seed")
     assert refused.level == "unknown" and "another seed" in refused.why
 
