@@ -15,7 +15,7 @@ from db.errors import NotFound
 from db.store.scope import INFO
 from db.store.settings import home
 from db.tables import Analysis, Checkpoint, Dataset, Release, Run, Study
-from trainer.evaluate.dataset_benchmark import PREFIX as DATASET
+from db.values import DATASET_BENCHMARK as DATASET
 from trainer.settings.settings import parse_settings
 
 IDS: Mapping[str, Any] = {

@@ -17,7 +17,7 @@ from db.outcome.evaluations import Scored, get_evaluation, newest_scores, record
 from db.store.settings import home
 from db.store.store import open_store
 from db.tables import Evaluation
-from trainer.evaluate.dataset_benchmark import PREFIX as DATASET
+from db.values import DATASET_BENCHMARK as DATASET
 from trainer.trec.scoring import PREFIX as TREC
 
 

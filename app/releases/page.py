@@ -56,9 +56,8 @@ chosen = chosen_dataset()
 user = require_permission(releases.RIGHT)
 with open_store().read() as session:
     every = [run for run in list_runs(session) if run.kept]
-listed = releases.list_all(user)
-made = listed.total
-found = [each for each in listed.data if chosen is not None and each.dataset_id == chosen.id]
+made = releases.list_all(user).total
+found = [] if chosen is None else list(releases.list_all(user, chosen.name).data)
 runs = [run for run in every if chosen is not None and run.dataset_id == chosen.id]
 draw_heading("Releases", "Immutable exports of groups, each with a dataset card.")
 if not runs and not found:

@@ -9,8 +9,6 @@ from db.outcome.independence import DATASET
 from db.store.store import Store
 from trainer.evaluate.benchmarks import Benchmark, Question
 
-PREFIX = "dataset:"
-
 
 def dataset_benchmark(store: Store, name: str) -> Benchmark:
     """The benchmark of a dataset. Raises NotFound, and BadInput where it has no pair."""

@@ -19,11 +19,11 @@ from db.jobs.runner import JobHandle
 from db.outcome.checkpoints import checkpoint_at
 from db.outcome.evaluations import Scored, record_evaluation
 from db.store.store import Store
+from db.values import DATASET_BENCHMARK as DATASET
 from trainer.data.release_files import find_release, read_release
 from trainer.data.splitting import split_groups
 from trainer.evaluate.benchmarks import Benchmark, held_out_benchmark
 from trainer.evaluate.candidates import Candidate, load_scorer, score_candidate
-from trainer.evaluate.dataset_benchmark import PREFIX as DATASET
 from trainer.evaluate.dataset_benchmark import dataset_benchmark
 from trainer.evaluate.following import (
     INSTRUCTION_FLIP,

@@ -17,8 +17,8 @@ from app.text.numbers import score
 from db.errors import BadInput
 from db.outcome.evaluations import get_evaluation, newest_scores, rows_by_query
 from db.store.store import Store
+from db.values import DATASET_BENCHMARK as DATASET
 from trainer.data.splitting import HELD_OUT_CHOICES
-from trainer.evaluate.dataset_benchmark import PREFIX as DATASET
 from trainer.evaluate.following import CONTROLS, ON_GROUPS, STABILITY
 from trainer.evaluate.intervals import ranked_over
 from trainer.evaluate.measures.compliance import COMPLIANCE
