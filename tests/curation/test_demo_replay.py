@@ -104,6 +104,8 @@ def test_the_leakage_check_is_of_the_pilot_s_groups_and_of_the_others(
     assert sorted(parts["the pilot's"] + parts["the others"]) == sorted(parts["all"])
     for name, texts in compared.items():
         assert {len(rows) for rows in texts.values()} == {2 * sizes[name]}
+    readme = (DEMO / "README.md").read_text()
+    assert all(f"| the {own} |" in readme for own in ("pilot's 179", f"{KEPT - 179} others"))
 
 
 def test_the_shipped_texts_are_what_the_script_makes_of_the_written_ones(
