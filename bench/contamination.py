@@ -17,7 +17,7 @@ import random
 import resource
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -200,29 +200,49 @@ def heavy(folder: Path) -> list[tuple[str, int, float, int, int]]:
     return found
 
 
-def report_heavy(folder: Path) -> None:
-    """Print recall and precision of heavier edits, and of paraphrases by threshold."""
+def paraphrase_precision(folder: Path, thresholds: Sequence[float]) -> list[tuple[float, ...]]:
+    """(threshold, recall, wrong pairs, clean questions reported of 1,000, clean passages that would
+    be reported of 1,000 if passages were compared) of each threshold."""
     from analysis.embed.embedding import encode
     from analysis.text.paraphrases import paraphrase_pairs
 
-    print("| edit | texts | found | clean texts reported of 1,000 | precision |")
-    print("|---|---:|---:|---:|---:|")
-    for name, count, share, wrong, false in heavy(folder):
-        precision = share * count / (share * count + wrong + false)
-        print(f"| {name} | {count:,} | {share:.3f} | {false} | {precision:.3f} |")
     frozen = pairs()
     clean = [text for _, text in real_questions(folder)][:CLEAN]
     first, second = (encode([row[name] for row in frozen]) for name in ("query", "paraphrase"))
     other = encode(clean)
-    print("| threshold | paraphrases found of 300 | clean texts reported of 1,000 | precision |")
-    print("|---:|---:|---:|---:|")
-    for threshold in (0.4, 0.45, 0.5, 0.55, 0.6):
-        found = {(a, b) for a, b, _ in paraphrase_pairs(second, first, threshold)}
-        right = sum(a == b for a, b in found)
-        false = len({a for a, _, _ in paraphrase_pairs(other, first, threshold)})
-        wrong = len({a for a, b in found if a != b})
-        precision = right / (right + wrong + false)
-        print(f"| {threshold} | {right / len(frozen):.3f} | {false} | {precision:.3f} |")
+    passages, others = map(encode, clean_passages(folder))
+    found = []
+    for threshold in thresholds:
+        near = {(a, b) for a, b, _ in paraphrase_pairs(second, first, threshold)}
+        right = sum(a == b for a, b in near)
+        reported = [
+            len({a for a, _, _ in paraphrase_pairs(ours, theirs, threshold)})
+            for ours, theirs in ((other, first), (others, passages))
+        ]
+        wrong = len({a for a, b in near if a != b})
+        found.append((threshold, right / len(frozen), wrong, *reported))
+    return found
+
+
+def precision(texts: int, recall: float, wrong: float, false: float) -> float:
+    """Of all texts reported, changed and clean, those whose own original was found."""
+    return recall * texts / (recall * texts + wrong + false)
+
+
+def report_heavy(folder: Path) -> None:
+    """Print recall and precision of heavier edits, and of paraphrases by threshold."""
+    print("| edit | texts | found | clean texts reported of 1,000 | precision |")
+    print("|---|---:|---:|---:|---:|")
+    for name, count, share, wrong, false in heavy(folder):
+        of = precision(count, share, wrong, false)
+        print(f"| {name} | {count:,} | {share:.3f} | {false} | {of:.3f} |")
+    print("| threshold | found of 300 | clean questions of 1,000 | precision | clean passages |")
+    print("|---:|---:|---:|---:|---:|")
+    for threshold, share, wrong, false, passages in paraphrase_precision(
+        folder, (0.4, 0.45, 0.5, 0.55, 0.6)
+    ):
+        of = precision(len(pairs()), share, wrong, false)
+        print(f"| {threshold} | {share:.3f} | {false} | {of:.3f} | {passages} |")
 
 
 def light_pairs(questions: list[str]) -> list[tuple[int, int, str]]:

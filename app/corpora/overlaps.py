@@ -6,6 +6,7 @@ from typing import Any
 import streamlit as st
 
 from analysis.text.folding import words
+from analysis.text.sharing import what_is_found
 from app.kit.figure import Origin, draw_rows
 from app.kit.page import draw_labels
 from app.text.numbers import counted
@@ -108,6 +109,7 @@ def draw_contamination(result: Mapping[str, Any], origin: Origin) -> None:
             "paraphrase: the same in other words, by embedding."
         )
         draw_evidence(result["pairs"])
+    st.caption(plain(what_is_found(result["paraphrases"])))
 
 
 def draw_evidence(pairs: Sequence[Mapping[str, Any]]) -> None:

@@ -9,11 +9,19 @@ import numpy as np
 import pytest
 
 from analysis.embed.embedding import encode
+from analysis.embed.model_source import DEFAULT_MODEL
 from analysis.files.corpora import Corpus
 from analysis.text.folding import letters, words
 from analysis.text.overlap import edit_share, overlaps
 from analysis.text.paraphrases import THRESHOLD, paraphrase_pairs
-from analysis.text.sharing import Paraphrases, describe_contamination
+from analysis.text.sharing import (
+    MEASURED,
+    MEASURED_PARAPHRASES,
+    NOT_FOUND,
+    Paraphrases,
+    describe_contamination,
+    what_is_found,
+)
 from db.corpus.texts import CorpusText
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -62,6 +70,32 @@ def test_heavier_edits_are_found_and_clean_texts_hardly(real_data: Path) -> None
     for name, (count, share, wrong, false) in found.items():
         assert count == 1000 and share >= 0.9, name
         assert share * count / (share * count + wrong + false) >= 0.95, name
+    shown = [(each.recall, each.precision) for each in MEASURED]
+    assert shown == [
+        (round(share, 3), round(bench.precision(count, share, wrong, false), 3))
+        for count, share, wrong, false in found.values()
+    ]
+
+
+@pytest.mark.long  # 1,600 questions and 2,000 passages through the model
+def test_the_shown_recall_and_precision_of_paraphrases_are_those_measured(real_data: Path) -> None:
+    ((_, share, wrong, false, passages),) = bench.paraphrase_precision(real_data, [THRESHOLD])
+    measured = round(bench.precision(len(bench.pairs()), share, wrong, false), 2)
+    assert (round(share, 2), measured) == (
+        round(MEASURED_PARAPHRASES.recall, 2),
+        round(MEASURED_PARAPHRASES.precision, 2),
+    )
+    assert passages > 0  # why passages are not compared so: none of these is a paraphrase
+
+
+@pytest.mark.parametrize("threshold", [None, THRESHOLD, 0.9])
+def test_a_comparison_names_what_it_finds_and_what_it_cannot(threshold: float | None) -> None:
+    paraphrases = threshold and {"model": DEFAULT_MODEL, "threshold": threshold}
+    found, missed = what_is_found(paraphrases or None).split("Not found: ")
+    assert "98.4% (precision 99.8%)" in found
+    assert ("paraphrased questions" in found) == (threshold == THRESHOLD)
+    assert ("paraphrased questions" in missed) == (threshold is None)
+    assert all(each in missed for each in NOT_FOUND)
 
 
 def test_an_edit_keeps_most_words_and_a_content_word() -> None:

@@ -1,5 +1,7 @@
 """The Diversity and Overlaps pages: corpora side by side, offending pairs, and how to get them."""
 
+import json
+from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -7,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from app_pages import open_page, words
+from conftest import Ran
 from grown_dataset import grown
 from measured import described, kept
 from sqlalchemy import select
@@ -15,7 +18,7 @@ from streamlit.testing.v1 import AppTest
 from analysis.files.corpora import Corpus, load_corpora
 from analysis.text.diversity import describe_corpus
 from analysis.text.diversity_tables import drop_rows, filter_pairs, filter_rows, table_one
-from analysis.text.sharing import describe_contamination, describe_duplicates
+from analysis.text.sharing import describe_contamination, describe_duplicates, what_is_found
 from app.corpora.diversity import export_commands
 from app.corpora.diversity_verdict import diversity_sentence
 from app.corpora.files import keep_uploads
@@ -153,6 +156,22 @@ def test_clusters_and_offending_pairs_are_listed_with_their_groups(sqlite_store:
     marked = [each.value for each in page.markdown if "orange-background" in each.value]
     assert len(marked) == 2  # "8" on our side, "0" on theirs
     assert ":orange-background[8]" in marked[0].replace("\\", "")
+
+
+@pytest.mark.parametrize("text", ["What about BEES 0?", "How is glass made?"])
+def test_page_and_command_name_what_a_comparison_cannot_find_also_where_nothing_overlaps(
+    sqlite_store: Store, tmp_path: Path, inf: Callable[..., Ran], text: str
+) -> None:
+    grown(sqlite_store)
+    (tmp_path / "queries.jsonl").write_text(json.dumps({"_id": "1", "text": text}) + "\n")
+    given = ("--against", str(tmp_path / "queries.jsonl"), "--paraphrase-threshold", "0")
+    ran = inf("analyze", "contamination", "--dataset", "demo", *given)
+    assert ran.code == 0, ran.err
+    page = open_page("overlaps")
+    page.get("button_group")[0].set_value("contamination").run()
+    assert not page.exception
+    for shown in (ran.out, words(page).replace("\\", "")):
+        assert what_is_found(None) in shown
 
 
 def test_without_an_evaluation_set_the_comparison_says_what_is_missing(sqlite_store: Store) -> None:

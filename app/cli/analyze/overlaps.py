@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from analysis.text.paraphrases import THRESHOLD
+from analysis.text.sharing import what_is_found
 from app.cli.analyze.corpora import PLACE, corpora_config, corpora_options
 from app.cli.kit.report import Result, counts, detach_option, ready_store, reporting, work
 
@@ -40,8 +41,9 @@ def near_duplicates(detach: bool, **corpora: Any) -> Result:
 
 def _shown_contamination(result: Result) -> str:
     sets = ", ".join(corpus["corpus"] for corpus in result["against"])
+    known = what_is_found(result["paraphrases"])
     if not result["overlapping"]:
-        return f"no text overlaps with {sets}"
+        return f"no text overlaps with {sets}\n{known}"
     lines = [
         f"{result['texts']:,} texts overlap with {sets} ({counts(result['how'])}); "
         f"{len(result['groups']):,} groups contain them"
@@ -50,7 +52,7 @@ def _shown_contamination(result: Result) -> str:
         there = pair["against"]
         lines.append(f"{pair['how']} ({pair['share']:.2f}) {pair['field']}: {_start(pair['text'])}")
         lines.append(f"    {there['corpus']} {there['field']}: {_start(there['text'])}")
-    return "\n".join([*lines, f"all are stored as analysis {result['analysis_id']}"])
+    return "\n".join([*lines, f"all are stored as analysis {result['analysis_id']}", known])
 
 
 @click.command()
