@@ -11,14 +11,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from base_folders import BASES, save_base
 from exporting import LOAD, export, rows_of
 from hub_server import Hub
 from records_world import make_run
+from trainer_jobs import claim, config_for
 
 from curation.release.rows import CONFIGS
 from db.modules import run_module
 from db.store.store import Store
 from db.tables import Checkpoint
+from trainer.launch.here import train
 
 REPO = "datasets/ada/books"
 
@@ -87,6 +90,44 @@ assert (one.encode(texts) == other.encode(texts)).all()
 print("equal")
 """
     assert run_python(code, "ada/model", str(folder), **there).strip() == "equal"
+
+
+THREE_DOORS = """
+import importlib.util, pathlib, sys
+# As installed elsewhere: nothing of this repository can be imported.
+sys.path[:] = [p for p in sys.path if not (pathlib.Path(p or ".") / "trainer").is_dir()]
+assert not any(map(importlib.util.find_spec, ("trainer", "db", "inf_studio")))
+from sentence_transformers import SentenceTransformer
+base, pushed = (SentenceTransformer(name, device="cpu") for name in sys.argv[1:])
+passages = ["The Aldern bridge is 80 metres long, as long as no other.", "x"]
+queries = ["how long is the aldern bridge"]
+asked = ["Give a figure in metres. how long is the aldern bridge"]
+assert (base.encode_document(passages) == pushed.encode_document(passages)).all()
+assert (base.encode_query(queries) == pushed.encode_query(queries)).all()
+instructed = pushed.encode(asked, task="instructed", prompt_name="instructed")
+assert abs(instructed - base.encode_query(asked)).max() > 1e-3
+print("three doors")
+"""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("architecture", BASES)
+def test_a_pushed_checkpoint_whose_index_stays_answers_by_three_doors_without_us(
+    sqlite_store: Store,
+    tmp_path: Path,
+    hub: Hub,
+    there: dict[str, str],
+    inf: Any,
+    architecture: str,
+) -> None:
+    base = save_base(architecture, tmp_path / "base")
+    given = {"trained_side": "query", "objective": "P", "base_model": str(base)}
+    given |= {"max_steps": "2", "query_tokens": "64", "held_out": "0"} | BASES[architecture]
+    train(claim(sqlite_store, config_for(tmp_path, **given)))
+    pushed = inf("hub", "push", "--checkpoint", 1, "--repo", "ada/stays", "--json", **there)
+    assert pushed.code == 0, pushed.out + pushed.err
+    shutil.rmtree(tmp_path / "out")  # what loads comes from the Hub
+    assert run_python(THREE_DOORS, str(base), "ada/stays", **there).strip() == "three doors"
 
 
 @pytest.mark.long

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from base_folders import BASES, save_base
 from job_metrics import metric_points
-from sentence_transformers import SentenceTransformer
 from torch.nn.functional import normalize
 from trainer_jobs import claim, config_for, train_until
 from trainer_release import make_rows, write_release
@@ -37,38 +37,6 @@ from trainer.settings.template import INSTRUCTED
 PASSAGES = ["The Aldern bridge is 80 metres long.", "Es wurde 1701 gebaut.", "x"]
 QUERIES = ["how long is the aldern bridge", "who built it"]
 TEXTS = ["Give a figure in metres. how long is the aldern bridge"]
-BASES = {
-    "bert": {"learning_rate": "1e-3"},
-    "mpnet": {"learning_rate": "1e-3"},
-    "qwen2": {"learning_rate": "1e-2", "lora_rank": "4", "keep_adapters": "on"},
-}
-
-
-def save_base(architecture: str, folder: Path) -> Path:
-    """A folder as a user has one: an ordinary model with a short limit and prefixes of its own."""
-    if architecture == "mpnet":
-        tiny: Any = load_model("tiny-random-bert")
-        tiny[0].model = _tiny_mpnet(len(tiny.tokenizer))
-    else:
-        tiny = load_model(f"tiny-random-{architecture}")
-    model = SentenceTransformer(
-        modules=list(tiny), prompts={"query": "query: ", "document": "passage: "}
-    )
-    if architecture == "qwen2":
-        model.to(torch.bfloat16)  # as decoders are stored: the base must stay so
-    model.max_seq_length = 24  # shorter than PASSAGES[0]: a changed limit would show
-    model.save(str(folder), create_model_card=False)
-    return folder
-
-
-def _tiny_mpnet(words: int) -> torch.nn.Module:
-    from transformers import MPNetConfig, MPNetModel
-
-    torch.manual_seed(0)
-    sizes = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2}
-    return MPNetModel(
-        MPNetConfig(vocab_size=words, num_attention_heads=4, max_position_embeddings=514, **sizes)
-    ).eval()
 
 
 @pytest.mark.parametrize("architecture", BASES)
