@@ -27,7 +27,14 @@ def _draw_field(model: type[Request], name: str, label: str, key: str) -> None:
     choices: Sequence[Any] = choices_of(model, name)
     if isinstance(default, tuple):
         if choices:
-            st.multiselect(label, choices, default=default, key=where, help=field.description)
+            st.multiselect(
+                label,
+                choices,
+                default=default,
+                key=where,
+                placeholder="as by default",
+                help=field.description,
+            )
     elif choices:
         st.selectbox(
             label, choices, index=choices.index(default), key=where, help=field.description

@@ -94,7 +94,7 @@ def _draw_filter(runs: tuple[int, ...], options: ReleaseOptions) -> None:
     )
     if languages:
         st.multiselect("Languages", languages, key="releases.languages", placeholder="all")
-    with st.container(horizontal=True):
+    with st.container(horizontal=True, vertical_alignment="bottom"):
         st.checkbox("Include dropped groups", key="releases.include_dropped")
         st.selectbox(
             "Groups per source",
