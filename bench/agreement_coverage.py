@@ -334,6 +334,7 @@ TEAMS = (
 )
 MODEL_SKILL = 0.8
 TEAM_DRAWS = 2000
+REST_DRAWS = 1000  # of each person, as the product takes of more than 60 people
 PAIRWISE = 200  # simulations behind the mean pairwise kappa, whose bias is far beyond their error
 FIGURES = ("krippendorff_alpha", "fleiss_kappa", "gwet_ac1", "agreement", "model", "rest")
 
@@ -458,7 +459,7 @@ def team_coverage(team: Team, simulations: int) -> TeamCovered:
         spread = model.interval(0)
         if spread is not None:
             count("model", float(kappas(model.sums[0])), (spread.low, spread.high), truth["model"])
-        for judge, row in enumerate(with_the_rest(answers, people)[: team.judges]):
+        for judge, row in enumerate(with_the_rest(answers, people, REST_DRAWS)[: team.judges]):
             if row["value"] is not None:
                 count("rest", row["value"], row["interval"], float(of_rest[judge]))
         if number < PAIRWISE:

@@ -36,7 +36,7 @@ def fill(store: Store) -> None:
     run_id = make_world(store, groups=30)
     with store.write() as session:
         _nasty_texts(session)
-        study = sampled_study(session, run_id=run_id, items=6, overlap=2, name="first study")
+        study = sampled_study(session, run_id=run_id, items=12, overlap=2, name="first study")
         _judgments(session, study)
         _reviews(session)
         jobs = _jobs(session)

@@ -29,8 +29,9 @@ from analysis.agreement.answers import (
     patterns,
 )
 from analysis.agreement.cohen import NO_ITEMS, cohen_kappa
-from analysis.agreement.group_kappa import numbers, with_people, with_the_rest
-from analysis.agreement.headline import COHEN, Coefficient, headline
+from analysis.agreement.flagged import with_figures_without
+from analysis.agreement.group_kappa import count_alone, numbers, with_people, with_the_rest
+from analysis.agreement.headline import COHEN, MIN_SHARED, Coefficient, headline
 from analysis.agreement.intervals import (
     DRAWS,
     all_agree,
@@ -42,6 +43,7 @@ from analysis.agreement.intervals import (
     limits,
     normal,
     one_alone,
+    tail_probability,
 )
 from analysis.agreement.measures import MEASURES, NO_ITEM_TWICE, ONE_LABEL, measure_values
 from analysis.agreement.pairs import numbers_of, pair_interval, pairs_of, table_of
@@ -69,7 +71,8 @@ def agreement_report(
     """Every measure of agreement with its 95 % interval, as `--json` prints them.
 
     flagged: why, by the names of people who answer too fast or fail gold items. They count, and
-    each headline figure they enter has itself without them in `without_flagged`.
+    each figure they enter has their names in `flagged` and itself without them in
+    `without_flagged`. A pair of judges has the names alone.
     """
     return report_of(number_decisions(decisions), flagged or {}, resamples)
 
@@ -78,31 +81,47 @@ def report_of(answers: Answers, flagged: Mapping[str, str], draws: int) -> dict[
     """`agreement_report` of answers that are numbered already."""
     judges, named = answers.judges, people(answers.judges)
     humans, models = _humans(answers), _models(answers)
-    of_people = _measures(answers, humans, draws)
-    figures = headline_figures(answers, humans, draws, of_people)
     entered = {judge.name: flagged[judge.name] for judge in named if judge.name in flagged}
+    figures, rest = _figures(answers, humans, draws), with_the_rest(answers, humans, draws)
+    of_judges = {judge.name: row for judge, row in zip(judges, rest, strict=True)}
     if entered:
-        without = [place for place in humans if judges[place].name not in entered]
-        _set_without_flagged(answers, figures, entered, headline_figures(answers, without, draws))
-    rest = with_the_rest(answers, humans)
-    with_models = with_the_rest(answers, models)
+        left = [place for place in humans if judges[place].name not in entered]
+        figures = with_figures_without(figures, _figures(answers, left, draws), entered)
+        for judge, without in zip(judges, with_the_rest(answers, left, draws), strict=True):
+            others = {name: why for name, why in entered.items() if name != judge.name}
+            row = of_judges[judge.name]
+            of_judges[judge.name] = with_figures_without(row, without, others)
+    pairs = pairs_of(answers, draws)
+    for pair in pairs["pairs"]:
+        of_pair = [name for name in (pair["judge_a"], pair["judge_b"]) if name in entered]
+        if of_pair:  # there is no such pair without them
+            pair["flagged"] = {name: entered[name] for name in of_pair}
+    with_models = with_the_rest(answers, models, draws)
     return {
         "items": len(answers.items),
         "judgments": len(answers.item),
         "labels": answers.labels,
         "resamples": draws,
         "judges": _judges(answers),
-        **pairs_of(answers, draws),
+        **pairs,
         **figures,
-        "with_people": {judge.name: row for judge, row in zip(judges, rest, strict=True)},
+        "with_people": of_judges,
         "with_models": {judge.name: row for judge, row in zip(judges, with_models, strict=True)},
-        "all_judges": _measures(answers, [*humans, *models], draws),
-        "people": of_people,
         "flagged": entered,
         "simulated": any(judge.simulated for judge in named),
         "simulated_left_out": sum(
             judge.simulated and judge.kind == PERSON and judge not in named for judge in judges
         ),
+    }
+
+
+def _figures(answers: Answers, humans: Sequence[int], draws: int) -> dict[str, Any]:
+    """The figures that these people enter together: headlines and every measure."""
+    of_people = _measures(answers, humans, draws)
+    return {
+        **headline_figures(answers, humans, draws, of_people),
+        "all_judges": _measures(answers, [*humans, *_models(answers)], draws),
+        "people": of_people,
     }
 
 
@@ -135,7 +154,7 @@ def headline_figures(
         of_models[name] = _as_headline(of_one, len(humans), numbers(found.sums[place]))
         if not humans:
             of_models[name]["reason"] = NOBODY
-        elif draws:
+        elif draws and of_models[name]["value"] is not None:
             of_models[name] |= interval_numbers(found.interval(place))
     differences = []
     for one, other in combinations(range(len(models)), 2):
@@ -169,6 +188,8 @@ def _among_people(
     if coefficient is COHEN:
         table = table_of(answers, *sorted(humans))
         kappa = cohen_kappa(table)
+        if 0 < kappa.items < MIN_SHARED:
+            return _as_headline(coefficient, 2, count_alone(kappa.items))
         row = numbers_of(kappa, pair_interval(table, kappa, draws))
         row = {"value": row.pop("kappa"), **row}
         return _as_headline(coefficient, 2, row)
@@ -183,18 +204,6 @@ def _among_people(
 
 def _as_headline(coefficient: Coefficient, judges: int, row: dict[str, Any]) -> dict[str, Any]:
     return {"coefficient": coefficient.name, "label": coefficient.label, "people": judges, **row}
-
-
-def _set_without_flagged(
-    answers: Answers,
-    figures: dict[str, Any],
-    flagged: Mapping[str, str],
-    without: Mapping[str, Any],
-) -> None:
-    """Give each figure that a flagged person enters the names, and the figure without them."""
-    figures["human_human"] |= {"flagged": flagged, "without_flagged": without["human_human"]}
-    for name, figure in figures["human_model"].items():
-        figure |= {"flagged": flagged, "without_flagged": without["human_model"][name]}
 
 
 def interval_caption(report: Mapping[str, Any]) -> str:
@@ -243,6 +252,7 @@ def measures_of_counts(counts: np.ndarray, draws: int) -> dict[str, dict[str, An
     in_use = int((counts.sum(axis=0) > 0).sum())
     values = measure_values(rows, weights[None, :], in_use)
     twice = int(weights[rows.sum(axis=1) >= 2].sum())
+    tail = tail_probability(twice)
     is_drawn = draws and in_use > 1 and len(rows) <= intervals.MAX_PATTERNS
     drawn = _posterior_measures(rows, weights, draws) if is_drawn else None
     is_left_out = draws and in_use > 1 and drawn is None
@@ -255,7 +265,7 @@ def measures_of_counts(counts: np.ndarray, draws: int) -> dict[str, dict[str, An
             continue
         interval = None
         if drawn is not None:
-            interval = limits(value, drawn[0][name], drawn[1][name], twice)
+            interval = limits(value, drawn[0][name], drawn[1][name], tail)
         elif name in errors:
             interval = normal(value, errors[name], 2 / twice)
         found[name] = {"value": value, **interval_numbers(interval)}

@@ -23,9 +23,21 @@ from analysis.agreement import intervals
 from analysis.agreement.answers import Answers, patterns
 from analysis.agreement.cohen import NO_ITEMS, ONE_LABEL
 from analysis.agreement.headline import MIN_SHARED
-from analysis.agreement.intervals import Interval, blocks, extra_item, jackknife, limits, normal
+from analysis.agreement.intervals import (
+    BY_FORMULA,
+    Interval,
+    blocks,
+    draws_of_each,
+    extra_item,
+    interval_numbers,
+    jackknife,
+    limits,
+    normal,
+    tail_probability,
+)
 
 SEED = 0
+TAIL = 0.025
 NO_OTHER = "no judge to compare with"
 CHUNK = 200_000  # decisions at once: 25 MB of shares for 15 labels
 
@@ -62,8 +74,13 @@ def kappas(sums: np.ndarray) -> np.ndarray:
 
 
 def numbers(sums: np.ndarray) -> dict[str, Any]:
-    """Value, raw agreement and items of one judge's sums, with the reason where undefined."""
+    """Value, raw agreement and items of one judge's sums, with the reason where undefined.
+
+    Below `MIN_SHARED` items only their number.
+    """
     items = round(float(sums[0]))
+    if 0 < items < MIN_SHARED:
+        return count_alone(items)
     value = float(kappas(sums))
     found: dict[str, Any] = {
         "value": None if np.isnan(value) else value,
@@ -90,8 +107,11 @@ class WithPeople:
     drawn: np.ndarray | None
     left_out: np.ndarray | None
 
-    def interval(self, model: int) -> Interval | None:
-        """The interval of a model's kappa; None where it is undefined or nothing was drawn."""
+    def interval(self, model: int, tail: float | None = None) -> Interval | None:
+        """The interval of a model's kappa; None where it is undefined or nothing was drawn.
+
+        tail: what a quantile leaves outside; without one that of `tail_probability`.
+        """
         value, items = float(kappas(self.sums[model])), int(self.sums[model, 0])
         if np.isnan(value):
             return None
@@ -104,7 +124,7 @@ class WithPeople:
         alone, agree = self._extra()
         lower = kappas(self.drawn[:, model] + self._weights(len(alone)) @ alone)
         upper = kappas(self.drawn[:, model] + self._weights(len(self.labels)) @ agree)
-        return limits(value, lower, upper, items)
+        return limits(value, lower, upper, tail or tail_probability(items))
 
     def difference(self, one: int, other: int) -> Interval | None:
         """The interval of kappa of the one less that of the other, paired over the same items.
@@ -125,7 +145,7 @@ class WithPeople:
         first, second = self.drawn[:, one], self.drawn[:, other]
         lower = kappas(first + weights @ alone) - kappas(second + weights @ common)
         upper = kappas(first + weights @ common) - kappas(second + weights @ alone)
-        return limits(value, lower, upper, items)
+        return limits(value, lower, upper, tail_probability(items))
 
     def _weights(self, rows: int) -> np.ndarray:
         assert self.drawn is not None
@@ -201,11 +221,12 @@ def _sums_by_group(own: np.ndarray, group: np.ndarray, places: np.ndarray) -> np
     return found
 
 
-def with_the_rest(answers: Answers, group: Sequence[int]) -> list[dict[str, Any]]:
+def with_the_rest(answers: Answers, group: Sequence[int], draws: int) -> list[dict[str, Any]]:
     """Every judge with the judges of `group`, without himself: value, interval, items.
 
-    Below `MIN_SHARED` items a count stands instead of a value. The interval is value ± t standard
-    errors by the delta method over items.
+    The interval is from `draws` posterior draws (0: none) over the judge's items; from `BY_FORMULA`
+    items on it is value ± t standard errors by the delta method. Quantiles are not expanded here:
+    with 10 to 25 items of a judge they would cover more than 0.97 (docs/intervals.md).
     """
     judges, labels = len(answers.judges), len(answers.labels)
     counts = answers.label_counts(group)
@@ -219,29 +240,59 @@ def with_the_rest(answers: Answers, group: Sequence[int]) -> list[dict[str, Any]
         for column in range(labels):
             of_rest = np.bincount(judge, weights=shares[:, column], minlength=judges)
             sums[:, 2 + labels + column] += of_rest
-    squares = np.zeros(judges)
-    for judge, label, shares in _rest(answers, counts, group):
-        moves = _influence(judge, label, shares, sums)
-        squares += np.bincount(judge, weights=moves**2, minlength=judges)
     found, members = [], set(group)
     for place in range(judges):
         row = numbers(sums[place])
         if not members or members == {place}:
             row["reason"] = NO_OTHER
-        if 0 < row["items"] < MIN_SHARED:
-            row |= {"value": None, "agreement": None, "reason": too_few(row["items"])}
-        if row["value"] is not None:
-            items = row["items"]
-            error = float(np.sqrt(squares[place])) / items
-            spread = intervals.normal_of_few(row["value"], error, _reach(sums[place]), items)
-            row |= {"interval": [spread.low, spread.high], "interval_from": spread.source}
         found.append(row)
+    if not draws:
+        return found
+    known = [place for place, row in enumerate(found) if row["value"] is not None]
+    few = [place for place in known if found[place]["items"] < BY_FORMULA]
+    is_few = np.isin(np.arange(judges), few)
+    squares, parts = np.zeros(judges), []
+    for judge, label, shares in _rest(answers, counts, group):
+        moves = _influence(judge, label, shares, sums)
+        squares += np.bincount(judge, weights=moves**2, minlength=judges)
+        mine = is_few[judge]
+        parts.append((judge[mine], label[mine], shares[mine]))
+    of_few = [np.concatenate(each) for each in zip(*parts, strict=True)]
+    for place in known:
+        if is_few[place]:
+            rows = np.flatnonzero(of_few[0] == place)
+            each = draws_of_each(len(few), draws)
+            spread = _posterior_interval(of_few[1][rows], of_few[2][rows], each)
+        else:
+            items = found[place]["items"]
+            error = float(np.sqrt(squares[place])) / items
+            reach = _reach(sums[place])
+            spread = intervals.normal_of_few(found[place]["value"], error, reach, items)
+        found[place] |= interval_numbers(spread)
     return found
 
 
-def too_few(items: int) -> str:
-    """Why a count stands instead of a value."""
-    return f"{items} shared item{'s' * (items != 1)}, a value needs {MIN_SHARED}"
+def _posterior_interval(label: np.ndarray, shares: np.ndarray, draws: int) -> Interval | None:
+    """The interval of one judge's labels with the others' shares of labels, (items, labels)."""
+    each = features(label, shares)
+    rows, counts = np.unique(each, axis=0, return_counts=True)
+    sums = each.sum(axis=0)
+    labels = shares.shape[1]
+    used = np.flatnonzero(sums[2 : 2 + labels] + sums[2 + labels :])
+    generator = np.random.default_rng(SEED)
+    drawn = np.concatenate(
+        [
+            generator.standard_gamma(counts, size=(size, len(counts))) @ rows
+            for size in blocks(draws)
+        ]
+    )
+    return WithPeople(sums[None], list(used), drawn[:, None], None).interval(0, tail=TAIL)
+
+
+def count_alone(items: int) -> dict[str, Any]:
+    """A figure of too few items: their number instead of a value, and the reason."""
+    reason = f"{items} shared item{'s' * (items != 1)}, a value needs {MIN_SHARED}"
+    return {"value": None, "interval": None, "agreement": None, "items": items, "reason": reason}
 
 
 def _rest(

@@ -12,7 +12,7 @@ Of a model with people, and of one person with the others: kappa of the one with
 (`analysis.agreement.group_kappa`), which is Cohen's kappa where the group is one.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Any, Final
@@ -22,8 +22,6 @@ from analysis.agreement.answers import PERSON
 MIN_SHARED: Final = 10
 """Items that a pair, or a person and the others, share before a value is shown instead of a count:
 the smallest number whose interval is simulated in docs/intervals.md."""
-
-MAX_NAMED: Final = 5  # people in a sentence; the report and the table of judges name all
 
 
 @dataclass(frozen=True)
@@ -76,46 +74,35 @@ def figure_text(found: Mapping[str, Any], digits: int = 3) -> str:
     return f"{text} [{low:.{digits}f}, {high:.{digits}f}]"
 
 
-def flag_sentence(
-    found: Mapping[str, Any], *, digits: int = 3, named: bool = True, with_reasons: bool = True
-) -> str:
-    """Which people behind a figure are flagged, and the figure without them; empty for nobody.
-
-    Of many the first `MAX_NAMED`. named: False counts them instead, for what is published.
-    """
-    flagged: Mapping[str, str] = found.get("flagged", {})
-    if not flagged:
-        return ""
-    number = len(flagged)
-    if not named:
-        who = (
-            f"{number} {'person' if number == 1 else 'people'} flagged as too fast or failing gold"
-        )
-    else:
-        texts = [f"{name} ({reason})" if with_reasons else name for name, reason in flagged.items()]
-        more = f" and {number - MAX_NAMED:,} more" if number > MAX_NAMED else ""
-        who = f"Flagged: {', '.join(texts[:MAX_NAMED])}{more}"
-    without = figure_text(found["without_flagged"], digits)
-    return f"{who}; without {'them' if number > 1 else 'this person'}: {without}."
-
-
 def rest_sentence(report: Mapping[str, Any]) -> str:
     """The kappa of each person with the others, from the lowest to the highest; names nobody.
 
     Empty where fewer than three people have a value: of two it is the headline, twice.
     """
-    people = {
+    people = [
         judge["judge"]
         for judge in report["judges"]
         if judge["kind"] == PERSON and judge["simulated"] == report["simulated"]
-    }
-    rows = [row for name, row in report["with_people"].items() if name in people]
+    ]
+    rows = [report["with_people"][name] for name in people]
     values = [row["value"] for row in rows if row["value"] is not None]
     if len(people) < 3 or len(values) < 3:
         return ""
     few = len(rows) - len(values)
+    flagged = report["flagged"]
+    kept = [report["with_people"][name] for name in people if name not in flagged]
+    without = [row.get("without_flagged", row)["value"] for row in kept]
+    without = [value for value in without if value is not None]
     return (
-        f"Each person with the others: kappa {min(values):.3f} to {max(values):.3f}, median "
-        f"{median(values):.3f} of {len(values)} people"
-        + (f"; {few} without a value, of too few items or one label." if few else ".")
+        f"Each person with the others: {_range(values)}"
+        + (f"; {few} without a value, of too few items or one label" if few else "")
+        + (f"; without flagged people: {_range(without)}" if flagged and without else "")
+        + "."
+    )
+
+
+def _range(values: Sequence[float]) -> str:
+    return (
+        f"kappa {min(values):.3f} to {max(values):.3f}, median {median(values):.3f} of "
+        f"{len(values)} {'person' if len(values) == 1 else 'people'}"
     )

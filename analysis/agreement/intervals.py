@@ -30,6 +30,8 @@ DRAWS = 10_000
 BLOCK = 1000
 MAX_PATTERNS = 2500
 EXTRA_ITEM = 0.6  # the coverage by simulation stands in docs/intervals.md
+MAX_DRAWN, FEW_DRAWS = 60, 1000  # of more intervals each gets fewer draws
+BY_FORMULA = 100  # items, from which on the standard error of a kappa covers as well
 POSTERIOR, STANDARD_ERROR = "posterior", "standard_error"
 GROUPS = 200  # of items, left out one by one: the error of the standard error is 1/√400, 5 %
 
@@ -52,6 +54,11 @@ def interval_numbers(found: Interval | None) -> dict[str, Any]:
     return {**numbers, "undefined_resamples": found.undefined} if found.undefined else numbers
 
 
+def draws_of_each(intervals: int, draws: int) -> int:
+    """Posterior draws of each of that many intervals."""
+    return min(draws, FEW_DRAWS) if intervals > MAX_DRAWN else draws
+
+
 def blocks(draws: int) -> Iterator[int]:
     """Sizes of the blocks that add up to `draws`: a block fits into memory."""
     for start in range(0, draws, BLOCK):
@@ -69,13 +76,15 @@ def tail_probability(items: int) -> float:
     return NormalDist().cdf(-student_97_5(n - 1) * (n / (n - 1)) ** 0.5)
 
 
-def limits(value: float, lower: np.ndarray, upper: np.ndarray, items: int) -> Interval | None:
-    """The interval of a value from draws under both posteriors; None where none is defined."""
+def limits(value: float, lower: np.ndarray, upper: np.ndarray, tail: float) -> Interval | None:
+    """The interval of a value from draws under both posteriors; None where none is defined.
+
+    tail: what each quantile leaves outside.
+    """
     undefined = int(np.isnan(lower).sum()) + int(np.isnan(upper).sum())
     lower, upper = lower[~np.isnan(lower)], upper[~np.isnan(upper)]
     if not len(lower) or not len(upper):
         return None
-    tail = tail_probability(items)
     low, high = float(np.quantile(lower, tail)), float(np.quantile(upper, 1 - tail))
     return Interval(min(low, value), max(high, value), POSTERIOR, undefined)
 
@@ -172,4 +181,5 @@ def kappa_interval(table: np.ndarray, draws: int, seed: int) -> Interval | None:
         lower.append(kappas_of_tables(dissent))
         upper.append(kappas_of_tables(agree))
     value = float(kappas_of_tables(counts))
-    return limits(value, np.concatenate(lower), np.concatenate(upper), int(counts.sum()))
+    tail = tail_probability(int(counts.sum()))
+    return limits(value, np.concatenate(lower), np.concatenate(upper), tail)

@@ -5,10 +5,11 @@ them) and are cut into windows of equally many items; each window has its own he
 raw agreement of the people. A model's judgment counts in the window of its item, whenever it was
 made: models usually judge all at once.
 
-A window without a defined figure has None and the reason. Fewer items judged by a person than
-windows give as many windows as items.
+A window without a defined figure has None and the reason. Items are cut into fewer windows where
+these would hold fewer than `MIN_SHARED` items each, of which two judges have no value.
 """
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,13 +17,20 @@ import numpy as np
 
 from analysis.agreement.agreement import headline_figures, people
 from analysis.agreement.answers import Answers
+from analysis.agreement.flagged import with_figures_without
+from analysis.agreement.headline import MIN_SHARED
 
 WINDOWS = 10
 
 
-def agreement_over_time(answers: Answers, windows: int = WINDOWS) -> list[dict[str, Any]]:
+def agreement_over_time(
+    answers: Answers, flagged: Mapping[str, str] | None = None, *, windows: int = WINDOWS
+) -> list[dict[str, Any]]:
     """A row per window, first to last: `from`, `to`, `items`, `judgments`, `agreement`,
-    `human_human` and `human_model` as in `agreement_report`, without intervals."""
+    `human_human` and `human_model` as in `agreement_report`, without intervals.
+
+    flagged: why, by the names of people whose answers are in doubt.
+    """
     named = people(answers.judges)
     is_person = np.array([judge in named for judge in answers.judges], dtype=bool)
     finished = np.full(len(answers.items), -np.inf)
@@ -30,10 +38,17 @@ def agreement_over_time(answers: Answers, windows: int = WINDOWS) -> list[dict[s
     np.maximum.at(finished, answers.item[theirs], answers.decided[theirs])
     items = np.flatnonzero(np.isfinite(finished))
     items = items[np.argsort(finished[items], kind="stable")]
+    humans = np.flatnonzero([judge in named for judge in answers.judges]).tolist()
     found: list[dict[str, Any]] = []
-    for mine in np.array_split(items, min(windows, len(items))) if len(items) else ():
+    number = min(windows, max(1, len(items) // MIN_SHARED))
+    for mine in np.array_split(items, number) if len(items) else ():
         inside = answers.of_items(mine)
-        figures = headline_figures(inside)
+        there = {answers.judges[place].name for place in np.intersect1d(humans, inside.judge)}
+        entered = {name: why for name, why in (flagged or {}).items() if name in there}
+        figures = headline_figures(inside, humans)
+        if entered:
+            left = [place for place in humans if answers.judges[place].name not in entered]
+            figures = with_figures_without(figures, headline_figures(inside, left), entered)
         found.append(
             {
                 "window": len(found) + 1,

@@ -11,15 +11,20 @@ from typing import Any, Final
 import numpy as np
 
 from analysis.agreement.answers import Answers
-from analysis.agreement.cohen import NO_ITEMS, Kappa, cohen_kappa
-from analysis.agreement.group_kappa import too_few
+from analysis.agreement.cohen import Kappa, cohen_kappa
+from analysis.agreement.group_kappa import count_alone
 from analysis.agreement.headline import MIN_SHARED
-from analysis.agreement.intervals import Interval, interval_numbers, kappa_interval, normal_of_few
+from analysis.agreement.intervals import (
+    BY_FORMULA,
+    MAX_DRAWN,
+    Interval,
+    draws_of_each,
+    interval_numbers,
+    kappa_interval,
+    normal_of_few,
+)
 
 MAX_LISTED: Final = 300
-MAX_DRAWN: Final = 60  # with more pairs each gets fewer draws
-FEW_DRAWS: Final = 1000
-BY_FORMULA: Final = 100  # items of a pair, from which on the standard error covers as well
 CROWDED: Final = 32  # judgments of an item; of more its pairs are counted by a product of matrices
 CHUNK: Final = 4096
 SEED: Final = 0
@@ -69,19 +74,14 @@ def pair_interval(table: np.ndarray, kappa: Kappa, draws: int, pairs: int = 1) -
         return None
     if pairs > MAX_DRAWN and kappa.items >= BY_FORMULA:
         return normal_of_few(kappa.value, kappa.standard_error, 2 / kappa.items, kappa.items)
-    return kappa_interval(table, pair_draws(pairs, draws), SEED)
-
-
-def pair_draws(pairs: int, draws: int) -> int:
-    """Posterior draws of each of that many pairs."""
-    return min(draws, FEW_DRAWS) if pairs > MAX_DRAWN else draws
+    return kappa_interval(table, draws_of_each(pairs, draws), SEED)
 
 
 def pairs_of(answers: Answers, draws: int) -> dict[str, Any]:
     """`pairs`, those listed; `pairs_counted`: all of them, by whether they share enough items.
 
     Up to `MAX_LISTED` pairs all are listed, in the order of the judges; of more those that share
-    most items. `pair_draws` posterior draws are behind each interval.
+    most items. `pair_resamples` posterior draws are behind each interval.
     """
     names, shared = [judge.name for judge in answers.judges], shared_items(answers)
     number = len(names) * (len(names) - 1) // 2
@@ -96,9 +96,9 @@ def pairs_of(answers: Answers, draws: int) -> dict[str, Any]:
     for a, b in listed:
         row: dict[str, Any] = {"judge_a": names[a], "judge_b": names[b]}
         items = int(shared[a, b])
-        if items < MIN_SHARED:
-            reason = too_few(items) if items else NO_ITEMS
-            found.append({**row, **NO_VALUE, "items": items, "reason": reason})
+        if 0 < items < MIN_SHARED:
+            alone = count_alone(items)
+            found.append({**row, "kappa": alone.pop("value"), "standard_error": None, **alone})
             continue
         table = table_of(answers, a, b)
         kappa = cohen_kappa(table)
@@ -111,10 +111,11 @@ def pairs_of(answers: Answers, draws: int) -> dict[str, Any]:
         "with_fewer": int(((shared > 0) & (shared < MIN_SHARED)).sum()),
         "min_shared": MIN_SHARED,
     }
-    return {"pairs": found, "pairs_counted": counted, "pair_resamples": pair_draws(enough, draws)}
-
-
-NO_VALUE: Final = {"kappa": None, "standard_error": None, "interval": None, "agreement": None}
+    return {
+        "pairs": found,
+        "pairs_counted": counted,
+        "pair_resamples": draws_of_each(enough, draws),
+    }
 
 
 def numbers_of(kappa: Kappa, interval: Interval | None) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from analysis.agreement.flagged import WITHOUT, flag_note, rows_without
 from analysis.figures.numbers import counted, share_text
 
 FIGURES: Final = {
@@ -23,8 +24,11 @@ WHY_BOUNDS: Final = (
 )
 
 
-def headline(report: Mapping[str, Any]) -> str:
-    """What the study says about the run, or why nothing, in one or two sentences."""
+def headline(report: Mapping[str, Any], *, named: bool = True) -> str:
+    """What the study says about the run, or why nothing, in one or two sentences.
+
+    named: False counts flagged people instead of naming them, for what is published.
+    """
     precision, recall = report["precision"], report["recall"]
     if not report["known"]:
         return f"This study says nothing about the run as a whole: {report['reason']}."
@@ -41,7 +45,24 @@ def headline(report: Mapping[str, Any]) -> str:
         )
     else:
         parts.append(f"Recall is not known: {recall['reason']}.")
-    return " ".join(parts) + imbalance(report)
+    return " ".join(parts) + flagged(report, named=named) + imbalance(report)
+
+
+def flagged(report: Mapping[str, Any], *, named: bool = True) -> str:
+    """Who behind the estimates is flagged, and precision without them; "" for nobody.
+
+    named: False counts them instead, for what is published.
+    """
+    precision = report["precision"]
+    if not (note := flag_note([precision], named=named)):
+        return ""
+    return f" {note} Without flagged people: {without_flagged(precision)}."
+
+
+def without_flagged(found: Mapping[str, Any]) -> str:
+    """An estimate, or the bounds of whole groups, without flagged people."""
+    without = found["without_flagged"]
+    return bounds(without) if "from" in without else estimate(without)
 
 
 def estimate(share: Mapping[str, Any]) -> str:
@@ -120,7 +141,7 @@ def rows(report: Mapping[str, Any]) -> list[dict[str, Any]]:
                 "Reason if undefined": _why(share, share["value"]),
             }
         )
-    return found
+    return rows_without(found, [report[name] for name in FIGURES])
 
 
 def group_rows(report: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -139,7 +160,11 @@ def group_rows(report: Mapping[str, Any]) -> list[dict[str, Any]]:
                 "Reason if undefined": _why(each, each["from"]),
             }
         )
-    return found
+    figures = [report[name] for name in GROUP_FIGURES]
+    return [
+        row if WITHOUT not in row else row | {WITHOUT: without_flagged(each)}
+        for row, each in zip(rows_without(found, figures, "from"), figures, strict=True)
+    ]
 
 
 def part_rows(report: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -160,7 +185,7 @@ def part_rows(report: Mapping[str, Any]) -> list[dict[str, Any]]:
                 "Reason if undefined": _why(row, row["value"]),
             }
         )
-    return found
+    return rows_without(found, report["parts"])
 
 
 def plan_sentence(plan: Mapping[str, Any]) -> str:

@@ -171,31 +171,34 @@ def compute(study_id: int, reader: str) -> None:
 
 
 @st.cache_data(max_entries=8, show_spinner="Reading the run …")
-def _estimates(study_id: int, version: tuple[object, ...]) -> dict[str, Any]:
+def _estimates(study_id: int, with_flags: bool, version: tuple[object, ...]) -> dict[str, Any]:
     with open_store().read() as session:
-        return about_run(session, study_id)
+        return about_run(session, study_id, with_flags=with_flags)
 
 
-def estimates(study_id: int, state: JudgmentState) -> dict[str, Any]:
+def estimates(study_id: int, reader: Reader, state: JudgmentState) -> dict[str, Any]:
     """What the study says about its run, of all judgments whatever the filters."""
-    return _estimates(study_id, _version(study_id, state))
+    return _estimates(study_id, not reader.is_blind, _version(study_id, state))
 
 
 def _version(study_id: int, state: JudgmentState) -> tuple[object, ...]:
-    """Identifies the store, the study's judgments and its run's verdicts."""
+    """Identifies the store, the study's judgments, who of its people is flagged, and its run's
+    verdicts."""
     with open_store().read() as session:
-        return str(open_store().engine.url), state, estimate_state(session, study_id)
+        flags = tuple(flagged_people(session, study_id).items())
+        return str(open_store().engine.url), state, flags, estimate_state(session, study_id)
 
 
 def read_thresholds(study_id: int, state: JudgmentState) -> dict[str, Any]:
     """Stricter filters of the study's run."""
-    return _thresholds(study_id, _version(study_id, state))
+    with_flags = not read_reader(study_id).is_blind
+    return _thresholds(study_id, with_flags, _version(study_id, state))
 
 
 @st.cache_data(max_entries=8, show_spinner="Reading every answer of the run's judges …")
-def _thresholds(study_id: int, version: tuple[object, ...]) -> dict[str, Any]:
+def _thresholds(study_id: int, with_flags: bool, version: tuple[object, ...]) -> dict[str, Any]:
     with open_store().read() as session:
-        return thresholds_of(session, study_id)
+        return thresholds_of(session, study_id, with_flags=with_flags)
 
 
 def read_consensus(study_id: int, left_out: frozenset[int], state: JudgmentState) -> dict[str, Any]:

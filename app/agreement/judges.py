@@ -5,6 +5,7 @@ from typing import Any
 
 import streamlit as st
 
+from analysis.agreement.flagged import WITHOUT, rows_without
 from analysis.files.csv_writer import csv_text
 from app.agreement.report import interval_cells
 from app.kit.figure import Origin, draw_rows
@@ -21,7 +22,8 @@ MEASURES = {
 
 def draw_judges(profiles: Sequence[Mapping[str, Any]], origin: Origin) -> None:
     """A row per judge; the reasons of undefined values follow the table."""
-    rows = [judge_row(each) for each in profiles]
+    with_people = [each["with_people"] for each in profiles]
+    rows = rows_without([judge_row(each) for each in profiles], with_people)
     if not rows:
         return
     st.subheader("Per judge", anchor=False)
@@ -39,6 +41,11 @@ def draw_judges(profiles: Sequence[Mapping[str, Any]], origin: Origin) -> None:
             "95 % from": kappa,
             "to": kappa,
             "Kappa with models": kappa,
+            WITHOUT: st.column_config.NumberColumn(
+                f"Kappa {WITHOUT.lower()}",
+                format="%.3f",
+                help="Kappa with the other people who are not flagged.",
+            ),
             "Seconds": st.column_config.NumberColumn(
                 format="%.1f", help="Median time from display to decision, last 200 answers."
             ),

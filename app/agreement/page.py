@@ -140,7 +140,7 @@ def draw_small(study: StudySummary, reader: Reader, state: JudgmentState) -> Non
         command,
     )
     has_estimates = study.run_id is not None and not left_out
-    estimated = actions.estimates(study.id, state) if has_estimates else None
+    estimated = actions.estimates(study.id, reader, state) if has_estimates else None
     with top:
         draw_verdict(
             figures["report"], estimated, scope, about.circular, compared=is_compared(figures)

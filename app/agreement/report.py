@@ -1,12 +1,13 @@
 """An agreement report as figures and tables; undefined values come with their reason."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import streamlit as st
 
 from analysis.agreement.agreement import interval_caption
-from analysis.agreement.headline import COEFFICIENTS, COHEN, flag_sentence, rest_sentence
+from analysis.agreement.flagged import WITHOUT, flag_note, flag_sentence, rows_without
+from analysis.agreement.headline import COEFFICIENTS, COHEN, rest_sentence
 from analysis.agreement.measures import MEASURES
 from analysis.figures.figures import agreement_heatmap, human_model_bars
 from app.kit.figure import Origin, draw_figure, draw_rows
@@ -126,39 +127,35 @@ def interval_cells(numbers: Mapping[str, Any]) -> dict[str, float | None]:
 
 
 def bar_rows(report: dict[str, Any]) -> list[dict[str, Any]]:
-    """The values of the bars of Figure 4: a row per figure, and one without the people flagged."""
+    """The values of the bars of Figure 4: a row per figure."""
     who = persons_of(report).lower()
     figures = {
         f"{who} with {who}": report["human_human"],
         **{f"{who} with {name}": each for name, each in report["human_model"].items()},
     }
-    rows = []
-    for name, each in figures.items():
-        rows.append(_bar_row(name, each))
-        if each.get("flagged"):
-            without = f"{name}, without {', '.join(each['flagged'])} (flagged)"
-            rows.append(_bar_row(without, each["without_flagged"]))
-    return rows
-
-
-def _bar_row(name: str, found: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "Between": name,
-        "Coefficient": found["label"],
-        "Value": found["value"],
-        **interval_cells(found),
-        "Raw agreement": found["agreement"],
-        "Items": found["items"],
-        "Reason if undefined": found.get("reason", ""),
-    }
+    rows = [
+        {
+            "Between": name,
+            "Coefficient": found["label"],
+            "Value": found["value"],
+            **interval_cells(found),
+            "Raw agreement": found["agreement"],
+            "Items": found["items"],
+            "Reason if undefined": found.get("reason", ""),
+        }
+        for name, found in figures.items()
+    ]
+    return rows_without(rows, list(figures.values()))
 
 
 def pair_rows(pairs: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """A row per pair of judges."""
+    """A row per pair of judges; who of them is flagged, where anybody is."""
+    is_flagged = any("flagged" in pair for pair in pairs)
     return [
         {
             "Judge": pair["judge_a"],
             "With": pair["judge_b"],
+            **({"Flagged": ", ".join(pair.get("flagged", ()))} if is_flagged else {}),
             "Kappa": pair["kappa"],
             **interval_cells(pair),
             "Std. error": pair["standard_error"],
@@ -190,6 +187,7 @@ def draw_differences(
         }
         for row in differences
     ]
+    rows = rows_without(rows, differences, "difference")
     draw_values(rows, origin, key="agreement.differences", reasons=differences)
     st.caption(f"Paired: both models are compared with {who} on the same posterior draws.")
 
@@ -213,12 +211,9 @@ def draw_measures(report: dict[str, Any], origin: Origin) -> None:
         }
         for who, measure, numbers in found
     ]
-    draw_values(
-        rows,
-        origin,
-        key="agreement.coefficients",
-        reasons=[numbers for _, _, numbers in found],
-    )
+    figures = [numbers for _, _, numbers in found]
+    rows = rows_without(rows, figures)
+    draw_values(rows, origin, key="agreement.coefficients", reasons=figures)
     with st.expander("What the measures say"):
         for measure in MEASURES.values():
             low, high = measure.bounds
@@ -232,7 +227,10 @@ def draw_measures(report: dict[str, Any], origin: Origin) -> None:
 def draw_values(
     rows: list[dict[str, Any]], origin: Origin, *, key: str, reasons: list[dict[str, Any]]
 ) -> None:
-    """Values with four digits; the column of reasons only if one is given."""
+    """Values with four digits; the column of reasons only if one is given; who is flagged.
+
+    reasons: the figures behind the rows.
+    """
     numbers = (
         "Kappa",
         "Std. error",
@@ -241,8 +239,16 @@ def draw_values(
         "to",
         "Value",
         "Difference of kappa",
+        WITHOUT,
     )
     columns = dict.fromkeys(numbers, KAPPA)
     if not any(row.get("reason") for row in reasons):
         columns["Reason if undefined"] = None  # type: ignore[assignment]
     draw_rows(rows, origin, key=key, column_config=columns)
+    draw_flag_note(reasons)
+
+
+def draw_flag_note(figures: Sequence[Mapping[str, Any]]) -> None:
+    """Below a table: which people behind its figures are flagged."""
+    if note := flag_note(figures):
+        st.caption(f":material/flag: {plain(note)}")

@@ -7,13 +7,14 @@ from typing import Any
 
 import streamlit as st
 
+from analysis.agreement.flagged import rows_without
 from analysis.agreement.judging_figures import over_time_lines
 from analysis.agreement.judgment_filter import decisions_of
 from app.agreement.actions import read_consensus, read_thresholds
 from app.agreement.disagreement import draw_disagreement
 from app.agreement.judges import draw_consensus, draw_judges
 from app.agreement.plan import draw_plan
-from app.agreement.report import draw_pairs
+from app.agreement.report import draw_flag_note, draw_pairs
 from app.agreement.verdict import draw_about_run, draw_thresholds
 from app.kit.figure import Origin, draw_figure
 from app.kit.page import draw_tabs
@@ -97,6 +98,7 @@ def draw_over_time(windows: Sequence[dict[str, Any]], origin: Origin) -> None:
         st.caption(plain(f"Agreement is undefined in every window: {reason}."))
         return
     draw_figure(over_time_lines(windows), rows, origin, key="agreement.over_time")
+    draw_flag_note(_figures_over_time(windows))
     missing = sum(row["Value"] is None for row in rows)
     st.caption(
         f"Items in order of completion by people, in {len(windows)} windows of equal size."
@@ -109,7 +111,7 @@ def draw_over_time(windows: Sequence[dict[str, Any]], origin: Origin) -> None:
 
 def window_rows(windows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """A row per window and series."""
-    return [
+    rows = [
         {
             "Window": window["window"],
             "From": window["from"],
@@ -124,4 +126,13 @@ def window_rows(windows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         }
         for window in windows
         for name, found in {"people": window["human_human"], **window["human_model"]}.items()
+    ]
+    return rows_without(rows, _figures_over_time(windows))
+
+
+def _figures_over_time(windows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [
+        found
+        for window in windows
+        for found in (window["human_human"], *window["human_model"].values())
     ]

@@ -5,9 +5,10 @@ from typing import Any
 
 import streamlit as st
 
-from analysis.agreement.headline import COHEN, figure_text, flag_sentence
+from analysis.agreement.flagged import WITHOUT, flag_sentence, rows_without
+from analysis.agreement.headline import COHEN, figure_text
 from analysis.study import run_text
-from app.agreement.report import persons_of
+from app.agreement.report import draw_flag_note, persons_of
 from app.kit.figure import Origin, draw_rows
 from app.text.plain import plain
 from curation.judging.scope import Scope
@@ -83,8 +84,10 @@ def draw_about_run(about: Mapping[str, Any], origin: Origin) -> None:
 
 def _draw(rows: list[dict[str, Any]], origin: Origin, key: str) -> None:
     columns: dict[str, Any] = dict.fromkeys(
-        ("Estimate", "At least", "At most", "95 % from", "to", "Confirmed"), SHARE
+        ("Estimate", "At least", "At most", "95 % from", "to", "Confirmed", WITHOUT), SHARE
     )
+    if any(isinstance(row.get(WITHOUT), str) for row in rows):
+        del columns[WITHOUT]  # bounds, as text
     columns["Figure"] = st.column_config.TextColumn(width="large")
     if not any(row["Reason if undefined"] for row in rows):
         columns["Reason if undefined"] = None
@@ -117,4 +120,11 @@ def draw_thresholds(explored: Mapping[str, Any], origin: Origin) -> None:
             columns["At least"] = st.column_config.NumberColumn(
                 format="%.3f", help="Empty: the filter as it is."
             )
+            precisions = [row["precision"] for row in each["rows"]]
+            rows = rows_without(rows, precisions)
+            if WITHOUT in rows[0]:
+                columns[WITHOUT] = st.column_config.NumberColumn(
+                    f"Precision {WITHOUT.lower()}", format="percent"
+                )
             draw_rows(rows, origin, key=f"agreement.by_{each['by']}", column_config=columns)
+            draw_flag_note(precisions)

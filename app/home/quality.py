@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-from analysis.agreement.headline import flag_sentence
+from analysis.agreement.flagged import flag_sentence
 from analysis.figures.paired import Difference
+from analysis.study import run_text
 from app.text.numbers import counted
 
 Level = Literal["good", "look", "problem", "unknown"]
@@ -103,7 +104,10 @@ def leakage_light(run_id: int | None, report: Mapping[str, Any] | None) -> Light
 
 
 def precision_light(study_id: int | None, about: Mapping[str, Any] | None, why_not: str) -> Light:
-    """The share of items in kept groups that people confirm, with its interval."""
+    """The share of items in kept groups that people confirm, with its interval.
+
+    With people flagged among them it is never good, and the share without them is in the reason.
+    """
     label = "Validator precision"
     parameters = {} if study_id is None else {"study": str(study_id)}
     if about is None:
@@ -119,8 +123,9 @@ def precision_light(study_id: int | None, about: Mapping[str, Any] | None, why_n
     basis = f"Items of kept groups that people confirm, {counted(found['judged'], 'group')} judged"
     if about["simulated"]:
         return Light(label, value, "look", f"{basis}. {SIMULATED}", "agreement", parameters)
+    flagged = run_text.flagged(about)
     if not found["interval"]:
-        why = f"{basis}: too few for an interval."
+        why = f"{basis}: too few for an interval.{flagged}"
         return Light(label, f"{value} (too few)", "look", why, "agreement", parameters)
     low, high = (round(bound, 2) for bound in found["interval"])  # rated as printed
     level: Level = (
@@ -128,9 +133,11 @@ def precision_light(study_id: int | None, about: Mapping[str, Any] | None, why_n
     )
     if any(not each["weighted"] for each in about.get("imbalances") or ()):
         level, basis = "look", f"{basis}, no random part of the queue"
+    if flagged and level == "good":
+        level = "look"
     rule = f"good when the whole interval is at least {GOOD_PRECISION:.0%}"
     value = f"{value} [{low:.0%}, {high:.0%}]"
-    return Light(label, value, level, f"{basis}; {rule}.", "agreement", parameters)
+    return Light(label, value, level, f"{basis}; {rule}.{flagged}", "agreement", parameters)
 
 
 def agreement_light(

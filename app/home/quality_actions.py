@@ -157,7 +157,8 @@ def _agreement_lights(
         return _unknown(study.id, HIDDEN)
     if report is None:
         return _unknown(study.id, TOO_MANY)
-    version = (str(open_store().engine.url), study.id, state)
+    flags = tuple(report["flagged"].items())
+    version = (str(open_store().engine.url), study.id, state, flags)
     about, why_not = None, NO_RUN.capitalize() + "."
     run = next((one for one in runs if one.id == study.run_id), None)
     if study.run_id is not None:

@@ -1,9 +1,11 @@
 """What a study says about its run: gathered from the store, and the items that would say more."""
 
+from collections.abc import Collection
 from typing import Any, Final
 
 from sqlalchemy.orm import Session
 
+from analysis.agreement.flagged import with_figures_without
 from analysis.study.balance import imbalances
 from analysis.study.design import design_of
 from analysis.study.planning import Kinds, Plan, added_items, plan_items
@@ -12,6 +14,7 @@ from analysis.study.thresholds import explore_thresholds
 from db.errors import BadInput, Refused
 from db.study.additions import add_items
 from db.study.judgments import JudgmentRow, judgment_frame
+from db.study.quality import flagged_people
 from db.study.run_items import (
     JudgedItem,
     decided_items,
@@ -33,26 +36,35 @@ NO_STRICTNESS: Final = (
 )
 
 
-def about_run(session: Session, study_id: int) -> dict[str, Any]:
+def about_run(session: Session, study_id: int, *, with_flags: bool = True) -> dict[str, Any]:
     """The report of `analysis.study.run_report` for a study, with `simulated`, how many items of
     its queue wait for a judgment, and in what the judged ones differ from these (`imbalances`).
 
-    Raises NotFound, BadInput for a study without a run.
+    Each estimate that flagged people enter has itself without them (`analysis.agreement.flagged`).
+    with_flags: False for who must not see which people fail gold. Raises NotFound, BadInput for a
+    study without a run.
     """
     study = get_study(session, study_id)
     kinds = _kinds(session, study, of_study=study_id)
-    sample, simulated = _sample(session, study_id, kinds)
+    sample, simulated, judges = _sample(session, study_id, kinds)
     assert study.run_id is not None
     population, design = run_population(session, study.run_id), design_of(study.settings)
     done = {item.item_id for item in sample}
     queue = [item for item in queue_item_ids(session, study_id) if item in kinds]
     waiting = [kinds[item][1] for item in queue if item not in done]
     judged = [kinds[item][1] for item in queue if item in done]
+    report = run_report(population, sample, design)
+    entered = _flagged(session, study_id, judges) if with_flags else {}
+    if entered:
+        left, _, _ = _sample(session, study_id, kinds, without=entered)
+        without = run_report(population, left, design)
+        report = with_figures_without(report, without, entered)
     return {
         "study_id": study_id,
         "run_id": study.run_id,
         "simulated": simulated,
-        **run_report(population, sample, design),
+        "flagged": entered,
+        **report,
         "waiting": len(waiting),
         "imbalances": imbalances(judged, waiting, design.strata),
     }
@@ -150,12 +162,27 @@ def cell_label(verdict: str, passed: bool | None, missed: int | None) -> str:
 def _gather(session: Session, study_id: int) -> tuple[Study, Kinds, list[JudgedItem], bool]:
     study = get_study(session, study_id)
     kinds = _kinds(session, study)
-    return study, kinds, *_sample(session, study_id, kinds)
+    sample, simulated, _ = _sample(session, study_id, kinds)
+    return study, kinds, sample, simulated
 
 
-def _sample(session: Session, study_id: int, kinds: Kinds) -> tuple[list[JudgedItem], bool]:
+def _sample(
+    session: Session, study_id: int, kinds: Kinds, *, without: Collection[str] = ()
+) -> tuple[list[JudgedItem], bool, set[str]]:
+    """The judged items, whether simulated judges stand in for people, and who judged.
+
+    without: people whose judgments do not count.
+    """
     rows, simulated = rows_of_people(judgment_frame(session, study_id))
-    return judged_items(kinds, rows, decided_items(session, study_id)), simulated
+    rows = [row for row in rows if row.judge not in without]
+    sample = judged_items(kinds, rows, decided_items(session, study_id))
+    return sample, simulated, {row.judge for row in rows}
+
+
+def _flagged(session: Session, study_id: int, judges: Collection[str]) -> dict[str, str]:
+    """Which of these people are flagged: why, by name."""
+    flags = flagged_people(session, study_id)
+    return {name: why for name, why in flags.items() if name in judges}
 
 
 def _kinds(session: Session, study: Study, *, of_study: int | None = None) -> Kinds:
@@ -171,18 +198,25 @@ def rows_of_people(rows: list[JudgmentRow]) -> tuple[list[JudgmentRow], bool]:
     return real or persons, bool(persons) and not real
 
 
-def thresholds_of(session: Session, study_id: int) -> dict[str, Any]:
+def thresholds_of(session: Session, study_id: int, *, with_flags: bool = True) -> dict[str, Any]:
     """For every strictness of the run: the figures of stricter filters, or why there are none.
 
-    Raises NotFound, BadInput for a study without a run.
+    with_flags as in `about_run`. Raises NotFound, BadInput for a study without a run.
     """
-    study, kinds, sample, simulated = _gather(session, study_id)
+    study = get_study(session, study_id)
+    kinds = _kinds(session, study)
+    sample, simulated, judges = _sample(session, study_id, kinds)
     assert study.run_id is not None
+    entered = _flagged(session, study_id, judges) if with_flags else {}
+    left = _sample(session, study_id, kinds, without=entered)[0] if entered else []
     design = design_of(study.settings)
     found: list[dict[str, Any]] = []
     for name, strictness in sorted(run_strictness(session, study.run_id).items()):
         try:
             rows = explore_thresholds(kinds, sample, design, strictness)
+            if entered:
+                without = explore_thresholds(kinds, left, design, strictness)
+                rows = with_figures_without(rows, without, entered)
         except BadInput as error:
             found.append({"by": name, "rows": [], "reason": str(error)})
         else:

@@ -76,7 +76,7 @@ def study_report(
     quality = judge_quality(session, study_id)
     return {
         "report": report,
-        "windows": agreement_over_time(answers),
+        "windows": agreement_over_time(answers, flagged),
         "profiles": judge_profiles(
             report, quality, study_choices(session, study_id), with_gold=with_flags
         ),

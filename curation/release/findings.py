@@ -13,7 +13,8 @@ from sqlalchemy.orm import Session
 
 from analysis.agreement.agreement import interval_caption, people, report_of
 from analysis.agreement.answers import number_decisions
-from analysis.agreement.headline import flag_sentence, rest_sentence
+from analysis.agreement.flagged import WITHOUT, flag_note
+from analysis.agreement.headline import rest_sentence
 from analysis.agreement.intervals import DRAWS
 from analysis.agreement.judgment_filter import study_decisions
 from analysis.agreement.measures import MEASURES
@@ -89,21 +90,18 @@ def _study(session: Session, study_id: int) -> str | None:
     report = report_of(answers, flagged_people(session, study_id), DRAWS)
     brackets = interval_caption(report)
     who = "**simulated** judges" if report["simulated"] else "people"
-    figures = {f"{who} with each other": report["human_human"]}
-    figures |= {f"{who} with `{name}`": each for name, each in report["human_model"].items()}
-    lines = [f"| {label} | {each['label']} | {_value(each)} |" for label, each in figures.items()]
-    lines += [
-        f"| {who} | {MEASURES[name].label} | {_value(found)} |"
-        for name, found in report["people"].items()
-    ]
-    flagged = [
-        f"{label}: {sentence[0].lower()}{sentence[1:]}"
-        for label, each in figures.items()
-        if (sentence := flag_sentence(each, named=False))
-    ]
+    figures = [(f"{who} with each other", report["human_human"])]
+    figures += [(f"{who} with `{name}`", each) for name, each in report["human_model"].items()]
+    rows = [(label, each["label"], each) for label, each in figures]
+    rows += [(who, MEASURES[name].label, found) for name, found in report["people"].items()]
+    table = _table(
+        ("between", "coefficient", "value"),
+        [(between, label, _value(found)) for between, label, found in rows],
+        [_value(found["without_flagged"]) for _, _, found in rows if "without_flagged" in found],
+    )
     notes = [
+        flag_note([report], named=False),
         rest_sentence(report),
-        "\n".join(f"- {note}" for note in flagged),
         validator_sentence(session, study_id, report["human_model"]),
         _about_run(session, study_id),
     ]
@@ -114,28 +112,34 @@ def _study(session: Session, study_id: int) -> str | None:
         f"{'Agreement' if scope.of_run else 'Agreement on chosen items'}, study {study_id} "
         f"({report['items']:,} items, {report['judgments']:,} judgments)"
         f"{brackets and f', with {brackets}'}. {scope.sentence}{warning}\n\n"
-        "| between | coefficient | value |\n|---|---|---|\n"
-        + "\n\n".join(["\n".join(lines), *(note for note in notes if note)])
+        + "\n\n".join([table, *(note for note in notes if note)])
     )
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]], without: Sequence[str]) -> str:
+    """A table in Markdown, with a column of the figures without flagged people if there are any."""
+    if without:
+        head = (*head, WITHOUT.lower())
+        rows = [(*row, other) for row, other in zip(rows, without, strict=True)]
+    every = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(row)} |" for row in every)
 
 
 def _about_run(session: Session, study_id: int) -> str:
     """What the study says about the validator over the whole run, or why nothing."""
     report = about_run(session, study_id)
+    headline = run_text.headline(report, named=False)
     if not report["known"] or report["precision"]["value"] is None:
-        return run_text.headline(report)
-    rows = [
-        f"| {label} | {run_text.estimate(report[name])} |"
-        for name, label in run_text.FIGURES.items()
-    ]
-    rows += [
-        f"| {label} | {run_text.bounds(report[name])} |"
-        for name, label in run_text.GROUP_FIGURES.items()
-    ]
+        return headline
+    shares, groups = run_text.FIGURES, run_text.GROUP_FIGURES
+    rows = [(label, run_text.estimate(report[name])) for name, label in shares.items()]
+    rows += [(label, run_text.bounds(report[name])) for name, label in groups.items()]
+    flagged = [*shares, *groups] if report["flagged"] else []
+    without = [run_text.without_flagged(report[name]) for name in flagged]
     return (
-        f"Validator over the run, by study {study_id}: {run_text.headline(report)} "
+        f"Validator over the run, by study {study_id}: {headline} "
         f"{run_text.basis(report)} {run_text.WHY_BOUNDS}\n\n"
-        "| | share (95 % interval) |\n|---|---|\n" + "\n".join(rows)
+        + _table(("", "share (95 % interval)"), rows, without)
     )
 
 

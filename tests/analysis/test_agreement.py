@@ -3,6 +3,9 @@ import random
 import re
 import time
 import tracemalloc
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from conftest import count_rows
@@ -16,8 +19,9 @@ from analysis.agreement import intervals
 from analysis.agreement.agreement import Decision, agreement_report
 from analysis.agreement.answers import number_decisions
 from analysis.agreement.cohen import NO_ITEMS, ONE_LABEL
-from analysis.agreement.headline import COEFFICIENTS, MIN_SHARED
+from analysis.agreement.headline import COEFFICIENTS, MIN_SHARED, rest_sentence
 from analysis.agreement.judgment_file import read_judgments
+from analysis.agreement.over_time import agreement_over_time
 from analysis.agreement.pairs import MAX_LISTED
 from db.errors import BadInput
 from db.store.store import Store
@@ -45,15 +49,17 @@ def test_two_people_have_cohens_kappa_and_a_model_kappa_with_both() -> None:
 
 
 def test_three_people_have_alpha_and_a_model_kappa_with_the_group() -> None:
-    """ann and bob aabb, cas abab. Items 2 and 3 of four: two a one b, two b one a.
+    """ann and bob aabb × 3, cas abab × 3. Of four items two: two a one b, two b one a.
 
-    alpha: n = 12, n_a = n_b = 6; disagreements 2·(9 - 5)/2 = 4: 1 - 11·4/(144 - 72) = 7/18.
+    alpha: n = 36, n_a = n_b = 18; disagreements 6·(9 - 5)/2 = 12: 1 - 35·12/(36² - 2·18²) = 19/54.
     M as ann: p_o = (1 + 2/3 + 2/3 + 1)/4 = 5/6, p_e = 1/2: 2/3.
     """
-    report = agreement_report(decisions(ann="aabb", bob="aabb", cas="abab", M="aabb"))
+    report = agreement_report(
+        decisions(ann="aabb" * 3, bob="aabb" * 3, cas="abab" * 3, M="aabb" * 3)
+    )
     assert report["human_human"]["coefficient"] == "krippendorff_alpha"
-    assert report["human_human"]["value"] == pytest.approx(7 / 18)
-    assert report["human_human"]["items"] == 4
+    assert report["human_human"]["value"] == pytest.approx(19 / 54)
+    assert report["human_human"]["items"] == 12
     assert report["human_human"] | {"value": 0, "interval": 0} == {
         **report["human_human"],
         "value": 0,
@@ -61,15 +67,72 @@ def test_three_people_have_alpha_and_a_model_kappa_with_the_group() -> None:
         "label": COEFFICIENTS["krippendorff_alpha"].label,
     }
     assert report["human_model"]["M"]["value"] == pytest.approx(2 / 3)
-    assert report["with_people"]["cas"]["reason"] == "4 shared items, a value needs 10"
+    few = agreement_report(decisions(ann="aabb", bob="aabb", cas="abab"))
+    assert few["with_people"]["cas"]["reason"] == "4 shared items, a value needs 10"
+
+
+def test_two_people_or_a_model_with_people_below_ten_shared_items_are_counts() -> None:
+    few = agreement_report(decisions(ann="ab" * 4 + "a", bob="ab" * 4 + "a", M="ab" * 4 + "b"))
+    reason = "9 shared items, a value needs 10"
+    for figure in (few["human_human"], few["human_model"]["M"]):
+        assert (figure["value"], figure["agreement"], figure["interval"]) == (None, None, None)
+        assert (figure["items"], figure["reason"]) == (9, reason)
+    two = agreement_report(decisions(ann="ab" * 6, M="ab" * 4 + "b" * 4, N="ab" * 2))
+    assert two["human_model"]["M"]["value"] is not None
+    assert two["human_model"]["N"]["reason"] == "4 shared items, a value needs 10"
+    (difference,) = two["differences"]
+    assert difference["difference"] is None
+    assert difference["reason"] == "4 shared items, a value needs 10"
+    enough = agreement_report(decisions(ann="ab" * 5, bob="ab" * 5, M="ab" * 5))
+    assert enough["human_human"]["value"] == enough["human_model"]["M"]["value"] == 1.0
+
+
+def test_every_figure_a_flagged_person_enters_names_them_and_has_itself_without_them() -> None:
+    """dan always says a; the figures without him are those of a report that never saw him."""
+    letters = {"ann": "aabb" * 5, "bob": "abbb" * 5, "cas": "aabb" * 5, "M": "aabb" * 5}
+    clean = agreement_report(decisions(**letters, N="abab" * 5), resamples=200)
+    known = decisions(**letters, dan="aaaa" * 5, N="abab" * 5)
+    flagged = {"dan": "90% of answers under 1.5 s"}
+    report = agreement_report(known, resamples=200, flagged=flagged)
+
+    def pairs(one: Any, other: Any, place: tuple[str, ...] = ()) -> Iterator[Any]:
+        if {"value", "difference"} & one.keys():
+            yield place, one, other
+        else:
+            for key, each in one.items():
+                yield from pairs(each, other.get(key), (*place, str(key)))
+
+    for place in ("human_human", "human_model", "people", "all_judges", "with_people"):
+        found = list(pairs(report[place], clean[place], (place,)))
+        assert found
+        for path, one, other in found:
+            if path[-1] == "dan":
+                assert "flagged" not in one, "his own row is about him, not without him"
+                continue
+            assert one["flagged"] == flagged, path
+            assert one["without_flagged"]["value"] == pytest.approx(other["value"]), path
+            assert one["value"] != pytest.approx(other["value"]), path
+    (one,), (other,) = report["differences"], clean["differences"]
+    assert one["without_flagged"]["difference"] == pytest.approx(other["difference"])
+    with_dan = [pair for pair in report["pairs"] if "dan" in (pair["judge_a"], pair["judge_b"])]
+    assert [pair["flagged"] for pair in with_dan] == [flagged] * 5
+    assert sum("flagged" in pair for pair in report["pairs"]) == 5
+    assert "without flagged people: kappa" in rest_sentence(report)
+    answers = number_decisions(
+        row._replace(decided_at=datetime(2026, 3, 1, int(row.item), tzinfo=UTC)) for row in known
+    )
+    for window in agreement_over_time(answers, flagged):
+        assert window["human_human"]["flagged"] == window["human_model"]["M"]["flagged"] == flagged
+        without = window["human_human"]["without_flagged"]["value"]
+        assert without > window["human_human"]["value"]
 
 
 def test_kappa_is_over_the_items_both_judged() -> None:
-    report = agreement_report(decisions(ann="aabb" * 3 + "..", bob="aab." * 3 + "ba"))
+    report = agreement_report(decisions(ann="aabb" * 4 + "..", bob="abb." * 4 + "ba"))
     (pair,) = report["pairs"]
-    assert pair["items"] == 9 and pair["kappa"] is None
-    assert report["human_human"]["items"] == 9
-    expected = cohen_kappa_score(list("aab" * 3), list("aab" * 3))
+    assert pair["items"] == report["human_human"]["items"] == 12
+    expected = cohen_kappa_score(list("aab" * 4), list("abb" * 4))
+    assert pair["kappa"] == report["human_human"]["value"]
     assert report["human_human"]["value"] == pytest.approx(expected)
 
 
@@ -109,7 +172,7 @@ def test_no_judge_one_judge_and_no_person_give_a_sentence_and_no_number() -> Non
     models = agreement_report(decisions(M="ab", N="ab"))
     assert models["human_model"]["M"]["value"] is None
     assert models["human_model"]["M"]["reason"] == "no person has judged"
-    all_equal = agreement_report(decisions(ann="aa", bob="aa"))
+    all_equal = agreement_report(decisions(ann="a" * 10, bob="a" * 10))
     assert all_equal["human_human"]["value"] is None
     assert all_equal["human_human"]["reason"] == ONE_LABEL
 
@@ -117,13 +180,13 @@ def test_no_judge_one_judge_and_no_person_give_a_sentence_and_no_number() -> Non
 def test_simulated_judges_stand_in_only_where_no_real_person_has_judged() -> None:
     simulated = [
         Decision(item, judge, label, "person", simulated=True)
-        for judge, labels in (("simulated:1", "abab"), ("simulated:2", "abba"))
+        for judge, labels in (("simulated:1", "abab" * 3), ("simulated:2", "abba" * 3))
         for item, label in enumerate(labels)
     ]
     alone = agreement_report(simulated)
     assert alone["simulated"] is True
     assert alone["human_human"]["value"] == 0.0
-    mixed = agreement_report([*simulated, *decisions(ann="abab", bob="abab")])
+    mixed = agreement_report([*simulated, *decisions(ann="abab" * 3, bob="abab" * 3)])
     assert mixed["simulated"] is False
     assert mixed["simulated_left_out"] == 2
     assert mixed["human_human"]["value"] == 1.0
@@ -366,7 +429,7 @@ def test_a_study_or_a_file_is_given_but_not_both(inf, tmp_path) -> None:
 
 
 def test_the_command_reads_a_study_with_its_model_judges(store: Store, inf) -> None:
-    run_id = grown(store, groups=4)
+    run_id = grown(store, groups=12)
     with store.write() as session:
         groups = session.scalars(select(Group).where(Group.run_id == run_id)).all()
         study = Study(dataset_id=session.get_one(Run, run_id).dataset_id, name="s", overlap=2)
@@ -389,14 +452,14 @@ def test_the_command_reads_a_study_with_its_model_judges(store: Store, inf) -> N
             session.flush()
             session.add(StudyItem(study_id=study.id, item_id=item.id))
             for judge in judges:
-                wrong = number == 0 and judge.name == "simulated:2"
+                wrong = number % 4 == 0 and judge.name == "simulated:2"
                 session.add(
                     Judgment(
                         event_id=f"{judge.name} {number}",
                         judge_id=judge.id,
                         item_id=item.id,
                         study_id=study.id if judge.kind == "person" else None,
-                        choice="none" if wrong or number == 3 else "positive",
+                        choice="none" if wrong or number % 4 == 3 else "positive",
                         order_shown=["positive"],
                     )
                 )
@@ -405,7 +468,7 @@ def test_the_command_reads_a_study_with_its_model_judges(store: Store, inf) -> N
     assert done.code == 0, done.err
     assert done.json["study_id"] == study.id
     assert done.json["simulated"] is True
-    # p, p, p, n against n, p, p, n: p_o 3/4, p_e (3·2 + 1·2)/16 = 1/2, kappa 1/2
+    # of each four p, p, p, n against n, p, p, n: p_o 3/4, p_e (3·2 + 1·2)/16 = 1/2, kappa 1/2
     assert done.json["human_human"]["value"] == 0.5
     assert done.json["human_human"]["coefficient"] == "cohen_kappa"
     # p, p, p, n with two people: p_o 7/8; p_e 3/4·5/8 + 1/4·3/8 = 9/16; 5/7

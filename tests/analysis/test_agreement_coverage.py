@@ -64,3 +64,11 @@ def test_alpha_is_right_for_a_team_and_a_mean_of_pairs_is_not(team: bench.Team) 
     assert found.pairwise < -0.08
     for name in bench.FIGURES:
         assert 0.94 - 2.5 * error <= found.covered[name] <= 1
+
+
+@pytest.mark.parametrize("team", [bench.TEAMS[2], bench.TEAMS[4]])
+def test_a_person_with_the_others_is_covered_in_nineteen_of_twenty(team: bench.Team) -> None:
+    """By standard errors 0.981 at a truth of 0.04 and 0.940 with two skewed judges of each item."""
+    found = bench.team_coverage(team, 250)
+    error = np.sqrt(0.95 * 0.05 / (250 * team.judges))  # about as many intervals
+    assert 0.945 - 2 * error <= found.covered["rest"] <= 0.965 + 2 * error

@@ -19,7 +19,7 @@ from db.study.judgments import JudgmentRow
 
 
 def over_time(rows: Iterable[JudgmentRow], windows: int = 10) -> list[dict[str, Any]]:
-    return agreement_over_time(number_decisions(decisions_of(rows)), windows)
+    return agreement_over_time(number_decisions(decisions_of(rows)), windows=windows)
 
 
 START = datetime(2026, 3, 1, 23, 30, tzinfo=UTC)
@@ -65,25 +65,25 @@ def test_a_filter_becomes_options_of_the_command() -> None:
 
 
 def test_windows_follow_the_time_at_which_people_finished_an_item() -> None:
-    # In time: items 0-3 with full agreement (kappa 1), then 4-7 with none (p_o 0, p_e 1/2: -1).
+    # In time: 10 items with full agreement (kappa 1), then 10 with none (p_o 0, p_e 1/2: -1).
     rows = []
-    for item in range(8):
+    for item in range(20):
         one = "ab"[item % 2]
-        other = one if item < 4 else "ba"[item % 2]
+        other = one if item < 10 else "ba"[item % 2]
         rows += [row(item, "ann", one, hours=item), row(item, "bob", other, hours=item + 0.5)]
         rows.append(row(item, "m", one, hours=-5, kind="model"))
-    early, late = over_time(rows[::-1], windows=2)
-    assert (early["items"], late["items"]) == (4, 4)
+    early, late = over_time(rows[::-1])  # of ten items each, not ten windows of two
+    assert (early["items"], late["items"]) == (10, 10)
     assert early["human_human"]["value"] == 1
     assert late["human_human"]["value"] == -1
     assert late["human_model"]["m"]["value"] == 0  # always as ann, never as bob
     assert (early["agreement"], late["agreement"]) == (1, 0)
-    assert late["to"] == (START + timedelta(hours=7.5)).isoformat()
+    assert late["to"] == (START + timedelta(hours=19.5)).isoformat()
 
 
 def test_a_window_without_a_number_says_why_and_no_judgment_gives_no_window() -> None:
     assert over_time([]) == []
-    only = over_time([row(1, "ann", "a"), row(1, "bob", "a")])
+    only = over_time([row(n, name, "a") for n in range(10) for name in ("ann", "bob")])
     assert len(only) == 1
     assert only[0]["human_human"]["value"] is None
     assert "one and the same label" in only[0]["human_human"]["reason"]
@@ -100,7 +100,7 @@ def test_a_judge_is_compared_with_all_the_others_who_judged_the_item() -> None:
     rest: a 1, 1, 1/2, 1/2, so 3/4; p_e = 1/2·3/4 + 1/2·1/4 = 1/2: (3/4 - 1/2)/(1/2) = 1/2."""
     letters = {"ann": "aabb" * 3, "bob": "aabb" * 3, "cas": "aaaa" * 3}
     rows = [row(n, name, one) for name, each in letters.items() for n, one in enumerate(each)]
-    report = agreement_report(decisions_of(rows), resamples=0)
+    report = agreement_report(decisions_of(rows), resamples=1000)
     assert report["with_people"]["ann"]["value"] == pytest.approx(0.5)
     assert report["with_people"]["ann"]["items"] == 12
     assert report["with_people"]["cas"]["value"] == pytest.approx(0.0)  # one label: p_o = p_e

@@ -3,10 +3,12 @@
 from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
+from pathlib import Path
 
 import pytest
 from app_pages import open_page, open_tab, words
 from conftest import Ran
+from exporting import export
 from judged_study import judged
 from records_world import make_run
 from sqlalchemy import select, update
@@ -17,6 +19,8 @@ from curation.judging.agreement import study_report
 from curation.judging.job import work_on_study
 from curation.judging.sampling import Sampling
 from curation.judging.studies import make_study
+from curation.release.card.croissant import CROISSANT
+from curation.release.plan import MANIFEST
 from db.assignment.members import add_member
 from db.jobs import jobs
 from db.jobs.runner import JobHandle
@@ -39,7 +43,13 @@ tab = partial(open_tab, key="agreement.tab")
 
 def test_a_full_study_shows_its_means_tables_and_items(sqlite_store: Store) -> None:
     judged(
-        sqlite_store, {"ann": "ppnnppnn", "bob": "ppnnppnp", "GPT": "pppnppnn", "O3": "nnnnpppp"}
+        sqlite_store,
+        {
+            "ann": "ppnnppnn" * 2,
+            "bob": "ppnnppnp" * 2,
+            "GPT": "pppnppnn" * 2,
+            "O3": "nnnnpppp" * 2,
+        },
     )
     page = open_page("agreement")
     assert not page.exception
@@ -51,7 +61,7 @@ def test_a_full_study_shows_its_means_tables_and_items(sqlite_store: Store) -> N
     # the reader may judge these items themselves, until the study is closed
     frames = [frame.value for frame in tab(page, "Items").dataframe]
     assert not [frame for frame in frames if "Disagreement" in frame]
-    assert "You may still judge 8 items of this study: until it is closed, " in words(page)
+    assert "You may still judge 16 items of this study: until it is closed, " in words(page)
     with sqlite_store.write() as session:
         set_status(session, 1, "closed")
         session.commit()
@@ -65,7 +75,7 @@ def test_a_full_study_shows_its_means_tables_and_items(sqlite_store: Store) -> N
 def test_no_table_lists_hidden_items_and_figures_leave_them_out_for_members(
     sqlite_store: Store,
 ) -> None:
-    judged(sqlite_store, {"ann": "ppnnppnn", "bob": "ppnnppnp"})
+    judged(sqlite_store, {"ann": "ppnnppnn" * 2, "bob": "ppnnppnp" * 2})
     page = tab(open_page("agreement"), "Judges")
     frames = [frame.value for frame in page.dataframe]
     assert [metric.value for metric in page.metric] == ["0.750"]
@@ -80,7 +90,7 @@ def test_no_table_lists_hidden_items_and_figures_leave_them_out_for_members(
         set_status(session, 1, "closed")
         session.commit()
     frames = [frame.value for frame in tab(open_page("agreement"), "Judges").dataframe]
-    assert [len(frame) for frame in frames if "Consensus" in frame] == [8]
+    assert [len(frame) for frame in frames if "Consensus" in frame] == [16]
 
 
 def test_a_study_that_nobody_judged_yet_says_so(sqlite_store: Store) -> None:
@@ -377,8 +387,56 @@ def test_the_page_begins_with_what_the_study_says_about_its_run(sqlite_store: St
         assert len(session.scalars(select(StudyItem)).all()) > 24
 
 
+def test_light_verdict_page_command_and_card_have_one_coefficient_of_an_incomplete_design(
+    sqlite_store: Store, inf: Callable[..., Ran], tmp_path: Path
+) -> None:
+    """Four people, two or three for each item: alpha everywhere, and no mean of pairwise kappas."""
+    make_run(sqlite_store, kept=40, dropped=20)
+    make_study(sqlite_store, dataset="books", items=48, overlap=3, sampling=Sampling())
+    with sqlite_store.write() as session:
+        items = session.scalars(select(Item).join(StudyItem).where(StudyItem.study_id == 1)).all()
+        ids = [
+            get_or_create_judge(session, name, kind="person").id
+            for name in ("ada", "bob", "cas", "dan")
+        ]
+        for number, item in enumerate(items):
+            for place in range(2 + number % 2):
+                is_wrong = (number + place) % 5 == 0
+                record_judgment(
+                    session,
+                    judge_id=ids[(number + place) % 4],
+                    item_id=item.id,
+                    choice=ROLES[(ROLES.index(item.scenario) + is_wrong) % 3],
+                    order_shown=list(ROLES),
+                    event_id=f"{place} {item.id}",
+                    study_id=1,
+                )
+        session.commit()
+    report = inf("analyze", "agreement", "--study", 1, "--json").json
+    figure = report["human_human"]
+    value, measured = figure["value"], report["people"]["krippendorff_alpha"]["value"]
+    assert figure["coefficient"] == "krippendorff_alpha" and value == measured
+    pairs = [pair["kappa"] for pair in report["pairs"] if pair["kappa"] is not None]
+    assert pairs and abs(sum(pairs) / len(pairs) - value) > 0.002, "the mean of pairs is another"
+    shown = f"Krippendorff's alpha {value:.4f}"
+    assert shown in inf("analyze", "agreement", "--study", 1).out
+    page = open_page("agreement")
+    assert {each.label: each.value for each in page.metric}["People with people"] == f"{value:.3f}"
+    assert f"agree with each other at alpha {value:.3f}" in words(page).replace("\\", "")
+    home = words(open_page("home")).replace("\\", "")
+    assert f"{value:.2f} (n = {figure['items']})" in home and "Krippendorff's alpha over" in home
+    export(sqlite_store, tmp_path / "out")
+    card = (tmp_path / "out" / "README.md").read_text()
+    assert f"| people with each other | Krippendorff's alpha | {value:.3f} (" in card
+    _, front_matter, _ = card.split("---\n", 2)
+    metadata = [(tmp_path / "out" / name).read_text() for name in (CROISSANT, MANIFEST)]
+    for written in (front_matter, *metadata):  # they hold no coefficient that could be another
+        assert "kappa" not in written and "alpha" not in written
+
+
 def test_simulated_judges_are_not_called_people(sqlite_store: Store) -> None:
-    judged(sqlite_store, {"ann": "ppnnppnn", "bob": "ppnnppnp", "GPT": "pppnppnn"})
+    letters = {"ann": "ppnnppnn", "bob": "ppnnppnp", "GPT": "pppnppnn"}
+    judged(sqlite_store, {name: each * 2 for name, each in letters.items()})
     with sqlite_store.write() as session:
         session.execute(update(Judge).where(Judge.name.in_(["ann", "bob"])).values(simulated=True))
         session.commit()

@@ -120,6 +120,19 @@ def test_a_figure_with_flagged_people_names_them_and_itself_without_them() -> No
     assert light.why.endswith("Flagged: ann (gold 1 of 6 right); without this person: alpha 0.85.")
 
 
+def test_a_precision_with_flagged_people_is_never_good_and_has_itself_without_them() -> None:
+    share = {"value": 0.9, "interval": [0.85, 0.95], "judged": 60}
+    about = {"known": ["kept"], "judged": 60, "simulated": False, "precision": share}
+    assert precision_light(1, about, "").level == "good"
+    without = {"value": 0.7, "interval": [0.6, 0.8], "judged": 40}
+    flagged = share | {"flagged": {"ann": "gold 1 of 6 right"}, "without_flagged": without}
+    light = precision_light(1, about | {"precision": flagged}, "")
+    assert light.level == "look"
+    assert light.why.endswith(
+        "Flagged: ann (gold 1 of 6 right). Without flagged people: 70.0% (60.0% to 80.0%)."
+    )
+
+
 def test_the_share_kept_of_a_few_finished_groups_says_nothing() -> None:
     assert kept_light(None, 0, 0, 0).level == "unknown"
     assert kept_light(1, 300, 10, 1).level == "unknown"
@@ -395,11 +408,11 @@ def test_home_says_nothing_about_a_study_to_who_judges_in_it(
 ) -> None:
     fill(sqlite_store)
     before = words(open_page("home"))
-    assert "n \\= 6" in before or "n = 6" in before
+    assert "n \\= 12" in before or "n = 12" in before
     blind = Reader("local admin", frozenset({1}))
     monkeypatch.setattr("app.home.quality_actions.reader_of", lambda *_: blind)
     after = words(open_page("home"))
-    assert "You judge in this study" in after and "n \\= 6" not in after
+    assert "You judge in this study" in after and "n \\= 12" not in after
 
 
 def test_an_empty_store_offers_the_demo_and_an_import_and_explains_a_group(
@@ -469,7 +482,7 @@ def test_what_waits_is_counted_for_its_person_and_links_to_its_study(
 
     monkeypatch.setattr("app.home.seen_actions.list_studies", counted)
     (link,) = links("to judge")
-    assert link.label.replace("\\", "") == "6 items to judge in first study"
+    assert link.label.replace("\\", "") == "12 items to judge in first study"
     assert "study=1" in link.query_string
     assert len(reads) == 1, "the list of studies is read once"
     with sqlite_store.write() as session:

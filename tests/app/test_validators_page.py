@@ -12,9 +12,9 @@ from db.tables import Call, Group
 
 
 def test_price_kappa_kept_sets_and_votes_stand_side_by_side(sqlite_store: Store) -> None:
-    judged(sqlite_store, {"ann": "ppnnpp", "bob": "ppnnpn"})
-    answered_whole(sqlite_store, "GPT", "gpt", ["yyy", "yyy", "nyy", "nyy", "yyy", "yyn"])
-    answered_whole(sqlite_store, "O3", "o3", ["yyy", "nyy", "yyy", "nyy", "yyy", "yyy"])
+    judged(sqlite_store, {"ann": "ppnnpp" * 2, "bob": "ppnnpn" * 2})
+    answered_whole(sqlite_store, "GPT", "gpt", ["yyy", "yyy", "nyy", "nyy", "yyy", "yyn"] * 2)
+    answered_whole(sqlite_store, "O3", "o3", ["yyy", "nyy", "yyy", "nyy", "yyy", "yyy"] * 2)
     with sqlite_store.write() as session:
         session.add(
             Call(
@@ -35,10 +35,10 @@ def test_price_kappa_kept_sets_and_votes_stand_side_by_side(sqlite_store: Store)
     prices = dict(zip(tables[0]["Judge"], tables[0]["USD per 1,000 items"], strict=True))
     assert prices["GPT"] == 2.0
     kept = tables[1].set_index("Validator")
-    assert kept.loc["GPT", "Kept"] == 3  # groups 1, 2, 5; the run kept all six
-    assert kept.loc["GPT", "Kept only by the run"] == 3
-    assert kept.loc["any of GPT, O3", "Kept"] == 5
-    assert kept.loc["all of GPT, O3", "Kept"] == 2
+    assert kept.loc["GPT", "Kept"] == 6  # 1, 2, 5 of each six; the run kept eleven
+    assert kept.loc["GPT", "Kept only by the run"] == 5
+    assert kept.loc["any of GPT, O3", "Kept"] == 10
+    assert kept.loc["all of GPT, O3", "Kept"] == 4
     shown = words(page).replace("\\", "")
     assert "agrees best with people: kappa" in shown
     assert not next(each for each in page.expander if "voters" in each.label).proto.expanded

@@ -2,9 +2,11 @@
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from app_pages import open_page, open_tab, words
 from conftest import Ran
 from exporting import export
 from records_world import group_ids, make_run
@@ -20,7 +22,7 @@ from db.store.store import Store
 from db.study import studies
 from db.study.judgments import get_or_create_judge, record_judgment
 from db.study.run_items import run_item_kinds, run_population
-from db.tables import Item, Judgment, Pair, StudyItem
+from db.tables import Item, Judgment, Pair, StudyItem, utc_now
 
 
 def judge_all(store: Store, study_id: int, people: Sequence[str] = ("ada", "bob")) -> None:
@@ -65,6 +67,50 @@ def test_a_sampled_study_estimates_the_run(store: Store) -> None:
     # the validator missed all three items of its dropped groups: 90 passed, 60 missed
     assert recall == pytest.approx(90 / (90 + 60 * overturned))
     assert report["dropped_groups"]["to"] == pytest.approx(overturned)
+
+
+def test_estimates_name_the_flagged_people_and_have_themselves_without_them(
+    sqlite_store: Store, inf: Callable[..., Ran]
+) -> None:
+    """Three people reject every passage, in half a second each; without them it is as before."""
+    make_run(sqlite_store, kept=30, dropped=20)
+    make(sqlite_store, 30, Sampling(strata=("scenario", "verdict")))
+    with sqlite_store.write() as session:
+        before = about_run(session, 1)
+        items = session.scalars(select(StudyItem.item_id)).all()
+        for name in ("eve", "fay", "gus"):
+            judge = get_or_create_judge(session, name, kind="person")
+            for item_id in items:
+                at = utc_now()
+                session.add(
+                    Judgment(
+                        event_id=f"{name} {item_id}",
+                        judge_id=judge.id,
+                        item_id=item_id,
+                        study_id=1,
+                        choice="none",
+                        order_shown=list(ROLES),
+                        shown_at=at - timedelta(seconds=0.5),
+                        decided_at=at,
+                    )
+                )
+        session.commit()
+        report, unflagged = about_run(session, 1), about_run(session, 1, with_flags=False)
+    assert list(report["flagged"]) == ["eve", "fay", "gus"] and unflagged["flagged"] == {}
+    figures = ("precision", "overturned", "recall", "kept_groups", "dropped_groups", "group_recall")
+    for name in figures:
+        assert report[name]["flagged"] == report["flagged"]
+        assert report[name]["without_flagged"] == before[name], name
+        assert report[name].get("value") == unflagged[name].get("value")
+    assert report["precision"]["value"] == 0
+    assert all(part["without_flagged"] in before["parts"] for part in report["parts"])
+    shown = inf("study", "estimate", "--study", 1).out
+    assert "Flagged: eve (100% of answers under 1.5 s), fay" in shown
+    assert "without flagged people 100.0% (" in shown
+    page = open_page("agreement")
+    assert not page.exception and "Flagged: eve" in words(page).replace("\\", "")
+    frames = [frame.value for frame in open_tab(page, "Whole run", key="agreement.tab").dataframe]
+    assert sum("Without flagged people" in frame for frame in frames) >= 2
 
 
 def test_listed_disputed_and_kept_only_studies_say_only_what_is_known(

@@ -35,13 +35,13 @@ def test_what_nobody_measured_is_said_with_the_command(store: Store, tmp_path: P
 def test_agreement_diversity_and_contamination_stand_on_the_card(
     store: Store, tmp_path: Path
 ) -> None:
-    run_id = make_run(store)
+    run_id = make_run(store, kept=12, dropped=4)
     first = group_ids(store, run_id)[0]
     numbers = {"texts": 12, "aps": 0.25, "ingf_2": 1.5, "ingf_3": None}
     with store.write() as session:
         dataset_id = session.scalars(select(Dataset.id)).one()
         fields = {"passage": numbers}
-        corpora = [{"corpus": "books", "run_id": run_id, "groups": 4, "fields": fields}]
+        corpora = [{"corpus": "books", "run_id": run_id, "groups": 12, "fields": fields}]
         for kind, result in (
             ("diversity", {"model": "mini", "corpora": corpora}),
             ("coverage", {"model": "mini", "corpora": corpora, "points": 9}),
@@ -63,7 +63,7 @@ def test_agreement_diversity_and_contamination_stand_on_the_card(
                 result=result,
                 dataset_id=dataset_id,
             )
-        study = sampled_study(session, run_id=run_id, items=4, overlap=2)
+        study = sampled_study(session, run_id=run_id, items=12, overlap=2)
         items = session.scalars(select(StudyItem.item_id)).all()
         for number, name in enumerate(("ada lovelace", "charles babbage")):
             judge = get_or_create_judge(session, name, kind="person")
@@ -83,15 +83,15 @@ def test_agreement_diversity_and_contamination_stand_on_the_card(
     figure = r"0\.\d{3} \(-?\d\.\d{3} to \d\.\d{3}\)"
     assert re.search(rf"people with each other \| Cohen's kappa \| {figure}", card)
     assert "| people with `offline:embedding` |" in card
-    assert "Diversity of the run's 4 kept groups, with the vectors of mini" in card
+    assert "Diversity of the run's 12 kept groups, with the vectors of mini" in card
     assert (
-        "UMAP of the 9 texts of the run's 4 kept groups" in card and "whole run, with" not in card
+        "UMAP of the 9 texts of the run's 12 kept groups" in card and "whole run, with" not in card
     )
     assert "| passage | 12 | 0.2500 | 1.5000 | undefined |" in card
     assert "1 in 1 groups overlap with FollowIR" in card
     assert "lovelace" not in card and "babbage" not in card
     clean = export(store, tmp_path / "clean", leave_out_contaminated=True)
-    assert clean["groups"] == 3
+    assert clean["groups"] == 11
     assert "left out of this release" in (tmp_path / "clean" / "README.md").read_text()
 
 
@@ -132,7 +132,13 @@ def test_a_large_team_is_on_the_card_in_seconds_and_flagged_people_are_counted(
     assert time.process_time() - spent < 30, "seconds of CPU for the whole release"
     card = (tmp_path / "out" / "README.md").read_text()
     assert re.search(r"people with each other \| Krippendorff's alpha \| 0\.\d{3} \(", card)
-    assert f"{len(flagged)} people flagged as too fast or failing gold; without them: alpha" in card
+    assert f"{len(flagged)} people flagged as too fast or failing gold." in card
+    assert "| between | coefficient | value | without flagged people |" in card
+    value = r"0\.\d{3} \(0\.\d{3} to 0\.\d{3}\)"
+    for label in ("Krippendorff's alpha", "Fleiss' kappa", "Raw agreement"):
+        both = re.search(rf"\| {label} \| {value} \| {value} \|", card)
+        assert both, f"{label} with and without the people flagged"
+    assert re.search(r"\(precision\) \| [^|]+% to [^|]+\| \d+\.\d% \(", card)
     assert "person 0" not in card
 
 

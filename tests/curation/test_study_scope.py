@@ -125,8 +125,8 @@ def test_card_page_and_command_say_which_studies_speak_for_the_run(
 def test_after_the_planners_additions_and_under_a_filter_no_kappa_is_of_the_run(
     sqlite_store: Store, tmp_path: Path, inf: Callable[..., Ran]
 ) -> None:
-    run_id = make_run(sqlite_store, kept=12, dropped=6)
-    make_study(sqlite_store, dataset="books", items=6, overlap=2, sampling=Sampling())
+    run_id = make_run(sqlite_store, kept=24, dropped=12)
+    make_study(sqlite_store, dataset="books", items=18, overlap=2, sampling=Sampling())
     judge_all(sqlite_store, 1)
     whole = inf("analyze", "agreement", "--study", 1, "--resamples", 0, "--json").json["scope"]
     assert whole["of_run"]
@@ -158,9 +158,9 @@ def test_after_the_planners_additions_and_under_a_filter_no_kappa_is_of_the_run(
 def test_a_random_sample_of_kept_groups_is_of_those_alone_on_card_and_page(
     sqlite_store: Store, tmp_path: Path
 ) -> None:
-    make_run(sqlite_store, kept=12, dropped=6)
+    make_run(sqlite_store, kept=18, dropped=6)
     sampling = Sampling("random", only="kept")
-    make_study(sqlite_store, dataset="books", items=6, overlap=2, sampling=sampling)
+    make_study(sqlite_store, dataset="books", items=12, overlap=2, sampling=sampling)
     judge_all(sqlite_store, 1)
     export(sqlite_store, tmp_path / "out")
     card = (tmp_path / "out" / "README.md").read_text()
@@ -175,10 +175,10 @@ def test_a_random_sample_of_kept_groups_is_of_those_alone_on_card_and_page(
 def test_validators_have_a_kappa_only_from_a_study_that_samples_the_run(
     sqlite_store: Store, inf: Callable[..., Ran]
 ) -> None:
-    run_id = make_run(sqlite_store)
+    run_id = make_run(sqlite_store, kept=12, dropped=6)
     kept = tuple(str(one) for one in group_ids(sqlite_store, run_id, "kept"))
     for number, sampling in enumerate((Sampling(), Sampling("list", lines=kept)), start=1):
-        items = 6 if sampling.sample == "stratified" else None
+        items = 12 if sampling.sample == "stratified" else None
         make_study(sqlite_store, dataset="books", items=items, overlap=2, sampling=sampling)
         judge_all(sqlite_store, number)
     page = open_page("validators")

@@ -9,7 +9,8 @@ import click
 
 from analysis.agreement.agreement import agreement_report, interval_caption, report_of
 from analysis.agreement.answers import number_decisions
-from analysis.agreement.headline import flag_sentence, rest_sentence
+from analysis.agreement.flagged import WITHOUT, flag_note, flag_sentence
+from analysis.agreement.headline import rest_sentence
 from analysis.agreement.intervals import DRAWS
 from analysis.agreement.judge_profile import judge_profiles
 from analysis.agreement.judgment_file import read_judgments
@@ -52,7 +53,15 @@ def _pair_line(pair: dict[str, Any]) -> str:
     return (
         f"{names}: kappa {score(pair['kappa'])}{_interval(pair)}, "
         f"agreement {score(pair['agreement'])}, {pair['items']:,} items"
+        + (f" (flagged: {', '.join(pair['flagged'])})" if "flagged" in pair else "")
     )
+
+
+def _without(found: dict[str, Any], key: str = "value") -> str:
+    """The figure without the flagged people in it; "" where there is none."""
+    if not found.get("flagged"):
+        return ""
+    return f", {WITHOUT.lower()} {score(found['without_flagged'].get(key))}"
 
 
 def _shown_agreement(report: Result) -> str:
@@ -86,10 +95,10 @@ def _shown_agreement(report: Result) -> str:
     for row in report["differences"]:
         difference = f"{row['model_a']} minus {row['model_b']}: {score(row['difference'])}"
         reason = f" ({row['reason']})" if "reason" in row else ""
-        lines.append(f"{difference}{_interval(row)}{reason}")
+        lines.append(f"{difference}{_interval(row)}{reason}{_without(row, 'difference')}")
     for name, found in report["people"].items():
         reason = f" ({found['reason']})" if "reason" in found else ""
-        value = f"{score(found['value'])}{_interval(found)}{reason}"
+        value = f"{score(found['value'])}{_interval(found)}{reason}{_without(found)}"
         lines.append(f"{persons}, {MEASURES[name].label}: {value}")
     for window in report.get("over_time", ()):
         found = window["human_human"]
@@ -97,6 +106,7 @@ def _shown_agreement(report: Result) -> str:
             f"window {window['window']} to {window['to'][:16]}: {window['items']:,} items, "
             f"{found['label']} of {persons} {score(found['value'])}"
             + (f" ({found['reason']})" if "reason" in found else "")
+            + _without(found)
         )
     for each in report.get("by_judge", ()):
         pace, gold = each["median_seconds"], each["gold_accuracy"]
@@ -105,10 +115,13 @@ def _shown_agreement(report: Result) -> str:
             f"{each['judge']}: {each['judged']:,} judged, "
             + ("pace unknown" if pace is None else f"{pace:.1f} s each")
             + f", kappa with the other {persons} {score(each['with_people']['value'])}"
+            + _without(each["with_people"])
             + (", no gold items" if gold is None else f", gold {gold:.3f} of {each['gold_seen']}")
             + (f", flagged: {each['flagged']}" if each["flagged"] else "")
             + (f", position bias undefined ({bias})" if p is None else f", position bias p {p:.4f}")
         )
+    if report["flagged"]:
+        lines.append(flag_note([report]))
     if caption := interval_caption(report):
         lines.append(f"in brackets: {caption}")
     return "\n".join(lines)
@@ -201,7 +214,7 @@ def agreement(
     scope = scope if chosen == JudgmentFilter() else of_filtered(scope)
     answers = number_decisions(decisions_of(rows))
     report = report_of(answers, flagged, resamples)
-    windows = {"over_time": agreement_over_time(answers)} if over_time else {}
+    windows = {"over_time": agreement_over_time(answers, flagged)} if over_time else {}
     profiles = {"by_judge": judge_profiles(report, quality, choices)} if by_judge else {}
     notes = {"circular": circular} if circular else {}
     return {"study_id": study, "scope": asdict(scope), **notes, **report, **windows, **profiles}

@@ -4,6 +4,7 @@ from typing import Any
 
 import click
 
+from analysis.agreement.flagged import WITHOUT
 from analysis.study import run_text
 from analysis.study.planning import TARGETS
 from app.cli.kit.report import Result, me, ready_store, reporting
@@ -29,21 +30,29 @@ def _shown(report: Result) -> str:
     if report["simulated"]:
         lines.append("the people are simulated judges: demo data, not evidence")
     for name, label in run_text.FIGURES.items():
-        lines.append(f"{label}: {run_text.estimate(report[name])}{_reason(report[name])}")
+        lines.append(f"{label}: {run_text.estimate(report[name])}{_more(report[name])}")
     lines.append(run_text.WHY_BOUNDS)
     for name, label in run_text.GROUP_FIGURES.items():
-        lines.append(f"{label}: {run_text.bounds(report[name])}{_reason(report[name])}")
+        lines.append(f"{label}: {run_text.bounds(report[name])}{_more(report[name])}")
     for row in report["parts"]:
         lines.append(
             f"{run_text.PARTS[row['part']]}, {row['by'].replace('_', ' ')} "
             f"{row['name'] or 'none'}: {run_text.estimate(row)}, "
-            f"{counted(row['judged'], 'group')} judged"
+            f"{counted(row['judged'], 'group')} judged{_without(row)}"
         )
     return "\n".join(lines)
 
 
-def _reason(found: dict[str, Any]) -> str:
-    return f" ({found['reason']})" if "reason" in found else ""
+def _without(found: dict[str, Any]) -> str:
+    """The figure without the flagged people in it; "" where there is none."""
+    if not found.get("flagged"):
+        return ""
+    return f", {WITHOUT.lower()} {run_text.without_flagged(found)}"
+
+
+def _more(found: dict[str, Any]) -> str:
+    """Why a figure is undefined, and itself without flagged people."""
+    return (f" ({found['reason']})" if "reason" in found else "") + _without(found)
 
 
 @click.command()
@@ -121,8 +130,8 @@ def _threshold_line(row: dict[str, Any]) -> str:
     at = "as it is" if row["threshold"] is None else f"at least {row['threshold']:.4g}"
     return (
         f"  {at:<18} {counted(row['kept_groups'], 'group')} ({row['size'] or 0:.0%} of the kept), "
-        f"precision {run_text.estimate(row['precision'])}, "
-        f"recall {run_text.estimate(row['recall'])}"
+        f"precision {run_text.estimate(row['precision'])}{_without(row['precision'])}, "
+        f"recall {run_text.estimate(row['recall'])}{_without(row['recall'])}"
     )
 
 

@@ -1,0 +1,80 @@
+"""People whose answers are in doubt: their names and the figure without them. Pure.
+
+A report is computed twice, with and without the people flagged as too fast or failing gold, and
+`with_figures_without` gives each figure of the one that of the other. Sentences and tables read
+that: a sentence names at most `MAX_NAMED` people, a table gets one more column.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from analysis.agreement.headline import figure_text
+
+MAX_NAMED: Final = 5  # people in a sentence; the report and the table of judges name all
+FIGURE: Final = ("value", "difference", "from")  # the first key of a figure is one of these
+WITHOUT: Final = "Without flagged people"
+
+
+def with_figures_without(found: Any, without: Any, flagged: Mapping[str, str]) -> Any:
+    """`found`, each figure in it with `flagged`, why by name, and itself in `without_flagged`.
+
+    found and without: reports of the same shape, or parts of them.
+    """
+    if not flagged:
+        return found
+    if isinstance(found, Mapping):
+        if any(key in found for key in FIGURE):
+            return {**found, "flagged": dict(flagged), "without_flagged": without}
+        return {
+            key: with_figures_without(each, without.get(key), flagged)
+            for key, each in found.items()
+        }
+    if isinstance(found, list):
+        parts = zip(found, without, strict=True)
+        return [with_figures_without(each, other, flagged) for each, other in parts]
+    return found
+
+
+def flag_sentence(
+    found: Mapping[str, Any], *, digits: int = 3, named: bool = True, with_reasons: bool = True
+) -> str:
+    """Which people behind a headline figure are flagged, and it without them; "" for nobody.
+
+    named: False counts them instead, for what is published.
+    """
+    flagged: Mapping[str, str] = found.get("flagged", {})
+    if not flagged:
+        return ""
+    who = _who(flagged, named=named, with_reasons=with_reasons)
+    them = "them" if len(flagged) > 1 else "this person"
+    return f"{who}; without {them}: {figure_text(found['without_flagged'], digits)}."
+
+
+def flag_note(figures: Sequence[Mapping[str, Any]], *, named: bool = True) -> str:
+    """Which people behind the figures of a table are flagged; "" for nobody."""
+    flagged: dict[str, str] = {}
+    for each in figures:
+        flagged |= each.get("flagged", {})
+    return f"{_who(flagged, named=named, with_reasons=True)}." if flagged else ""
+
+
+def rows_without(
+    rows: Sequence[dict[str, Any]], figures: Sequence[Mapping[str, Any]], key: str = "value"
+) -> list[dict[str, Any]]:
+    """The rows of a table, with a column of the figures without flagged people if there are any."""
+    if not any(each.get("flagged") for each in figures):
+        return list(rows)
+    return [
+        {**row, WITHOUT: each.get("without_flagged", {}).get(key)}
+        for row, each in zip(rows, figures, strict=True)
+    ]
+
+
+def _who(flagged: Mapping[str, str], *, named: bool, with_reasons: bool) -> str:
+    number = len(flagged)
+    if not named:
+        people = "person" if number == 1 else "people"
+        return f"{number} {people} flagged as too fast or failing gold"
+    texts = [f"{name} ({reason})" if with_reasons else name for name, reason in flagged.items()]
+    more = f" and {number - MAX_NAMED:,} more" if number > MAX_NAMED else ""
+    return f"Flagged: {', '.join(texts[:MAX_NAMED])}{more}"
