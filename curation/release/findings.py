@@ -5,7 +5,7 @@ Read from the store when the release is made; a missing measurement is named wit
 makes it. People are counted, never named.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from sqlalchemy import select
@@ -37,18 +37,23 @@ from db.tables import Analysis, Study
 PICTURE = "coverage.png"
 
 
-def findings(session: Session, plan: Plan, leakage: dict[str, Any] | None) -> list[str]:
+def findings(
+    session: Session,
+    plan: Plan,
+    leakage: dict[str, Any] | None,
+    report: Callable[[str], None] | None = None,
+) -> list[str]:
     """The paragraphs of the card's section "What was measured", in Markdown.
 
     Of several runs each under its own heading. leakage: the report over the release's groups, None
-    in a preview where it is not known yet.
+    in a preview where it is not known yet. report: called with each stage that can take long.
     """
     several = len(plan.runs) > 1
     found = []
     for each in plan.runs:
         found += [
             f"### {inline(each.dataset.name)}, run {each.run.id}" if several else "",
-            *_agreement(session, each),
+            *_agreement(session, each, report),
             _diversity(session, each),
             _coverage(session, each, with_picture=not several),
             _contamination(session, each, left_out=plan.wanted.leave_out_contaminated),
@@ -72,9 +77,16 @@ def contaminated_groups(session: Session, chosen: ChosenRun) -> frozenset[int] |
     return frozenset(found.result.get("groups", ()))
 
 
-def _agreement(session: Session, chosen: ChosenRun) -> list[str]:
-    studies = session.scalars(select(Study).where(Study.run_id == chosen.run.id).order_by(Study.id))
-    found = [words for study in studies if (words := _study(session, study.id)) is not None]
+def _agreement(
+    session: Session, chosen: ChosenRun, report: Callable[[str], None] | None
+) -> list[str]:
+    of_run = select(Study.id).where(Study.run_id == chosen.run.id).order_by(Study.id)
+    found = []
+    for study_id in session.scalars(of_run).all():
+        if report is not None:
+            report(f"computing the agreement of study {study_id}")
+        if (words := _study(session, study_id)) is not None:
+            found.append(words)
     if found:
         return found
     return ["Agreement: no person has judged groups of this run (`inf study create`)."]

@@ -53,8 +53,16 @@ def export_release(handle: JobHandle) -> dict[str, Any]:
             use_snapshot(session)
             chosen = groups_of(session, plan)
             written = write_groups(handle, session, plan, unfinished, chosen)
+            groups = len(chosen.ids)
+
+            def report(stage: str) -> None:
+                handle.check()
+                handle.report(groups, groups, stage)
+
+            report("measuring leakage")
             leakage = release_leakage(session, plan.by_run, chosen.ids)
-            facts = facts_of(session, plan, written, leakage)
+            facts = facts_of(session, plan, written, leakage, report)
+            report("writing the card")
             picture = coverage_picture(session, plan)
             maps = {each.run.id: model_of_map(session, each) for each in plan.runs}
             measured = {"maps": maps, "leakage": leakage}

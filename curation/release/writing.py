@@ -104,7 +104,7 @@ def write_groups(
                     done = start + len(writing.facts.ids)
                     handle.report(done, len(group_ids), "writing groups")
                 ledger.finish(writing.finish(pen), writing.facts, writing.counts)
-    handle.report(len(group_ids), len(group_ids), "writing the card")
+    handle.report(len(group_ids), len(group_ids), "writing groups")
     return _written(folder, ledger, chosen.duplicates)
 
 

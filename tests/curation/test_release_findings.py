@@ -13,6 +13,7 @@ from sqlalchemy import select
 from study_world import sampled_study
 
 from db.errors import Refused
+from db.jobs.runner import JobHandle
 from db.outcome.analyses import store_analysis
 from db.review.reviews import approve_group
 from db.scenarios import ROLES
@@ -96,7 +97,7 @@ def test_agreement_diversity_and_contamination_stand_on_the_card(
 
 
 def test_a_large_team_is_on_the_card_in_seconds_and_flagged_people_are_counted(
-    sqlite_store: Store, tmp_path: Path
+    sqlite_store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """100 people, three for each item: the posterior of pairs took 585 s and 14.9 GB for 1,300."""
     run_id = make_run(sqlite_store, kept=240, dropped=60)
@@ -127,9 +128,21 @@ def test_a_large_team_is_on_the_card_in_seconds_and_flagged_people_are_counted(
         session.commit()
         flagged = flagged_people(session, study.id)
     assert 0 < len(flagged) <= 9 and set(flagged) <= set(names[:9])
+    stages: list[str] = []
+
+    def reported(handle: JobHandle, done: int, total: int | None, message: str) -> None:
+        stages.append(message)
+
+    monkeypatch.setattr(JobHandle, "report", reported)
     spent = time.process_time()
     export(sqlite_store, tmp_path / "out")
     assert time.process_time() - spent < 30, "seconds of CPU for the whole release"
+    assert list(dict.fromkeys(stages)) == [
+        "writing groups",
+        "measuring leakage",
+        "computing the agreement of study 1",
+        "writing the card",
+    ]
     card = (tmp_path / "out" / "README.md").read_text()
     assert re.search(r"people with each other \| Krippendorff's alpha \| 0\.\d{3} \(", card)
     assert f"{len(flagged)} people flagged as too fast or failing gold." in card

@@ -1,5 +1,6 @@
 """Gathering the facts of a dataset card from the store and from the counts of the export."""
 
+from collections.abc import Callable
 from typing import Any
 
 from sqlalchemy.orm import Session
@@ -15,9 +16,16 @@ from db.run.runs import funnel
 
 
 def facts_of(
-    session: Session, plan: Plan, written: Counted, leakage: dict[str, Any] | None
+    session: Session,
+    plan: Plan,
+    written: Counted,
+    leakage: dict[str, Any] | None,
+    report: Callable[[str], None] | None = None,
 ) -> CardFacts:
-    """The facts of the card for a release with these counts and this leakage report."""
+    """The facts of the card for a release with these counts and this leakage report.
+
+    report: called with each stage that can take long.
+    """
     return CardFacts(
         title=plan.name,
         runs=[_run_facts(session, each, written) for each in plan.runs],
@@ -34,7 +42,7 @@ def facts_of(
         format=plan.wanted.format,
         texts=written.texts,
         content_sha256=written.content_sha256,
-        findings=findings(session, plan, leakage),
+        findings=findings(session, plan, leakage, report),
         languages=written.languages,
         rescued=written.rescued,
     )
