@@ -54,10 +54,10 @@ def share_interval(share: float, count: float) -> tuple[float, float]:
     return max(0.0, (middle - half) / whole), min(1.0, (middle + half) / whole)
 
 
-def share_of(share: float, items: int) -> str:
-    """A share of independent items as text, with Wilson's interval from MIN_ITEMS items on."""
-    interval = share_interval(share, items) if items >= MIN_ITEMS else None
-    return share_text(share, interval, "too few items")
+def share_of(share: float, number: int, noun: str = "item") -> str:
+    """A share of that many independent items as text, with Wilson's interval from MIN_ITEMS on."""
+    interval = share_interval(share, number) if number >= MIN_ITEMS else None
+    return share_text(share, interval, f"too few {noun}s")
 
 
 def cluster_mean(

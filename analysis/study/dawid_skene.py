@@ -161,6 +161,7 @@ def judge_quality(
         if len(answers.judges) < MIN_JUDGES or len(mine) < MIN_ITEMS:
             row["reason"] = TWO_JUDGES if len(answers.judges) < MIN_JUDGES else FEW_ITEMS
             continue
+        row["compared"] = len(mine)
         of = answers.item[mine]
         others = (total[of] - right[mine]) / (number[of] - 1)
         row["accuracy"], row["others"] = float(right[mine].mean()), float(others.mean())

@@ -7,14 +7,19 @@ import streamlit as st
 from app.kit.figure import draw_rows
 from app.kit.frame.links import page_link
 from app.text.plain import plain
-from curation.run.leakage import is_outdated, leaking_sentence
+from curation.run.leakage import leaking_sentence
 
 
-def draw_leakage(report: dict[str, Any] | None, run_id: int) -> None:
-    """The figures of a run's check and, above the limit, what they mean; nothing before it."""
+def draw_leakage(report: dict[str, Any] | None, run_id: int, outdated: str) -> None:
+    """The figures of a run's check and, above the limit, what they mean; nothing before it.
+
+    outdated: why the report is, if it is.
+    """
     if report is None:
         return
     st.subheader("Leakage", anchor=False)
+    if outdated:
+        st.info(plain(f"Outdated: {outdated}."), icon=":material/history:")
     if sentence := leaking_sentence(report):
         st.warning(plain(sentence), icon=":material/visibility:")
     rows = []
@@ -54,12 +59,6 @@ def draw_leakage(report: dict[str, Any] | None, run_id: int) -> None:
         "Over the kept groups. A classifier that sees one text alone, cross-validated with folds "
         "split by pair. 0.5 is chance; intervals include the variation of training."
     )
-    if is_outdated(report):
-        st.info(
-            f"Measured by an earlier version, whose intervals were too narrow. Measure it again: "
-            f"`inf analyze leakage --run {run_id}`",
-            icon=":material/history:",
-        )
     _draw_features(report, run_id)
 
 

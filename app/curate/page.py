@@ -40,7 +40,7 @@ from curation.recipe.drop_reasons import reason_text
 from curation.recipe.recipe import list_recipes
 from curation.recorded import NAME as RECORDED
 from curation.run.guard import Guard
-from curation.run.leakage import stored_leakage
+from curation.run.leakage import stored_leakage, why_outdated
 from curation.run.shared_parts import is_unchecked, stored_shared_parts
 from curation.run.time_left import time_left
 from db.corpus.browsing import has_pairs
@@ -198,13 +198,13 @@ def draw_live(run: RunSummary, was_live: bool) -> None:
         if was_live and is_now.status != run.status:
             st.rerun()
         run = replace(run, spent_usd=now.spent_usd)
-        report, shared, unchecked = None, None, False
+        report, outdated, shared, unchecked = None, "", None, False
         if not was_live:
             with open_store().read() as session:
-                report = stored_leakage(session, run.id)
+                report, outdated = stored_leakage(session, run.id), why_outdated(session, run.id)
                 shared = stored_shared_parts(session, run.id)
                 unchecked = is_unchecked(session, run.id)
-            st.markdown(plain(run_sentence(found, report, run.spent_usd)))
+            st.markdown(plain(run_sentence(found, report, run.spent_usd, outdated)))
         draw_pulse(run, found, workers, live=was_live)
         draw_trouble(workers.trouble, live=was_live)
         if was_live and not now.batch:
@@ -220,7 +220,7 @@ def draw_live(run: RunSummary, was_live: bool) -> None:
         draw_place_bias(run.id)
         draw_text_baseline(run.id)
         draw_shared_parts(shared, run.id, unchecked=unchecked)
-        draw_leakage(report, run.id)
+        draw_leakage(report, run.id, outdated)
         if found.pairs <= MAX_PAIRS:
             draw_results(run.id)
 

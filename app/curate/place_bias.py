@@ -3,6 +3,7 @@
 import streamlit as st
 
 from analysis.agreement.judge_profile import place_bias
+from analysis.figures.means import share_of
 from app.curate import actions
 from app.kit.figure import draw_rows
 from app.text.numbers import counted
@@ -27,17 +28,21 @@ def draw_place_bias(run_id: int) -> None:
                 "Position": each.place,
                 "Right passage here": each.expected,
                 "Chosen": each.chosen,
-                "Found when here": each.accuracy,
+                "Found when here": found_text(each),
             }
             for each in places
         ],
         None,
         key="curate.place_bias",
-        column_config={
-            "Found when here": st.column_config.ProgressColumn(format="percent", color="primary")
-        },
     )
     st.caption(plain(bias_summary(places)))
+
+
+def found_text(each: PlaceCount) -> str:
+    """How often the passage is found at the position, with its interval over groups."""
+    if each.accuracy is None:
+        return ""
+    return share_of(each.accuracy, each.groups, "group")
 
 
 def draw_text_baseline(run_id: int) -> None:

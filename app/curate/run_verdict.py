@@ -8,8 +8,13 @@ from curation.recipe.drop_reasons import reason_text
 from db.run.runs import Funnel
 
 
-def run_sentence(found: Funnel, report: Mapping[str, Any] | None, spent_usd: float) -> str:
-    """The run in words; "" of one without a finished group."""
+def run_sentence(
+    found: Funnel, report: Mapping[str, Any] | None, spent_usd: float, outdated: str = ""
+) -> str:
+    """The run in words; "" of one without a finished group.
+
+    outdated: why the leakage report is, whose number then is not in the sentence.
+    """
     if not found.finished:
         return ""
     rest = found.pairs - found.finished
@@ -25,7 +30,9 @@ def run_sentence(found: Funnel, report: Mapping[str, Any] | None, spent_usd: flo
         for one in (report or {}).get("comparisons", {}).values()
         if one["auc"] is not None
     ]
-    if report is not None and aucs:
+    if report is not None and outdated:
+        parts.append(f"The leakage check is outdated: {outdated}.")
+    elif report is not None and aucs:
         leak = "gives negatives away" if report["leaks"] else "does not give negatives away"
         parts.append(f"Style alone {leak} (AUC at most {max(aucs):.2f}, 0.5 is chance).")
     if spent_usd and found.kept:

@@ -75,8 +75,10 @@ def kept_light(
     return Light(label, f"{share:.0%}", level, f"{about}; {rule}.", "curate", parameters)
 
 
-def leakage_light(run_id: int | None, report: Mapping[str, Any] | None) -> Light:
-    """The highest AUC of a classifier that sees one text alone.
+def leakage_light(
+    run_id: int | None, report: Mapping[str, Any] | None, outdated: str = ""
+) -> Light:
+    """The highest AUC of a classifier that sees one text alone; not of an outdated report.
 
     "look" where the check of a run that is done had too few texts: it will not get more.
     """
@@ -85,6 +87,8 @@ def leakage_light(run_id: int | None, report: Mapping[str, Any] | None) -> Light
     if report is None:
         why = "Measured when a run is done."
         return Light(label, "–", "unknown", why, "curate", parameters)
+    if outdated:
+        return Light(label, "–", "unknown", f"Outdated: {outdated}.", "curate", parameters)
     measured = {
         name: float(one["auc"])
         for name, one in report["comparisons"].items()

@@ -37,7 +37,7 @@ from app.models.compared.trained import index_stays
 from app.models.independence import circular_sentences
 from curation.judging.about_run import NO_RUN, about_run
 from curation.judging.agreement import MAX_LIVE, reader_of, stored_agreement
-from curation.run.leakage import stored_leakage
+from curation.run.leakage import stored_leakage, why_outdated
 from db.outcome.checkpoints import list_checkpoints
 from db.outcome.evaluations import Scored, get_evaluation, newest_scores
 from db.outcome.independence import validators_of
@@ -82,7 +82,8 @@ def read_quality(
         is_done = run.status == "done"
         kept = kept_light(run.id, run.pairs, run.kept, run.dropped, is_done=is_done)
         report = _under(user, "curate", lambda session: stored_leakage(session, run.id))
-        leakage = leakage_light(run.id, report)
+        outdated = _under(user, "curate", lambda session: why_outdated(session, run.id))
+        leakage = leakage_light(run.id, report, outdated or "")
     precision, people, model, judged = None, None, None, None
     if NEEDS["studies"].is_met(user):
         study = newest_judged(_of_dataset(seen.under("studies"), dataset), run)

@@ -7,6 +7,7 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from analysis.agreement.judgment_filter import decisions_of
+from analysis.figures.means import share_of
 from analysis.study.dawid_skene import consensus_rows, dawid_skene, judge_quality
 from curation.judging.about_run import rows_of_people
 from db.study.items import study_item_places
@@ -70,13 +71,15 @@ def outlier_sentences(report: dict[str, Any]) -> list[str]:
         if not row["outlier"]:
             continue
         text = (
-            f"{row['judge']} is right on {row['accuracy']:.0%} of {row['items']:,} items where the "
-            f"others are on {row['others']:.0%} (p {row['p']:.2g})"
+            f"{row['judge']} is right on {share_of(row['accuracy'], row['compared'])} of "
+            f"{row['compared']:,} items where the others are on "
+            f"{share_of(row['others'], row['compared'])}; p {row['p']:.2g}"
         )
         if "worst" in row:
             text += (
                 f"; most of all on {row['worst'].replace('_', ' ')} items "
-                f"({row['worst_accuracy']:.0%} beside {row['worst_others']:.0%})"
+                f"({share_of(row['worst_accuracy'], row['worst_items'])} against "
+                f"{share_of(row['worst_others'], row['worst_items'])})"
             )
         if "instead" in row:
             text += f", where they choose {row['instead'].replace('_', ' ')} instead"

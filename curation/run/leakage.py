@@ -5,9 +5,10 @@ import json
 import subprocess
 import sys
 from collections.abc import Collection, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import func, select
+from sqlalchemy import func, or_, select
 from sqlalchemy.orm import Session
 
 from db.errors import InfError
@@ -16,7 +17,7 @@ from db.release.rows import ReleaseRow, release_rows
 from db.scenarios import COLUMNS, ROLES, TEXTS, GroupText, introduced
 from db.store.scope import unscoped
 from db.store.store import Store, open_store
-from db.tables import Group, Job, Triplet
+from db.tables import Group, Job, Review, Triplet
 
 if TYPE_CHECKING:
     from analysis.text.leakage import LabelledText
@@ -116,15 +117,47 @@ def compared_texts(session: Session, group_ids: Sequence[int]) -> "Texts":
 
 def stored_leakage(session: Session, run_id: int) -> dict[str, Any] | None:
     """The newest report among the results of the run's curate jobs, None if there is none."""
+    job = _checked_by(session, run_id)
+    return None if job is None or job.result is None else dict(job.result["leakage"])
+
+
+def why_outdated(session: Session, run_id: int) -> str:
+    """Why the run's stored report is not of its groups as they are, with the command that repeats
+    the check; "" where it is, or where there is none."""
+    job = _checked_by(session, run_id)
+    if job is None or job.result is None:
+        return ""
+    reason = ""
+    if is_outdated(job.result["leakage"]):
+        reason = "measured by an earlier version, whose intervals were too narrow"
+    elif job.finished_at is not None:
+        later = _changed_since(session, run_id, job.finished_at)
+        groups = "1 group was" if later == 1 else f"{later:,} groups were"
+        reason = f"measured before {groups} kept or edited" if later else ""
+    return reason and f"{reason}; measure it again: `inf analyze leakage --run {run_id}`"
+
+
+def _changed_since(session: Session, run_id: int, at: datetime) -> int:
+    """Kept groups of the run that were finished, or whose texts were edited, after that time."""
+    changed = or_(Review.created_at > at, Review.undone_at > at)
+    edited = select(Review.group_id).where(Review.action == "edit", changed)
+    found = session.scalar(
+        select(func.count())
+        .select_from(Group)
+        .where(Group.run_id == run_id, Group.verdict == "kept")
+        .where(or_(Group.finished_at > at, Group.id.in_(edited)))
+    )
+    return found or 0
+
+
+def _checked_by(session: Session, run_id: int) -> Job | None:
+    """The newest job of the run with a report."""
     jobs = session.scalars(
         select(Job)
         .where(Job.kind == "curate", Job.config["run_id"].as_integer() == run_id)
         .order_by(Job.id.desc())
     )
-    for job in jobs:
-        if job.result and job.result.get("leakage"):
-            return dict(job.result["leakage"])
-    return None
+    return next((job for job in jobs if job.result and job.result.get("leakage")), None)
 
 
 def auc_text(found: dict[str, Any]) -> str:

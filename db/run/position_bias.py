@@ -4,7 +4,7 @@ Candidates are shuffled for every call, so that an unbiased judge chooses each p
 often as the right passage is there, with the same accuracy everywhere.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 
 from sqlalchemy import select
@@ -21,14 +21,15 @@ class PlaceCount:
     """A position in the list, counted from 1.
 
     `expected`: how often the passage written for the scenario was there; `chosen`: how often the
-    judge chose the position; `right`: how often both. `accuracy` is right / expected, None if the
-    passage was never there.
+    judge chose the position; `right`: how often both; `groups`: of how many groups, whose items and
+    votes are not independent. `accuracy` is right / expected, None if the passage was never there.
     """
 
     place: int
     expected: int
     chosen: int
     right: int
+    groups: int
 
     @property
     def accuracy(self) -> float | None:
@@ -41,7 +42,7 @@ def position_bias(session: Session, run_id: int, *, limit: int = MAX_JUDGMENTS) 
     Empty without validations.
     """
     rows = session.execute(
-        select(Item.scenario, Judgment.choice, Judgment.order_shown, Judgment.detail)
+        select(Item.group_id, Item.scenario, Judgment.choice, Judgment.order_shown, Judgment.detail)
         .join(Item, Item.id == Judgment.item_id)
         .where(Judgment.run_id == run_id, Judgment.study_id.is_(None))
         .order_by(Judgment.id.desc())
@@ -49,17 +50,19 @@ def position_bias(session: Session, run_id: int, *, limit: int = MAX_JUDGMENTS) 
         .execution_options(yield_per=2000)
     )
     expected, chosen, right = Counter[int](), Counter[int](), Counter[int]()
-    for scenario, choice, order_shown, detail in rows:
+    groups: dict[int, set[int]] = defaultdict(set)
+    for group_id, scenario, choice, order_shown, detail in rows:
         votes = detail.get("votes") or [{"choice": choice, "order_shown": order_shown}]
         for vote in votes:
             order = list(vote["order_shown"])
             expected[order.index(scenario) + 1] += 1
+            groups[order.index(scenario) + 1].add(group_id)
             if vote["choice"] in order:
                 place = order.index(vote["choice"]) + 1
                 chosen[place] += 1
                 right[place] += vote["choice"] == scenario
     return [
-        PlaceCount(place, expected[place], chosen[place], right[place])
+        PlaceCount(place, expected[place], chosen[place], right[place], len(groups[place]))
         for place in range(1, max([*expected, *chosen], default=0) + 1)
     ]
 

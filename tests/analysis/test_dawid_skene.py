@@ -1,5 +1,7 @@
 """Dawid and Skene's estimates: equal to crowd-kit, to the paper's patients, and to the truth."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -16,6 +18,7 @@ from analysis.study.dawid_skene import (
     dawid_skene,
     judge_quality,
 )
+from curation.judging.consensus import outlier_sentences
 
 LABELS = ("a", "b", "c")
 
@@ -86,6 +89,11 @@ def test_the_outlier_is_named_with_what_they_do_wrong() -> None:
     assert [name for name, row in rows.items() if row["outlier"]] == ["dan"]
     assert (rows["dan"]["worst"], rows["dan"]["instead"]) == ("c", "b")
     assert rows["dan"]["worst_accuracy"] < 0.4 < rows["dan"]["worst_others"]
+    (sentence,) = outlier_sentences({"judges": list(rows.values())})
+    share = r"\d+\.\d% \(\d+\.\d% to \d+\.\d%\)"  # none without its interval
+    first = rf"dan is right on {share} of 150 items where the others are on {share};"
+    assert re.match(first, sentence)
+    assert re.search(rf"most of all on c items \({share} against {share}\), where", sentence)
 
 
 def test_among_equals_there_is_rarely_an_outlier() -> None:

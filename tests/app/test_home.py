@@ -152,6 +152,10 @@ def test_one_leaking_comparison_is_a_problem_and_none_measured_is_not_good() -> 
     report["comparisons"] = {"I- / I+": {"auc": None, "reason": "12 pairs: 20 are needed"}}
     assert leakage_light(1, report).level == "look" and "12 pairs" in leakage_light(1, report).why
     assert leakage_light(None, None).level == "unknown"
+    report["comparisons"]["I- / I+"] = {"auc": 0.55}
+    old = leakage_light(1, report, "measured before 3 groups were kept or edited")
+    assert (old.level, old.value) == ("unknown", "–")
+    assert old.why == "Outdated: measured before 3 groups were kept or edited."
 
 
 @pytest.mark.parametrize(

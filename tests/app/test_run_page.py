@@ -12,7 +12,7 @@ from openai_server import Server
 from sqlalchemy import select
 from streamlit.testing.v1 import AppTest
 
-from app.curate.place_bias import bias_summary
+from app.curate.place_bias import bias_summary, found_text
 from app.curate.run_verdict import run_sentence
 from curation.recipe.prices import Price, load_prices
 from curation.run.starting import recipe_of, start_run
@@ -121,16 +121,20 @@ def test_the_position_bias_of_the_judge_is_shown(sqlite_store: Store) -> None:
     table = at.dataframe[-1].value
     judged = count_rows(sqlite_store, "judgment")
     assert table["Right passage here"].sum() == judged > 0
+    assert table["Found when here"].str.contains(r"% \(").any()
     assert list(table["Position"]) == list(range(1, len(table) + 1))
     assert f"Based on {judged} answers" in words(at)
 
 
 def test_a_preference_for_a_place_is_told_in_words() -> None:
-    even = [PlaceCount(place, 50, 50, 40) for place in range(1, 6)]
-    first = [PlaceCount(1, 50, 170, 50), *(PlaceCount(n, 50, 20, 20) for n in range(2, 6))]
+    even = [PlaceCount(place, 50, 50, 40, 50) for place in range(1, 6)]
+    first = [PlaceCount(1, 50, 170, 50, 50), *(PlaceCount(n, 50, 20, 20, 50) for n in range(2, 6))]
     assert "No evidence of position bias" in bias_summary(even)
     assert "not chosen equally often" in bias_summary(first)
-    assert "No test: " in bias_summary([PlaceCount(1, 2, 1, 1), PlaceCount(2, 1, 2, 1)])
+    assert "No test: " in bias_summary([PlaceCount(1, 2, 1, 1, 2), PlaceCount(2, 1, 2, 1, 1)])
+    assert found_text(even[0]) == "80.0% (67.0% to 88.8%)"  # Wilson, 40 of 50
+    assert found_text(PlaceCount(1, 9, 9, 9, 3)) == "100.0% (too few groups for an interval)"
+    assert found_text(PlaceCount(1, 0, 2, 0, 0)) == ""
 
 
 def test_two_runs_stand_side_by_side(sqlite_store: Store) -> None:
@@ -436,6 +440,9 @@ def test_a_run_is_told_by_what_was_measured_and_nothing_else() -> None:
     told = run_sentence(found, leaking, 0.3)
     assert "Style alone gives negatives away (AUC at most 0.91, 0.5 is chance)." in told
     assert told.endswith("It cost $0.30, $0.1000 per kept group.")
+    old = run_sentence(found, leaking, 0.3, "measured before 1 group was kept or edited")
+    assert "The leakage check is outdated: measured before 1 group was kept or edited." in old
+    assert "0.91" not in old and "Style" not in old
     nothing = Funnel(1, 1, 10, 10, 0, reached, 0)
     assert run_sentence(nothing, None, 0.0) == ""
 
@@ -454,13 +461,13 @@ def test_an_example_that_is_hidden_from_the_user_is_not_shown(
     assert "secret" not in "".join(node.proto.body for node in at.get("html"))
 
 
-def leakage_page(reason: str) -> None:
+def leakage_page(reason: str, outdated: str = "") -> None:
     """A page with one comparison; in it everything is imported anew."""
     from app.curate.leakage import draw_leakage
 
     found = {"auc": 0.56, "interval": None, "length_auc": 0.5, "pairs": 40, "reason": reason}
     report = {"version": 1, "warn_above": 0.8, "leaks": [], "comparisons": {"I- / I+": found}}
-    draw_leakage(report, 1)
+    draw_leakage(report, 1, outdated)
 
 
 def test_the_leakage_table_has_typical_words_in_sight_and_no_column_of_reasons_without_one() -> (
@@ -475,5 +482,7 @@ def test_the_leakage_table_has_typical_words_in_sight_and_no_column_of_reasons_w
 
 
 def test_a_check_by_an_earlier_version_is_shown_with_the_command_that_repeats_it() -> None:
-    page = AppTest.from_function(leakage_page, kwargs={"reason": ""}).run()
+    outdated = "measured by an earlier version; `inf analyze leakage --run 1`"
+    page = AppTest.from_function(leakage_page, kwargs={"reason": "", "outdated": outdated}).run()
     assert ["inf analyze leakage --run 1" in each.value for each in page.info] == [True]
+    assert not AppTest.from_function(leakage_page, kwargs={"reason": ""}).run().info

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,19 @@ from curation_runs import add_dataset, run_curation
 from exporting import export
 from sqlalchemy import select
 
+from analysis.text.leakage import VERSION
 from curation.release.preview import preview_release
 from curation.release.request import ReleasePlan
-from curation.run.leakage import auc_text, check_leakage, leaking_sentence, stored_leakage
+from curation.run.leakage import (
+    auc_text,
+    check_leakage,
+    leaking_sentence,
+    stored_leakage,
+    why_outdated,
+)
 from db.review.reviews import reject_group
 from db.store.store import Store
-from db.tables import Group, Job, Triplet
+from db.tables import Group, Job, Review, Triplet
 
 
 @pytest.mark.slow
@@ -112,6 +120,38 @@ def test_an_earlier_run_is_checked_by_command_and_the_page_then_shows_it(
     with sqlite_store.read() as session:
         assert stored_leakage(session, run_id) == done.json["leakage"]
     assert inf("analyze", "leakage", "--run", run_id + 1).code == 1
+
+
+def test_a_check_of_other_groups_texts_or_rules_is_outdated_and_says_why(store: Store) -> None:
+    add_dataset(store, pairs=6)
+    run_id = run_curation(store, dataset="small", provider="offline")["run_id"]
+    report = {"version": VERSION, "leaks": [], "warn_above": 0.8, "comparisons": {}}
+    again = f"; measure it again: `inf analyze leakage --run {run_id}`"
+
+    def why(stored: dict[str, Any], finished_at: datetime) -> str:
+        with store.write() as session:
+            job = session.scalars(select(Job).where(Job.kind == "curate")).one()
+            job.result, job.finished_at = {"run_id": run_id, "leakage": stored}, finished_at
+            session.commit()
+            return why_outdated(session, run_id)
+
+    with store.read() as session:
+        assert why_outdated(session, run_id) == "", "no check, so none that is outdated"
+        kept = select(Group).where(Group.run_id == run_id, Group.verdict == "kept")
+        groups = session.scalars(kept.order_by(Group.finished_at)).all()
+        first, last = groups[0].finished_at, groups[-1].finished_at
+        edited = groups[0].id
+    assert first is not None and last is not None and len(groups) > 1
+    assert why(report, last) == ""
+    old = why(report | {"version": VERSION - 1}, last)
+    assert old == f"measured by an earlier version, whose intervals were too narrow{again}"
+    assert why(report, first - timedelta(seconds=1)) == (
+        f"measured before {len(groups)} groups were kept or edited{again}"
+    )
+    with store.write() as session:
+        session.add(Review(group_id=edited, action="edit", reviewed_by="ann"))
+        session.commit()
+    assert why(report, last) == f"measured before 1 group was kept or edited{again}"
 
 
 def test_a_small_run_says_how_many_pairs_are_needed(sqlite_store: Store) -> None:

@@ -31,10 +31,10 @@ def _shown(report: Result) -> str:
 def _judge_line(row: dict[str, Any]) -> str:
     if row["accuracy"] is None:
         return f"{row['judge']}: {row['items']:,} items, undefined ({row['reason']})"
-    right = share_of(row["accuracy"], row["items"])
+    right, others = (share_of(row[name], row["compared"]) for name in ("accuracy", "others"))
     return (
-        f"{row['judge']}: {row['items']:,} items, right {right}, the others there "
-        f"{row['others']:.1%}, p {row['p']:.2g}" + (", an outlier" if row["outlier"] else "")
+        f"{row['judge']}: {row['items']:,} items, right {right}, the others there {others}, "
+        f"p {row['p']:.2g}" + (", an outlier" if row["outlier"] else "")
     )
 
 
