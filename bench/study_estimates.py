@@ -1,6 +1,7 @@
 """Coverage of the intervals of a study's estimates about its run, by simulation.
 
-    python bench/study_estimates.py [--partly] [--simulations 1000] [--draws 1000] [--workers 2]
+    python bench/study_estimates.py [--partly] [--items 200] [--simulations 1000]
+        [--draws 1000] [--workers 2]
 
 A run of 900 groups, 60 % kept, from two sources of 85 and 15 %; the rarer one is harder. Whether
 people confirm an item is fixed before sampling. The sample is that of `db.study.sampling`: at
@@ -157,9 +158,11 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=1000)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--partly", action="store_true")
+    parser.add_argument("--items", type=int, choices=ITEMS, help="only samples of so many")
     given = parser.parse_args()
     partly = (PARTLY, PRECISIONS[:2], ITEMS[:2])
     cells = list(itertools.product(*(partly if given.partly else (DESIGNS, PRECISIONS, ITEMS))))
+    cells = [cell for cell in cells if given.items in (None, cell[2])]
     with ProcessPoolExecutor(given.workers) as pool:
         jobs = [pool.submit(coverage, *cell, given.simulations, given.draws) for cell in cells]
         found = {cell: job.result() for cell, job in zip(cells, jobs, strict=True)}

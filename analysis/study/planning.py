@@ -186,10 +186,17 @@ def _width_of(parts: Mapping[PlanCell, _Part], target: str) -> Callable[..., flo
         size = sum(part.size for part in chosen)
         shares = [(part.size / size, part.share, max(part.judged, UNSEEN)) for part in chosen]
         value = sum(weight * share for weight, share, _ in shares)
-        kish = 1 / sum(weight**2 / judged for weight, _, judged in shares)
-        variance = sum(w**2 * share * (1 - share) / judged for w, share, judged in shares)
+        unknown = [
+            weight**2 / judged * max(0.0, 1 - judged / part.size)  # of the finite run
+            for (weight, _, judged), part in zip(shares, chosen, strict=True)
+        ]
+        spread = [share * (1 - share) for _, share, _ in shares]
+        variance = sum(u * s for u, s in zip(unknown, spread, strict=True))
         judged = int(sum(part.judged for part in chosen))
-        return Share(value, judged, size, effective=min(kish, value * (1 - value) / variance))
+        if not variance:
+            return Share(value, judged, size, effective=np.inf)
+        effective = min(1 / sum(unknown), value * (1 - value) / variance)
+        return Share(value, judged, size, effective=effective)
 
     def width(now: Mapping[PlanCell, _Part]) -> float:
         if target != "recall":

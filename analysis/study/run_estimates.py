@@ -17,9 +17,11 @@ Per group:   one item is judged of three, so only bounds are known. Whole groups
              least 1 - sum_s (1 - p_s) of the time (Bonferroni) and at most min_s p_s (Fréchet).
 
 Intervals: Korn and Graubard (1998). The effective number of groups is the smaller of Kish's
-1 / sum_c W_c^2 / n_c and p (1 - p) / variance; limits are quantiles of Beta(x, n - x + EXTRA) and
-Beta(x + EXTRA, n - x) with x = p n. Recall takes its limits from draws of its parts. Coverage by
-simulation: bench/study_estimates.py, docs/concepts/study-estimates.md.
+1 / sum_c W_c^2 / n_c (1 - n_c / N_c) and p (1 - p) / variance, with the same correction for the
+finite run (exact where a group's items are independent, conservative where they are alike).
+Limits are quantiles of Beta(x, n - x + EXTRA) and Beta(x + EXTRA, n - x) with x = p n. Recall takes
+its limits from draws of its parts. Coverage by simulation: bench/study_estimates.py,
+docs/concepts/study-estimates.md.
 
 Note: a cell of the run without a judged item is left out, and the share of the run
 that the estimate covers is reported beside it.
@@ -77,6 +79,8 @@ class Share:
     def draws(self, *, low: bool, seed: int = SEED) -> np.ndarray:
         """Draws whose lower (or upper) quantiles are the limits: (DRAWS,)."""
         assert self.value is not None
+        if np.isinf(self.effective):
+            return np.full(DRAWS, self.value)
         confirmed = self.value * self.effective
         other = self.effective - confirmed
         generator = np.random.default_rng([SEED, seed])
@@ -110,6 +114,12 @@ class _Cell:
     weight: float  # of the part, among the cells that were judged
     mean: float
     groups: int
+    items: int  # of the run in this cell
+
+    @property
+    def left(self) -> float:
+        """Finite population correction: the share of the cell's items that nobody judged."""
+        return max(0.0, 1 - self.groups / self.items)
 
 
 def confirmed_share(
@@ -151,10 +161,13 @@ def _cells(
 
     sizes: dict[Hashable, float] = defaultdict(float)
     by_fine: dict[Hashable, float] = defaultdict(float)
+    counts: dict[Hashable, int] = defaultdict(int)
     below: dict[Hashable, set[Hashable]] = defaultdict(set)
     for kind, count in part.items():
         sizes[coarse(kind)] += count * weight(kind)
         by_fine[fine(kind)] += count * weight(kind)
+        counts[coarse(kind)] += count
+        counts[fine(kind)] += count
         below[coarse(kind)].add(fine(kind))
     seen = {fine(item.kind) for item in judged}
     split = {cell for cell, parts in below.items() if parts <= seen}
@@ -174,13 +187,16 @@ def _cells(
             for w, each in zip(weights, groups.values(), strict=True)
         ]
         mean = sum(totals) / sum(weights)
-        cells.append(_Cell(sized[key] / known, mean, len(groups)))
+        cells.append(_Cell(sized[key] / known, mean, len(groups), counts[key]))
     return cells, known / total if total else 0.0
 
 
 def _effective(cells: Sequence[_Cell], value: float) -> float:
-    kish = 1 / sum(cell.weight**2 / cell.groups for cell in cells)
-    variance = sum(cell.weight**2 * _spread(cell, value) / cell.groups for cell in cells)
+    unknown = [cell.weight**2 / cell.groups * cell.left for cell in cells]
+    if not sum(unknown):
+        return np.inf  # every item of the run is judged
+    kish = 1 / sum(unknown)
+    variance = sum(u * _spread(cell, value) for u, cell in zip(unknown, cells, strict=True))
     return min(kish, value * (1 - value) / variance) if 0 < value < 1 and variance else kish
 
 

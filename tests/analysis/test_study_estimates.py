@@ -51,7 +51,20 @@ def test_an_item_that_stands_for_few_adds_little_to_the_effective_number() -> No
     common, rare = kind(source="common"), kind(source="rare")
     sample = judged([1] * 10, common) + judged([1] * 10, rare, 100)
     share = confirmed_share({common: 900, rare: 100}, sample, lambda k: True, ["source"])
-    assert share.effective == pytest.approx(1 / (0.81 / 10 + 0.01 / 10))  # Kish, of 20 judged
+    # Kish, of 20 judged; of the 900 and 100 items 890 and 90 are left
+    expected = 1 / (0.81 / 10 * 890 / 900 + 0.01 / 10 * 90 / 100)
+    assert share.effective == pytest.approx(expected)
+
+
+def test_what_is_judged_of_the_run_is_no_longer_uncertain() -> None:
+    values = [1, 0, 1, 1, 1, 0, 1, 1]
+    few, half, every = (
+        confirmed_share({kind(): items}, judged(values, kind()), lambda k: True)
+        for items in (8000, 16, 8)
+    )
+    assert few.value == half.value == every.value == 0.75
+    assert few.effective == pytest.approx(8, rel=0.01) and half.effective == pytest.approx(16)
+    assert every.interval == (0.75, 0.75), "all items of the run are judged"
 
 
 def test_agreement_without_exception_has_no_interval_of_zero_width() -> None:
