@@ -158,7 +158,7 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=1000)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--partly", action="store_true")
-    parser.add_argument("--items", type=int, choices=ITEMS, help="only samples of so many")
+    parser.add_argument("--items", type=int, choices=ITEMS, help="only samples of N")
     given = parser.parse_args()
     partly = (PARTLY, PRECISIONS[:2], ITEMS[:2])
     cells = list(itertools.product(*(partly if given.partly else (DESIGNS, PRECISIONS, ITEMS))))
