@@ -20,9 +20,9 @@ from analysis.agreement.agreement import Decision, agreement_report
 from analysis.agreement.answers import number_decisions
 from analysis.agreement.cohen import NO_ITEMS, ONE_LABEL
 from analysis.agreement.headline import COEFFICIENTS, MIN_SHARED, rest_sentence
-from analysis.agreement.judgment_file import read_judgments
 from analysis.agreement.over_time import agreement_over_time
 from analysis.agreement.pairs import MAX_LISTED
+from analysis.study.judgment_file import read_judgments
 from db.errors import BadInput
 from db.store.store import Store
 from db.tables import Group, Item, Judge, Judgment, Run, Study, StudyItem

@@ -13,10 +13,10 @@ from analysis.agreement.flagged import WITHOUT, flag_note, flag_sentence
 from analysis.agreement.headline import rest_sentence
 from analysis.agreement.intervals import DRAWS
 from analysis.agreement.judge_profile import judge_profiles
-from analysis.agreement.judgment_file import read_judgments
 from analysis.agreement.judgment_filter import JudgmentFilter, chosen_rows, decisions_of
 from analysis.agreement.measures import MEASURES
 from analysis.agreement.over_time import agreement_over_time
+from analysis.study.judgment_file import read_judgments
 from app.cli.data.import_ import bad_rows_in_json
 from app.cli.kit.report import Result, ready_store, reporting
 from app.text.numbers import counted, score
