@@ -56,7 +56,7 @@ def flagged(report: Mapping[str, Any], *, named: bool = True) -> str:
     precision = report["precision"]
     if not (note := flag_note([precision], named=named)):
         return ""
-    return f" {note} Without flagged people: {without_flagged(precision)}."
+    return f" {note} Precision without flagged people: {without_flagged(precision)}."
 
 
 def without_flagged(found: Mapping[str, Any]) -> str:
@@ -76,12 +76,19 @@ def bounds(found: Mapping[str, Any]) -> str:
     """A range with the limits of its sample."""
     if found["from"] is None:
         return "undefined"
-    same = f"{found['from']:.1%}" == f"{found['to']:.1%}"
-    text = f"{found['from']:.1%}" if same else f"{found['from']:.1%} to {found['to']:.1%}"
+    text = _range(found)
     if not found["interval"]:
         return f"{text} ({TOO_FEW})"
     low, high = found["interval"]
     return f"{text} (limits {low:.1%} to {high:.1%})"
+
+
+def _range(found: Mapping[str, Any]) -> str:
+    """A range without the limits of its sample."""
+    if found["from"] is None:
+        return "undefined"
+    low, high = f"{found['from']:.1%}", f"{found['to']:.1%}"
+    return low if low == high else f"{low} to {high}"
 
 
 def basis(report: Mapping[str, Any]) -> str:
@@ -162,7 +169,7 @@ def group_rows(report: Mapping[str, Any]) -> list[dict[str, Any]]:
         )
     figures = [report[name] for name in GROUP_FIGURES]
     return [
-        row if WITHOUT not in row else row | {WITHOUT: without_flagged(each)}
+        row if WITHOUT not in row else row | {WITHOUT: _range(each["without_flagged"])}
         for row, each in zip(rows_without(found, figures, "from"), figures, strict=True)
     ]
 

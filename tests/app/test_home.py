@@ -129,7 +129,8 @@ def test_a_precision_with_flagged_people_is_never_good_and_has_itself_without_th
     light = precision_light(1, about | {"precision": flagged}, "")
     assert light.level == "look"
     assert light.why.endswith(
-        "Flagged: ann (gold 1 of 6 right). Without flagged people: 70.0% (60.0% to 80.0%)."
+        "Flagged: ann (gold 1 of 6 right). "
+        "Precision without flagged people: 70.0% (60.0% to 80.0%)."
     )
 
 
