@@ -205,7 +205,7 @@ def test_wrong_attempts_from_elsewhere_do_not_lock_a_person_out(store: Store) ->
             check_password(session, "ann", PASSWORD, address="10.0.0.1")
         assert check_password(session, "ann", PASSWORD, address="10.0.0.2") is not None
         for row in session.scalars(select(Event)):
-            row.created_at -= timedelta(minutes=16)
+            row.at -= timedelta(minutes=16)
         session.flush()
         assert check_password(session, "ann", PASSWORD, address="10.0.0.1") is not None
 

@@ -121,6 +121,6 @@ def test_a_curator_gives_items_away_pauses_lets_in_and_asks_for_more(
     made = Counter((one.item_id, names[one.judge_id]) for one in judgments(store, study_id))
     assert done == made and set(made.values()) == {1} and len(made) == 2 * ITEMS
     assert actions == [
-        ("cora", f"study.{action}", str(study_id))
+        ("cora", f"study.{action}", f"study {study_id}")
         for action in ("reassign", "pause_judge", "let_in_judge", "overlap")
     ]
