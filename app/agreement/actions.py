@@ -203,15 +203,16 @@ def _thresholds(study_id: int, with_flags: bool, version: tuple[object, ...]) ->
 
 def read_consensus(study_id: int, left_out: frozenset[int], state: JudgmentState) -> dict[str, Any]:
     """What the study's judges say together, without the items left out."""
-    return _consensus(study_id, left_out, _version(study_id, state))
+    with_flags = not read_reader(study_id).is_blind
+    return _consensus(study_id, left_out, with_flags, _version(study_id, state))
 
 
 @st.cache_data(max_entries=8, show_spinner=False)
 def _consensus(
-    study_id: int, left_out: frozenset[int], version: tuple[object, ...]
+    study_id: int, left_out: frozenset[int], with_flags: bool, version: tuple[object, ...]
 ) -> dict[str, Any]:
     with open_store().read() as session:
-        return study_consensus(session, study_id, without=left_out)
+        return study_consensus(session, study_id, without=left_out, with_flags=with_flags)
 
 
 def read_plan(study_id: int, target: str, reach: float) -> dict[str, Any]:

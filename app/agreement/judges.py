@@ -6,11 +6,12 @@ from typing import Any
 import streamlit as st
 
 from analysis.agreement.flagged import WITHOUT, rows_without
+from analysis.figures.means import share_of
 from analysis.files.csv_writer import csv_text
 from app.agreement.report import interval_cells
 from app.kit.figure import Origin, draw_rows
 from app.text.plain import plain
-from curation.judging.consensus import SURE, outlier_sentences
+from curation.judging.consensus import SURE, flagged_note, outlier_sentences
 
 SHARE = st.column_config.NumberColumn(format="percent")
 MEASURES = {
@@ -110,10 +111,12 @@ def draw_consensus(report: Mapping[str, Any], hidden: Collection[int], origin: O
         f"{report['sure']:,} of {len(report['items']):,} items have a label with a probability of "
         f"{SURE} or more."
     )
+    if note := flagged_note(report):
+        st.caption(plain(note))
     for sentence in outlier_sentences(dict(report)):
         st.warning(plain(sentence), icon=":material/person_alert:")
     rows = consensus_rows(report)
-    columns: dict[str, Any] = dict.fromkeys(("Right", "Others on the same items"), SHARE)
+    columns: dict[str, Any] = {}
     columns["p"] = st.column_config.NumberColumn(
         format="%.4f", help="Paired t over items against the others, adjusted by Holm's method."
     )
@@ -132,24 +135,25 @@ def draw_consensus(report: Mapping[str, Any], hidden: Collection[int], origin: O
 
 
 def consensus_rows(report: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """A row per person, then per model, which is compared with the people's consensus."""
+    """A row per person, then per model, which is compared with the people's consensus; with a
+    column by the consensus without flagged people, if there are any."""
     rows = [
         {
             "Judge": row["judge"],
             "Items": row["items"],
-            "Right": row["accuracy"],
-            "Others on the same items": row["others"],
+            "Right": _share(row, "accuracy", "compared"),
+            "Others on the same items": _share(row, "others", "compared"),
             "p": row["p"],
             "Outlier": "yes" if row["outlier"] else "",
             "Reason if undefined": row.get("reason", ""),
         }
         for row in report["judges"]
     ]
-    return rows + [
+    rows += [
         {
             "Judge": row["judge"],
             "Items": row["items"],
-            "Right": row["accuracy"],
+            "Right": _share(row, "accuracy", "items"),
             "Others on the same items": None,
             "p": None,
             "Outlier": "",
@@ -157,6 +161,19 @@ def consensus_rows(report: Mapping[str, Any]) -> list[dict[str, Any]]:
         }
         for row in report["models"]
     ]
+    if not report.get("flagged"):
+        return rows
+    numbers = ["compared"] * len(report["judges"]) + ["items"] * len(report["models"])
+    others = [row["without_flagged"] for row in (*report["judges"], *report["models"])]
+    return [
+        {**row, WITHOUT: None if other is None else _share(other, "accuracy", number)}
+        for row, other, number in zip(rows, others, numbers, strict=True)
+    ]
+
+
+def _share(row: Mapping[str, Any], name: str, number: str) -> str | None:
+    """A share of the judge's items with its interval, as everywhere; None where undefined."""
+    return None if row[name] is None else share_of(row[name], row[number])
 
 
 def item_rows(report: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -1,29 +1,34 @@
 """The consensus of a study's people by Dawid and Skene, and how judges compare with it."""
 
 from collections import defaultdict
-from collections.abc import Collection, Hashable
+from collections.abc import Collection, Hashable, Mapping
 from typing import Any
 
 from sqlalchemy.orm import Session
 
+from analysis.agreement.flagged import flag_note
 from analysis.agreement.judgment_filter import decisions_of
 from analysis.figures.means import share_of
 from analysis.study.dawid_skene import consensus_rows, dawid_skene, judge_quality
 from curation.judging.about_run import rows_of_people
 from db.study.items import study_item_places
-from db.study.judgments import judgment_frame
+from db.study.judgments import JudgmentRow, judgment_frame
+from db.study.quality import flagged_people
 from db.study.studies import get_study
 
 SURE = 0.9
 
 
 def study_consensus(
-    session: Session, study_id: int, *, without: Collection[int] = ()
+    session: Session, study_id: int, *, without: Collection[int] = (), with_flags: bool = True
 ) -> dict[str, Any]:
     """Judges' quality and a consensus label with its probability for every judged item.
 
     The consensus is of people alone, so that no model is compared with itself; a model's `accuracy`
-    is the mean probability of its labels. `without`: items to leave out. Raises NotFound.
+    is the mean probability of its labels. `without`: items to leave out. Where people are flagged
+    (`flagged`, why by name), each judge's row and `sure` have themselves by the consensus of the
+    others in `without_flagged`. with_flags: False for who must not see which people fail gold.
+    Raises NotFound.
     """
     get_study(session, study_id)
     left_out = set(without)
@@ -31,9 +36,33 @@ def study_consensus(
     scenario: dict[Hashable, str] = {
         item_id: place.scenario for item_id, place in study_item_places(session, study_id).items()
     }
+    found = {"study_id": study_id, **_consensus(every, scenario)}
+    judges = {row["judge"] for row in found["judges"]}
+    flags = flagged_people(session, study_id) if with_flags else {}
+    flagged = {name: why for name, why in flags.items() if name in judges}
+    if not flagged:
+        return {**found, "flagged": {}}
+    others = _consensus([row for row in every if row.judge not in flagged], scenario)
+    for part in ("judges", "models"):
+        by_judge = {row["judge"]: row for row in others[part]}
+        found[part] = [
+            {**row, "without_flagged": by_judge.get(row["judge"])} for row in found[part]
+        ]
+    return {**found, "flagged": flagged, "without_flagged": {"sure": others.get("sure", 0)}}
+
+
+def flagged_note(report: Mapping[str, Any]) -> str:
+    """Who behind the consensus is flagged, and how sure it is without them; "" for nobody."""
+    if not report.get("flagged"):
+        return ""
+    sure = report["without_flagged"]["sure"]
+    return f"{flag_note([report])} Without them {sure:,} labels are that sure."
+
+
+def _consensus(every: list[JudgmentRow], scenario: Mapping[Hashable, str]) -> dict[str, Any]:
     rows, simulated = rows_of_people(every)
     if not rows:
-        return {"study_id": study_id, "simulated": False, "judges": [], "models": [], "items": []}
+        return {"simulated": False, "sure": 0, "judges": [], "models": [], "items": []}
     consensus = dawid_skene(decisions_of(rows), strata=scenario)
     labels = {label: place for place, label in enumerate(consensus.answers.labels)}
     place_of = {item: place for place, item in enumerate(consensus.answers.items)}
@@ -52,7 +81,6 @@ def study_consensus(
         for row in consensus_rows(consensus)
     ]
     return {
-        "study_id": study_id,
         "simulated": simulated,
         "sure": sum(row["probability"] >= SURE for row in items),
         "judges": judge_quality(consensus, scenario),

@@ -14,6 +14,7 @@ from sqlalchemy import select
 
 from analysis.study.design import DISPUTED, LISTED
 from curation.judging.about_run import about_run, extend_by_plan, plan_for
+from curation.judging.consensus import study_consensus
 from curation.judging.sampling import Sampling
 from curation.judging.studies import make_study
 from db.errors import BadInput, Refused
@@ -76,7 +77,7 @@ def test_estimates_name_the_flagged_people_and_have_themselves_without_them(
     make_run(sqlite_store, kept=30, dropped=20)
     make(sqlite_store, 30, Sampling(strata=("scenario", "verdict")))
     with sqlite_store.write() as session:
-        before = about_run(session, 1)
+        before, agreed = about_run(session, 1), study_consensus(session, 1)
         items = session.scalars(select(StudyItem.item_id)).all()
         for name in ("eve", "fay", "gus"):
             judge = get_or_create_judge(session, name, kind="person")
@@ -96,6 +97,8 @@ def test_estimates_name_the_flagged_people_and_have_themselves_without_them(
                 )
         session.commit()
         report, unflagged = about_run(session, 1), about_run(session, 1, with_flags=False)
+        consensus = study_consensus(session, 1)
+        assert "flagged" not in str(study_consensus(session, 1, with_flags=False)["judges"])
     assert list(report["flagged"]) == ["eve", "fay", "gus"] and unflagged["flagged"] == {}
     figures = ("precision", "overturned", "recall", "kept_groups", "dropped_groups", "group_recall")
     for name in figures:
@@ -104,6 +107,14 @@ def test_estimates_name_the_flagged_people_and_have_themselves_without_them(
         assert report[name].get("value") == unflagged[name].get("value")
     assert report["precision"]["value"] == 0
     assert all(part["without_flagged"] in before["parts"] for part in report["parts"])
+    assert list(consensus["flagged"]) == ["eve", "fay", "gus"]
+    assert consensus["without_flagged"] == {"sure": agreed["sure"]}
+    others = [row["without_flagged"] for row in consensus["judges"]]
+    assert [row for row in others if row is not None] == agreed["judges"]
+    assert others.count(None) == 3
+    told = inf("study", "consensus", "--study", 1).out
+    assert "Flagged: eve (100% of answers under 1.5 s), fay" in told
+    assert f"Without them {agreed['sure']} labels are that sure." in told
     shown = inf("study", "estimate", "--study", 1).out
     assert "Flagged: eve (100% of answers under 1.5 s), fay" in shown
     assert "without flagged people 100.0% (" in shown

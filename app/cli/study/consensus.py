@@ -7,7 +7,7 @@ import click
 from analysis.figures.means import share_of
 from app.cli.kit.report import Result, ready_store, reporting
 from app.text.numbers import counted
-from curation.judging.consensus import SURE, outlier_sentences, study_consensus
+from curation.judging.consensus import SURE, flagged_note, outlier_sentences, study_consensus
 
 
 def _shown(report: Result) -> str:
@@ -19,13 +19,23 @@ def _shown(report: Result) -> str:
     ]
     if report["simulated"]:
         lines.append("the people are simulated judges: demo data, not evidence")
-    lines += [_judge_line(row) for row in report["judges"]]
+    if note := flagged_note(report):
+        lines.append(note)
+    lines += [_judge_line(row) + _without(row, "compared") for row in report["judges"]]
     lines += [
         f"{row['judge']} (model): right on {share_of(row['accuracy'], row['items'])} of "
-        f"{counted(row['items'], 'item')} by the people's consensus"
+        f"{counted(row['items'], 'item')} by the people's consensus{_without(row, 'items')}"
         for row in report["models"]
     ]
     return "\n".join([*lines, *outlier_sentences(report)])
+
+
+def _without(row: dict[str, Any], number: str) -> str:
+    """The share by the consensus of the people who are not flagged, where there are others."""
+    other = row.get("without_flagged")
+    if other is None or other["accuracy"] is None:
+        return ""
+    return f"; without flagged people {share_of(other['accuracy'], other[number])}"
 
 
 def _judge_line(row: dict[str, Any]) -> str:
