@@ -41,6 +41,7 @@ from results import (  # noqa: E402
     write_guard,
 )
 
+from db.store.settings import owners_process  # noqa: E402
 from db.store.store import open_store  # noqa: E402
 from trainer.launch.plan import plan_groups  # noqa: E402
 from trainer.report.held_out_scores import HeldOutScores  # noqa: E402
@@ -161,6 +162,7 @@ class Frontier(Results):
         from trainer.model.doors import trained_part
 
         settings = parse_settings(split_pairs(given))
+        owners_process(True)
         store = open_store(f"sqlite:///{self.home / 'inf.db'}")
         scores = HeldOutScores(
             settings,

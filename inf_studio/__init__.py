@@ -81,7 +81,7 @@ def __getattr__(name: str) -> Any:
     if name not in _PLACES:
         raise AttributeError(f"inf_studio promises no name {name!r}")
     if name == "open_store":  # by a program of the store's owner: its sessions see everything
-        load("db.store.settings:owners_process")(True)
+        load("db.store.settings:owners_unless_decided")()
     return load(f"{_PLACES[name]}:{name}")
 
 

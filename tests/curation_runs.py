@@ -19,6 +19,7 @@ from db.jobs.runner import JobHandle
 from db.jobs.runner import run as run_handler
 from db.run.group_detail import get_group
 from db.run.groups import list_groups
+from db.store.settings import owners_process
 from db.store.store import Store, open_store
 from db.tables import Call, Dataset, Pair, Passage
 
@@ -105,6 +106,7 @@ def start_worker(
 
 def _work(url: str, job_id: int, attempt: int, base_url: str, home: str) -> None:
     os.environ.update(OPENAI_BASE_URL=base_url, INF_HOME=home)
+    owners_process(True)
     handle = JobHandle(open_store(url), job_id, attempt)
     threading.Thread(target=handle.beat_until_over, daemon=True).start()
     sys.exit(run_handler(handle, curate))

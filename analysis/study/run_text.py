@@ -91,6 +91,11 @@ def _range(found: Mapping[str, Any]) -> str:
     return low if low == high else f"{low} to {high}"
 
 
+def _short(found: Mapping[str, Any]) -> str:
+    """A range for a cell of a table: no value of its own where the sample is too small."""
+    return _range(found) if found["from"] is None or found["interval"] else "too few groups"
+
+
 def basis(report: Mapping[str, Any]) -> str:
     """What the estimates are made from."""
     groups = report["groups"]
@@ -169,7 +174,7 @@ def group_rows(report: Mapping[str, Any]) -> list[dict[str, Any]]:
         )
     figures = [report[name] for name in GROUP_FIGURES]
     return [
-        row if WITHOUT not in row else row | {WITHOUT: _range(each["without_flagged"])}
+        row if WITHOUT not in row else row | {WITHOUT: _short(each["without_flagged"])}
         for row, each in zip(rows_without(found, figures, "from"), figures, strict=True)
     ]
 

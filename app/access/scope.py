@@ -5,7 +5,7 @@ page's script: it works under the permission of the page that drew it, by the us
 For who is signed out, and before any page, sessions see nothing.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 
@@ -15,7 +15,14 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from app.access.identity import SessionUser, user_in, user_of_cookies
 from app.access.permissions import NEEDS, require
-from db.store.scope import Scope, limit_session, scope_pages_by, unscoped
+from db.store.scope import (
+    Scope,
+    current_scope,
+    limit_session,
+    limited_to,
+    scope_pages_by,
+    unscoped,
+)
 from db.store.store import open_store
 
 NOTHING = Scope("", frozenset())
@@ -46,6 +53,20 @@ def writing_as(permission: str) -> Iterator[tuple[Session, SessionUser]]:
         work_under(user, permission)
         limit_session(session)
         yield session, user
+
+
+def in_this_scope(make: Callable[[], str]) -> Callable[[], str]:
+    """What makes a download, in the scope of the page that offers it.
+
+    Streamlit calls it in another thread, where there is no page.
+    """
+    scope = current_scope()
+
+    def made() -> str:
+        with limited_to(scope):
+            return make()
+
+    return made
 
 
 def begin_page(user: SessionUser, permission: str) -> None:

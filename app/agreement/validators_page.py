@@ -6,6 +6,7 @@ from typing import Any
 
 import streamlit as st
 
+from analysis.agreement.flagged import flag_note
 from analysis.agreement.validators import choosing_report
 from app.agreement.actions import read_report
 from app.agreement.validators import draw_validators, validators_sentence
@@ -76,6 +77,8 @@ def draw_choice(run: RunSummary, studies: list[StudySummary]) -> None:
                 icon=":material/hourglass_empty:",
             )
         people = {} if report is None else report["human_model"]
+        if note := flag_note(list(people.values())):
+            verdict.caption(plain(f"Kappa with people: {note}"))
 
     def choice_of(voters: Sequence[str]) -> dict[str, Any]:
         return choosing_report(answers.patterns, models, costs, people, voters, estimates)

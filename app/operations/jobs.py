@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy.orm import Session
+from sqlalchemy import select
 
 from app.access.identity import Actor
-from app.access.permissions import require
 from app.jobs import launching, supervisors
 from app.jobs.kinds import KINDS
 from app.jobs.outcome import summary
+from app.jobs.places import require_places
 from app.jobs.processes import command_of
 from app.operations.acting import reading, writing
 from app.operations.rows import Listed, Row
@@ -101,7 +101,8 @@ def find(actor: Actor, job_id: int) -> Job:
 def metrics(actor: Actor, job_ids: Sequence[int]) -> dict[int, dict[str, list[tuple[int, float]]]]:
     """The metrics of jobs by job id and name, as (step, value)."""
     with reading(actor, RIGHT) as session:
-        return queue.metric_series(session, job_ids)
+        seen = session.scalars(select(Job.id).where(Job.id.in_(job_ids))).all()
+        return queue.metric_series(session, seen)
 
 
 def show(actor: Actor, job_id: int) -> JobShown:
@@ -131,9 +132,8 @@ def log(actor: Actor, job_id: int, lines: int = 50) -> str:
 
 
 def cancel(actor: Actor, job_id: int) -> JobChanged:
-    """Cancel a queued job, or request that a running one stops. Raises Refused for an ended one."""
-    with writing(actor, RIGHT) as session:
-        _require_kind(session, actor, job_id)
+    """Cancel a queued job, or request that a running one stops. Raises Refused, NotFound."""
+    with writing(actor, _permission(actor, job_id)) as session:
         job = queue.request_stop(session, job_id)
         record_event(session, actor.name, "job.cancel", job_id)
         status = "stopping" if job.status == "running" else job.status
@@ -142,8 +142,8 @@ def cancel(actor: Actor, job_id: int) -> JobChanged:
 
 def resume(actor: Actor, job_id: int) -> JobChanged:
     """Queue an ended job again; it continues from what it stored. Raises Refused."""
-    with writing(actor, RIGHT) as session:
-        _require_kind(session, actor, job_id)
+    with writing(actor, _permission(actor, job_id)) as session:
+        require_places(session, queue.get_job(session, job_id).config)
         job = queue.requeue_job(session, job_id)
         record_event(session, actor.name, "job.resume", job_id)
     supervisors.ensure_taken(open_store(), job.launcher)
@@ -177,6 +177,7 @@ def _mark_lost() -> None:
                 session.commit()
 
 
-def _require_kind(session: Session, actor: Actor, job_id: int) -> None:
-    """Raise Refused unless the actor may launch jobs of its kind."""
-    require(actor, KINDS[queue.get_job(session, job_id).kind].permission)
+def _permission(actor: Actor, job_id: int) -> str:
+    """The permission that launches jobs of its kind: what is changed with it is in its scope."""
+    with reading(actor, RIGHT) as session:
+        return KINDS[queue.get_job(session, job_id).kind].permission

@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from app.access.scope import in_this_scope
 from app.kit.page import draw_hand_off, draw_table
 from app.studies import settings_actions
 from db.assignment.members import SCORED_TOGETHER
@@ -122,7 +123,7 @@ def sample_gold_items(study: studies.StudySummary) -> None:
             )
             st.download_button(
                 "Download template",
-                lambda: settings_actions.gold_template(study.id),
+                in_this_scope(lambda: settings_actions.gold_template(study.id)),
                 file_name=f"study-{study.id}-items.jsonl",
                 key="studies.known_template",
             )

@@ -116,7 +116,7 @@ def answer(
     assignment.lease_until, assignment.ended_at = None, now
     add_judgment(session, judgment, item=given.item, earlier=given.earlier)
     session.flush()
-    record_event(session, here.judge.name, "judgment.stored", judgment.id, study=here.study.id)
+    record_event(session, here.judge.person, "judgment.stored", judgment.id, study=here.study.id)
     here.last_ended_at = now
     close_when_done(session, here.study)
     return judgment

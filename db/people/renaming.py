@@ -8,7 +8,18 @@ backups) stays as it is.
 
 import secrets
 
-from sqlalchemy import ColumnElement, String, and_, exists, func, literal, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    String,
+    and_,
+    delete,
+    exists,
+    func,
+    literal,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from db.assignment.places import return_leases
@@ -20,6 +31,7 @@ from db.study.judgments import ADJUDICATOR
 from db.tables import (
     Account,
     AdjudicationView,
+    Analysis,
     Assignment,
     Event,
     Guideline,
@@ -128,6 +140,8 @@ def _replace(session: Session, account: Account, old: str, new_name: str) -> Non
         session.execute(update(column.class_).where(column == old).values({column: new_name}))
     judged = update(Event).where(Event.name.in_(NOT_AUDITED), Event.actor == old)
     session.execute(judged.values(actor=new_name))  # the audit log keeps the name of the time
+    theirs = Analysis.config["reader"].as_string() == old  # kept figures, made again when opened
+    session.execute(delete(Analysis).where(Analysis.kind == "agreement", theirs))
     for prefix in EVENTS:  # a card's undo names the review by its event
         before = prefix.format(name=old)
         session.execute(

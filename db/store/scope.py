@@ -116,7 +116,10 @@ class Scope:
         of_places = _ids(Job).where(
             or_(
                 _ConfigNumber(config, "run_id").in_(runs),
-                _ConfigNumber(config, "runs[0]").in_(runs),
+                and_(  # of several runs: whoever started it, and who sees every dataset
+                    _ConfigNumber(config, "runs[0]").in_(runs),
+                    _ConfigNumber(config, "runs[1]").is_(None),
+                ),
                 _ConfigNumber(config, "study_id").in_(studies),
             )
         )

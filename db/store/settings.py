@@ -56,7 +56,7 @@ def logs() -> Path:
     return home() / "logs"
 
 
-_is_owners_process = False
+_is_owners_process: bool | None = None  # not decided yet
 
 
 def owners_process(is_it: bool) -> None:
@@ -68,6 +68,12 @@ def owners_process(is_it: bool) -> None:
     _is_owners_process = is_it
 
 
+def owners_unless_decided() -> None:
+    """As `owners_process(True)`, but in a process that decided: the server stays closed."""
+    if _is_owners_process is None:
+        owners_process(True)
+
+
 def is_owners_process() -> bool:
     """Whether `owners_process` was set for this process."""
-    return _is_owners_process
+    return _is_owners_process is True

@@ -70,8 +70,9 @@ def ids_to_adjudicate(
     open_only: bool = False,
     include_agreed: bool = False,
 ) -> list[int]:
-    """The disputed items of a study, but for those that the person is judging now.
+    """The disputed items of a study; until it is closed without those that the person was given.
 
+    Gold is never disputed: a list that grew with the person's own flags and answers would name it.
     In a closed study also those with a thread. Raises NotFound.
     """
     talked_about = items_with_threads(session, study_id)
@@ -82,18 +83,11 @@ def ids_to_adjudicate(
         include_agreed=include_agreed,
         also=talked_about,
     )
-    held = set(
-        session.scalars(
-            select(Assignment.item_id)
-            .join(Judge, Judge.id == Assignment.judge_id)
-            .where(
-                Assignment.study_id == study_id,
-                Assignment.state == "leased",
-                of_person(person),
-            )
-        )
-    )
-    return [item_id for item_id in found if item_id not in held]
+    if get_study(session, study_id).status == "closed":
+        return found
+    given = select(Assignment.item_id).join(Judge, Judge.id == Assignment.judge_id)
+    own = set(session.scalars(given.where(Assignment.study_id == study_id, of_person(person))))
+    return [item_id for item_id in found if item_id not in own]
 
 
 def view_item(session: Session, study_id: int, item_id: int, person: str) -> BlindItem:

@@ -12,9 +12,11 @@ from exporting import export
 from records_world import make_run
 
 from app.access.identity import Actor, SessionUser, owner
+from app.access.scope import in_this_scope
 from app.cli.kit.formerly import formerly
 from app.cli.kit.options import request_options
 from app.jobs import launching, supervisors
+from app.operations import jobs as job_operations
 from app.operations import releases
 from app.operations.acting import queued, writing
 from curation.release.request import ReleasePlan
@@ -23,7 +25,7 @@ from db.jobs import jobs
 from db.people.rights import Rights
 from db.requests import Request, default_of, option
 from db.store import settings
-from db.store.scope import NoActor, unscoped
+from db.store.scope import INFO, NoActor, Scope, limited_to, unscoped
 from db.store.store import Store
 from db.tables import Dataset
 
@@ -106,6 +108,59 @@ def test_who_signed_out_meanwhile_writes_nothing(server: Store) -> None:
     gone = SessionUser("ann", "admin", 1, 77, rights=owner("ann").rights)
     with pytest.raises(Refused, match="signed out"), writing(gone, "export"):
         raise AssertionError("the session was given")
+
+
+def test_jobs_are_cancelled_resumed_and_measured_only_within_the_right_of_their_kind(
+    server: Store,
+) -> None:
+    with unscoped():
+        mine, other = make_run(server), make_run(server, name="films")
+        with server.write() as session:
+            books = session.query(Dataset).filter_by(name="books").one().id
+            films = session.query(Dataset).filter_by(name="films").one().id
+            ids = [
+                jobs.enqueue_job(session, kind, config, started_by="ada").id
+                for kind, config in (
+                    ("curate", {"run_id": other}),
+                    ("export", {"runs": [mine], "out": "/nowhere/one"}),
+                    ("export", {"runs": [mine, other], "out": "/nowhere/both"}),
+                    ("curate", {"run_id": mine}),
+                )
+            ]
+            jobs.record_metrics(session, ids[2], 1, {"loss": 0.5})
+            jobs.record_metrics(session, ids[3], 1, {"loss": 0.5})
+            session.commit()
+    # may release from films, and curate books
+    held = {books: frozenset({"curate"}), films: frozenset({"release"})}
+    eve = Actor("eve", rights=Rights(on_datasets=held))
+    for job_id in ids[:3]:
+        for change in (job_operations.cancel, job_operations.resume):
+            with pytest.raises((Refused, NotFound)):
+                change(eve, job_id)
+    assert list(job_operations.metrics(eve, ids)) == [ids[3]]
+    assert job_operations.cancel(eve, ids[3]).status == "cancelled"
+    with unscoped(), server.read() as session:
+        assert [jobs.get_job(session, each).status for each in ids] == ["queued"] * 3 + [
+            "cancelled"
+        ]
+
+
+def test_a_plugin_of_the_server_does_not_open_it_for_all(server: Store) -> None:
+    import inf_studio
+
+    assert inf_studio.open_store(server.url).url == server.url
+    with pytest.raises(NoActor), server.read():
+        pass
+
+
+def test_a_download_of_a_page_sees_what_the_page_saw(server: Store) -> None:
+    made = []
+    with limited_to(Scope("eve", frozenset())):
+        make = in_this_scope(lambda: str(server.read().__enter__().info[INFO]))
+    other = threading.Thread(target=lambda: made.append(make()))
+    other.start()
+    other.join()
+    assert "eve" in made[0]
 
 
 def test_what_raises_in_an_operation_is_not_committed(server: Store) -> None:

@@ -20,7 +20,7 @@ from sqlalchemy import select
 
 from db.corpus.datasets import get_dataset
 from db.errors import BadInput, InfError
-from db.store.settings import home
+from db.store.settings import home, owners_process
 from db.store.store import Store, open_store
 from db.tables import Passage
 from trainer.model.backbone import load_model, template_of
@@ -202,4 +202,5 @@ if __name__ == "__main__":
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     logging.basicConfig(level=logging.INFO)
+    owners_process(True)  # what a search may reach was checked by the page that sends it
     serve(float(os.environ.get("INF_MODEL_SERVER_IDLE_SECONDS", IDLE_SECONDS)))

@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from analysis.agreement.agreement import agreement_report
+from analysis.agreement.flagged import flag_note
 from analysis.agreement.judgment_filter import decisions_of
 from analysis.agreement.validators import choosing_report
 from app.cli.kit.report import Result, ready_store, reporting
@@ -17,6 +18,7 @@ from db.corpus.datasets import get_dataset
 from db.run.runs import choose_run
 from db.run.validations import judge_models, judging_cost, run_answers
 from db.study.judgments import judgment_frame
+from db.study.quality import flagged_people
 
 
 def _shown_validators(result: Result) -> str:
@@ -39,6 +41,8 @@ def _shown_validators(result: Result) -> str:
             f"kappa with people {kappa}"
         )
         lines.append(_beside_line(row))
+    if result["flag_note"]:
+        lines.append(f"kappa with people: {result['flag_note']}")
     for row in result["policies"]:
         lines.append(f"{row['policy']} of {', '.join(row['judges'])}:")
         lines.append(_beside_line(row))
@@ -85,13 +89,16 @@ def validators(dataset: str, run: int | None, study: int | None, judge: tuple[st
         estimates = judging_prices(session, run_id, known)
         rows = [] if study is None else judgment_frame(session, study)
         scope = None if study is None else study_scope(session, study)
+        flagged = {} if study is None else flagged_people(session, study)
     # only of a sample of the run: kappa on chosen items would rank the models by those
     of_run = scope is not None and scope.of_run
-    people = agreement_report(decisions_of(rows))["human_model"] if of_run else {}
+    found = agreement_report(decisions_of(rows), flagged=flagged) if of_run else {}
+    people = found.get("human_model", {})
     report = choosing_report(patterns, models, costs, people, judge, estimates)
     return {
         "run_id": run_id,
         "study_id": study,
+        "flag_note": flag_note(list(people.values())),
         **({} if scope is None else {"scope": asdict(scope)}),
         **report,
     }

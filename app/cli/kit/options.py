@@ -28,6 +28,8 @@ def request_options(
             try:
                 request = model.read({k: v for k, v in values.items() if v is not None})
             except BadInput as error:
+                if error.code != "bad_request":  # a value that only the work itself refuses
+                    raise
                 raise click.UsageError(str(error)) from error
             return command(*args, request=request, **given)
 
