@@ -41,10 +41,7 @@ async def to_provider(request: Request, provider: str) -> Response:
         importlib.import_module(AUTHLIB)
     except ModuleNotFoundError as error:
         log.error("OpenID is configured, but %s", missing_extra(error))
-        raise Refused(
-            f"the sign-in by a provider is not installed on this server: {missing_extra(error)}; "
-            "sign in with a password until then"
-        ) from error
+        raise _failed("this server needs: pip install 'inf-studio[openid]'") from error
     try:
         answer: Response = await _client(provider).authorize_redirect(request, _redirect_uri())
     except Exception as error:  # of HTTP, JSON or Authlib: the provider is not what is configured

@@ -116,7 +116,7 @@ def test_a_line_names_the_account(served: tuple[Server, Store, int]) -> None:
     server, store, account_id = served
     with signed_in(server) as client:
         with store.engine.connect() as connection:
-            connection.exec_driver_sql("ALTER TABLE audit RENAME TO gone")
+            connection.exec_driver_sql("ALTER TABLE event RENAME TO gone")
             connection.commit()
         assert client.post("/account/session", data={"session": "1"}).status_code == 500
     (found,) = LINE.findall(server.log.read_text())

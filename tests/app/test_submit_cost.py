@@ -22,7 +22,7 @@ from db.study.gold_items import sample_gold_items
 from db.study.judgments import get_or_create_judge
 from db.tables import Group, Judge, StudyJudge, utc_now
 
-MAX_STATEMENTS = 19
+MAX_STATEMENTS = 20
 
 
 def make_study(store: Store, *, overlap: int = 2, name: str = "world", gold: int = 0) -> int:

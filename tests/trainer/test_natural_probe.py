@@ -110,7 +110,9 @@ def test_every_training_scores_the_probe_before_and_after(
     assert set(probe["after"]) == own | {f"instruction-alone:{name}" for name in own}
     assert set(probe["after_by_style"]) == {"exclusion", "persona"}
     gain = probe["after"]["natural-flip"] - probe["before"]["natural-flip"]
-    assert probe["gain"]["natural-flip"] == {"value": gain, "low": None, "high": None}  # two items
+    told = probe["gain"]["natural-flip"]
+    assert (told["value"], told["low"], told["high"]) == (gain, None, None)  # two items
+    assert told["gained"] - told["lost"] == gain * 2
     with sqlite_store.read() as session:
         series = jobs.metric_series(session, [handle.id])[handle.id]
     assert [step for step, _ in series["natural-flip"]] == [0, 1]
