@@ -104,7 +104,7 @@ def test_a_release_is_recorded_with_its_groups_and_who_made_it(
         assert sorted(tuple(row) for row in placed) == [
             (group_id, "books") for group_id in group_ids(store, run_id)
         ]
-        assert session.scalars(select(Event.name)).all() == ["export"]
+        assert session.scalars(select(Event.name)).all() == ["release.created"]
         with pytest.raises(NotFound, match="no release 99"):
             get_release(session, 99)
 
