@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqlalchemy.orm import Session
 
@@ -12,7 +12,6 @@ from app.operations.acting import Launch, reading
 from app.operations.rows import Listed, Row
 from curation.hub.request import PushStart
 from curation.release.plan import choice_of, with_runs
-from curation.release.preview import ReleasePreview, preview_release
 from curation.release.request import ReleasePlan
 from curation.run.shared_parts import is_unchecked, shared_sentence, stored_shared_parts
 from db.corpus.datasets import get_dataset
@@ -27,6 +26,8 @@ from db.tables import Dataset, Job, Release
 
 RIGHT = "export"
 T = TypeVar("T")
+if TYPE_CHECKING:
+    from curation.release.preview import ReleasePreview
 
 
 class PushRow(Row):
@@ -97,8 +98,10 @@ def create(actor: Actor, wanted: ReleasePlan, launch: Launch[T]) -> T:
     return launch(actor, "export", wanted)
 
 
-def preview(actor: Actor, wanted: ReleasePlan) -> ReleasePreview:
+def preview(actor: Actor, wanted: ReleasePlan) -> "ReleasePreview":
     """First rows, splits, card and licence conflicts of such a release. Raises InfError."""
+    from curation.release.preview import preview_release  # here: it loads numpy
+
     with reading(actor, RIGHT) as session:
         return preview_release(session, wanted)
 
