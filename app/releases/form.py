@@ -96,14 +96,14 @@ def _draw_filter(runs: tuple[int, ...], options: ReleaseOptions) -> None:
         st.multiselect("Languages", languages, key="releases.languages", placeholder="all")
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.checkbox("Include dropped groups", key="releases.include_dropped")
-        st.selectbox(
-            "Groups per source",
-            choices_of(ReleasePlan, "balance"),
-            format_func={"none": "all", "source": "as many as the rarest has"}.__getitem__,
-            key="releases.balance",
-            width=240,
-            disabled=len(sources) < 2,
-        )
+        if len(sources) > 1:
+            st.selectbox(
+                "Groups per source",
+                choices_of(ReleasePlan, "balance"),
+                format_func={"none": "all", "source": "as many as the rarest has"}.__getitem__,
+                key="releases.balance",
+                width=240,
+            )
         st.checkbox(
             "Exclude overlaps with evaluation sets",
             key="releases.leave_out_contaminated",

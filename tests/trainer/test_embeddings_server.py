@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -117,7 +118,8 @@ def is_healthy(url: str) -> bool:
 def test_openais_own_client_reads_a_served_model(folder: Path) -> None:
     port = free_port()
     words = [*run_module("app.cli.main"), "models", "serve", str(folder), "--port", str(port)]
-    with subprocess.Popen([sys.executable, *words], env=os.environ) as process:
+    heard = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # a shell's `&` ignores it
+    with subprocess.Popen([sys.executable, *words], preexec_fn=heard) as process:
         try:
             url = f"http://127.0.0.1:{port}"
             wait_for(lambda: is_healthy(url))
