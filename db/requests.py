@@ -6,7 +6,7 @@ the reference in the docs. To add an option, add a field.
 """
 
 import difflib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal, Self, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from db.errors import BadInput
 
 ALIKE = 0.6
+BOUNDS = ("ge", "gt", "le", "lt")
 
 
 class Request(BaseModel):
@@ -71,6 +72,32 @@ def choices_of(model: type[Request], name: str) -> tuple[Any, ...]:
     return _choices(model.model_fields[name].annotation)
 
 
+def bounds_of(model: type[Request], name: str) -> dict[str, Any]:
+    """The bounds of a field's value, by `ge`, `gt`, `le` and `lt`."""
+    return {
+        bound: value
+        for each in model.model_fields[name].metadata
+        for bound in BOUNDS
+        if (value := getattr(each, bound, None)) is not None
+    }
+
+
+def options_of(model: type[Request], name: str) -> tuple[str, ...]:
+    """The names of a field's option on the command line."""
+    named = _extra(model, name).get("option")
+    return tuple(named) if named else (f"--{name.replace('_', '-')}",)
+
+
+def metavar_of(model: type[Request], name: str) -> str | None:
+    """What the help of the command calls the value of a field; None for its type."""
+    return _extra(model, name).get("metavar")
+
+
+def _extra(model: type[Request], name: str) -> dict[str, Any]:
+    extra = model.model_fields[name].json_schema_extra
+    return extra if isinstance(extra, dict) else {}
+
+
 def _choices(annotation: Any) -> tuple[Any, ...]:
     if get_origin(annotation) is Literal:
         return get_args(annotation)
@@ -78,9 +105,9 @@ def _choices(annotation: Any) -> tuple[Any, ...]:
     return _choices(inner[0]) if len(inner) == 1 else ()
 
 
-def meant(name: str, known: Iterator[str] | tuple[str, ...] | list[str]) -> str:
+def meant(name: str, known: Iterable[str]) -> str:
     """Which of the known names an unknown one probably means, "" where none is near."""
-    near = difflib.get_close_matches(name.lower().replace("-", "_"), list(known), 1, ALIKE)
+    near = difflib.get_close_matches(name.lower().replace("-", "_"), [*known], 1, ALIKE)
     return near[0] if near else ""
 
 
@@ -88,7 +115,7 @@ def _problems(model: type[Request], error: ValidationError) -> Iterator[str]:
     for found in error.errors():
         name = ".".join(map(str, found["loc"])) or model.__name__
         if found["type"] == "extra_forbidden":
-            near = meant(name, tuple(model.model_fields))
+            near = meant(name, model.model_fields)
             question = f"did you mean {near!r}? " if near else ""
             yield f"no key {name!r}: {question}Keys are {', '.join(model.model_fields)}"
         elif found["type"] == "missing":

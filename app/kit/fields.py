@@ -5,7 +5,7 @@ from typing import Any
 
 import streamlit as st
 
-from db.requests import Request, choices_of, default_of
+from db.requests import Request, bounds_of, choices_of, default_of
 
 
 def draw_fields(model: type[Request], *, key: str, without: Collection[str]) -> None:
@@ -42,12 +42,14 @@ def _draw_field(model: type[Request], name: str, label: str, key: str) -> None:
     elif isinstance(default, bool):
         st.checkbox(label, default, key=where, help=field.description)
     elif isinstance(default, int | float):
-        bounds = {
-            key: value
-            for each in field.metadata
-            for one, key in (("ge", "min_value"), ("le", "max_value"))
-            if (value := getattr(each, one, None)) is not None
-        }
-        st.number_input(label, value=default, key=where, help=field.description, **bounds)
+        bounds = bounds_of(model, name)
+        st.number_input(
+            label,
+            min_value=bounds.get("ge"),
+            max_value=bounds.get("le"),
+            value=default,
+            key=where,
+            help=field.description,
+        )
     else:
         st.text_input(label, default or "", key=where, help=field.description)

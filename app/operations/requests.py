@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from db.modules import load
-from db.requests import Request, choices_of
+from db.requests import Request, bounds_of, choices_of, options_of
 
 REQUESTS: Mapping[str, str] = {
     "releases create": "curation.release.request:ReleasePlan",
@@ -44,11 +44,9 @@ def as_markdown() -> str:
             "|---|---|---|---|---|",
         ]
         for key, field in model.model_fields.items():
-            extra = field.json_schema_extra
-            named = extra.get("option") if isinstance(extra, dict) else None
-            option = named[0] if isinstance(named, list) else f"--{key.replace('_', '-')}"
+            option = options_of(model, key)[0]
             default = "required" if field.is_required() else _cell(field.get_default())
-            may_be = ", ".join(map(str, choices_of(model, key))) or _bounds(field.metadata)
+            may_be = ", ".join(map(str, choices_of(model, key))) or _bounds(bounds_of(model, key))
             about = str(field.description).replace("|", "\\|")
             lines.append(f"| `{key}` | `{option}` | {default} | {may_be} | {about} |")
         lines.append("")
@@ -59,11 +57,6 @@ def _cell(default: Any) -> str:
     return "" if default in (None, "", ()) else f"`{json.dumps(default)}`"
 
 
-def _bounds(metadata: list[Any]) -> str:
-    signs = (("ge", "≥"), ("gt", ">"), ("le", "≤"), ("lt", "<"))
-    return ", ".join(
-        f"{sign} {getattr(one, name)}"
-        for one in metadata
-        for name, sign in signs
-        if getattr(one, name, None) is not None
-    )
+def _bounds(bounds: Mapping[str, Any]) -> str:
+    signs = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}
+    return ", ".join(f"{signs[bound]} {value}" for bound, value in bounds.items())

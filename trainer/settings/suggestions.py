@@ -1,9 +1,9 @@
 """Which setting an unknown name means: usual names of other trainers, else the most similar one."""
 
-import difflib
 from collections.abc import Mapping
 from typing import Final
 
+from db.requests import meant
 from trainer.settings.table import SETTINGS
 
 # How sentence-transformers, transformers' Trainer, PEFT and Tevatron call what a setting here does.
@@ -81,7 +81,6 @@ USUAL_NAMES: Final[Mapping[str, str]] = {
     "warmup_steps": "warmup",
     "wd": "weight_decay",
 }
-ALIKE = 0.6
 
 
 def suggested_setting(name: str) -> str:
@@ -92,5 +91,5 @@ def suggested_setting(name: str) -> str:
     if plain in USUAL_NAMES:
         return USUAL_NAMES[plain]
     known = [*SETTINGS, *USUAL_NAMES]
-    near = difflib.get_close_matches(plain, known, n=1, cutoff=ALIKE)
-    return USUAL_NAMES.get(near[0], near[0]) if near else ""
+    near = meant(plain, known)
+    return USUAL_NAMES.get(near, near)

@@ -2,29 +2,29 @@
 
 import functools
 from collections.abc import Callable, Collection
-from typing import Any, Union, get_args, get_origin
+from typing import Any, get_args, get_origin
 
 import click
-from pydantic.fields import FieldInfo
 
 from db.errors import BadInput
-from db.requests import Request, _choices
+from db.requests import Request, bounds_of, choices_of, default_of, metavar_of, options_of
+
+# click's names of a bound, and whether the bound itself is left out.
+BOUNDS = {"ge": ("min", False), "gt": ("min", True), "le": ("max", False), "lt": ("max", True)}
 
 
 def request_options(
-    model: type[Request], *, without: Collection[str] = (), **named: str
+    model: type[Request], *, without: Collection[str] = ()
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Add an option for every field but those in `without`; the command takes the `request`.
 
-    A field of `without` is an argument or option of the command's own, of the same name (or the
-    one that `named` gives it), which goes into the request too.
+    An argument or option of the command's own that is named as a field goes into the request too.
     """
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(command)
         def wrapper(*args: Any, **given: Any) -> Any:
-            theirs = {named.get(name, name): name for name in model.model_fields}
-            values = {theirs[key]: given.pop(key) for key in list(given) if key in theirs}
+            values = {name: given.pop(name) for name in model.model_fields if name in given}
             try:
                 request = model.read({k: v for k, v in values.items() if v is not None})
             except BadInput as error:
@@ -33,42 +33,36 @@ def request_options(
                 raise click.UsageError(str(error)) from error
             return command(*args, request=request, **given)
 
-        for name, field in reversed(model.model_fields.items()):
+        for name in reversed(model.model_fields):
             if name not in without:
-                wrapper = click.option(*_names(name, field), **_attributes(field))(wrapper)
+                names = (*options_of(model, name), name)
+                wrapper = click.option(*names, **_attributes(model, name))(wrapper)
         return wrapper
 
     return decorate
 
 
-def _names(name: str, field: FieldInfo) -> list[str]:
-    extra = field.json_schema_extra
-    named = extra.get("option") if isinstance(extra, dict) else None
-    options = [str(one) for one in named] if isinstance(named, list) else []
-    return [*(options or [f"--{name.replace('_', '-')}"]), name]
-
-
-def _attributes(field: FieldInfo) -> dict[str, Any]:
+def _attributes(model: type[Request], name: str) -> dict[str, Any]:
     """What click needs to know of a field."""
+    field = model.model_fields[name]
     kind, is_many = _plain(field.annotation)
-    required = field.is_required()
-    default = () if is_many else None
-    if not required:
-        default = field.get_default(call_default_factory=True)
-    found: dict[str, Any] = {"help": field.description, "required": required, "multiple": is_many}
-    extra = field.json_schema_extra
-    if isinstance(extra, dict) and "metavar" in extra:
-        found["metavar"] = extra["metavar"]
+    found: dict[str, Any] = {
+        "help": field.description,
+        "required": field.is_required(),
+        "multiple": is_many,
+        "metavar": metavar_of(model, name),
+    }
     if kind is bool:
-        return found | {"is_flag": True, "default": bool(default)}
-    if choices := _choices(field.annotation):
+        return found | {"is_flag": True, "default": bool(default_of(model, name))}
+    if choices := choices_of(model, name):
         kind = click.Choice(choices)
-    elif kind in (int, float) and (bounds := _bounds(field)):
-        kind = (click.IntRange if kind is int else click.FloatRange)(**bounds)
-    if required:
-        return found | {"type": kind}
-    shown = default not in (None, "", ()) and not isinstance(default, bool)
-    return found | {"type": kind, "default": default, "show_default": shown}
+    elif bounds := bounds_of(model, name):
+        kind = (click.IntRange if kind is int else click.FloatRange)(**_range(bounds))
+    found["type"] = kind
+    if field.is_required():
+        return found
+    default = default_of(model, name)
+    return found | {"default": default, "show_default": default not in (None, "", ())}
 
 
 def _plain(annotation: Any) -> tuple[Any, bool]:
@@ -76,20 +70,14 @@ def _plain(annotation: Any) -> tuple[Any, bool]:
     if get_origin(annotation) is tuple:
         return get_args(annotation)[0], True
     inner = [one for one in get_args(annotation) if one is not type(None)]
-    if get_origin(annotation) in (Union, type(int | None)) and len(inner) == 1:
+    if len(inner) == 1:  # that, or None
         return _plain(inner[0])
     return annotation if isinstance(annotation, type) else str, False
 
 
-def _bounds(field: FieldInfo) -> dict[str, Any]:
+def _range(bounds: dict[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    for one in field.metadata:
-        for name, key, is_open in (
-            ("ge", "min", False),
-            ("gt", "min", True),
-            ("le", "max", False),
-            ("lt", "max", True),
-        ):
-            if (value := getattr(one, name, None)) is not None:
-                found |= {key: value} | ({f"{key}_open": True} if is_open else {})
+    for bound, value in bounds.items():
+        key, is_open = BOUNDS[bound]
+        found |= {key: value, f"{key}_open": is_open}
     return found
