@@ -4,9 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
+from sqlalchemy.orm import Session
+
 from app.access.identity import Actor
 from db.errors import Refused
-from db.store.scope import Scope
+from db.store.scope import INFO, Scope
 from db.values import RIGHTS, STUDY_RIGHTS
 
 A = TypeVar("A", bound=Actor)
@@ -74,14 +76,19 @@ NEEDS: Mapping[str, Need] = {
 }
 
 
+def signed_in(user: A | None) -> A:
+    """The user. Raises Refused where nobody is signed in."""
+    if user is None:
+        raise Refused("you are signed out: sign in again", code="signed_out")
+    return user
+
+
 def require(user: A | None, permission: str) -> A:
     """The user if they have the permission on anything. Raises Refused.
 
     On what they have it is the scope of the sessions opened afterwards (`app.access.scope`).
     """
-    need = NEEDS[permission]
-    if user is None:
-        raise Refused("you are signed out: sign in again", code="signed_out")
+    need, user = NEEDS[permission], signed_in(user)
     if not need.is_met(user):
         required = (" and " if need.needs_all else " or ").join(need.rights) or "admin"
         raise Refused(
@@ -91,3 +98,13 @@ def require(user: A | None, permission: str) -> A:
             required=required,
         )
     return user
+
+
+def admit(session: Session, actor: Actor, permission: str) -> Actor:
+    """The actor with the rights of now, the session limited to what they let them see.
+
+    In the transaction that writes: a right that was withdrawn a moment ago is none. Raises Refused.
+    """
+    now = require(actor.now(session), permission)
+    session.info[INFO] = NEEDS[permission].scope(now)
+    return now

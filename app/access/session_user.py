@@ -13,12 +13,12 @@ import streamlit as st
 from sqlalchemy.exc import NoResultFound
 
 from app.access.identity import SessionUser
-from app.access.permissions import require
+from app.access.permissions import require, signed_in
 from app.access.scope import read_user, scope_kept, work_under
 from app.text.languages import DEFAULT, error_text, text
 from app.text.plain import plain
 from db.assignment import hidden
-from db.errors import InfError, Refused
+from db.errors import InfError
 from db.store.store import open_store
 
 P = ParamSpec("P")
@@ -32,10 +32,7 @@ def current_user() -> SessionUser | None:
 
 def signed_in_user() -> SessionUser:
     """The signed-in user, as the actor of an operation. Raises Refused when signed out."""
-    user = current_user()
-    if user is None:
-        raise Refused("you are signed out: sign in again", code="signed_out")
-    return user
+    return signed_in(current_user())
 
 
 def require_permission(permission: str) -> SessionUser:
@@ -53,20 +50,16 @@ def hidden_from_user() -> set[int]:
 
     Raises Refused for who is signed out.
     """
-    name = _name_of_user()
+    name = signed_in_user().name
     with open_store().read() as session:
         return set(session.scalars(hidden.hidden_groups(session, name)))
 
 
 def hidden_pairs_from_user() -> set[int]:
     """The pairs whose groups are hidden from the user. Raises Refused for who is signed out."""
-    name = _name_of_user()
+    name = signed_in_user().name
     with open_store().read() as session:
         return set(session.scalars(hidden.hidden_pairs(session, name)))
-
-
-def _name_of_user() -> str:
-    return signed_in_user().name
 
 
 def record_read(group_ids: Collection[int], user: SessionUser) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from app.access.identity import Actor
-from app.access.permissions import NEEDS, require
+from app.access.permissions import admit
 from app.jobs import supervisors
 from app.jobs.kinds import KINDS
 from app.jobs.places import require_places
@@ -31,7 +31,7 @@ from db.events import record_event
 from db.jobs import jobs
 from db.jobs.runner import Cancelled
 from db.machine import KILLED, end_group, new_owner, own_group, stop_process
-from db.store.scope import INFO, unscoped
+from db.store.scope import unscoped
 from db.store.secrets import redacted
 from db.store.settings import logs
 from db.store.store import Store
@@ -62,9 +62,7 @@ def _admitted(
     session: Session, kind: str, config: dict[str, Any], actor: Actor, **place: Any
 ) -> Job:
     """The new row of a job that the actor may launch, with its audit entry. Raises as `launch`."""
-    permission = KINDS[kind].permission
-    now = require(actor.now(session), permission)
-    session.info[INFO] = NEEDS[permission].scope(now)
+    now = admit(session, actor, KINDS[kind].permission)
     require_places(session, config)
     job = jobs.enqueue_job(session, kind, config, started_by=now.name, **place)
     record_event(session, now.name, "job.launch", job.id, kind=kind)

@@ -7,10 +7,10 @@ from typing import Protocol, TypeVar
 from sqlalchemy.orm import Session
 
 from app.access.identity import Actor
-from app.access.permissions import NEEDS, require
+from app.access.permissions import NEEDS, admit, require
 from app.jobs import launching
 from db.requests import Request
-from db.store.scope import INFO, limited_to, unscoped
+from db.store.scope import limited_to, unscoped
 from db.store.store import open_store
 
 T_co = TypeVar("T_co", covariant=True)
@@ -41,10 +41,9 @@ def reading(actor: Actor, permission: str) -> Iterator[Session]:
 def writing(actor: Actor, permission: str) -> Iterator[Session]:
     """A session whose transaction is committed at the end; nothing of it is where that raises.
 
-    The actor's rights are read in it, so that one that was withdrawn a moment ago is none.
+    The actor is admitted in it (`app.access.permissions.admit`).
     """
     with unscoped(), open_store().write() as session:
-        now = require(actor.now(session), permission)
-        session.info[INFO] = NEEDS[permission].scope(now)
+        admit(session, actor, permission)
         yield session
         session.commit()
