@@ -6,7 +6,6 @@ the verified e-mail address then gets our session cookie: roles, disabled accoun
 all devices work the same for every account.
 """
 
-import importlib
 import logging
 import os
 from collections.abc import Mapping
@@ -23,7 +22,6 @@ log = logging.getLogger("inf.app")
 DEFAULT = "default"
 TRUST = "INF_OPENID_TRUST_EMAIL"
 MAX_REASON = 60
-AUTHLIB = "authlib.integrations.starlette_client"  # of the extra `openid`
 
 
 def providers() -> list[str]:
@@ -38,12 +36,10 @@ async def to_provider(request: Request, provider: str) -> Response:
     """Redirect to the provider. Raises Refused where it cannot be reached, or the extra `openid` is
     missing."""
     try:
-        importlib.import_module(AUTHLIB)
+        answer: Response = await _client(provider).authorize_redirect(request, _redirect_uri())
     except ModuleNotFoundError as error:
         log.error("OpenID is configured, but %s", missing_extra(error))
         raise _failed("this server needs: pip install 'inf-studio[openid]'") from error
-    try:
-        answer: Response = await _client(provider).authorize_redirect(request, _redirect_uri())
     except Exception as error:  # of HTTP, JSON or Authlib: the provider is not what is configured
         log.warning("the OpenID provider %s cannot be used: %r", provider, error)
         raise _failed(type(error).__name__) from error
@@ -106,7 +102,7 @@ def _redirect_uri() -> str:
 
 
 def _client(provider: str) -> Any:
-    from authlib.integrations.starlette_client import OAuth
+    from authlib.integrations.starlette_client import OAuth  # of the extra `openid`
 
     settings = _settings() if provider == DEFAULT else _settings()[provider]
     given = dict(settings.get("client_kwargs", {}))

@@ -314,7 +314,7 @@ def _released(session: Session) -> bool:
 
 
 def _release(_: Session) -> Sequence[object]:
-    return ("export", "--dataset", NAME, "--out", home() / "releases" / NAME, "--format", "parquet")
+    return ("releases", "create", NAME, "--out", home() / "releases" / NAME, "--format", "parquet")
 
 
 def _indexed(session: Session) -> bool:

@@ -6,7 +6,6 @@ import shlex
 import streamlit as st
 
 from app.access.session_user import failures_shown, signed_in_user
-from app.jobs.launching import log_tail
 from app.jobs.processes import command_of
 from app.jobs_page.actions import read_job
 from app.jobs_page.card import follow_job, part_rows, spent, used
@@ -17,7 +16,7 @@ from app.operations.jobs import JobRow
 from app.text.plain import plain
 from db.jobs.jobs import LOCAL
 
-COLUMNS = (*("id", "kind", "status", "progress", "summary", "spent", "started_by", "created_at"),)
+COLUMNS = ("id", "kind", "status", "progress", "summary", "spent", "started_by", "created_at")
 EVERY_SECONDS = 3.0
 
 
@@ -117,7 +116,7 @@ def draw_used(job_id: int) -> None:
 
 def draw_log(job_id: int) -> None:
     with failures_shown():
-        text = log_tail(read_job(job_id), lines=40)
+        text = jobs.log(signed_in_user(), job_id, lines=40)
         st.markdown("**Log**")
         st.code(
             text or "No output yet.",

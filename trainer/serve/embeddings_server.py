@@ -27,7 +27,6 @@ from starlette.routing import Route
 
 from db.errors import BadInput, InfError, Refused
 from db.machine import is_loopback
-from db.store.settings import owners_process
 from trainer.model.backbone import load_model, read_memory
 
 if TYPE_CHECKING:
@@ -183,7 +182,6 @@ def serve(name: str, host: str, port: int) -> None:
 
 if __name__ == "__main__":
     logging.basicConfig(level=logging.INFO)
-    owners_process(True)
     try:
         serve(sys.argv[1], sys.argv[2], int(sys.argv[3]))
     except InfError as error:

@@ -100,12 +100,12 @@ def command_actor() -> Actor:
 def waited(*, detach: bool, title: str, after: int | None = None) -> Launch[Result]:
     """Launch a job as a command does: in the foreground with a progress bar, or detached.
 
-    It returns the job's result with its `job_id`.
+    It returns the job's result with its `job_id`. The store was checked with the actor.
     """
 
     def launch(actor: Actor, kind: str, request: Request) -> Result:
         config = request.config()
-        return work(ready_store(), kind, config, detach=detach, title=title, after=after)
+        return work(open_store(), kind, config, detach=detach, title=title, after=after)
 
     return launch
 

@@ -11,6 +11,7 @@ from app.jobs.ray_cluster import RayCluster
 from app.jobs.ray_supervisor import supervise_ray
 from app.operations import jobs as operations
 from db.jobs import jobs as queue
+from db.store.store import open_store
 
 FORMER_KEYS = {"job_id": "id"}
 
@@ -80,7 +81,7 @@ def logs(job_id: int, lines: int, follow: bool) -> Result:
         raise click.UsageError("--follow prints lines: it cannot be combined with --json")
     actor = command_actor()
     if follow:
-        status = follow_log(ready_store(), job_id, lines, write=click.echo)
+        status = follow_log(open_store(), job_id, lines, write=click.echo)
         return {"job_id": job_id, "status": status}
     return {"job_id": job_id, "log": operations.log(actor, job_id, lines)}
 
