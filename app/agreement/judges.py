@@ -116,10 +116,11 @@ def draw_consensus(report: Mapping[str, Any], hidden: Collection[int], origin: O
     for sentence in outlier_sentences(dict(report)):
         st.warning(plain(sentence), icon=":material/person_alert:")
     rows = consensus_rows(report)
-    columns: dict[str, Any] = {}
-    columns["p"] = st.column_config.NumberColumn(
-        format="%.4f", help="Paired t over items against the others, adjusted by Holm's method."
-    )
+    columns: dict[str, Any] = {
+        "p": st.column_config.NumberColumn(
+            format="%.4f", help="Paired t over items against the others, adjusted by Holm's method."
+        )
+    }
     if not any(row["Reason if undefined"] for row in rows):
         columns["Reason if undefined"] = None
     draw_rows(rows, origin, key="agreement.consensus_judges", column_config=columns)
@@ -137,43 +138,33 @@ def draw_consensus(report: Mapping[str, Any], hidden: Collection[int], origin: O
 def consensus_rows(report: Mapping[str, Any]) -> list[dict[str, Any]]:
     """A row per person, then per model, which is compared with the people's consensus; with a
     column by the consensus without flagged people, if there are any."""
-    rows = [
-        {
-            "Judge": row["judge"],
-            "Items": row["items"],
-            "Right": _share(row, "accuracy", "compared"),
-            "Others on the same items": _share(row, "others", "compared"),
-            "p": row["p"],
-            "Outlier": "yes" if row["outlier"] else "",
-            "Reason if undefined": row.get("reason", ""),
-        }
-        for row in report["judges"]
-    ]
-    rows += [
-        {
-            "Judge": row["judge"],
-            "Items": row["items"],
-            "Right": _share(row, "accuracy", "items"),
-            "Others on the same items": None,
-            "p": None,
-            "Outlier": "",
-            "Reason if undefined": "",
-        }
-        for row in report["models"]
-    ]
-    if not report.get("flagged"):
-        return rows
-    numbers = ["compared"] * len(report["judges"]) + ["items"] * len(report["models"])
-    others = [row["without_flagged"] for row in (*report["judges"], *report["models"])]
     return [
-        {**row, WITHOUT: None if other is None else _share(other, "accuracy", number)}
-        for row, other, number in zip(rows, others, numbers, strict=True)
+        *(_consensus_row(row, "compared") for row in report["judges"]),
+        *(_consensus_row(row, "items") for row in report["models"]),
     ]
+
+
+def _consensus_row(row: Mapping[str, Any], number: str) -> dict[str, Any]:
+    """A judge; `number` names the count of items that the shares are of. A model has no others."""
+    return {
+        "Judge": row["judge"],
+        "Items": row["items"],
+        "Right": _share(row, "accuracy", number),
+        "Others on the same items": _share(row, "others", number),
+        "p": row.get("p"),
+        "Outlier": "yes" if row.get("outlier") else "",
+        "Reason if undefined": row.get("reason", ""),
+        **(
+            {WITHOUT: _share(row["without_flagged"] or {}, "accuracy", number)}
+            if "without_flagged" in row
+            else {}
+        ),
+    }
 
 
 def _share(row: Mapping[str, Any], name: str, number: str) -> str | None:
     """A share of the judge's items with its interval, as everywhere; None where undefined."""
-    return None if row[name] is None else share_of(row[name], row[number])
+    return None if row.get(name) is None else share_of(row[name], row[number])
 
 
 def item_rows(report: Mapping[str, Any]) -> list[dict[str, Any]]:

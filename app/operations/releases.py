@@ -16,7 +16,6 @@ from curation.release.request import ReleasePlan
 from curation.run.shared_parts import is_unchecked, shared_sentence, stored_shared_parts
 from db.corpus.datasets import get_dataset
 from db.corpus.texts import pair_languages, pair_sources
-from db.errors import Refused
 from db.release.choice import ChosenCount, count_by_kind
 from db.release.diff import diff_releases
 from db.release.releases import get_release, list_releases, pushes
@@ -87,6 +86,15 @@ class ReleaseOptions(Row):
     studies: dict[int, str]
 
 
+class RunCheck(Row):
+    """A run of a release: what its texts share ("" for nothing), and whether it was never
+    checked for that and for leakage."""
+
+    run_id: int
+    shared: str
+    is_unchecked: bool
+
+
 def create(actor: Actor, wanted: ReleasePlan, launch: Launch[T]) -> T:
     """Export the kept groups of runs as files with a dataset card.
 
@@ -133,18 +141,27 @@ def options(actor: Actor, wanted: ReleasePlan) -> ReleaseOptions:
         )
 
 
-def shared_parts(actor: Actor, wanted: ReleasePlan) -> dict[int, str]:
-    """What the texts of each run share and their sources lack; runs without that are left out."""
+def checks(actor: Actor, wanted: ReleasePlan) -> list[RunCheck]:
+    """What the texts of each run share and their sources lack, or that it was never checked; runs
+    without either are left out."""
+    found = []
     with reading(actor, RIGHT) as session:
-        runs = with_runs(session, wanted).runs
-        found = {run: shared_sentence(stored_shared_parts(session, run)) for run in runs}
-    return {run_id: sentence for run_id, sentence in found.items() if sentence}
+        for run_id in with_runs(session, wanted).runs:
+            report = stored_shared_parts(session, run_id)
+            found.append(
+                RunCheck(
+                    run_id=run_id,
+                    shared=shared_sentence(report),
+                    is_unchecked=report is None and is_unchecked(session, run_id),
+                )
+            )
+    return [check for check in found if check.shared or check.is_unchecked]
 
 
-def unchecked_runs(actor: Actor, wanted: ReleasePlan) -> list[int]:
-    """The runs of a release that were never checked for shared parts and leakage."""
+def count(actor: Actor) -> int:
+    """How many releases there are."""
     with reading(actor, RIGHT) as session:
-        return [run for run in with_runs(session, wanted).runs if is_unchecked(session, run)]
+        return len(list_releases(session))
 
 
 def list_all(actor: Actor, dataset: str | None = None) -> Listed[ReleaseRow]:
@@ -181,15 +198,6 @@ def push(actor: Actor, wanted: PushStart, launch: Launch[T]) -> T:
         with reading(actor, RIGHT) as session:
             get_release(session, wanted.release_id)
     return launch(actor, "push", wanted)
-
-
-def require_new(wanted: ReleasePlan, taken: bool) -> None:
-    """Raise Refused where a release of the name is there: releases are immutable."""
-    if taken:
-        raise Refused(
-            f"release {wanted.name!r} already exists and releases are immutable: "
-            "choose another name"
-        )
 
 
 def _dataset_of(session: Session, run_id: int) -> Dataset:

@@ -10,7 +10,7 @@ from app.operations import releases
 from app.operations.acting import queued
 from curation.hub.request import PushStart
 from curation.release.request import ReleasePlan
-from db.errors import BadInput
+from db.errors import BadInput, Refused
 from db.store.settings import home
 
 FORM = "releases"
@@ -37,7 +37,11 @@ def start(runs: tuple[int, ...]) -> None:
             "letter or digit; it is also the folder name"
         )
     actor = require_permission(releases.RIGHT)
-    releases.require_new(wanted, (home() / "releases" / wanted.name).exists())
+    if (home() / "releases" / wanted.name).exists():
+        raise Refused(
+            f"release {wanted.name!r} already exists and releases are immutable: "
+            "choose another name"
+        )
     job_id = releases.create(actor, wanted, queued)
     st.session_state["releases.job"] = job_id
     notify(f"Release {wanted.name} is queued as job {job_id}.")

@@ -148,12 +148,14 @@ def _draw_counts(user: Actor, wanted: ReleasePlan) -> None:
             f"**{counted(total, 'group')}** selected" + DUPLICATES_NOTE * (len(wanted.runs) > 1)
         )
         st.caption(plain(" · ".join(_breakdown(found))))
-    for run_id, sentence in releases.shared_parts(user, wanted).items():
-        st.warning(plain(f"Run {run_id}: {sentence}"), icon=":material/content_copy:")
-        draw_hand_off("curate", f"Shared parts of run {run_id}", run=run_id)
-    for run_id in releases.unchecked_runs(user, wanted):
-        st.info(f"Run {run_id} is not checked for shared parts.", icon=":material/content_copy:")
-        draw_hand_off("curate", f"Check run {run_id}", run=run_id)
+    for check in releases.checks(user, wanted):
+        run_id, icon = check.run_id, ":material/content_copy:"
+        if check.shared:
+            st.warning(plain(f"Run {run_id}: {check.shared}"), icon=icon)
+            draw_hand_off("curate", f"Shared parts of run {run_id}", run=run_id)
+        else:
+            st.info(f"Run {run_id} is not checked for shared parts.", icon=icon)
+            draw_hand_off("curate", f"Check run {run_id}", run=run_id)
     st.button(
         "Create release",
         type="primary",

@@ -56,7 +56,7 @@ chosen = chosen_dataset()
 user = require_permission(releases.RIGHT)
 with open_store().read() as session:
     every = [run for run in list_runs(session) if run.kept]
-made = releases.list_all(user).total
+made = releases.count(user)
 found = [] if chosen is None else list(releases.list_all(user, chosen.name).data)
 runs = [run for run in every if chosen is not None and run.dataset_id == chosen.id]
 draw_heading("Releases", "Immutable exports of groups, each with a dataset card.")

@@ -59,10 +59,9 @@ def create(named: tuple[str, ...], request: ReleasePlan, detach: bool) -> Result
         raise click.UsageError("name a dataset")
     wanted = request.model_copy(update={"datasets": datasets})
     actor = command_actor()
-    for run_id, sentence in operations.shared_parts(actor, wanted).items():
-        click.echo(f"run {run_id}: {sentence}", err=True)
-    for run_id in operations.unchecked_runs(actor, wanted):
-        click.echo(f"run {run_id}: shared parts {check_command(run_id)}", err=True)
+    for check in operations.checks(actor, wanted):
+        about = check.shared or f"shared parts {check_command(check.run_id)}"
+        click.echo(f"run {check.run_id}: {about}", err=True)
     title = f"exporting {' and '.join(datasets)}"
     return operations.create(actor, wanted, waited(detach=detach, title=title))
 
