@@ -121,7 +121,7 @@ def test_a_training_and_an_evaluation_run_on_the_cluster_and_survive_the_supervi
 ) -> None:
     release = write_release(tmp_path / "release", 10)
     settings = {"base_model": "tiny-random-bert", "max_steps": "20", "rows_per_batch": "4"}
-    settings["natural_probe"] = "off"
+    settings |= {"natural_probe": "off", "precision": "fp32"}  # auto would time both types
     out = tmp_path / "model"
     config = {"release": str(release), "out": str(out), "settings": settings}
     training = queue(postgres_store, cluster.address, "train", config)
@@ -190,6 +190,7 @@ def test_a_training_over_two_nodes_has_the_losses_of_one_process_and_outlives_a_
     settings = ["base_model=tiny-random-qwen2", "objective=P,I:multi", "rows_per_batch=4"]
     settings += [
         "natural_probe=off",
+        "precision=fp32",
         "held_out=0.2",
         "epochs=100000",
         "save_steps=1",
@@ -255,7 +256,7 @@ def test_a_gpu_for_each_worker_is_found_on_two_nodes_and_given_back_by_cancel(
     release = write_release(tmp_path / "release", 10)
     config = {"release": str(release), "out": str(tmp_path / "spread"), "workers": 2}
     settings = {"base_model": "tiny-random-bert", "rows_per_batch": "4", "epochs": "100000"}
-    settings["natural_probe"] = "off"
+    settings |= {"natural_probe": "off", "precision": "fp32"}  # auto would time both types
     spread = queue(postgres_store, cluster.address, "train", config | {"settings": settings})
     supervisor = supervised()
     until(lambda: losses(postgres_store, spread) or is_over(postgres_store, spread))

@@ -39,7 +39,7 @@ GROUPS: list[Group] = [group_of(row) for row in make_rows(8)]
 
 def settings_for(**given: str) -> TrainSettings:
     few = {"base_model": "tiny-random-bert", "rows_per_batch": "4", "max_steps": "4"}
-    return parse_settings(few | {"save_steps": "100"} | given)
+    return parse_settings(few | {"save_steps": "100", "precision": "fp32"} | given)
 
 
 def run(tmp_path: Path, **given: str) -> tuple[Any, list[tuple[int, dict[str, float]]]]:
@@ -201,7 +201,7 @@ def test_kept_adapters_are_the_difference_from_the_base_model(
 @pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU is here")
 def test_flash_attention_is_refused_without_a_gpu() -> None:
     with pytest.raises(BadInput, match="attention=flash needs an NVIDIA GPU"):
-        load_backbone(settings_for(attention="flash"))
+        load_backbone(settings_for(attention="flash", precision="auto"))
 
 
 @pytest.mark.skipif(find_spec("bitsandbytes") is not None, reason="bitsandbytes is installed")
