@@ -154,7 +154,11 @@ def _stored_map(handle: JobHandle, analysis_id: int) -> Analysis:
     with handle.store.read() as session:
         stored = get_analysis(session, analysis_id)
     if stored.kind != "coverage" or stored.payload is None:
-        raise BadInput(f"analysis {analysis_id} is no map: `inf analyze coverage` makes one")
+        raise BadInput(
+            f"analysis {analysis_id} is no map",
+            "`analyses coverage` makes one",
+            code="analysis_no_map",
+        )
     return stored
 
 
@@ -166,8 +170,9 @@ def _model_of(handle: JobHandle, map_: Analysis | None) -> str:
     map_model: str = map_.result["model"]
     if requested and requested != map_model:
         raise BadInput(
-            f"the map {map_.id} was computed with the model {map_model}, not with {requested}: "
-            "omit --model, or compute a new map"
+            f"the map {map_.id} was computed with the model {map_model}, not with {requested}",
+            "omit `model=`, or compute a new map",
+            code="map_computed_model_not",
         )
     return map_model
 
@@ -183,7 +188,9 @@ def _map_vectors(handle: JobHandle, map_: Analysis, model: str) -> tuple[np.ndar
     if len(vectors) < len(known):
         raise BadInput(
             f"the store has vectors of {len(vectors):,} of the {len(known):,} texts that map "
-            f"{map_.id} was fitted on (model {model}): compute it again without --onto"
+            f"{map_.id} was fitted on (model {model})",
+            "compute it again without `onto=`",
+            code="store_vectors_texts_map",
         )
     return np.stack(list(vectors.values())), np.stack([known[sha256] for sha256 in vectors])
 

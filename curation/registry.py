@@ -51,7 +51,11 @@ class Registry(Generic[K]):
             return self._ours[name]
         entry = self._added().get(name)
         if entry is None:
-            raise BadInput(f"no {self.noun} {name!r}: one of {', '.join(self.names())}")
+            raise BadInput(
+                f"no {self.noun} {name!r}",
+                f"one of {', '.join(self.names())}",
+                code="not_registered",
+            )
         return self._load(entry)
 
     def all(self) -> dict[str, K]:
@@ -76,9 +80,14 @@ class Registry(Generic[K]):
         try:
             kind = entry.load()
         except Exception as error:  # another package's code: whatever it raises is its failure
-            raise BadInput(f"{where} cannot be loaded: {type(error).__name__}: {error}") from error
+            raise BadInput(
+                f"{where} cannot be loaded: {type(error).__name__}: {error}", code="cannot_loaded"
+            ) from error
         if not isinstance(kind, self._kind):
-            raise BadInput(f"{where} is a {type(kind).__name__}, not a {self._kind.__name__}")
+            raise BadInput(
+                f"{where} is a {type(kind).__name__}, not a {self._kind.__name__}",
+                code="registered_wrong_kind",
+            )
         return kind
 
 

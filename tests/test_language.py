@@ -342,3 +342,58 @@ def test_no_message_and_no_first_line_of_a_docstring_uses_a_refused_word(
         for hit in hits(text)
     ]
     assert not found, "\n".join(found)
+
+
+COMMAND_NAMED = re.compile(r"\binf [a-z]+|(?<![\w-])--[a-z]")
+ERRORS = re.compile(
+    "InfError|BadInput|BadRows|NotFound|Refused|StoreBehind|ProviderError|Paused|ServerFailed"
+    "|HubError|Lost|Cancelled|MissingColumns"
+)
+
+
+def errors_raised(source: str) -> Iterator[tuple[ast.Call, str]]:
+    """Every call that makes an InfError, with its texts, also those of the module's constants."""
+    tree = ast.parse(source)
+    constants = {
+        target.id: node.value
+        for node in tree.body
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    for call in ast.walk(tree):
+        name = getattr(call, "func", None)
+        if not isinstance(call, ast.Call):
+            continue
+        if ERRORS.fullmatch(getattr(name, "id", getattr(name, "attr", ""))):
+            given = [*call.args, *(keyword.value for keyword in call.keywords)]
+            named = [node.id for each in given for node in ast.walk(each) if hasattr(node, "id")]
+            places = [*given, *(constants[each] for each in named if each in constants)]
+            texts = [node for each in places for node in ast.walk(each)]
+            yield call, " ".join(str(one.value) for one in texts if isinstance(one, ast.Constant))
+
+
+def test_the_texts_of_an_error_are_found_in_its_call_and_in_the_constants_that_it_names() -> None:
+    source = 'HOW = "use --x"\nraise BadInput(f"{a}: no", f"{HOW}, or `inf b`", code="c")\n'
+    ((call, texts),) = errors_raised(source)
+    assert [keyword.arg for keyword in call.keywords] == ["code"]
+    assert set(COMMAND_NAMED.findall(texts)) == {"inf b", "--x"}
+
+
+@pytest.mark.parametrize("paths", by_folder(room_files()))
+def test_an_error_has_a_code_and_names_no_command_outside_the_command_line(
+    paths: list[Path],
+) -> None:
+    found = []
+    for path in paths:
+        place = path.relative_to(ROOT).as_posix()
+        for call, texts in errors_raised(path.read_text(encoding="utf-8")):
+            codes = [each.value for each in call.keywords if each.arg == "code"]
+            plain = [each.value for each in codes if isinstance(each, ast.Constant)]
+            own = getattr(call.func, "id", "") == "MissingColumns"  # its class has the code
+            bad = [code for code in plain if not re.fullmatch(r"[a-z0-9_]+", str(code))]
+            if bad or not (codes or own):
+                found.append(f"{place}:{call.lineno}: no code")
+            if (hit := COMMAND_NAMED.search(texts)) and not place.startswith("app/cli/"):
+                found.append(f"{place}:{call.lineno}: {hit.group()!r}: name an operation or field")
+    assert not found, "\n".join(found)

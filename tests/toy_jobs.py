@@ -29,7 +29,7 @@ def toy(handle: JobHandle) -> dict[str, Any]:
         handle.metrics(step, {"loss": 1.0 / (step + 1)})
         time.sleep(0.1)
     if ending == "bad":
-        raise BadInput("line 3 of toys.jsonl has no `name`: add one")
+        raise BadInput("line 3 of toys.jsonl has no `name`", "add one", code="no_name")
     if ending == "crash":
         raise ZeroDivisionError("toys divided by none")
     if ending == "leaks":

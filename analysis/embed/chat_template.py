@@ -40,7 +40,10 @@ def set_chat_template(model: "BaseModel", *, applied: bool) -> None:
     for transformer in _transformers(model):
         modalities = transformer.modality_config
         if applied and not getattr(transformer.tokenizer, "chat_template", None):
-            raise BadInput("chat_template=on: the model's tokenizer has no chat template")
+            raise BadInput(
+                "chat_template=on: the model's tokenizer has no chat template",
+                code="chat_template_model_tokenizer",
+            )
         if "text" not in modalities:
             continue
         if applied:

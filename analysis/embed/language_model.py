@@ -106,7 +106,8 @@ class LanguageModel:
             if not ids:
                 raise BadInput(
                     f"the model's tokenizer has no token of its own for {synonyms[0]!r}: it cannot "
-                    "give this answer"
+                    "give this answer",
+                    code="model_tokenizer_no_token",
                 )
         return [sorted(ids) for ids in alone]
 
@@ -130,7 +131,11 @@ def load_language_model(name: str) -> LanguageModel:
     loud: Any = transformers_logging
     loud.disable_progress_bar()
     if not name.strip() or (name.startswith(("/", ".", "~")) and not Path(name).is_dir()):
-        raise BadInput(f"no model folder {name!r}: give a folder or the name of a model")
+        raise BadInput(
+            f"no model folder {name!r}",
+            "give a folder or the name of a model",
+            code="no_model_folder",
+        )
     device = "cuda" if torch.cuda.is_available() else "cpu"
     try:
         config: Any = AutoConfig.from_pretrained(name, trust_remote_code=False)
@@ -146,14 +151,17 @@ def load_language_model(name: str) -> LanguageModel:
     except (OSError, ValueError, RuntimeError, ImportError, KeyError) as error:
         lines = str(error).strip().splitlines() or [type(error).__name__]
         raise BadInput(
-            f"the language model {name!r} cannot be loaded ({lines[0]}): give a folder or name "
+            f"the language model {name!r} cannot be loaded ({lines[0]})",
+            "give a folder or name "
             "whose weights are safetensors, that needs no code of its own, and that this machine "
-            "has or can download"
+            "has or can download",
+            code="language_model_cannot_loaded",
         ) from error
     missing = sorted(loading["missing_keys"])
     if missing:
         raise BadInput(
             f"the model {name!r} has no weights for {missing[0]}: it is no language model that "
-            "can answer"
+            "can answer",
+            code="model_no_weights_no",
         )
     return LanguageModel(tokenizer, model.to(device).eval())

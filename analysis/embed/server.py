@@ -46,7 +46,7 @@ class EmbeddingServer:
     def __init__(self, name: str) -> None:
         self.model = name.removeprefix(PREFIX)
         if not self.model:
-            raise BadInput(f"{name!r} names no model: give openai:MODEL")
+            raise BadInput(f"{name!r} names no model", "give openai:MODEL", code="names_no_model")
         self.url = base_url() + "/embeddings"
         self.key = os.environ.get("OPENAI_API_KEY") or ""
         self.prompts: dict[str, str] = {"query": "", "document": ""}
@@ -77,11 +77,15 @@ class EmbeddingServer:
             rows = sorted(answer["data"], key=lambda row: row["index"])
             vectors = np.asarray([row["embedding"] for row in rows], dtype=np.float32)
         except (KeyError, TypeError, ValueError) as error:
-            raise BadInput(f"{self.url} returned no list of embeddings") from error
+            raise BadInput(
+                f"{self.url} returned no list of embeddings", code="returned_no_list_embeddings"
+            ) from error
         if vectors.ndim != 2 or len(vectors) != len(texts) or not np.isfinite(vectors).all():
             raise BadInput(
                 f"{self.url} returned {len(rows)} embeddings for {len(texts)} texts, or some that "
-                "are NaN or infinite: look at the server's model"
+                "are NaN or infinite",
+                "look at the server's model",
+                code="returned_embeddings_texts_some",
             )
         return vectors
 
@@ -102,7 +106,9 @@ class EmbeddingServer:
                     try:
                         return answer.json()
                     except ValueError as error:
-                        raise BadInput(f"{self.url} returned invalid JSON") from error
+                        raise BadInput(
+                            f"{self.url} returned invalid JSON", code="returned_invalid_json"
+                        ) from error
                 if answer.status_code not in TRY_AGAIN:
                     break
                 retry_after = answer.headers.get("Retry-After", "")
@@ -110,6 +116,7 @@ class EmbeddingServer:
             if attempt + 1 < TRIES:
                 time.sleep(min(wait, MAX_WAIT_SECONDS))
         raise BadInput(
-            f"{self.url} gave no embeddings of {self.model!r} ({why}): look at OPENAI_BASE_URL, "
-            "OPENAI_API_KEY and the model's name"
+            f"{self.url} gave no embeddings of {self.model!r} ({why})",
+            "look at OPENAI_BASE_URL, OPENAI_API_KEY and the model's name",
+            code="gave_no_embeddings",
         )

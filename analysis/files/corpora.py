@@ -66,7 +66,11 @@ def load_corpora(session: Session, config: dict[str, Any]) -> list[Corpus]:
     published = [Path(path) for path in config.get("published") or []]
     by_name = _chosen_runs(session, names, config)
     if not by_name and not files and not published:
-        raise BadInput("nothing to analyse: name a dataset, a corpus or a file of texts")
+        raise BadInput(
+            "nothing to analyse",
+            "name a dataset, a corpus or a file of texts",
+            code="nothing_analyse",
+        )
     corpora = [
         _dataset(session, name, run, filtered, source, is_one_of_several=len(by_name[name]) > 1)
         for name, source in _named(session, list(by_name), config.get("sources") or [])
@@ -109,9 +113,9 @@ def read_texts(path: Path) -> list[CorpusText]:
         except BadValue as error:
             bad.append(BadRow(path.name, row.line, str(error)))
     if bad:
-        raise BadRows(bad, "nothing was computed: correct these rows")
+        raise BadRows(bad, "nothing was computed: correct these rows", code="bad_rows")
     if not texts:
-        raise BadInput(f"{path}: holds no text")
+        raise BadInput(f"{path}: holds no text", code="holds_no_text")
     return texts
 
 
@@ -126,7 +130,10 @@ def _chosen_runs(
     for run_id in dict.fromkeys(wanted):
         name = session.get_one(Dataset, get_run(session, run_id).dataset_id).name
         if names and name not in names:
-            raise BadInput(f"run {run_id} is not a run of dataset {', '.join(map(repr, names))}")
+            raise BadInput(
+                f"run {run_id} is not a run of dataset {', '.join(map(repr, names))}",
+                code="run_not_run_dataset",
+            )
         by_name.setdefault(name, []).append(run_id)
     return {name: runs or [None] for name, runs in by_name.items()}
 
@@ -176,8 +183,9 @@ def _dataset(
         reasons = ", ".join(f"{reason} {number}" for reason, number in dropped.items()) or "none"
         of_source = "" if source is None else f" of source {source!r}"
         raise Refused(
-            f"{title}: run {run.id} has no such group{of_source} (dropped: {reasons}): choose "
-            "another run with --run, or another source"
+            f"{title}: run {run.id} has no such group{of_source} (dropped: {reasons})",
+            "choose another run with `run=`, or another source",
+            code="run_no_such_group",
         )
     return Corpus(title, "dataset", texts, dataset.id, run.id, run.offline, dropped)
 
@@ -190,7 +198,9 @@ def _named(
     missing = [source for source in sources if all(source not in own for own in there.values())]
     if missing:
         known = ", ".join(sorted({source for own in there.values() for source in own})) or "none"
-        raise BadInput(f"no pairs of source {missing[0]!r}; there are: {known}")
+        raise BadInput(
+            f"no pairs of source {missing[0]!r}; there are: {known}", code="no_pairs_source"
+        )
     named: list[tuple[str, str | None]] = []
     for name in names:
         mine: list[str | None] = [source for source in sources if source in there[name]]

@@ -113,10 +113,16 @@ def _header(path: Path, reader: Any) -> list[str]:
     try:
         header: list[str] = next(reader, [])
     except csv.Error as error:
-        raise BadInput(f"{path.name}, line 1: invalid CSV: {error}") from error
+        raise BadInput(
+            f"{path.name}, line 1: invalid CSV: {error}", code="line_invalid_csv"
+        ) from error
     twice = sorted({name for name in header if header.count(name) > 1})
     if twice:
-        raise BadInput(f"{path.name}, line 1: two columns are named `{twice[0]}`: rename one")
+        raise BadInput(
+            f"{path.name}, line 1: two columns are named `{twice[0]}`",
+            "rename one",
+            code="line_two_columns_named",
+        )
     return header
 
 

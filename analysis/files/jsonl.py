@@ -128,14 +128,17 @@ def _read_array(source: Source) -> Iterator[FileRow]:
     name, raw = source.path.name, source.plain.read(MAX_ARRAY_BYTES + 1)
     if len(raw) > MAX_ARRAY_BYTES:
         raise BadInput(
-            f"{name}: a JSON array of more than {MAX_ARRAY_BYTES:,} bytes: save it as JSONL, "
-            "an object per line"
+            f"{name}: a JSON array of more than {MAX_ARRAY_BYTES:,} bytes",
+            "save it as JSONL, an object per line",
+            code="json_array_more_bytes",
         )
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
-        raise BadInput(f"{name}, line {line}: not UTF-8: save the file as UTF-8") from error
+        raise BadInput(
+            f"{name}, line {line}: not UTF-8", "save the file as UTF-8", code="line_not_utf"
+        ) from error
     at, line, size = text.index("[") + 1, 1 + text.count("\n", 0, text.index("[")), len(text)
     before = at
     while True:
@@ -153,7 +156,10 @@ def _read_array(source: Source) -> Iterator[FileRow]:
         if text[at : at + 1] == ",":
             at += 1
         elif text[at : at + 1] != "]":
-            raise BadInput(f"{name}, line {line}: invalid JSON: no `,` or `]` after this element")
+            raise BadInput(
+                f"{name}, line {line}: invalid JSON: no `,` or `]` after this element",
+                code="line_invalid_json_no",
+            )
 
 
 def _element(name: str, text: str, at: int, line: int) -> tuple[Any, int]:
@@ -161,11 +167,15 @@ def _element(name: str, text: str, at: int, line: int) -> tuple[Any, int]:
     try:
         return DECODER.raw_decode(text, at)
     except BadValue as bad:
-        raise BadInput(f"{name}, line {line}: {bad}") from bad
+        raise BadInput(f"{name}, line {line}: {bad}", code="line_not_json") from bad
     except RecursionError as error:
-        raise BadInput(f"{name}, line {line}: invalid JSON: nested too deep") from error
+        raise BadInput(
+            f"{name}, line {line}: invalid JSON: nested too deep", code="line_invalid_json_nested"
+        ) from error
     except ValueError as error:
-        raise BadInput(f"{name}, line {line}: invalid JSON: {error}") from error
+        raise BadInput(
+            f"{name}, line {line}: invalid JSON: {error}", code="line_invalid_json"
+        ) from error
 
 
 def _skip(text: str, at: int) -> int:

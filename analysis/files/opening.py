@@ -57,16 +57,21 @@ def require_file(path: Path) -> None:
     except (OSError, ValueError) as error:  # ValueError: a NUL byte in the name
         code = getattr(error, "errno", None)
         if code == errno.ELOOP:
-            raise BadInput(f"{path}: a symbolic link that leads back to itself") from error
+            raise BadInput(
+                f"{path}: a symbolic link that leads back to itself",
+                code="symbolic_link_leads_back",
+            ) from error
         if code in (errno.ENOENT, errno.ENOTDIR):
             link = path.is_symlink()
             reason = "a symbolic link to nothing" if link else "there is no such file"
-            raise BadInput(f"{path}: {reason}") from error
-        raise BadInput(f"{path} cannot be read: {getattr(error, 'strerror', error)}") from error
+            raise BadInput(f"{path}: {reason}", code="no_such_file") from error
+        raise BadInput(
+            f"{path} cannot be read: {getattr(error, 'strerror', error)}", code="cannot_read"
+        ) from error
     if stat.S_ISDIR(mode):
-        raise BadInput(f"{path} is a folder: give a file")
+        raise BadInput(f"{path} is a folder", "give a file", code="path_is_folder")
     if not stat.S_ISREG(mode):
-        raise BadInput(f"{path} is neither a file nor a folder")
+        raise BadInput(f"{path} is neither a file nor a folder", code="neither_file_nor_folder")
 
 
 class Source:
@@ -151,10 +156,14 @@ def _translated(path: Path) -> Iterator[None]:
     try:
         yield
     except (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError) as error:
-        raise BadInput(f"{path.name} is damaged or cut off: {error}") from error
+        raise BadInput(
+            f"{path.name} is damaged or cut off: {error}", code="damaged_cut_off"
+        ) from error
     except OSError as error:
         if error.errno is None:  # bz2 has no error of its own
-            raise BadInput(f"{path.name} is damaged or cut off: {error}") from error
+            raise BadInput(
+                f"{path.name} is damaged or cut off: {error}", code="damaged_cut_off"
+            ) from error
         raise
 
 
@@ -165,7 +174,7 @@ def _encoding(path: Path, content: IO[bytes]) -> tuple[str, int]:
         _require_text(path, start)
         return UTF8, 3
     if start.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
-        raise BadInput(f"{path.name} is UTF-32: save it as UTF-8")
+        raise BadInput(f"{path.name} is UTF-32", "save it as UTF-8", code="utf_32")
     if start.startswith(codecs.BOM_UTF16_LE):
         return "utf-16-le", 2
     if start.startswith(codecs.BOM_UTF16_BE):
@@ -216,7 +225,11 @@ def _encoding_of_bytes(content: IO[bytes], start: bytes, least: int) -> str:
 def _require_text(path: Path, start: bytes) -> None:
     for magic, kind in BINARY.items():
         if start.startswith(magic):
-            raise BadInput(f"{path.name} is not text: it looks like {kind}")
+            raise BadInput(
+                f"{path.name} is not text: it looks like {kind}", code="not_text_looks_like"
+            )
     control = sum(byte < 9 or 13 < byte < 32 for byte in start)
     if control * 10 > len(start) + 90:  # more than a tenth: no text; single ones are bad rows
-        raise BadInput(f"{path.name} is not text: it holds binary data")
+        raise BadInput(
+            f"{path.name} is not text: it holds binary data", code="not_text_holds_binary"
+        )

@@ -72,7 +72,8 @@ def read_published(path: Path) -> list[CorpusText]:
         raise BadInput(
             f"{path}: no columns of a known format ({'; '.join(found_columns) or 'no row'}); known "
             "are InF-IR, Promptriever, FollowIR, InstructIR, MAIR, BRIGHT, pairs (query, passage) "
-            "and text"
+            "and text",
+            code="no_columns_known_format",
         )
     return texts
 
@@ -114,17 +115,20 @@ def _rows(path: Path) -> Iterator[Row]:
     """The rows of a file. Raises BadInput with the line of the first that cannot be read."""
     for row in read_rows(path):
         if row.reason:
-            raise BadInput(f"{path.name}, line {row.line}: {row.reason}")
+            raise BadInput(f"{path.name}, line {row.line}: {row.reason}", code="row_unusable")
         yield row.values
 
 
 def _files(path: Path) -> list[Path]:
     if path.is_file():
         if format_of(path) is None:
-            raise BadInput(f"{path}: {path.suffix or 'no suffix'}; known are {', '.join(SUFFIXES)}")
+            raise BadInput(
+                f"{path}: {path.suffix or 'no suffix'}; known are {', '.join(SUFFIXES)}",
+                code="format_unknown",
+            )
         return [path]
     if not path.is_dir():
-        raise BadInput(f"{path}: no such file or folder")
+        raise BadInput(f"{path}: no such file or folder", code="no_such_file_folder")
     if (path / "release.json").is_file():
         path = path / "data"  # the other configurations of our releases hold the same texts again
     files = [
@@ -139,7 +143,7 @@ def _files(path: Path) -> list[Path]:
         )
     ]
     if not files:
-        raise BadInput(f"{path}: holds no {', '.join(SUFFIXES)}")
+        raise BadInput(f"{path}: holds no {', '.join(SUFFIXES)}", code="holds_no")
     return files
 
 

@@ -61,10 +61,13 @@ def read_rows(path: Path) -> Iterator[FileRow]:
             require_file(path)
         raise BadInput(
             f"{path.name}: the extension gives the format: use {', '.join(READERS)}; the text "
-            f"formats also as {', '.join(UNPACKED)}"
+            f"formats also as {', '.join(UNPACKED)}",
+            code="extension_gives_format_use",
         )
     require_file(path)
     try:
         yield from READERS[extension](path)
     except OSError as error:
-        raise BadInput(f"{path.name} cannot be read: {error.strerror or error}") from error
+        raise BadInput(
+            f"{path.name} cannot be read: {error.strerror or error}", code="cannot_read"
+        ) from error

@@ -22,11 +22,13 @@ def read_workbook(path: Path) -> Iterator[FileRow]:
     try:
         book = openpyxl.load_workbook(path, read_only=True, data_only=True)
     except Exception as error:  # openpyxl raises anything for a file that is no workbook
-        raise BadInput(f"{path.name} is not an Excel workbook (.xlsx): {error}") from error
+        raise BadInput(
+            f"{path.name} is not an Excel workbook (.xlsx): {error}", code="not_excel_workbook_xlsx"
+        ) from error
     line = 1
     try:
         if not book.worksheets:
-            raise BadInput(f"{path.name}: the workbook has no sheet")
+            raise BadInput(f"{path.name}: the workbook has no sheet", code="workbook_no_sheet")
         rows = book.worksheets[0].iter_rows(values_only=True)
         header = _header(path, next(rows, ()))
         size, total = path.stat().st_size, max(1, book.worksheets[0].max_row or 1)
@@ -43,7 +45,9 @@ def read_workbook(path: Path) -> Iterator[FileRow]:
     except (
         Exception
     ) as error:  # sheets are parsed while they are read, and openpyxl raises anything
-        raise BadInput(f"{path.name} is damaged after row {line}: {error}") from error
+        raise BadInput(
+            f"{path.name} is damaged after row {line}: {error}", code="damaged_after_row"
+        ) from error
     finally:
         book.close()
 
@@ -53,7 +57,11 @@ def _header(path: Path, cells: tuple[Any, ...]) -> list[str]:
     named = [name for name in names if name]
     twice = sorted({name for name in named if named.count(name) > 1})
     if twice:
-        raise BadInput(f"{path.name}, row 1: two columns are named `{twice[0]}`: rename one")
+        raise BadInput(
+            f"{path.name}, row 1: two columns are named `{twice[0]}`",
+            "rename one",
+            code="row_two_columns_named",
+        )
     return names
 
 
@@ -73,7 +81,9 @@ def read_parquet(path: Path) -> Iterator[FileRow]:
     try:
         file = parquet.ParquetFile(path)
     except damaged as error:
-        raise BadInput(f"{path.name} is not a Parquet file: {error}") from error
+        raise BadInput(
+            f"{path.name} is not a Parquet file: {error}", code="not_parquet_file"
+        ) from error
     size, rows = path.stat().st_size, max(1, file.metadata.num_rows)
     line = 0
     batches = file.iter_batches(batch_size=PARQUET_BATCH)
@@ -82,7 +92,9 @@ def read_parquet(path: Path) -> Iterator[FileRow]:
             batch = next(batches, None)
             found = [] if batch is None else list(_batch_rows(batch))
         except damaged as error:
-            raise BadInput(f"{path.name} is damaged after row {line}: {error}") from error
+            raise BadInput(
+                f"{path.name} is damaged after row {line}: {error}", code="damaged_after_row"
+            ) from error
         if batch is None:
             return
         for values in found:

@@ -38,7 +38,8 @@ def place(
     """
     if len(fitted) < MIN_TEXTS:
         raise BadInput(
-            f"a map of {len(fitted)} texts: at least {MIN_TEXTS} are needed to place others"
+            f"a map of {len(fitted)} texts: at least {MIN_TEXTS} are needed to place others",
+            code="map_texts_least_needed",
         )
     if not len(vectors):
         return np.zeros((0, 2), dtype=np.float32)
@@ -62,7 +63,10 @@ def project(
     Raises BadInput for fewer than ten texts.
     """
     if len(vectors) < MIN_TEXTS:
-        raise BadInput(f"{len(vectors)} different texts: a map needs at least {MIN_TEXTS}")
+        raise BadInput(
+            f"{len(vectors)} different texts: a map needs at least {MIN_TEXTS}",
+            code="different_texts_map_needs",
+        )
     neighbours = min(neighbours, len(vectors) - 1)
     places, distances = nearest(vectors, vectors, neighbours, themselves=True)
     with warnings.catch_warnings():

@@ -87,15 +87,18 @@ def plan_items(
     `used` are the study's items. Raises BadInput where the design does not allow the target.
     """
     if target not in TARGETS:
-        raise BadInput(f"no target {target!r}: one of {', '.join(TARGETS)}")
+        raise BadInput(f"no target {target!r}", f"one of {', '.join(TARGETS)}", code="no_target")
     needed = {"precision": {"kept"}, "overturned": {"dropped"}, "recall": {"kept", "dropped"}}
     if not needed[target] <= set(design.known):
-        raise BadInput(f"no plan for {target}: {design.reason}")
+        raise BadInput(f"no plan for {target}: {design.reason}", code="no_plan")
     if target != "precision" and any(kind.passed is None for _, kind in kinds.values()):
-        raise BadInput(f"no plan for {target}: the validator's answers are not in the store")
+        raise BadInput(
+            f"no plan for {target}: the validator's answers are not in the store",
+            code="no_plan_validator_answers",
+        )
     parts = _parts(kinds, sample, design, target)
     if not parts:
-        raise BadInput(f"no plan for {target}: the run has no such item")
+        raise BadInput(f"no plan for {target}: the run has no such item", code="no_plan_run_no")
     expected_of = _width_of(parts, target)
     now = expected_of(parts) if any(part.judged >= 1 for part in parts.values()) else None
     free = _free_groups(kinds, used, design.strata)

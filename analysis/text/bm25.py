@@ -55,7 +55,11 @@ def tokens_of(texts: Sequence[str], language: str = "en") -> list[list[str]]:
     known = LANGUAGES.get(language)
     if known is None and language != NO_LANGUAGE:
         named = ", ".join((*LANGUAGES, NO_LANGUAGE))
-        raise BadInput(f"no stemmer for the language {language!r}: one of {named}")
+        raise BadInput(
+            f"no stemmer for the language {language!r}",
+            f"one of {named}",
+            code="no_stemmer_language",
+        )
     found: list[list[str]] = bm25s.tokenize(
         list(texts),
         stopwords=known.stop_words if known else [],

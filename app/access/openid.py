@@ -77,7 +77,7 @@ def email_of(claims: Mapping[str, Any]) -> str:
     email = str(claims.get("email") or "")
     if not email:
         raise Refused(
-            "the provider sent no e-mail address: sign in with a password", code="openid_no_email"
+            "the provider sent no e-mail address", "sign in with a password", code="openid_no_email"
         )
     is_trusted = "email_verified" not in claims and os.environ.get(TRUST) == "1"
     if claims.get("email_verified") not in (True, "true", "True") and not is_trusted:
@@ -121,8 +121,8 @@ def _client(provider: str) -> Any:
 
 def _failed(reason: str) -> Refused:
     return Refused(
-        f"the sign-in at the provider failed ({reason[:MAX_REASON]}): try again, or sign in with a "
-        "password",
+        f"the sign-in at the provider failed ({reason[:MAX_REASON]})",
+        "try again, or sign in with a password",
         code="openid_failed",
         reason=reason[:MAX_REASON],
     )

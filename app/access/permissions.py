@@ -79,7 +79,7 @@ NEEDS: Mapping[str, Need] = {
 def signed_in(user: A | None) -> A:
     """The user. Raises Refused where nobody is signed in."""
     if user is None:
-        raise Refused("you are signed out: sign in again", code="signed_out")
+        raise Refused("you are signed out", "sign in again", code="signed_out")
     return user
 
 

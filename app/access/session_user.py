@@ -95,7 +95,7 @@ def action(function: Callable[P, None]) -> Callable[P, None]:
             with scope_kept():
                 function(*args, **kwargs)
         except InfError as error:
-            notify(str(error), kind="error")
+            notify(error_text(DEFAULT, error), kind="error")
         except NoResultFound:
             notify(text(DEFAULT, "refused.not_there"), kind="error")
 

@@ -62,7 +62,7 @@ def read_reader(study_id: int) -> Reader:
 def _user_name() -> str:
     user = current_user()
     if user is None:
-        raise Refused("you are signed out: sign in again")
+        raise Refused("you are signed out", "sign in again", code="signed_out")
     return user.name
 
 

@@ -8,6 +8,7 @@ from app.agreement.actions import add_planned, read_plan
 from app.kit.page import draw_table
 from app.text.numbers import counted
 from app.text.plain import plain
+from app.text.remedies import in_pages
 from db.errors import InfError
 
 NAMES = {
@@ -45,7 +46,7 @@ def draw_plan(study_id: int) -> None:
         try:
             found = read_plan(study_id, target, points / 100)
         except InfError as error:
-            st.info(plain(str(error)))
+            st.info(plain(in_pages(str(error))))
             return
         st.markdown(plain(run_text.plan_sentence(found)))
         if not found["items"]:

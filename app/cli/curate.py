@@ -19,6 +19,7 @@ from app.cli.kit.report import (
     work,
 )
 from app.text.numbers import duration, money
+from app.text.remedies import in_commands
 from curation.providers.registry import PROVIDERS, describe_providers
 from curation.recipe.prices import Price, how_to_price, load_prices, save_price
 from curation.recipe.recipe import Recipe
@@ -136,7 +137,7 @@ def _recipe(provider: str, recipe: str | None, settings: tuple[str, ...]) -> Rec
     try:
         return choose_recipe(provider, recipe, settings)
     except BadInput as error:
-        raise click.UsageError(str(error)) from error
+        raise click.UsageError(in_commands(str(error))) from error
 
 
 def _ask_for_prices(provider: str, recipe: Recipe) -> None:
@@ -158,7 +159,7 @@ def _show_reuse(run_id: int) -> None:
     with ready_store().read() as session:
         message = reuse_of_run(session, run_id)
     if message:
-        click.echo(message, err=True)
+        click.echo(in_commands(message), err=True)
 
 
 @click.command()

@@ -104,7 +104,11 @@ def serve(model: str, host: str, port: int) -> Result:
         process.terminate()
         code = min(0, process.wait())
     if code > 0:
-        raise Refused(f"the server ended with status {code}: see the line before this one")
+        raise Refused(
+            f"the server ended with status {code}",
+            "see the line before this one",
+            code="server_ended_status",
+        )
     return {"model": model, "url": url}
 
 

@@ -55,8 +55,9 @@ def serve(port: int, host: str, open_browser: bool) -> Result:
         has_accounts = accounts.has_accounts(session)
     if not has_accounts and not is_loopback(host):
         raise Refused(
-            f"there are no accounts yet, so anyone who reaches {host} would be admin: "
-            "first create one with `inf users add NAME --role admin`"
+            f"there are no accounts yet, so anyone who reaches {host} would be admin",
+            "first create one with `inf users add NAME --role admin`",
+            code="no_accounts_yet_anyone",
         )
     supervisors.ensure_supervisor(store)
     if (launcher := launching.chosen_launcher()) != jobs.LOCAL:

@@ -12,6 +12,7 @@ from analysis.files.storage import place_of
 from app.cli.kit.report import Result, detach_option, lines, ready_store, reporting, work
 from app.jobs.launching import chosen_launcher
 from app.text.numbers import score
+from app.text.remedies import in_commands
 from app.training.measured import measured_text
 from app.training.scores import COLUMNS, interval_lines, score_notes, score_rows
 from db.errors import BadInput, NotFound
@@ -116,7 +117,7 @@ def train(
         chosen = with_overrides(experiment, split_pairs(settings))
         parsed = parse_settings(chosen)
     except (BadInput, NotFound) as error:
-        raise click.UsageError(str(error)) from error
+        raise click.UsageError(in_commands(str(error))) from error
     if workers > 1 and (nproc > 1 or chosen_launcher() == LOCAL):
         raise click.UsageError(
             "--workers requires --launcher ray and no --nproc; on this machine use --nproc"

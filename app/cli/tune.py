@@ -10,6 +10,7 @@ from app.cli.kit.report import Result, launcher_options, me, ready_store, report
 from app.cli.train import absolute_release
 from app.jobs.launching import launch
 from app.text.numbers import counted, score
+from app.text.remedies import in_commands
 from db.errors import BadInput, NotFound
 from trainer.launch.tuning import Search, Trial, ranked, run_search
 from trainer.settings.experiment_files import with_overrides
@@ -91,7 +92,7 @@ def tune(
         parsed = parse_settings(fixed)
         dimensions = parse_space(space)
     except (BadInput, NotFound) as error:
-        raise click.UsageError(str(error)) from error
+        raise click.UsageError(in_commands(str(error))) from error
     if both := sorted(set(fixed) & set(dimensions)):
         raise click.UsageError(f"{both[0]} is given and searched: leave one of them out")
     if measure == "guard-ndcg@10" and not parsed.guard:

@@ -45,7 +45,7 @@ def config_of_form(page: str) -> dict[str, Any]:
         "groups": state.get(f"{page}.groups") or "kept",
     }
     if not config["datasets"] and not config["published"] and not state.get(f"{page}.runs"):
-        raise BadInput("no corpus: choose a dataset, a release or a file")
+        raise BadInput("no corpus", "choose a dataset, a release or a file", code="no_corpus")
     return config
 
 
@@ -74,7 +74,9 @@ def _settings(page: str) -> dict[str, Any]:
         "against": keep_uploads(state.get("contamination.against_files") or ()),
     }
     if not any(against.values()):
-        raise BadInput("no evaluation set: choose one or upload its files")
+        raise BadInput(
+            "no evaluation set", "choose one or upload its files", code="no_evaluation_set"
+        )
     threshold = state.get("contamination.threshold")
     return {
         "what": "contamination",

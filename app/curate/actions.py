@@ -63,7 +63,7 @@ def start(trial: bool = False) -> None:
     state = st.session_state
     user = require_permission("curate")
     if problem := provider_problem(state["curate.provider"]):
-        raise BadInput(problem)
+        raise BadInput(problem, code="run_cannot_start")
     with open_store().write() as session:
         run_id = _start_run(session, user.name, trial=trial).id
         session.commit()

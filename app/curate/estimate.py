@@ -9,6 +9,7 @@ from app.curate.pairs_actions import chosen_query_ids
 from app.kit.page import draw_table
 from app.text.numbers import duration, money
 from app.text.plain import plain
+from app.text.remedies import in_pages
 from curation.run.estimate import Estimate, StageEstimate, prices_for
 from curation.run.starting import choose_recipe, default_concurrency
 from db.errors import InfError
@@ -31,7 +32,7 @@ def draw_estimate(dataset_id: int) -> None:
         )
         reuse = actions.reuse_before_start()
     except InfError as error:
-        st.error(plain(str(error)))
+        st.error(plain(in_pages(str(error))))
         return
     _draw_table(estimate, offline=provider == "offline")
     st.caption(plain(_summary(estimate, provider, batch)))

@@ -35,6 +35,7 @@ from app.kit.frame.dataset_actions import PageDataset
 from app.kit.frame.links import page_link
 from app.kit.page import draw_empty, draw_hand_off, draw_heading, draw_labels, draw_status
 from app.text.plain import plain
+from app.text.remedies import in_pages
 from curation.providers.registry import PROVIDERS, describe_providers
 from curation.recipe.drop_reasons import reason_text
 from curation.recipe.recipe import list_recipes
@@ -168,9 +169,9 @@ def draw_run(listed: RunSummary) -> None:
     is_live = run.status in LIVE_RUN
     tripped = not is_live and guarded and Guard(NOTHING).tripped_by(ended) is not None
     if run.error and tripped:
-        st.warning(plain(run.error), icon=":material/front_hand:")
+        st.warning(plain(in_pages(run.error)), icon=":material/front_hand:")
     elif run.error:
-        st.text(run.error)
+        st.text(in_pages(run.error))
     draw_controls(run, concurrency, guard_tripped=tripped)
     st.fragment(draw_live, run_every=EVERY_SECONDS if is_live else None)(run, is_live)
     if not is_live:

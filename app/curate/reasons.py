@@ -5,6 +5,7 @@ import streamlit as st
 from app.curate import actions
 from app.kit.frame.links import page_link
 from app.text.plain import plain
+from app.text.remedies import in_pages
 from app.text.texts import draw_text
 from curation.recipe.drop_reasons import DROP_REASONS, reason_text
 from db.run.runs import Funnel
@@ -35,6 +36,6 @@ def draw_reasons(found: Funnel) -> None:
                         parameters={"run": found.run_id, "group": group.id},
                     )
             if known:
-                st.caption(plain(f"Try next: {known.remedy}."))
+                st.caption(plain(in_pages(f"Try next: {known.remedy}.")))
     if len(found.dropped) > SHOWN:
         st.caption(f"The {SHOWN} most frequent of {len(found.dropped)} reasons.")

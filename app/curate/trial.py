@@ -6,6 +6,7 @@ from app.curate import actions
 from app.groups.group import draw_group
 from app.text.numbers import counted
 from app.text.plain import plain
+from app.text.remedies import in_pages
 from app.text.texts import draw_text
 from curation.recipe.prompt import messages
 from curation.run.starting import choose_recipe
@@ -51,7 +52,7 @@ def _draw_prompts(pairs: list[PairView]) -> None:
             state["curate.provider"], state["curate.recipe"], actions.recipe_settings()
         )
     except InfError as error:
-        st.error(str(error))
+        st.error(in_pages(str(error)))
         return
     stage = recipe.stages["instruction_positive"]
     if state["curate.provider"] == "offline":

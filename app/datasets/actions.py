@@ -77,7 +77,7 @@ def import_from_page(
     """Import as the session user. Raises Refused, BadInput and BadRows."""
     user = _require_import(sources)
     if not name.strip():
-        raise BadInput("the dataset has no name: enter one")
+        raise BadInput("the dataset has no name", "enter one", code="dataset_no_name")
     store = open_store()
     is_new = _is_new_dataset(store, name.strip())
     with _files(sources) as (pairs, passages), unscoped():
@@ -108,7 +108,9 @@ def _is_new_dataset(store: Store, name: str) -> bool:
         exists = session.scalar(select(Dataset.id).where(Dataset.name == name)) is not None
     if exists and not is_own:
         raise Refused(
-            f"a dataset {name!r} exists, and you have no right to it: choose another name"
+            f"a dataset {name!r} exists, and you have no right to it",
+            "choose another name",
+            code="dataset_exists_no_right",
         )
     return not exists
 
@@ -126,7 +128,11 @@ def _become_member(session: Session, user: SessionUser, name: str) -> None:
 def _require_import(sources: Sources) -> SessionUser:
     user = require_permission("import")
     if (sources.pairs_path or sources.passages_path) and not user.is_admin:
-        raise Refused("only an admin can import files on the server: upload the files instead")
+        raise Refused(
+            "only an admin can import files on the server",
+            "upload the files instead",
+            code="only_admin_can_import",
+        )
     return user
 
 
@@ -137,7 +143,7 @@ def _files(sources: Sources) -> Iterator[tuple[Path, Path | None]]:
         yield Path(sources.pairs_path).expanduser(), passages
         return
     if not sources.pairs:
-        raise BadInput("no pairs file: choose one")
+        raise BadInput("no pairs file", "choose one", code="no_pairs_file")
     with tempfile.TemporaryDirectory(prefix="inf-import-") as folder:
         written = [_written(each, Path(folder) / "pairs") for each in sources.pairs]
         pairs = written[0] if len(written) == 1 else Path(folder) / "pairs"

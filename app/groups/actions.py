@@ -24,6 +24,7 @@ from app.jobs_page.actions import launch_job
 from app.kit.outbox import event_of
 from app.kit.outbox_card import outbox_scope
 from app.text.numbers import counted
+from app.text.remedies import in_pages
 from curation.recipe.rendered_call import rendered_messages
 from db.assignment import hidden
 from db.corpus.texts import pair_sources
@@ -192,7 +193,9 @@ def _take(viewer: Viewer, sent: Any) -> dict[str, str]:
     if not events:
         return {}
     if not viewer.reviews and not viewer.curates:
-        raise Refused("you have no right to review groups of this dataset")
+        raise Refused(
+            "you have no right to review groups of this dataset", code="no_right_review_groups"
+        )
     run, name = viewer.run, viewer.user.name
     answers: dict[str, str] = {}
     reviews = [each for each in events if not _is_validation(each)]
@@ -215,7 +218,7 @@ def _take(viewer: Viewer, sent: Any) -> dict[str, str]:
                 _validate(viewer, each)
                 answers[event] = ""
             except InfError as error:
-                answers[event] = str(error)
+                answers[event] = in_pages(str(error))
     return answers
 
 
@@ -233,9 +236,13 @@ def _validate(viewer: Viewer, entry: Mapping[str, Any]) -> None:
     run_id = viewer.run.id
     with open_store().read() as session:
         if not viewer.curates or not _may_see(session, viewer, group_id):
-            raise Refused(f"group {group_id} is not in your queue")
+            raise Refused(f"group {group_id} is not in your queue", code="group_not_queue")
         if WAITING not in revalidation_of(session, group_id).values():
-            raise Refused("the validator has judged exactly these texts: edit one first")
+            raise Refused(
+                "the validator has judged exactly these texts",
+                "edit one first",
+                code="validator_judged_exactly_texts",
+            )
         in_validation = groups_in_validation(session, run_id)
     if not in_validation & {None, group_id}:
         config = {"run_id": run_id, "group_id": group_id}

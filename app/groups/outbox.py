@@ -11,6 +11,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.kit.outbox import event_of
+from app.text.remedies import in_pages
 from curation.judging.revalidation import check_edit
 from db.errors import BadInput, InfError, Refused
 from db.review.queue import can_review
@@ -52,7 +53,7 @@ def store_reviews(
             answers[event] = ""
             edited |= entry.get("kind") == "edit"
         except InfError as error:
-            answers[event] = str(error)
+            answers[event] = in_pages(str(error))
     return answers, edited
 
 
@@ -72,7 +73,7 @@ def _store(
     session: Session, reviewer: str, entry: Mapping[str, Any], blind: bool, run_id: int
 ) -> None:
     if len(entry["event"]) > MAX_EVENT_CHARACTERS:
-        raise BadInput("the event's id is too long")
+        raise BadInput("the event's id is too long", code="event_id_too_long")
     event_id = f"card:{reviewer}/{entry['event']}"
     if review_of_event(session, event_id, reviewer) is not None:
         return
@@ -96,12 +97,12 @@ def _store(
         check_edit(session, group_id, changes)
         edit_group(session, group_id, changes, reviewed_by=reviewer, event_id=event_id)
     else:
-        raise BadInput(f"unknown kind of review: {str(kind)[:40]!r}")
+        raise BadInput(f"unknown kind of review: {str(kind)[:40]!r}", code="unknown_kind_review")
 
 
 def _not_in_queue(group_id: int) -> Refused:
     """The refusal of whatever is sent about a group that the reviewer may not see."""
-    return Refused(f"group {group_id} is not in your queue")
+    return Refused(f"group {group_id} is not in your queue", code="group_not_queue")
 
 
 def _undo(session: Session, reviewer: str, entry: Mapping[str, Any], group_id: int) -> None:
@@ -115,7 +116,10 @@ def _undo(session: Session, reviewer: str, entry: Mapping[str, Any], group_id: i
     elif done is None:
         return  # it was refused: nothing of it is stored
     elif not done.is_current or done.group_id != group_id:
-        raise Refused(f"group {group_id} has a newer review: nothing was undone")
+        raise Refused(
+            f"group {group_id} has a newer review: nothing was undone",
+            code="group_newer_review_nothing",
+        )
     undo_review(session, group_id, reviewed_by=reviewer)
 
 
@@ -132,7 +136,11 @@ def _require_current(
     if own is not None:
         current = current_review(session, group_id)
         if current is None or current.event_id != own:
-            raise Refused(f"group {group_id} has a newer review by someone else: check it again")
+            raise Refused(
+                f"group {group_id} has a newer review by someone else",
+                "check it again",
+                code="group_newer_review_someone",
+            )
         return
     seen = entry.get("seen")
     require_seen(session, group_id, None if seen is None else _number(entry, "seen"))
@@ -141,14 +149,18 @@ def _require_current(
 def _texts(entry: Mapping[str, Any]) -> dict[str, str]:
     texts = entry.get("texts")
     if not isinstance(texts, Mapping) or len(texts) > len(FIELDS):
-        raise BadInput("the edit contains no texts")
+        raise BadInput("the edit contains no texts", code="edit_contains_no_texts")
     return {_text(name): _text(text) for name, text in texts.items()}
 
 
 def _text(value: Any) -> str:
     text = str(value)
     if not is_storable(text):
-        raise BadInput("the text contains a NUL or half a character: change it")
+        raise BadInput(
+            "the text contains a NUL or half a character",
+            "change it",
+            code="text_contains_nul_half",
+        )
     return text
 
 
@@ -161,5 +173,7 @@ def _is_number(value: Any) -> bool:
 def _number(entry: Mapping[str, Any], name: str) -> int:
     value = entry.get(name)
     if not _is_number(value):
-        raise BadInput(f"the review's {name} is not an integer: {value!r:.40}")
+        raise BadInput(
+            f"the review's {name} is not an integer: {value!r:.40}", code="review_not_integer"
+        )
     return int(str(value).partition(".")[0])

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
+from app.text.remedies import in_pages
 from curation.recipe.drop_reasons import reason_text
 from db.jobs.jobs import list_jobs
 from db.tables import Item, Job
@@ -41,7 +42,7 @@ def why_not_validated(session: Session, run_id: int, group_id: int) -> str:
 
 def _why(job: Job) -> str:
     if job.status != "done":
-        detail = f": {job.error}" if job.error else ""
+        detail = f": {in_pages(job.error)}" if job.error else ""
         return (
             f"Not validated: job {job.id} {'was ' * (job.status != 'failed')}{job.status}{detail}"
         )

@@ -49,7 +49,10 @@ def load_demo() -> None:
     with _lock:
         process = _processes.get(store.url)
         if process is not None and process.poll() is None:
-            raise Refused("the demo is being loaded already: its steps show on this page")
+            raise Refused(
+                "the demo is being loaded already: its steps show on this page",
+                code="demo_being_loaded_already",
+            )
         with (logs() / LOG).open("wb") as log:
             _processes[store.url] = subprocess.Popen(
                 [sys.executable, *run_module("app.cli.main"), "demo", "--no-serve"],

@@ -98,9 +98,9 @@ def _will_be_retried(job: Job) -> bool:
 def ended_well(job: Job) -> Job:
     """The job if it is done. Raises InfError with its error, Cancelled if it was stopped."""
     if job.status == "cancelled":
-        raise Cancelled(job.error or "stopped")
+        raise Cancelled(job.error or "stopped", code="job_cancelled")
     if job.status != "done":
-        raise InfError(job.error or f"job {job.id} ended as {job.status}")
+        raise InfError(job.error or f"job {job.id} ended as {job.status}", code=f"job_{job.status}")
     return job
 
 
@@ -203,11 +203,11 @@ def close_row(store: Store, job: Job, code: int) -> Job:
 def what_to_do(job: Job) -> str:
     """What to do about a failed or lost job, "" for other statuses."""
     if job.status == "lost":
-        return f"Resume it from what it stored: `inf jobs resume {job.id}`."
+        return f"Resume it from what it stored: `jobs resume {job.id}`."
     if job.status == "failed":
         return (
-            f"Fix the cause, then resume from what it stored: `inf jobs resume {job.id}`. "
-            f"Full log: `inf jobs logs {job.id}`."
+            f"Fix the cause, then resume from what it stored: `jobs resume {job.id}`. "
+            f"Full log: `jobs logs {job.id}`."
         )
     return ""
 

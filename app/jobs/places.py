@@ -63,7 +63,9 @@ def require_places(session: Session, config: Mapping[str, Any]) -> None:
 
 def _require(session: Session, entity: Any, condition: Any, value: str) -> None:
     if session.scalar(select(entity.id).where(condition).limit(1)) is None:
-        raise NotFound(f"no {entity.__tablename__} {value}, or you have no right to it")
+        raise NotFound(
+            f"no {entity.__tablename__} {value}, or you have no right to it", code="no_no_right"
+        )
 
 
 def _require_folder(session: Session, value: str) -> None:

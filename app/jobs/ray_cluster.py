@@ -62,9 +62,9 @@ def _number(name: str, default: float) -> float:
     try:
         number = float(given)
     except ValueError as error:
-        raise BadInput(f"{name}={given!r}: a number is needed") from error
+        raise BadInput(f"{name}={given!r}: a number is needed", code="number_needed") from error
     if not 0 <= number < float("inf"):
-        raise BadInput(f"{name}={given!r}: 0 or more")
+        raise BadInput(f"{name}={given!r}: 0 or more", code="number_negative")
     return number
 
 
@@ -74,11 +74,16 @@ def checked_address(address: str) -> str:
     """
     parts = urlsplit(address)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise BadInput(f"Ray's address {parts.path!r}: give http://HEAD:8265, its dashboard")
+        raise BadInput(
+            f"Ray's address {parts.path!r}",
+            "give http://HEAD:8265, its dashboard",
+            code="ray_address",
+        )
     if parts.username or parts.password or parts.query:
         raise BadInput(
-            "Ray's address holds a password or token: leave it out, and set RAY_AUTH_MODE=token "
-            "with RAY_AUTH_TOKEN in the environment"
+            "Ray's address holds a password or token",
+            "leave it out, and set RAY_AUTH_MODE=token with RAY_AUTH_TOKEN in the environment",
+            code="ray_address_holds_password",
         )
     return address.rstrip("/")
 
@@ -88,8 +93,9 @@ def require_reachable_store(store: Store, address: str) -> None:
     host = urlsplit(address).hostname or ""
     if store.is_sqlite and not is_loopback(host):
         raise BadInput(
-            f"the cluster at {host} cannot reach an SQLite file here: use PostgreSQL "
-            "(INF_DATABASE_URL=postgresql://USER@HOST/NAME)"
+            f"the cluster at {host} cannot reach an SQLite file here",
+            "use PostgreSQL (INF_DATABASE_URL=postgresql://USER@HOST/NAME)",
+            code="cluster_cannot_reach_sqlite",
         )
 
 
@@ -191,7 +197,7 @@ class RayCluster:
             raise self._error(error) from error
 
     def _error(self, error: Exception) -> InfError:
-        return InfError(f"Ray cluster at {self.address}: {error}")
+        return InfError(f"Ray cluster at {self.address}: {error}", code="ray_cluster")
 
     def _connected(self) -> "JobSubmissionClient":
         if self._client is None:
@@ -199,7 +205,11 @@ class RayCluster:
                 from ray.exceptions import RayError
                 from ray.job_submission import JobSubmissionClient
             except ImportError as error:
-                raise BadInput('Ray is not installed: pip install "inf-studio[ray]"') from error
+                raise BadInput(
+                    "Ray is not installed",
+                    'pip install "inf-studio[ray]"',
+                    code="ray_not_installed",
+                ) from error
             try:
                 self._client = JobSubmissionClient(self.address)
             except (RayError, RuntimeError, OSError) as error:

@@ -54,7 +54,10 @@ def supervise_ray(store: Store, cluster: RayCluster, *, idle_seconds: float) -> 
     require_reachable_store(store, cluster.address)
     lock = try_supervisor_lock(store, cluster.address)
     if lock is None:
-        raise BadInput("a supervisor of this store and cluster already runs on this machine")
+        raise BadInput(
+            "a supervisor of this store and cluster already runs on this machine",
+            code="supervisor_store_cluster_already",
+        )
     resources = Resources.from_environment()
     watched: dict[str, Watched] = {}
     submitted, idle_since = 0, time.monotonic()

@@ -41,7 +41,10 @@ def supervise(store: Store, *, idle_seconds: float, places: list[Slot] | None = 
     """
     lock = try_supervisor_lock(store)
     if lock is None:
-        raise BadInput("a supervisor of this store already runs on this machine")
+        raise BadInput(
+            "a supervisor of this store already runs on this machine",
+            code="supervisor_store_already_runs",
+        )
     places = slots() if places is None else places
     taken, idle_since = 0, time.monotonic()
     running: dict[str, Running] = _inherited(store)

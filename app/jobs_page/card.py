@@ -12,6 +12,7 @@ from app.kit.page import draw_status
 from app.operations.jobs import JobRow
 from app.text.numbers import duration
 from app.text.plain import plain
+from app.text.remedies import in_pages
 from db.errors import NotFound
 from db.jobs.resources import Part, missing_gpu_warning, parts_of, sum_of
 from db.tables import Job, utc_now
@@ -71,9 +72,9 @@ def draw_progress(job: Job, *, key: str) -> None:
             share = min(1.0, job.done / job.total) if job.total else 0.0
             st.progress(share, text=plain(progress_text(job)))
         elif job.error:
-            st.text(job.error)
+            st.text(in_pages(job.error))
             if remedy := launching.what_to_do(job):
-                st.caption(plain(remedy))
+                st.caption(plain(in_pages(remedy)))
         if missing := missing_gpu_warning(parts_of(job.resources)):
             st.warning(plain(missing), icon=":material/warning:")
 

@@ -35,7 +35,7 @@ LEASED_AHEAD = 5
 DWELL_MS = 300
 EARLIER_ANSWERS = 10  # sent at once to who goes back after a reload
 UNREAD = Refused(
-    "the guidelines have changed: read the new version first", code="guidelines_changed"
+    "the guidelines have changed", "read the new version first", code="guidelines_changed"
 )
 
 

@@ -93,7 +93,7 @@ def _store(session: Session, standings: Mapping[int, Standing], entry: Mapping[s
     item_id = given.assignment.item_id
     note = str(entry.get("note") or "").replace("\x00", "")[:MAX_NOTE_CHARACTERS]
     if not is_storable(note):
-        raise BadInput("the note contains half a character: change it", code="note_half")
+        raise BadInput("the note contains half a character", "change it", code="note_half")
     flagged = entry.get("flagged") is True
     kind = entry.get("kind")
     if kind not in KINDS:
@@ -139,7 +139,7 @@ def token_of(entry: Mapping[str, Any]) -> str:
     token = entry.get("token")
     if not isinstance(token, str) or not token.isalnum() or len(token) > MAX_EVENT_CHARACTERS:
         raise BadInput(
-            "the answer does not name its item (was it given before the server was updated?): "
+            "the answer does not name its item (was it given before the server was updated?)",
             "answer the item again",
             code="no_token",
         )

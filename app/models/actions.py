@@ -81,21 +81,32 @@ def start() -> None:
     user = require_permission("evaluate")
     models = list(state["evaluations.models"])
     if not models:
-        raise BadInput("no model: choose at least one")
+        raise BadInput("no model", "choose at least one", code="no_model")
     benchmark = (state["evaluations.benchmark"] or "").strip()
     if benchmark and not benchmark.startswith(DATASET) and not user.is_admin:
-        raise Refused("only an admin can evaluate on folders of the server")
+        raise Refused(
+            "only an admin can evaluate on folders of the server", code="only_admin_can_evaluate"
+        )
     if any(model.startswith(TREC) for model in models) and not user.is_admin:
-        raise Refused("only an admin can score run files of the server")
+        raise Refused(
+            "only an admin can score run files of the server", code="only_admin_can_score"
+        )
     subset = state["evaluations.subset"]
     if subset and not benchmark:
-        raise BadInput("tasks need a benchmark: give its folder or name")
+        raise BadInput(
+            "tasks need a benchmark", "give its folder or name", code="tasks_need_benchmark"
+        )
     release = state["evaluations.release"]
     if not benchmark and release is None:
-        raise BadInput("no evaluation data: there is no release yet, so give a benchmark")
+        raise BadInput(
+            "no evaluation data: there is no release yet, so give a benchmark",
+            code="no_evaluation_data_no",
+        )
     ordinary = (state["evaluations.ordinary"] or "").strip()
     if ordinary and not ordinary.startswith(DATASET) and not user.is_admin:
-        raise Refused("only an admin can evaluate on folders of the server")
+        raise Refused(
+            "only an admin can evaluate on folders of the server", code="only_admin_can_evaluate"
+        )
     config = {
         "models": models,
         "release": None if benchmark else str(release),

@@ -155,7 +155,11 @@ def run_again(actor: Actor, job_id: int) -> JobChanged:
     with reading(actor, RIGHT) as session:
         job = queue.get_job(session, job_id)
     if job.kind == "restore":  # it would replace all that was stored since
-        raise Refused("a restore is started by command: `inf restore FILE --detach`")
+        raise Refused(
+            "a restore replaces all that was stored since",
+            "start it with `store restore FILE detach=yes`",
+            code="restore_started_command",
+        )
     new_id = launching.launch(open_store(), job.kind, job.config, actor=actor)
     return JobChanged(id=new_id, status="queued")
 

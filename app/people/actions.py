@@ -22,7 +22,10 @@ def add() -> None:
     hashed = hash_password(state["accounts.password"] or "", known=[name])
     with open_store().write() as session:
         if not accounts.has_accounts(session) and state["accounts.role"] != "admin":
-            raise BadInput("the first account must be an admin, or no one could add others")
+            raise BadInput(
+                "the first account must be an admin, or no one could add others",
+                code="first_account_must_admin",
+            )
         account = accounts.add_account(
             session,
             name,
@@ -93,7 +96,7 @@ def add_member() -> None:
         require_not_admin(account)
         chosen = list(state["members.rights"])
         if not chosen:
-            raise BadInput("no right chosen: choose at least one")
+            raise BadInput("no right chosen", "choose at least one", code="no_right_chosen")
         add_rights(
             session,
             account,
@@ -140,11 +143,11 @@ def delete(account_id: int) -> None:
     """Delete an account, but not the user's own."""
     user = require_permission("accounts")
     if user.account_id == account_id:
-        raise Refused("this is your own account: another admin can delete it")
+        raise Refused("this is your own account", "another admin can delete it", code="own_account")
     with open_store().write() as session:
         found = session.get(Account, account_id)
         if found is None:
-            raise NotFound("this account is gone already")
+            raise NotFound("this account is gone already", code="account_gone_already")
         name = found.name
         pseudonym = delete_account(session, name, actor=user.name)
         session.commit()

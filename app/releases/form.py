@@ -15,6 +15,7 @@ from app.operations.releases import ReleaseOptions
 from app.releases import actions
 from app.text.numbers import counted
 from app.text.plain import plain
+from app.text.remedies import in_pages
 from app.text.reviews import reviews_words
 from curation.release.request import ReleasePlan
 from db.errors import InfError
@@ -191,7 +192,7 @@ def _draw_preview(user: Actor, wanted: ReleasePlan) -> None:
     try:
         found = releases.preview(user, wanted)
     except InfError as error:
-        st.error(plain(str(error)))
+        st.error(plain(in_pages(str(error))))
         return
     if found.conflicts:
         st.warning(

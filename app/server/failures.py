@@ -26,7 +26,7 @@ from app.access.language import language_now
 from app.access.scope import read_user
 from app.server.form_page import form_page
 from app.server.language import language_of
-from app.text.languages import error_text, text
+from app.text.languages import error_text, is_translated, text
 from db.errors import InfError
 from db.store.store import open_store
 
@@ -103,7 +103,7 @@ def explained(error: Exception) -> Exception:
 def report(error: Exception, place: str) -> str:
     """Log a failure in one line, with its traceback if it is new. Returns its code."""
     if isinstance(error, InfError):
-        where = [type(error).__name__, error.code or str(error)]
+        where = [type(error).__name__, error.code]
     else:
         frames = traceback.extract_tb(error.__traceback__)
         where = [type(error).__name__, *(f"{one.filename}:{one.lineno}" for one in frames)]
@@ -121,7 +121,7 @@ def report(error: Exception, place: str) -> str:
 
 def message_of(error: Exception, code: str, language: str) -> str:
     """What the person sees: the reason where the catalogue has it, else a code for the operator."""
-    if isinstance(error, InfError) and error.code:
+    if isinstance(error, InfError) and is_translated(error):
         return error_text(language, error)
     return text(language, "internal_error", code=code)
 

@@ -135,7 +135,10 @@ def public_address() -> tuple[str, str, int] | None:
         return None
     found = _parts(url)
     if found is None:
-        raise BadInput(f"{PUBLIC_URL}={url!r} is no address such as https://studio.example.org")
+        raise BadInput(
+            f"{PUBLIC_URL}={url!r} is no address such as https://studio.example.org",
+            code="no_address_such_https",
+        )
     return found
 
 

@@ -35,8 +35,9 @@ def trusted_proxies() -> str:
             ipaddress.ip_network(one)
         except ValueError as error:
             raise BadInput(
-                f"{VARIABLE} names {one!r}: give addresses or networks, such as "
-                "127.0.0.1,10.0.0.0/8 (not host names)"
+                f"{VARIABLE} names {one!r}",
+                "give addresses or networks, such as 127.0.0.1,10.0.0.0/8 (not host names)",
+                code="proxy_no_address",
             ) from error
     return ",".join(named)
 

@@ -149,7 +149,7 @@ def _joined(token: str, cookies: dict[str, str]) -> str:
     user = user_of_cookies(store, cookies)
     if user is None or user.account_id is None:
         raise Refused(
-            "you are signed out: sign in, or create an account here", code="signed_out_here"
+            "you are signed out", "sign in, or create an account here", code="signed_out_here"
         )
     with unscoped(), store.write() as session:
         return_to = _landing_path(invitations.open_invitation(session, token))

@@ -52,7 +52,9 @@ class HeldUploads:
             for one in gone:
                 del self._bytes[one]
             if key in self._coming:
-                raise Refused("this file is being uploaded already")
+                raise Refused(
+                    "this file is being uploaded already", code="file_being_uploaded_already"
+                )
             held = sum(
                 count
                 for part in (self._bytes, self._coming)
@@ -61,8 +63,9 @@ class HeldUploads:
             )
             if held + size > self._max_bytes + OVERHEAD_BYTES:
                 raise Refused(
-                    f"your uploads would hold more than {self._max_bytes // 1024**2:,} MB: remove "
-                    "files that you uploaded, or close their pages"
+                    f"your uploads would hold more than {self._max_bytes // 1024**2:,} MB",
+                    "remove files that you uploaded, or close their pages",
+                    code="uploads_would_hold_more",
                 )
             self._coming[key] = size
 

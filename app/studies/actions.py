@@ -124,7 +124,7 @@ def start_judge(study_id: int) -> None:
     """Queue a job in which a model or a simulated judge answers the study's items."""
     judge = (st.session_state["studies.judge"] or "").strip()
     if not judge:
-        raise BadInput("choose or type the name of a judge")
+        raise BadInput("choose or type the name of a judge", code="choose_type_name_judge")
     job_id = launch_job("judge", {"study_id": study_id, "judge": judge}, what=f"Judging as {judge}")
     st.session_state["studies.job"] = job_id
 

@@ -109,7 +109,7 @@ def add_known(study_id: int) -> None:
     user, part = require_permission("studies"), str(st.session_state["studies.known_part"])
     upload = st.session_state["studies.known_file"]
     if upload is None:
-        raise BadInput("no file: choose one with a row per item")
+        raise BadInput("no file", "choose one with a row per item", code="no_file")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / Path(upload.name).name
         path.write_bytes(upload.getvalue())

@@ -94,7 +94,10 @@ def chosen_workers() -> int:
         return 1
     typed = str(st.session_state.get("train.workers", "1")).strip()
     if not typed.isdecimal() or int(typed) < 1:
-        raise BadInput(f"workers={typed!r}: a whole number of at least 1 is needed")
+        raise BadInput(
+            f"workers={typed!r}: a whole number of at least 1 is needed",
+            code="workers_whole_number_least",
+        )
     return int(typed)
 
 
@@ -179,7 +182,11 @@ def chosen_sweep() -> tuple[str, list[TrainSettings]]:
     state = st.session_state
     name = (state["train.sweep_name"] or "").strip()
     if not name:
-        raise BadInput("the sweep has no name: enter one, the leaderboard is grouped by it")
+        raise BadInput(
+            "the sweep has no name",
+            "enter one, the leaderboard is grouped by it",
+            code="sweep_no_name",
+        )
     seeds = [parse_seed(text) for text in state["train.sweep_seeds"]] or [42]
     models = state["train.sweep_models"] or [chosen_settings().base_model]
     return name, combinations(chosen_settings(), state["train.sweep_objectives"], models, seeds)
@@ -194,24 +201,34 @@ def combinations(
         for o, m, s in itertools.product(objectives, models, seeds)
     ]
     if not 1 <= len(found) <= MAX_SWEEP_JOBS:
-        raise BadInput(f"{len(found)} trainings: choose 1 to {MAX_SWEEP_JOBS} combinations")
+        raise BadInput(
+            f"{len(found)} trainings",
+            f"choose 1 to {MAX_SWEEP_JOBS} combinations",
+            code="too_many_combinations",
+        )
     return found
 
 
 def parse_seed(text: object) -> int:
     """A typed seed as a number. Raises BadInput."""
     if not str(text).isdecimal():
-        raise BadInput(f"seed {text!r}: a whole number is needed")
+        raise BadInput(f"seed {text!r}: a whole number is needed", code="seed_whole_number_needed")
     return int(str(text))
 
 
 def _require_trust(user: SessionUser, settings: TrainSettings) -> None:
     """Raise Refused if a user other than an admin wants to run a model's own code."""
     if settings.remote_code != "refuse" and not user.is_admin:
-        raise Refused("only an admin can run code that comes with a model")
+        raise Refused(
+            "only an admin can run code that comes with a model", code="only_admin_can_run"
+        )
 
 
 def _require_memory(settings: TrainSettings, release_id: int) -> None:
     found = estimate_for(settings, release_id)
     if not found.fits:
-        raise Refused(f"{settings.base_model} needs {estimate_text(found)}: choose a smaller model")
+        raise Refused(
+            f"{settings.base_model} needs {estimate_text(found)}",
+            "choose a smaller model",
+            code="model_too_large",
+        )

@@ -13,6 +13,7 @@ import streamlit as st
 from app.jobs.launching import chosen_launcher
 from app.kit.page import draw_drawer
 from app.text.plain import plain
+from app.text.remedies import in_pages
 from app.training import actions
 from app.training.equation import equation
 from app.training.sweeps import TYPING_PAUSE
@@ -44,7 +45,7 @@ def draw_form() -> TrainSettings | None:
     try:
         settings = actions.chosen_settings()
     except BadInput as error:
-        wrong = str(error)
+        wrong = in_pages(str(error))
     _draw_fields([SETTINGS[name] for name in MAIN], wrong, is_set=is_set)
     st.latex(equation(ALL_OBJECTIVES[st.session_state["train.objective"]]))
     draw_drawer(

@@ -7,6 +7,7 @@ import streamlit as st
 from app.kit.figure import draw_rows
 from app.text.numbers import counted
 from app.text.plain import plain
+from app.text.remedies import in_pages
 from app.training import actions
 from db.errors import BadInput
 from db.tables import Job
@@ -66,7 +67,7 @@ def draw_sweep(release_id: int, settings: TrainSettings) -> None:
         _, grid = actions.chosen_sweep()
     except BadInput as error:
         grid = []
-        st.error(plain(str(error)), icon=":material/error:")
+        st.error(plain(in_pages(str(error))), icon=":material/error:")
     st.button(
         f"Queue {counted(len(grid), 'training')}" if grid else "Queue sweep",
         key="train.sweep_start",

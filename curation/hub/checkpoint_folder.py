@@ -74,7 +74,11 @@ def card_with(card: str, evaluations: Sequence[Evaluation], release: PushedRelea
     import yaml
 
     if not card.startswith("---\n") or "\n---" not in card[4:]:
-        raise BadInput("the checkpoint's README.md has no front matter: train it again")
+        raise BadInput(
+            "the checkpoint's README.md has no front matter",
+            "train it again",
+            code="checkpoint_readme_md_no",
+        )
     head, _, rest = card[4:].partition("\n---")
     known = yaml.safe_load(head) or {}
     title = next((line[2:] for line in rest.splitlines() if line.startswith("# ")), "InF-Embed")

@@ -34,15 +34,17 @@ def connect() -> tuple[Any, dict[str, Any]]:
     if not token:
         raise Refused(
             f"no token for the Hub: set {TOKEN} to one with the right to write "
-            "(huggingface.co/settings/tokens)"
+            "(huggingface.co/settings/tokens)",
+            code="no_token_hub_set",
         )
     api = HfApi(token=token)
     with translated_errors("signing in"):
         whoami = api.whoami()
     if not _may_write(whoami):
         raise HubError(
-            f"the token of {whoami.get('name')!r} may only read: make one with the right to write "
-            f"(huggingface.co/settings/tokens) and set {TOKEN}"
+            f"the token of {whoami.get('name')!r} may only read",
+            f"make one with the right to write (huggingface.co/settings/tokens) and set {TOKEN}",
+            code="token_may_only_read",
         )
     return api, whoami
 
@@ -60,16 +62,18 @@ def require_may_write(whoami: dict[str, Any], repo_type: str, repo: str) -> None
         if not any(_covers(entity, repo_type, repo) for entity in entities):
             names = sorted(str(entity.get("name")) for entity in entities)
             raise Refused(
-                f"the token may not write to {repo}: its scope is {', '.join(names)}. Name one of "
-                f"them, or give the token the right to write to {owner}"
+                f"the token may not write to {repo}: its scope is {', '.join(names)}",
+                f"Name one of them, or give the token the right to write to {owner}",
+                code="token_may_not_write",
             )
         return
     ours = [str(whoami.get("name")), *(str(org.get("name")) for org in whoami.get("orgs", []))]
     if owner.casefold() not in {name.casefold() for name in ours}:
         raise Refused(
             f"{repo} belongs to another account: the token of {ours[0]!r} may only write to "
-            f"{', '.join(ours)}. "
-            "Name a repository there, or push to an existing one with --pull-request"
+            f"{', '.join(ours)}",
+            "Name a repository there, or push to an existing one with `pull_request=`",
+            code="belongs_another_account_token",
         )
 
 
@@ -99,27 +103,37 @@ def translated_errors(doing: str, *, pulling: bool = False) -> Iterator[None]:
     try:
         yield
     except errors.OfflineModeIsEnabled as error:
-        raise HubError(f"{doing}: HF_HUB_OFFLINE is set, so the Hub is not used") from error
+        raise HubError(
+            f"{doing}: HF_HUB_OFFLINE is set, so the Hub is not used", code="hf_hub_offline_set"
+        ) from error
     except errors.HFValidationError as error:
-        raise BadInput(f"{doing}: {error}. A repository is named USER/NAME") from error
+        raise BadInput(
+            f"{doing}: {error}. A repository is named USER/NAME", code="repository_named_user_name"
+        ) from error
     except errors.RevisionNotFoundError as error:
-        raise NotFound(f"{doing}: no such revision on the Hub") from error
+        raise NotFound(
+            f"{doing}: no such revision on the Hub", code="no_such_revision_hub"
+        ) from error
     except errors.RepositoryNotFoundError as error:
         status = error.response.status_code
         if status == 401:
-            raise HubError(f"{doing}: {_reason(401, pulling)}") from error
+            raise HubError(f"{doing}: {_reason(401, pulling)}", code="hub_refused") from error
         raise NotFound(
-            f"{doing}: no such repository on the Hub, or a private one that the token cannot see"
+            f"{doing}: no such repository on the Hub, or a private one that the token cannot see",
+            code="no_such_repository_hub",
         ) from error
     except errors.HfHubHTTPError as error:
         raise HubError(
-            f"{doing}: {_reason(error.response.status_code, pulling)}{_server_message(error)}"
+            f"{doing}: {_reason(error.response.status_code, pulling)}{_server_message(error)}",
+            code="hub_refused",
         ) from error
     except ValueError as error:
         # of a card that the Hub does not accept, before anything is uploaded
         if "README.md" not in str(error):
             raise
-        raise HubError(f"{doing}: the Hub refuses the card. {error}") from error
+        raise HubError(
+            f"{doing}: the Hub refuses the card. {error}", code="hub_refuses_card"
+        ) from error
     except RuntimeError as error:  # huggingface_hub wraps the error of a single file
         if not isinstance(error.__cause__, Exception):
             raise
@@ -128,7 +142,8 @@ def translated_errors(doing: str, *, pulling: bool = False) -> Iterator[None]:
     except (httpx2.HTTPError, OSError) as error:
         raise HubError(
             f"{doing}: the Hub cannot be reached ({error or type(error).__name__}). "
-            f"{NOTHING_IMPORTED if pulling else UPLOAD_RESUMES}"
+            f"{NOTHING_IMPORTED if pulling else UPLOAD_RESUMES}",
+            code="hub_cannot_reached",
         ) from error
 
 
@@ -150,8 +165,8 @@ WHILE_PULLING = {
 WHILE_PUSHING = {
     402: "the account's plan does not allow it",
     403: "the token may not do this here (its scope, or the repository is another account's)",
-    409: "the Hub reports a conflicting change: check the difference again with --dry-run",
-    412: "another user has pushed to the repository: check the difference again with --dry-run",
+    409: "the Hub reports a conflicting change: check the difference again with `dry_run=`",
+    412: "another user has pushed to the repository: check the difference again with `dry_run=`",
     413: "too large for the Hub",
     429: "too many requests: wait a few minutes, then run it again or resume the job",
     507: "the account's storage is full: free some, or push to another account",

@@ -58,7 +58,9 @@ class Wanted:
 
     def __post_init__(self) -> None:
         if self.layout not in (None, GROUPS, PAIRS, *PRESETS):
-            raise BadInput(f"no layout {self.layout!r}: one of {', '.join(LAYOUTS)}")
+            raise BadInput(
+                f"no layout {self.layout!r}", f"one of {', '.join(LAYOUTS)}", code="no_layout"
+            )
 
 
 def layout_of(files: Sequence[Path], wanted: Wanted) -> str:
@@ -70,10 +72,12 @@ def layout_of(files: Sequence[Path], wanted: Wanted) -> str:
         return only
     columns = ", ".join(dict.fromkeys(name for file in files for name in _first(file, {})))
     usual = proposed_columns(columns_of("pairs", files[0]), wanted.columns, with_passages=False)
-    named = " ".join(f"--column {ours}={theirs}" for ours, theirs in usual.items())
+    named = " ".join(f"`column={ours}={theirs}`" for ours, theirs in usual.items())
     raise Refused(
-        f"the columns {columns} fit no layout ({', '.join(LAYOUTS)}): name yours with --column, "
-        + (f"as their names propose: {named}" if named else "as --column query=MINE")
+        f"the columns {columns} fit no layout ({', '.join(LAYOUTS)})",
+        "name yours with `column=`, "
+        + (f"as their names propose: {named}" if named else "as `column=query=MINE`"),
+        code="columns_fit_no_layout",
     )
 
 

@@ -177,8 +177,10 @@ def _require_allowed(wanted: PushStart, difference: Difference) -> None:
     aside = bool(wanted.branch or wanted.pull_request)
     if not (difference.only_adds or difference.nothing or aside or wanted.replace):
         raise Refused(
-            f"{wanted.repo} holds other files ({_counted(difference)}): check with --dry-run, then "
-            "push with --pull-request, to another --branch, or with --replace"
+            f"{wanted.repo} holds other files ({_counted(difference)})",
+            "check with `dry_run=`, then push with `pull_request=`, to another `branch=`, or with "
+            "`replace=`",
+            code="holds_other_files",
         )
 
 
@@ -197,8 +199,9 @@ def _find_tag(api: Any, source: Source, repo: str, difference: Difference) -> st
     if not compare(api, source, repo, target).nothing:
         raise Refused(
             f"{repo} has a tag {source.tag} that names other files (commit {target[:12]}): "
-            "nothing was pushed. Delete that tag on the Hub, push with --pull-request, or to "
-            "another repository"
+            "nothing was pushed",
+            "Delete that tag on the Hub, push with `pull_request=`, or to another repository",
+            code="tag_names_other_files",
         )
     return target
 
@@ -263,7 +266,11 @@ def _source(handle: JobHandle, wanted: PushStart, aside: Path) -> Source:
         with handle.store.read() as session:
             checkpoint = get_checkpoint(session, wanted.checkpoint_id)
             if not Path(checkpoint.path).is_dir():
-                raise NotFound(f"{checkpoint.path} does not exist any more: train it again")
+                raise NotFound(
+                    f"{checkpoint.path} does not exist any more",
+                    "train it again",
+                    code="does_not_exist_any",
+                )
             files = checkpoint_files(session, checkpoint, aside, wanted.repo)
         name = f"checkpoint {checkpoint.id}"
         return Source(files, "model", name.replace(" ", "-"), f"InF Studio: {name}")

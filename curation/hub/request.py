@@ -29,5 +29,7 @@ class PushStart(Request):
                 "give at most one of pull request, branch and replace", code="bad_request"
             )
         if self.repo.count("/") != 1 or not all(self.repo.split("/")):
-            raise BadInput(f"{self.repo!r}: a repository is named USER/NAME")
+            raise BadInput(
+                f"{self.repo!r}: a repository is named USER/NAME", code="repository_named_user_name"
+            )
         return self

@@ -90,16 +90,18 @@ class MissingColumns(BadInput):
             for each in lacking
             for ours, theirs in each.proposed.items()
         }
-        parts = [each.sentence() for each in lacking]
         if self.proposed:
-            named = " ".join(f"--column {ours}={_quoted(t)}" for ours, t in self.proposed.items())
-            parts.append(f"their names propose {named}: give these, or all by --usual-columns")
+            named = " ".join(f"`column={ours}={_quoted(t)}`" for ours, t in self.proposed.items())
+            remedy = f"their names propose {named}: give these, or all by `usual_columns=`"
         else:
             ours = f"{lacking[0].kind}." if several_files else ""
             missing = lacking[0].missing[0].strip("`").partition("`")[0]
-            parts.append(f"name the file's own with --column {ours}{missing}=NAME")
-        parts.append(f"the shortest file of pairs that would do is\n{EXAMPLE}")
-        super().__init__("; ".join(parts))
+            remedy = f"name the file's own with `column={ours}{missing}=NAME`"
+        super().__init__(
+            "; ".join(each.sentence() for each in lacking),
+            f"{remedy}; the shortest file of pairs that would do is\n{EXAMPLE}",
+            code="missing_columns",
+        )
 
 
 def columns_of(kind: str, path: Path) -> FileColumns:
@@ -127,11 +129,16 @@ def mapping_by_kind(
         ):
             known = dict.fromkeys(name for names in COLUMNS.values() for name in names)
             raise BadInput(
-                f"no column `{given}` to map to: one of {', '.join(known)}, where need be with its "
-                "file, as pairs.passage_id or passages.passage_id"
+                f"no column `{given}` to map to",
+                f"one of {', '.join(known)}, where need be with its "
+                "file, as pairs.passage_id or passages.passage_id",
+                code="no_column_map",
             )
         if dot and named not in kinds:
-            raise BadInput(f"`{given}` maps a column of {named}, and there is no file of {named}")
+            raise BadInput(
+                f"`{given}` maps a column of {named}, and there is no file of {named}",
+                code="maps_column_no_file",
+            )
         able = [
             each for each in files if (each.kind == named if dot else ours in COLUMNS[each.kind])
         ]
@@ -141,7 +148,10 @@ def mapping_by_kind(
     for named, mapping in found.items():
         for theirs in mapping.values():
             if list(mapping.values()).count(theirs) > 1:
-                raise BadInput(f"the file's column `{theirs}` is mapped twice (of the {named})")
+                raise BadInput(
+                    f"the file's column `{theirs}` is mapped twice (of the {named})",
+                    code="file_column_mapped_twice",
+                )
     return found
 
 
@@ -161,7 +171,8 @@ def _having(given: str, theirs: str, able: Sequence[FileColumns]) -> list[FileCo
     question = f"; did you mean `{near[0]}`?" if near else ""
     raise BadInput(
         f"`{given}` is mapped to `{theirs}`, and {named} has no column `{theirs}`: it has "
-        f"{_listed(has)}{question}"
+        f"{_listed(has)}{question}",
+        code="mapped_no_column",
     )
 
 
@@ -175,9 +186,10 @@ def _meant(ours: str, theirs: str, having: Sequence[FileColumns]) -> list[str]:
     both = [each for each in having if ours in each.first]
     if len(kinds) > 1 and both and ours != theirs:
         raise BadInput(
-            f"--column {ours}={theirs} may be meant for one file or for both: {both[0].path.name} "
-            f"has a column `{ours}`, too; write pairs.{ours}={theirs}, passages.{ours}={theirs}, "
-            "or both"
+            f"`column={ours}={theirs}` may be meant for one file or for both: {both[0].path.name} "
+            f"has a column `{ours}`, too",
+            f"write pairs.{ours}={theirs}, passages.{ours}={theirs}, or both",
+            code="column_may_meant_one",
         )
     return kinds
 

@@ -101,20 +101,26 @@ def opened_files(
         if passages is None and (both := _pairs_and_passages(pairs)):
             pairs, passages = both
         if passages is not None and passages == pairs:
-            raise BadInput(f"{pairs.name} was given both for the pairs and for the passages")
+            raise BadInput(
+                f"{pairs.name} was given both for the pairs and for the passages",
+                code="given_both_pairs_passages",
+            )
         of_passages: list[Path] = []
         if passages is not None:
             of_passages = files_of(passages, split if passages.is_dir() else None)
         yield _read_as(of_passages, files_of(pairs, split), columns or {}, usual_columns)
         return
     if passages is not None or columns:
-        what = "a file of passages" if passages is not None else "--column"
-        raise BadInput(f"{pairs.name} is read as {layout}, which cannot be combined with {what}")
+        what = "a file of passages" if passages is not None else "`column=`"
+        raise BadInput(
+            f"{pairs.name} is read as {layout}, which cannot be combined with {what}",
+            code="read_cannot_combined",
+        )
     first = kind.inputs[0]
     given: dict[str, Any] = {first.name: pairs if first.is_file else str(pairs)}
     if split is not None:
         if all(each.name != "split" for each in kind.inputs):
-            raise BadInput(f"{layout} has no splits: leave out --split")
+            raise BadInput(f"{layout} has no splits", "leave out `split=`", code="no_splits")
         given["split"] = split
     with tempfile.TemporaryDirectory(prefix="inf-import-") as place:
         done = write_files(kind.convert(given), Path(place), limit=None)
@@ -135,13 +141,17 @@ def files_of(place: Path, split: str | None) -> list[Path]:
         try:
             return of_split(data_files(place), split)
         except BadInput as error:
-            raise BadInput(f"{place}: {error}") from error
+            raise BadInput(f"{place}: {error}", code="pattern_unusable") from error
     if split is not None:
-        raise BadInput(f"--split requires a folder, and {place.name} is none: name the files of it")
+        raise BadInput(
+            f"`split=` requires a folder, and {place.name} is none",
+            "name the files of it",
+            code="split_requires_folder_none",
+        )
     if PATTERN & set(place.name) and not place.exists():
         found = sorted(path for path in place.parent.glob(place.name) if path.is_file())
         if not found:
-            raise BadInput(f"no file matches {place}")
+            raise BadInput(f"no file matches {place}", code="no_file_matches")
         return found
     return [place]
 
@@ -166,7 +176,10 @@ def data_files(folder: Path) -> list[Path]:
     )
     inner = [path for path in found if path.parent.name == "data"]
     if not found:
-        raise BadInput("the dataset has no .parquet, .jsonl, .csv, .tsv or .xlsx file")
+        raise BadInput(
+            "the dataset has no .parquet, .jsonl, .csv, .tsv or .xlsx file",
+            code="dataset_no_parquet_jsonl",
+        )
     return inner or found
 
 
@@ -178,11 +191,16 @@ def of_split(files: Sequence[Path], split: str | None) -> list[Path]:
         by_split.setdefault(_split(file), []).append(file)
     if split is not None:
         if split not in by_split:
-            raise BadInput(f"no files of a split {split!r}: there are {', '.join(by_split)}")
+            raise BadInput(
+                f"no files of a split {split!r}: there are {', '.join(by_split)}",
+                code="no_files_split",
+            )
         return by_split[split]
     if len(by_split) > 1:
         raise Refused(
-            f"there are files of several splits, {', '.join(by_split)}: name one with --split"
+            f"there are files of several splits, {', '.join(by_split)}",
+            "name one with `split=`",
+            code="files_several_splits",
         )
     return list(files)
 
@@ -198,7 +216,11 @@ def _collection(place: Path, layout: str | None) -> tuple[str, SourceKind | None
     if layout is not None:
         kind = SOURCES.find(layout)
         if not _takes_a_path(kind):
-            raise BadInput(f"{layout} needs several files: use `inf convert {layout}`")
+            raise BadInput(
+                f"{layout} needs several files",
+                f"use `datasets convert {layout}`",
+                code="needs_several_files",
+            )
         return layout, kind
     for name, kind in SOURCES.all().items() if place.is_dir() else ():
         if kind.recognises is not None and kind.recognises(place):

@@ -93,7 +93,11 @@ def import_groups(
     meter = _Meter(total, progress)
     bad, offline = _check(files, meter)
     if bad and not skip_bad:
-        raise BadRows(bad, "nothing was imported; correct the rows, or skip them (--skip-bad)")
+        raise BadRows(
+            bad,
+            "nothing was imported; correct the rows, or skip them with `skip_bad=`",
+            code="bad_rows",
+        )
     with store.write() as session:
         dataset_id = get_or_create_dataset(session, name, source=source, licence=licence).id
         run_id = _run(session, dataset_id, files, origin, offline, imported_by)
@@ -162,7 +166,9 @@ def _check(files: Sequence[Path], meter: "_Meter") -> tuple[list[BadRow], bool]:
                 bad.append(BadRow(path.name, row.line, str(reason)))
         meter.done(path)
     if not rows and not bad:
-        raise BadInput(f"{', '.join(path.name for path in files) or 'the files'}: no rows")
+        raise BadInput(
+            f"{', '.join(path.name for path in files) or 'the files'}: no rows", code="no_rows"
+        )
     return bad, offline
 
 
@@ -317,8 +323,9 @@ def _add_passages(session: Session, report: GroupImport, new: list[GroupRow]) ->
     for external_id, found in known.items():
         if found.sha256 != text_sha256(wanted[external_id][0]):
             raise BadInput(
-                f"passage_id {external_id!r} has another text in the dataset: import the groups "
-                "into a dataset of their own"
+                f"passage_id {external_id!r} has another text in the dataset",
+                "import the groups into a dataset of their own",
+                code="passage_id_another_text",
             )
     add_passages(
         session,

@@ -41,7 +41,7 @@ from db.store.store import Store
 
 MAX_NAME_CHARACTERS = 200
 PREVIEW_ROWS = 20
-SKIP_REMEDY = "nothing was imported; correct the rows, or skip them with --skip-bad"
+SKIP_REMEDY = "nothing was imported; correct the rows, or skip them with `skip_bad=`"
 
 
 @dataclass
@@ -155,12 +155,16 @@ def _import(
         if dataset is not None:
             require_same_origin(dataset, source=source, licence=licence)
     if files.left_out and not skip_bad:
-        raise BadRows(files.left_out, SKIP_REMEDY)
+        raise BadRows(files.left_out, SKIP_REMEDY, code="bad_rows")
     checked = check_files(store, dataset.id if dataset else None, files.readings, meter)
     if checked.bad and not skip_bad:
-        raise BadRows(checked.bad, SKIP_REMEDY)
+        raise BadRows(checked.bad, SKIP_REMEDY, code="bad_rows")
     if not checked.pairs and checked.bad:
-        raise BadRows(checked.bad, "nothing was imported: without the bad rows no pair is left")
+        raise BadRows(
+            checked.bad,
+            "nothing was imported: without the bad rows no pair is left",
+            code="only_bad_rows",
+        )
     with store.write() as session:
         dataset_id = get_or_create_dataset(session, name, source=source, licence=licence).id
         session.commit()
@@ -179,8 +183,9 @@ def _import(
 def _checked_name(name: str) -> str:
     if not name.strip() or len(name) > MAX_NAME_CHARACTERS or not name.isprintable():
         raise BadInput(
-            f"a dataset cannot be named {name[:40]!r}: use 1 to {MAX_NAME_CHARACTERS} visible "
-            "characters"
+            f"a dataset cannot be named {name[:40]!r}",
+            f"use 1 to {MAX_NAME_CHARACTERS} visible characters",
+            code="dataset_cannot_named",
         )
     return name.strip()
 

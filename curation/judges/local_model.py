@@ -45,7 +45,10 @@ class LocalJudge:
         if way not in WAYS:
             model, way = name, "listwise"
         if not model.strip():
-            raise BadInput("transformers: which model? Use transformers:FOLDER or a model's name")
+            raise BadInput(
+                "transformers: which model? Use transformers:FOLDER or a model's name",
+                code="transformers_model_use_transformers",
+            )
         self.model, self._way = model, way
         self.name = f"transformers:{model}:{way}"
         file = f"judge_{way}.md"

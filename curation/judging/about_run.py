@@ -81,7 +81,10 @@ def plan_for(
     """Which items to add so that the target's interval is as narrow as ±`reach`, or the best
     `items` to add. Raises NotFound, BadInput."""
     if (reach is None) == (items is None):
-        raise BadInput("give either a half-width to reach or a number of items")
+        raise BadInput(
+            "give either a half-width to reach or a number of items",
+            code="give_either_half_width_reach",
+        )
     study, kinds, sample, _ = _gather(session, study_id)
     used = used_item_ids(session, study_id)
     return plan_items(
@@ -105,9 +108,16 @@ def extend_by_plan(
     plan = plan_for(session, study_id, target=target, reach=reach, items=items)
     study = get_study(session, study_id)
     if study.status == "closed":
-        raise Refused(f"study {study_id} is closed, it takes no items: create another one")
+        raise Refused(
+            f"study {study_id} is closed, it takes no items",
+            "create another one",
+            code="study_closed_takes_no",
+        )
     if not plan.items:
-        raise Refused(f"nothing to add to study {study_id} for {target}: {why_empty(plan)}")
+        raise Refused(
+            f"nothing to add to study {study_id} for {target}: {why_empty(plan)}",
+            code="nothing_add_study",
+        )
     used = used_item_ids(session, study_id)
     kinds = _kinds(session, study)
     seed = study.seed + len(used)  # another sample than the study's first
@@ -187,7 +197,7 @@ def _flagged(session: Session, study_id: int, judges: Collection[str]) -> dict[s
 
 def _kinds(session: Session, study: Study, *, of_study: int | None = None) -> Kinds:
     if study.run_id is None:
-        raise BadInput(NO_RUN)
+        raise BadInput(NO_RUN, code="study_without_run")
     return run_item_kinds(session, study.run_id, of_study=of_study)
 
 

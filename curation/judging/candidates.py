@@ -63,8 +63,9 @@ def load_pool(session: Session, dataset_id: int, *, distractors: int) -> Pool:
     )
     if len(ids) <= distractors:
         raise BadInput(
-            f"the dataset has {len(ids)} passages: too few for {distractors} random candidates; "
-            "import more passages or set validation.distractors lower"
+            f"the dataset has {len(ids)} passages: too few for {distractors} random candidates",
+            "import more passages or set validation.distractors lower",
+            code="dataset_passages_too_few",
         )
     repeated = (
         select(Pair.query)

@@ -22,7 +22,7 @@ from db.tables import Group, Item, Pair, Passage, StudyItem
 from db.values import NONE
 
 REMEDY = (
-    "Nothing was added. `inf study template --study ID --out FILE` writes rows to fill in: "
+    "Nothing was added. `studies template ID out=FILE` writes rows to fill in: "
     "set `right` and `explanation` in each."
 )
 
@@ -40,10 +40,13 @@ def add_from_file(session: Session, study_id: int, part: str, path: Path) -> lis
         for row in read_rows(path):
             try:
                 if row.reason is not None:
-                    raise BadInput(row.reason)
+                    raise BadInput(row.reason, code="bad_rows")
                 item = _item_of(session, study_id, row.values)
                 if item.id in added:
-                    raise BadInput(f"item {item.id} is in the file twice: keep one row")
+                    raise BadInput(
+                        f"item {item.id} is in the file twice: keep one row",
+                        code="item_file_twice_keep",
+                    )
                 right = _right(item, row.values)
                 why = str(row.values.get("explanation") or "").strip()
                 add_gold_item(session, study_id, item.id, part, right, why)
@@ -53,9 +56,9 @@ def add_from_file(session: Session, study_id: int, part: str, path: Path) -> lis
         if bad:
             savepoint.rollback()
     if bad:
-        raise BadRows(bad, REMEDY)
+        raise BadRows(bad, REMEDY, code="bad_rows")
     if not added:
-        raise BadInput(f"{path.name} has no rows. {REMEDY}")
+        raise BadInput(f"{path.name} has no rows. {REMEDY}", code="no_rows")
     return added
 
 
@@ -66,7 +69,7 @@ def template_rows(session: Session, study_id: int, count: int) -> list[dict[str,
     """
     study = get_study(session, study_id)
     if study.run_id is None:
-        raise BadInput(f"study {study_id} has no run to take items from")
+        raise BadInput(f"study {study_id} has no run to take items from", code="study_no_run_take")
     used = _used_groups(session, study_id)
     free = {g: items for g, items in judged_groups(session, study.run_id).items() if g not in used}
     rows = []
@@ -107,22 +110,31 @@ def _item_of(session: Session, study_id: int, values: Row) -> Item:
         item = session.get(Item, int(number)) if number.isdecimal() else None
         if item is None or session.get_one(Group, item.group_id).run_id != run_id:
             raise BadInput(
-                f"`item` {number!r} is not an item of run {run_id}, which the study judges"
+                f"`item` {number!r} is not an item of run {run_id}, which the study judges",
+                code="item_not_item_run",
             )
     else:
         item = _item_of_pair(session, run_id, values)
     row = session.get(StudyItem, (study_id, item.id))
     if row is None and item.group_id in _used_groups(session, study_id):
-        raise BadInput(f"item {item.id} is of a group that the study uses: choose another group")
+        raise BadInput(
+            f"item {item.id} is of a group that the study uses",
+            "choose another group",
+            code="item_group_study_uses",
+        )
     return item
 
 
 def _item_of_pair(session: Session, run_id: int | None, values: Row) -> Item:
     pair, scenario = str(values.get("pair") or ""), str(values.get("scenario") or "")
     if not pair:
-        raise BadInput("no `item`, and no `pair` with `scenario`: name the item")
+        raise BadInput(
+            "no `item`, and no `pair` with `scenario`", "name the item", code="no_item_no_pair"
+        )
     if scenario not in ROLES:
-        raise BadInput(f"`scenario` {scenario!r}: one of {', '.join(ROLES)}")
+        raise BadInput(
+            f"`scenario` {scenario!r}", f"one of {', '.join(ROLES)}", code="no_such_scenario"
+        )
     found = session.scalar(
         select(Item)
         .join(Group, Group.id == Item.group_id)
@@ -132,7 +144,9 @@ def _item_of_pair(session: Session, run_id: int | None, values: Row) -> Item:
         .limit(1)
     )
     if found is None:
-        raise BadInput(f"pair {pair!r} has no {scenario} item in run {run_id}")
+        raise BadInput(
+            f"pair {pair!r} has no {scenario} item in run {run_id}", code="pair_no_item_run"
+        )
     return found
 
 
@@ -140,11 +154,17 @@ def _right(item: Item, values: Row) -> str:
     labels = [str(entry["label"]) for entry in item.candidates]
     given = str("" if values.get("right") is None else values["right"]).strip()
     if not given:
-        raise BadInput(f"no `right`: one of {', '.join(labels)}, 1 to {len(labels)}, or {NONE}")
+        raise BadInput(
+            "no `right`",
+            f"one of {', '.join(labels)}, 1 to {len(labels)}, or {NONE}",
+            code="right_missing",
+        )
     if given.isdecimal() and 1 <= int(given) <= len(labels):
         return labels[int(given) - 1]
     if given not in (*labels, NONE):
         raise BadInput(
-            f"`right` {given!r}: one of {', '.join(labels)}, 1 to {len(labels)}, or {NONE}"
+            f"`right` {given!r}",
+            f"one of {', '.join(labels)}, 1 to {len(labels)}, or {NONE}",
+            code="right_unusable",
         )
     return given

@@ -48,7 +48,7 @@ def map_sentence(session: Session, result: Mapping[str, Any]) -> str:
     return (
         f"Circular: {model.name} embeds this map and is the validator that chose the groups of "
         f"{runs}, so the texts lie where that model wants them. Independent is a map by another "
-        "model (--model)."
+        "model."
     )
 
 
@@ -73,5 +73,5 @@ def validator_sentence(session: Session, study_id: int, judges: Iterable[str]) -
     return (
         f"{', '.join(found)} {are} the validator that chose this run's groups: agreement with "
         "people describes the filter and is no independent check of it. To check it, compare "
-        "people with each other or with another model (`inf study judge`)."
+        "people with each other or with another model."
     )

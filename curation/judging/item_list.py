@@ -39,9 +39,9 @@ def listed_items(lines: Iterable[str], file: str, run_id: int, groups: Groups) -
         else:
             found[group_id], first[group_id] = items, number
     if bad:
-        raise BadRows(bad, REMEDY)
+        raise BadRows(bad, REMEDY, code="bad_rows")
     if not found:
-        raise BadInput(f"{file}: lists no group and no item")
+        raise BadInput(f"{file}: lists no group and no item", code="lists_no_group_no")
     return found
 
 

@@ -29,7 +29,7 @@ from db.study.studies import get_study
 from db.tables import Item, StudyItem
 from db.values import AMBIGUOUS, NONE
 
-REMEDY = "nothing was imported; correct the tasks, or skip them with --skip-bad"
+REMEDY = "nothing was imported; correct the tasks, or skip them with `skip_bad=`"
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ def import_judgments(
                 report.skipped.append(BadRow(path.name, task.number, str(reason)))
         report.skipped.sort(key=lambda row: row.line)
         if report.skipped and not skip_bad:
-            raise BadRows(report.skipped, REMEDY)
+            raise BadRows(report.skipped, REMEDY, code="bad_rows")
         session.commit()
     report.not_judged = dict(not_judged)
     return report
@@ -117,9 +117,9 @@ def _rows(path: Path) -> tuple[list[tuple[int, Row]], list[BadRow]]:
     if bad and not found:
         is_json = format_of(path) in (".json", ".jsonl")
         what = "is neither JSON nor JSON lines of tasks" if is_json else "cannot be read"
-        raise BadInput(f"{path.name} {what}: {bad[0].reason}")
+        raise BadInput(f"{path.name} {what}: {bad[0].reason}", code="task_unusable")
     if not found:
-        raise BadInput(f"{path.name} holds no tasks")
+        raise BadInput(f"{path.name} holds no tasks", code="holds_no_tasks")
     return found, bad
 
 
@@ -135,7 +135,8 @@ def _recognise(path: Path, tasks: list[tuple[int, Row]]) -> JudgmentFormat:
                 return kind
     raise BadInput(
         f"{path.name} is not an export of {', '.join(kind.names for kind in FORMATS[:-1])} or "
-        f"{FORMATS[-1].names}; its first row has {', '.join(list(tasks[0][1])[:12]) or 'nothing'}"
+        f"{FORMATS[-1].names}; its first row has {', '.join(list(tasks[0][1])[:12]) or 'nothing'}",
+        code="not_export_first_row",
     )
 
 
@@ -193,7 +194,9 @@ def _question(path: Path, tasks: list[Task], named: str | None) -> str:
     if named is not None:
         if named not in questions:
             raise BadInput(
-                f"{path.name} has no question {named!r}: one of {', '.join(questions) or 'none'}"
+                f"{path.name} has no question {named!r}",
+                f"one of {', '.join(questions) or 'none'}",
+                code="no_question",
             )
         return named
     for by_position in (False, True):
@@ -210,14 +213,17 @@ def _question(path: Path, tasks: list[Task], named: str | None) -> str:
         if len(able) > 1:
             raise BadInput(
                 f"{path.name} has several questions whose answers are candidates "
-                f"({', '.join(able)}): name the one to import with --question"
+                f"({', '.join(able)})",
+                "name the one to import with `question=`",
+                code="several_questions_whose_answers",
             )
         if able:
             return able[0]
     if len(questions) > 1:
         raise BadInput(
-            f"{path.name}: no answer to {', '.join(questions)} is a candidate of its item; name "
-            "the question to import with --question to see why"
+            f"{path.name}: no answer to {', '.join(questions)} is a candidate of its item",
+            "name the question to import with `question=` to see why",
+            code="no_answer_candidate_item",
         )
     return questions[0] if questions else ""
 

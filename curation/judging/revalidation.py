@@ -58,7 +58,7 @@ def check_edit(session: Session, group_id: int, changes: Mapping[str, str]) -> N
     drops = [drop for drop in found if drop is not None]
     if drops:
         counts = "; ".join(f"{drop.detail} ({drop.reason.replace('_', ' ')})" for drop in drops)
-        raise BadInput(f"the run's rules refuse the edit: {counts}")
+        raise BadInput(f"the run's rules refuse the edit: {counts}", code="run_rules_refuse_edit")
 
 
 def revalidate(handle: JobHandle) -> dict[str, Any]:
@@ -103,8 +103,9 @@ def validator_of(store: Store, run_id: int) -> ItemJudge:
         body = session.get_one(Recipe, run.recipe_id).body
     if run.provider not in PROVIDERS.names():
         raise Refused(
-            f"run {run_id} was made by {run.provider!r}, which has no validator here: let a judge "
-            "answer its items in a study (`inf study judge`)"
+            f"run {run_id} was made by {run.provider!r}, which has no validator here",
+            "let a judge answer its items in a study (`studies judge`)",
+            code="run_made_no_validator",
         )
     model = str(body.get("stages", {}).get("validation", {}).get("model", ""))
     return judge_named(PROVIDERS.find(run.provider).judge_name(model), store)

@@ -48,22 +48,43 @@ class Sampling:
 
     def __post_init__(self) -> None:
         if self.sample not in SAMPLES:
-            raise BadInput(f"no sampling {self.sample!r}: one of {', '.join(SAMPLES)}")
+            raise BadInput(
+                f"no sampling {self.sample!r}", f"one of {', '.join(SAMPLES)}", code="no_sampling"
+            )
         for name in self.strata:
             if name not in STRATA:
-                raise BadInput(f"no stratum {name!r}: one of {', '.join(STRATA)}")
+                raise BadInput(
+                    f"no stratum {name!r}", f"one of {', '.join(STRATA)}", code="no_stratum"
+                )
         if self.sample != "disagreement" and (self.of_study is not None or self.judges):
-            raise BadInput("an earlier study and judges are for sampling by disagreement")
+            raise BadInput(
+                "an earlier study and judges are for sampling by disagreement",
+                code="earlier_study_judges_sampling",
+            )
         if self.sample != "list" and self.lines:
-            raise BadInput("a list is for sampling by a list")
+            raise BadInput("a list is for sampling by a list", code="list_sampling_list")
         if self.only and self.only not in VERDICTS:
-            raise BadInput(f"no verdict {self.only!r}: one of {', '.join(VERDICTS)}")
+            raise BadInput(
+                f"no verdict {self.only!r}", f"one of {', '.join(VERDICTS)}", code="no_verdict"
+            )
         if self.only and self.sample == "list":
-            raise BadInput("a list names its groups itself: leave the verdict out")
+            raise BadInput(
+                "a list names its groups itself",
+                "leave the verdict out",
+                code="list_names_groups_itself",
+            )
         if self.apart_from and self.sample == "list":
-            raise BadInput("a list names its groups itself: leave other studies out")
+            raise BadInput(
+                "a list names its groups itself",
+                "leave other studies out",
+                code="list_names_groups_itself",
+            )
         if len(self.judges) == 1:
-            raise BadInput(f"{self.judges[0]!r} cannot disagree with itself: name two judges")
+            raise BadInput(
+                f"{self.judges[0]!r} cannot disagree with itself",
+                "name two judges",
+                code="cannot_disagree_itself",
+            )
 
 
 @dataclass(frozen=True)
@@ -86,7 +107,9 @@ def sample_study_items(
         groups = listed_items(sampling.lines, sampling.file, run_id, groups)
         count = len(groups) if count is None else count
     if count is None:
-        raise BadInput("how many items? Only a list determines it by itself")
+        raise BadInput(
+            "how many items? Only a list determines it by itself", code="how_many_items_only"
+        )
     facts = group_facts(session, run_id)
     if sampling.only:
         groups = {
@@ -123,7 +146,7 @@ def sample_study_items(
         if sampling.sample == "list":
             settings["file"] = sampling.file
     if len(sampled) < count:
-        raise BadInput(_too_few(run_id, sampling, len(sampled), count))
+        raise BadInput(_too_few(run_id, sampling, len(sampled), count), code="too_few_groups")
     if sampling.only:
         settings["only"] = sampling.only
     if sampling.apart_from:
@@ -147,7 +170,10 @@ def disagreement_of(session: Session, run_id: int, sampling: Sampling) -> dict[i
     else:
         study = get_study(session, sampling.of_study)
         if study.run_id != run_id:
-            raise BadInput(f"study {study.id} is of run {study.run_id}, not of run {run_id}")
+            raise BadInput(
+                f"study {study.id} is of run {study.run_id}, not of run {run_id}",
+                code="study_run_not_run",
+            )
         rows = judgment_frame(session, study.id)
         answers = [(row.item_id, row.judge, row.label) for row in rows]
         place = f"study {study.id}"
@@ -155,7 +181,9 @@ def disagreement_of(session: Session, run_id: int, sampling: Sampling) -> dict[i
     unknown = [judge for judge in sampling.judges if judge not in judged]
     if unknown:
         known = f"there are {', '.join(sorted(judged))}" if judged else "no judge has"
-        raise BadInput(f"{', '.join(unknown)} judged nothing in {place}: {known}")
+        raise BadInput(
+            f"{', '.join(unknown)} judged nothing in {place}: {known}", code="judged_nothing"
+        )
     found = disagreements(
         Decision(item_id, judge, choice)
         for item_id, judge, choice in answers
@@ -183,14 +211,14 @@ def _too_few(run_id: int, sampling: Sampling, available: int, requested: int) ->
     if sampling.sample == "disagreement":
         return (
             f"{available} groups of run {run_id} have an item on which two such judges answered: "
-            f"requested {requested}, use --items {available} or fewer, or let a second model judge "
-            "(`inf study judge`)"
+            f"requested {requested}, use `items={available}` or fewer, or let a second model "
+            "judge (`studies judge`)"
         )
     if sampling.sample == "list":
-        return f"{sampling.file} lists {available} groups: requested {requested}, omit --items"
+        return f"{sampling.file} lists {available} groups: requested {requested}, omit `items=`"
     only = f"{sampling.only} " * bool(sampling.only)
     apart = " and are in none of the studies to stay apart from" * bool(sampling.apart_from)
     return (
         f"run {run_id} has {available} {only}groups that reached validation{apart}, and a study "
-        f"takes at most one item of each: requested {requested}, use --items {available} or fewer"
+        f"takes at most one item of each: requested {requested}, use `items={available}` or fewer"
     )

@@ -133,7 +133,10 @@ def judge_study(handle: JobHandle) -> dict[str, Any]:
     with handle.store.write() as session:
         study = get_study(session, study_id)
         if study.status == "closed":
-            raise Refused(f"study {study_id} is closed: nothing can be judged in it")
+            raise Refused(
+                f"study {study_id} is closed: nothing can be judged in it",
+                code="study_closed_nothing_can",
+            )
         judge_id = enrol(session, judge).id
         guideline_id = current_guideline(session, study_id).id
         session.commit()

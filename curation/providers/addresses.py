@@ -21,7 +21,11 @@ def endpoint_urls(endpoints: Sequence[str] = ()) -> list[str]:
     urls = list(dict.fromkeys(url.strip().rstrip("/") for url in given if url.strip()))
     for url in urls:
         if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
-            raise BadInput(f"{url!r} is no address of a server: write http://HOST:PORT/v1")
+            raise BadInput(
+                f"{url!r} is no address of a server",
+                "write http://HOST:PORT/v1",
+                code="no_address_server",
+            )
     return urls
 
 

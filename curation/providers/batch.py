@@ -234,7 +234,9 @@ class BatchProvider:
         codes = {code for code, _ in remote.errors}
         if remote.status == "failed" and QUEUE_IS_FULL not in codes:
             message = why or "no reason given"
-            final = ProviderError(f"the server refused batch {remote.id}: {message}")
+            final = ProviderError(
+                f"the server refused batch {remote.id}: {message}", code="server_refused_batch"
+            )
         if final is not None:
             await self._end(batch_id, remote.status, failed, why or str(final), again=False)
             raise final
@@ -342,7 +344,11 @@ def poll_seconds() -> float:
     except ValueError:
         found = 0.0
     if not found > 0:
-        raise BadInput(f"INF_BATCH_POLL_SECONDS={given!r}: give a number of seconds above 0")
+        raise BadInput(
+            f"INF_BATCH_POLL_SECONDS={given!r}",
+            "give a number of seconds above 0",
+            code="inf_batch_poll_seconds",
+        )
     return found
 
 

@@ -30,7 +30,11 @@ class BatchApi:
     def __init__(self, wire: OpenAIProvider) -> None:
         self._wire = wire
         if len(wire.endpoints.all) > 1:
-            raise ProviderError("batch mode uses one endpoint: name one in OPENAI_BASE_URL")
+            raise ProviderError(
+                "batch mode uses one endpoint",
+                "name one in OPENAI_BASE_URL",
+                code="batch_mode_uses_one",
+            )
         self._endpoint = wire.endpoints.all[0]
         self._client = self._endpoint.client.with_options(max_retries=MAX_ATTEMPTS)
 
@@ -59,8 +63,9 @@ class BatchApi:
                 return await self._create_once(name, sent.id, max_wait)
             except openai.NotFoundError as error:
                 raise ProviderError(
-                    f"the server at {self._client.base_url} has no Batch API: start the run "
-                    "without --batch"
+                    f"the server at {self._client.base_url} has no Batch API",
+                    "start the run without `batch=`",
+                    code="server_no_batch_api",
                 ) from error
 
     async def _create_once(self, name: str, file_id: str, max_wait: float) -> str:
@@ -134,7 +139,9 @@ class BatchApi:
         message = str(line.error.get("message") or line.error or "no reason given")
         http = httpx2.Response(line.status or 500, request=httpx2.Request("POST", self.url))
         if line.status == 429 and line.error.get("code") == "insufficient_quota":
-            raise ProviderError(f"the quota is spent: {message}; add credit, then resume")
+            raise ProviderError(
+                f"the quota is spent: {message}", "add credit, then resume", code="quota_spent"
+            )
         kinds: dict[int, type[openai.APIStatusError]] = {
             400: openai.BadRequestError,
             401: openai.AuthenticationError,
@@ -161,6 +168,7 @@ class BatchApi:
             raise wrong_key(error) from error
         except openai.APIError as error:
             raise ProviderError(
-                f"the server at {self._client.base_url}: {type(error).__name__}: {error}; check "
-                "it, then resume the run: what is in batches is not lost"
+                f"the server at {self._client.base_url}: {type(error).__name__}: {error}",
+                "check it, then resume the run: what is in batches is not lost",
+                code="batch_server_failed",
             ) from error

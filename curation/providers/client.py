@@ -22,8 +22,9 @@ def make_endpoints(endpoints: Sequence[str] = ()) -> list[Endpoint]:
     key = os.environ.get("OPENAI_API_KEY")
     if not key and not endpoints and not os.environ.get("OPENAI_BASE_URL"):
         raise ProviderError(
-            "no OPENAI_API_KEY in the environment: set it, or OPENAI_BASE_URL for a server of your "
-            "own, or use --provider offline"
+            "no OPENAI_API_KEY in the environment",
+            "set it, or OPENAI_BASE_URL for a server of your own, or use `provider=offline`",
+            code="no_openai_api_key",
         )
     return [
         Endpoint(
@@ -44,7 +45,9 @@ def _azure_client() -> AsyncAzureOpenAI:
     key, version = os.environ.get("AZURE_OPENAI_API_KEY"), os.environ.get("OPENAI_API_VERSION")
     if not key or not version:
         raise ProviderError(
-            "AZURE_OPENAI_ENDPOINT is set: set AZURE_OPENAI_API_KEY and OPENAI_API_VERSION, too"
+            "AZURE_OPENAI_ENDPOINT is set",
+            "set AZURE_OPENAI_API_KEY and OPENAI_API_VERSION, too",
+            code="azure_openai_endpoint_set",
         )
     return AsyncAzureOpenAI(
         azure_endpoint=os.environ["AZURE_OPENAI_ENDPOINT"],

@@ -36,8 +36,9 @@ def raise_if_final(error: Exception, request: Request, server: str) -> None:
         raise wrong_key(error) from error
     if isinstance(error, openai.NotFoundError):
         raise ProviderError(
-            f"{server} does not know the model {request.model!r} ({error.message}): "
-            "choose another with `--set STAGE.model=NAME`"
+            f"{server} does not know the model {request.model!r} ({error.message})",
+            "choose another with `set=STAGE.model=NAME`",
+            code="does_not_know_model",
         ) from error
     if isinstance(error, openai.BadRequestError | openai.UnprocessableEntityError):
         code = error_code(error)
@@ -48,7 +49,9 @@ def raise_if_final(error: Exception, request: Request, server: str) -> None:
         if error.param:
             raise ProviderError(
                 f"the server refuses the parameter {error.param!r} for {request.model!r} "
-                f"({error.message}): change the recipe with `--set {request.task}.KEY=VALUE`"
+                f"({error.message})",
+                f"change the recipe with `set={request.task}.KEY=VALUE`",
+                code="server_refuses_parameter",
             ) from error
         raise RowFailed("request_refused", error.message) from error
     if isinstance(error, openai.APIStatusError) and error.status_code == 413:
@@ -90,14 +93,18 @@ def raise_if_quota_is_spent(error: openai.APIStatusError) -> None:
     """Raise ProviderError for 402 and the code `insufficient_quota`, whatever its status."""
     if error.status_code == 402 or error_code(error) == QUOTA:
         raise ProviderError(
-            f"the server reports that the quota is spent: {error.message}; add credit, then resume"
+            f"the server reports that the quota is spent: {error.message}",
+            "add credit, then resume",
+            code="server_reports_quota_spent",
         ) from error
 
 
 def wrong_key(error: openai.APIStatusError) -> ProviderError:
     """The error that stops a run for 401 and 403."""
     return ProviderError(
-        f"the server refuses the key ({error.status_code}): check OPENAI_API_KEY, then resume"
+        f"the server refuses the key ({error.status_code})",
+        "check OPENAI_API_KEY, then resume",
+        code="server_refuses_key",
     )
 
 
@@ -126,7 +133,11 @@ def max_retry_after() -> float:
     except ValueError:
         seconds = -1.0
     if not (math.isfinite(seconds) and seconds >= 0):
-        raise BadInput(f"INF_MAX_RETRY_AFTER_SECONDS is {given!r}: give a number of seconds")
+        raise BadInput(
+            f"INF_MAX_RETRY_AFTER_SECONDS is {given!r}",
+            "give a number of seconds",
+            code="inf_max_retry_after",
+        )
     return seconds
 
 

@@ -32,8 +32,10 @@ async def check_models(endpoint: Endpoint, models: Sequence[str]) -> None:
         if known and model not in known:
             shown = ", ".join(sorted(known)[:12]) + (", …" if len(known) > 12 else "")
             raise ProviderError(
-                f"the server has no model {model!r}: choose another with "
-                f"`--set STAGE.model=NAME` or `--set model=NAME` for all; it has {shown}"
+                f"the server has no model {model!r}",
+                "choose another with `set=STAGE.model=NAME`, or `set=model=NAME` for all; it has "
+                f"{shown}",
+                code="server_no_model",
             )
 
 
@@ -49,6 +51,7 @@ def check_reported_model(endpoint: Endpoint, model: str, completion: Any) -> Non
     before = endpoint.reported.setdefault(model, reported)
     if before != reported and not (model in before and model in reported):
         raise ProviderError(
-            f"{endpoint.url} answered {model!r} as {before!r} and now as {reported!r}: load the "
-            "first model again and resume the run, or start a new run with --fresh"
+            f"{endpoint.url} answered {model!r} as {before!r} and now as {reported!r}",
+            "load the first model again and resume the run, or start a new run with `fresh=`",
+            code="answered_now",
         )

@@ -153,7 +153,9 @@ class OpenAIProvider:
                 silent.append(error)
         if len(silent) == len(self.endpoints.all):
             raise ProviderError(
-                f"no server responds at {self.endpoints.urls()}: start it, or set OPENAI_BASE_URL"
+                f"no server responds at {self.endpoints.urls()}",
+                "start it, or set OPENAI_BASE_URL",
+                code="no_server_responds",
             ) from silent[0]
 
     def max_usd(self, request: Request) -> float:
@@ -351,9 +353,11 @@ class OpenAIProvider:
         silent = time.monotonic() - self._last_answer
         raise ServerFailed(
             f"the server at {self.endpoints.urls()} has given no answer for {silent:.0f} s "
-            f"({what}); check it, then resume the run: no group is lost",
+            f"({what})",
+            "check it, then resume the run: no group is lost",
             attempts=attempts,
             last_error=what,
+            code="server_given_no_answer",
         ) from failed
 
     async def _refuses_only(self, request: Request, error: Exception) -> bool:
@@ -389,8 +393,10 @@ def require_prices(recipe: Recipe, prices: dict[str, Price]) -> None:
     """Raise BadInput where the cost of a call has no upper bound: a budget could not hold."""
     for task, stage in recipe.stages.items():
         if stage.model not in prices:
-            raise BadInput(how_to_price(stage.model))
+            raise BadInput(how_to_price(stage.model), code="price_unknown")
         if not stage.parameters.get("max_output_tokens"):
             raise BadInput(
-                f"a budget requires a limit of output tokens: --set {task}.max_output_tokens=NUMBER"
+                "a budget requires a limit of output tokens",
+                f"give one with `set={task}.max_output_tokens=NUMBER`",
+                code="budget_requires_limit_output",
             )

@@ -132,9 +132,11 @@ class ServerFailed(ProviderError):
     `last_error` is the server's message.
     """
 
-    def __init__(self, message: str, *, attempts: int, last_error: str) -> None:
+    def __init__(
+        self, message: str, remedy: str, *, attempts: int, last_error: str, code: str
+    ) -> None:
         self.attempts, self.last_error = attempts, last_error
-        super().__init__(message)
+        super().__init__(message, remedy, code=code)
 
 
 class Stopped(Exception):

@@ -57,11 +57,11 @@ DROP_REASONS: Final[dict[str, Reason]] = {
     ),
     "request_refused": Reason(
         "the server refuses the request with a status that a retry does not fix",
-        "read the server's message and change the recipe with --set",
+        "read the server's message and change the recipe with `set=`",
     ),
     "server_error": Reason(
         "the server failed on this request again and again, while others were answered",
-        "read the server's log, then grow these pairs again in a run of their own (--query-id)",
+        "read the server's log, then grow these pairs again in a run of their own (`query_id=`)",
     ),
 }
 

@@ -43,7 +43,11 @@ def load_prices() -> dict[str, Price]:
         try:
             tables = tomllib.loads(path.read_text(encoding="utf-8"))
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise BadInput(f"the price table {path} is no TOML ({error}): correct it") from error
+            raise BadInput(
+                f"the price table {path} is no TOML ({error})",
+                "correct it",
+                code="price_table_no_toml",
+            ) from error
         for model, row in tables.items():
             prices[model] = _price(path, model, row)
     return prices
@@ -56,7 +60,9 @@ def _price(path: Path, model: str, row: Any) -> Price:
     if len(given) < 2 or min(given) < 0:
         raise BadInput(
             f"the price of {model!r} in {path} is not input and output, each a number of USD per "
-            f"million tokens and 0 or more: write\n[{json.dumps(model)}]\ninput = 0.0\noutput = 0.0"
+            f"million tokens and 0 or more",
+            f"write\n[{json.dumps(model)}]\ninput = 0.0\noutput = 0.0",
+            code="price_not_input_output",
         )
     return Price(*given)
 
@@ -68,10 +74,16 @@ def save_price(model: str, price: Price) -> None:
     """
     for name, usd in (("input", price.input), ("output", price.output)):
         if not (math.isfinite(usd) and usd >= 0):
-            raise BadInput(f"a price of {usd} USD per million {name} tokens: give 0 or more")
+            raise BadInput(
+                f"a price of {usd} USD per million {name} tokens",
+                "give 0 or more",
+                code="price_usd_per_million",
+            )
     path = home() / "prices.toml"
     if model in load_prices():
-        raise BadInput(f"{model!r} has a price already: change it in {path}")
+        raise BadInput(
+            f"{model!r} has a price already", f"change it in {path}", code="price_already"
+        )
     path.parent.mkdir(parents=True, exist_ok=True)
     known = path.read_text(encoding="utf-8") if path.is_file() else ""
     rows = f"[{json.dumps(model)}]\ninput = {price.input!r}\noutput = {price.output!r}\n"

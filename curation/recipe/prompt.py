@@ -77,20 +77,29 @@ def read_prompt(task: Task, name: str, beside: Path) -> Prompt:
         if path.is_file():
             break
     else:
-        raise BadInput(f"no prompt file {name!r} next to the recipe or in {FOLDER.name}/")
+        raise BadInput(
+            f"no prompt file {name!r} next to the recipe or in {FOLDER.name}/",
+            code="no_prompt_file_next",
+        )
     try:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        raise BadInput(f"the prompt {name!r} is not UTF-8 text") from error
+        raise BadInput(
+            f"the prompt {name!r} is not UTF-8 text", code="prompt_not_utf_text"
+        ) from error
     given, named = TASKS[task].inputs, Prompt(path.name, text).places
     unknown = sorted(named - set(given))
     missing = sorted(set(TASKS[task].needed) - named)
     if unknown:
         raise BadInput(
-            f"the prompt {name!r} names {{{unknown[0]}}}; {task} is given: {', '.join(given)}"
+            f"the prompt {name!r} names {{{unknown[0]}}}; {task} is given: {', '.join(given)}",
+            code="prompt_names_given",
         )
     if missing:
-        raise BadInput(f"the prompt {name!r} does not use {{{missing[0]}}}, which {task} needs")
+        raise BadInput(
+            f"the prompt {name!r} does not use {{{missing[0]}}}, which {task} needs",
+            code="prompt_does_not_use",
+        )
     return Prompt(path.name, text)
 
 

@@ -131,12 +131,16 @@ def load_recipe(name_or_path: str, settings: Sequence[str] = ()) -> Recipe:
         path = Path(name_or_path)
     if not path.is_file():
         raise BadInput(
-            f"no recipe {name_or_path!r}: give a TOML file or one of {', '.join(list_recipes())}"
+            f"no recipe {name_or_path!r}",
+            f"give a TOML file or one of {', '.join(list_recipes())}",
+            code="no_recipe",
         )
     try:
         tables = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise BadInput(f"the recipe {path.name} cannot be read: {error}") from error
+        raise BadInput(
+            f"the recipe {path.name} cannot be read: {error}", code="recipe_cannot_read"
+        ) from error
     if isinstance(filters := tables.get("filters"), dict):
         tables["filters"] = present_names(filters, f"the recipe {path.name}, [filters]")
     for setting in settings:
@@ -176,15 +180,18 @@ def _build(tables: dict[str, Any], path: Path) -> Recipe:
     for task in TASKS:
         table = given.get(task) or _like_an_earlier(task, given)
         if not isinstance(table, dict):
-            raise BadInput(f"{where} has no [stages.{task}]")
+            raise BadInput(f"{where} has no [stages.{task}]", code="no_stages")
         place = f"{where}, [stages.{task}]"
         _only(table, ("model", "prompt", *PARAMETERS, *TRANSPORT), place)
         _check_transport(table, place)
         for name in ("model", "prompt"):
             if not isinstance(table.get(name), str) or not table[name]:
-                raise BadInput(f"{place} has no {name}")
+                raise BadInput(f"{place} has no {name}", code="recipe_key_missing")
         if table.get("output", "text") not in OUTPUTS:
-            raise BadInput(f"{place}: output = {table['output']!r} is not text or json")
+            raise BadInput(
+                f"{place}: output = {table['output']!r} is not text or json",
+                code="output_not_text_json",
+            )
         stages[task] = Stage(
             model=table["model"],
             prompt=read_prompt(task, table["prompt"], path.parent),
@@ -193,7 +200,10 @@ def _build(tables: dict[str, Any], path: Path) -> Recipe:
         )
     validation = Validation(**_number_table(tables, "validation", VALIDATION, where))
     if validation.votes < 1:
-        raise BadInput(f"{where}, [validation]: votes = {validation.votes}: at least 1 is needed")
+        raise BadInput(
+            f"{where}, [validation]: votes = {validation.votes}: at least 1 is needed",
+            code="validation_votes_least_needed",
+        )
     return Recipe(
         name=str(tables.get("name") or path.stem),
         description=str(tables.get("description", "")),
@@ -224,10 +234,15 @@ def _with_room_to_reason(recipe: Recipe, settings: Sequence[str]) -> Recipe:
 def _check_servers(tables: dict[str, Any], where: str) -> None:
     endpoints = tables.get("endpoints", [])
     if not isinstance(endpoints, list) or not all(isinstance(one, str) for one in endpoints):
-        raise BadInput(f"{where}: endpoints = {endpoints!r} is not a list of addresses")
+        raise BadInput(
+            f"{where}: endpoints = {endpoints!r} is not a list of addresses",
+            code="endpoints_not_list_addresses",
+        )
     group = tables.get("server_group", "")
     if not isinstance(group, str) or group.startswith("http"):  # such a name is of no person's
-        raise BadInput(f"{where}: server_group = {group!r} is not a name")
+        raise BadInput(
+            f"{where}: server_group = {group!r} is not a name", code="server_group_not_name"
+        )
 
 
 def _like_an_earlier(task: Task, given: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -246,12 +261,20 @@ def _check_transport(table: dict[str, Any], place: str) -> None:
     for name in ("timeout_seconds", "max_retry_after_seconds"):
         seconds = table.get(name, 1)
         if isinstance(seconds, bool) or not isinstance(seconds, int | float) or seconds <= 0:
-            raise BadInput(f"{place}: {name} = {seconds!r} is not a number above 0")
+            raise BadInput(
+                f"{place}: {name} = {seconds!r} is not a number above 0", code="not_number_above"
+            )
     for name in ("headers", "extra_body"):
         if not isinstance(table.get(name, {}), dict):
-            raise BadInput(f"{place}: {name} = {table[name]!r} is not a table, as in {{a = 1}}")
+            raise BadInput(
+                f"{place}: {name} = {table[name]!r} is not a table, as in {{a = 1}}",
+                code="not_table",
+            )
     if table.get("limit_name", "max_tokens") not in ("max_tokens", "max_completion_tokens"):
-        raise BadInput(f"{place}: limit_name is max_tokens or max_completion_tokens")
+        raise BadInput(
+            f"{place}: limit_name is max_tokens or max_completion_tokens",
+            code="limit_name_max_tokens",
+        )
 
 
 def _number_table(
@@ -262,28 +285,41 @@ def _number_table(
     for key, value in table.items():
         if key in YES_OR_NO:
             if not isinstance(value, bool):
-                raise BadInput(f"{where}, [{name}]: {key} = {value!r} is not true or false")
+                raise BadInput(
+                    f"{where}, [{name}]: {key} = {value!r} is not true or false",
+                    code="not_true_false",
+                )
         elif not isinstance(value, int) or isinstance(value, bool) or value < 0:
-            raise BadInput(f"{where}, [{name}]: {key} = {value!r} is not a whole number from 0 up")
+            raise BadInput(
+                f"{where}, [{name}]: {key} = {value!r} is not a whole number from 0 up",
+                code="not_whole_number_up",
+            )
     return table
 
 
 def _only(table: Any, known: Collection[str], where: str) -> None:
     if not isinstance(table, dict):
-        raise BadInput(f"{where} is not a table")
+        raise BadInput(f"{where} is not a table", code="not_table")
     for name in table:
         if name not in known:
             near = USUAL_NAMES.get(name, "")
             if near not in known:
                 near = "".join(difflib.get_close_matches(name, known, n=1))
             question = f"did you mean {near!r}? " if near else ""
-            raise BadInput(f"{where} has an unknown {name!r}; {question}Known: {', '.join(known)}")
+            raise BadInput(
+                f"{where} has an unknown {name!r}; {question}Known: {', '.join(known)}",
+                code="unknown_known",
+            )
 
 
 def _put(tables: dict[str, Any], setting: str) -> None:
     place, equals, text = setting.partition("=")
     if not equals or not text:
-        raise BadInput(f"--set {setting!r}: write stage.key=value, as in validation.model=o3-mini")
+        raise BadInput(
+            f"the setting {setting!r} has no place and value",
+            "write stage.key=value, as in validation.model=o3-mini",
+            code="setting_without_place",
+        )
     try:
         value = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
@@ -293,7 +329,10 @@ def _put(tables: dict[str, Any], setting: str) -> None:
         tables[place] = str(value)
     elif place == "endpoints":
         # a person who may start runs on a page could send the server's key to any address
-        raise BadInput("endpoints are set in a recipe file or by OPENAI_BASE_URL, not by --set")
+        raise BadInput(
+            "endpoints are set in a recipe file or by OPENAI_BASE_URL, not by `set=`",
+            code="endpoints_set_recipe_file",
+        )
     elif not section:
         for table in tables.get("stages", {}).values():
             table[key] = value
@@ -303,5 +342,7 @@ def _put(tables: dict[str, Any], setting: str) -> None:
         tables.setdefault("stages", {}).setdefault(section, {})[key] = value
     else:
         raise BadInput(
-            f"--set {setting!r}: no stage {section!r}; there are {', '.join(TASKS)} and filters"
+            f"the setting {setting!r} has no stage {section!r}",
+            f"there are {', '.join(TASKS)} and filters",
+            code="set_no_stage_filters",
         )

@@ -115,7 +115,10 @@ def present_names(filters: Mapping[str, Any], where: str) -> dict[str, Any]:
     """Filters under their present names. Raises BadInput where one stands there by both."""
     for former, name in FORMER_FILTERS.items():
         if former in filters and name in filters:
-            raise BadInput(f"{where} has {former!r} and {name!r}, which are one: leave {name!r}")
+            raise BadInput(
+                f"{where} has {former!r} and {name!r}, which are one: leave {name!r}",
+                code="one_leave",
+            )
     return {FORMER_FILTERS.get(name, name): value for name, value in filters.items()}
 
 

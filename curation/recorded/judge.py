@@ -21,7 +21,8 @@ class RecordedJudge:
         if judge not in recording.choices:
             raise BadInput(
                 f"no recorded judge {judge!r}: use recorded:"
-                + " or recorded:".join(recording.judges)
+                + " or recorded:".join(recording.judges),
+                code="no_recorded_judge",
             )
         self.name, self.model = f"recorded:{judge}", f"judge {judge}"
         self._recording, self._judge = recording, judge

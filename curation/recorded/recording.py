@@ -102,14 +102,19 @@ def _load(place: Path) -> Recording:
     for where, row in _rows(GROUPS, contents[GROUPS]):
         key = pair_key(_text(row, "query", where), _text(row, "document_sha256", where))
         if key in texts:
-            raise BadInput(f"{where}: a second group for the same pair")
+            raise BadInput(
+                f"{where}: a second group for the same pair", code="second_group_same_pair"
+            )
         texts[key] = {task: _text(row, task, where) for task in WRITTEN}
     choices: dict[str, dict[str, Chosen]] = {}
     for where, row in _rows(JUDGMENTS, contents[JUDGMENTS]):
         of_judge = choices.setdefault(_text(row, "judge", where), {})
         item = _text(row, "item", where)
         if item in of_judge:
-            raise BadInput(f"{where}: a second choice of judge {row['judge']!r} for the same item")
+            raise BadInput(
+                f"{where}: a second choice of judge {row['judge']!r} for the same item",
+                code="second_choice_judge_same",
+            )
         of_judge[item] = Chosen(_text(row, "choice", where), str(row.get("reason", "")))
     hashes = "".join(text_sha256(text) for text in contents.values())
     return Recording(texts, choices, text_sha256(hashes))
@@ -120,8 +125,9 @@ def _read(file: Path) -> str:
         return file.read_text(encoding="utf-8")
     except OSError as error:
         raise BadInput(
-            f"no recording in {file.parent}: {file.name} cannot be read ({error.strerror}). "
-            "Set INF_RECORDING to a folder that holds one, or leave it unset for the demo's"
+            f"no recording in {file.parent}: {file.name} cannot be read ({error.strerror})",
+            "Set INF_RECORDING to a folder that holds one, or leave it unset for the demo's",
+            code="no_recording_cannot_read",
         ) from error
 
 
@@ -131,14 +137,14 @@ def _rows(name: str, contents: str) -> Iterator[tuple[str, dict[str, Any]]]:
         try:
             row = json.loads(line)
         except json.JSONDecodeError as error:
-            raise BadInput(f"{where} is no JSON object: {error}") from error
+            raise BadInput(f"{where} is no JSON object: {error}", code="no_json_object") from error
         if not isinstance(row, dict):
-            raise BadInput(f"{where} is no JSON object")
+            raise BadInput(f"{where} is no JSON object", code="no_json_object")
         yield where, row
 
 
 def _text(row: Mapping[str, Any], name: str, where: str) -> str:
     value = row.get(name)
     if not isinstance(value, str) or not value:
-        raise BadInput(f"{where}: {name!r} is missing or empty")
+        raise BadInput(f"{where}: {name!r} is missing or empty", code="missing_empty")
     return value

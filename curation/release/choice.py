@@ -34,7 +34,10 @@ def groups_of(session: Session, plan: Plan) -> ChosenGroups:
             ids = found[each.run.id]
             found[each.run.id] = array("q", (one for one in ids if one not in left_out))
     if not any(found.values()):
-        raise Refused("the release would be empty: all its groups overlap with evaluation sets")
+        raise Refused(
+            "the release would be empty: all its groups overlap with evaluation sets",
+            code="release_would_empty_all",
+        )
     chosen = _once(session, found)
     if plan.wanted.balance != "source":
         return chosen
@@ -70,10 +73,11 @@ def _contaminated(session: Session, plan: Plan, chosen: ChosenRun) -> frozenset[
     if found is None:
         run_id, choice = chosen.run.id, chosen.choice
         with_dropped = choice.include_dropped or count_rescued(session, choice)
-        every = " --groups all" if with_dropped else ""
+        every = " groups=all" if with_dropped else ""
         raise Refused(
-            f"the whole of run {run_id} was not compared with evaluation sets: run `inf "
-            f"analyze contamination --dataset {chosen.dataset.name} --run {run_id}{every} "
-            "--against PATH` first"
+            f"the whole of run {run_id} was not compared with evaluation sets",
+            f"run `analyses contamination dataset={chosen.dataset.name} run={run_id}{every} "
+            "against=PATH` first",
+            code="whole_run_not_compared",
         )
     return found

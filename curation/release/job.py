@@ -78,7 +78,9 @@ def export_release(handle: JobHandle) -> dict[str, Any]:
         leave = has_parts(unfinished)
         raise
     except OSError as error:
-        raise BadInput(f"the release cannot be written to {plan.out}: {error}") from error
+        raise BadInput(
+            f"the release cannot be written to {plan.out}: {error}", code="release_cannot_written"
+        ) from error
     finally:
         if not leave:
             shutil.rmtree(unfinished, ignore_errors=True)
@@ -88,8 +90,10 @@ def _require_mixable(session: Session, plan: Plan) -> None:
     reasons = conflicts(licences_of(session, plan))
     if reasons and not plan.wanted.accept_licences:
         raise Refused(
-            f"the licences of these groups are not compatible: {'; '.join(reasons)}. Export one "
-            "source with --source, or confirm with --accept-licences that you may mix them"
+            f"the licences of these groups are not compatible: {'; '.join(reasons)}",
+            "Export one source with `source=`, or confirm with `accept_licences=` that you may mix "
+            "them",
+            code="licences_groups_not_compatible",
         )
 
 
@@ -112,7 +116,9 @@ def _same_release(handle: JobHandle, plan: Plan, written: Written) -> Release | 
             return release
     raise Refused(
         f"{plan.out} holds another release (content {str(manifest.get('content_sha256'))[:12]}, "
-        f"this one {written.content_sha256[:12]}): a release is never overwritten: give a new one"
+        f"this one {written.content_sha256[:12]}): a release is never overwritten",
+        "give a new one",
+        code="holds_another_release_content",
     )
 
 

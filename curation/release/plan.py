@@ -113,13 +113,16 @@ def plan_release(session: Session, wanted: ReleasePlan) -> Plan:
     configs = tuple(dict.fromkeys(("default", *(wanted.configs or STANDARD), *wanted.views)))
     if wanted.format == "csv" and "tevatron" in configs:
         raise BadInput(
-            "the view tevatron has lists in its rows, CSV has none: use parquet or jsonl"
+            "the view tevatron has lists in its rows, CSV has none",
+            "use parquet or jsonl",
+            code="view_tevatron_lists_rows",
         )
     if wanted.study_id is not None:
         if len(found) > 1:
             raise BadInput(
-                f"study {wanted.study_id} is of one run and this release of {len(found)}: omit the "
-                "study, or export its run alone"
+                f"study {wanted.study_id} is of one run and this release of {len(found)}",
+                "omit the study, or export its run alone",
+                code="study_one_run_release",
             )
         _require_study(session, wanted.study_id, found[0][1])
     return Plan(
@@ -155,7 +158,11 @@ def with_runs(session: Session, wanted: ReleasePlan) -> ReleasePlan:
         run = get_run(session, run_id)
         if run.dataset_id not in of:
             name = session.get_one(Dataset, run.dataset_id).name
-            raise BadInput(f"run {run_id} is of dataset {name}: add --dataset {name}, or omit it")
+            raise BadInput(
+                f"run {run_id} is of dataset {name}",
+                f"add `dataset={name}`, or omit it",
+                code="run_dataset",
+            )
         of[run.dataset_id].append(run_id)
     runs = [
         run_id
@@ -170,9 +177,11 @@ def _runs(session: Session, wanted: ReleasePlan) -> list[tuple[Dataset, Run]]:
     numbers = wanted.runs or with_runs(session, wanted).runs
     twice = sorted({number for number in numbers if numbers.count(number) > 1})
     if twice:
-        raise BadInput(f"run {twice[0]} is named twice: name every run once")
+        raise BadInput(
+            f"run {twice[0]} is named twice", "name every run once", code="run_named_twice"
+        )
     if not numbers:
-        raise BadInput("no dataset and no run is named: name a dataset")
+        raise BadInput("no dataset and no run is named", "name a dataset", code="no_dataset_no_run")
     runs = [get_run(session, number) for number in numbers]
     return [(session.get_one(Dataset, run.dataset_id), run) for run in runs]
 
@@ -188,8 +197,9 @@ def refuse_empty(session: Session, plan: Plan) -> None:
     if len(plan.runs) > 1:
         named = ", ".join(f"{each.run.id} ({each.dataset.name})" for each in plan.runs)
         raise Refused(
-            f"the release would be empty: no group of the runs {named} passes the filters. Omit "
-            "one of them, or export the runs one by one to see why"
+            f"the release would be empty: no group of the runs {named} passes the filters",
+            "Omit one of them, or export the runs one by one to see why",
+            code="release_would_empty_no",
         )
     counts = funnel(session, plan.first.run.id)
     dropped = ", ".join(f"{reason} {number}" for reason, number in counts.dropped.items())
@@ -197,8 +207,10 @@ def refuse_empty(session: Session, plan: Plan) -> None:
     if not counts.kept and not plan.choice.include_dropped:
         raise Refused(
             f"{why} run {plan.first.run.id} kept none of its {counts.pairs} groups "
-            f"(dropped: {dropped or 'none yet'}). Check them on the Groups page, then curate "
-            "with another recipe or export another run with --run"
+            f"(dropped: {dropped or 'none yet'})",
+            "Check them on the Groups page, then curate "
+            "with another recipe or export another run with `run=`",
+            code="run_kept_none_groups",
         )
     conditions = [
         (name, " or ".join(values))
@@ -210,22 +222,26 @@ def refuse_empty(session: Session, plan: Plan) -> None:
             f"{why} no group that could be exported has "
             + " and ".join(f"the {name} {values}" for name, values in conditions)
             + f": omit {' or '.join(f'--{name}' for name, _ in conditions)}, or name one that the "
-            "pairs have"
+            "pairs have",
+            code="release_empty_of_condition",
         )
     if plan.choice.study_id is not None:
         raise Refused(
-            f"{why} study {plan.choice.study_id} has no item of a group that could be exported: "
-            "omit --study, or name another one"
+            f"{why} study {plan.choice.study_id} has no item of a group that could be exported",
+            "omit `study=`, or name another one",
+            code="study_no_item_group",
         )
     if plan.choice.reviews == "approved":
         raise Refused(
-            f"{why} of {counts.kept} kept groups none is approved. Approve groups with "
-            "`inf review --group ID --approve`, or use --reviews not-rejected"
+            f"{why} of {counts.kept} kept groups none is approved",
+            "Approve groups with `reviews set GROUP`, or use `reviews=not-rejected`",
+            code="kept_groups_none_approved",
         )
     rejected = count_reviews(session, plan.first.run.id).get("reject", 0)
     raise Refused(
         f"{why} {rejected} of {counts.kept} kept groups are rejected and no other has its three "
-        f"triplets (dropped: {dropped or 'none'})"
+        f"triplets (dropped: {dropped or 'none'})",
+        code="kept_groups_rejected_no",
     )
 
 
@@ -241,18 +257,23 @@ def read_manifest(folder: Path | Place) -> dict[str, Any] | None:
 
 def _checked_folder(out: Place) -> Place:
     if out.is_file():
-        raise Refused(f"{out} is a file: give a folder for the release")
+        raise Refused(f"{out} is a file", "give a folder for the release", code="out_is_file")
     if not out.is_free() and read_manifest(out) is None:
-        raise Refused(f"{out} is not empty and not a release: give a new folder")
+        raise Refused(
+            f"{out} is not empty and not a release",
+            "give a new folder",
+            code="not_empty_not_release",
+        )
     return out
 
 
 def _require_study(session: Session, study_id: int, run: Run) -> None:
     study = session.get(Study, study_id)
     if study is None:
-        raise NotFound(f"no study {study_id}: `inf study list` shows all")
+        raise NotFound(f"no study {study_id}", "`studies list` shows all", code="no_such_study")
     if study.run_id != run.id:
         raise BadInput(
-            f"study {study_id} is of run {study.run_id} and this release of run {run.id}: "
-            f"add --run {study.run_id}, or name a study of run {run.id}"
+            f"study {study_id} is of run {study.run_id} and this release of run {run.id}",
+            f"add `run={study.run_id}`, or name a study of run {run.id}",
+            code="study_run_release_run",
         )

@@ -24,13 +24,13 @@ def close_run(store: Store, run_id: int, *, out_of_budget: bool) -> tuple[dict[s
         if counted.finished == counted.pairs:
             status, message = "done", None
         elif run.status == "running" and worker_totals(session, run_id).alive == 0:
-            status, message = "paused", f"stopped; continue with `inf curate --resume {run_id}`"
+            status, message = "paused", f"stopped; continue with `runs resume {run_id}`"
             if out_of_budget:
                 left = max(0.0, (run.budget_usd or 0.0) - run.spent_usd)
                 message = (
                     f"the budget of {run.budget_usd} USD is used up: the next call could cost more "
                     f"than the {left:.4f} USD left; "
-                    f"`inf curate --resume {run_id} --budget-usd MORE` continues it"
+                    f"`runs resume {run_id} budget_usd=MORE` continues it"
                 )
         changed = status != run.status
         if changed:

@@ -48,6 +48,6 @@ def guard_message(run_id: int, reason: str, count: int, example: str) -> str:
     return (
         f"All of the first {count} groups were dropped as {reason}{meaning}.{detail} To change: "
         f"{remedy}. Start a new run with changed settings; if the server was at fault and is "
-        f"mended, `inf curate --resume {run_id} --retry {reason}` tries these groups again; "
-        f"`inf curate --resume {run_id} --no-guard` continues as it is."
+        f"mended, `runs resume {run_id} retry={reason}` tries these groups again; "
+        f"`runs resume {run_id} no_guard=yes` continues as it is."
     )

@@ -51,7 +51,10 @@ def check_leakage(store: Store, run_id: int) -> dict[str, Any]:
         check=False,
     )
     if done.returncode != 0:
-        raise InfError(f"the leakage check of run {run_id} failed: {done.stderr.strip()[-500:]}")
+        raise InfError(
+            f"the leakage check of run {run_id} failed: {done.stderr.strip()[-500:]}",
+            code="leakage_check_run_failed",
+        )
     report: dict[str, Any] = json.loads(done.stdout)
     return report
 
@@ -134,7 +137,7 @@ def why_outdated(session: Session, run_id: int) -> str:
         later = _changed_since(session, run_id, job.finished_at)
         groups = "1 group was" if later == 1 else f"{later:,} groups were"
         reason = f"measured before {groups} kept or edited" if later else ""
-    return reason and f"{reason}; measure it again: `inf analyze leakage --run {run_id}`"
+    return reason and f"{reason}; measure it again: `analyses leakage run={run_id}`"
 
 
 def _changed_since(session: Session, run_id: int, at: datetime) -> int:

@@ -108,7 +108,7 @@ class _Lookups:
             future.set_result(found)
 
 
-def describe_reuse(found: Reusable, remedy: str = "Use --fresh") -> str:
+def describe_reuse(found: Reusable, remedy: str = "Use `fresh=`") -> str:
     """Two sentences for the terminal or the page, `remedy` as it is called there; empty where
     nothing is stored."""
     if not found.answers:
@@ -121,7 +121,7 @@ def describe_reuse(found: Reusable, remedy: str = "Use --fresh") -> str:
     return f"{text}. {remedy} for new ones."
 
 
-def reuse_of_run(session: Session, run_id: int, remedy: str = "Use --fresh") -> str:
+def reuse_of_run(session: Session, run_id: int, remedy: str = "Use `fresh=`") -> str:
     """`describe_reuse` of a run."""
     run = get_run(session, run_id)
     return describe_reuse(count_reusable(session, run, recipe_of(session, run)), remedy)

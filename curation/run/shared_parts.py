@@ -68,7 +68,7 @@ def is_unchecked(session: Session, run_id: int) -> bool:
 
 def check_command(run_id: int) -> str:
     """The sentence for a terminal that names the command which checks the run."""
-    return f"not checked: run `inf analyze leakage --run {run_id}`"
+    return f"not checked: run `analyses leakage run={run_id}`"
 
 
 def shared_sentence(report: dict[str, Any] | None) -> str:

@@ -52,11 +52,13 @@ def start_run(
     """A run with its recipe and its waiting groups. Raises BadInput, NotFound. Does not commit."""
     chosen = choose_recipe(provider, recipe, settings)
     if concurrency is not None and concurrency < 1:
-        raise BadInput(f"a concurrency of {concurrency}: give at least 1")
+        raise BadInput(
+            f"a concurrency of {concurrency}", "give at least 1", code="concurrency_below_one"
+        )
     if batch:
         _check_batch(provider, requests_per_minute or tokens_per_minute)
     if budget_usd is not None and budget_usd <= 0:
-        raise BadInput(f"a budget of {budget_usd} USD: give more than 0")
+        raise BadInput(f"a budget of {budget_usd} USD", "give more than 0", code="budget_usd")
     row = store_recipe(
         session,
         name=chosen.name,
@@ -99,9 +101,17 @@ def default_concurrency(provider: str, *, batch: bool = False) -> int:
 def _check_batch(provider: str, limit: int | None) -> None:
     if not PROVIDERS.find(provider).batches:
         with_batches = " or ".join(name for name, kind in PROVIDERS.all().items() if kind.batches)
-        raise BadInput(f"{provider!r} has no batch mode ({with_batches} has): omit --batch")
+        raise BadInput(
+            f"{provider!r} has no batch mode ({with_batches} has)",
+            "omit `batch=`",
+            code="no_batch_mode",
+        )
     if limit:
-        raise BadInput("batch mode has no limits per minute: omit --rpm and --tpm")
+        raise BadInput(
+            "batch mode has no limits per minute",
+            "omit `rpm=` and `tpm=`",
+            code="batch_mode_no_limits",
+        )
 
 
 def validator(session: Session, provider: str, recipe: Recipe) -> Judge:
@@ -134,8 +144,9 @@ def resume_run(
     run = get_run(session, run_id)
     if budget_usd is not None and budget_usd <= run.spent_usd:
         raise BadInput(
-            f"a budget of {budget_usd} USD, but run {run_id} has spent {run.spent_usd:.4f}: "
-            "give more than that"
+            f"a budget of {budget_usd} USD, but run {run_id} has spent {run.spent_usd:.4f}",
+            "give more than that",
+            code="budget_usd_but_run",
         )
     if retry is not None:
         reopen_dropped(session, run_id, retry)

@@ -31,7 +31,7 @@ def archive(
     require_curate(rights, target)
     lock_target(session, target)
     if target.row.archived_at is not None:
-        raise Refused(f"{target.title} is archived already")
+        raise Refused(f"{target.title} is archived already", code="archived_already")
     require_independent(session, target)
     target.row.archived_at = utc_now()
     record_event(session, actor, f"{target.kind}.archive", target.subject)
@@ -57,11 +57,12 @@ def unarchive(
     lock_target(session, target)
     if target.run is not None and target.dataset.archived_at is not None:
         raise Refused(
-            f"run {target.run.id} is of dataset {target.dataset.name!r}, which is archived: bring "
-            "the dataset back first (`inf datasets unarchive`)"
+            f"run {target.run.id} is of dataset {target.dataset.name!r}, which is archived",
+            "bring the dataset back first (`datasets unarchive`)",
+            code="run_dataset_archived",
         )
     if target.row.archived_at is None:
-        raise Refused(f"{target.title} is not archived")
+        raise Refused(f"{target.title} is not archived", code="not_archived")
     target.row.archived_at = None
     record_event(session, actor, f"{target.kind}.unarchive", target.subject)
     session.flush()
@@ -72,4 +73,7 @@ def require_independent(session: Session, target: Target) -> None:
     """Raise Refused if something depends on it; the message lists what."""
     if found := dependents(session, target):
         listed = "\n".join(f"  {sentence}" for sentence in found)
-        raise Refused(f"{target.title} cannot be deleted: other things depend on it\n{listed}")
+        raise Refused(
+            f"{target.title} cannot be deleted: other things depend on it\n{listed}",
+            code="cannot_deleted_other_things",
+        )

@@ -65,9 +65,16 @@ def purge(
     written.
     """
     if not rights.is_admin:
-        raise Refused("purging is for admins: without --purge it is archived")
+        raise Refused(
+            "purging is for admins",
+            "archive it instead",
+            code="purging_admins",
+        )
     if backup.exists():
-        raise Refused(f"{backup} exists: a backup never overwrites, give another name")
+        raise Refused(
+            f"{backup} exists: a backup never overwrites, give another name",
+            code="exists_backup_never_overwrites",
+        )
     with store.write() as session:
         target = target_of(session, dataset=dataset, run_id=run_id)
         if target.row.archived_at is None:
@@ -83,7 +90,8 @@ def purge(
         if target.row.archived_at is None or _census(session, target) != before:
             raise Refused(
                 f"{target.title} changed while the backup was written: nothing was deleted, purge "
-                "it again with another file"
+                "it again with another file",
+                code="changed_while_backup_written",
             )
         require_independent(session, target)
         subject = target.subject

@@ -173,7 +173,9 @@ def study_closed(study: Study) -> Refused:
 def _checked_reason(reason: str) -> str:
     if reason and reason not in REMARK_REASONS:
         raise BadInput(
-            f"no reason {reason!r:.40}: give one of {', '.join(REMARK_REASONS)}", code="malformed"
+            f"no reason {reason!r:.40}",
+            f"give one of {', '.join(REMARK_REASONS)}",
+            code="malformed",
         )
     return reason
 

@@ -36,7 +36,8 @@ def membership(session: Session, study_id: int, judge_id: int) -> StudyJudge:
     study = get_study(session, study_id)
     if study.settings.get("members_only"):
         raise Refused(
-            f"the study {study.name!r} is for people invited into it: ask its curator for a link",
+            f"the study {study.name!r} is for people invited into it",
+            "ask its curator for a link",
             code="members_only",
             study=study.name,
         )
@@ -139,7 +140,9 @@ def pause_on_failed_gold(
 def pause_judge(session: Session, study_id: int, judge_id: int, reason: str) -> None:
     """Lease nothing more to the judge in the study and free their leases. Does not commit."""
     if not reason.strip():
-        raise BadInput("a pause needs a reason: the judge reads it")
+        raise BadInput(
+            "a pause needs a reason: the judge reads it", code="pause_needs_reason_judge"
+        )
     lock_study(session, study_id)
     member = membership(session, study_id, judge_id)
     member.state, member.reason, member.changed_at = "paused", reason.strip(), utc_now()

@@ -96,8 +96,8 @@ def next_example(session: Session, study_id: int, judge_id: int) -> ShownItem | 
         return None
     if not state.total:
         raise Refused(
-            "you have reviewed or opened the groups of all examples of the qualification: ask the "
-            "curator to add others",
+            "you have reviewed or opened the groups of all examples of the qualification",
+            "ask the curator to add others",
             code="examples_known",
         )
     answered = _answers(session, study_id, judge_id, state.round)
@@ -151,7 +151,8 @@ def answer_example(
             raise not_open(study)
         if this_round != member.training_rounds or member.passed_at is not None:
             raise Refused(
-                f"round {this_round + 1} of the qualification is over: answer this one",
+                f"round {this_round + 1} of the qualification is over",
+                "answer this one",
                 code="round_over",
                 round=this_round + 1,
             )

@@ -44,20 +44,36 @@ def reassign(
     paused in it. Does not commit.
     """
     if from_judge_id == to_judge_id:
-        raise BadInput("the items stay with the same person: choose another one to give them to")
+        raise BadInput(
+            "the items stay with the same person",
+            "choose another one to give them to",
+            code="items_stay_same_person",
+        )
     receiver = session.get(Judge, to_judge_id)
     if receiver is None or receiver.kind != "person" or receiver.simulated:
-        raise BadInput(f"judge {to_judge_id} is not a person: items go to people")
+        raise BadInput(
+            f"judge {to_judge_id} is not a person: items go to people",
+            code="judge_not_person_items",
+        )
     study = lock_study(session, study_id)
     if study.status == "closed":
-        raise Refused(f"the study {study.name!r} is closed: nothing is assigned in it")
+        raise Refused(
+            f"the study {study.name!r} is closed: nothing is assigned in it",
+            code="study_closed_nothing_assigned",
+        )
     account = None if receiver.account_id is None else session.get(Account, receiver.account_id)
     if account is not None and not may_judge(session, account, study):
-        raise Refused(f"{receiver.name} has no right to judge in this study: invite them first")
+        raise Refused(
+            f"{receiver.name} has no right to judge in this study",
+            "invite them first",
+            code="no_right_judge_study",
+        )
     member = add_member(session, study_id, to_judge_id)
     if member.state == "paused":
         raise Refused(
-            f"{receiver.name} is paused in this study ({member.reason}): resume them first"
+            f"{receiver.name} is paused in this study ({member.reason})",
+            "resume them first",
+            code="paused_study",
         )
     held = list(
         session.scalars(

@@ -71,7 +71,7 @@ def write_as_curator(
     Raises Refused if there is no such thread, and as `write_as_judge` does.
     """
     if not messages_of(session, study_id, judge_id, [item_id]):
-        raise Refused("there is no such thread: a judge begins it")
+        raise Refused("there is no such thread: a judge begins it", code="no_such_thread_judge")
     _write(session, study_id, judge_id, item_id, body, event_id=event_id, written_by=by)
 
 
@@ -209,7 +209,7 @@ def _write(
     if not text:
         raise BadInput("a message needs a text", code="message_empty")
     if not is_storable(text):
-        raise BadInput("the message contains half a character: change it", code="message_half")
+        raise BadInput("the message contains half a character", "change it", code="message_half")
     known = session.scalar(select(ItemMessage).where(ItemMessage.event_id == event_id))
     if known is not None:
         stored = (known.study_id, known.judge_id, known.item_id, known.body)

@@ -55,7 +55,9 @@ def get_dataset(session: Session, name: str) -> Dataset:
         names = session.scalars(query.limit(20)).all()
         there = f"existing ones: {', '.join(names)}" if names else "there is none yet"
         raise NotFound(
-            f"no dataset {name!r}; {there}. `inf import --dataset NAME --pairs FILE` creates one"
+            f"no dataset {name!r}; {there}",
+            "`datasets import NAME pairs=FILE` creates one",
+            code="no_dataset",
         )
     return found
 
@@ -74,8 +76,9 @@ def require_active(session: Session, dataset: Dataset) -> None:
     # the lock of a foreign key: it waits for who archives (`lock_target`), for nobody else
     if session.scalar(query.with_for_update(read=True, key_share=True)) is not None:
         raise Refused(
-            f"dataset {dataset.name!r} is archived: bring it back with `inf datasets unarchive`, "
-            "or use another name"
+            f"dataset {dataset.name!r} is archived",
+            f"bring it back with `datasets unarchive {dataset.name}`, or use another name",
+            code="dataset_archived",
         )
 
 
@@ -146,8 +149,9 @@ def require_same_origin(dataset: Dataset, *, source: str, licence: str) -> None:
     ):
         if known and given and known != given:
             raise Refused(
-                f"dataset {dataset.name!r} has the {word} {known!r}, not {given!r}: "
-                f"import under another name, or omit --{word}"
+                f"dataset {dataset.name!r} has the {word} {known!r}, not {given!r}",
+                f"import under another name, or omit --{word}",
+                code="dataset_not",
             )
 
 

@@ -59,7 +59,9 @@ def query_ids_of(session: Session, dataset: str, pair_ids: Collection[int]) -> l
     found = list(session.scalars(query))
     if not found:
         raise BadInput(
-            f"no pair of dataset {dataset!r} is chosen: choose others on the map, or all pairs"
+            f"no pair of dataset {dataset!r} is chosen",
+            "choose others on the map, or all pairs",
+            code="no_pair_dataset_chosen",
         )
     return found
 

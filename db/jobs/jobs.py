@@ -41,7 +41,9 @@ def enqueue_job(
     Raises BadInput for an unknown kind, Refused for a config that holds a secret.
     """
     if kind not in JOB_KINDS:
-        raise BadInput(f"no job kind {kind!r}: one of {', '.join(JOB_KINDS)}")
+        raise BadInput(
+            f"no job kind {kind!r}", f"one of {', '.join(JOB_KINDS)}", code="no_job_kind"
+        )
     refuse_secrets(config)
     job = Job(kind=kind, config=config, started_by=started_by, launcher=launcher)
     if after is not None:
@@ -57,7 +59,7 @@ def get_job(session: Session, job_id: int) -> Job:
     """The job as it is now. Raises NotFound."""
     job = session.get(Job, job_id, populate_existing=True)
     if job is None:
-        raise NotFound(f"no job {job_id}: `inf jobs list` shows all")
+        raise NotFound(f"no job {job_id}", "`jobs list` shows all", code="no_job")
     return job
 
 
@@ -231,9 +233,11 @@ def requeue_job(session: Session, job_id: int) -> Job:
     """
     job = get_job(session, job_id)
     if job.status not in OVER:
-        raise Refused(f"job {job_id} is {job.status}: cancel it first")
+        raise Refused(f"job {job_id} is {job.status}", "cancel it first", code="job_not_over")
     if job.status == "done" and not (job.result or {}).get("paused"):
-        raise Refused(f"job {job_id} is done: there is nothing to resume")
+        raise Refused(
+            f"job {job_id} is done: there is nothing to resume", code="job_done_nothing_resume"
+        )
     job.status, job.finished_at, job.stop_requested, job.error = "queued", None, False, None
     return job
 
@@ -360,4 +364,6 @@ def _update(session: Session, job_id: int, attempt: int, **values: Any) -> None:
         .returning(Job.id)
     ).all()
     if not done:
-        raise Refused(f"attempt {attempt} of job {job_id} is no longer current")
+        raise Refused(
+            f"attempt {attempt} of job {job_id} is no longer current", code="attempt_job_no_longer"
+        )

@@ -75,8 +75,14 @@ class JobHandle:
         """Raise Cancelled if a stop was requested."""
         if self.stopping:
             if self._lost:
-                raise Refused("the job was given to another process, or its store was upgraded")
-            raise Cancelled("stopped on request; resume continues from here")
+                raise Refused(
+                    "the job was given to another process, or its store was upgraded",
+                    code="job_given_another_process",
+                )
+            raise Cancelled(
+                "stopped on request; resume continues from here",
+                code="stopped_request_resume_continues",
+            )
 
     def stop(self) -> None:
         """Request the handler to stop (a signal, or Cancel on a page)."""

@@ -38,7 +38,9 @@ def get_checkpoint(session: Session, checkpoint_id: int) -> Checkpoint:
     """The checkpoint. Raises NotFound."""
     found = session.get(Checkpoint, checkpoint_id)
     if found is None:
-        raise NotFound(f"no checkpoint {checkpoint_id}: `inf train` creates one")
+        raise NotFound(
+            f"no checkpoint {checkpoint_id}", "`trainings create` creates one", code="no_checkpoint"
+        )
     return found
 
 

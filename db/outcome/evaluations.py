@@ -54,7 +54,11 @@ def get_evaluation(session: Session, evaluation_id: int) -> Evaluation:
     """The evaluation. Raises NotFound."""
     found = session.get(Evaluation, evaluation_id)
     if found is None:
-        raise NotFound(f"no evaluation {evaluation_id}: `inf evaluate` creates one")
+        raise NotFound(
+            f"no evaluation {evaluation_id}",
+            "`evaluations create` creates one",
+            code="no_evaluation",
+        )
     return found
 
 

@@ -99,7 +99,8 @@ def free_name(session: Session, name: str, *, but: int | None = None) -> str:
             raise _exists(name)
         if look_alike(other, name):  # without the other name: the door is open to strangers
             raise Refused(
-                f"account name {name!r} can be taken for that of another account: choose another",
+                f"account name {name!r} can be taken for that of another account",
+                "choose another",
                 code="account_alike",
                 name=name,
             )
@@ -122,7 +123,7 @@ def taking_name(session: Session, name: str) -> Iterator[None]:
 
 def _exists(name: str) -> Refused:
     return Refused(
-        f"account {name!r} exists already: choose another name", code="account_exists", name=name
+        f"account {name!r} exists already", "choose another name", code="account_exists", name=name
     )
 
 
@@ -130,7 +131,7 @@ def get_account(session: Session, name: str) -> Account:
     """The account of this name. Raises NotFound."""
     account = session.scalar(select(Account).where(Account.name == name))
     if account is None:
-        raise NotFound(f"no account {name!r}: `inf users list` shows all")
+        raise NotFound(f"no account {name!r}", "`users list` shows all", code="no_such_account")
     return account
 
 
@@ -217,7 +218,7 @@ def sign_out_everywhere(session: Session, name: str, *, actor: str) -> Account:
 def check_role(role: str) -> None:
     """Raise BadInput for an unknown role."""
     if role not in ACCOUNT_ROLES:
-        raise BadInput(f"no role {role!r}: one of {', '.join(ACCOUNT_ROLES)}")
+        raise BadInput(f"no role {role!r}", f"one of {', '.join(ACCOUNT_ROLES)}", code="no_role")
 
 
 def require_another_admin(session: Session, account: Account) -> None:
@@ -235,6 +236,13 @@ def require_another_admin(session: Session, account: Account) -> None:
         .execution_options(populate_existing=True)
     ).all()
     if account.id not in {one.id for one in locked}:
-        raise NotFound(f"no account {account.name!r}: it was deleted meanwhile")
+        raise NotFound(
+            f"no account {account.name!r}: it was deleted meanwhile",
+            code="no_account_deleted_meanwhile",
+        )
     if account.role == "admin" and not account.disabled and len(locked) == 1:
-        raise Refused(f"{account.name!r} is the last admin: make another account an admin first")
+        raise Refused(
+            f"{account.name!r} is the last admin",
+            "make another account an admin first",
+            code="last_admin",
+        )

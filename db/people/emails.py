@@ -21,7 +21,11 @@ def checked_email(text: str) -> str:
     """An address in lower case, or "". Raises BadInput for an invalid one."""
     email = text.strip().lower()
     if email and (len(email) > MAX_EMAIL_CHARACTERS or not ADDRESS.fullmatch(email)):
-        raise BadInput(f"{email[:60]!r} is not an e-mail address: use a form like name@example.org")
+        raise BadInput(
+            f"{email[:60]!r} is not an e-mail address",
+            "use a form like name@example.org",
+            code="not_e_mail_address",
+        )
     return email
 
 
@@ -36,7 +40,8 @@ def sign_in_by_email(session: Session, email: str, *, address: str = "") -> Acco
     if account is None or account.disabled:
         record_event(session, email, "openid.refused", address=address)
         raise Refused(
-            f"no account here has the address {email}: ask an admin for one",
+            f"no account here has the address {email}",
+            "ask an admin for one",
             code="no_account",
             email=email,
         )

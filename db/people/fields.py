@@ -22,7 +22,10 @@ def checked_line(text: str) -> str:
     """A line of printable text without spaces around it. Raises BadInput for any other."""
     text = text.strip()
     if len(text) > MAX_FIELD_CHARACTERS or not text.isprintable():
-        raise BadInput(f"{text[:60]!r}: at most {MAX_FIELD_CHARACTERS} printable characters")
+        raise BadInput(
+            f"{text[:60]!r}: at most {MAX_FIELD_CHARACTERS} printable characters",
+            code="most_printable_characters",
+        )
     return text
 
 
@@ -55,7 +58,10 @@ def account_field(column: str) -> AccountField:
     for field in FIELDS:
         if field.column == column:
             return field
-    raise NotFound(f"no account field {column!r}: {', '.join(field.column for field in FIELDS)}")
+    raise NotFound(
+        f"no account field {column!r}: {', '.join(field.column for field in FIELDS)}",
+        code="no_account_field",
+    )
 
 
 def field_values(account: Account) -> dict[str, str | None]:
@@ -74,7 +80,10 @@ def set_field(session: Session, name: str, column: str, text: str, *, actor: str
     if field.is_unique and text:
         holder = session.scalar(select(Account).where(getattr(Account, column) == text))
         if holder is not None and holder.id != account.id:
-            raise Refused(f"{field.label} {text}: the account {holder.name!r} has it already")
+            raise Refused(
+                f"{field.label} {text}: the account {holder.name!r} has it already",
+                code="account_already",
+            )
     setattr(account, column, text or None)
     session.flush()
     record_event(session, actor, f"account.{column}", name, **{column: text})

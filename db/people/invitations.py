@@ -34,14 +34,22 @@ def invite(
     """
     check_role(role)
     if not 1 <= days <= MAX_DAYS:
-        raise BadInput(f"an invitation is valid for 1 to {MAX_DAYS} days, not {days}")
+        raise BadInput(
+            f"an invitation is valid for 1 to {MAX_DAYS} days, not {days}",
+            code="invitation_valid_days_not",
+        )
     if not has_accounts(session):
         raise Refused(
-            "there are no accounts yet, and whoever accepted the invitation would lock you out: "
-            "create an admin account first with `inf users add NAME --role admin`"
+            "there are no accounts yet, and whoever accepted the invitation would lock you out",
+            "create an admin account first with `users add NAME role=admin`",
+            code="no_accounts_yet_whoever",
         )
     if study_id is not None and get_study(session, study_id).status == "closed":
-        raise Refused(f"study {study_id} is closed: open it before you invite people into it")
+        raise Refused(
+            f"study {study_id} is closed",
+            "open it before you invite people into it",
+            code="study_not_open",
+        )
     token = secrets.token_urlsafe(32)
     invitation = Invitation(
         token_sha256=_sha256(token),
@@ -64,7 +72,8 @@ def open_invitation(session: Session, token: str) -> Invitation:
     )
     if found is None or found.account_id is not None or found.expires_at < utc_now():
         raise Refused(
-            "this invitation was used already or has expired: ask for another",
+            "this invitation was used already or has expired",
+            "ask for another",
             code="invitation_over",
         )
     return found
@@ -101,7 +110,8 @@ def join_by_invitation(session: Session, token: str, account_id: int) -> Account
     invitation = open_invitation(session, token)
     if invitation.study_id is None:
         raise Refused(
-            "this invitation makes a new account, and you have one: sign out to use it",
+            "this invitation makes a new account, and you have one",
+            "sign out to use it",
             code="invitation_of_account",
         )
     account = session.get_one(Account, account_id)

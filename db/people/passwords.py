@@ -134,10 +134,12 @@ def _open_link(session: Session, token: str) -> tuple[PasswordLink, Account]:
     )
     account = None if link is None else session.get_one(Account, link.account_id)
     if link is None or account is None or account.disabled:
-        raise Refused("this link does not work: ask an admin for another", code="link_broken")
+        raise Refused("this link does not work", "ask an admin for another", code="link_broken")
     if link.used_at is not None or link.expires_at < utc_now():
         raise Refused(
-            "this link was used already or has expired: ask an admin for another", code="link_over"
+            "this link was used already or has expired",
+            "ask an admin for another",
+            code="link_over",
         )
     return link, account
 

@@ -121,7 +121,8 @@ def _require_unused(session: Session, account: Account, new_name: str) -> None:
     ]
     if taken:
         raise Refused(
-            f"account name {new_name!r}: {taken[0]}; choose another",
+            f"account name {new_name!r}: {taken[0]}",
+            "choose another",
             code="account_alike",
             name=new_name,
         )

@@ -210,7 +210,11 @@ def add_rights(
 def require_not_admin(account: Account) -> None:
     """Raise Refused for an admin, who has every right without being a member."""
     if account.role == "admin":
-        raise Refused(f"{account.name!r} is an admin and has every right: change the role first")
+        raise Refused(
+            f"{account.name!r} is an admin and has every right",
+            "change the role first",
+            code="admin_every_right",
+        )
 
 
 def _at(
@@ -225,15 +229,17 @@ def _at(
 
 def _check(rights: Collection[str], dataset_id: int | None, study_id: int | None) -> None:
     if dataset_id is not None and study_id is not None:
-        raise BadInput("rights are on a dataset or on a study, not on both")
+        raise BadInput(
+            "rights are on a dataset or on a study, not on both", code="rights_dataset_study_not"
+        )
     allowed = RIGHTS if study_id is None else STUDY_RIGHTS
     for right in rights:
         if right not in allowed:
-            raise BadInput(f"no right {right!r} here: {', '.join(allowed)}")
+            raise BadInput(f"no right {right!r} here: {', '.join(allowed)}", code="no_such_right")
 
 
 def _require_place(session: Session, dataset_id: int | None, study_id: int | None) -> None:
     if dataset_id is not None and session.get(Dataset, dataset_id) is None:
-        raise BadInput(f"no dataset {dataset_id}")
+        raise BadInput(f"no dataset {dataset_id}", code="no_dataset")
     if study_id is not None and session.get(Study, study_id) is None:
-        raise BadInput(f"no study {study_id}")
+        raise BadInput(f"no study {study_id}", code="no_such_study")

@@ -37,7 +37,11 @@ class Choice:
 
     def __post_init__(self) -> None:
         if self.reviews not in REVIEWS:
-            raise BadInput(f"no review filter {self.reviews!r}: one of {', '.join(REVIEWS)}")
+            raise BadInput(
+                f"no review filter {self.reviews!r}",
+                f"one of {', '.join(REVIEWS)}",
+                code="no_review_filter",
+            )
 
 
 def chosen_ids(session: Session, choice: Choice) -> "array[int]":

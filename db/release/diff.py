@@ -31,7 +31,10 @@ def diff_releases(session: Session, before: Release, after: Release) -> list[Dif
     Raises BadInput for releases that have no dataset in common.
     """
     if not datasets_of_release(session, before) & datasets_of_release(session, after):
-        raise BadInput(f"releases {before.id} and {after.id} are of different datasets")
+        raise BadInput(
+            f"releases {before.id} and {after.id} are of different datasets",
+            code="releases_different_datasets",
+        )
     old, new = _released(session, before.id), _released(session, after.id)
     rows: list[tuple[int, DiffRow]] = []
     for pair_id in sorted(old.keys() | new.keys()):

@@ -82,7 +82,11 @@ def get_release(session: Session, release_id: int) -> Release:
     """The release. Raises NotFound."""
     release = session.get(Release, release_id)
     if release is None:
-        raise NotFound(f"no release {release_id}: `inf export --dataset NAME --out DIR` makes one")
+        raise NotFound(
+            f"no release {release_id}",
+            "`releases create NAME out=DIR` makes one",
+            code="no_release",
+        )
     return release
 
 

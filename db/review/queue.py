@@ -67,7 +67,7 @@ def listed_groups(
     a blind filter by any of these.
     """
     if blind and (wanted.verdict or wanted.reason or wanted.stage):
-        raise Refused("this run is reviewed without verdicts")
+        raise Refused("this run is reviewed without verdicts", code="run_reviewed_without_verdicts")
     query = _reviewable_by(session, wanted, reviewer=viewer, blind=blind)
     if wanted.search:  # looked for once: the count and the page are of what was found
         found = list(session.scalars(query.order_by(Group.id)))
@@ -182,18 +182,25 @@ def review_in_bulk(
     for no groups, an unknown action, or a reject without a reason. Does not commit.
     """
     if action not in ("approve", "reject"):
-        raise BadInput(f"{action!r} is not a bulk action: approve or reject")
+        raise BadInput(
+            f"{action!r} is not a bulk action", "approve or reject", code="not_bulk_action"
+        )
     if action == "reject" and not reason.strip():
-        raise BadInput("a reject needs a reason: what is wrong with the groups?")
+        raise BadInput(
+            "a reject needs a reason: what is wrong with the groups?",
+            code="reject_needs_reason_what",
+        )
     require_active_run(session, get_run(session, wanted.run_id))
     query = _reviewed_by(session, wanted, action, reviewed_by)
     ids = list(session.scalars(query.order_by(Group.id)))
     if len(ids) != expected:
         raise Refused(
-            f"the filter matches {len(ids):,} groups now, not the confirmed {expected:,}: try again"
+            f"the filter matches {len(ids):,} groups now, not the confirmed {expected:,}",
+            "try again",
+            code="filter_matches_groups_now",
         )
     if not ids:
-        raise BadInput("the filter matches no group")
+        raise BadInput("the filter matches no group", code="filter_matches_no_group")
     shared: Row = {
         "action": action,
         "reason": reason.strip() if action == "reject" else "",
@@ -208,7 +215,9 @@ def review_in_bulk(
             _review_part(session, ids[start : start + CHUNK], shared, bulk)
     except IntegrityError as error:
         raise Refused(
-            "another person reviewed one of these groups at the same moment: check again"
+            "another person reviewed one of these groups at the same moment",
+            "check again",
+            code="another_person_reviewed_one",
         ) from error
     conditions = {name: value for name, value in vars(wanted).items() if value and name != "run_id"}
     record_event(

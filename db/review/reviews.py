@@ -43,7 +43,9 @@ def approve_group(
     if missing:
         _reviewable(session, group_id)
         raise Refused(
-            f"group {group_id} lacks {_named(missing)}: write the missing texts first, then approve"
+            f"group {group_id} lacks {_named(missing)}",
+            "write the missing texts first, then approve",
+            code="group_lacks",
         )
     return _record(session, group_id, "approve", reviewed_by=reviewed_by, event_id=event_id)
 
@@ -57,7 +59,10 @@ def reject_group(
     """
     reason = reason.strip()
     if not reason:
-        raise BadInput("a reject needs a reason: what is wrong with the group?")
+        raise BadInput(
+            "a reject needs a reason: what is wrong with the group?",
+            code="reject_needs_reason_what",
+        )
     _require_storable("the reason", reason, MAX_REASON_CHARACTERS)
     return _record(
         session, group_id, "reject", reason=reason, reviewed_by=reviewed_by, event_id=event_id
@@ -85,10 +90,17 @@ def edit_group(
     known = group_texts(session, [group_id])[group_id]
     missing = [text for text in missing_texts(known) if text.column not in changes]
     if missing:
-        raise BadInput(f"group {group_id} lacks {_named(missing)}, too: write all missing texts")
+        raise BadInput(
+            f"group {group_id} lacks {_named(missing)}, too",
+            "write all missing texts",
+            code="group_lacks_too",
+        )
     after = {name: text for name, text in changes.items() if text != known.get(name)}
     if not after:
-        raise BadInput(f"nothing to edit: group {group_id} has exactly this text already")
+        raise BadInput(
+            f"nothing to edit: group {group_id} has exactly this text already",
+            code="nothing_edit_group_exactly",
+        )
     return _record(
         session,
         group_id,
@@ -111,12 +123,17 @@ def undo_review(session: Session, group_id: int, *, reviewed_by: str) -> Review:
     lock_pair(session, group)
     review = current_review(session, group_id)
     if review is None:
-        raise Refused(f"group {group_id} has no review to undo")
+        raise Refused(f"group {group_id} has no review to undo", code="group_no_review_undo")
     if review.reviewed_by != reviewed_by:
-        raise Refused(f"{review.reviewed_by} reviewed group {group_id} since: nothing was undone")
+        raise Refused(
+            f"{review.reviewed_by} reviewed group {group_id} since: nothing was undone",
+            code="reviewed_group_since_nothing",
+        )
     if set(review.after) - set(review.before):
         raise Refused(
-            f"the texts that completed group {group_id} stay: edit them, or reject the group"
+            f"the texts that completed group {group_id} stay",
+            "edit them, or reject the group",
+            code="texts_completed_group_stay",
         )
     for one in [review, *copies_of(session, review)]:
         _take_back(session, one)
@@ -143,7 +160,10 @@ def undo_bulk(session: Session, run_id: int, bulk: str, *, reviewed_by: str) -> 
     )
     found = list(session.scalars(query))
     if not found:
-        raise Refused("none of these reviews is current any more: nothing was undone")
+        raise Refused(
+            "none of these reviews is current any more: nothing was undone",
+            code="none_reviews_current_any",
+        )
     for review in found:
         for one in [review, *copies_of(session, review)]:
             _take_back(session, one)
@@ -158,7 +178,10 @@ def review_of_event(session: Session, event_id: str, reviewed_by: str) -> Review
     """
     found = session.scalar(select(Review).where(Review.event_id == event_id))
     if found is not None and found.reviewed_by != reviewed_by:
-        raise Refused(f"event {event_id!r} is stored for another reviewer")
+        raise Refused(
+            f"event {event_id!r} is stored for another reviewer",
+            code="event_stored_another_reviewer",
+        )
     return found
 
 
@@ -170,7 +193,11 @@ def require_seen(session: Session, group_id: int, seen: int | None) -> None:
     current = current_review(session, group_id)
     if (current.id if current else None) != seen:
         who = f"{current.reviewed_by} reviewed" if current else "another person reviewed"
-        raise Refused(f"{who} group {group_id} since it was shown to you: check it again")
+        raise Refused(
+            f"{who} group {group_id} since it was shown to you",
+            "check it again",
+            code="group_since_shown",
+        )
 
 
 def current_review(session: Session, group_id: int) -> Review | None:
@@ -191,32 +218,46 @@ def count_reviews(session: Session, run_id: int) -> dict[str, int]:
 
 def _check_fields(changes: Mapping[str, str]) -> None:
     if not changes:
-        raise BadInput(f"nothing to edit: give a text for one of {', '.join(FIELDS)}")
+        raise BadInput(
+            "nothing to edit", f"give a text for one of {', '.join(FIELDS)}", code="nothing_edit"
+        )
     for name, text in changes.items():
         if name in FROM_THE_SOURCE:
             raise BadInput(
-                f"`{name}` comes from the source and is not edited: reject the group instead"
+                f"`{name}` comes from the source and is not edited",
+                "reject the group instead",
+                code="comes_source_not_edited",
             )
         if name not in FIELDS:
-            raise BadInput(f"no field {name!r}: one of {', '.join(FIELDS)}")
+            raise BadInput(f"no field {name!r}", f"one of {', '.join(FIELDS)}", code="no_field")
         if not text.strip():
-            raise BadInput(f"`{name}` would be empty: reject the group instead")
+            raise BadInput(
+                f"`{name}` would be empty", "reject the group instead", code="would_empty"
+            )
         _require_storable(f"`{name}`", text, MAX_TEXT_CHARACTERS)
 
 
 def _require_storable(place: str, text: str, max_characters: int) -> None:
     if len(text) > max_characters:
-        raise BadInput(f"{place} is longer than {max_characters:,} characters")
+        raise BadInput(
+            f"{place} is longer than {max_characters:,} characters", code="longer_characters"
+        )
     if not is_storable(text):
-        raise BadInput(f"{place} holds a NUL byte or a lone surrogate, which cannot be stored")
+        raise BadInput(
+            f"{place} holds a NUL byte or a lone surrogate, which cannot be stored",
+            code="holds_nul_byte_lone",
+        )
 
 
 def _reviewable(session: Session, group_id: int) -> Group:
     group = session.get(Group, group_id, with_for_update=True, populate_existing=True)
     if group is None:
-        raise NotFound(f"no group {group_id}: see the Groups page")
+        raise NotFound(f"no group {group_id}", "see the Groups page", code="no_group")
     if group.verdict is None:
-        raise Refused(f"group {group_id} is in work: review it when its run has finished")
+        raise Refused(
+            f"group {group_id} is in work: review it when its run has finished",
+            code="group_work_review_when",
+        )
     require_active_run(session, get_run(session, group.run_id))
     return group
 
@@ -254,7 +295,9 @@ def _record(
         session.flush()
     except IntegrityError as error:
         raise Refused(
-            f"another person reviewed group {group_id} at the same moment: check it again"
+            f"another person reviewed group {group_id} at the same moment",
+            "check it again",
+            code="another_person_reviewed_group",
         ) from error
     if review.after:
         write_texts(session, group, f"review-{review.id}", review.after)

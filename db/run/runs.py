@@ -136,9 +136,13 @@ def create_run(
     require_active(session, session.get_one(Dataset, dataset_id))
     for name, count in (("limit", limit), ("sample", sample)):
         if count is not None and count < 1:
-            raise BadInput(f"a {name} of {count} pairs: give at least 1")
+            raise BadInput(f"a {name} of {count} pairs", "give at least 1", code="pairs_below_one")
     if limit is not None and sample is not None:
-        raise BadInput("limit takes the first pairs, sample takes random ones: give one of them")
+        raise BadInput(
+            "limit takes the first pairs, sample takes random ones",
+            "give one of them",
+            code="limit_takes_first_pairs",
+        )
     run = Run(
         dataset_id=dataset_id,
         recipe_id=recipe_id,
@@ -173,7 +177,11 @@ def create_run(
         taken = pairs if limit is None else pairs.limit(limit)
         session.execute(insert(Group).from_select(columns, taken))
     if session.scalar(select(Group.id).where(Group.run_id == run.id).limit(1)) is None:
-        raise BadInput("the dataset has no pairs: import some with `inf import --pairs FILE`")
+        raise BadInput(
+            "the dataset has no pairs",
+            "import some with `datasets import NAME pairs=FILE`",
+            code="dataset_no_pairs",
+        )
     return run
 
 
@@ -190,14 +198,18 @@ def _require_pairs(session: Session, dataset_id: int, query_ids: Sequence[str]) 
     found = set(session.scalars(query.where(Pair.external_id.in_(query_ids))))
     missing = [name for name in query_ids if name not in found]
     if missing:
-        raise BadInput(f"the dataset has no pair {missing[0]!r}: give an existing query_id")
+        raise BadInput(
+            f"the dataset has no pair {missing[0]!r}",
+            "give an existing query_id",
+            code="dataset_no_pair",
+        )
 
 
 def get_run(session: Session, run_id: int) -> Run:
     """The run as it is now. Raises NotFound."""
     run = session.get(Run, run_id, populate_existing=True)
     if run is None:
-        raise NotFound(f"no run {run_id}; {_newest_runs(session)}")
+        raise NotFound(f"no run {run_id}; {_newest_runs(session)}", code="no_run")
     return run
 
 
@@ -207,8 +219,8 @@ def _newest_runs(session: Session) -> str:
         select(Run.id).where(Run.archived_at.is_(None)).order_by(Run.id.desc()).limit(10)
     ).all()
     if not ids:
-        return "there is none yet: `inf curate --dataset NAME` creates one"
-    return f"the newest ones: {', '.join(map(str, ids))} (`inf runs list`)"
+        return "there is none yet: `runs create NAME` creates one"
+    return f"the newest ones: {', '.join(map(str, ids))} (`runs list`)"
 
 
 def require_active_run(session: Session, run: Run) -> None:
@@ -221,8 +233,9 @@ def require_active_run(session: Session, run: Run) -> None:
     query = select(Run.archived_at).where(Run.id == run.id)
     if session.scalar(query.with_for_update(read=True, key_share=True)) is not None:
         raise Refused(
-            f"run {run.id} is archived: bring it back with `inf runs unarchive {run.id}`, or name "
-            "another"
+            f"run {run.id} is archived",
+            f"bring it back with `runs unarchive {run.id}`, or name another",
+            code="run_archived",
         )
 
 
@@ -240,7 +253,9 @@ def latest_run(session: Session, dataset_id: int, *, finished: bool = True) -> R
         name = session.scalar(select(Dataset.name).where(Dataset.id == dataset_id))
         kind = "finished run" if finished else "run"
         raise NotFound(
-            f"dataset {name!r} has no {kind} yet: `inf curate --dataset {name}` creates one"
+            f"dataset {name!r} has no {kind} yet",
+            f"`runs create {name}` creates one",
+            code="dataset_no_yet",
         )
     return run
 
@@ -252,7 +267,7 @@ def choose_run(session: Session, dataset_id: int, run_id: int | None) -> Run:
     """
     run = latest_run(session, dataset_id) if run_id is None else get_run(session, run_id)
     if run.dataset_id != dataset_id:
-        raise BadInput(f"run {run_id} is of another dataset")
+        raise BadInput(f"run {run_id} is of another dataset", code="run_another_dataset")
     require_active_run(session, run)
     return run
 
@@ -409,9 +424,11 @@ def stop_run(session: Session, run_id: int, *, cancel: bool = False) -> Run:
     """
     run = get_run(session, run_id)
     if run.status == "done":
-        raise Refused(f"run {run_id} is done: there is nothing to stop")
+        raise Refused(
+            f"run {run_id} is done: there is nothing to stop", code="run_done_nothing_stop"
+        )
     status = "cancelled" if cancel else "paused"
-    message = f"{status} on request; `inf curate --resume {run_id}` continues"
+    message = f"{status} on request; `runs resume {run_id}` continues"
     set_run_status(session, run_id, status, error=message)
     return get_run(session, run_id)
 
@@ -422,7 +439,9 @@ def set_concurrency(session: Session, run_id: int, concurrency: int) -> None:
     Raises BadInput below 1. Does not commit.
     """
     if concurrency < 1:
-        raise BadInput(f"concurrency is {concurrency}: give at least 1")
+        raise BadInput(
+            f"concurrency is {concurrency}", "give at least 1", code="concurrency_below_one"
+        )
     session.execute(update(Run).where(Run.id == run_id).values(concurrency=concurrency))
 
 
@@ -443,7 +462,9 @@ def reopen_run(
     run = get_run(session, run_id)
     require_active_run(session, run)
     if run.status == "done":
-        raise Refused(f"run {run_id} is done: there is nothing to resume")
+        raise Refused(
+            f"run {run_id} is done: there is nothing to resume", code="run_done_nothing_resume"
+        )
     if budget_usd is not None:
         run.budget_usd = budget_usd
     if concurrency is not None:

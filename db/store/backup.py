@@ -58,13 +58,18 @@ def write_backup(store: Store, path: Path, *, progress: Progress | None = None) 
     Refused, BadInput.
     """
     if path.exists():
-        raise Refused(f"{path} exists: a backup never overwrites, give another name")
+        raise Refused(
+            f"{path} exists: a backup never overwrites, give another name",
+            code="exists_backup_never_overwrites",
+        )
     unfinished = path.with_name(f".{path.name}.unfinished")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         unfinished.touch(mode=0o600)  # it holds password hashes
     except OSError as error:
-        raise BadInput(f"the backup cannot be written to {path}: {error}") from error
+        raise BadInput(
+            f"the backup cannot be written to {path}: {error}", code="backup_cannot_written"
+        ) from error
     try:
         with store.read() as session:
             manifest = _write(session, unfinished, progress)
@@ -72,7 +77,9 @@ def write_backup(store: Store, path: Path, *, progress: Progress | None = None) 
         unfinished.rename(path)
         _to_disk(path.parent)
     except OSError as error:
-        raise BadInput(f"the backup cannot be written to {path}: {error}") from error
+        raise BadInput(
+            f"the backup cannot be written to {path}: {error}", code="backup_cannot_written"
+        ) from error
     finally:
         unfinished.unlink(missing_ok=True)
     return manifest
@@ -84,9 +91,14 @@ def read_manifest(path: Path) -> dict[str, Any]:
         with zipfile.ZipFile(path) as file:
             manifest: dict[str, Any] = json.loads(file.read(MANIFEST))
     except (OSError, zipfile.BadZipFile, KeyError, ValueError) as error:
-        raise BadInput(f"{path} is not a backup of InF Studio: {error}") from error
+        raise BadInput(
+            f"{path} is not a backup of InF Studio: {error}", code="not_backup_inf_studio"
+        ) from error
     if manifest.get("format") != FORMAT:
-        raise BadInput(f"{path} has the backup format {manifest.get('format')}, not {FORMAT}")
+        raise BadInput(
+            f"{path} has the backup format {manifest.get('format')}, not {FORMAT}",
+            code="backup_format_not",
+        )
     return manifest
 
 
@@ -98,7 +110,10 @@ def greatest_job_id(path: Path) -> int:
         with zipfile.ZipFile(path) as file, file.open(f"{_JOB.name}.jsonl") as member:
             return max((int(json.loads(line)[place]) for line in member), default=0)
     except (OSError, zipfile.BadZipFile, KeyError, ValueError, IndexError) as error:
-        raise BadInput(f"{path.name} is damaged: its jobs cannot be read ({error})") from error
+        raise BadInput(
+            f"{path.name} is damaged: its jobs cannot be read ({error})",
+            code="damaged_jobs_cannot_read",
+        ) from error
 
 
 def restore_backup(
@@ -122,13 +137,16 @@ def restore_backup(
     if manifest["revision"] != head():
         raise BadInput(
             f"{path.name} is of schema revision {manifest['revision']}, this version of InF Studio "
-            f"writes {head()}: restore it with the version that made it, then upgrade"
+            f"writes {head()}",
+            "restore it with the version that made it, then upgrade",
+            code="schema_revision_version_inf",
         )
     _check_members(path, manifest)
     if own_job is not None and own_job <= greatest_job_id(path):
         raise Refused(
-            f"the backup may have a job {own_job} of its own: queue the restore anew with "
-            "`inf restore FILE --detach`"
+            f"the backup may have a job {own_job} of its own",
+            "queue the restore anew with `store restore FILE detach=yes`",
+            code="restore_job_uncertain",
         )
     if schema.current(store) is None:
         schema.upgrade(store)
@@ -139,14 +157,19 @@ def restore_backup(
         filled = [table.name for table in _tables() if _count_others(session, table, own_job)]
         if filled and not replace:
             raise Refused(
-                f"the store is not empty ({', '.join(filled[:5])} …): restore into a new one, or "
-                "confirm with --replace that everything in it is deleted"
+                f"the store is not empty ({', '.join(filled[:5])} …)",
+                "restore into a new one, or "
+                "confirm with `replace=` that everything in it is deleted",
+                code="store_not_empty",
             )
         for table in reversed(_tables()):
             session.execute(delete(table).where(*_not_own(table, own_job)))
         _insert_all(session, path, manifest, progress)
         if _content(session, own_job) != manifest["content_sha256"]:
-            raise BadInput("the restored rows differ from the backup; nothing was changed")
+            raise BadInput(
+                "the restored rows differ from the backup; nothing was changed",
+                code="restored_rows_differ_backup",
+            )
         end_open_jobs(session, when="the backup was made", but=own_job)
         if own_job is not None:  # its heartbeat waited for this transaction
             session.execute(update(Job).where(Job.id == own_job).values(heartbeat_at=utc_now()))
@@ -258,14 +281,23 @@ def _from_json(column: Column[Any], value: Any) -> Any:
 def _check_members(path: Path, manifest: dict[str, Any]) -> None:
     names = {table.name for table in _tables()}
     if set(manifest["tables"]) != names:
-        raise BadInput(f"{path.name} holds other tables than this version of InF Studio has")
+        raise BadInput(
+            f"{path.name} holds other tables than this version of InF Studio has",
+            code="holds_other_tables_version",
+        )
     with zipfile.ZipFile(path) as file:
         for name, listed in manifest["tables"].items():
             if _member_sha256(file, name) != listed["sha256"]:
-                raise BadInput(f"{path.name} is damaged: table {name} differs from its hash")
+                raise BadInput(
+                    f"{path.name} is damaged: table {name} differs from its hash",
+                    code="damaged_table_differs_hash",
+                )
     whole = _over({name: listed["sha256"] for name, listed in manifest["tables"].items()})
     if whole != manifest["content_sha256"]:
-        raise BadInput(f"{path.name} is damaged: its manifest does not match its tables")
+        raise BadInput(
+            f"{path.name} is damaged: its manifest does not match its tables",
+            code="damaged_manifest_does_not",
+        )
 
 
 def _member_sha256(file: zipfile.ZipFile, name: str) -> str:

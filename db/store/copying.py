@@ -36,7 +36,8 @@ def copy_store(source: Store, target: Store, *, progress: Progress | None = None
         raise InfError(
             "the copy is complete, but its rows changed since, in "
             + ", ".join(f"{name} ({copied[name]}, not {expected[name]})" for name in differing)
-            + ": another process writes there"
+            + ": another process writes there",
+            code="copy_source_changed",
         )
     return {
         "rows": sum(copied.values()),

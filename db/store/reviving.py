@@ -21,8 +21,9 @@ def require_no_running_jobs(connection: Connection, *, but: int | None = None) -
     ]
     if running:
         raise Refused(
-            f"jobs are running ({', '.join(map(str, running))}): wait for them or cancel them, and "
-            "stop the servers of this store"
+            f"jobs are running ({', '.join(map(str, running))})",
+            "wait for them or cancel them, and stop the servers of this store",
+            code="jobs_running",
         )
 
 

@@ -144,8 +144,10 @@ def require_not_newer(store: Store) -> None:
         what = f"the store needs a version of InF Studio newer than {ours}, which this is"
     raise StoreBehind(
         f"{what} (the store is at revision {at}, this version knows revisions up to {head()}). "
-        "Nothing was changed. Install that version, as with `pip install --upgrade inf-studio`, or "
-        "put back the copy that its `inf upgrade` made: `inf upgrade --back COPY` of that version"
+        "Nothing was changed",
+        "Install that version, as with `pip install -U inf-studio`, or "
+        "put back the copy that its upgrade made: `store upgrade back=COPY` of that version",
+        code="store_revision_version_knows",
     )
 
 
@@ -158,28 +160,32 @@ def require_current(store: Store) -> None:
     if at == head():
         differences = schema_differences(store)
         if differences:
-            raise StoreBehind(_differing(store, at, differences))
+            raise StoreBehind(*_differing(store, at, differences), code="schema_differs")
         return
     if is_empty(store):
-        raise StoreBehind("the store is empty: create its tables with `inf db upgrade`")
+        raise StoreBehind(
+            "the store is empty", "create its tables with `store upgrade`", code="store_empty"
+        )
     require_not_newer(store)
     raise StoreBehind(
-        f"the store is at revision {at}, this version of InF Studio needs {head()}: "
-        "run `inf db upgrade`"
+        f"the store is at revision {at}, this version of InF Studio needs {head()}",
+        "run `store upgrade`",
+        code="store_revision_version_inf",
     )
 
 
-def _differing(store: Store, at: str, differences: list[str]) -> str:
-    """The message on a schema that differs, with the remedy."""
+def _differing(store: Store, at: str, differences: list[str]) -> tuple[str, str]:
+    """The message on a schema that differs, and the remedy."""
     listed = "\n".join(f"  {sentence}" for sentence in differences)
     if all(missing_index(sentence) for sentence in differences):
-        remedy = "Its data is complete: `inf upgrade` adds them."
+        remedy = "Its data is complete: `store upgrade` adds them."
     else:
         remedy = how_to_save(store)
     return (
         f"the store is at revision {at}, but its schema is not the one that this revision writes "
         f"({len(differences)} {'difference' if len(differences) == 1 else 'differences'}): it was "
-        f"made by a development version of InF Studio, or changed by hand.\n{listed}\n{remedy}"
+        f"made by a development version of InF Studio, or changed by hand.\n{listed}",
+        remedy,
     )
 
 
@@ -193,8 +199,9 @@ def _allowed(store: Store) -> Iterator[None]:
             raise
         message = str(error.orig).splitlines()[0]
         raise Refused(
-            f"the role {store.engine.url.username} may not change the schema ({message}): run "
-            "`inf upgrade` as the role that owns the tables (docs/running/postgresql.md)"
+            f"the role {store.engine.url.username} may not change the schema ({message})",
+            "run `store upgrade` as the role that owns the tables (docs/running/postgresql.md)",
+            code="role_may_not_change",
         ) from error
 
 
@@ -213,9 +220,9 @@ def how_to_save(store: Store) -> str:
     copied = "copy its file" if store.is_sqlite else "make a copy with pg_dump"
     return (
         f"No migration can fix this, and nothing was changed. Keep the store as it is ({copied}). "
-        "To save its data: with the version that made it, `inf export --format jsonl` each run; "
-        "then name a new store in INF_DATABASE_URL, run `inf upgrade`, and read the files of "
-        "`data/` with `inf import --groups`."
+        "To save its data: with the version that made it, export each run as JSONL; "
+        "then name a new store in INF_DATABASE_URL, run `store upgrade`, and read the files of "
+        "`data/` with `datasets import NAME groups=FILE`."
     )
 
 

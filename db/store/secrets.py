@@ -52,15 +52,24 @@ def is_secret(name: str) -> bool:
 def _read(path: Path) -> dict[str, str]:
     mode = path.stat().st_mode & 0o777
     if mode & 0o077:
-        raise BadInput(f"{path} can be read by others (mode {mode:o}): chmod 600 {path}")
+        raise BadInput(
+            f"{path} can be read by others (mode {mode:o})",
+            f"chmod 600 {path}",
+            code="can_read_others_mode",
+        )
     try:
         found = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
         place = error if isinstance(error, tomllib.TOMLDecodeError) else type(error).__name__
-        raise BadInput(f'{path} cannot be read ({place}): write lines like NAME = "…"') from None
+        raise BadInput(
+            f"{path} cannot be read ({place})", 'write lines like NAME = "…"', code="cannot_read"
+        ) from None
     for name, value in found.items():
         if not isinstance(value, str) or not re.fullmatch(r"[A-Z][A-Z0-9_]*", name):
-            raise BadInput(f'{path}: {name} is not a line like NAME = "…", in capitals with a text')
+            raise BadInput(
+                f'{path}: {name} is not a line like NAME = "…", in capitals with a text',
+                code="not_line_like_name",
+            )
     return found
 
 
@@ -87,8 +96,9 @@ def refuse_secrets(config: dict[str, Any]) -> None:
     for value, name in known_secrets().items():
         if value in text or json.dumps(value, ensure_ascii=False)[1:-1] in text:
             raise Refused(
-                f"the config holds the secret {name}: omit it, jobs read it from the "
-                f"environment or from {FILE}"
+                f"the config holds the secret {name}",
+                f"omit it, jobs read it from the environment or from {FILE}",
+                code="config_holds_secret",
             )
 
 

@@ -27,8 +27,9 @@ def database_url(url: str = "") -> str:
             return "postgresql+psycopg://" + url.removeprefix(short)
     if not url.startswith(("sqlite:", "postgresql+psycopg:")):
         raise BadInput(
-            f"INF_DATABASE_URL starts with {url.split(':')[0]!r}: "
-            "use sqlite:///PATH or postgresql://USER@HOST/NAME"
+            f"INF_DATABASE_URL starts with {url.split(':')[0]!r}",
+            "use sqlite:///PATH or postgresql://USER@HOST/NAME",
+            code="inf_database_url_starts",
         )
     return url
 
@@ -46,7 +47,8 @@ def schema_name(name: str, given_by: str) -> str:
     if name and not re.fullmatch(r"[a-z_][a-z0-9_]{0,62}", name):
         raise BadInput(
             f"{given_by} is {name!r}: a name of small letters, digits and underscores is needed, "
-            "as studio"
+            "as studio",
+            code="name_small_letters_digits",
         )
     return name
 

@@ -128,7 +128,9 @@ def _make_engine(url: str, schema: str) -> Engine:
         event.listen(engine, "after_cursor_execute", _check_as_it_begins)
         return engine
     if not parsed.database or parsed.database == ":memory:":
-        raise BadInput("sqlite needs a file: INF_DATABASE_URL=sqlite:///PATH")
+        raise BadInput(
+            "sqlite needs a file: INF_DATABASE_URL=sqlite:///PATH", code="sqlite_needs_file_inf"
+        )
     path = Path(parsed.database)
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -136,8 +138,9 @@ def _make_engine(url: str, schema: str) -> Engine:
             _keep_private(path.parent)
     except OSError as error:
         raise BadInput(
-            f"the store cannot be created at {parsed.database}: {error.strerror or error}; set "
-            "INF_HOME or INF_DATABASE_URL"
+            f"the store cannot be created at {parsed.database}: {error.strerror or error}",
+            "set INF_HOME or INF_DATABASE_URL",
+            code="store_cannot_created",
         ) from error
     engine = create_engine(
         url,
@@ -184,7 +187,9 @@ def _configure_sqlite(connection: sqlite3.Connection, _record: Any) -> None:
         if "not a database" not in str(error):
             raise
         raise BadInput(
-            "INF_DATABASE_URL names a file that is not a SQLite store: name another"
+            "INF_DATABASE_URL names a file that is not a SQLite store",
+            "name another",
+            code="inf_database_url_names",
         ) from error
     cursor.execute("PRAGMA synchronous=NORMAL")
     cursor.execute(f"PRAGMA cache_size=-{CACHE_KIB}")
@@ -202,16 +207,21 @@ def _translate_connection_error(context: ExceptionContext) -> None:
     if code & 0xFF == sqlite3.SQLITE_READONLY and context.engine is not None:
         raise InfError(
             f"the store {context.engine.url.database} cannot be written: it, or its file system, "
-            "is read-only; set INF_HOME or INF_DATABASE_URL"
+            "is read-only",
+            "set INF_HOME or INF_DATABASE_URL",
+            code="store_cannot_written_file",
         ) from context.original_exception
     if code in DAMAGED:
-        raise InfError(REPLACED.format(context.original_exception)) from context.original_exception
+        raise InfError(
+            REPLACED.format(context.original_exception), code="store_replaced"
+        ) from context.original_exception
     if context.connection is None and isinstance(context.sqlalchemy_exception, OperationalError):
         engine = context.engine
         place = "" if engine is None else engine.url.render_as_string(hide_password=True)
         raise InfError(
-            f"the store {place} cannot be reached ({context.original_exception}): start it, or set "
-            "INF_DATABASE_URL"
+            f"the store {place} cannot be reached ({context.original_exception})",
+            "start it, or set INF_DATABASE_URL",
+            code="store_cannot_reached",
         ) from context.original_exception
 
 
@@ -255,7 +265,7 @@ def _begin_sqlite(connection: Connection) -> None:
             row = driver.execute(READ_REVISION).fetchone()
         except sqlite3.Error as error:
             driver.rollback()
-            raise InfError(REPLACED.format(error)) from error
+            raise InfError(REPLACED.format(error), code="store_replaced") from error
         _require_own_of(connection, row)
 
 
@@ -274,7 +284,7 @@ def _require_own(ours: str, found: str | None) -> None:
         return
     raise StoreBehind(
         f"the store is at revision {found or 'none'}, and this process writes {ours}: it was "
-        "upgraded, or put back, meanwhile. Nothing was stored: restart this process with the "
-        "version of InF Studio that the store is of",
+        "upgraded, or put back, meanwhile. Nothing was stored",
+        "restart this process with the version of InF Studio that the store is of",
         code="store_moved",
     )

@@ -47,8 +47,9 @@ def upgrade_store(
     if before is None:
         if tables := inspect(store.engine).get_table_names():
             raise Refused(
-                f"the store holds tables that are not InF Studio's ({', '.join(tables[:5])}): "
-                "name another in INF_DATABASE_URL, or a schema in INF_DATABASE_SCHEMA"
+                f"the store holds tables that are not InF Studio's ({', '.join(tables[:5])})",
+                "name another in INF_DATABASE_URL, or a schema in INF_DATABASE_SCHEMA",
+                code="store_holds_tables_not",
             )
         schema.upgrade(store)
         return _result(store, before, None, [])
@@ -66,7 +67,7 @@ def upgrade_store(
         schema.migrate(connection)
         added = _add_indexes(connection)
         if differences := differences_in(connection):
-            raise Refused(_differing(store, before, differences))
+            raise Refused(*_differing(store, before, differences), code="schema_differs")
         connection.commit()
     return _result(store, before, copied, added)
 
@@ -78,7 +79,11 @@ def go_back(store: Store, copy: Path) -> dict[str, Any]:
     BadInput.
     """
     if not copy.is_file():
-        raise BadInput(f"{copy} does not exist: name the copy that `inf upgrade` printed")
+        raise BadInput(
+            f"{copy} does not exist",
+            "name the copy that `store upgrade` printed",
+            code="does_not_exist",
+        )
     now = schema.current(store)
     schema.require_not_newer(store)
     _require_no_pooler(store)
@@ -126,7 +131,9 @@ def _failing_as_upgrade(before: str) -> Iterator[None]:
         )
         raise InfError(
             f"the upgrade from revision {before} failed ({reason}) and was taken back: the store "
-            f"is as it was. {remedy}"
+            "is as it was",
+            remedy,
+            code="upgrade_failed",
         ) from error
 
 
@@ -155,15 +162,16 @@ def _require_form(store: Store, revision: str) -> None:
             found = differences_in(real, model=right)
         model.close()
     if not all(" index " in sentence and " is missing" in sentence for sentence in found):
-        raise Refused(_differing(store, revision, found))
+        raise Refused(*_differing(store, revision, found), code="schema_differs")
 
 
-def _differing(store: Store, revision: str, differences: list[str]) -> str:
+def _differing(store: Store, revision: str, differences: list[str]) -> tuple[str, str]:
     listed = "\n".join(f"  {sentence}" for sentence in differences)
     return (
         f"the store is at revision {revision}, but its schema is not the one that this revision "
         f"writes: it was made by a development version of InF Studio, or changed by hand.\n"
-        f"{listed}\n{schema.how_to_save(store)}"
+        f"{listed}",
+        schema.how_to_save(store),
     )
 
 
@@ -181,8 +189,10 @@ def _require_no_pooler(store: Store) -> None:
     if driver.info.backend_pid != process:  # PgBouncer gives each client a number of its own
         raise Refused(
             "INF_DATABASE_URL goes through a connection pooler (PgBouncer), where the copy by "
-            "pg_dump would disturb other clients: name the server's own address for this command, "
-            "or, to upgrade, make a copy on the server and give --no-copy"
+            "pg_dump would disturb other clients",
+            "name the server's own address for this command, "
+            "or, to upgrade, make a copy on the server and give `no_copy=`",
+            code="inf_database_url_goes",
         )
 
 
@@ -198,8 +208,9 @@ def _require_none_depends(store: Store) -> None:
         if getattr(reason, "sqlstate", None) != OTHERS_DEPEND:
             raise
         raise Refused(
-            f"others depend on the store's tables ({reason.diag.message_detail}): drop them "
-            "first, and create them again when the copy is back"
+            f"others depend on the store's tables ({reason.diag.message_detail})",
+            "drop them first, and create them again when the copy is back",
+            code="others_depend_store_tables",
         ) from error
 
 
@@ -209,7 +220,10 @@ def _copy(store: Store, revision: str, to: Path | None) -> Path:
     kind = "db" if store.is_sqlite else "pgdump"
     path = to or home() / "backups" / f"before-upgrade-{revision}-{stamp}.{kind}"
     if path.exists():
-        raise Refused(f"{path} exists: a copy never overwrites, give another name")
+        raise Refused(
+            f"{path} exists: a copy never overwrites, give another name",
+            code="exists_copy_never_overwrites",
+        )
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f".{path.name}.unfinished")
     unfinished.touch(mode=0o600)  # it holds password hashes
@@ -236,12 +250,16 @@ def _copy_sqlite(source: Path, target: Path) -> None:
         reading.backup(writing)
         answer = writing.execute("PRAGMA integrity_check").fetchone()[0]
     except sqlite3.Error as error:
-        raise InfError(f"{source} cannot be copied to {target}: {error}") from error
+        raise InfError(
+            f"{source} cannot be copied to {target}: {error}", code="cannot_copied"
+        ) from error
     finally:
         reading.close()
         writing.close()
     if answer != "ok":
-        raise InfError(f"{source} is damaged, nothing was changed: {answer}")
+        raise InfError(
+            f"{source} is damaged, nothing was changed: {answer}", code="damaged_nothing_changed"
+        )
 
 
 def _require_sqlite_store(copy: Path) -> None:
@@ -249,7 +267,9 @@ def _require_sqlite_store(copy: Path) -> None:
     try:
         connection.execute("SELECT version_num FROM alembic_version").fetchone()
     except sqlite3.Error as error:
-        raise BadInput(f"{copy} is not a copy of a store: {error}") from error
+        raise BadInput(
+            f"{copy} is not a copy of a store: {error}", code="not_copy_store"
+        ) from error
     finally:
         connection.close()
 
@@ -299,8 +319,9 @@ def _run_postgres(store: Store, program: str, *arguments: str) -> None:
     found = shutil.which(program)
     if found is None:
         raise Refused(
-            f"{program} is not installed (PostgreSQL's client programs): install it, or make a "
-            "copy on the server and give --no-copy"
+            f"{program} is not installed (PostgreSQL's client programs)",
+            "install it, or make a copy on the server and give `no_copy=`",
+            code="not_installed_postgresql_client",
         )
     password = make_url(store.url).password
     done = subprocess.run(
@@ -312,4 +333,4 @@ def _run_postgres(store: Store, program: str, *arguments: str) -> None:
         check=False,
     )
     if done.returncode:
-        raise InfError(f"{program} failed: {done.stderr.strip()}")
+        raise InfError(f"{program} failed: {done.stderr.strip()}", code="postgres_program_failed")

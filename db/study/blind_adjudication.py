@@ -157,7 +157,10 @@ def decide(
     """
     view = _view_of_token(session, study_id, token, by)
     if position is not None and not 0 <= position < len(view.order_shown):
-        raise BadInput(f"there is no passage {position + 1}: there are {len(view.order_shown)}")
+        raise BadInput(
+            f"there is no passage {position + 1}: there are {len(view.order_shown)}",
+            code="no_such_passage",
+        )
     return adjudicate(
         session,
         study_id,
@@ -231,5 +234,8 @@ def _view_of_token(session: Session, study_id: int, token: str, person: str) -> 
         )
     )
     if view is None:
-        raise Refused("this item was never shown to you for adjudication")
+        raise Refused(
+            "this item was never shown to you for adjudication",
+            code="item_never_shown_adjudication",
+        )
     return view

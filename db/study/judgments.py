@@ -207,7 +207,7 @@ def record_judgment(
 def _existing_item(session: Session, item_id: int) -> Item:
     item = session.get(Item, item_id)
     if item is None:
-        raise NotFound(f"no item {item_id}")
+        raise NotFound(f"no item {item_id}", code="no_item")
     return item
 
 
@@ -231,9 +231,14 @@ def check_choice(item: Item, choice: str, order_shown: Sequence[str]) -> None:
     """Raise BadInput if the choice or the order does not fit the item's candidates."""
     labels = [candidate["label"] for candidate in item.candidates]
     if choice not in (*labels, NONE, AMBIGUOUS):
-        raise BadInput(f"{choice!r} is not a candidate of item {item.id}")
+        raise BadInput(
+            f"{choice!r} is not a candidate of item {item.id}", code="not_candidate_item"
+        )
     if sorted(order_shown) != sorted(labels):
-        raise BadInput(f"the order shown is not an order of the candidates of item {item.id}")
+        raise BadInput(
+            f"the order shown is not an order of the candidates of item {item.id}",
+            code="order_shown_not_order",
+        )
 
 
 @dataclass(frozen=True)

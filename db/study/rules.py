@@ -78,10 +78,12 @@ def _check(name: str, value: Any) -> None:
         "too_fast_seconds": (0, MAX_TOO_FAST_SECONDS),
     }
     if name not in dict(DEFAULTS):
-        raise BadInput(f"no rule {name!r}: one of {', '.join(dict(DEFAULTS))}")
+        raise BadInput(f"no rule {name!r}", f"one of {', '.join(dict(DEFAULTS))}", code="no_rule")
     if name == "gold_action" and value not in GOLD_ACTIONS:
-        raise BadInput(f"gold_action {value!r}: {' or '.join(GOLD_ACTIONS)}")
+        raise BadInput(f"gold_action {value!r}: {' or '.join(GOLD_ACTIONS)}", code="gold_action")
     if name in ranges:
         minimum, maximum = ranges[name]
         if not minimum <= value <= maximum:
-            raise BadInput(f"{name} {value:g}: from {minimum:g} to {maximum:g}")
+            raise BadInput(
+                f"{name} {value:g}: from {minimum:g} to {maximum:g}", code="rule_out_of_range"
+            )

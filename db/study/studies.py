@@ -101,11 +101,12 @@ def add_study(
     """
     if not item_ids or overlap < 1:
         raise BadInput(
-            f"a study needs at least one item and one judge per item: {len(item_ids)}, {overlap}"
+            f"a study needs at least one item and one judge per item: {len(item_ids)}, {overlap}",
+            code="study_needs_least_one",
         )
     run = session.get(Run, run_id)
     if run is None:
-        raise NotFound(f"no run {run_id}")
+        raise NotFound(f"no run {run_id}", code="no_run")
     require_active_run(session, run)
     _require_one_of_a_group(session, run_id, item_ids)
     study = Study(
@@ -146,9 +147,11 @@ def _require_one_of_a_group(session: Session, run_id: int, item_ids: Sequence[in
         group_of.update(session.execute(query).all())
     foreign = [item_id for item_id in item_ids if item_id not in group_of]
     if foreign:
-        raise BadInput(f"item {foreign[0]} is not an item of run {run_id}")
+        raise BadInput(
+            f"item {foreign[0]} is not an item of run {run_id}", code="item_not_item_run"
+        )
     if len({group_of[item_id] for item_id in item_ids}) < len(item_ids):
-        raise BadInput("a study takes at most one item of each group")
+        raise BadInput("a study takes at most one item of each group", code="study_takes_most_one")
 
 
 def judged_groups(session: Session, run_id: int) -> dict[int, dict[str, int]]:
@@ -181,7 +184,7 @@ def get_study(session: Session, study_id: int) -> Study:
     study = session.get(Study, study_id)
     if study is None:
         there = [str(number) for number in session.scalars(select(Study.id).order_by(Study.id))]
-        known = f"there are {', '.join(there)}" if there else "create one with `inf study create`"
+        known = f"there are {', '.join(there)}" if there else "create one with `studies create`"
         raise NotFound(f"no study {study_id}: {known}", code="no_study", number=study_id)
     return study
 
@@ -310,7 +313,7 @@ def current_guideline(session: Session, study_id: int) -> Guideline:
         .limit(1)
     )
     if found is None:
-        raise NotFound(f"study {study_id} has no guidelines")
+        raise NotFound(f"study {study_id} has no guidelines", code="study_no_guidelines")
     return found
 
 
@@ -322,7 +325,9 @@ def write_guideline(
     The same text again adds no version. Raises BadInput for an empty text. Does not commit.
     """
     if not body.strip():
-        raise BadInput("the guidelines are empty: write instructions for the judges")
+        raise BadInput(
+            "the guidelines are empty", "write instructions for the judges", code="guidelines_empty"
+        )
     newest = current_guideline(session, study_id)
     if newest.body == body:
         return newest
@@ -342,7 +347,8 @@ def extend_overlap(session: Session, study_id: int, overlap: int) -> Study:
     study = get_study(session, study_id)
     if overlap < study.overlap:
         raise BadInput(
-            f"study {study_id} has {study.overlap} judges per item: the overlap can only be raised"
+            f"study {study_id} has {study.overlap} judges per item: the overlap can only be raised",
+            code="study_judges_per_item",
         )
     session.execute(
         update(StudyItem)
@@ -370,7 +376,11 @@ def set_status(session: Session, study_id: int, status: str) -> Study:
     study = get_study(session, study_id)
     session.refresh(study, with_for_update={"key_share": True})  # against a concurrent close
     if study.status == "closed" and status != "closed":
-        raise Refused("a closed study has shown its answers: create a new one")
+        raise Refused(
+            "a closed study has shown its answers",
+            "create a new one",
+            code="closed_study_shown_answers",
+        )
     study.status = status
     session.flush()
     return study

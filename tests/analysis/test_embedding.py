@@ -96,7 +96,7 @@ def test_a_stop_keeps_the_batches_that_were_done(
     sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(embedding, "COMMITTED_AT_ONCE", 2)
-    results = iter([None, Cancelled("stop")])
+    results = iter([None, Cancelled("stop", code="stopped")])
 
     def check() -> None:
         if (error := next(results)) is not None:

@@ -399,7 +399,9 @@ def test_judge_and_my_answers_are_german_in_every_state(
 
 
 def test_an_error_without_a_code_would_be_found() -> None:
-    assert foreign([error_text("de", InfError("the store is locked"))]) == ["the store is locked"]
+    assert foreign([error_text("de", InfError("the store is locked", code="locked"))]) == [
+        "the store is locked"
+    ]
     assert foreign(["Nothing matches here.", "Studie", "Keine Studie ist geöffnet."]) == [
         "Nothing matches here."
     ]

@@ -52,8 +52,8 @@ def test_the_cookie_comes_before_the_browser_and_both_before_english() -> None:
 def test_a_refusal_with_a_code_is_translated_and_others_stay_as_they_are() -> None:
     closed = Refused("closed", code="study_is_closed", study="Tee")
     assert "„Tee“ ist geschlossen" in error_text("de", closed)
-    assert error_text("de", Refused("as it is")) == "as it is"
-    assert error_text("de", BadInput("a bad line")) == "a bad line"
+    assert error_text("de", Refused("as it is", code="other")) == "as it is"
+    assert error_text("de", BadInput("a bad line", code="other")) == "a bad line"
     assert text("de", "reason.unclear") != text("en", "reason.unclear")
 
 

@@ -160,7 +160,7 @@ def review(session: Session, place: Place) -> None:
     entry = {"event": f"e{place.group}", "run": place.run, "group": place.group, "kind": "approve"}
     answers, _ = store_reviews(session, "somebody", [entry], blind=False, run_id=place.run)
     if answers[f"e{place.group}"]:
-        raise Refused(answers[f"e{place.group}"])
+        raise Refused(answers[f"e{place.group}"], code="refused")
 
 
 def judge(session: Session, place: Place) -> None:

@@ -101,7 +101,7 @@ def test_a_stopped_export_keeps_its_parts_unless_the_store_has_changed(
     sqlite_store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run_id = make_run(sqlite_store, kept=6, dropped=0, unwritten=0)
-    asked = iter([None, None, Cancelled("stopped")])
+    asked = iter([None, None, Cancelled("stopped", code="stopped")])
 
     def check(handle: JobHandle) -> None:
         found = next(asked)
@@ -131,7 +131,7 @@ def test_parts_of_a_version_with_other_columns_are_written_again(
     sqlite_store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_run(sqlite_store, kept=6, dropped=0, unwritten=0)
-    asked = iter([None, None, Cancelled("stopped")])
+    asked = iter([None, None, Cancelled("stopped", code="stopped")])
 
     def check(handle: JobHandle) -> None:
         found = next(asked)

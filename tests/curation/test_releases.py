@@ -301,7 +301,7 @@ def test_a_stop_leaves_nothing_behind(
     make_run(sqlite_store)
 
     def stop(handle: JobHandle) -> None:
-        raise Cancelled("stopped")
+        raise Cancelled("stopped", code="stopped")
 
     monkeypatch.setattr(JobHandle, "check", stop)
     with pytest.raises(Cancelled):

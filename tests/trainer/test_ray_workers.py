@@ -76,9 +76,9 @@ def test_only_a_broken_connection_counts_as_a_lost_worker() -> None:
 @pytest.mark.parametrize(
     ("met", "ended"),
     [
-        ({0: Cancelled("stopped")}, Cancelled),
-        ({0: BadInput("the loss is nan"), 1: Lost("gone")}, BadInput),
-        ({0: Lost("no answer"), 1: ActorDiedError()}, Lost),
+        ({0: Cancelled("stopped", code="stopped")}, Cancelled),
+        ({0: BadInput("the loss is nan", code="nan"), 1: Lost("gone", code="gone")}, BadInput),
+        ({0: Lost("no answer", code="gone"), 1: ActorDiedError()}, Lost),
         ({1: ActorDiedError()}, Lost),
         ({0: ZeroDivisionError("ours")}, WorkerGroupError),
     ],

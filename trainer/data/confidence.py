@@ -28,8 +28,10 @@ def confidence_of(release: ReleaseData) -> dict[str, float]:
     found = found or shares
     if not found:
         raise BadInput(
-            f"curriculum needs judgments, and {release.path} has none in `provenance/`: export it "
-            "with the configuration provenance from a validated run, or give curriculum=off"
+            f"curriculum needs judgments, and {release.path} has none in `provenance/`",
+            "export it "
+            "with the configuration provenance from a validated run, or give curriculum=off",
+            code="curriculum_needs_judgments_none",
         )
     return found
 
@@ -57,7 +59,9 @@ def require_order(groups: list[Group]) -> None:
     if len({group.confidence for group in groups} - {None}) < 2:
         raise BadInput(
             "curriculum: every group that would train has the same confidence (a validator that is "
-            "asked once and gives no scores): validate with several votes, or give curriculum=off"
+            "asked once and gives no scores)",
+            "validate with several votes, or give curriculum=off",
+            code="curriculum_every_group_would",
         )
 
 

@@ -38,8 +38,9 @@ def choices_of(release: ReleaseData, judge: str, setting: str | None) -> Choices
     if setting and judge not in judges:
         known = ", ".join(sorted(judges)) or "none"
         raise BadInput(
-            f"{setting}: {release.path} has no judgment by {judge!r} (its judges: {known}). "
-            "Let it judge the groups in studies and export again with the configuration judgments"
+            f"{setting}: {release.path} has no judgment by {judge!r} (its judges: {known})",
+            "Let it judge the groups in studies and export again with the configuration judgments",
+            code="no_judgment_judges",
         )
     last = {
         item: [choice for revision, choice in of_item if revision == newest[item]]

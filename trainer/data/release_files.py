@@ -60,13 +60,25 @@ def find_release(store: Store, given: str) -> Path:
         with store.read() as session:
             release = session.get(Release, int(given))
         if release is None:
-            raise NotFound(f"no release {given}: `inf export` makes one, or give its folder")
+            raise NotFound(
+                f"no release {given}",
+                "`releases create` makes one, or give its folder",
+                code="no_release",
+            )
         given = release.path
         if place_of(given).is_local and not Path(given).is_dir():
-            raise NotFound(f"release {release.id} is no longer at {given}: export it again")
+            raise NotFound(
+                f"release {release.id} is no longer at {given}",
+                "export it again",
+                code="release_no_longer",
+            )
     path = place_of(given).fetch(manifest=MANIFEST).resolve()
     if not path.is_dir():
-        raise NotFound(f"no release folder {given}: `inf export --out {given}` makes one")
+        raise NotFound(
+            f"no release folder {given}",
+            f"`releases create NAME out={given}` makes one",
+            code="no_release_folder",
+        )
     return path
 
 
@@ -79,7 +91,9 @@ def read_release(path: Path) -> ReleaseData:
     has_test = (manifest.get("filter") or {}).get("split_by") == "train"
     groups = [group for file in files for group in _groups(file, path, licences, has_test)]
     if not groups:
-        raise BadInput(f"{path} holds no groups: export a dataset with kept groups")
+        raise BadInput(
+            f"{path} holds no groups", "export a dataset with kept groups", code="holds_no_groups"
+        )
     sha256 = manifest.get("content_sha256") or _sha256(groups)
     return ReleaseData(path, groups, manifest, str(sha256), sorted(licences))
 
@@ -91,9 +105,13 @@ def _manifest(path: Path) -> dict[str, Any]:
     try:
         manifest = json.loads(file.read_text(encoding="utf-8"))
     except ValueError as error:
-        raise BadInput(f"{file} is not JSON ({error}): export the release again") from error
+        raise BadInput(
+            f"{file} is not JSON ({error})", "export the release again", code="not_json"
+        ) from error
     if not isinstance(manifest, dict):
-        raise BadInput(f"{file} is not a JSON object: export the release again")
+        raise BadInput(
+            f"{file} is not a JSON object", "export the release again", code="not_json_object"
+        )
     return manifest
 
 
@@ -101,7 +119,11 @@ def _files(path: Path) -> list[Path]:
     folder = path / "data" if (path / "data").is_dir() else path
     files = sorted(file for file in folder.iterdir() if file.suffix in SUFFIXES)
     if not files:
-        raise BadInput(f"{folder} holds no .parquet or .jsonl file: give the folder of a release")
+        raise BadInput(
+            f"{folder} holds no .parquet or .jsonl file",
+            "give the folder of a release",
+            code="holds_no_parquet_jsonl",
+        )
     return files
 
 
@@ -116,7 +138,8 @@ def _groups(file: Path, root: Path, licences: dict[str, None], has_test: bool) -
                 found = "no" if value is None else "an empty" if value == "" else "no usable"
                 raise BadInput(
                     f"{place}, row {number}: {found} `{column}`; every group needs the "
-                    f"{len(COLUMNS)} text columns of a release"
+                    f"{len(COLUMNS)} text columns of a release",
+                    code="row_every_group_needs",
                 )
         if row.get("licence"):
             licences[str(row["licence"])] = None
@@ -134,7 +157,7 @@ def rows_of_file(file: Path, place: Path) -> Iterator[tuple[int, dict[str, Any]]
     """(row, values) of a JSONL or Parquet file. Raises BadInput for a row that cannot be read."""
     for found in read_rows(file):
         if found.reason is not None:
-            raise BadInput(f"{place}, row {found.line}: {found.reason}")
+            raise BadInput(f"{place}, row {found.line}: {found.reason}", code="row_unusable")
         yield found.line, found.values
 
 

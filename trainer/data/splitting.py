@@ -72,22 +72,25 @@ def split_groups(
     if fraction > 0 and set_aside and not chosen and held_out_groups == "approved":
         raise BadInput(
             f"held_out_groups=approved: people approved none of the {len(set_aside)} held-out "
-            f"groups of {release.path}. Approve groups and export again, or give "
-            "held_out_groups=kept"
+            f"groups of {release.path}",
+            "Approve groups and export again, or give held_out_groups=kept",
+            code="held_out_groups_approved",
         )
     if held_out_judge and chosen:
         confirmed = confirmed_by(release, held_out_judge)
         if not (found := [group for group in chosen if group.group_id in confirmed]):
             raise BadInput(
                 f"held_out_judge: {held_out_judge} confirmed none of the {len(chosen)} held-out "
-                f"groups of {release.path}: it must judge all {len(SCENARIOS)} items of a group"
+                f"groups of {release.path}: it must judge all {len(SCENARIOS)} items of a group",
+                code="held_out_judge_confirmed",
             )
         chosen = found
     if not training or (fraction > 0 and not chosen):
         count = sum(include_dropped or not group.dropped for group in groups)
         raise BadInput(
             f"{release.path} has {count} group{'s' if count != 1 else ''} that cannot be split: "
-            "two are needed that share no query or passage (held_out=0 trains on all of them)"
+            "two are needed that share no query or passage (held_out=0 trains on all of them)",
+            code="group_cannot_split_two",
         )
     return training, chosen if fraction > 0 else []
 

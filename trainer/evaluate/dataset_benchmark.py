@@ -15,7 +15,10 @@ def dataset_benchmark(store: Store, name: str) -> Benchmark:
     with store.read() as session:
         queries, passages, relevant = dataset_retrieval(session, name)
     if not queries:
-        raise BadInput(f"dataset {name!r} has no pair of a query and a passage to measure by")
+        raise BadInput(
+            f"dataset {name!r} has no pair of a query and a passage to measure by",
+            code="dataset_no_pair_query",
+        )
     return Benchmark(
         name=f"{DATASET}{name}",
         kind="dataset",

@@ -300,7 +300,8 @@ def _ordinary(handle: JobHandle, name: str) -> list[Benchmark]:
         if has_instructions(benchmark):
             raise BadInput(
                 f"{benchmark.name} has instructions: ordinary retrieval is measured on queries "
-                "alone, such as a BEIR folder or dataset:NAME"
+                "alone, such as a BEIR folder or dataset:NAME",
+                code="instructions_ordinary_retrieval_measured",
             )
     return benchmarks
 
@@ -313,8 +314,10 @@ def _require_trec_names(folder: str, benchmarks: list[Benchmark]) -> None:
         place = trec_files(folder, benchmark.name, "")[1]
         if place in names:
             raise BadInput(
-                f"--trec: the benchmarks {names[place]!r} and {benchmark.name!r} would both be "
-                f"written to {place.parent}: rename the folder of one, or evaluate them apart"
+                f"`trec=`: the benchmarks {names[place]!r} and {benchmark.name!r} would both be "
+                f"written to {place.parent}",
+                "rename the folder of one, or evaluate them apart",
+                code="trec_benchmarks_would_both",
             )
         names[place] = benchmark.name
 
@@ -326,10 +329,16 @@ def judged_by(benchmarks: list[Benchmark], file: Path) -> Benchmark:
     """
     (benchmark, *others) = benchmarks
     if others or benchmark.original or benchmark.groups:
-        raise BadInput("--qrels needs a single benchmark whose judgments do not change by query")
+        raise BadInput(
+            "`qrels=` needs a single benchmark whose judgments do not change by query",
+            code="qrels_needs_single_benchmark",
+        )
     judgments = read_qrels(file)
     if unknown := sorted(judgments.keys() - benchmark.questions.keys()):
-        raise BadInput(f"{file}: no query {unknown[0]!r} in the benchmark {benchmark.name}")
+        raise BadInput(
+            f"{file}: no query {unknown[0]!r} in the benchmark {benchmark.name}",
+            code="no_query_benchmark",
+        )
     return replace(
         benchmark,
         judgments=judgments,
@@ -342,7 +351,9 @@ def _candidates(handle: JobHandle) -> list[Candidate]:
     config = handle.config
     names = list(dict.fromkeys(config.get("models") or []))
     if not names:
-        raise BadInput("no model to evaluate: give --model with a folder or name")
+        raise BadInput(
+            "no model to evaluate", "give `model=` with a folder or name", code="no_model_evaluate"
+        )
     candidates = [Candidate(name, _memory(handle.store, name)) for name in names]
     alone = candidates[0] if len(candidates) == 1 else None
     if alone and alone.memory and config.get("with_base", True):
@@ -389,8 +400,10 @@ def _held_out(
             if not any(group.set_aside for group in release.groups):
                 raise BadInput(
                     f"{candidate.name} was also trained on the release {release.path}, which holds "
-                    "out no groups of its own: score it on the held-out groups of its main release "
-                    f"({theirs[:12]}), or on a benchmark"
+                    "out no groups of its own",
+                    "score it on the held-out groups of its main release "
+                    f"({theirs[:12]}), or on a benchmark",
+                    code="also_trained_release_holds",
                 )
             continue
         if theirs != release.content_sha256:
@@ -407,8 +420,9 @@ def _held_out(
             continue
         if chosen_by and own != split:
             raise BadInput(
-                f"{chosen_by} and {candidate.name} held out different groups ({split} and {own}): "
-                "evaluate them apart, or train both with the same held_out and held_out_seed"
+                f"{chosen_by} and {candidate.name} held out different groups ({split} and {own})",
+                "evaluate them apart, or train both with the same held_out and held_out_seed",
+                code="held_out_different_groups",
             )
         split, chosen_by = own, candidate.name
     _, groups = split_groups(

@@ -44,7 +44,10 @@ class MtebModel:
         role = prompt_type if prompt_type is not None else kwargs.get("prompt_name")
         kind = str(getattr(task_metadata, "type", ""))
         if role is None and ("Retrieval" in kind or "Reranking" in kind):
-            raise BadInput("mteb gave neither prompt_type nor prompt_name: which prefix is unknown")
+            raise BadInput(
+                "mteb gave neither prompt_type nor prompt_name: which prefix is unknown",
+                code="mteb_gave_neither_prompt",
+            )
         if str(getattr(role, "value", role)) == "query":
             texts = [text for batch in inputs for text in self._questions(batch)]
             plain = {text for batch in inputs for text in batch.get("query", batch["text"])}

@@ -56,8 +56,9 @@ def load_reranker(name: str) -> PairScorer:
     except (OSError, ValueError, RuntimeError, ImportError) as error:
         lines = str(error).strip().splitlines() or [type(error).__name__]
         raise BadInput(
-            f"the {kind} model {model!r} cannot be loaded ({lines[0]}): give a folder or name "
-            "whose weights are safetensors and that needs no code of its own"
+            f"the {kind} model {model!r} cannot be loaded ({lines[0]})",
+            "give a folder or name whose weights are safetensors and that needs no code of its own",
+            code="model_cannot_loaded",
         ) from error
 
 

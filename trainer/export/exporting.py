@@ -71,9 +71,15 @@ def export_for_serving(
     cannot be exported or gives other vectors.
     """
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise Refused(f"{out} is not empty: choose another --out, nothing is overwritten")
+        raise Refused(
+            f"{out} is not empty", "choose another `out=`, nothing is overwritten", code="not_empty"
+        )
     if int8 and not groups:
-        raise Refused("8 bits cost quality, which is measured: give --release with its groups")
+        raise Refused(
+            "8 bits cost quality, which is measured",
+            "give `release=` with its groups",
+            code="bits_cost_quality_measured",
+        )
     model = exported_part(load_model(source, fp32=True)).to("cpu").eval()
     memory = read_memory(source)
     template = template_of(source)
@@ -144,7 +150,10 @@ def _networks(
                 made[OPENVINO_INT8] = folder / "openvino" / "openvino_model_int8.xml"
                 write_openvino(small, made[OPENVINO_INT8])
     except (RuntimeError, TypeError, ValueError, NotImplementedError) as error:
-        raise BadInput(f"this model's network cannot be exported: {error}") from error
+        raise BadInput(
+            f"this model's network cannot be exported: {error}",
+            code="model_network_cannot_exported",
+        ) from error
     if "onnx" not in formats:
         shutil.rmtree(whole.parent)
         return made
@@ -167,7 +176,8 @@ def _of_network(
     if name in (ONNX, OPENVINO) and not row.difference <= TOLERANCE:
         raise BadInput(
             f"{name} gives other vectors than the model: a number differs by {row.difference:.2g}, "
-            f"allowed are {TOLERANCE:g}; nothing was written"
+            f"allowed are {TOLERANCE:g}; nothing was written",
+            code="gives_other_vectors_model",
         )
     return row
 

@@ -34,7 +34,10 @@ def follow(processes: Processes, node: str) -> None:
 
     plan = processes.agree(None)
     if plan is None:
-        raise InfError("the first process refused the training: the reason is in its log")
+        raise InfError(
+            "the first process refused the training: the reason is in its log",
+            code="first_process_refused_training",
+        )
     settings = parse_settings(plan["settings"])
     warn_of_missing_gpu()
     with report_resources(plan["job_id"], plan["attempt"], processes.rank, node):

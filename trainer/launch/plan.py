@@ -38,7 +38,11 @@ def plan_settings(config: Mapping[str, Any], processes: int) -> TrainSettings:
         require_tensorboard()
     require_tracker(settings.report_to)
     if settings.optimizer == "adamw-8bit" and find_spec("bitsandbytes") is None:
-        raise BadInput("optimizer=adamw-8bit needs the package bitsandbytes: pip install it")
+        raise BadInput(
+            "optimizer=adamw-8bit needs the package bitsandbytes",
+            "pip install it",
+            code="optimizer_adamw_8bit_needs",
+        )
     return settings
 
 
@@ -80,7 +84,9 @@ def groups_of(folder: Path, settings: TrainSettings, more: Sequence[Path] = ()) 
     if not own:
         raise BadInput(
             f"more_releases: every group of {folder} that could train shares a query or passage "
-            "with a group that another release holds out: train on that release instead"
+            "with a group that another release holds out",
+            "train on that release instead",
+            code="more_releases_every_group",
         )
     has_order = settings.curriculum != "off"
     together = _with_order(own, release, is_one_of=len(others) + 1) if has_order else own
@@ -103,7 +109,9 @@ def groups_of(folder: Path, settings: TrainSettings, more: Sequence[Path] = ()) 
     if judge and not any(group.judged for group in chosen):
         raise BadInput(
             f"teacher={settings.teacher}: of no group that would train did this judge judge all "
-            "three scenarios: let it judge them in studies and export again"
+            "three scenarios",
+            "let it judge them in studies and export again",
+            code="teacher_no_group_would",
         )
     return Groups(release, chosen, held_out, tuple(mixed), len(training) - len(own))
 

@@ -40,9 +40,15 @@ def train_on_cluster(handle: JobHandle, workers: int) -> dict[str, Any]:
         from ray.train import FailureConfig, RunConfig, ScalingConfig, TrainingFailedError
         from ray.train.torch import TorchConfig, TorchTrainer
     except ImportError as error:
-        raise BadInput('Ray is not installed: pip install "inf-studio[ray]"') from error
+        raise BadInput(
+            "Ray is not installed", 'pip install "inf-studio[ray]"', code="ray_not_installed"
+        ) from error
     if not os.environ.get("RAY_ADDRESS"):
-        raise BadInput(f"{workers} workers are for a Ray cluster: give --launcher ray, or --nproc")
+        raise BadInput(
+            f"{workers} workers are for a Ray cluster",
+            "give `launcher=ray`, or `nproc=`",
+            code="workers_ray_cluster",
+        )
     os.chdir(home())  # Ray puts the driver's current folder on every worker's import path
     handle.report(0, None, f"waits for {workers} free places in the cluster")
     handle.works_elsewhere = True
@@ -105,7 +111,10 @@ def work(given: dict[str, Any]) -> dict[str, Any] | None:
     except RuntimeError as error:
         if is_broken_connection(error):
             count = dist.get_world_size()
-            raise Lost(f"one of the {count} workers no longer answers: {error}") from error
+            raise Lost(
+                f"one of the {count} workers no longer answers: {error}",
+                code="one_workers_no_longer",
+            ) from error
         raise
 
 
@@ -115,8 +124,10 @@ def every_worker_sees_its_gpu(seen: list[tuple[str, bool]]) -> bool:
     if blind and any(sees for _, sees in seen):
         raise BadInput(
             f"the workers on node {', '.join(blind)} were given a GPU that PyTorch does not see "
-            "there, the others see theirs: install the driver and a PyTorch for CUDA on every node "
-            "that offers GPUs, or train on CPUs alone (INF_RAY_GPUS=0)"
+            "there, the others see theirs",
+            "install the driver and a PyTorch for CUDA on every node "
+            "that offers GPUs, or train on CPUs alone (INF_RAY_GPUS=0)",
+            code="workers_node_given_gpu",
         )
     return not blind
 
@@ -154,7 +165,9 @@ def reason(error: Exception) -> Exception:
 
     is_gone = [isinstance(each, Lost | RayError | RayTrainError) for each in met]
     if not met or any(is_gone):
-        return Lost(f"a worker of the training went away: {error}")
+        return Lost(
+            f"a worker of the training went away: {error}", code="worker_training_went_away"
+        )
     return error
 
 

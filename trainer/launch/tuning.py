@@ -78,7 +78,9 @@ def read_trials(store: Store, search: Search) -> list[Trial]:
             other = [key for key in theirs if theirs[key] != search.identity.get(key)]
             raise Refused(
                 f"{search.name!r} is the name of another search (job {job.id}; it differs in "
-                f"{', '.join(other)}): give another --name, or the same settings to go on"
+                f"{', '.join(other)})",
+                "give another `name=`, or the same settings to go on",
+                code="name_another_search_job",
             )
         value = None
         if job.status == "done":
@@ -107,14 +109,21 @@ def next_params(search: Search, trials: list[Trial]) -> dict[str, Any]:
             reason = error
         else:
             return params
-    raise BadInput(f"{MAX_CONFLICTS} suggestions were all refused, the last because: {reason}")
+    raise BadInput(
+        f"{MAX_CONFLICTS} suggestions were all refused, the last because: {reason}",
+        code="suggestions_all_refused_last",
+    )
 
 
 def _suggest(search: Search, trials: list[Trial], attempt: int) -> dict[str, Any]:
     try:
         import optuna
     except ImportError as error:
-        raise BadInput("inf tune needs Optuna: pip install 'inf-studio[tune]'") from error
+        raise BadInput(
+            "a search of settings needs Optuna",
+            "pip install 'inf-studio[tune]'",
+            code="inf_tune_needs_optuna",
+        ) from error
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     distributions = {name: _distribution(each) for name, each in search.space.items()}

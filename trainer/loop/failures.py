@@ -13,8 +13,9 @@ def require_finite(loss: float, step: int) -> None:
     """Raise BadInput for a NaN or infinite loss."""
     if not math.isfinite(loss):
         raise BadInput(
-            f"the loss is {loss} at step {step}: nothing was saved from this step. Lower "
-            "learning_rate or raise temperature, and look at the texts of the release"
+            f"the loss is {loss} at step {step}: nothing was saved from this step",
+            "Lower learning_rate or raise temperature, and look at the texts of the release",
+            code="loss_step_nothing_saved",
         )
 
 
@@ -32,7 +33,7 @@ def _remedies(settings: TrainSettings) -> str:
         "lora_rank=16 (adapters alone are trained)": not has_lora,
         "quantize=4bit (frozen weights in 4 bits)": has_lora and is_whole and trains_both,
         "optimizer=adamw-8bit": settings.optimizer == "adamw" and not is_sharded,
-        "fsdp=on with --nproc (weights sharded over GPUs)": trains_both
+        "fsdp=on with `nproc=` (weights sharded over GPUs)": trains_both
         and not has_lora
         and not is_sharded,
     }
@@ -47,11 +48,14 @@ def translated(error: BaseException, settings: TrainSettings) -> BaseException:
         return BadInput(
             f"out of memory with rows_per_batch={settings.rows_per_batch}, query_tokens="
             f"{settings.query_tokens}, passage_tokens={settings.passage_tokens}: "
-            f"{_remedies(settings)} rows_per_batch or passage_tokens"
+            f"{_remedies(settings)} rows_per_batch or passage_tokens",
+            code="out_memory_rows_per",
         )
     if is_disk_full(error):
         return BadInput(
             "no space left on the disk to keep a state of the training: the state before it is "
-            "intact. Free some, then resume the job"
+            "intact",
+            "Free some, then resume the job",
+            code="no_space_left_disk",
         )
     return error

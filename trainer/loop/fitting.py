@@ -268,7 +268,9 @@ def prepare_weights(model: "SentenceTransformer", settings: TrainSettings) -> No
                 if not module.supports_gradient_checkpointing:
                     raise BadInput(
                         f"gradient_checkpointing=on: {type(module).__name__} cannot recompute its "
-                        "activations. Give texts_at_once=8 (cached gradients) to save memory"
+                        "activations",
+                        "Give texts_at_once=8 (cached gradients) to save memory",
+                        code="gradient_checkpointing_cannot_recompute",
                     )
                 module.activation_checkpointing_enable({"use_reentrant": False})
     if settings.compile == "on":

@@ -62,8 +62,9 @@ class GroupTrainer(SentenceTransformerTrainer):
         if broken := [name for name, value in state.items() if not value.isfinite().all()]:
             raise BadInput(
                 f"the weights {broken[0]} are NaN or infinite after step {self.state.global_step}: "
-                "this state was not saved, the one before it was. Lower learning_rate or raise "
-                "temperature"
+                "this state was not saved, the one before it was",
+                "Lower learning_rate or raise temperature",
+                code="weights_nan_infinite_after",
             )
         write_weights(state, Path(str(output_dir or self.args.output_dir)))
 

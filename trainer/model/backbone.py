@@ -64,7 +64,11 @@ def load_model(
     if quantize == "4bit":
         options["quantization_config"] = _four_bits()
     if not source.strip() or (source.startswith(("/", ".", "~")) and not Path(source).is_dir()):
-        raise BadInput(f"no model folder {source!r}: give a folder or the name of a model")
+        raise BadInput(
+            f"no model folder {source!r}",
+            "give a folder or the name of a model",
+            code="no_model_folder",
+        )
     try:
         model = InstructedModel._load_with_module_classes(
             source, _own_modules(source), trust_remote_code=remote_code, model_kwargs=options
@@ -72,9 +76,11 @@ def load_model(
     except (OSError, ValueError, RuntimeError, ImportError) as error:
         lines = str(error).strip().splitlines() or [type(error).__name__]
         raise BadInput(
-            f"the model {name!r} cannot be loaded ({lines[0]}): give a folder or name whose "
-            "weights are safetensors, that needs no code of its own (or allow it to run, with "
-            "remote_code=run or --remote-code), and that this machine has or can download"
+            f"the model {name!r} cannot be loaded ({lines[0]})",
+            "give a folder or name whose weights are safetensors, that needs no code of its own "
+            "(or allow it to run, with `remote_code=run`), and that this machine has or can "
+            "download",
+            code="model_cannot_loaded",
         ) from error
     layers: list[Any] = list(model.modules()) if quantize == "4bit" else []
     for layer in layers:
@@ -94,18 +100,26 @@ def require_packages(*, attention: str = "auto", quantize: str = "off") -> None:
     import torch
 
     if attention == "flash" and not torch.cuda.is_available():
-        raise BadInput("attention=flash needs an NVIDIA GPU, and PyTorch sees none here")
+        raise BadInput(
+            "attention=flash needs an NVIDIA GPU, and PyTorch sees none here",
+            code="attention_flash_needs_nvidia",
+        )
     if attention == "flash" and not torch.cuda.is_bf16_supported(including_emulation=False):
         raise BadInput(
-            "attention=flash needs a GPU with bfloat16 units, and this one has none: give "
-            "attention=sdpa"
+            "attention=flash needs a GPU with bfloat16 units, and this one has none",
+            "give attention=sdpa",
+            code="attention_flash_needs_gpu",
         )
     for wanted, setting, package in (
         (attention == "flash", "attention=flash", "flash_attn"),
         (quantize == "4bit", "quantize=4bit", "bitsandbytes"),
     ):
         if wanted and find_spec(package) is None:
-            raise BadInput(f"{setting} needs the package {package}: pip install {package}")
+            raise BadInput(
+                f"{setting} needs the package {package}",
+                f"pip install {package}",
+                code="needs_package",
+            )
 
 
 def _four_bits() -> Any:
@@ -163,14 +177,18 @@ def load_backbone(settings: TrainSettings) -> "SentenceTransformer":
     pooling = next((module for module in model if isinstance(module, Pooling)), None)
     if pooling is None:
         raise BadInput(
-            f"{settings.base_model} has no pooling over tokens: it cannot be trained here"
+            f"{settings.base_model} has no pooling over tokens: it cannot be trained here",
+            code="no_pooling_over_tokens",
         )
     mode = _pooling_mode(settings.pooling, plain, transformer.config.model_type)
     if mode:
         pooling.pooling_mode = mode
     if transformer.tokenizer.pad_token_id is None:
         if transformer.tokenizer.eos_token is None:
-            raise BadInput(f"the tokenizer of {settings.base_model} has no token to pad with")
+            raise BadInput(
+                f"the tokenizer of {settings.base_model} has no token to pad with",
+                code="tokenizer_no_token_pad",
+            )
         transformer.tokenizer.pad_token = transformer.tokenizer.eos_token
     if not any(isinstance(module, Normalize) for module in model):
         model.append(Normalize())
@@ -193,13 +211,15 @@ def _with_its_base(model: "SentenceTransformer", settings: TrainSettings) -> "Se
 
     if has_instructed_door(model):
         raise BadInput(
-            f"{settings.base_model} has an instructed door: train its base model, which it names, "
-            "or this one with trained_side=both"
+            f"{settings.base_model} has an instructed door",
+            "train its base model, which it names, or this one with trained_side=both",
+            code="instructed_door",
         )
     if settings.pooling != "auto" and _has_modules(settings.base_model):
         raise BadInput(
-            f"pooling={settings.pooling} would change the passages of {settings.base_model}: leave "
-            "it out with trained_side=query"
+            f"pooling={settings.pooling} would change the passages of {settings.base_model}",
+            "leave it out with trained_side=query",
+            code="pooling_would_change_passages",
         )
     _require_lengths(model, settings, ("query_tokens",))
     prefix = settings.query_prefix or model.prompts.get("query") or ""
@@ -218,7 +238,9 @@ def _join(model: "SentenceTransformer", settings: TrainSettings) -> None:
         attach_interaction(model)
     elif isinstance(model[0], CrossAttentionTransformer):
         raise BadInput(
-            f"{settings.base_model} has Interaction II: give interaction=II to train it further"
+            f"{settings.base_model} has Interaction II",
+            "give interaction=II to train it further",
+            code="interaction_ii",
         )
 
 
@@ -247,7 +269,8 @@ def _require_lengths(
         if isinstance(longest, int) and 0 < longest < getattr(settings, name):
             raise BadInput(
                 f"{name}={getattr(settings, name)} is more than the {longest} tokens that "
-                f"{settings.base_model} can read: give {name}={longest} or less"
+                f"{settings.base_model} can read: give {name}={longest} or less",
+                code="more_tokens_can_read",
             )
 
 
@@ -286,9 +309,15 @@ def read_memory(name: str) -> dict[str, Any]:
     try:
         memory = json.loads(file.read_text(encoding="utf-8"))
     except ValueError as error:
-        raise BadInput(f"{file} is not JSON ({error}): the checkpoint is damaged") from error
+        raise BadInput(
+            f"{file} is not JSON ({error}): the checkpoint is damaged",
+            code="not_json_checkpoint_damaged",
+        ) from error
     if not isinstance(memory, dict):
-        raise BadInput(f"{file} is not a JSON object: the checkpoint is damaged")
+        raise BadInput(
+            f"{file} is not a JSON object: the checkpoint is damaged",
+            code="not_json_object_checkpoint",
+        )
     return memory
 
 

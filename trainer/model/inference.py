@@ -55,16 +55,19 @@ class InstructedModel(SentenceTransformer):
         given = [instruction] * len(queries) if isinstance(instruction, str) else list(instruction)
         if len(given) != len(queries):
             raise BadInput(
-                f"{len(given)} instructions for {len(queries)} queries: give one for all, or one "
-                "for each"
+                f"{len(given)} instructions for {len(queries)} queries",
+                "give one for all, or one for each",
+                code="instructions_queries",
             )
         texts = [self.template.apply(i, query) for i, query in zip(given, queries, strict=True)]
         if not has_instructed_door(self):
             vectors = super().encode_query(texts, *arguments, **options)
         elif not all(given):
             raise BadInput(
-                f"instruction {given.index('') + 1} of {len(given)} is empty: encode queries "
-                "without an instruction in a call of their own, this model encodes them apart"
+                f"instruction {given.index('') + 1} of {len(given)} is empty",
+                "encode queries "
+                "without an instruction in a call of their own, this model encodes them apart",
+                code="instruction_empty",
             )
         else:
             vectors = encode_instructed(self, texts, *arguments, **options)

@@ -60,13 +60,16 @@ def attach_lora(
     if missing := [target for target in targets if target not in short]:
         raise BadInput(
             f"lora_targets: the model has no linear layer {missing[0]!r} that an adapter reaches, "
-            f"there is {', '.join(sorted(set(short)))}"
+            f"there is {', '.join(sorted(set(short)))}",
+            code="lora_targets_model_no",
         )
     chosen = [
         name for name, last in zip(layers, short, strict=True) if not targets or last in targets
     ]
     if not chosen:
-        raise BadInput("lora_rank: the model has no linear layer to add to")
+        raise BadInput(
+            "lora_rank: the model has no linear layer to add to", code="lora_rank_model_no"
+        )
     config = LoraConfig(
         r=rank,
         lora_alpha=alpha,  # type: ignore[arg-type]  # PEFT divides it

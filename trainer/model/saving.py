@@ -21,7 +21,9 @@ def require_free(out: Path, job_id: int) -> None:
         return
     if out.is_dir() and read_memory(str(out)).get("job_id") == job_id:
         return
-    raise Refused(f"{out} is not empty: choose another --out, nothing is overwritten")
+    raise Refused(
+        f"{out} is not empty", "choose another `out=`, nothing is overwritten", code="not_empty"
+    )
 
 
 def write_checkpoint(
@@ -57,7 +59,9 @@ def write_checkpoint(
         shutil.rmtree(partial, ignore_errors=True)
         if is_disk_full(error):
             raise BadInput(
-                f"no space left on the disk of {out}: free some, then resume the job"
+                f"no space left on the disk of {out}",
+                "free some, then resume the job",
+                code="no_space_left_disk",
             ) from error
         raise
 

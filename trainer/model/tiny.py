@@ -53,7 +53,8 @@ def _write(architecture: str, folder: Path) -> None:
     if architecture not in (*ENCODERS, *DECODERS):
         raise BadInput(
             f"no model {PREFIX}{architecture}: there are "
-            + ", ".join(PREFIX + known for known in (*ENCODERS, *DECODERS))
+            + ", ".join(PREFIX + known for known in (*ENCODERS, *DECODERS)),
+            code="no_tiny_model",
         )
     tokenizer = _byte_tokenizer(framed=architecture in ENCODERS)
     sizes: dict[str, Any] = dict(SIZE)

@@ -23,13 +23,17 @@ def freeze(model: nn.Module, patterns: Sequence[str]) -> int:
         found = [name for name in names if fnmatchcase(name, pattern)]
         if not found:
             raise BadInput(
-                f"freeze: {pattern!r} fits no weight; names are like {next(iter(names))!r}"
+                f"freeze: {pattern!r} fits no weight; names are like {next(iter(names))!r}",
+                code="freeze_fits_no_weight",
             )
         for name in found:
             frozen += names[name].numel() if names[name].requires_grad else 0
             names[name].requires_grad_(False)
     if not any(weights.requires_grad for weights in names.values()):
-        raise BadInput("freeze: every weight is frozen, nothing is left to train")
+        raise BadInput(
+            "freeze: every weight is frozen, nothing is left to train",
+            code="freeze_every_weight_frozen",
+        )
     return frozen
 
 
@@ -52,5 +56,6 @@ def require_sizes(model: "SentenceTransformer", sizes: Sequence[int]) -> None:
     whole = model.get_embedding_dimension()
     if too_long := [size for size in sizes if whole is not None and size >= whole]:
         raise BadInput(
-            f"matryoshka: {too_long[0]} is not less than the {whole} numbers of the model's vectors"
+            f"matryoshka: {too_long[0]} is not less than the model's {whole} numbers in a vector",
+            code="matryoshka_not_less_numbers",
         )

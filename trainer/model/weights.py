@@ -41,7 +41,9 @@ def require_trained(model: "nn.Module", state: "Mapping[str, Tensor]") -> None:
     if missing := trained_state(model, model.state_dict()).keys() - state.keys():
         raise BadInput(
             f"the state to resume from has no {min(missing)}: the base model, this program or a "
-            "library changed since. Start the training anew"
+            "library changed since",
+            "Start the training anew",
+            code="state_resume_no_base",
         )
 
 

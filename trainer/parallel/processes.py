@@ -80,7 +80,11 @@ def count_from_environment(environment: Mapping[str, str]) -> int:
     """How many processes torchrun started; 1 without it. Raises BadInput for a broken setting."""
     given = environment.get("WORLD_SIZE", "1")
     if not given.isdigit() or int(given) < 1:
-        raise BadInput(f"WORLD_SIZE={given!r} is not a number of processes: start with torchrun")
+        raise BadInput(
+            f"WORLD_SIZE={given!r} is not a number of processes",
+            "start with torchrun",
+            code="world_size_not_number",
+        )
     return int(given) if "RANK" in environment and "MASTER_ADDR" in environment else 1
 
 
@@ -110,7 +114,9 @@ def joined(wanted: int) -> Iterator[Processes]:
             with suppress(subprocess.TimeoutExpired):
                 other.wait(END_SECONDS / count)
             if other.returncode:
-                raise InfError(_ended(number, count, other.returncode)) from error
+                raise InfError(
+                    _ended(number, count, other.returncode), code="process_ended"
+                ) from error
         raise
     finally:
         for other in others:

@@ -68,5 +68,5 @@ def circular_sentence(
     return (
         f"Circular on {benchmark}: {named}, the validator that chose these groups, so its scores "
         "there are too high. Independent are held-out groups approved by people (export with "
-        "--reviews approved) and runs validated by another judge."
+        "approved reviews alone) and runs validated by another judge."
     )

@@ -23,7 +23,7 @@ def require_pinned(contents: Sequence[Mapping[str, Any]], given: str | None, fol
     The sets of a suite's folder may each have a pin of their own: these folders are read alone.
     """
     if given:
-        _require("--pin", given, contents)
+        _require("the given pin", given, contents)
     if not folder:
         return
     here = Path(folder).expanduser()
@@ -36,7 +36,11 @@ def require_pinned(contents: Sequence[Mapping[str, Any]], given: str | None, fol
 def _require_file(file: Path, contents: Sequence[Mapping[str, Any]]) -> None:
     pin, *_ = [*file.read_text(encoding="utf-8").split(maxsplit=1), ""]
     if not pin:
-        raise BadInput(f"{file} is empty: delete it, or write it by `inf evaluate pin --write`")
+        raise BadInput(
+            f"{file} is empty",
+            "delete it, or write it by `evaluations pin write=yes`",
+            code="pin_file_empty",
+        )
     _require(str(file), pin, contents)
 
 
@@ -44,14 +48,16 @@ def _require(where: str, pin: str, contents: Sequence[Mapping[str, Any]]) -> Non
     digits = pin.strip().lower()
     if len(digits) < MIN_DIGITS or set(digits) - set("0123456789abcdef"):
         raise BadInput(
-            f"{where}: {pin!r} is no sha256: give {MIN_DIGITS} hexadecimal digits or more"
+            f"{where}: {pin!r} is no sha256: give {MIN_DIGITS} hexadecimal digits or more",
+            code="no_sha256_give_hexadecimal",
         )
     found = str(content_together(contents)["sha256"])
     if not found.startswith(digits):
         parts = ", ".join(f"{label} {contents[0][part][:12]}" for part, label in PARTS.items())
         raise BadInput(
             f"the benchmark is not the one that was pinned ({where} {digits[:12]}, its content "
-            f"is {found}; {parts}): nothing was evaluated"
+            f"is {found}; {parts}): nothing was evaluated",
+            code="benchmark_not_one_pinned",
         )
 
 
@@ -59,6 +65,9 @@ def write_pin(folder: Path, contents: Sequence[Mapping[str, Any]]) -> Path:
     """Write the pin of a folder. Raises BadInput where there is one already."""
     file = folder / PIN_FILE
     if file.exists():
-        raise BadInput(f"{file} exists: a pin is never overwritten, delete it to pin again")
+        raise BadInput(
+            f"{file} exists: a pin is never overwritten, delete it to pin again",
+            code="exists_pin_never_overwritten",
+        )
     file.write_text(f"{content_together(contents)['sha256']}\n", encoding="utf-8")
     return file

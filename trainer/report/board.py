@@ -23,7 +23,9 @@ def require_tensorboard() -> None:
     """Raise BadInput where the package is missing."""
     if find_spec("tensorboard") is None:
         raise BadInput(
-            "tensorboard=on needs the package tensorboard: pip install 'inf-studio[tensorboard]'"
+            "tensorboard=on needs the package tensorboard",
+            "pip install 'inf-studio[tensorboard]'",
+            code="tensorboard_needs_package_tensorboard",
         )
 
 
@@ -51,7 +53,11 @@ def tensorboard_log(folder: Path | None) -> Iterator[Write]:
 def require_tracker(name: str) -> None:
     """Raise BadInput where the tracker's package is missing."""
     if name not in OWN and find_spec(name) is None:
-        raise BadInput(f"report_to={name} needs the package {name}: pip install {name}")
+        raise BadInput(
+            f"report_to={name} needs the package {name}",
+            f"pip install {name}",
+            code="report_needs_package",
+        )
 
 
 @contextmanager

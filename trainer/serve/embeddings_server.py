@@ -59,7 +59,11 @@ class EmbeddingRequest(BaseModel):
         """The texts. Raises BadInput for none, too many, or an empty one."""
         found = [self.input] if isinstance(self.input, str) else self.input
         if not 1 <= len(found) <= MAX_TEXTS or not all(each.strip() for each in found):
-            raise BadInput(f"input: give 1 to {MAX_TEXTS} texts, none of them empty")
+            raise BadInput(
+                "input",
+                f"give 1 to {MAX_TEXTS} texts, none of them empty",
+                code="input_unusable",
+            )
         return found
 
 
@@ -79,12 +83,20 @@ class Embedder:
         texts = request.texts()
         instruction = request.instruction or None
         if instruction is not None and request.input_type == "document":
-            raise BadInput("input_type: passages have no instruction; leave one of the two out")
+            raise BadInput(
+                "input_type: passages have no instruction",
+                "leave one of the two out",
+                code="input_type_passages_no",
+            )
         whole = self.model.get_embedding_dimension()
         size = request.dimensions
         if size is not None and size != whole and size not in self.sizes:
             known = ", ".join(map(str, sorted({whole or 0, *self.sizes})))
-            raise BadInput(f"dimensions: {size} was not trained; give one of {known}")
+            raise BadInput(
+                f"dimensions: {size} was not trained",
+                f"give one of {known}",
+                code="dimensions_not_trained",
+            )
         options: dict[str, Any] = {
             "truncate_dim": size,
             "normalize_embeddings": True,
@@ -175,7 +187,8 @@ def serve(name: str, host: str, port: int) -> None:
     token = os.environ.get(SECRET, "")
     if not token and not is_loopback(host):
         raise Refused(
-            f"anyone who reaches {host} could use the model: set {SECRET} to a token first"
+            f"anyone who reaches {host} could use the model: set {SECRET} to a token first",
+            code="anyone_reaches_could_use",
         )
     uvicorn.run(app(Embedder(name), token), host=host, port=port, log_level="warning")
 

@@ -112,7 +112,9 @@ def passage_vectors(
     with store.read() as session:
         rows = _passages(session, dataset_id)
     if not rows:
-        raise BadInput(f"dataset {dataset_id} has no passages: import some first")
+        raise BadInput(
+            f"dataset {dataset_id} has no passages", "import some first", code="dataset_no_passages"
+        )
     ids = np.array([number for number, _ in rows], dtype=np.int64)
     folder = _folder()
     kept = f"{_digest([identity])}-{dataset_id}-"

@@ -24,12 +24,14 @@ def read_experiment(name: str) -> dict[str, Any]:
     file = Path(name) if is_file else BUILT_IN / f"{name}.toml"
     if not (file.is_file() if is_file else name in list_experiments()):
         raise NotFound(
-            f"no experiment {name!r}: give a .toml file or one of {', '.join(list_experiments())}"
+            f"no experiment {name!r}",
+            f"give a .toml file or one of {', '.join(list_experiments())}",
+            code="no_experiment",
         )
     try:
         return tomllib.loads(file.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise BadInput(f"{file} is not TOML: {error}") from error
+        raise BadInput(f"{file} is not TOML: {error}", code="not_toml") from error
 
 
 def with_overrides(experiment: str | None, given: Mapping[str, Any]) -> dict[str, Any]:

@@ -38,10 +38,14 @@ def parse_space(texts: Sequence[str]) -> dict[str, Dimension]:
     for text in texts:
         dimension = _dimension(text)
         if dimension.name in found:
-            raise BadInput(f"--search {dimension.name} is given twice")
+            raise BadInput(f"`search={dimension.name}` is given twice", code="search_given_twice")
         found[dimension.name] = dimension
     if not found:
-        raise BadInput("a search needs a setting to vary: --search learning_rate=1e-5..1e-4:log")
+        raise BadInput(
+            "a search needs a setting to vary",
+            "give `search=learning_rate=1e-5..1e-4:log`, for example",
+            code="search_needs_setting_vary",
+        )
     return found
 
 
@@ -49,8 +53,9 @@ def _dimension(text: str) -> Dimension:
     name, equals, space = (part.strip() for part in text.partition("="))
     if not equals or not space:
         raise BadInput(
-            f"--search {text!r}: give KEY=VALUE,VALUE or KEY=LOW..HIGH, for example "
-            "learning_rate=1e-5..1e-4:log"
+            f"`search={text}`",
+            "give KEY=VALUE,VALUE or KEY=LOW..HIGH, for example learning_rate=1e-5..1e-4:log",
+            code="search_unusable",
         )
     if name not in SETTINGS:
         parse_settings({name: ""})  # says which setting is near
@@ -58,19 +63,28 @@ def _dimension(text: str) -> Dimension:
     if RANGE not in space:
         choices = tuple(setting.parse(part.strip()) for part in space.split(","))
         if len(set(choices)) < 2:
-            raise BadInput(f"--search {text!r}: give at least two different values")
+            raise BadInput(
+                f"`search={text}`", "give at least two different values", code="search_unusable"
+            )
         for choice in choices:
             setting.check(choice)
         return Dimension(name, choices)
     if isinstance(setting.default, str):
-        raise BadInput(f"--search {text!r}: {name} is not a number: give values with commas")
+        raise BadInput(
+            f"`search={text}`: {name} is not a number",
+            "give values with commas",
+            code="search_not_number",
+        )
     low, high = (float(setting.parse(part)) for part in space.removesuffix(LOG).split(RANGE, 1))
     for end in (low, high):
         setting.check(int(end) if isinstance(setting.default, int) else end)
     is_log = space.endswith(LOG)
     if not low < high or (is_log and low <= 0):
         positive = " above 0" if is_log else ""
-        raise BadInput(f"--search {text!r}: the range must rise from its first number{positive}")
+        raise BadInput(
+            f"`search={text}`: the range must rise from its first number{positive}",
+            code="search_range_must_rise",
+        )
     return Dimension(name, low=low, high=high, log=is_log)
 
 

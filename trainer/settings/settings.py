@@ -92,10 +92,14 @@ def split_pairs(arguments: tuple[str, ...] | list[str]) -> dict[str, str]:
     for argument in arguments:
         key, equals, value = argument.partition("=")
         if not equals:
-            raise BadInput(f"{argument!r} is not key=value, for example epochs=3")
+            raise BadInput(
+                f"{argument!r} is not key=value, for example epochs=3", code="not_key_value_example"
+            )
         key = ALIASES.get(key, key)
         if key in pairs:
-            raise BadInput(f"{key} is given twice: {pairs[key]!r} and {value!r}")
+            raise BadInput(
+                f"{key} is given twice: {pairs[key]!r} and {value!r}", code="given_twice"
+            )
         pairs[key] = value
     return pairs
 
@@ -104,7 +108,10 @@ def _convert(key: str, value: Any) -> Any:
     if key not in SETTINGS:
         near = suggested_setting(key)
         question = f"did you mean {near!r}? " if near else ""
-        raise BadInput(f"no setting {key!r}: {question}Settings are {', '.join(SETTINGS)}")
+        raise BadInput(
+            f"no setting {key!r}: {question}Settings are {', '.join(SETTINGS)}",
+            code="no_setting_settings",
+        )
     return SETTINGS[key].parse(value)
 
 
@@ -112,72 +119,119 @@ def _check(settings: TrainSettings) -> None:
     for name, setting in SETTINGS.items():
         setting.check(getattr(settings, name))
     if not settings.base_model.strip():
-        raise BadInput("base_model is empty: give the name or the folder of a model")
+        raise BadInput(
+            "base_model is empty", "give the name or the folder of a model", code="base_model_empty"
+        )
     if settings.epochs <= 0 and settings.max_steps == 0:
-        raise BadInput(f"epochs={settings.epochs}: it must be more than 0, or give max_steps")
+        raise BadInput(
+            f"epochs={settings.epochs}: it must be more than 0, or give max_steps",
+            code="epochs_must_more_give",
+        )
     if settings.best_by != "last" and not settings.evaluate_steps:
         raise BadInput(
-            f"best_by={settings.best_by} needs evaluations while training: give evaluate_steps=50, "
-            "for example"
+            f"best_by={settings.best_by} needs evaluations while training",
+            "give evaluate_steps=50, for example",
+            code="best_needs_evaluations_while",
         )
     if settings.patience and settings.best_by == "last":
-        raise BadInput("patience needs a measure: give best_by=strict, for example")
+        raise BadInput(
+            "patience needs a measure",
+            "give best_by=strict, for example",
+            code="patience_needs_measure",
+        )
     if settings.best_by == GUARD_MEASURE and not settings.guard:
-        raise BadInput(f"best_by={GUARD_MEASURE} needs a benchmark: give guard=FOLDER")
+        raise BadInput(
+            f"best_by={GUARD_MEASURE} needs a benchmark",
+            "give guard=FOLDER",
+            code="best_needs_benchmark",
+        )
     if settings.best_by.startswith("natural") and settings.natural_probe == "off":
-        raise BadInput(f"best_by={settings.best_by} needs natural_probe=on")
+        raise BadInput(
+            f"best_by={settings.best_by} needs natural_probe=on", code="best_needs_natural_probe"
+        )
     if settings.evaluate_steps and not settings.held_out and settings.best_by not in OFF_HELD_OUT:
-        raise BadInput("evaluate_steps needs held-out groups: give held_out=0.1, for example")
+        raise BadInput(
+            "evaluate_steps needs held-out groups",
+            "give held_out=0.1, for example",
+            code="evaluate_steps_needs_held_out",
+        )
     _check_lora(settings)
     if settings.attention == "flash" and settings.precision == "fp32":
         raise BadInput(
-            "attention=flash computes in bfloat16 alone: give precision=bf16, or attention=sdpa"
+            "attention=flash computes in bfloat16 alone",
+            "give precision=bf16, or attention=sdpa",
+            code="attention_flash_computes_bfloat16",
         )
     _check_trained_side(settings)
     if settings.matryoshka_sizes and settings.parsed_objective.baseline:
         raise BadInput(
             f"matryoshka={settings.matryoshka!r} is for our objectives, and "
-            f"objective={settings.objective} is a baseline"
+            f"objective={settings.objective} is a baseline",
+            code="matryoshka_our_objectives_objective",
         )
     kind, _, teacher = settings.teacher.partition(":")
     if settings.teacher and (kind not in (*RERANKERS, JUDGE) or not teacher):
         raise BadInput(
-            f"teacher={settings.teacher!r}: give a reranker as {', '.join(RERANKERS)} and its "
-            "name, for example cross-encoder:NAME, or a judge of the release as judge:NAME"
+            f"teacher={settings.teacher!r}",
+            f"give a reranker as {', '.join(RERANKERS)} and its "
+            "name, for example cross-encoder:NAME, or a judge of the release as judge:NAME",
+            code="teacher_unusable",
         )
     if settings.dropout < 0 and settings.dropout != -1:
-        raise BadInput(f"dropout={settings.dropout:g}: give -1 or a probability from 0 up")
+        raise BadInput(
+            f"dropout={settings.dropout:g}",
+            "give -1 or a probability from 0 up",
+            code="dropout_unusable",
+        )
     if settings.standard_share and settings.interaction == "II":
-        raise BadInput("standard_share needs interaction=I: plain queries have no instruction")
+        raise BadInput(
+            "standard_share needs interaction=I: plain queries have no instruction",
+            code="standard_share_needs_interaction",
+        )
     if settings.base_share and (settings.quantize != "off" or settings.fsdp == "on"):
-        raise BadInput("base_share needs whole weights in float32: give quantize=off and fsdp=off")
+        raise BadInput(
+            "base_share needs whole weights in float32",
+            "give quantize=off and fsdp=off",
+            code="base_share_needs_whole",
+        )
     if settings.fsdp == "on":
         _check_fsdp(settings)
     if settings.interaction == "II" and settings.encoders == "two":
-        raise BadInput("interaction=II has one shared encoder: give encoders=shared")
+        raise BadInput(
+            "interaction=II has one shared encoder",
+            "give encoders=shared",
+            code="interaction_ii_one_shared",
+        )
     if settings.interaction == "II" and settings.template not in (DEFAULT_TEMPLATE, APART):
         raise BadInput(
             "interaction=II encodes instruction and query apart: a template has no effect there, "
-            "leave template out, or give interaction=I"
+            "leave template out, or give interaction=I",
+            code="interaction_ii_encodes_instruction",
         )
     objective, _ = settings.parsed_objective, settings.parsed_template
     if len({name for name, _ in settings.extra_releases}) < len(settings.extra_releases):
-        raise BadInput(f"more_releases={settings.more_releases!r} names a release twice")
+        raise BadInput(
+            f"more_releases={settings.more_releases!r} names a release twice",
+            code="more_releases_names_release",
+        )
     reads_mined = "P" in objective.terms and not (objective.baseline and objective.baseline.loss)
     if settings.mined_negatives and not reads_mined:
         raise BadInput(
             f"mined_negatives={settings.mined_negatives} applies only where our loss has the term "
-            f"P, and objective={settings.objective} does not"
+            f"P, and objective={settings.objective} does not",
+            code="mined_negatives_applies_only",
         )
     if settings.positive_counted == "as-printed" and objective.mode != "multi":
         raise BadInput(
             f"positive_counted=as-printed applies only for multi objectives, "
-            f"and objective={settings.objective} is not one"
+            f"and objective={settings.objective} is not one",
+            code="positive_counted_as_printed_applies",
         )
     if settings.instructions_sampled and "I" not in objective.terms:
         raise BadInput(
             f"instructions_sampled={settings.instructions_sampled} applies only where the "
-            f"objective has the term I, and objective={settings.objective} does not"
+            f"objective has the term I, and objective={settings.objective} does not",
+            code="instructions_sampled_applies_only",
         )
 
 
@@ -197,14 +251,16 @@ def _check_trained_side(settings: TrainSettings) -> None:
     if settings.trained_side == "both":
         if settings.pool_passages:
             raise BadInput(
-                f"pool_passages={settings.pool_passages} needs passages that are not trained: give "
-                "trained_side=query, or mined_negatives"
+                f"pool_passages={settings.pool_passages} needs passages that are not trained",
+                "give trained_side=query, or mined_negatives",
+                code="pool_passages_needs_passages",
             )
         return
     for name, why in BOTH_ONLY.items():
         if getattr(settings, name) != SETTINGS[name].default:
             raise BadInput(
-                f"{name}={getattr(settings, name)} needs trained_side=both: with query, {why}"
+                f"{name}={getattr(settings, name)} needs trained_side=both: with query, {why}",
+                code="needs_trained_side_both",
             )
 
 
@@ -213,19 +269,26 @@ def _check_lora(settings: TrainSettings) -> None:
         for name in ("lora_targets", "lora_dropout", "dora", "keep_adapters", "quantize"):
             if getattr(settings, name) != SETTINGS[name].default:
                 raise BadInput(
-                    f"{name}={getattr(settings, name)} applies only to LoRA: give lora_rank=16, "
-                    "for example"
+                    f"{name}={getattr(settings, name)} applies only to LoRA",
+                    "give lora_rank=16, for example",
+                    code="applies_only_lora",
                 )
     elif settings.freeze:
         raise BadInput(
-            f"freeze={settings.freeze!r} has no effect with lora_rank: only adapters are trained"
+            f"freeze={settings.freeze!r} has no effect with lora_rank: only adapters are trained",
+            code="freeze_no_effect_lora",
         )
     if settings.dora == "on" and settings.quantize != "off":
-        raise BadInput("dora=on needs the lengths of whole weights: give quantize=off or dora=off")
+        raise BadInput(
+            "dora=on needs the lengths of whole weights",
+            "give quantize=off or dora=off",
+            code="dora_needs_lengths_whole",
+        )
     if settings.keep_adapters == "on" and settings.encoders == "two":
         raise BadInput(
-            "keep_adapters=on keeps the adapters of one encoder: give encoders=shared or "
-            "keep_adapters=off"
+            "keep_adapters=on keeps the adapters of one encoder",
+            "give encoders=shared or keep_adapters=off",
+            code="keep_adapters_keeps_adapters",
         )
 
 
@@ -245,7 +308,8 @@ def _weighted(part: str) -> tuple[str, float]:
     if not name.strip() or not 0 < value <= MAX_WEIGHT:
         raise BadInput(
             f"more_releases: {part!r} is not RELEASE*WEIGHT with a weight above 0 and at most "
-            f"{MAX_WEIGHT}, for example 12*0.5"
+            f"{MAX_WEIGHT}, for example 12*0.5",
+            code="more_releases_not_release",
         )
     return name.strip(), value
 
@@ -253,7 +317,10 @@ def _weighted(part: str) -> tuple[str, float]:
 def _sizes(text: str) -> tuple[int, ...]:
     parts = split_list(text)
     if wrong := [part for part in parts if not part.isdecimal() or int(part) < 1]:
-        raise BadInput(f"matryoshka={text!r}: {wrong[0]!r} is not a number of dimensions")
+        raise BadInput(
+            f"matryoshka={text!r}: {wrong[0]!r} is not a number of dimensions",
+            code="matryoshka_not_number_dimensions",
+        )
     return tuple(sorted({int(part) for part in parts}, reverse=True))
 
 
@@ -262,7 +329,9 @@ def _check_fsdp(settings: TrainSettings) -> None:
     if settings.texts_at_once:
         raise BadInput(
             f"fsdp=on cannot do texts_at_once={settings.texts_at_once} (processes with different "
-            "numbers of parts would wait for one another): give texts_at_once=0"
+            "numbers of parts would wait for one another)",
+            "give texts_at_once=0",
+            code="fsdp_cannot_do_texts",
         )
     for name, wanted in (
         ("encoders", "shared"),
@@ -276,16 +345,23 @@ def _check_fsdp(settings: TrainSettings) -> None:
         if getattr(settings, name) != wanted:
             raise BadInput(
                 f"fsdp=on needs {name}={wanted or 'empty'}: with {getattr(settings, name)} its "
-                "gradients are not tested against one process"
+                "gradients are not tested against one process",
+                code="fsdp_needs_gradients_not",
             )
 
 
 def check_processes(settings: TrainSettings, count: int) -> None:
     """Refuse what this number of processes cannot train. Raises BadInput with the remedy."""
     if settings.fsdp == "on" and count == 1:
-        raise BadInput("fsdp=on shards weights over several processes: give --nproc 2 or more")
+        raise BadInput(
+            "fsdp=on shards weights over several processes",
+            "give `nproc=2` or more",
+            code="fsdp_shards_weights_over",
+        )
     if count > 1 and settings.encoders == "two" and settings.texts_at_once:
         raise BadInput(
             "encoders=two with texts_at_once trains in one process only (DDP would wait for the "
-            "other encoder): give texts_at_once=0, or one process"
+            "other encoder)",
+            "give texts_at_once=0, or one process",
+            code="encoders_two_texts_once",
         )

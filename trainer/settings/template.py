@@ -35,19 +35,23 @@ class Template:
             ]
         except ValueError as error:
             raise BadInput(
-                f"template {self.text!r}: {error}; write braces only as fields"
+                f"template {self.text!r}: {error}",
+                "write braces only as fields",
+                code="template_unusable",
             ) from error
         for name in FIELDS:
             if fields.count(name) != 1:
                 found = "no" if name not in fields else "more than one"
                 raise BadInput(
                     f"template {self.text!r} has {found} {{{name}}}: it needs {{instruction}} and "
-                    f"{{query}}, each once, for example {DEFAULT_TEMPLATE!r}"
+                    f"{{query}}, each once, for example {DEFAULT_TEMPLATE!r}",
+                    code="template_needs_each_once",
                 )
         if unknown := [name for name in fields if name not in FIELDS]:
             raise BadInput(
                 f"template {self.text!r} has {{{unknown[0]}}}: only {{instruction}} and {{query}} "
-                "are known"
+                "are known",
+                code="template_only_known",
             )
 
     def apply(self, instruction: str, query: str) -> str:

@@ -21,7 +21,10 @@ def read_beir(folder: Path) -> Benchmark:
     }
     judgments = judgments_of(folder / "qrels" / "test.tsv", corpus)
     if unknown := sorted(judgments.keys() - questions.keys()):
-        raise BadInput(f"{folder / 'qrels' / 'test.tsv'}: no query {unknown[0]!r} in queries.jsonl")
+        raise BadInput(
+            f"{folder / 'qrels' / 'test.tsv'}: no query {unknown[0]!r} in queries.jsonl",
+            code="no_query_queries_jsonl",
+        )
     return retrieval_benchmark(folder.name, questions, corpus, judgments, "qrels/test.tsv")
 
 

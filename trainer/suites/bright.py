@@ -20,7 +20,10 @@ def read_bright(folder: Path) -> list[Benchmark]:
     for task, files in sorted(_tasks(folder / "examples").items()):
         documents = _tasks(folder / "documents").get(task)
         if not documents:
-            raise BadInput(f"{folder / 'documents'} has no {task}-….parquet for the task {task}")
+            raise BadInput(
+                f"{folder / 'documents'} has no {task}-….parquet for the task {task}",
+                code="no_parquet_task",
+            )
         rows = parquet_rows(documents, ("id", "content"))
         corpus = by_id("document", ((place, row["id"], row["content"]) for place, row in rows))
         questions: dict[str, Question] = {}
@@ -45,7 +48,9 @@ def read_bright(folder: Path) -> list[Benchmark]:
             )
         )
     if not benchmarks:
-        raise BadInput(f"{folder / 'examples'} holds no <task>-….parquet")
+        raise BadInput(
+            f"{folder / 'examples'} holds no <task>-….parquet", code="holds_no_task_parquet"
+        )
     return benchmarks
 
 

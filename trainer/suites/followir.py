@@ -31,13 +31,16 @@ def read_followir(folder: Path) -> Benchmark:
     for place, row in rows:
         for suffix, key in ((ORIGINAL, "instruction_og"), (CHANGED, "instruction_changed")):
             if not isinstance(row.get(key), str):
-                raise BadInput(f"{place} has no `{key}`")
+                raise BadInput(f"{place} has no `{key}`", code="field_missing")
             questions[row["_id"] + suffix] = Question(row[key], row["text"])
     ids = [row["_id"] for _, row in rows]
     candidates: dict[str, list[str]] = {}
     for place, row in read_rows(folder / "top_ranked.jsonl", ("qid", "pid")):
         if row["pid"] not in corpus:
-            raise BadInput(f"{place}: no document {row['pid']!r} in corpus.jsonl")
+            raise BadInput(
+                f"{place}: no document {row['pid']!r} in corpus.jsonl",
+                code="no_document_corpus_jsonl",
+            )
         for suffix in (ORIGINAL, CHANGED):
             candidates.setdefault(row["qid"] + suffix, []).append(row["pid"])
     changed_documents = {

@@ -83,6 +83,7 @@ def _download(repository: str, wanted: list[str]) -> Path:
     except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
         lines = str(error).strip().splitlines() or [type(error).__name__]
         raise BadInput(
-            f"the benchmark {repository} cannot be downloaded ({lines[0]}): look at its name and "
-            "at the network, or give its folder"
+            f"the benchmark {repository} cannot be downloaded ({lines[0]})",
+            "look at its name and at the network, or give its folder",
+            code="benchmark_cannot_downloaded",
         ) from error

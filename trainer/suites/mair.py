@@ -31,7 +31,8 @@ def read_mair(queries: Path, documents: Path) -> list[Benchmark]:
                 judged = {str(label["id"]): int(label["score"]) for label in row["labels"]}
             except (KeyError, TypeError, ValueError) as error:
                 raise BadInput(
-                    f"{place}: `labels` must be a list of {{id, score}}, score a whole number"
+                    f"{place}: `labels` must be a list of {{id, score}}, score a whole number",
+                    code="labels_must_list_score",
                 ) from error
             check_documents(place, judged, corpus)
             judgments[row["qid"]] = judged
@@ -47,7 +48,7 @@ def read_mair(queries: Path, documents: Path) -> list[Benchmark]:
             )
         )
     if not benchmarks:
-        raise BadInput(f"{queries} holds no <task>/queries.jsonl")
+        raise BadInput(f"{queries} holds no <task>/queries.jsonl", code="holds_no_task_queries")
     return benchmarks
 
 

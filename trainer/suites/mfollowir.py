@@ -57,7 +57,9 @@ def read_mfollowir(folder: Path) -> list[Benchmark]:
 
 def _read_language(folder: Path, language: str, parts: Parts) -> Benchmark:
     if missing := [part for part in PARTS if part not in parts]:
-        raise BadInput(f"{folder / CARD} names no part {missing[0]}-{language}")
+        raise BadInput(
+            f"{folder / CARD} names no part {missing[0]}-{language}", code="names_no_part"
+        )
     documents = rows_of_part(folder, parts["corpus"], ("text",))
     corpus = by_id(
         "document", ((place, id_of(place, row), titled_text(row)) for place, row in documents)
@@ -81,7 +83,10 @@ def _read_language(folder: Path, language: str, parts: Parts) -> Benchmark:
             check_document(place, document, corpus)
         for form in (query + ORIGINAL, query + CHANGED):
             if form not in texts or form not in instructions:
-                raise BadInput(f"{place}: no query and instruction {form!r} for query {query!r}")
+                raise BadInput(
+                    f"{place}: no query and instruction {form!r} for query {query!r}",
+                    code="no_query_instruction_query",
+                )
     forms = [query + suffix for query in changed_documents for suffix in (ORIGINAL, CHANGED)]
     judgments: dict[str, dict[str, int]] = {}
     for place, row in rows_of_part(folder, parts["default"], ("query-id", "corpus-id", "score")):
@@ -96,7 +101,10 @@ def _read_language(folder: Path, language: str, parts: Parts) -> Benchmark:
         candidates[str(row["query-id"])] = listed
     for name, found in (("default", judgments), ("top_ranked", candidates)):
         if lacking := [form for form in forms if form not in found]:
-            raise BadInput(f"{folder}: its part {name}-{language} has nothing for {lacking[0]!r}")
+            raise BadInput(
+                f"{folder}: its part {name}-{language} has nothing for {lacking[0]!r}",
+                code="part_nothing",
+            )
     return Benchmark(
         name=f"{folder.name}/{language}",
         kind="mFollowIR",

@@ -63,11 +63,15 @@ def read_mteb(folder: Path, parts: Parts) -> Benchmark:
     for place, row in rows_of_part(folder, parts[part], ("query-id", "corpus-id", "score")):
         query, document = str(row["query-id"]), str(row["corpus-id"])
         if query not in questions:
-            raise BadInput(f"{place}: no query {query!r} among the queries")
+            raise BadInput(
+                f"{place}: no query {query!r} among the queries", code="no_query_among_queries"
+            )
         check_document(place, document, corpus)
         judgments.setdefault(query, {})[document] = grade_of(place, row["score"])
     if not judgments:
-        raise BadInput(f"{folder}: its part {part} holds no judgment")
+        raise BadInput(
+            f"{folder}: its part {part} holds no judgment", code="part_holds_no_judgment"
+        )
     candidates: dict[str, list[str]] = {}
     for place, row in rows_of_part(folder, parts.get("top_ranked", {}), ("query-id", "corpus-ids")):
         listed = [str(document) for document in row["corpus-ids"]]
@@ -75,7 +79,10 @@ def read_mteb(folder: Path, parts: Parts) -> Benchmark:
             check_document(place, document, corpus)
         candidates[str(row["query-id"])] = listed
     if candidates and (missing := sorted(judgments.keys() - candidates.keys())):
-        raise BadInput(f"{folder}: its part top_ranked has nothing for the query {missing[0]!r}")
+        raise BadInput(
+            f"{folder}: its part top_ranked has nothing for the query {missing[0]!r}",
+            code="part_top_ranked_nothing",
+        )
     judged = f"the judgments' split {_split(folder, parts[part])}".rstrip()
     return retrieval_benchmark(folder.name, questions, corpus, judgments, judged, candidates)
 
@@ -116,7 +123,9 @@ def splits_of(data_files: Any) -> dict[str, list[str]]:
 def _split(folder: Path, splits: dict[str, list[str]]) -> str:
     """The split that counts: `test`, or the only one."""
     if SPLIT not in splits and len(splits) != 1:
-        raise BadInput(f"{folder / CARD}: no split {SPLIT!r} among {', '.join(splits)}")
+        raise BadInput(
+            f"{folder / CARD}: no split {SPLIT!r} among {', '.join(splits)}", code="no_split_among"
+        )
     return SPLIT if SPLIT in splits else next(iter(splits))
 
 
@@ -126,14 +135,20 @@ def rows_of_part(
     """(place, row) of the split that counts, its files in order; none for a part without splits."""
     for pattern in splits[_split(folder, splits)] if splits else ():
         if Path(pattern).is_absolute() or ".." in Path(pattern).parts or "://" in pattern:
-            raise BadInput(f"{folder / CARD}: {pattern!r} is no file of the dataset itself")
+            raise BadInput(
+                f"{folder / CARD}: {pattern!r} is no file of the dataset itself",
+                code="no_file_dataset_itself",
+            )
         files = sorted(folder.glob(pattern))
         if not files:
-            raise BadInput(f"{folder / CARD} names {pattern}, and there is no such file")
+            raise BadInput(
+                f"{folder / CARD} names {pattern}, and there is no such file",
+                code="names_no_such_file",
+            )
         for file in files:
             for place, row in _rows_of(file):
                 if missing := [name for name in needed if row.get(name) is None]:
-                    raise BadInput(f"{place} has no `{missing[0]}`")
+                    raise BadInput(f"{place} has no `{missing[0]}`", code="field_missing")
                 yield place, row
 
 
@@ -146,7 +161,7 @@ def _rows_of(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     for found in read_rows(file):
         place = f"{file}, line {found.line}"
         if found.reason is not None:
-            raise BadInput(f"{place}: {found.reason}")
+            raise BadInput(f"{place}: {found.reason}", code="row_unusable")
         yield place, found.values
 
 
@@ -154,7 +169,7 @@ def id_of(place: str, row: dict[str, Any]) -> str:
     """A row's `_id` or `id`. Raises BadInput where it has neither."""
     found = row.get("_id", row.get("id"))
     if found is None:
-        raise BadInput(f"{place} has no `_id` (or `id`)")
+        raise BadInput(f"{place} has no `_id` (or `id`)", code="no_id_id")
     return str(found)
 
 
@@ -165,14 +180,19 @@ def grade_of(place: str, value: Any) -> int:
     except (TypeError, ValueError):
         grade = math.nan
     if not grade.is_integer():
-        raise BadInput(f"{place}: `score` must be a whole number, not {value!r}")
+        raise BadInput(
+            f"{place}: `score` must be a whole number, not {value!r}",
+            code="score_must_whole_number",
+        )
     return int(grade)
 
 
 def check_document(place: str, document: str, corpus: dict[str, str]) -> None:
     """Raise BadInput where the corpus lacks the document."""
     if document not in corpus:
-        raise BadInput(f"{place}: no document {document!r} in the corpus")
+        raise BadInput(
+            f"{place}: no document {document!r} in the corpus", code="no_document_corpus"
+        )
 
 
 SUITE = Suite(

@@ -22,7 +22,7 @@ def corpus_of(folder: Path) -> dict[str, str]:
     rows = read_rows(folder / "corpus.jsonl", ("_id", "text"))
     corpus = by_id("document", ((place, row["_id"], titled_text(row)) for place, row in rows))
     if not corpus:
-        raise BadInput(f"{folder / 'corpus.jsonl'} holds no document")
+        raise BadInput(f"{folder / 'corpus.jsonl'} holds no document", code="holds_no_document")
     return corpus
 
 
@@ -31,7 +31,7 @@ def by_id(what: str, rows: Iterable[tuple[str, str, Value]]) -> dict[str, Value]
     found: dict[str, Value] = {}
     for place, name, value in rows:
         if name in found:
-            raise BadInput(f"{place}: {what} {name!r} is there twice")
+            raise BadInput(f"{place}: {what} {name!r} is there twice", code="id_twice")
         found[name] = value
     return found
 
@@ -44,7 +44,10 @@ def titled_text(row: Mapping[str, Any]) -> str:
 def judgments_of(file: Path, corpus: dict[str, str]) -> dict[str, dict[str, int]]:
     """{query: {document: grade}} of a TSV file. Raises BadInput with file and line."""
     if not file.is_file():
-        raise BadInput(f"{file} is missing: a benchmark needs its relevance judgments there")
+        raise BadInput(
+            f"{file} is missing: a benchmark needs its relevance judgments there",
+            code="missing_benchmark_needs_relevance",
+        )
     judgments: dict[str, dict[str, int]] = {}
     with file.open(encoding="utf-8", newline="") as lines:
         for number, row in enumerate(csv.DictReader(lines, delimiter="\t"), start=2):
@@ -53,37 +56,48 @@ def judgments_of(file: Path, corpus: dict[str, str]) -> dict[str, dict[str, int]
             except (KeyError, TypeError, ValueError) as error:
                 raise BadInput(
                     f"{file}, line {number}: the columns query-id, corpus-id and score (a whole "
-                    "number), separated by tabs, are needed"
+                    "number), separated by tabs, are needed",
+                    code="line_columns_query_id_corpus_id",
                 ) from error
             if document not in corpus:
-                raise BadInput(f"{file}, line {number}: no document {document!r} in corpus.jsonl")
+                raise BadInput(
+                    f"{file}, line {number}: no document {document!r} in corpus.jsonl",
+                    code="line_no_document_corpus",
+                )
             judgments.setdefault(query, {})[document] = grade
     if not judgments:
-        raise BadInput(f"{file} holds no judgment")
+        raise BadInput(f"{file} holds no judgment", code="holds_no_judgment")
     return judgments
 
 
 def read_rows(file: Path, needed: tuple[str, ...]) -> Iterator[tuple[str, dict[str, Any]]]:
     """(place, row) of a JSON-lines file; the needed fields are text. Raises BadInput with line."""
     if not file.is_file():
-        raise BadInput(f"{file} is missing: see `inf evaluate --help` for the folder's layout")
+        raise BadInput(
+            f"{file} is missing",
+            "see `evaluations create` for the folder's layout",
+            code="file_missing",
+        )
     for found in read_file_rows(file):
         place, row = f"{file}, line {found.line}", found.values
         if found.reason is not None:
-            raise BadInput(f"{place}: {found.reason}")
+            raise BadInput(f"{place}: {found.reason}", code="row_unusable")
         for key in needed:
             value = row.get(key)
             if isinstance(value, int) and not isinstance(value, bool):
                 row[key] = str(value)
             elif not isinstance(value, str):
-                raise BadInput(f"{place} has no `{key}`")
+                raise BadInput(f"{place} has no `{key}`", code="field_missing")
         yield place, row
 
 
 def check_documents(place: str, judged: Mapping[str, int], corpus: Mapping[str, str]) -> None:
     """Raise BadInput where a judged document is not in the corpus."""
     if missing := [name for name in judged if name not in corpus]:
-        raise BadInput(f"{place}: no document {missing[0]!r} among the task's documents")
+        raise BadInput(
+            f"{place}: no document {missing[0]!r} among the task's documents",
+            code="no_document_among_task",
+        )
 
 
 def parquet_rows(files: list[Path], columns: tuple[str, ...]) -> list[tuple[str, dict[str, Any]]]:
@@ -96,8 +110,10 @@ def parquet_rows(files: list[Path], columns: tuple[str, ...]) -> list[tuple[str,
         try:
             table = parquet.read_table(file, columns=list(columns))
         except (OSError, pyarrow.ArrowException) as error:
-            raise BadInput(f"{file} cannot be read as parquet: {error}") from error
+            raise BadInput(
+                f"{file} cannot be read as parquet: {error}", code="cannot_read_parquet"
+            ) from error
         if missing := [name for name in columns if name not in table.column_names]:
-            raise BadInput(f"{file} has no column `{missing[0]}`")
+            raise BadInput(f"{file} has no column `{missing[0]}`", code="no_column")
         rows += [(f"{file}, row {number}", row) for number, row in enumerate(table.to_pylist(), 1)]
     return rows

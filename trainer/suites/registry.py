@@ -47,11 +47,12 @@ LAYOUTS: Final = "; ".join(f"{suite.label}: {suite.layout}" for suite in SUITES.
 def take_subset(benchmarks: Sequence[Benchmark], subset: str) -> list[Benchmark]:
     """The tasks of a named subset. Raises BadInput where one of them is missing."""
     if subset not in SUBSETS:
-        raise BadInput(f"no subset {subset!r}: there is {', '.join(SUBSETS)}")
+        raise BadInput(f"no subset {subset!r}: there is {', '.join(SUBSETS)}", code="no_subset")
     found = {benchmark.name.split("/")[-1]: benchmark for benchmark in benchmarks}
     if missing := [task for task in SUBSETS[subset] if task not in found]:
         raise BadInput(
-            f"{subset} needs the task {missing[0]}, and the benchmark has {', '.join(found)}"
+            f"{subset} needs the task {missing[0]}, and the benchmark has {', '.join(found)}",
+            code="needs_task_benchmark",
         )
     return [found[task] for task in SUBSETS[subset]]
 
@@ -59,7 +60,7 @@ def take_subset(benchmarks: Sequence[Benchmark], subset: str) -> list[Benchmark]
 def read_benchmarks(folder: Path) -> list[Benchmark]:
     """The benchmarks of a folder: one, or every set of a suite. Raises NotFound or BadInput."""
     if not folder.is_dir():
-        raise NotFound(f"no benchmark folder {folder}")
+        raise NotFound(f"no benchmark folder {folder}", code="no_benchmark_folder")
     for suite in SUITES.values():
         if suite.is_layout(folder):
             return suite.read(folder)
@@ -73,7 +74,8 @@ def read_benchmarks(folder: Path) -> list[Benchmark]:
             ]
     raise BadInput(
         f"{folder} has no relevance judgments: qrels/test.tsv (BEIR), or qrels_og/test.tsv and "
-        "qrels_changed/test.tsv (FollowIR), is needed"
+        "qrels_changed/test.tsv (FollowIR), is needed",
+        code="no_relevance_judgments_qrels",
     )
 
 
@@ -81,7 +83,11 @@ def read_benchmark(folder: Path) -> Benchmark:
     """The only benchmark of a folder. Raises BadInput where it holds several."""
     found = read_benchmarks(folder)
     if len(found) != 1:
-        raise BadInput(f"{folder} holds {len(found)} benchmarks: give the folder of one")
+        raise BadInput(
+            f"{folder} holds {len(found)} benchmarks",
+            "give the folder of one",
+            code="holds_benchmarks",
+        )
     return found[0]
 
 

@@ -39,13 +39,18 @@ def read_run(file: Path) -> RunFile:
         except ValueError:
             score = math.nan
         if not math.isfinite(score):
-            raise BadInput(f"{place}: the score {value!r} is no finite number")
+            raise BadInput(
+                f"{place}: the score {value!r} is no finite number", code="score_no_finite_number"
+            )
         of = scores.setdefault(query, {})
         if document in of:
-            raise BadInput(f"{place}: document {document!r} is there twice for query {query!r}")
+            raise BadInput(
+                f"{place}: document {document!r} is there twice for query {query!r}",
+                code="document_twice_query",
+            )
         of[document] = score
     if not scores:
-        raise BadInput(f"{file} holds no line of a run")
+        raise BadInput(f"{file} holds no line of a run", code="holds_no_line_run")
     return RunFile(scores, tag, whole.hexdigest())
 
 
@@ -56,13 +61,18 @@ def read_qrels(file: Path) -> dict[str, dict[str, int]]:
         try:
             grade = int(value)
         except ValueError as error:
-            raise BadInput(f"{place}: the grade {value!r} is no whole number") from error
+            raise BadInput(
+                f"{place}: the grade {value!r} is no whole number", code="grade_no_whole_number"
+            ) from error
         of = judgments.setdefault(query, {})
         if document in of:
-            raise BadInput(f"{place}: document {document!r} is there twice for query {query!r}")
+            raise BadInput(
+                f"{place}: document {document!r} is there twice for query {query!r}",
+                code="document_twice_query",
+            )
         of[document] = grade
     if not judgments:
-        raise BadInput(f"{file} holds no judgment")
+        raise BadInput(f"{file} holds no judgment", code="holds_no_judgment")
     return judgments
 
 
@@ -105,7 +115,7 @@ def _lines(
 ) -> Iterator[tuple[str, list[str]]]:
     """(place, fields) of every line; `seen` gets each line's bytes."""
     if not file.is_file():
-        raise BadInput(f"no file {file}")
+        raise BadInput(f"no file {file}", code="no_file")
     try:
         with file.open("rb") as lines:
             for number, line in enumerate(lines, start=1):
@@ -113,15 +123,19 @@ def _lines(
                 fields = line.decode("utf-8-sig" if number == 1 else "utf-8").split()
                 if fields and len(fields) != count:
                     raise BadInput(
-                        f"{file}, line {number} has {len(fields)} fields, and a line is: {layout}"
+                        f"{file}, line {number} has {len(fields)} fields, and a line is: {layout}",
+                        code="line_fields_line",
                     )
                 if fields:
                     yield f"{file}, line {number}", fields
     except UnicodeDecodeError as error:
-        raise BadInput(f"{file} is not UTF-8 text ({error.reason})") from error
+        raise BadInput(f"{file} is not UTF-8 text ({error.reason})", code="not_utf_text") from error
 
 
 def _id(name: str) -> str:
     if not name or name.split() != [name]:
-        raise BadInput(f"the id {name!r} is empty or has a space: a TREC file cannot hold it")
+        raise BadInput(
+            f"the id {name!r} is empty or has a space: a TREC file cannot hold it",
+            code="id_empty_space_trec",
+        )
     return name

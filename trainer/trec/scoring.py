@@ -34,20 +34,26 @@ def read_run_of(file: Path, benchmarks: Sequence[Benchmark]) -> RunFile:
         names = ", ".join(benchmark.name for benchmark in benchmarks)
         raise BadInput(
             f"{file}: a run file belongs to one benchmark, and {len(benchmarks)} are evaluated "
-            f"({names}): evaluate the benchmark of the run alone"
+            f"({names})",
+            "evaluate the benchmark of the run alone",
+            code="run_file_belongs_one",
         )
     (benchmark,) = benchmarks
     read = read_run(file)
     run = read.scores
     if unknown := sorted(run.keys() - benchmark.questions.keys()):
-        raise BadInput(f"{file}: no query {unknown[0]!r} in the benchmark {benchmark.name}")
+        raise BadInput(
+            f"{file}: no query {unknown[0]!r} in the benchmark {benchmark.name}",
+            code="no_query_benchmark",
+        )
     for query, of in run.items():
         known = set(benchmark.candidates.get(query, ())) if benchmark.candidates else None
         ranked = benchmark.corpus if known is None else known
         if missing := sorted(document for document in of if document not in ranked):
             raise BadInput(
                 f"{file}: document {missing[0]!r} of query {query!r} is not among what "
-                f"{benchmark.name} ranks"
+                f"{benchmark.name} ranks",
+                code="document_query_not_among",
             )
     for forms in (benchmark.original, benchmark.changed, benchmark.reversed):
         for query, form in forms.items():
@@ -55,7 +61,8 @@ def read_run_of(file: Path, benchmarks: Sequence[Benchmark]) -> RunFile:
             if form not in run and is_ranked:
                 raise BadInput(
                     f"{file}: the run lacks {form!r}, a form of query {query!r} of "
-                    f"{benchmark.name}: measures of both forms need the rankings of both"
+                    f"{benchmark.name}: measures of both forms need the rankings of both",
+                    code="run_lacks_form_query",
                 )
     return read
 

@@ -95,7 +95,10 @@ def _number(x: Any) -> tuple[float, bool]:
     try:
         at = datetime.fromisoformat(str(x))
     except ValueError:
-        raise BadInput(f"{x!r} on the axis of a line is neither a number nor a time") from None
+        raise BadInput(
+            f"{x!r} on the axis of a line is neither a number nor a time",
+            code="axis_line_neither_number",
+        ) from None
     at = at if at.tzinfo else at.replace(tzinfo=UTC)
     return 1000 * at.timestamp(), True
 

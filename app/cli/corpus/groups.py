@@ -82,7 +82,10 @@ def list_(
             dropped := funnel(session, run_id).dropped
         ):
             there = ", ".join(dropped) or "no groups were dropped"
-            raise NotFound(f"run {run_id} has no drop reason {drop_reason!r}: {there}")
+            raise NotFound(
+                f"run {run_id} has no drop reason {drop_reason!r}: {there}",
+                code="run_no_drop_reason",
+            )
         found = list_groups(
             session,
             run_id,
@@ -181,5 +184,9 @@ def show(group_id: int) -> Result:
     """Show one group: texts, verdict, review, the validator's judgments and the calls."""
     with ready_store().read() as session:
         if session.get(Group, group_id) is None:
-            raise NotFound(f"no group {group_id}: `inf groups list --run RUN` shows those of a run")
+            raise NotFound(
+                f"no group {group_id}",
+                "`inf groups list --run RUN` shows those of a run",
+                code="no_group",
+            )
         return as_json(get_group(session, group_id))

@@ -10,6 +10,7 @@ from app.cli.corpus.datasets import archived_option, dependents_text
 from app.cli.kit.deleting import back_text, bring_back, delete, delete_options, deleted_text
 from app.cli.kit.report import Result, counts, lines, ready_store, reporting
 from app.cli.kit.table import table
+from app.text.remedies import in_commands
 from curation.judging.text_baseline import TextBaseline, baseline_sentence, text_baseline
 from curation.run.shared_parts import (
     check_command,
@@ -122,9 +123,9 @@ def _shown(result: Result) -> str:
         facts += [("shared parts", found[0] if found else shared.get("reason", "none"))]
         facts += [("", part) for part in found[1:]]
     elif result["unchecked"]:
-        facts.append(("shared parts", check_command(result["run_id"])))
+        facts.append(("shared parts", in_commands(check_command(result["run_id"]))))
     if result["error"]:
-        facts.append(("message", result["error"]))
+        facts.append(("message", in_commands(result["error"])))
     return "\n".join([lines(*facts), *dependents_text(result["dependents"])])
 
 

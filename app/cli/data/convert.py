@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from app.cli.kit.report import Result, counts, lines, reporting
+from app.text.remedies import in_commands
 from curation.sources.converting import Conversion, write_files
 from curation.sources.registry import SOURCES
 from curation.sources.rows import SourceInput, SourceKind
@@ -30,7 +31,7 @@ class Sources(click.Group):
         try:
             return _command(cmd_name, SOURCES.find(cmd_name))
         except BadInput as error:
-            raise click.UsageError(str(error)) from error
+            raise click.UsageError(in_commands(str(error))) from error
 
 
 @click.group(cls=Sources)

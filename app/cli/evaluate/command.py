@@ -14,6 +14,7 @@ from app.cli.kit.report import Result, detach_option, ready_store, reporting, wo
 from app.models.compared.ordinary import NOT_MEASURED
 from app.models.independence import circular_sentences
 from app.text.numbers import score
+from app.text.remedies import in_commands
 from db.errors import BadInput
 from db.outcome.evaluations import get_evaluation, newest_scores, rows_by_query
 from db.store.store import Store
@@ -254,7 +255,7 @@ def run(
         try:
             Template(template)
         except BadInput as error:
-            raise click.UsageError(str(error)) from error
+            raise click.UsageError(in_commands(str(error))) from error
     config: dict[str, Any] = {
         "models": [_absolute(model) for model in models],
         "release": release and _absolute(release),

@@ -72,9 +72,16 @@ def compare(base: int, others: tuple[int, ...]) -> Result:
         raise click.UsageError("give at least two different evaluations")
     if reasons := unlike(first, rest):
         lines = [f"evaluation {key}: {', '.join(texts)}" for key, texts in reasons.items()]
-        raise BadInput(f"not comparable with evaluation {base}: {'; '.join(lines)}")
+        raise BadInput(
+            f"not comparable with evaluation {base}: {'; '.join(lines)}",
+            code="not_comparable_evaluation",
+        )
     if not first.per_query:
-        raise BadInput("a suite's mean has no values by query: compare the evaluations of its sets")
+        raise BadInput(
+            "a suite's mean has no values by query",
+            "compare the evaluations of its sets",
+            code="suite_mean_no_values",
+        )
     notes = [
         f"evaluation {key} was made with {', '.join(texts)}"
         for key, texts in library_notes(first, rest).items()

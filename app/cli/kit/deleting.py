@@ -115,12 +115,14 @@ def _admin(store: Store, name: str | None) -> tuple[str, Rights]:
         return f"{me()} ({LOCAL_ADMIN})", ALL_RIGHTS
     if name is None:
         raise Refused(
-            "purging is for admins: name yours with --admin NAME; its password is prompted for"
+            "purging is for admins",
+            "name yours with --admin NAME; its password is prompted for",
+            code="purging_admins",
         )
     password = ask_password(confirm=False)
     with store.write() as session:
         account = accounts.check_password(session, name, password, address="command line")
         session.commit()
         if account is None:
-            raise Refused(f"wrong name or password of {name!r}")
+            raise Refused(f"wrong name or password of {name!r}", code="wrong_name_password")
         return account.name, rights_of(session, account)

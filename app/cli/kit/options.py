@@ -6,6 +6,7 @@ from typing import Any, get_args, get_origin
 
 import click
 
+from app.text.remedies import in_commands
 from db.errors import BadInput
 from db.requests import Request, bounds_of, choices_of, default_of, metavar_of, options_of
 
@@ -30,7 +31,7 @@ def request_options(
             except BadInput as error:
                 if error.code != "bad_request":  # a value that only the work itself refuses
                     raise
-                raise click.UsageError(str(error)) from error
+                raise click.UsageError(in_commands(str(error))) from error
             return command(*args, request=request, **given)
 
         for name in reversed(model.model_fields):

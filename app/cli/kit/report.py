@@ -21,6 +21,7 @@ from app.access.identity import Actor, owner
 from app.jobs import launching
 from app.jobs.ray_cluster import checked_address
 from app.operations.acting import Launch
+from app.text.remedies import in_commands
 from db.errors import InfError, Paused
 from db.extras import missing_extra
 from db.jobs import jobs
@@ -59,10 +60,10 @@ def reporting(human: Callable[[Result], str]) -> Callable[..., Any]:
         def wrapper(*args: Any, as_json: bool, **kwargs: Any) -> None:
             try:
                 result = function(*args, **kwargs)
-            except Paused as paused:
-                raise Failed(str(paused), exit_code=3) from paused
             except InfError as error:
-                raise Failed(missing_extra(error) or str(error)) from error
+                apart = {"code": error.code, "remedy": in_commands(error.remedy)}
+                message = missing_extra(error) or in_commands(str(error))
+                raise Failed(message, 3 if isinstance(error, Paused) else 1, **apart) from error
             except ImportError as error:
                 if not (message := missing_extra(error)):
                     raise
@@ -144,7 +145,7 @@ def _take_address(context: click.Context, _: click.Parameter, value: str | None)
         try:
             os.environ["INF_RAY_ADDRESS"] = checked_address(value)
         except InfError as error:
-            raise click.UsageError(str(error)) from error
+            raise click.UsageError(in_commands(str(error))) from error
     elif launcher == "ray" and not os.environ.get("INF_RAY_ADDRESS"):
         raise click.UsageError("--launcher ray requires --address URL or INF_RAY_ADDRESS")
 
@@ -194,7 +195,7 @@ def work(
                     store, kind, config, actor=owner(me()), watch=watch
                 )
         except Cancelled as stopped:
-            raise Failed(str(stopped)) from stopped
+            raise Failed(str(stopped), code=stopped.code) from stopped
     return {**(job.result or {}), "job_id": job.id}
 
 

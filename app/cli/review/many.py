@@ -87,11 +87,14 @@ def _count(store: Store, wanted: QueueFilter, action: str) -> int:
     """The number of matching groups. Raises BadInput for a drop reason the run does not have."""
     with store.read() as session:
         if session.get(Run, wanted.run_id) is None:
-            raise NotFound(f"no run {wanted.run_id}")
+            raise NotFound(f"no run {wanted.run_id}", code="no_run")
         dropped = funnel(session, wanted.run_id).dropped
         if wanted.reason is not None and wanted.reason not in dropped:
             there = ", ".join(dropped) or "no groups were dropped"
-            raise BadInput(f"run {wanted.run_id} has no drop reason {wanted.reason!r}: {there}")
+            raise BadInput(
+                f"run {wanted.run_id} has no drop reason {wanted.reason!r}: {there}",
+                code="run_no_drop_reason",
+            )
         return review_queue.count_matching(session, wanted, reviewer=me(), action=action)
 
 
@@ -109,7 +112,7 @@ def verdicts(run_id: int, shown: bool | None) -> Result:
     with ready_store().write() as session:
         run = session.get(Run, run_id)
         if run is None:
-            raise NotFound(f"no run {run_id}")
+            raise NotFound(f"no run {run_id}", code="no_run")
         if shown is not None:
             review_queue.show_verdicts(session, run_id, shown, actor=me())
             session.commit()

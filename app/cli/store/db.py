@@ -69,8 +69,9 @@ def copy(source: str, from_schema: str | None) -> Result:
         origin.is_sqlite or origin.schema == target.schema
     ):
         raise BadInput(
-            "FROM is the store that INF_DATABASE_URL names: name another there, or with "
-            "--from-schema another schema of it"
+            "FROM is the store that INF_DATABASE_URL names",
+            "name another there, or with --from-schema another schema of it",
+            code="store_inf_database_url",
         )
     with progress_bar("copying", unit=" rows") as show:
         result = copy_store(origin, target, progress=show)
@@ -83,5 +84,7 @@ def copy(source: str, from_schema: str | None) -> Result:
 def _existing(source: str) -> Path:
     path = Path(source).expanduser().absolute()
     if not path.is_file():
-        raise BadInput(f"{source} does not exist: name a SQLite file or an address")
+        raise BadInput(
+            f"{source} does not exist", "name a SQLite file or an address", code="does_not_exist"
+        )
     return path

@@ -10,6 +10,7 @@ from app.jobs import launching, supervisor
 from app.jobs.ray_cluster import RayCluster
 from app.jobs.ray_supervisor import supervise_ray
 from app.operations import jobs as operations
+from app.text.remedies import in_commands
 from db.jobs import jobs as queue
 from db.store.store import open_store
 
@@ -50,7 +51,8 @@ def _shown(result: Result) -> str:
         *("job_id", "kind", "status", "started_by", "created_at", "finished_at"),
         *("command", "launcher", "host", "slot", "error", "remedy", "warning"),
     )
-    return "\n".join(f"{name:<12} {result[name]}" for name in order if result[name] is not None)
+    shown = (f"{name:<12} {result[name]}" for name in order if result[name] is not None)
+    return in_commands("\n".join(shown))
 
 
 @jobs.command()

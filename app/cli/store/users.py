@@ -153,7 +153,11 @@ def delete(name: str, yes: bool) -> Result:
         accounts.get_account(session, name)
     if not yes:
         if not sys.stdin.isatty():
-            raise Refused(f"{name!r} would be deleted for good: repeat the command with --yes")
+            raise Refused(
+                f"{name!r} would be deleted for good",
+                "repeat the command with --yes",
+                code="would_deleted_good",
+            )
         click.confirm(f"delete the account {name!r} for good?", abort=True, err=True)
     with store.write() as session:
         pseudonym = delete_account(session, name, actor=me())

@@ -206,7 +206,9 @@ def _text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        raise BadInput(f"{path} is not UTF-8 text (byte {error.start})") from error
+        raise BadInput(
+            f"{path} is not UTF-8 text (byte {error.start})", code="not_utf_text_byte"
+        ) from error
 
 
 def as_row(found: studies.StudySummary) -> Result:

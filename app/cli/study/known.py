@@ -118,10 +118,15 @@ def template(study_id: int, items: int, out: Path) -> Result:
     with ready_store().read() as session:
         rows = template_rows(session, study_id, items)
     if not rows:
-        raise BadInput(f"study {study_id} uses every group of its run: no items are left")
+        raise BadInput(
+            f"study {study_id} uses every group of its run: no items are left",
+            code="study_uses_every_group",
+        )
     text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
     try:
         out.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise BadInput(f"{out} cannot be written: {error.strerror}") from error
+        raise BadInput(
+            f"{out} cannot be written: {error.strerror}", code="cannot_written"
+        ) from error
     return {"study_id": study_id, "rows": len(rows), "out": str(out)}

@@ -90,7 +90,10 @@ def reject(groups: list[int]) -> None:
     user = require_permission("review_many")
     reason = (st.session_state.get("coverage.reason") or "").strip()
     if len(groups) > MAX_REJECTED:
-        raise BadInput(f"{len(groups):,} groups: at most {MAX_REJECTED:,} at once, so select fewer")
+        raise BadInput(
+            f"{len(groups):,} groups: at most {MAX_REJECTED:,} at once, so select fewer",
+            code="groups_most_once_select",
+        )
     with open_store().write() as session:
         for group_id in groups:
             require_visible(session, group_id, user.name)

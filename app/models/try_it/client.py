@@ -61,10 +61,17 @@ def search_with(
             trust_env=False,
         )
     except httpx.HTTPError as error:
-        raise InfError(f"lost the connection to the model server ({error}): try again") from error
+        raise InfError(
+            f"lost the connection to the model server ({error})",
+            "try again",
+            code="lost_connection_model_server",
+        ) from error
     body: dict[str, Any] = answer.json()
     if answer.status_code != 200:
-        raise BadInput(body.get("error", f"the model server answered {answer.status_code}"))
+        raise BadInput(
+            body.get("error", f"the model server answered {answer.status_code}"),
+            code="model_server_refused",
+        )
     hits = [Hit(hit["passage_id"], hit["text"], hit["score"]) for hit in body["hits"]]
     return Searched(hits, body["passages"], body["seconds"])
 
@@ -80,7 +87,11 @@ def _reach(store: Store) -> tuple[int, str]:
             deadline = time.monotonic() + START_SECONDS
             while (found := _running()) is None:
                 if process.poll() is not None or time.monotonic() > deadline:
-                    raise InfError("the model server did not start: see logs/model-server.log")
+                    raise InfError(
+                        "the model server did not start",
+                        "see logs/model-server.log",
+                        code="model_server_did_not",
+                    )
                 time.sleep(0.1)
     return found
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from app.text.languages import de, en
+from app.text.remedies import in_pages
 from db.errors import InfError
 
 DEFAULT = "en"
@@ -35,9 +36,18 @@ def text(language: str, key: str, **values: object) -> str:
 
 
 def error_text(language: str, error: InfError) -> str:
-    """The error in the language; in English where the catalogue has no text for it."""
-    key = f"refused.{error.code}"
-    return text(language, key, **error.values) if key in LANGUAGES[language].texts else str(error)
+    """The error in the language; in English where the catalogue has no text for it.
+
+    Its remedy is in the words of pages.
+    """
+    if not is_translated(error):
+        return in_pages(str(error))
+    return text(language, f"refused.{error.code}", **error.values)
+
+
+def is_translated(error: InfError) -> bool:
+    """Whether the catalogue has a text for the error."""
+    return f"refused.{error.code}" in en.TEXTS
 
 
 def best_language(chosen: str, accepted: str) -> str:
