@@ -220,8 +220,8 @@ def refuse_empty(session: Session, plan: Plan) -> None:
     if conditions:
         raise Refused(
             f"{why} no group that could be exported has "
-            + " and ".join(f"the {name} {values}" for name, values in conditions)
-            + f": omit {' or '.join(f'--{name}' for name, _ in conditions)}, or name one that the "
+            + " and ".join(f"the {name} {values}" for name, values in conditions),
+            f"omit {' or '.join(f'`{name}=`' for name, _ in conditions)}, or name one that the "
             "pairs have",
             code="release_empty_of_condition",
         )

@@ -150,8 +150,8 @@ def require_same_origin(dataset: Dataset, *, source: str, licence: str) -> None:
         if known and given and known != given:
             raise Refused(
                 f"dataset {dataset.name!r} has the {word} {known!r}, not {given!r}",
-                f"import under another name, or omit --{word}",
-                code="dataset_not",
+                f"import under another name, or omit `{word}=`",
+                code="dataset_of_other_origin",
             )
 
 

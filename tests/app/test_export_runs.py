@@ -26,5 +26,5 @@ def test_runs_stand_in_the_order_of_the_datasets_and_default_to_the_latest(
 def test_a_run_of_a_dataset_that_is_not_named_is_refused(sqlite_store: Store) -> None:
     make_run(sqlite_store)
     films = make_run(sqlite_store, name="films")
-    with sqlite_store.read() as session, pytest.raises(BadInput, match="add --dataset films"):
+    with sqlite_store.read() as session, pytest.raises(BadInput, match="add `dataset=films`"):
         with_runs(session, plan("books", runs=(films,)))

@@ -1,5 +1,6 @@
 """One layer: sessions have an actor, operations check rights, a field is an option everywhere."""
 
+import json
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -201,8 +202,25 @@ class Wider(ReleasePlan):
     shout: bool = option(False, "Write the card in capitals.", title="Shout")
 
 
-def test_a_new_field_is_an_option_a_widget_a_key_and_a_line_of_the_reference() -> None:
+def test_a_new_field_is_an_option_a_widget_a_key_and_a_line_of_the_reference(
+    sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from streamlit.testing.v1 import AppTest
+
+    from app.operations import requests
+
+    assert "shout" not in requests.as_markdown() + requests.schemas()
+    monkeypatch.setattr(requests, "REQUESTS", {"releases create": f"{__name__}:Wider"})
+    monkeypatch.setattr(requests, "load", lambda place: Wider)
+    assert "| `shout` | `--shout` | `false` |  | Write the card in capitals. |" in (
+        requests.as_markdown()
+    )
+    assert json.loads(requests.schemas())["releases create"]["properties"]["shout"]
+    monkeypatch.setenv("INF_DATABASE_URL", sqlite_store.url)
+    monkeypatch.setattr(supervisors, "ensure_taken", lambda *_: None)
+    wanted = Wider(runs=(make_run(sqlite_store),), out="/nowhere/out", shout=True)
+    job_id = releases.create(owner("ada"), wanted, queued)
+    assert job_operations.show(owner("ada"), job_id).config["shout"] is True
 
     @click.command()
     @request_options(Wider)

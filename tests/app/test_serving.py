@@ -320,7 +320,7 @@ def test_a_new_home_gets_its_sqlite_store_and_an_empty_postgresql_database_only_
     assert schema.current(store_to_serve()) == schema.head()
     monkeypatch.setenv("INF_DATABASE_URL", f"sqlite:///{tmp_path / 'other.db'}")
     monkeypatch.setattr(Store, "is_sqlite", False)
-    with pytest.raises(StoreBehind, match="inf db upgrade"):
+    with pytest.raises(StoreBehind, match="`store upgrade`"):
         store_to_serve()  # no terminal to ask on
 
 

@@ -201,7 +201,7 @@ def test_a_budget_counts_half_the_price(
 
 def test_a_server_without_the_api_is_told(sqlite_store: Store, server: Server) -> None:
     server.batches.there = False
-    with pytest.raises(ProviderError, match="has no Batch API: start the run without --batch"):
+    with pytest.raises(ProviderError, match="has no Batch API: start the run without `batch=`"):
         run_curation(sqlite_store, new_run(sqlite_store))
 
 
@@ -210,9 +210,9 @@ def test_what_does_not_go_with_batches_is_refused(
 ) -> None:
     add_dataset(sqlite_store)
     with sqlite_store.write() as session:
-        with pytest.raises(BadInput, match="omit --batch"):
+        with pytest.raises(BadInput, match="omit `batch=`"):
             start_run(session, dataset="small", provider="offline", batch=True)
-        with pytest.raises(BadInput, match="omit --rpm and --tpm"):
+        with pytest.raises(BadInput, match="omit `rpm=` and `tpm=`"):
             start_run(session, **ASKED, requests_per_minute=5)
     for told in ("soon", "0", "-1", "nan"):
         monkeypatch.setenv("INF_BATCH_POLL_SECONDS", told)

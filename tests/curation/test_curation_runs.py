@@ -283,7 +283,7 @@ def test_runs_are_listed_newest_first_and_the_latest_finished_is_the_default(
     store: Store, server: Server
 ) -> None:
     dataset_id = add_dataset(store)
-    with store.read() as session, pytest.raises(NotFound, match="inf curate --dataset small"):
+    with store.read() as session, pytest.raises(NotFound, match="`runs create small`"):
         latest_run(session, dataset_id)
     first = run_curation(store, **ASKED, limit=2)["run_id"]
     second = run_curation(store, **ASKED, limit=3)["run_id"]

@@ -233,7 +233,7 @@ def test_a_folder_of_the_hub_is_one_import_of_a_split(
     store: Store, tmp_path: Path, inf: Any
 ) -> None:
     folder = shards(tmp_path / "faq")
-    with pytest.raises(Refused, match="several splits, test, train: name one with --split"):
+    with pytest.raises(Refused, match="several splits, test, train: name one with `split=`"):
         do_import(store, folder)
     words = ("import", "--dataset", "mine", "--pairs", folder, "--split", "train")
     done = inf(*words, "--usual-columns", "--json")
@@ -337,7 +337,7 @@ def test_a_pull_proposes_names_too(tmp_path: Path) -> None:
     from curation.hub.layouts import Wanted, layout_of
 
     file = of_lines(tmp_path / "train.jsonl", {"prompt": "q", "completion": "a"})
-    with pytest.raises(Refused, match="--column query=prompt --column passage=completion"):
+    with pytest.raises(Refused, match="`column=query=prompt` `column=passage=completion`"):
         layout_of([file], Wanted())
 
 

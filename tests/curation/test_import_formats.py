@@ -134,7 +134,7 @@ def test_columns_are_mapped_and_what_cannot_be_meant_is_refused(
     path.write_text("question,answer,query\nwhat is tea?,Leaves in water.,kept\n")
     with pytest.raises(BadInput, match=r"no column `passage` or `passage_id`") as missing:
         do_import(sqlite_store, path)
-    assert "propose --column passage=answer: give these" in str(missing.value)
+    assert "propose `column=passage=answer`: give these" in str(missing.value)
     with pytest.raises(BadInput, match="no column `questoin`"):
         do_import(sqlite_store, path, columns={"questoin": "question"})
     with pytest.raises(BadInput, match="`answer` is mapped twice"):

@@ -191,7 +191,7 @@ def test_other_content_under_a_stored_id_is_refused(store: Store, tmp_path: Path
         "changed.jsonl, line 1: duplicate query_id 'q1': in the dataset it has another query or "
         "passage",
     ]
-    assert "--skip-bad" in str(caught.value)
+    assert "`skip_bad=`" in str(caught.value)
 
 
 def test_a_later_pair_makes_a_pool_passage_a_seed(store: Store, tmp_path: Path) -> None:

@@ -169,7 +169,7 @@ def test_sources_are_chosen_and_become_splits(store: Store, tmp_path: Path) -> N
     only = export(store, tmp_path / "nq", sources=["nq"])
     assert only["splits"] == {"books": 2}
     assert "only the source nq" in (tmp_path / "nq" / "README.md").read_text()
-    with pytest.raises(Refused, match="has the source msmarco: omit --source"):
+    with pytest.raises(Refused, match="has the source msmarco: omit `source=`"):
         export(store, tmp_path / "none", sources=["msmarco"])
     with store.write() as session:
         for pair in session.scalars(select(Pair)):

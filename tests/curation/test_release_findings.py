@@ -180,14 +180,14 @@ def test_a_comparison_of_a_part_leaves_nothing_out(store: Store, tmp_path: Path)
     with pytest.raises(Refused, match="was not compared with evaluation sets"):
         export(store, tmp_path / "a", leave_out_contaminated=True)
     compared("of kept groups")
-    with pytest.raises(Refused, match="--groups all --against"):
+    with pytest.raises(Refused, match="groups=all against="):
         export(store, tmp_path / "b", leave_out_contaminated=True, include_dropped=True)
     export(store, tmp_path / "c", leave_out_contaminated=True)
     with store.write() as session:
         rescued = group_ids(store, run_id, "dropped")[0]
         approve_group(session, rescued, reviewed_by="ada")
         session.commit()
-    with pytest.raises(Refused, match="--groups all --against"):  # it was not among those compared
+    with pytest.raises(Refused, match="groups=all against="):  # it was not among those compared
         export(store, tmp_path / "e", leave_out_contaminated=True)
     compared("of all groups", groups="all")
     export(store, tmp_path / "d", leave_out_contaminated=True, include_dropped=True)

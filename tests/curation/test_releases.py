@@ -236,7 +236,7 @@ def test_an_empty_release_is_refused_with_what_to_do(sqlite_store: Store, tmp_pa
     with pytest.raises(Refused, match=r"kept none of its 3 groups \(dropped: validation 2, rule 1"):
         export(sqlite_store, tmp_path / "out")
     make_run(sqlite_store, name="papers")
-    with pytest.raises(Refused, match=r"none is approved\. Approve groups with `inf review"):
+    with pytest.raises(Refused, match=r"none is approved\. Approve groups with `reviews set"):
         export(sqlite_store, tmp_path / "out", dataset="papers", reviews="approved")
     with pytest.raises(NotFound, match="no dataset 'poems'"):
         export(sqlite_store, tmp_path / "out", dataset="poems")

@@ -174,7 +174,7 @@ def test_an_unknown_model_of_a_server_without_a_list_stops_the_run_and_says_what
     add_dataset(sqlite_store)
     with Server(list_models=False, models=("judge",)) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        with pytest.raises(ProviderError, match=r"does not know the model 'small'.*--set"):
+        with pytest.raises(ProviderError, match=r"does not know the model 'small'.*`set="):
             run_curation(sqlite_store, **ASKED)
     with sqlite_store.read() as session:
         run = session.scalars(select(Run)).one()

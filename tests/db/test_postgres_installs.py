@@ -104,7 +104,7 @@ def test_a_copy_and_the_way_back_through_pgbouncer_are_refused_and_leave_no_sett
     with pytest.raises(Refused, match=r"pooler.*server's own address"):
         go_back(store, copy)
     schema.downgrade(store, "-1")
-    with pytest.raises(Refused, match=r"pooler.*--no-copy"):
+    with pytest.raises(Refused, match=r"pooler.*`no_copy=`"):
         upgrade_store(store)
     upgrade_store(store, copy=False)
     with psycopg.connect(through.replace("+psycopg", ""), prepare_threshold=None) as other:
@@ -201,7 +201,7 @@ def test_the_least_rights_of_the_documentation_are_enough_to_work_and_not_to_upg
     with store.read() as session:
         assert session.scalar(select(func.count()).select_from(Group)) == 7
     schema.downgrade(postgres_store, "-1")
-    with pytest.raises(Refused, match=r"role studio_app may not change the schema.*inf upgrade"):
+    with pytest.raises(Refused, match=r"role studio_app may not change the schema.*store upgrade"):
         schema.upgrade(store)
     store.close()
     with postgres_store.engine.connect() as connection:

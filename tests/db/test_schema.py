@@ -26,13 +26,13 @@ def test_down_and_up_again_gives_the_same_schema(store: Store) -> None:
 
 def test_an_empty_store_says_which_command_to_run(tmp_path) -> None:
     store = open_store(f"sqlite:///{tmp_path / 'new.db'}")
-    with pytest.raises(StoreBehind, match="inf db upgrade"):
+    with pytest.raises(StoreBehind, match="`store upgrade`"):
         schema.require_current(store)
 
 
 def test_a_store_behind_says_which_command_to_run(store: Store) -> None:
     schema.downgrade(store, "base")
-    with pytest.raises(StoreBehind, match="inf db upgrade"):
+    with pytest.raises(StoreBehind, match="`store upgrade`"):
         schema.require_current(store)
 
 

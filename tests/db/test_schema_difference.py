@@ -62,7 +62,7 @@ def test_a_store_made_by_an_older_form_of_0001_is_reported(
     with pytest.raises(StoreBehind, match="column shown is missing") as raised:
         schema.require_current(store)
     assert "1 difference)" in str(raised.value)
-    assert "inf export --format jsonl" in str(raised.value)
+    assert "export each run as JSONL" in str(raised.value)
 
 
 def test_every_older_form_of_0001_in_the_history_is_reported(
@@ -144,7 +144,7 @@ def test_a_lost_index_is_reported_with_the_statement_that_makes_it(store: Store)
     run_sql(store, "DROP INDEX ix_judgment_remarked")
     (sentence,) = schema_differences(store)
     statement = sentence.partition("(to add it: ")[2].removesuffix(")")
-    with pytest.raises(StoreBehind, match="`inf upgrade` adds them"):
+    with pytest.raises(StoreBehind, match="`store upgrade` adds them"):
         schema.require_current(store)
     run_sql(store, statement)
     schema.require_current(store)

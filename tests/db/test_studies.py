@@ -62,7 +62,7 @@ def test_too_few_groups_are_counted_in_the_refusal(sqlite_store: Store) -> None:
     run_id = make_world(sqlite_store, 4)
     with (
         sqlite_store.read() as session,
-        pytest.raises(BadInput, match=r"has 4 groups .* --items 4 or fewer"),
+        pytest.raises(BadInput, match=r"has 4 groups .* `items=4` or fewer"),
     ):
         sample_study_items(session, run_id, Sampling(), 5, 0)
 

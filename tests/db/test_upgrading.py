@@ -126,7 +126,8 @@ def test_a_store_of_an_early_form_of_0001_is_refused_with_what_differs_and_left_
     message = str(refused.value)
     assert "development version" in message
     assert " is missing" in message
-    assert "inf export --format jsonl" in message and "inf import --groups" in message
+    assert "export each run as JSONL" in message
+    assert "`datasets import NAME groups=FILE`" in message
     assert list(connection.iterdump()) == before
     connection.close()
 
@@ -138,7 +139,7 @@ def test_there_are_three_early_forms() -> None:
 def test_a_missing_index_is_repaired(sqlite_store: Store) -> None:
     with sqlite_store.engine.begin() as connection:
         connection.exec_driver_sql("DROP INDEX ix_job_status")
-    with pytest.raises(schema.StoreBehind, match="inf upgrade"):
+    with pytest.raises(schema.StoreBehind, match="`store upgrade`"):
         schema.require_current(sqlite_store)
     assert "ix_job_status" in upgrade_store(sqlite_store)["added_indexes"][0]
     schema.require_current(sqlite_store)
@@ -260,7 +261,7 @@ def test_the_way_back_is_for_the_version_that_wrote_the_store(sqlite_store: Stor
     with sqlite_store.engine.begin() as connection:
         connection.exec_driver_sql("CREATE TABLE newer (x INTEGER)")
         connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
-    with pytest.raises(schema.StoreBehind, match=r"9999.*--back COPY` of that version"):
+    with pytest.raises(schema.StoreBehind, match=r"9999.*back=COPY` of that version"):
         go_back(sqlite_store, copy)
     assert schema.current(sqlite_store) == "9999"
 

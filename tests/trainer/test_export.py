@@ -116,7 +116,7 @@ def test_nothing_is_overwritten_and_8_bits_are_not_written_unmeasured(tmp_path: 
     folder = saved(tmp_path / "model")
     with pytest.raises(Refused, match="is not empty"):
         export_for_serving(str(folder), folder)
-    with pytest.raises(Refused, match="give --release"):
+    with pytest.raises(Refused, match="give `release=`"):
         export_for_serving(str(folder), tmp_path / "out", int8=True)
     assert not (tmp_path / "out").exists()
 

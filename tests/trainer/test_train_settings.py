@@ -71,7 +71,7 @@ def test_a_conflict_is_refused_with_the_reason(given: dict[str, str], message: s
 
 def test_settings_unsupported_with_several_processes_are_refused() -> None:
     shared_out = parse_settings({"fsdp": "on"})
-    with pytest.raises(BadInput, match="give --nproc 2 or more"):
+    with pytest.raises(BadInput, match="give `nproc=2` or more"):
         check_processes(shared_out, 1)
     check_processes(shared_out, 2)
     two = parse_settings({"encoders": "two", "texts_at_once": "4"})

@@ -1,9 +1,11 @@
-"""Tables of lists on a terminal: columns aligned, one line for each row."""
+"""Tables of lists on a terminal, by Rich: columns aligned, one line for each row."""
 
-import unicodedata
+import io
+import sys
 from collections.abc import Sequence
 
 MAX_CELL_COLUMNS = 60
+MAX_TABLE_COLUMNS = 10_000  # a row is never wrapped: a terminal may do that, a file need not
 
 
 def table(
@@ -16,30 +18,28 @@ def table(
     """The rows below their head; numbers to the right, a dash for None, `empty` without rows."""
     if not rows:
         return empty
-    cells = [[_cell(value, max_columns) for value in row] for row in rows]
-    widths = [max(_width(row[place]) for row in [list(head), *cells]) for place in range(len(head))]
-    right = [all(isinstance(row[place], int | float) for row in rows) for place in range(len(head))]
-    lines = []
-    for row in [list(head), *cells]:
-        padded = []
-        for cell, width, to_right in zip(row, widths, right, strict=True):
-            space = " " * (width - _width(cell))
-            padded.append(space + cell if to_right else cell + space)
-        lines.append("  ".join(padded).rstrip())
-    return "\n".join(lines)
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    drawn = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    for place, name in enumerate(head):
+        is_number = all(isinstance(row[place], int | float) for row in rows)
+        drawn.add_column(name, justify="right" if is_number else "left", no_wrap=True)
+    for row in rows:
+        drawn.add_row(*(Text(_cell(value, max_columns)) for value in row))
+    shown = io.StringIO()
+    is_terminal = sys.stdout is not None and sys.stdout.isatty()
+    Console(file=shown, width=MAX_TABLE_COLUMNS, force_terminal=is_terminal).print(drawn)
+    return "\n".join(line.rstrip() for line in shown.getvalue().splitlines())
 
 
 def one_line(text: str, columns: int = MAX_CELL_COLUMNS) -> str:
     """The text in one line without control characters, shortened to that many columns."""
+    from rich.cells import cell_len, set_cell_size
+
     plain = " ".join("".join(c if c.isprintable() else " " for c in text).split())
-    if _width(plain) <= columns:
-        return plain
-    kept = ""
-    for character in plain:
-        if _width(kept + character) > columns - 1:
-            break
-        kept += character
-    return f"{kept.rstrip()}…"
+    return plain if cell_len(plain) <= columns else f"{set_cell_size(plain, columns - 1).rstrip()}…"
 
 
 def _cell(value: object, max_columns: int) -> str:
@@ -50,11 +50,3 @@ def _cell(value: object, max_columns: int) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     return one_line(str(value), max_columns)
-
-
-def _width(text: str) -> int:
-    """The columns that the text takes: two for a wide character, none for a combining one."""
-    return sum(
-        0 if unicodedata.combining(each) else 2 if unicodedata.east_asian_width(each) in "WF" else 1
-        for each in text
-    )
