@@ -41,6 +41,7 @@ JOB_KINDS: Final = (
     "study",
 )
 DATASET_BENCHMARK: Final = "dataset:"  # how a benchmark that is a dataset of the store is named
+HELD_OUT_FILE: Final = "held_out.jsonl"  # of a checkpoint: the groups that its card was measured on
 LOCAL_ADMIN: Final = "local admin"  # the session user of a store without accounts
 ACCOUNT_ROLES: Final = ("annotator", "curator", "admin")
 # Of a person, on a dataset, a study or everywhere; those that a single study can give.

@@ -44,6 +44,10 @@ READERS: dict[str, Callable[[Path], Iterator[FileRow]]] = {
 COMPRESSED = (".jsonl", ".json", ".csv", ".tsv")
 
 
+MTEB_TASK = Path(__file__).with_name("mteb_task.py")
+"""The task that a release and a checkpoint carry with their held-out groups; runs without us."""
+
+
 def format_of(path: Path) -> str | None:
     """The extension that gives the format (`.csv` of `rows.csv.xz`); None for no known one."""
     *_, before, last = "", "", *(suffix.lower() for suffix in path.suffixes)

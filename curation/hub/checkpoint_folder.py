@@ -2,7 +2,7 @@
 
 The weights are the folder's own files. Text files are copied with each path of this machine
 replaced by its last part; the card gets the Hub's fields for the evaluations in the store and for
-the release, where that was pushed.
+the release, where that was pushed; only then the held-out groups go along.
 """
 
 import json
@@ -19,6 +19,7 @@ from db.jobs.jobs import pushed_release
 from db.outcome.evaluations import evaluations_of_checkpoint
 from db.release.releases import get_release
 from db.tables import Checkpoint, Evaluation
+from db.values import HELD_OUT_FILE
 
 MAX_TEXT_BYTES = 4_000_000
 TEXTS = (".json", ".md", ".txt")
@@ -34,6 +35,8 @@ def checkpoint_files(
     private = sorted(set(_folders(checkpoint)), key=len, reverse=True)
     card = files.get(CARD)
     release = _pushed(session, checkpoint)
+    if release is None:  # the texts of a release are published with the release, or not at all
+        files.pop(HELD_OUT_FILE, None)
     evaluations = evaluations_of_checkpoint(session, checkpoint.id)
     for name, path in list(files.items()):
         if path.suffix not in TEXTS or path.stat().st_size > MAX_TEXT_BYTES:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from analysis.files.rows import MTEB_TASK
 from analysis.files.storage import place_of
 from curation.release.card.croissant import CROISSANT, croissant
 from curation.release.files import file_sha256
@@ -48,7 +49,7 @@ def require_as_exported(release: Release, check: Callable[[], None]) -> None:
         if path not in present:
             raise _changed(release, f"{path} is missing")
     for path in present:
-        if path not in listed and path not in (CARD, MANIFEST, CROISSANT, PICTURE):
+        if path not in listed and path not in (CARD, MANIFEST, CROISSANT, PICTURE, MTEB_TASK.name):
             raise _changed(release, f"{path} was added")
     card = release.card.encode()
     if card and (present[CARD].stat().st_size != len(card) or present[CARD].read_bytes() != card):
@@ -56,6 +57,9 @@ def require_as_exported(release: Release, check: Callable[[], None]) -> None:
     described = present.get(CROISSANT)  # releases before it have none
     if described and described.read_text(encoding="utf-8") != croissant(manifest):
         raise _changed(release, f"{CROISSANT} differs")
+    task = present.get(MTEB_TASK.name)
+    if task and file_sha256(task) != manifest.get("mteb_task_sha256"):
+        raise _changed(release, f"{MTEB_TASK.name} differs")
     for path, file in listed.items():
         check()
         size = present[path].stat().st_size

@@ -17,6 +17,7 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
+from analysis.files.rows import MTEB_TASK
 from analysis.text.licences import conflicts
 from curation.release.card.card import write_card
 from curation.release.card.croissant import CROISSANT, croissant
@@ -24,9 +25,17 @@ from curation.release.card.facts import CardFacts
 from curation.release.card.front_matter import languages_of
 from curation.release.card.gathering import facts_of
 from curation.release.choice import groups_of
+from curation.release.files import file_sha256
 from curation.release.findings import PICTURE, coverage_picture, model_of_map
 from curation.release.parts import has_parts
-from curation.release.plan import MANIFEST, Plan, licences_of, plan_release, read_manifest
+from curation.release.plan import (
+    MANIFEST,
+    Plan,
+    is_held_out,
+    licences_of,
+    plan_release,
+    read_manifest,
+)
 from curation.release.request import ReleasePlan
 from curation.release.writing import Written, write_groups
 from curation.run.leakage import release_leakage
@@ -181,6 +190,9 @@ def _finish_folder(
         "files": written.files,
         "created_at": release.created_at.isoformat(),
     }
+    if any(is_held_out(split) for split in written.splits) and plan.wanted.format != "csv":
+        shutil.copy(MTEB_TASK, unfinished)
+        manifest["mteb_task_sha256"] = file_sha256(MTEB_TASK)
     (unfinished / CROISSANT).write_text(croissant(manifest), encoding="utf-8")
     (unfinished / MANIFEST).write_text(
         json.dumps(manifest, ensure_ascii=False, indent=1) + "\n", encoding="utf-8"

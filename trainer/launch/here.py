@@ -146,7 +146,10 @@ def _train(
     first, last = ends_of(done.pop("losses"))
     result = {**done, "loss_first": first, "loss_last": last, **scores.as_result()}
     memory = training_memory(settings, groups, handle.id, result)
-    write_checkpoint(model, folders.out, memory, write_card(settings, groups, result), adapters)
+    card = write_card(settings, groups, result)
+    is_plain = settings.interaction == "I"  # II needs our package
+    held_out = [group.row() for group in groups.held_out] if is_plain else []
+    write_checkpoint(model, folders.out, memory, card, adapters, held_out)
     handle.report(done["steps"], done["steps"], f"loss {first:.3f} → {last:.3f}")
     return memory
 

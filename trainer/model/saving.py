@@ -4,10 +4,13 @@ import errno
 import json
 import os
 import shutil
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from analysis.files.rows import MTEB_TASK
 from db.errors import BadInput, Refused
+from db.values import HELD_OUT_FILE
 from trainer.model.backbone import MEMORY, read_memory
 from trainer.model.serving_layout import write_serving_layout
 
@@ -32,10 +35,12 @@ def write_checkpoint(
     memory: dict[str, Any],
     card: str,
     adapters: dict[str, Any] | None = None,
+    held_out: Sequence[Mapping[str, str]] = (),
 ) -> None:
     """Save the model, what it remembers and its card; `out` appears complete or not at all.
 
     adapters: what `trainer.model.lora.adapters_of` gives, saved in the folder `adapters`.
+    held_out: the texts of the groups of its scores, saved with a task of mteb that repeats these.
 
     Raises BadInput where the disk is full: what was there before stays intact.
     """
@@ -50,6 +55,10 @@ def write_checkpoint(
             json.dumps(memory, indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
         )
         (partial / "README.md").write_text(card, encoding="utf-8")
+        if held_out:
+            rows = (json.dumps(row, ensure_ascii=False) + "\n" for row in held_out)
+            (partial / HELD_OUT_FILE).write_text("".join(rows), encoding="utf-8")
+            shutil.copy(MTEB_TASK, partial)
         if adapters:
             _write_adapters(partial / "adapters", adapters, memory["settings"]["base_model"])
         if out.exists():

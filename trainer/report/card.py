@@ -8,7 +8,9 @@ from huggingface_hub import ModelCardData
 
 from analysis.embed.model_hash import model_sha256
 from analysis.figures.numbers import score
+from analysis.files.rows import MTEB_TASK
 from analysis.text.licences import licence_metadata
+from db.values import HELD_OUT_FILE
 from trainer.data.release_files import ReleaseData
 from trainer.data.splitting import Groups
 from trainer.evaluate.intervals import HELD_OUT_INTERVALS
@@ -45,6 +47,11 @@ CONFIRMED = "The held-out groups are those that the judge {} confirmed in every 
 APPROVED = (
     "The held-out groups are those that people approved: scores on them do not depend on the "
     "validator."
+)
+REPRODUCE = (
+    f"`python {MTEB_TASK.name}` in the checkpoint's folder measures nDCG@10, strict accuracy and "
+    "both flips of the trained model again, by mteb and sentence-transformers alone, on "
+    f"`{HELD_OUT_FILE}`, where that is there."
 )
 UNKNOWN = "The release does not name its validator: whether scores are circular is unknown."
 
@@ -120,6 +127,7 @@ def write_card(settings: TrainSettings, groups: Groups, result: Mapping[str, Any
         ),
         "## Use\n" + _index(settings, shown) + _usage(settings),
         "## Scores\n" + _scores(before, after, found_gains, bm25, held_out, len(groups.held_out)),
+        REPRODUCE if groups.held_out and settings.interaction == "I" else "",
         *_notes(held_out, origins),
         "## Settings\n```json\n"
         + json.dumps(portable_settings(settings), indent=2, ensure_ascii=False)
