@@ -13,7 +13,7 @@ RUN python -m venv /opt/inf-studio \
         "${wheel}${EXTRAS:+[${EXTRAS}]}"
 
 FROM python:3.11-slim-bookworm
-# tini passes signals to the whole process group and reaps jobs; pg_dump is for `inf upgrade`
+# tini passes signals to the whole process group and reaps jobs; pg_dump is for `inf store upgrade`
 # hadolint ignore=DL3008
 RUN apt-get update \
     && apt-get install -y --no-install-recommends tini postgresql-client \

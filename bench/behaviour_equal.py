@@ -11,8 +11,8 @@ in three formats, and a tiny model with random weights is trained on that releas
 - *data files*: the sha256 of every file of the releases but the card, the manifests and the answers
   (OF_THE_TIME);
 - *checkpoint*: the sha256 of the weights after STEPS steps;
-- *upgraded store*: BEFORE's store after AFTER's `inf db upgrade`: `inf db check` finds nothing, and
-  AFTER exports the same data files from it;
+- *upgraded store*: BEFORE's store after AFTER's `inf store upgrade`: `inf store check`
+  finds nothing, and AFTER exports the same data files from it;
 - *pages*: every page of BEFORE's menu, drawn by either tree on that store: its figures (metrics
   with their values, charts, tables with their columns) and controls (widgets by kind, label, key
   and options);

@@ -3,14 +3,36 @@
 from pathlib import Path
 from typing import Any
 
+from pydantic import field_validator
+
 from db.events import record_event
 from db.jobs.runner import JobHandle
+from db.requests import Request, option
 from db.store.backup import restore_backup, write_backup
 
 
+class BackupPlan(Request):
+    """A backup of the whole store to one file."""
+
+    path: str = option(..., "The file; an existing one is never overwritten.")
+
+    @field_validator("path", mode="before")
+    @classmethod
+    def _absolute(cls, path: Path | str) -> str:
+        """The job runs in another folder."""
+        return str(Path(path).expanduser().absolute())
+
+
+class RestorePlan(BackupPlan):
+    """The restore of a backup into the store."""
+
+    path: str = option(..., "The file of a backup.")
+    replace: bool = option(False, "Delete everything in the store first.")
+
+
 def backup(handle: JobHandle) -> dict[str, Any]:
-    """The handler of `backup` jobs; config {path}."""
-    path = Path(handle.config["path"])
+    """The handler of `backup` jobs; config BackupPlan."""
+    path = Path(BackupPlan.read(handle.config).path)
 
     def progress(done: int, total: int) -> None:
         handle.check()
@@ -30,12 +52,13 @@ def backup(handle: JobHandle) -> dict[str, Any]:
 
 
 def restore(handle: JobHandle) -> dict[str, Any]:
-    """The handler of `restore` jobs; config {path, replace}.
+    """The handler of `restore` jobs; config RestorePlan.
 
     The job's own row stays while all others are replaced. On SQLite no progress can be stored
     meanwhile: the transaction that restores is the only writer.
     """
-    path = Path(handle.config["path"])
+    request = RestorePlan.read(handle.config)
+    path = Path(request.path)
 
     def progress(done: int, total: int) -> None:
         handle.report(done, total, "writing tables")
@@ -45,7 +68,7 @@ def restore(handle: JobHandle) -> dict[str, Any]:
     manifest = restore_backup(
         handle.store,
         path,
-        replace=bool(handle.config.get("replace")),
+        replace=request.replace,
         progress=None if handle.store.is_sqlite else progress,
         own_job=handle.id,
     )

@@ -63,7 +63,7 @@ def _human(result: Result) -> str:
     if shared := shared_sentence(result.get("shared_parts")):
         pairs.append(("shared", shared))
     if result["paused"]:
-        pairs.append(("paused", result["reason"]))
+        pairs.append(("paused", in_commands(result["reason"])))
     return lines(*pairs)
 
 

@@ -19,7 +19,7 @@ from db.store.settings import home, owners_process
 
 COMMANDS = {
     "analyze": ("app.cli.analyze.command:analyze", "Measure agreement, diversity and coverage."),
-    "backup": ("app.cli.store.backup:backup", "Write the whole store to one file."),
+    "backup": ("app.cli.store.command:former_backup", "As `store backup`, its former name."),
     "config": ("app.cli.store.config:config", "Show every setting and where it came from."),
     "convert": (
         "app.cli.data.convert:convert",
@@ -27,7 +27,7 @@ COMMANDS = {
     ),
     "curate": ("app.cli.curate:curate", "Generate groups from pairs and validate them."),
     "datasets": ("app.cli.corpus.datasets:datasets", "List, show, delete, unarchive datasets."),
-    "db": ("app.cli.store.db:db", "Create or upgrade the store."),
+    "db": ("app.cli.store.command:db", "As `store upgrade | check | copy`, its former names."),
     "demo": ("app.cli.demo:demo", "Run every step on the demo set, then open the app."),
     "evaluate": (
         "app.cli.evaluate.command:evaluate",
@@ -45,17 +45,19 @@ COMMANDS = {
         "app.cli.data.releases:releases",
         "Create, list, show, compare and push releases.",
     ),
-    "restore": ("app.cli.store.backup:restore", "Restore a backup into an empty store."),
+    "restore": ("app.cli.store.command:former_restore", "As `store restore`, its former name."),
     "review": ("app.cli.review.command:review", "Approve, reject or edit groups, one or in bulk."),
     "runs": ("app.cli.corpus.runs:runs", "List, show, delete, unarchive runs."),
     "serve": ("app.cli.serve:serve", "Open the app."),
+    "status": ("app.cli.store.command:status", "Show store, server, jobs, runs and what waits."),
+    "store": (
+        "app.cli.store.command:store",
+        "Back up, restore, upgrade, check or copy the whole store.",
+    ),
     "study": ("app.cli.study.command:study", "Create studies and run model judges on them."),
     "train": ("app.cli.train:train", "Fine-tune an embedding model on a release."),
     "tune": ("app.cli.tune:tune", "Search training settings over several trainings."),
-    "upgrade": (
-        "app.cli.store.upgrade:upgrade",
-        "Copy, migrate and check the store; --back undoes it.",
-    ),
+    "upgrade": ("app.cli.store.command:former_upgrade", "As `store upgrade`, its former name."),
     "users": ("app.cli.store.users:users", "Manage accounts: add, list, disable, reset password."),
 }
 READ_ONLY = (errno.EROFS, errno.EACCES, errno.EPERM)

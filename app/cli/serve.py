@@ -10,34 +10,34 @@ import sys
 
 import click
 
-from app.cli.kit.report import Result, launcher_options, ready_store, reporting
+from app.access.identity import owner
+from app.cli.kit.report import Result, command_actor, launcher_options, me, reporting
 from app.cli.start import without_collection
-from app.jobs import launching, supervisors
+from app.operations.jobs import ensure_worked
+from app.operations.status import store_state
+from app.operations.store import upgrade
 from app.server.origins import public_address
 from app.server.proxies import note_at_start, trusted_proxies
 from db.errors import Refused
-from db.jobs import jobs
 from db.machine import is_loopback
-from db.people import accounts
-from db.store import schema
 from db.store.settings import owners_process
-from db.store.store import Store, open_store
 
 
-def store_to_serve() -> Store:
-    """The store of the environment. Raises InfError if its schema is not current.
+def store_to_serve() -> bool:
+    """Make the tables of a store that has none, and report whether it has accounts.
 
-    Where it has no tables they are made: in a file of our own (SQLite) at once, in a PostgreSQL
-    database on consent.
+    In a file of our own (SQLite) they are made at once, in a PostgreSQL database on consent. Raises
+    InfError if the store is not of this version.
     """
-    store = open_store()
+    state = store_state(owner(me()))
     question = "The PostgreSQL database is empty: create the tables of InF Studio in it?"
-    if schema.is_empty(store) and (
-        store.is_sqlite or (sys.stdin.isatty() and click.confirm(question, err=True))
+    if state.revision is None and (
+        state.engine == "sqlite" or (sys.stdin.isatty() and click.confirm(question, err=True))
     ):
-        click.echo(f"creating the tables of the new {store.engine.dialect.name} store", err=True)
-        schema.upgrade(store)
-    return ready_store()
+        click.echo(f"creating the tables of the new {state.engine} store", err=True)
+        upgrade(owner(me()))
+    command_actor()
+    return bool(store_state(owner(me())).has_accounts)
 
 
 @click.command()
@@ -50,18 +50,14 @@ def serve(port: int, host: str, open_browser: bool) -> Result:
     """Serve the app on this machine, or for a team once there are accounts."""
     public_address()  # refuses one that no request could match
     proxies = trusted_proxies()
-    store = store_to_serve()
-    with store.read() as session:
-        has_accounts = accounts.has_accounts(session)
+    has_accounts = store_to_serve()
     if not has_accounts and not is_loopback(host):
         raise Refused(
             f"there are no accounts yet, so anyone who reaches {host} would be admin",
             "first create one with `inf users add NAME --role admin`",
             code="no_accounts_yet_anyone",
         )
-    supervisors.ensure_supervisor(store)
-    if (launcher := launching.chosen_launcher()) != jobs.LOCAL:
-        supervisors.ensure_taken(store, launcher)
+    ensure_worked(owner(me()))
     url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
     who = "sign-in required" if has_accounts else "no accounts yet: every user is admin"
     click.echo(f"InF Studio on {url} ({who}); stop with Ctrl-C", err=True)

@@ -203,11 +203,11 @@ def close_row(store: Store, job: Job, code: int) -> Job:
 def what_to_do(job: Job) -> str:
     """What to do about a failed or lost job, "" for other statuses."""
     if job.status == "lost":
-        return f"Resume it from what it stored: `jobs resume {job.id}`."
+        return f"Resume it from what it stored with `jobs resume {job.id}`."
     if job.status == "failed":
         return (
-            f"Fix the cause, then resume from what it stored: `jobs resume {job.id}`. "
-            f"Full log: `jobs logs {job.id}`."
+            f"Fix the cause, then resume from what it stored with `jobs resume {job.id}`. "
+            f"The full log is in `jobs logs {job.id}`."
         )
     return ""
 

@@ -8,11 +8,14 @@ from typing import Any
 from sqlalchemy import select
 
 from app.access.identity import Actor
-from app.jobs import launching, supervisors
+from app.access.permissions import require
+from app.jobs import launching, supervisor, supervisors
 from app.jobs.kinds import KINDS
 from app.jobs.outcome import summary
 from app.jobs.places import require_places
 from app.jobs.processes import command_of
+from app.jobs.ray_cluster import RayCluster
+from app.jobs.ray_supervisor import supervise_ray
 from app.operations.acting import reading, writing
 from app.operations.rows import Listed, Row
 from db.errors import Refused
@@ -134,7 +137,12 @@ def log(actor: Actor, job_id: int, lines: int = 50) -> str:
 def cancel(actor: Actor, job_id: int) -> JobChanged:
     """Cancel a queued job, or request that a running one stops. Raises Refused, NotFound."""
     with writing(actor, _permission(actor, job_id)) as session:
-        job = queue.request_stop(session, job_id)
+        job = queue.get_job(session, job_id)
+        if job.status in queue.OVER:
+            raise Refused(
+                f"job {job_id} is {job.status}: there is nothing to cancel", code="job_over"
+            )
+        queue.request_stop(session, job_id)
         record_event(session, actor.name, "job.cancel", job_id)
         status = "stopping" if job.status == "running" else job.status
     return JobChanged(id=job_id, status=status)
@@ -162,6 +170,25 @@ def run_again(actor: Actor, job_id: int) -> JobChanged:
         )
     new_id = launching.launch(open_store(), job.kind, job.config, actor=actor)
     return JobChanged(id=new_id, status="queued")
+
+
+def work(actor: Actor, *, idle_seconds: float, cluster: str = "") -> int:
+    """Run queued jobs in this machine's slots, or submit them to a Ray cluster, until none is left.
+
+    Returns how many. Raises BadInput if another process does that already.
+    """
+    require(actor, RIGHT)
+    if cluster:
+        return supervise_ray(open_store(), RayCluster(cluster), idle_seconds=idle_seconds)
+    return supervisor.supervise(open_store(), idle_seconds=idle_seconds)
+
+
+def ensure_worked(actor: Actor) -> None:
+    """Start a supervisor for queued jobs of this machine, and of the cluster if one is chosen."""
+    require(actor, RIGHT)
+    supervisors.ensure_supervisor(open_store())
+    if (launcher := launching.chosen_launcher()) != queue.LOCAL:
+        supervisors.ensure_taken(open_store(), launcher)
 
 
 def _fields(job: Job) -> dict[str, Any]:

@@ -13,6 +13,8 @@ from db.requests import Request, bounds_of, choices_of, options_of
 
 REQUESTS: Mapping[str, str] = {
     "releases create": "curation.release.request:ReleasePlan",
+    "store backup": "curation.backups:BackupPlan",
+    "store restore": "curation.backups:RestorePlan",
     "releases push": "curation.hub.request:PushStart",
 }
 

@@ -16,8 +16,6 @@ COMMANDS: Mapping[str, str] = {
     "reviews set": "review one --group",
     "runs create": "curate --dataset",
     "runs resume": "curate --resume",
-    "store restore": "restore",
-    "store upgrade": "upgrade",
     "studies create": "study create",
     "studies judge": "study judge",
     "studies list": "study list",
@@ -40,6 +38,8 @@ PAGES: Mapping[str, str] = {
     "trainings": "Train",
     "users": "Accounts",
 }
+# The button of an operation there.
+BUTTONS: Mapping[str, str] = {"jobs resume": "Resume", "jobs logs": "Log"}
 
 
 def in_commands(text: str) -> str:
@@ -67,6 +67,8 @@ def _option(name: str, value: str) -> str:
 
 def _page(name: str, arguments: Sequence[str], fields: Mapping[str, str]) -> str:
     title = PAGES.get(name) or PAGES.get(name.partition(" ")[0])
+    if title and name in BUTTONS:
+        return f"“{BUTTONS[name]}” on the {title} page"
     return f"the {title} page" if title else _command(name, arguments, fields)
 
 

@@ -25,7 +25,7 @@ VARIABLES: dict[str, tuple[Variable, ...]] = {
         Variable(
             "INF_DATABASE_SCHEMA",
             "the role's search path",
-            "PostgreSQL: the schema of the tables; `inf db upgrade` creates it if missing.",
+            "PostgreSQL: the schema of the tables; `inf store upgrade` creates it if missing.",
         ),
         Variable(
             "INF_HOME",

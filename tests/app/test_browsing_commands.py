@@ -1,5 +1,6 @@
 """`inf datasets|runs|groups|recipes|config` and what they say about names that do not exist."""
 
+import functools
 import io
 import threading
 from collections.abc import Callable
@@ -10,9 +11,11 @@ from conftest import Ran, count_rows
 from full_store import fill
 from study_world import make_world
 
+from app.access.identity import owner
 from app.cli.kit.table import one_line, table
 from app.cli.store import follow_log as following
 from app.cli.store.follow_log import follow_log
+from app.operations import jobs as operations
 from db.events import list_events
 from db.jobs import jobs
 from db.people import accounts
@@ -228,6 +231,7 @@ def test_a_log_is_followed_to_the_end_and_shows_no_secret(
     monkeypatch.setenv("MY_TOKEN", "a-long-secret")
     monkeypatch.setattr(following, "POLL_SECONDS", 0.02)
     log = tmp_path / "job.log"
+    monkeypatch.setenv("INF_DATABASE_URL", sqlite_store.url)
     log.write_bytes("first\nsecond ü\nthird, unfin".encode())
     with sqlite_store.write() as session:
         job = jobs.enqueue_job(session, "backup", {})
@@ -248,7 +252,8 @@ def test_a_log_is_followed_to_the_end_and_shows_no_secret(
 
     feeder = threading.Timer(0.2, feed)
     feeder.start()
-    assert follow_log(sqlite_store, job.id, 2, write=seen.append) == "done"
+    now = functools.partial(operations.find, owner("ada"), job.id)
+    assert follow_log(now, 2, write=seen.append) == "done"
     feeder.join()
     text = "\n".join(seen)
     assert text == "first\nsecond ü\nthird, unfinished [MY_TOKEN]\nfourth\nno newline at the end"

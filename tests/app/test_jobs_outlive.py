@@ -67,5 +67,5 @@ def test_a_job_whose_code_raises_is_failed_with_its_last_lines_and_what_to_do(
             sqlite_store, "curate", {"steps": 1, "ending": "crash"}, actor=owner("ann")
         )
     shown = words(open_page("jobs", job="1"))
-    for said in ("failed", "toy_jobs.py", "toys divided by none", "inf jobs resume 1"):
+    for said in ("failed", "toy_jobs.py", "toys divided by none", "with “Resume” on the Jobs page"):
         assert said in shown

@@ -310,14 +310,15 @@ def test_it_refuses_a_store_that_is_behind_with_the_command_to_run(
     schema.upgrade(open_store(url), "0015")
     ran = inf_process("serve", timeout=180, INF_DATABASE_URL=url)
     assert ran.code == 1
-    assert "inf db upgrade" in ran.err
+    assert "inf store upgrade" in ran.err
 
 
 def test_a_new_home_gets_its_sqlite_store_and_an_empty_postgresql_database_only_on_consent(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("INF_DATABASE_URL", f"sqlite:///{tmp_path / 'home' / 'inf.db'}")
-    assert schema.current(store_to_serve()) == schema.head()
+    assert not store_to_serve()
+    assert schema.current(open_store()) == schema.head()
     monkeypatch.setenv("INF_DATABASE_URL", f"sqlite:///{tmp_path / 'other.db'}")
     monkeypatch.setattr(Store, "is_sqlite", False)
     with pytest.raises(StoreBehind, match="`store upgrade`"):

@@ -83,7 +83,7 @@ def test_bad_rows_are_named_with_line_and_remedy_and_nothing_is_added(
         (8, "no `right`"),
     ):
         assert f"rows.jsonl, line {line}:" in words and why in words
-    assert "inf study template" in words
+    assert "`studies template ID out=FILE`" in words
     with store.read() as session:
         assert list_gold_items(session, study_id) == []
 

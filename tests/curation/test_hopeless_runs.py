@@ -175,7 +175,7 @@ def test_a_run_that_drops_its_first_groups_for_one_reason_pauses_and_says_what_t
     assert GUARDED_GROUPS <= done <= GUARDED_GROUPS + 8 * workers, "only what was in flight"
     with store.read() as session:
         message = get_run(session, run_id).error or ""
-    for part in ("judge_none", "the judge found no passage", "look at dropped", "--no-guard"):
+    for part in ("judge_none", "the judge found no passage", "look at dropped", "no_guard=yes"):
         assert part in message
     reopen(store, run_id, guard=False)
     work_with(workers, store, run_id)
@@ -189,7 +189,7 @@ def test_the_command_exits_with_3_for_a_guarded_run_and_goes_on_without_guard(
     server.faults = {"no_agreement": 1.0}
     words = ["--dataset", "small", "--provider", "openai", "--set", "model=small"]
     done = inf("curate", *words, "--concurrency", 4, "--json")
-    assert done.code == 3 and done.json["paused"] and "--no-guard" in done.json["reason"]
+    assert done.code == 3 and done.json["paused"] and "no_guard=yes" in done.json["reason"]
     assert done.json["unpriced"] == ["small"]
     done = inf("curate", "--resume", done.json["run_id"], "--no-guard", "--json")
     assert done.code == 0 and done.json["dropped"] == {"judge_none": 40}

@@ -126,7 +126,7 @@ def test_a_check_of_other_groups_texts_or_rules_is_outdated_and_says_why(store: 
     add_dataset(store, pairs=6)
     run_id = run_curation(store, dataset="small", provider="offline")["run_id"]
     report = {"version": VERSION, "leaks": [], "warn_above": 0.8, "comparisons": {}}
-    again = f"; measure it again: `inf analyze leakage --run {run_id}`"
+    again = f"; measure it again: `analyses leakage run={run_id}`"
 
     def why(stored: dict[str, Any], finished_at: datetime) -> str:
         with store.write() as session:

@@ -162,7 +162,7 @@ def test_the_count_before_the_start_ends_where_an_answer_is_missing(
     assert offline == Reusable(0, 0, 0) and describe_reuse(offline) == ""
     assert describe_reuse(Reusable(5000, 1234, 3)) == (
         "At least 1,234 stored answers are reused; the server of 3 of them is unknown (older "
-        "answers). Use --fresh for new ones."
+        "answers). Use `fresh=` for new ones."
     )
 
 

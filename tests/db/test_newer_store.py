@@ -39,7 +39,7 @@ def test_opening_a_store_of_a_newer_version_names_the_version_needed(store: Stor
         sentence = str(caught.value)
         assert f"needs InF Studio {later} or newer" in sentence, sentence
         assert f"this is {schema.our_version()}" in sentence
-        assert "pip install --upgrade" in sentence and "inf db upgrade" not in sentence
+        assert "pip install -U" in sentence and "run `store upgrade`" not in sentence
     assert schema.current(store) == NEWER
 
 

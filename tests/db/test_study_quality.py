@@ -286,7 +286,7 @@ def test_missed_gold_pauses_after_as_many_answers_wherever_it_was(store: Store, 
 
 def test_too_few_approved_groups_for_gold_are_counted(sqlite_store: Store) -> None:
     study_id = make_study(sqlite_store, spare=2)
-    with pytest.raises(BadInput, match="has 2; approve more"):
+    with pytest.raises(BadInput, match="has 2: approve more"):
         draw(sqlite_store, study_id, "gold", 3)
 
 

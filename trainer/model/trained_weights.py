@@ -56,6 +56,6 @@ def require_sizes(model: "SentenceTransformer", sizes: Sequence[int]) -> None:
     whole = model.get_embedding_dimension()
     if too_long := [size for size in sizes if whole is not None and size >= whole]:
         raise BadInput(
-            f"matryoshka: {too_long[0]} is not less than the model's {whole} numbers in a vector",
+            f"matryoshka: {too_long[0]} is not less than the {whole} numbers of its vectors",
             code="matryoshka_not_less_numbers",
         )

@@ -11,10 +11,10 @@ import click
 from analysis.files.storage import local_file
 from app.cli.kit.progress import progress_bar
 from app.cli.kit.report import (
-    Failed,
     Result,
     counts,
     detach_option,
+    failed,
     lines,
     me,
     ready_store,
@@ -84,10 +84,10 @@ def bad_rows_in_json() -> Iterator[None]:
     try:
         yield
     except MissingColumns as missing:
-        raise Failed(str(missing), proposed_columns=missing.proposed) from missing
+        raise failed(missing, proposed_columns=missing.proposed) from missing
     except BadRows as bad:
         rows = list(map(dataclasses.asdict, bad.rows))
-        raise Failed(str(bad), bad_rows=rows) from bad
+        raise failed(bad, bad_rows=rows) from bad
 
 
 def _place(path: Path | None) -> str | None:

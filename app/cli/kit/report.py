@@ -48,6 +48,13 @@ class Failed(click.ClickException):
         self.details = details
 
 
+def failed(error: InfError, **details: Any) -> Failed:
+    """The error in the words of commands; `--json` has its code and its remedy, too."""
+    message = missing_extra(error) or in_commands(str(error))
+    details |= {"code": error.code, "remedy": in_commands(error.remedy)}
+    return Failed(message, 3 if isinstance(error, Paused) else 1, **details)
+
+
 def reporting(human: Callable[[Result], str]) -> Callable[..., Any]:
     """Decorate a command: add `--json`, print its result, translate our errors.
 
@@ -61,9 +68,7 @@ def reporting(human: Callable[[Result], str]) -> Callable[..., Any]:
             try:
                 result = function(*args, **kwargs)
             except InfError as error:
-                apart = {"code": error.code, "remedy": in_commands(error.remedy)}
-                message = missing_extra(error) or in_commands(str(error))
-                raise Failed(message, 3 if isinstance(error, Paused) else 1, **apart) from error
+                raise failed(error) from error
             except ImportError as error:
                 if not (message := missing_extra(error)):
                     raise
@@ -195,7 +200,7 @@ def work(
                     store, kind, config, actor=owner(me()), watch=watch
                 )
         except Cancelled as stopped:
-            raise Failed(str(stopped), code=stopped.code) from stopped
+            raise failed(stopped) from stopped
     return {**(job.result or {}), "job_id": job.id}
 
 

@@ -7,18 +7,16 @@ from dataclasses import asdict
 from pathlib import Path
 
 import click
-from sqlalchemy.engine import make_url
 
-from app.cli.kit.report import Result, reporting
+from app.access.identity import owner
+from app.cli.kit.report import Result, me, reporting
 from app.cli.kit.table import table
+from app.operations.status import store_state
+from app.text.remedies import in_commands
 from curation.recipe.prices import load_prices
 from db.errors import BadInput, InfError
-from db.people import accounts
-from db.store import schema
 from db.store.effective import MASK, effective_settings
-from db.store.revision import head
-from db.store.settings import database_url, home
-from db.store.store import open_store
+from db.store.settings import home
 
 STREAMLIT = Path(".streamlit") / "secrets.toml"
 
@@ -59,24 +57,18 @@ def _from_store() -> Iterator[Result]:
     """What the store says of itself; an error in place of a value that cannot be read."""
     subject = "In the store"
     try:
-        address = make_url(database_url())
-        database = address.database or ""
-        if address.get_backend_name() == "sqlite" and not Path(database).is_file():
-            yield _row("revision", None, "store", subject, "There is no store: `inf db upgrade`.")
-            return
-        store = open_store()
-        revision = schema.current(store)
-        meaning = f"The schema's revision; this version writes {head()}."
-        yield _row("revision", revision, "store", subject, meaning)
-        schema.require_not_newer(store)
-        if revision != head():
-            return
-        with store.read() as session:
-            signs_in = accounts.has_accounts(session)
-        meaning = "`yes` once there are accounts; without any, everyone is the local admin."
-        yield _row("sign-in required", "yes" if signs_in else "no", "store", subject, meaning)
+        state = store_state(owner(me()))
+        meaning = f"The schema's revision; this version writes {state.wanted}."
+        if state.revision is None:
+            meaning = "There is no store: `inf store upgrade`."
+        yield _row("revision", state.revision, "store", subject, meaning)
+        if state.has_accounts is not None:
+            meaning = "`yes` once there are accounts; without any, everyone is the local admin."
+            signs_in = "yes" if state.has_accounts else "no"
+            yield _row("sign-in required", signs_in, "store", subject, meaning)
     except InfError as error:
-        yield _row("store", str(error), "store", subject, "The store cannot be read.")
+        shown = in_commands(str(error))
+        yield _row("store", shown, "store", subject, "The store cannot be read.")
 
 
 def _shown(result: Result) -> str:

@@ -6,7 +6,6 @@ from pathlib import Path
 
 from db.jobs import jobs
 from db.store.secrets import redacted
-from db.store.store import Store
 from db.tables import Job
 
 POLL_SECONDS = 0.5
@@ -14,13 +13,13 @@ CHUNK_BYTES = 1 << 20
 TAIL_BYTES = 64_000
 
 
-def follow_log(store: Store, job_id: int, lines: int, *, write: Callable[[str], object]) -> str:
+def follow_log(now: Callable[[], Job], lines: int, *, write: Callable[[str], object]) -> str:
     """Write the last `lines` of the log and every further line until the job has ended.
 
-    Returns the status it ended with. A job that is queued is waited for; one that is resumed
-    meanwhile has a new log, which is followed next. Raises NotFound.
+    `now` returns the job's row as it is. Returns the status it ended with. A job that is queued is
+    waited for; one that is resumed meanwhile has a new log, which is followed next.
     """
-    job, path, place = _now(store, job_id), None, 0
+    job, path, place = now(), None, 0
     while True:
         if job.log_path and job.log_path != path:
             place = _start(job, lines if path is None else None, write)
@@ -31,14 +30,7 @@ def follow_log(store: Store, job_id: int, lines: int, *, write: Callable[[str], 
         if is_over:
             return job.status
         time.sleep(POLL_SECONDS)
-        job = _now(store, job_id)
-
-
-def _now(store: Store, job_id: int) -> Job:
-    with store.write() as session:
-        jobs.mark_lost_jobs(session)
-        session.commit()
-        return jobs.get_job(session, job_id)
+        job = now()
 
 
 def _start(job: Job, lines: int | None, write: Callable[[str], object]) -> int:

@@ -1,18 +1,16 @@
 """`inf jobs`: list and control jobs, and run the supervisor."""
 
+import functools
+
 import click
 
 from app.cli.kit.formerly import with_former_keys
-from app.cli.kit.report import Result, command_actor, launcher_options, ready_store, reporting
+from app.cli.kit.report import Result, command_actor, launcher_options, reporting
 from app.cli.kit.table import table
 from app.cli.store.follow_log import follow_log
-from app.jobs import launching, supervisor
-from app.jobs.ray_cluster import RayCluster
-from app.jobs.ray_supervisor import supervise_ray
+from app.jobs import launching
 from app.operations import jobs as operations
 from app.text.remedies import in_commands
-from db.jobs import jobs as queue
-from db.store.store import open_store
 
 FORMER_KEYS = {"job_id": "id"}
 
@@ -83,7 +81,8 @@ def logs(job_id: int, lines: int, follow: bool) -> Result:
         raise click.UsageError("--follow prints lines: it cannot be combined with --json")
     actor = command_actor()
     if follow:
-        status = follow_log(open_store(), job_id, lines, write=click.echo)
+        now = functools.partial(operations.find, actor, job_id)
+        status = follow_log(now, lines, write=click.echo)
         return {"job_id": job_id, "status": status}
     return {"job_id": job_id, "log": operations.log(actor, job_id, lines)}
 
@@ -119,8 +118,7 @@ def work(idle_seconds: float) -> Result:
 
     With --launcher ray: submit them to the cluster and supervise them there.
     """
-    store, launcher = ready_store(), launching.chosen_launcher()
-    if launcher != queue.LOCAL and click.get_current_context().meta.get("inf.launcher") == "ray":
-        cluster = RayCluster(launcher)
-        return {"taken": supervise_ray(store, cluster, idle_seconds=idle_seconds)}
-    return {"taken": supervisor.supervise(store, idle_seconds=idle_seconds)}
+    is_given = click.get_current_context().meta.get("inf.launcher") == "ray"
+    cluster = launching.chosen_launcher() if is_given else ""
+    taken = operations.work(command_actor(), idle_seconds=idle_seconds, cluster=cluster)
+    return {"taken": taken}

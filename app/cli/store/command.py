@@ -1,0 +1,202 @@
+"""`inf store`: back up, restore, upgrade, check and copy the whole store; and `inf status`."""
+
+from pathlib import Path
+
+import click
+
+from app.access.identity import owner
+from app.cli.kit.formerly import formerly
+from app.cli.kit.options import request_options
+from app.cli.kit.progress import progress_bar
+from app.cli.kit.report import (
+    Result,
+    command_actor,
+    detach_option,
+    lines,
+    me,
+    reporting,
+    waited,
+)
+from app.cli.kit.table import table
+from app.jobs import launching
+from app.operations import status as operation_of_status
+from app.operations import store as operations
+from app.text.remedies import in_commands
+from curation.backups import BackupPlan, RestorePlan
+from db.jobs.jobs import LOCAL
+from db.store.backup import greatest_job_id
+
+FILE = click.Path(path_type=Path, dir_okay=False)
+
+
+@click.group()
+def store() -> None:
+    """Back up, restore, upgrade, check or copy the whole store."""
+
+
+@store.command()
+@click.argument("path", metavar="FILE", type=FILE)
+@request_options(BackupPlan, without=("path",))
+@detach_option
+@reporting(
+    lambda result: lines(
+        *(("backup" if key == "path" else key, result[key]) for key in ("path", "rows", "bytes")),
+        ("content", result["content_sha256"]),
+    )
+)
+def backup(request: BackupPlan, detach: bool) -> Result:
+    """Write a consistent snapshot of the whole store to FILE while others keep working.
+
+    Files outside the store (releases, checkpoints, logs) are not included.
+    """
+    launch = waited(detach=detach, title=f"backing up to {Path(request.path).name}")
+    return operations.back_up(command_actor(), request, launch)
+
+
+@store.command()
+@click.argument("path", metavar="FILE", type=FILE)
+@request_options(RestorePlan, without=("path",))
+@detach_option
+@reporting(lambda result: f"restored {result['rows']:,} rows; content {result['content_sha256']}")
+def restore(request: RestorePlan, detach: bool) -> Result:
+    """Restore the backup FILE into the store that INF_DATABASE_URL names, atomically.
+
+    A backup of either engine can be restored into either engine. A store that is not empty
+    requires --replace. No job is started: queued jobs are cancelled. With --detach it is refused
+    while other jobs run.
+    """
+    title = f"restoring {Path(request.path).name}"
+    if detach or launching.chosen_launcher() != LOCAL:
+        after = greatest_job_id(Path(request.path))  # its row has to stay with those of the backup
+        launch = waited(detach=detach, title=title, after=after)
+        return operations.restore_as_job(owner(me()), request, launch)
+    with progress_bar(title, unit=" rows") as show:
+        return operations.restore(owner(me()), request, show)
+
+
+def _upgraded(result: Result) -> str:
+    rows: list[tuple[str, object]] = [("revision", result["revision"])]
+    if "restored" in result:
+        rows += [("restored", result["restored"]), ("what was there", result["copy"])]
+        return lines(*rows)
+    if result["before"] == result["revision"] and not result["added_indexes"]:
+        return f"the store is at revision {result['revision']}: nothing to do"
+    rows += [("before", result["before"] or "empty"), ("check", "passed")]
+    rows += [("added", statement) for statement in result["added_indexes"]]
+    if result["copy"]:
+        back = f"inf store upgrade --back {result['copy']}"
+        rows += [("copy", result["copy"]), ("way back", back)]
+    return lines(*rows)
+
+
+@store.command()
+@click.option("--copy-to", type=FILE, help="The copy's file; default: in $INF_HOME/backups.")
+@click.option("--no-copy", is_flag=True, help="You have a copy already.")
+@click.option("--back", type=FILE, metavar="COPY", help="Put this copy of an upgrade back.")
+@reporting(_upgraded)
+def upgrade(copy_to: Path | None, no_copy: bool, back: Path | None) -> Result:
+    """Create the tables, or copy the store, migrate and check it; or nothing is changed.
+
+    --back puts a copy back, after a copy of what is there; then run the version that made it.
+    """
+    if bool(copy_to) + no_copy + bool(back) > 1:
+        raise click.UsageError("give at most one of --copy-to, --no-copy and --back")
+    to, copy = (path and path.expanduser().absolute() for path in (copy_to, back))
+    return operations.upgrade(owner(me()), copy=not no_copy, copy_to=to, back=copy)
+
+
+@store.command()
+@reporting(
+    lambda result: f"the store is at revision {result['revision']}, with the schema of this version"
+)
+def check() -> Result:
+    """Check revision, tables, columns, constraints and indexes against this version."""
+    return operations.check(owner(me()))
+
+
+def _copied(result: Result) -> str:
+    counted = [f"  {name:<24} {rows:>12,}" for name, rows in result["tables"].items() if rows]
+    return "\n".join(
+        [
+            f"copied {result['rows']:,} rows, equal on both sides:",
+            *counted,
+            f"content {result['content_sha256']}",
+        ]
+    )
+
+
+@store.command()
+@click.argument("source", metavar="FROM")
+@click.option(
+    "--from-schema",
+    metavar="NAME",
+    help="The schema of FROM on PostgreSQL, as public; default: INF_DATABASE_SCHEMA.",
+)
+@reporting(_copied)
+def copy(source: str, from_schema: str | None) -> Result:
+    """Copy the store FROM (a SQLite file, or an address) into the one INF_DATABASE_URL names.
+
+    That one must be empty; both may be SQLite or PostgreSQL. Counts and content are compared.
+    Refused while jobs of FROM run.
+    """
+    with progress_bar("copying", unit=" rows") as show:
+        return operations.copy_from(owner(me()), source, from_schema, show)
+
+
+# The former names, of which `inf db upgrade` made no copy.
+former_backup = formerly(backup, "backup", "store backup")
+former_restore = formerly(restore, "restore", "store restore")
+former_upgrade = formerly(upgrade, "upgrade", "store upgrade")
+
+
+@click.command("upgrade")
+@reporting(lambda result: f"the store is at revision {result['revision']}")
+def _without_copy() -> Result:
+    """Create the tables, or bring them up to this version of InF Studio."""
+    return operations.upgrade(owner(me()), copy=False)
+
+
+@click.group()
+def db() -> None:
+    """Create, upgrade, check or copy the store: `inf store` now."""
+
+
+db.add_command(formerly(_without_copy, "db upgrade", "store upgrade --no-copy"))
+db.add_command(formerly(check, "db check", "store check"))
+db.add_command(formerly(copy, "db copy", "store copy"))
+
+
+def _status(result: Result) -> str:
+    kept, behind = result["store"], result["store"]["revision"] != result["store"]["wanted"]
+    state = "empty" if kept["revision"] is None else f"revision {kept['revision']}"
+    facts: list[tuple[str, object]] = [
+        ("store", f"{kept['address']} ({state}{', of another version' if behind else ''})"),
+        ("server", result["server"] or "none answers"),
+    ]
+    jobs = [
+        [row["id"], row["kind"], row["status"], row["done"], row["total"], row["message"]]
+        for row in result["jobs"]
+    ]
+    runs = [[row[key] for key in RUN_HEAD] for row in result["runs"]]
+    waiting = [
+        [row["number"], row["what"], in_commands(f"`{row['operation']}`").strip("`")]
+        for row in result["waiting"]
+    ]
+    head = ("job", "kind", "status", "done", "total", "message")
+    parts = [
+        lines(*facts),
+        table(head, jobs, empty="no job runs or is queued"),
+        table(("run", *RUN_HEAD[1:]), runs, empty="no run is open"),
+        table(("number", "what waits for a person", "command"), waiting, empty="nothing waits"),
+    ]
+    return "\n\n".join([*parts, in_commands("next: `store upgrade`")] if behind else parts)
+
+
+RUN_HEAD = ("id", "name", "status", "finished", "pairs")
+
+
+@click.command()
+@reporting(_status)
+def status() -> Result:
+    """Show store and server, the jobs and runs that are open, and what waits for a person."""
+    return operation_of_status.status(owner(me())).as_json()

@@ -1,0 +1,112 @@
+"""The store as a whole: back up, restore, upgrade, check, copy. What its owner does in a shell."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from sqlalchemy.engine import make_url
+
+from app.access.identity import Actor
+from app.access.permissions import require
+from app.operations.acting import Launch, writing
+from curation.backups import BackupPlan, RestorePlan, restored_as_json
+from db.errors import BadInput
+from db.events import record_event
+from db.store import schema
+from db.store.backup import restore_backup
+from db.store.copying import copy_store
+from db.store.settings import database_url, schema_name
+from db.store.store import open_store
+from db.store.upgrading import go_back, upgrade_store
+
+RIGHT = "accounts"
+T = TypeVar("T")
+Result = dict[str, Any]
+Progress = Callable[[int, int], None]
+
+
+def back_up(actor: Actor, request: BackupPlan, launch: Launch[T]) -> T:
+    """Launch a backup: a consistent snapshot in one file. Raises as the launch does."""
+    return launch(require(actor, RIGHT), "backup", request)
+
+
+def restore(actor: Actor, request: RestorePlan, progress: Progress) -> Result:
+    """Replace the store by a backup, atomically. Raises BadInput, Refused."""
+    require(actor, RIGHT)
+    manifest = restore_backup(
+        open_store(), Path(request.path), replace=request.replace, progress=progress
+    )
+    with writing(actor, RIGHT) as session:
+        name = Path(request.path).name
+        record_event(session, actor.name, "restore", name, made_at=manifest["created_at"])
+    return restored_as_json(manifest)
+
+
+def restore_as_job(actor: Actor, request: RestorePlan, launch: Launch[T]) -> T:
+    """Launch a restore, in a store without tables after creating them. Raises as the launch."""
+    require(actor, RIGHT)
+    store = open_store()
+    if schema.current(store) is None:
+        schema.upgrade(store)
+    schema.require_current(store)
+    return launch(actor, "restore", request)
+
+
+def upgrade(
+    actor: Actor, *, copy: bool = True, copy_to: Path | None = None, back: Path | None = None
+) -> Result:
+    """Create the tables, or copy, migrate and check the store; with `back` put a copy back.
+
+    Raises as `db.store.upgrading.upgrade_store` and `go_back`.
+    """
+    require(actor, RIGHT)
+    store = open_store()
+    if back is not None:
+        return go_back(store, back)
+    result = upgrade_store(store, copy=copy, copy_to=copy_to)
+    if result["before"] != result["revision"] or result["added_indexes"]:
+        schema.require_current(store)
+        with writing(actor, RIGHT) as session:
+            record_event(session, actor.name, "upgrade", str(result["revision"]), **result)
+    return result
+
+
+def check(actor: Actor) -> Result:
+    """The store's revision, if its schema is that of this version. Raises StoreBehind."""
+    require(actor, RIGHT)
+    store = open_store()
+    schema.require_current(store)
+    return {"revision": schema.current(store)}
+
+
+def copy_from(actor: Actor, source: str, from_schema: str | None, progress: Progress) -> Result:
+    """Copy the store `source` (a file or an address) into the empty one of the environment.
+
+    Counts and content are compared. Raises BadInput, Refused.
+    """
+    require(actor, RIGHT)
+    address = source if "://" in source else f"sqlite:///{_existing(source)}"
+    if from_schema is not None:
+        from_schema = schema_name(from_schema, "from_schema")
+    origin, target = open_store(database_url(address), schema=from_schema), open_store()
+    if make_url(origin.url) == make_url(target.url) and (
+        origin.is_sqlite or origin.schema == target.schema
+    ):
+        raise BadInput(
+            "the store to copy from is the one that INF_DATABASE_URL names",
+            "name another there, or with `from_schema=` another schema of it",
+            code="copy_onto_itself",
+        )
+    result = copy_store(origin, target, progress=progress)
+    with writing(actor, RIGHT) as session:
+        record_event(session, actor.name, "copy", "store", rows=result["rows"])
+    return result
+
+
+def _existing(source: str) -> Path:
+    path = Path(source).expanduser().absolute()
+    if not path.is_file():
+        raise BadInput(
+            f"{source} does not exist", "name a SQLite file or an address", code="does_not_exist"
+        )
+    return path
