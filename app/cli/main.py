@@ -40,6 +40,10 @@ COMMANDS = {
     "import": ("app.cli.data.import_:import_", "Read pairs and passages into a dataset."),
     "jobs": ("app.cli.store.jobs:jobs", "List, follow, cancel and resume jobs."),
     "models": ("app.cli.models:models", "Export trained models for serving."),
+    "people": (
+        "app.cli.store.people:people",
+        "Manage accounts: add, list, disable, reset password.",
+    ),
     "recipes": ("app.cli.corpus.recipes:recipes", "List, show and check recipes."),
     "releases": (
         "app.cli.data.releases:releases",
@@ -58,7 +62,7 @@ COMMANDS = {
     "train": ("app.cli.train:train", "Fine-tune an embedding model on a release."),
     "tune": ("app.cli.tune:tune", "Search training settings over several trainings."),
     "upgrade": ("app.cli.store.command:former_upgrade", "As `store upgrade`, its former name."),
-    "users": ("app.cli.store.users:users", "Manage accounts: add, list, disable, reset password."),
+    "users": ("app.cli.store.people:users", "As `people`, its former name."),
 }
 READ_ONLY = (errno.EROFS, errno.EACCES, errno.EPERM)
 

@@ -54,7 +54,7 @@ def serve(port: int, host: str, open_browser: bool) -> Result:
     if not has_accounts and not is_loopback(host):
         raise Refused(
             f"there are no accounts yet, so anyone who reaches {host} would be admin",
-            "first create one with `inf users add NAME --role admin`",
+            "first create one with `inf people add NAME --role admin`",
             code="no_accounts_yet_anyone",
         )
     ensure_worked(owner(me()))

@@ -2,22 +2,19 @@
 
 import streamlit as st
 
+from app.access.session_user import signed_in_user
 from app.kit.choice import draw_pages, page_offset
 from app.kit.page import draw_empty, draw_heading, draw_table
+from app.operations import people
 from app.people.audit_words import in_words
-from db.events import event_names, list_events
-from db.store.store import open_store
 
 ROWS = 50
 
 draw_heading("Audit log", "Who did what, newest first. Entries cannot be changed.")
-with open_store().read() as session:
-    actions = event_names(session)
-    chosen = st.multiselect("Actions", actions, key="audit.actions", placeholder="all")
-    rows, total = list_events(
-        session, names=chosen, offset=page_offset("audit.page", ROWS), limit=ROWS
-    )
-if not rows:
+user = signed_in_user()
+chosen = st.multiselect("Actions", people.audit_names(user), key="audit.actions", placeholder="all")
+found = people.audit(user, names=chosen, offset=page_offset("audit.page", ROWS), limit=ROWS)
+if not found.data:
     draw_empty("No entries yet.", "Sign-ins, launches, reviews and exports appear here.")
 else:
     draw_table(
@@ -29,7 +26,7 @@ else:
                 "Subject": row.subject,
                 "Detail": in_words(row.data),
             }
-            for row in rows
+            for row in found.data
         ],
         height="content",
         column_config={
@@ -37,4 +34,4 @@ else:
             "Detail": st.column_config.TextColumn(width="large"),
         },
     )
-    draw_pages(total, key="audit.page", rows=ROWS)
+    draw_pages(found.total, key="audit.page", rows=ROWS)

@@ -1,43 +1,29 @@
 """The Members page: who has which right where (admins only)."""
 
+from collections.abc import Iterable, Sequence
+
 import streamlit as st
 
+from app.access.session_user import signed_in_user
 from app.kit.page import draw_empty, draw_heading
+from app.operations import people
+from app.operations.people import MemberRow, PersonRow, Place
 from app.people import actions
 from app.text.plain import plain
-from db.corpus.datasets import list_datasets
-from db.people import accounts
-from db.people.rights import list_members
-from db.store.store import open_store
-from db.study.studies import list_studies
-from db.tables import Account, Member
 from db.values import RIGHTS, STUDY_RIGHTS
 
-Place = tuple[int | None, int | None]
-EVERYWHERE: Place = (None, None)
 
-
-def read_places() -> dict[Place, str]:
-    """Everywhere, each dataset and each study, by their ids, with what they are called."""
-    with open_store().read() as session:
-        found: dict[Place, str] = {EVERYWHERE: "everywhere"}
-        found |= {
-            (one.id, None): f"dataset {one.name}" for one in list_datasets(session, archived=True)
-        }
-        found |= {(None, one.id): f"study {one.name}" for one in list_studies(session)}
-    return found
-
-
-def by_place(rows: list[tuple[Account, Member]]) -> dict[str, dict[Place, list[str]]]:
+def by_place(rows: Iterable[MemberRow]) -> dict[int, dict[Place, list[str]]]:
     """The rights of each account that has some, by place."""
-    found: dict[str, dict[Place, list[str]]] = {}
-    for account, member in rows:
-        place = (member.dataset_id, member.study_id)
-        found.setdefault(account.name, {}).setdefault(place, []).append(member.right_held)
+    found: dict[int, dict[Place, list[str]]] = {}
+    for row in rows:
+        found.setdefault(row.account_id, {}).setdefault(row.place, []).append(row.right)
     return found
 
 
-def draw_member(account: Account, rights: dict[Place, list[str]], places: dict[Place, str]) -> None:
+def draw_member(
+    account: PersonRow, rights: dict[Place, list[str]], places: dict[Place, str]
+) -> None:
     """A person's rights, a line for each place where they have some."""
     with st.container(border=True):
         st.markdown(f"**{plain(account.name)}**")
@@ -56,16 +42,16 @@ def draw_member(account: Account, rights: dict[Place, list[str]], places: dict[P
                 selection_mode="multi",
                 key=key,
                 on_change=actions.save_rights,
-                args=(account.id, dataset_id, study_id, key),
+                args=(account.id, place, key),
             )
 
 
-def draw_form(people: list[Account], places: dict[Place, str]) -> None:
+def draw_form(persons: Sequence[PersonRow], places: dict[Place, str]) -> None:
     """Give a person rights on a place where they have none yet."""
     with st.form("members.add", clear_on_submit=True):
         st.markdown("**Add a member**")
         first, second, third = st.columns([2, 2, 3])
-        first.selectbox("Person", [one.name for one in people], key="members.name")
+        first.selectbox("Person", [one.name for one in persons], key="members.name")
         second.selectbox(
             "On",
             list(places),
@@ -87,9 +73,9 @@ draw_heading(
     "Who may judge, review, adjudicate, curate, train and release, on which dataset or study. "
     "People see nothing else.",
 )
-with open_store().read() as session:
-    everybody = accounts.list_accounts(session)
-    held_by = by_place(list_members(session))
+user = signed_in_user()
+everybody = people.list_all(user).data
+held_by = by_place(people.members(user).data)
 if not everybody:
     draw_empty(
         "No accounts yet.",
@@ -98,8 +84,8 @@ if not everybody:
         link="Accounts",
     )
 else:
-    named = read_places()
+    named = people.places(user)
     for person in everybody:
-        draw_member(person, held_by.get(person.name, {}), named)
+        draw_member(person, held_by.get(person.id, {}), named)
     if others := [one for one in everybody if one.role != "admin"]:
         draw_form(others, named)

@@ -3,20 +3,20 @@
 import streamlit as st
 
 from app.access.openid import providers
-from app.access.session_user import current_user
+from app.access.session_user import signed_in_user
 from app.kit.page import draw_empty, draw_hand_off, draw_heading
+from app.operations import people
+from app.operations.people import PersonRow
 from app.people import actions
 from app.text.plain import plain
 from db.names import MAX_NAME_CHARACTERS
-from db.people import accounts, invitations
 from db.people.fields import FIELDS, AccountField
+from db.people.invitations import MAX_DAYS
 from db.people.passwords import LINK_HOURS, MIN_PASSWORD_CHARACTERS
-from db.store.store import open_store
-from db.tables import Account
 from db.values import ACCOUNT_ROLES
 
 
-def draw_account(account: Account, *, is_me: bool) -> None:
+def draw_account(account: PersonRow, *, is_me: bool) -> None:
     """One account and its controls."""
     with st.container(border=True):
         with st.container(horizontal=True, vertical_alignment="center"):
@@ -42,7 +42,7 @@ def shown_fields() -> list[AccountField]:
     return [field for field in FIELDS if providers() or not field.needs_openid]
 
 
-def draw_field(account: Account, field: AccountField) -> None:
+def draw_field(account: PersonRow, field: AccountField) -> None:
     key = f"accounts.{field.column}-{account.id}"
     st.text_input(
         field.label,
@@ -57,7 +57,7 @@ def draw_field(account: Account, field: AccountField) -> None:
     )
 
 
-def draw_controls(account: Account, *, is_me: bool) -> None:
+def draw_controls(account: PersonRow, *, is_me: bool) -> None:
     st.selectbox(
         "Role",
         ACCOUNT_ROLES,
@@ -121,22 +121,21 @@ draw_heading(
     "Annotators judge; curators also manage data; admins also manage accounts. The Members page "
     "sets rights on single datasets and studies.",
 )
-user = current_user()
-with open_store().read() as session:
-    found = accounts.list_accounts(session)
+user = signed_in_user()
+found = people.list_all(user).data
 if not found:
     draw_empty(
         "No accounts yet.",
         "This app listens on this machine only and treats every user as admin. The first account "
         "must be an admin; after that everyone has to sign in. Create it with the form below, or "
         "by this command on the machine where the app runs; it then asks for the password.",
-        command="inf users add NAME --role admin",
+        command="inf people add NAME --role admin",
     )
 study = st.query_params.get("study", "")
 if found and study.isdecimal() and len(study) < 10:  # from a study, to make the admin account
     draw_hand_off("studies", f"Go on: invite people to study {study}", study=study)
 for account in found:
-    draw_account(account, is_me=user is not None and user.account_id == account.id)
+    draw_account(account, is_me=user.account_id == account.id)
 with st.form("accounts.add", clear_on_submit=True):
     st.markdown("**Add an account**")
     first, second, third = st.columns([2, 1.5, 2])
@@ -160,13 +159,11 @@ if found:
         st.markdown("**Invite a person** who chooses their own name and password")
         first, second, third = st.columns([2, 1, 2], vertical_alignment="bottom")
         first.selectbox("Role", ACCOUNT_ROLES, key="accounts.invite_role")
-        second.number_input(
-            "Valid for, days", 1, invitations.MAX_DAYS, 7, key="accounts.invite_days"
-        )
+        second.number_input("Valid for, days", 1, MAX_DAYS, 7, key="accounts.invite_days")
         third.form_submit_button(
             "Create link", on_click=actions.invite, key="accounts.invite_submit"
         )
-    path = st.session_state.pop("accounts.invitation", None)
+    path = st.session_state.pop(actions.LINK, None)
     if path:
         st.caption("Send this link to one person. It works once and is not shown again.")
         st.code((st.context.url or "").split("/accounts")[0].rstrip("/") + path, language=None)

@@ -31,12 +31,12 @@ PAGES: Mapping[str, str] = {
     "evaluations create": "Evaluations",
     "groups": "Groups",
     "jobs": "Jobs",
+    "people": "Accounts",
     "releases": "Releases",
     "reviews": "Groups",
     "runs": "Curate",
     "studies": "Studies",
     "trainings": "Train",
-    "users": "Accounts",
 }
 # The button of an operation there.
 BUTTONS: Mapping[str, str] = {"jobs resume": "Resume", "jobs logs": "Log"}

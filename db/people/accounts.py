@@ -131,7 +131,7 @@ def get_account(session: Session, name: str) -> Account:
     """The account of this name. Raises NotFound."""
     account = session.scalar(select(Account).where(Account.name == name))
     if account is None:
-        raise NotFound(f"no account {name!r}", "`users list` shows all", code="no_such_account")
+        raise NotFound(f"no account {name!r}", "`people list` shows all", code="no_such_account")
     return account
 
 

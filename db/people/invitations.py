@@ -41,7 +41,7 @@ def invite(
     if not has_accounts(session):
         raise Refused(
             "there are no accounts yet, and whoever accepted the invitation would lock you out",
-            "create an admin account first with `users add NAME role=admin`",
+            "create an admin account first with `people add NAME role=admin`",
             code="no_accounts_yet_whoever",
         )
     if study_id is not None and get_study(session, study_id).status == "closed":

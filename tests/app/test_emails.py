@@ -6,7 +6,7 @@ import pytest
 from app_pages import PASSWORD
 from conftest import Ran
 
-from app.cli.store.users import users
+from app.cli.store.people import people
 from db.errors import BadInput, NotFound, Refused
 from db.people.accounts import add_account, check_password
 from db.people.emails import sign_in_by_email
@@ -55,11 +55,11 @@ def test_every_field_has_an_option_a_command_and_a_key_in_the_json(
         add_account(session, "ann", PASSWORD, role="admin", actor="test")
         session.commit()
     row = inf("users", "list", "--json").json["accounts"][0]
-    options = {parameter.name for parameter in users.commands["add"].params}
+    options = {parameter.name for parameter in people.commands["add"].params}
     for field in FIELDS:
         assert row[field.column] is None
         assert field.column in options
-        assert field.column in users.commands
+        assert field.column in people.commands
 
 
 def test_unknown_fields_and_texts_of_several_lines_are_refused(sqlite_store: Store) -> None:

@@ -300,7 +300,7 @@ def test_it_listens_elsewhere_only_when_there_are_accounts(
 ) -> None:
     ran = inf_process("serve", "--host", "0.0.0.0", "--json", timeout=180)
     assert ran.code == 1
-    assert "inf users add" in ran.json["error"]
+    assert "inf people add" in ran.json["error"]
 
 
 def test_it_refuses_a_store_that_is_behind_with_the_command_to_run(

@@ -177,7 +177,7 @@ def test_a_name_is_given_once(store: Store) -> None:
 
 def test_an_invitation_that_expired_or_was_never_made_is_refused(store: Store) -> None:
     with store.write() as session:
-        with pytest.raises(Refused, match="`users add NAME role=admin`"):
+        with pytest.raises(Refused, match="`people add NAME role=admin`"):
             invite(session, role="annotator", days=1, actor="local admin")
         add_account(session, "root", PASSWORD, role="admin", actor="test")
         token = invite(session, role="annotator", days=1, actor="root")

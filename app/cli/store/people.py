@@ -1,0 +1,221 @@
+"""`inf people`: accounts. Passwords are read from the terminal or stdin, never from argv."""
+
+import sys
+from collections.abc import Callable
+
+import click
+
+from app.cli.kit.formerly import formerly, with_former_keys
+from app.cli.kit.password import ask_password
+from app.cli.kit.report import Result, command_actor, lines, reporting
+from app.cli.kit.table import table
+from app.operations import people as operations
+from db.errors import Refused
+from db.people.fields import FIELDS, AccountField
+from db.people.passwords import LINK_HOURS
+from db.values import ACCOUNT_ROLES, RIGHTS
+
+ROLE = click.Choice(ACCOUNT_ROLES)
+
+
+@click.group()
+def people() -> None:
+    """Add, list, rename, disable and delete accounts; reset passwords."""
+
+
+def _listed(result: Result) -> str:
+    rows = [
+        [
+            *(row["name"], row["role"], "disabled" if row["disabled"] else "enabled"),
+            *(row[field.column] for field in FIELDS),
+            "rename it: such a name is refused today" if row["name_problem"] else "",
+        ]
+        for row in result["data"]
+    ]
+    head = ("name", "role", "state", *(field.label.lower() for field in FIELDS), "remark")
+    return table(head, rows, empty="no accounts yet: inf people add NAME --role admin")
+
+
+@people.command("list")
+@reporting(_listed)
+def list_() -> Result:
+    """List accounts."""
+    return with_former_keys(operations.list_all(command_actor()).as_json(), "accounts", {})
+
+
+@people.command()
+@click.argument("name")
+@reporting(lambda result: lines(*result.items()))
+def show(name: str) -> Result:
+    """Show one account."""
+    return operations.show(command_actor(), name).as_json()
+
+
+def _field_options(command: Callable[..., None]) -> Callable[..., None]:
+    """An option for each optional field of an account."""
+    for field in reversed(FIELDS):
+        command = click.option(f"--{field.column}", default="", help=field.help)(command)
+    return command
+
+
+@people.command()
+@click.argument("name")
+@click.option("--role", type=ROLE, default="annotator", show_default=True)
+@_field_options
+@click.option(
+    "--dataset",
+    "datasets",
+    multiple=True,
+    help="Give the role's rights on this dataset only; repeat for several. Default: everywhere.",
+)
+@click.option("--no-password", is_flag=True, help="Sign in through the provider only.")
+@reporting(lambda result: f"added {result['name']} as {result['role']}")
+def add(
+    name: str, role: str, datasets: tuple[str, ...], no_password: bool, **fields: str
+) -> Result:
+    """Add an account; the password is prompted for or read from standard input."""
+    if no_password and not fields["email"]:
+        raise click.UsageError(
+            "--no-password requires --email: otherwise the account could not sign in"
+        )
+    actor, password = command_actor(), None if no_password else ask_password()
+    return operations.add(
+        actor, name, password, role=role, fields=fields, datasets=datasets
+    ).as_json()
+
+
+def _field_command(field: AccountField) -> click.Command:
+    """`inf people FIELD NAME TEXT`: the command that sets one optional field."""
+
+    @click.command(field.column, help=f"Set this field of an account; '' removes it. {field.help}")
+    @click.argument("name")
+    @click.argument("text")
+    @reporting(
+        lambda result: f"{field.label} of {result['name']}: {result[field.column] or 'removed'}"
+    )
+    def command(name: str, text: str) -> Result:
+        return operations.change_field(command_actor(), name, field.column, text).as_json()
+
+    return command
+
+
+for _field in FIELDS:
+    people.add_command(_field_command(_field))
+
+
+@people.command()
+@click.argument("name")
+@click.option("--enable", is_flag=True, help="Enable the account again.")
+@reporting(lambda result: f"{result['name']} is {'disabled' if result['disabled'] else 'enabled'}")
+def disable(name: str, enable: bool) -> Result:
+    """Disable an account immediately, on every device."""
+    return operations.disable(command_actor(), name, disabled=not enable).as_json()
+
+
+@people.command()
+@click.argument("name")
+@click.argument("new_name")
+@reporting(lambda result: f"{result['before']} is {result['name']} now")
+def rename(name: str, new_name: str) -> Result:
+    """Give an account another name, on everything that the person did; sessions go on."""
+    return {"before": name, **operations.rename(command_actor(), name, new_name).as_json()}
+
+
+@people.command()
+@click.argument("name")
+@click.option("--yes", is_flag=True, help="Skip the confirmation.")
+@reporting(
+    lambda result: f"{result['name']} is deleted; what they did stays as {result['pseudonym']}"
+)
+def delete(name: str, yes: bool) -> Result:
+    """Delete an account. What the person did stays, under a pseudonym.
+
+    A terminal asks for confirmation; otherwise nothing is done without --yes.
+    """
+    actor = command_actor()
+    operations.show(actor, name)
+    if not yes:
+        if not sys.stdin.isatty():
+            raise Refused(
+                f"{name!r} would be deleted for good",
+                "repeat the command with --yes",
+                code="would_deleted_good",
+            )
+        click.confirm(f"delete the account {name!r} for good?", abort=True, err=True)
+    done = operations.delete(actor, name).as_json()
+    return done | {"deleted": done["name"], "as": done["pseudonym"]}
+
+
+@people.command()
+@click.argument("name")
+@click.argument("role", type=ROLE)
+@reporting(lambda result: f"{result['name']} is {result['role']}")
+def role(name: str, role: str) -> Result:
+    """Change the role of an account."""
+    return operations.change_role(command_actor(), name, role).as_json()
+
+
+@people.command()
+@click.option("--role", type=ROLE, default="annotator", show_default=True)
+@click.option("--days", default=7, show_default=True, help="Days until the link expires.")
+@click.option("--study", "study_id", type=int, help="Add the new account to this study.")
+@reporting(lambda result: f"send this path of the app to the invited person: {result['path']}")
+def invite(role: str, days: int, study_id: int | None) -> Result:
+    """Print a link with which one person can create an account; it is shown only once."""
+    (path,) = operations.invite(command_actor(), role=role, days=days, study_id=study_id)
+    return {"path": path, "role": role, "days": days, "study_id": study_id}
+
+
+def _place(row: Result) -> str:
+    if row["study_id"] is not None:
+        return f"study {row['study_id']}"
+    return "everywhere" if row["dataset_id"] is None else f"dataset {row['dataset_id']}"
+
+
+def _members(result: Result) -> str:
+    rows = [(row["name"], row["right"], _place(row), row["granted_by"]) for row in result["data"]]
+    return table(("name", "right", "on", "given by"), rows, empty="no members")
+
+
+@people.command("members")
+@reporting(_members)
+def members_() -> Result:
+    """List the rights of every account; an admin has all of them and is not listed."""
+    return with_former_keys(operations.members(command_actor()).as_json(), "members", {})
+
+
+@people.command("rights")
+@click.argument("name")
+@click.argument("rights", nargs=-1, type=click.Choice(RIGHTS))
+@click.option("--dataset", help="On this dataset.")
+@click.option("--study", "study_id", type=int, help="On this study.")
+@reporting(lambda result: f"{result['name']}: {', '.join(result['rights']) or 'no right'} there")
+def rights_(
+    name: str, rights: tuple[str, ...], dataset: str | None, study_id: int | None
+) -> Result:
+    """Set exactly these rights of an account: on a dataset, on a study, or everywhere."""
+    operations.set_rights(command_actor(), name, rights, (None, study_id), dataset=dataset)
+    return {"name": name, "rights": sorted(rights), "dataset": dataset, "study_id": study_id}
+
+
+def _reset_line(result: Result) -> str:
+    if "path" in result:
+        return f"send this path of the app to {result['name']}: {result['path']}"
+    return f"{result['name']} has a new password and is signed out everywhere"
+
+
+@people.command("reset-password")
+@click.argument("name")
+@click.option(
+    "--link", is_flag=True, help="Print a link with which the person sets it once, in 24 hours."
+)
+@reporting(_reset_line)
+def reset_password(name: str, link: bool) -> Result:
+    """Set a new password and end the account's sessions."""
+    actor = command_actor()
+    if link:
+        return {"name": name, "path": operations.password_link(actor, name), "hours": LINK_HOURS}
+    return operations.reset_password(actor, name, ask_password()).as_json()
+
+
+users = formerly(people, "users", "people")
