@@ -1,7 +1,7 @@
 """Coverage of the intervals of a study's estimates about its run, by simulation.
 
     python bench/study_estimates.py [--partly] [--items 200] [--simulations 1000]
-        [--draws 1000] [--workers 2]
+        [--draws 1000] [--workers 2] [--stored cells.jsonl]
 
 A run of 900 groups, 60 % kept, from two sources of 85 and 15 %; the rarer one is harder. Whether
 people confirm an item is fixed before sampling. The sample is that of `db.study.sampling`: at
@@ -9,15 +9,17 @@ random, evenly by source (so that the rare source weighs too much without weight
 verdict, or at random with as many items again added by the planner. The interval has to hold the
 share of the finite run. Seeds are fixed. The table stands in docs/concepts/study-estimates.md.
 
+--stored: a file that keeps each cell as it is done; a second start simulates only what it lacks.
 --partly: a queue three times as long, of which as many items are judged, at random; and how often
 that is reported as an imbalance. Its table stands in docs/intervals.md.
 """
 
 import argparse
 import itertools
+import json
 import sys
 from collections import Counter
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 
 import numpy as np
@@ -151,6 +153,30 @@ def coverage(design: str, precision: float, count: int, simulations: int, draws:
     } | ({"imbalance": (alarms / simulations, 0.0, 0.0)} if design in PARTLY else {})
 
 
+def simulated(
+    cells: list[tuple], simulations: int, draws: int, workers: int, stored: Path | None
+) -> dict[tuple, dict]:
+    """The coverage of every cell, those of the file `stored` as they are there."""
+    found: dict[tuple, dict] = {}
+    if stored and stored.exists():
+        for line in stored.read_text().splitlines():
+            *cell, many, of_each, figures = json.loads(line)
+            if (many, of_each) == (simulations, draws):
+                found[tuple(cell)] = figures
+    with ProcessPoolExecutor(workers) as pool:
+        jobs = {
+            pool.submit(coverage, *cell, simulations, draws): cell
+            for cell in cells
+            if cell not in found
+        }
+        for job in as_completed(jobs):
+            found[jobs[job]] = job.result()
+            if stored:
+                with stored.open("a") as file:
+                    file.write(json.dumps([*jobs[job], simulations, draws, job.result()]) + "\n")
+    return found
+
+
 def main() -> None:
     """Simulate every cell and print the table."""
     parser = argparse.ArgumentParser()
@@ -158,14 +184,13 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=1000)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--partly", action="store_true")
+    parser.add_argument("--stored", type=Path, help="keep finished cells in this file")
     parser.add_argument("--items", type=int, choices=ITEMS, help="only samples of N")
     given = parser.parse_args()
     partly = (PARTLY, PRECISIONS[:2], ITEMS[:2])
     cells = list(itertools.product(*(partly if given.partly else (DESIGNS, PRECISIONS, ITEMS))))
     cells = [cell for cell in cells if given.items in (None, cell[2])]
-    with ProcessPoolExecutor(given.workers) as pool:
-        jobs = [pool.submit(coverage, *cell, given.simulations, given.draws) for cell in cells]
-        found = {cell: job.result() for cell, job in zip(cells, jobs, strict=True)}
+    found = simulated(cells, given.simulations, given.draws, given.workers, given.stored)
     names = (*FIGURES, "imbalance") if given.partly else FIGURES
     every = np.array([each[name][0] for each in found.values() for name in FIGURES])
     every = every[~np.isnan(every)]

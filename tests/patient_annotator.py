@@ -68,7 +68,7 @@ def watched() -> Iterator[Requests]:
 
 @dataclass
 class World:
-    """A study of which every other item is gold, and two annotators of it."""
+    """A study of which every other item is gold, and three annotators of it."""
 
     store: Store
     study_id: int
@@ -127,7 +127,7 @@ def make_world(
         of_gold = gold.where(StudyItem.study_id == study_id, StudyItem.part == "gold")
         for group_id in session.scalars(of_gold).all():
             approve_group(session, group_id, reviewed_by="rita")
-        for person in ("ann", "bob"):
+        for person in ("ann", "bob", "cleo"):
             account = add_account(
                 session, f"{person} {name}", "correct horse battery", role="annotator", actor="test"
             )
@@ -234,19 +234,8 @@ def return_and_work(world: World, breaks: int) -> Seen:
     look()
     while ann.tokens():
         token, before = ann.tokens()[0], ann.data
-        number = len(ann.answered)
-        if number % 7 == 6:
-            ann.answered.append(token)
-            asked, kind = ann.ask(ann.event(token, kind="skip", reason="other")), "skip"
-        else:
-            asked, kind = ann.answer(token), "answer"
-        total = [data["done"] + data["left"] for data in (before, ann.data)]
-        seen[f"{kind}: change of the total"][token] = total[1] - total[0]
-        seen[f"{kind}: statements"][token] = len(asked.statements)
-        seen[f"{kind}: clock"][token] = asked.seconds
-        seen[f"{kind}: bytes"][token] = len(json.dumps(ann.data))
-        if kind == "answer":
-            _press_on(ann, token, seen)
+        _note_reply(ann, "answer", token, before, ann.answer(token), seen)
+        _press_on(ann, token, seen)
         look()
     for token in first_seen:
         at = stream.index(token)
@@ -255,6 +244,30 @@ def return_and_work(world: World, breaks: int) -> Seen:
         seen["break: times seen"][token] = stream.count(token)
     seen["My answers: state"] = _own_answers(ann)
     return seen
+
+
+def skip_everything(world: World, _breaks: int) -> Seen:
+    """Answer one item, then skip whatever comes; what was skipped is left for the others."""
+    cleo = Person(world, "cleo")
+    seen: Seen = defaultdict(dict)
+    cleo.finish(most=1)  # who works keeps leases, as everyone else does
+    while cleo.tokens():
+        token, before = cleo.tokens()[0], cleo.data
+        asked = cleo.ask(cleo.event(token, kind="skip", reason="other"))
+        seen["skip: answer"][token] = str(list(cleo.data["acknowledged"].values()))
+        _note_reply(cleo, "skip", token, before, asked, seen)
+    return seen
+
+
+def _note_reply(
+    person: Person, kind: str, token: str, before: dict[str, Any], asked: Requests, seen: Seen
+) -> None:
+    """What the reply to an answer or a skip shows."""
+    total = [data["done"] + data["left"] for data in (before, person.data)]
+    seen[f"{kind}: change of the total"][token] = total[1] - total[0]
+    seen[f"{kind}: statements"][token] = len(asked.statements)
+    seen[f"{kind}: clock"][token] = asked.seconds
+    seen[f"{kind}: bytes"][token] = len(json.dumps(person.data))
 
 
 def _press_on(ann: Person, token: str, seen: Seen) -> None:

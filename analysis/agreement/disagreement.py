@@ -5,7 +5,7 @@ An item's disagreement is the share of its pairs of judgments that differ,
 """
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +22,11 @@ class ItemDisagreement:
     item: Hashable
     disagreement: float
     labels: dict[str, str]
+
+    def without(self, judges: Collection[str]) -> float | None:
+        """The disagreement without these judges; None where fewer than two others judged."""
+        rest = [label for judge, label in self.labels.items() if judge not in judges]
+        return _disagreement(rest) if len(rest) > 1 else None
 
 
 def disagreements(decisions: Iterable[Decision]) -> list[ItemDisagreement]:

@@ -2,7 +2,8 @@
 
 A report is computed twice, with and without the people flagged as too fast or failing gold, and
 `with_figures_without` gives each figure of the one that of the other. Sentences and tables read
-that: a sentence names at most `MAX_NAMED` people, a table gets one more column.
+that: a sentence names at most `MAX_NAMED` people, a table gets a column more, and where the figures
+have intervals two more.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,6 +14,8 @@ from analysis.agreement.headline import figure_text
 MAX_NAMED: Final = 5  # people in a sentence; the report and the table of judges name all
 FIGURE: Final = ("value", "difference", "from")  # the first key of a figure is one of these
 WITHOUT: Final = "Without flagged people"
+WITHOUT_LOW: Final = "Without: 95 % from"
+WITHOUT_HIGH: Final = "Without: to"
 
 
 def with_figures_without(found: Any, without: Any, flagged: Mapping[str, str]) -> Any:
@@ -61,13 +64,16 @@ def flag_note(figures: Sequence[Mapping[str, Any]], *, named: bool = True) -> st
 def rows_without(
     rows: Sequence[dict[str, Any]], figures: Sequence[Mapping[str, Any]], key: str = "value"
 ) -> list[dict[str, Any]]:
-    """The rows of a table, with a column of the figures without flagged people if there are any."""
+    """The rows of a table, with the figures without flagged people, and their intervals where there
+    are any, if anybody is flagged."""
     if not any(each.get("flagged") for each in figures):
         return list(rows)
-    return [
-        {**row, WITHOUT: each.get("without_flagged", {}).get(key)}
-        for row, each in zip(rows, figures, strict=True)
-    ]
+    without = [each.get("without_flagged", {}) for each in figures]
+    found = [{**row, WITHOUT: other.get(key)} for row, other in zip(rows, without, strict=True)]
+    if any(other.get("interval") for other in without):
+        for row, other in zip(found, without, strict=True):
+            row[WITHOUT_LOW], row[WITHOUT_HIGH] = other.get("interval") or (None, None)
+    return found
 
 
 def _who(flagged: Mapping[str, str], *, named: bool, with_reasons: bool) -> str:

@@ -174,7 +174,7 @@ def group_rows(report: Mapping[str, Any]) -> list[dict[str, Any]]:
         )
     figures = [report[name] for name in GROUP_FIGURES]
     return [
-        row if WITHOUT not in row else row | {WITHOUT: _short(each["without_flagged"])}
+        row if not each.get("flagged") else row | {WITHOUT: _short(each["without_flagged"])}
         for row, each in zip(rows_without(found, figures, "from"), figures, strict=True)
     ]
 

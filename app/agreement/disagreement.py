@@ -1,11 +1,15 @@
 """Disagreement: the confusion matrix of two judges, and the items with most disagreement."""
 
+from collections.abc import Collection, Mapping
+
 import streamlit as st
 
 from analysis.agreement.answers import Decision
 from analysis.agreement.disagreement import ItemDisagreement, confusion_of, disagreements
+from analysis.agreement.flagged import WITHOUT
 from analysis.figures.figures import confusion_heatmap
 from analysis.files.csv_writer import csv_text
+from app.agreement.report import draw_flag_note
 from app.kit.figure import Origin, draw_figure, draw_rows
 from app.kit.frame.links import page_link
 from app.text.numbers import counted
@@ -15,9 +19,17 @@ SHOWN = 200
 
 
 def draw_disagreement(
-    decisions: list[Decision], places: dict[int, ItemPlace], origin: Origin, *, hidden: set[int]
+    decisions: list[Decision],
+    places: dict[int, ItemPlace],
+    origin: Origin,
+    *,
+    hidden: set[int],
+    flagged: Mapping[str, str],
 ) -> None:
-    """The confusion matrix of two judges, then the items, but for `hidden` ones."""
+    """The confusion matrix of two judges, then the items, but for `hidden` ones.
+
+    flagged: why, by the names of people whose answers are in doubt.
+    """
     judges = sorted({row.judge for row in decisions})
     if len(judges) < 2:
         st.caption("No disagreement to show: fewer than two judges have answered.")
@@ -39,11 +51,17 @@ def draw_disagreement(
             for j, column in enumerate(labels)
         ]
         draw_figure(figure, cells, origin, key="agreement.confusion")
-    found = disagreements(decisions)
-    draw_items([each for each in found if int(str(each.item)) not in hidden], places, origin)
+        draw_flag_note([{"flagged": {who: flagged[who] for who in (one, other) if who in flagged}}])
+    found = [each for each in disagreements(decisions) if int(str(each.item)) not in hidden]
+    draw_items(found, places, origin, flagged)
 
 
-def draw_items(found: list[ItemDisagreement], places: dict[int, ItemPlace], origin: Origin) -> None:
+def draw_items(
+    found: list[ItemDisagreement],
+    places: dict[int, ItemPlace],
+    origin: Origin,
+    flagged: Mapping[str, str],
+) -> None:
     """A row per item with every judgment, most disagreement first; a link opens its group."""
     st.subheader("Items, most disagreement first", anchor=False)
     shown = found[:SHOWN]
@@ -52,21 +70,23 @@ def draw_items(found: list[ItemDisagreement], places: dict[int, ItemPlace], orig
         return
     _draw_workbench_link(shown, places)
     judges = sorted({judge for each in shown for judge in each.labels})
-    rows = [item_row(each, places[int(str(each.item))], judges) for each in shown]
+    rows = [item_row(each, places[int(str(each.item))], judges, flagged) for each in shown]
     draw_rows(
         rows,
         origin,
         key="agreement.items",
         whole=lambda: csv_text(
-            [item_row(each, places[int(str(each.item))], judges) for each in found]
+            [item_row(each, places[int(str(each.item))], judges, flagged) for each in found]
         ),
         column_config={
             "Open": st.column_config.LinkColumn(
                 display_text=r"group=(\d+)", width="small", help="Open its group"
             ),
             "Disagreement": st.column_config.NumberColumn(format="%.2f"),
+            WITHOUT: st.column_config.NumberColumn(format="%.2f"),
         },
     )
+    draw_flag_note([{"flagged": flagged}])
     if len(found) > SHOWN:
         st.caption(f"First {SHOWN} of {len(found):,} items; the CSV has all.")
 
@@ -84,12 +104,15 @@ def _draw_workbench_link(shown: list[ItemDisagreement], places: dict[int, ItemPl
         )
 
 
-def item_row(each: ItemDisagreement, place: ItemPlace, judges: list[str]) -> dict[str, object]:
+def item_row(
+    each: ItemDisagreement, place: ItemPlace, judges: list[str], flagged: Collection[str] = ()
+) -> dict[str, object]:
     """An item with the answer of every judge."""
     return {
         "Open": f"groups?group={place.group_id}",
         "Item": each.item,
         "Disagreement": each.disagreement,
+        **({WITHOUT: each.without(flagged)} if flagged else {}),
         "Role": place.scenario,
         **{judge: each.labels.get(judge, "") for judge in judges},
         "Query": place.query,

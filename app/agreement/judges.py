@@ -5,7 +5,7 @@ from typing import Any
 
 import streamlit as st
 
-from analysis.agreement.flagged import WITHOUT, rows_without
+from analysis.agreement.flagged import WITHOUT, WITHOUT_HIGH, WITHOUT_LOW, rows_without
 from analysis.figures.means import share_of
 from analysis.files.csv_writer import csv_text
 from app.agreement.report import interval_cells
@@ -47,6 +47,8 @@ def draw_judges(profiles: Sequence[Mapping[str, Any]], origin: Origin) -> None:
                 format="%.3f",
                 help="Kappa with the other people who are not flagged.",
             ),
+            WITHOUT_LOW: kappa,
+            WITHOUT_HIGH: kappa,
             "Seconds": st.column_config.NumberColumn(
                 format="%.1f", help="Median time from display to decision, last 200 answers."
             ),

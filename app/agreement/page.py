@@ -191,7 +191,8 @@ def draw_large(study: StudySummary, reader: Reader, state: JudgmentState) -> Non
     if stored is None:
         draw_empty(
             "No figures computed yet.",
-            "Press Compute; the job takes seconds and goes on when you leave the page.",
+            "Press Compute; the job takes seconds and goes on when you leave the page. Figures "
+            "that another version stored are not shown.",
             command=command,
         )
         return

@@ -6,7 +6,14 @@ from typing import Any
 import streamlit as st
 
 from analysis.agreement.agreement import interval_caption
-from analysis.agreement.flagged import WITHOUT, flag_note, flag_sentence, rows_without
+from analysis.agreement.flagged import (
+    WITHOUT,
+    WITHOUT_HIGH,
+    WITHOUT_LOW,
+    flag_note,
+    flag_sentence,
+    rows_without,
+)
 from analysis.agreement.headline import COEFFICIENTS, COHEN, rest_sentence
 from analysis.agreement.measures import MEASURES
 from analysis.figures.figures import agreement_heatmap, human_model_bars
@@ -240,6 +247,8 @@ def draw_values(
         "Value",
         "Difference of kappa",
         WITHOUT,
+        WITHOUT_LOW,
+        WITHOUT_HIGH,
     )
     columns = dict.fromkeys(numbers, KAPPA)
     if not any(row.get("reason") for row in reasons):

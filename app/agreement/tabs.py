@@ -83,7 +83,10 @@ def _draw_judges(found: Results) -> None:
 
 
 def _draw_items(found: Results, rows: list[JudgmentRow]) -> None:
-    draw_disagreement(decisions_of(rows), found.places, found.origin, hidden=found.hidden)
+    flagged = found.figures["report"]["flagged"]
+    draw_disagreement(
+        decisions_of(rows), found.places, found.origin, hidden=found.hidden, flagged=flagged
+    )
 
 
 def draw_over_time(windows: Sequence[dict[str, Any]], origin: Origin) -> None:

@@ -5,7 +5,14 @@ from typing import Any
 
 import streamlit as st
 
-from analysis.agreement.flagged import WITHOUT, flag_sentence, rows_without
+from analysis.agreement.flagged import (
+    WITHOUT,
+    WITHOUT_HIGH,
+    WITHOUT_LOW,
+    flag_note,
+    flag_sentence,
+    rows_without,
+)
 from analysis.agreement.headline import COHEN, figure_text
 from analysis.study import run_text
 from app.agreement.report import draw_flag_note, persons_of
@@ -62,7 +69,8 @@ def agreement_sentence(report: Mapping[str, Any], scope: Scope) -> str:
             return first
         pair = max(pairs, key=lambda pair: pair["kappa"])
         text = figure_text({**pair, "coefficient": COHEN.name, "value": pair["kappa"]})
-        return f"{first} {pair['judge_a']} and {pair['judge_b']} agree{where} at {text}."
+        second = f"{pair['judge_a']} and {pair['judge_b']} agree{where} at {text}."
+        return f"{first} {second} {flag_note([pair])}".rstrip()
     best = max(models, key=lambda name: models[name]["value"])
     sentence = f"{first} Of the models, {best} agrees most with them: {figure_text(models[best])}."
     return f"{sentence} {flag_sentence(models[best], with_reasons=False)}".rstrip()
@@ -84,7 +92,11 @@ def draw_about_run(about: Mapping[str, Any], origin: Origin) -> None:
 
 def _draw(rows: list[dict[str, Any]], origin: Origin, key: str) -> None:
     columns: dict[str, Any] = dict.fromkeys(
-        ("Estimate", "At least", "At most", "95 % from", "to", "Confirmed", WITHOUT), SHARE
+        (
+            *("Estimate", "At least", "At most", "95 % from", "to", "Confirmed"),
+            *(WITHOUT, WITHOUT_LOW, WITHOUT_HIGH),
+        ),
+        SHARE,
     )
     if any(isinstance(row.get(WITHOUT), str) for row in rows):
         del columns[WITHOUT]  # bounds, as text
@@ -116,7 +128,9 @@ def draw_thresholds(explored: Mapping[str, Any], origin: Origin) -> None:
                 }
                 for row in each["rows"]
             ]
-            columns: dict[str, Any] = dict.fromkeys(("Of the kept", "Precision", "Recall"), SHARE)
+            columns: dict[str, Any] = dict.fromkeys(
+                ("Of the kept", "Precision", "Recall", WITHOUT_LOW, WITHOUT_HIGH), SHARE
+            )
             columns["At least"] = st.column_config.NumberColumn(
                 format="%.3f", help="Empty: the filter as it is."
             )

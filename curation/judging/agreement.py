@@ -1,7 +1,8 @@
 """Agreement in a study: read from the store, and as a job where it is large.
 
 A page computes up to `MAX_LIVE` judgments itself. Of more, the job stores the figures as an
-analysis of kind `agreement`, one for each study and reader, and every page shows what is stored.
+analysis of kind `agreement`, one for each study and reader, and every page shows what is stored by
+this `VERSION`.
 """
 
 from collections.abc import Collection
@@ -29,7 +30,7 @@ from db.study.studies import get_study
 from db.tables import Analysis
 
 KIND: Final = "agreement"
-VERSION: Final = 2
+VERSION: Final = 3  # of the stored figures: those of another are stale (2 held counts of gold)
 MAX_LIVE: Final = 20_000  # judgments that a page computes itself (docs/benchmarks.md)
 
 
@@ -96,7 +97,7 @@ def agreement_job(handle: JobHandle) -> dict[str, Any]:
         handle.report(1, 2, "estimating what the study says about its run")
         has_estimates = study.run_id is not None and not reader.is_blind
         found["about"] = about_run(session, study_id) if has_estimates else None
-    found["state"] = _state_numbers(state)
+    found["state"], found["version"] = _state_numbers(state), VERSION
     inputs = f"{VERSION} {study_id} {person} {state} {sorted(reader.left_out)}"
     with handle.store.write() as session:
         stored = replace_analysis(
@@ -119,7 +120,8 @@ def _state_numbers(state: JudgmentState) -> dict[str, Any]:
 
 
 def stored_agreement(session: Session, study_id: int, reader: str = "") -> Analysis | None:
-    """The newest stored figures of the study for the reader."""
+    """The newest stored figures of the study for the reader; None where only another VERSION's."""
     config = {"study": study_id, "reader": reader}
     every = analyses_of_dataset(session, KIND, get_study(session, study_id).dataset_id)
-    return next((each for each in every if each.config == config), None)
+    current = (each for each in every if each.result.get("version") == VERSION)
+    return next((each for each in current if each.config == config), None)

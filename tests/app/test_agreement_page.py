@@ -1,5 +1,6 @@
 """The Agreement page: figures, tables, and sentences where there is no number."""
 
+import re
 from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
@@ -13,11 +14,16 @@ from judged_study import judged
 from records_world import make_run
 from sqlalchemy import select, update
 
+from analysis.agreement.agreement import agreement_report
+from analysis.agreement.answers import Decision
+from analysis.agreement.flagged import WITHOUT, WITHOUT_HIGH, WITHOUT_LOW
 from app.agreement import actions
 from app.agreement.judges import judge_row
-from curation.judging.agreement import study_report
+from app.agreement.verdict import agreement_sentence
+from curation.judging.agreement import VERSION, study_report
 from curation.judging.job import work_on_study
 from curation.judging.sampling import Sampling
+from curation.judging.scope import Scope
 from curation.judging.studies import make_study
 from curation.release.card.croissant import CROISSANT
 from curation.release.plan import MANIFEST
@@ -209,11 +215,35 @@ def test_a_person_who_fails_gold_or_is_too_fast_is_named_with_the_figure_without
     assert found["human_human"]["without_flagged"]["coefficient"] == "cohen_kappa"
     assert found["human_model"]["GPT"]["without_flagged"]["value"] == 1.0
     assert found["human_human"]["value"] < 0.5
-    assert "Flagged: cas" in inf("analyze", "agreement", "--study", 1).out
+    printed = inf("analyze", "agreement", "--study", 1).out
+    assert "Flagged: cas" in printed
+    assert re.search(r"without flagged people \d\.\d+ \[-?\d\.\d+, \d\.\d+\]", printed)
+    tables = [each.value for each in open_tab(page, "Pairs", key="agreement.tab").dataframe]
+    tables += [each.value for each in open_tab(page, "Judges", key="agreement.tab").dataframe]
+    without = [table for table in tables if WITHOUT in table]
+    assert len(without) >= 3
+    for table in without:
+        if "Outlier" not in table:  # there the interval is in the text
+            known = table[table[WITHOUT].notna()]
+            assert (known[WITHOUT_LOW] <= known[WITHOUT_HIGH]).any()
     with sqlite_store.write() as session:  # who may still be given items learns nothing of gold
         add_member(session, 1, get_or_create_judge(session, "local admin", kind="person").id)
         session.commit()
     assert "Flagged" not in words(open_page("agreement"))
+    with sqlite_store.write() as session:
+        set_status(session, 1, "closed")
+        session.commit()
+    page = open_tab(open_page("agreement"), "Items", key="agreement.tab")
+    items = page.dataframe[-1].value
+    assert set(items.loc[items["Disagreement"] > 0, WITHOUT]) == {0.0}  # without cas all agree
+    named = []
+    for one in ("bob", "cas"):
+        page.session_state["agreement.one"], page.session_state["agreement.other"] = one, "ann"
+        page = open_tab(page, "Items", key="agreement.tab")
+        assert page.selectbox(key="agreement.one").value == one
+        notes = [each.value.replace("\\", "") for each in page.caption]
+        named.append(sum("Flagged: cas" in each for each in notes))
+    assert named[1] == named[0] + 1  # the matrix names her
 
 
 @pytest.mark.parametrize("is_blind", [False, True])
@@ -273,7 +303,17 @@ def test_a_large_study_is_computed_by_a_job_and_its_stored_figures_are_shown(
     work_on_study(handle)
     assert "there are newer ones" not in words(open_page("agreement"))
     with sqlite_store.read() as session:
-        assert len(session.scalars(select(Analysis)).all()) == 1, "the newest is kept, no other"
+        stored = session.scalars(select(Analysis)).one()  # the newest is kept, no other
+        before = {key: each for key, each in stored.result.items() if key != "version"}
+    for old in (before, before | {"version": VERSION - 1}):  # these held counts of gold
+        with sqlite_store.write() as session:
+            session.execute(update(Analysis).values(result=old, inputs_sha256=str(len(old))))
+            session.commit()
+        page = open_page("agreement")
+        assert "No figures computed yet" in words(page) and not page.metric
+        assert actions.read_report(1) is None
+    work_on_study(handle)
+    assert len(open_page("agreement").metric) == len(live.metric)
 
 
 def test_every_figure_has_its_numbers_its_data_and_its_command(sqlite_store: Store) -> None:
@@ -445,3 +485,13 @@ def test_simulated_judges_are_not_called_people(sqlite_store: Store) -> None:
     assert "Simulated judges with simulated judges" in labels
     assert not [label for label in labels if label.startswith("People with")]
     assert "Models with simulated judges" in [head.value for head in page.subheader]
+
+
+def test_a_pair_in_the_first_sentence_names_who_of_it_is_flagged() -> None:
+    """One person and a simulated judge: no figure of people, so that their pair stands for it."""
+    known = [Decision(n, "cas", "ab"[n % 2]) for n in range(12)]
+    known += [Decision(n, "sim", "ab"[n % 2], simulated=True) for n in range(12)]
+    report = agreement_report(known, flagged={"cas": "gold 1 of 6 right"}, resamples=0)
+    assert report["human_human"]["value"] is None
+    found = agreement_sentence(report, Scope(True, ""))
+    assert found.endswith("cas and sim agree at kappa 1.000. Flagged: cas (gold 1 of 6 right).")

@@ -15,6 +15,7 @@ from patient_annotator import (
     come_back_late,
     make_world,
     return_and_work,
+    skip_everything,
     undo_everything,
 )
 from sqlalchemy import func, select, update
@@ -25,7 +26,7 @@ from db.store.store import Store
 from db.tables import Judgment, StudyItem, StudyJudge
 
 ROUNDS, BREAKS = 2000, 7
-OF_FEW = 0.12  # one item in seven is skipped: chance stays within it (four standard errors of 300)
+Attack = Callable[[World, int], Seen]
 
 
 class Channels:
@@ -56,20 +57,17 @@ class Channels:
 @pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.timeout(1800)  # three minutes of CPU, on a machine that others share
-@pytest.mark.parametrize("attack", [come_back_late, return_and_work])
+@pytest.mark.parametrize("attacks", [(skip_everything, come_back_late), (return_and_work,)])
 def test_no_channel_tells_gold_in_two_thousand_rounds(
-    sqlite_store: Store, monkeypatch: pytest.MonkeyPatch, attack: Callable[[World, int], Seen]
+    sqlite_store: Store, monkeypatch: pytest.MonkeyPatch, attacks: tuple[Attack, ...]
 ) -> None:
     found, rounds = Channels(), 0
     while rounds < ROUNDS:
         world = make_world(sqlite_store, monkeypatch, items=20)
-        found.add(attack(world, BREAKS), world.gold_tokens())
-        rounds = min(len(seen) for name, seen in found.values.items() if "skip" not in name)
-    told = {
-        name: auc
-        for name, auc in found.aucs().items()
-        if abs(auc - 0.5) > (0.05 if len(found.values[name]) >= ROUNDS else OF_FEW)
-    }
+        for attack in attacks:
+            found.add(attack(world, BREAKS), world.gold_tokens())
+        rounds = min(map(len, found.values.values()))
+    told = {name: auc for name, auc in found.aucs().items() if abs(auc - 0.5) > 0.05}
     assert told == {}, found.aucs()
 
 

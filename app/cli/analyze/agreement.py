@@ -61,7 +61,8 @@ def _without(found: dict[str, Any], key: str = "value") -> str:
     """The figure without the flagged people in it; "" where there is none."""
     if not found.get("flagged"):
         return ""
-    return f", {WITHOUT.lower()} {score(found['without_flagged'].get(key))}"
+    without = found["without_flagged"]
+    return f", {WITHOUT.lower()} {score(without.get(key))}{_interval(without)}"
 
 
 def _shown_agreement(report: Result) -> str:
@@ -115,6 +116,7 @@ def _shown_agreement(report: Result) -> str:
             f"{each['judge']}: {each['judged']:,} judged, "
             + ("pace unknown" if pace is None else f"{pace:.1f} s each")
             + f", kappa with the other {persons} {score(each['with_people']['value'])}"
+            + _interval(each["with_people"])
             + _without(each["with_people"])
             + (", no gold items" if gold is None else f", gold {gold:.3f} of {each['gold_seen']}")
             + (f", flagged: {each['flagged']}" if each["flagged"] else "")
