@@ -18,7 +18,8 @@ ENDED = ("done", "failed", "cancelled", "lost")
 def validation_jobs(session: Session, run_id: int, statuses: Sequence[str]) -> list[Job]:
     """The jobs, newest first, in which the run's validator judges edits, not a second judge's."""
     jobs = list_jobs(session, kind="judge", statuses=statuses)
-    return [one for one in jobs if one.config.get("run_id") == run_id and "judge" not in one.config]
+    found = (one for one in jobs if one.config.get("run_id") == run_id)
+    return [one for one in found if one.config.get("judge") is None]
 
 
 def groups_in_validation(session: Session, run_id: int) -> set[int | None]:

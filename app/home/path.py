@@ -233,7 +233,7 @@ def _review(found: Overview) -> Step:
         "good" if is_enough else "unknown",
         state,
         "Review groups",
-        "inf review --group ID --approve",
+        "inf reviews set ID --approve",
     )
 
 

@@ -12,6 +12,7 @@ from db.modules import load
 from db.requests import Request, bounds_of, choices_of, options_of
 
 REQUESTS: Mapping[str, str] = {
+    "studies judge": "curation.judging.request:JudgeStart",
     "releases create": "curation.release.request:ReleasePlan",
     "store backup": "curation.backups:BackupPlan",
     "store restore": "curation.backups:RestorePlan",

@@ -13,7 +13,6 @@ COMMANDS: Mapping[str, str] = {
     "datasets import": "import --dataset",
     "evaluations create": "evaluate",
     "evaluations pin": "evaluate pin",
-    "reviews set": "review one --group",
     "runs create": "curate --dataset",
     "runs resume": "curate --resume",
     "studies create": "study create",

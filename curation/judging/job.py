@@ -6,6 +6,7 @@ from sqlalchemy import select
 
 from curation.judges.registry import judge_named
 from curation.judging.agreement import agreement_job
+from curation.judging.request import JudgeStart
 from curation.judging.revalidation import revalidate
 from curation.judging.sampling import Sampling
 from curation.judging.studies import (
@@ -24,14 +25,17 @@ from db.tables import Study
 
 def judge(handle: JobHandle) -> dict[str, Any]:
     """Judge a study, or all of a run; without a judge, let the validator judge its edited items."""
-    if "study_id" in handle.config:
-        return judge_study(handle)
-    return judge_run(handle) if "judge" in handle.config else revalidate(handle)
+    wanted = JudgeStart.read(handle.config)
+    if wanted.study_id is not None:
+        return judge_study(handle, wanted.study_id, str(wanted.judge))
+    assert wanted.run_id is not None
+    if wanted.judge is None:
+        return revalidate(handle, wanted.run_id, wanted.group_id)
+    return judge_run(handle, wanted.run_id, wanted.judge)
 
 
-def judge_run(handle: JobHandle) -> dict[str, Any]:
-    """Let a program judge every item of a run's groups; the job handler of kind `judge` with
-    `run_id` and `judge`.
+def judge_run(handle: JobHandle, run_id: int, name: str) -> dict[str, Any]:
+    """Let a program judge every item of a run's groups.
 
     A study takes one item of a group, so that no person meets its texts twice. Whether a *group* is
     right takes all of them: a held-out set that a judge other than the run's validator confirmed
@@ -40,8 +44,7 @@ def judge_run(handle: JobHandle) -> dict[str, Any]:
     Of an edited group only the last texts. What the judge has answered, also as the run's validator
     or in a study, stands. Continues where it stopped. Raises NotFound for an unknown run.
     """
-    run_id = int(handle.config["run_id"])
-    judge = judge_named(str(handle.config["judge"]), handle.store)
+    judge = judge_named(name, handle.store)
     with handle.store.write() as session:
         get_run(session, run_id)
         judge_id = enrol(session, judge).id

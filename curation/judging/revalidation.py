@@ -61,13 +61,11 @@ def check_edit(session: Session, group_id: int, changes: Mapping[str, str]) -> N
         raise BadInput(f"the run's rules refuse the edit: {counts}", code="run_rules_refuse_edit")
 
 
-def revalidate(handle: JobHandle) -> dict[str, Any]:
-    """Let a run's validator judge edited groups; the job handler of kind `judge` with `run_id`,
-    of one group with `group_id`.
+def revalidate(handle: JobHandle, run_id: int, group_id: int | None) -> dict[str, Any]:
+    """Let a run's validator judge its edited groups, or the one of `group_id`.
 
     Continues where it stopped. Raises Refused for a run without a validator of ours.
     """
-    run_id, group_id = int(handle.config["run_id"]), handle.config.get("group_id")
     judge = validator_of(handle.store, run_id)
     with handle.store.write() as session:
         judge_id = enrol(session, judge).id

@@ -122,14 +122,13 @@ def describe_created(
     }
 
 
-def judge_study(handle: JobHandle) -> dict[str, Any]:
-    """Let a program judge the items of a study; the job handler of kind `judge`.
+def judge_study(handle: JobHandle, study_id: int, name: str) -> dict[str, Any]:
+    """Let a program judge the items of a study.
 
-    Config: `study_id`, `judge`. Continues where it stopped: judged items stay judged. Raises
+    Continues where it stopped: judged items stay judged. Raises
     Refused for a closed study.
     """
-    study_id = int(handle.config["study_id"])
-    judge = judge_named(str(handle.config["judge"]), handle.store)
+    judge = judge_named(name, handle.store)
     with handle.store.write() as session:
         study = get_study(session, study_id)
         if study.status == "closed":

@@ -10,9 +10,20 @@ import click
 Result = dict[str, Any]
 
 
-def formerly(command: click.Command, old: str, new: str) -> click.Command:
-    """The command under its old name: the same, with a note on standard error of the new one."""
+def formerly(
+    command: click.Command, old: str, new: str, *, options: Mapping[str, str] | None = None
+) -> click.Command:
+    """The command under its old name: the same, with a note on standard error of the new one.
+
+    `options`: the required options that its arguments of these names were.
+    """
     found = copy.copy(command)
+    found.params = [
+        click.Option([options[each.name], each.name], type=each.type, required=True)
+        if options and each.name in options
+        else each
+        for each in command.params
+    ]
     found.name = old.rpartition(" ")[2]
     found.help = f"{command.help or ''}\n\nThis is `inf {new}` now."
     call = command.callback
