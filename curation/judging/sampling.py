@@ -6,6 +6,7 @@ does not estimate agreement on the run.
 """
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -13,8 +14,8 @@ from sqlalchemy.orm import Session
 
 from analysis.agreement.answers import Decision
 from analysis.agreement.disagreement import disagreements
-from curation.judging.item_list import listed_items
-from db.errors import BadInput
+from db.errors import BadInput, BadRow, BadRows
+from db.scenarios import ROLES
 from db.study.judgments import judgment_frame
 from db.study.sampled_groups import group_facts, model_answers
 from db.study.sampling import Groups, sample_items, take_highest
@@ -23,6 +24,7 @@ from db.values import VERDICTS
 
 SAMPLES: Final = ("stratified", "random", "disagreement", "list")
 STRATA: Final = ("scenario", "source", "verdict")
+UNUSABLE_LINES = "no study was made: correct these lines"
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,7 @@ class Sampling:
     `strata` (stratified): what the items are even over; a scenario is named after its role.
     `of_study`, `judges` (disagreement): the judgments that count in an earlier study, or those of
     all model judges on the run; of these judges only, or of all. `lines` (list), `file`: the input
-    of `curation.judging.item_list`, and its name in messages. `only`: groups of this verdict alone,
+    of `listed_items`, and its name in messages. `only`: groups of this verdict alone,
     which then is all that the sample represents of the run. `apart_from`: studies whose groups are
     left out, so that nobody who judged there has seen a text of this sample's groups.
     """
@@ -222,3 +224,69 @@ def _too_few(run_id: int, sampling: Sampling, available: int, requested: int) ->
         f"run {run_id} has {available} {only}groups that reached validation{apart}, and a study "
         f"takes at most one item of each: requested {requested}, use `items={available}` or fewer"
     )
+
+
+def listed_items(lines: Iterable[str], file: str, run_id: int, groups: Groups) -> Groups:
+    """The listed groups with their permitted items: one, or all of them.
+
+    A line is a group (`12`), a group and a scenario (`12 query_negative`) or an item (`item 40`);
+    `#` begins a comment. `groups` are those of the run that reached validation. Raises
+    BadRows for bad lines, BadInput for an empty list.
+    """
+    group_of = {item: group for group, items in groups.items() for item in items.values()}
+    found: dict[int, dict[str, int]] = {}
+    first: dict[int, int] = {}
+    bad: list[BadRow] = []
+    for number, line in enumerate(lines, start=1):
+        fields = line.partition("#")[0].split()
+        if not fields:
+            continue
+        try:
+            group_id, items = _resolve(fields, run_id, groups, group_of)
+            if group_id in found:
+                raise ValueError(
+                    f"group {group_id} is in line {first[group_id]} already: a study takes one "
+                    "item of a group"
+                )
+        except ValueError as error:
+            bad.append(BadRow(file, number, str(error)))
+        else:
+            found[group_id], first[group_id] = items, number
+    if bad:
+        raise BadRows(bad, UNUSABLE_LINES, code="bad_rows")
+    if not found:
+        raise BadInput(f"{file}: lists no group and no item", code="lists_no_group_no")
+    return found
+
+
+def _resolve(
+    fields: list[str], run_id: int, groups: Groups, group_of: dict[int, int]
+) -> tuple[int, dict[str, int]]:
+    if fields[0] == "item" and len(fields) == 2:
+        item_id = _number(fields[1])
+        if item_id not in group_of:
+            raise ValueError(
+                f"item {item_id} is not a current item of run {run_id}: of another, or edited since"
+            )
+        items = groups[group_of[item_id]]
+        return group_of[item_id], {name: each for name, each in items.items() if each == item_id}
+    if len(fields) > 2:
+        raise ValueError(
+            f"{' '.join(fields)[:60]!r} is neither GROUP, GROUP SCENARIO nor item ITEM"
+        )
+    group_id = _number(fields[0])
+    if group_id not in groups:
+        raise ValueError(f"group {group_id} did not reach validation in run {run_id}")
+    if len(fields) == 1:
+        return group_id, dict(groups[group_id])
+    if fields[1] not in groups[group_id]:
+        raise ValueError(
+            f"{fields[1][:40]!r} is not a scenario of group {group_id}: {', '.join(ROLES)}"
+        )
+    return group_id, {fields[1]: groups[group_id][fields[1]]}
+
+
+def _number(field: str) -> int:
+    if not (field.isascii() and field.isdecimal()) or len(field) > 18:
+        raise ValueError(f"{field[:40]!r} is not the number of a group or an item")
+    return int(field)

@@ -9,8 +9,7 @@ from conftest import Ran, count_rows
 from sqlalchemy import select
 from study_world import make_world
 
-from curation.judging.item_list import listed_items
-from curation.judging.sampling import Sampling, disagreement_of, sample_study_items
+from curation.judging.sampling import Sampling, disagreement_of, listed_items, sample_study_items
 from curation.judging.studies import make_study
 from db.errors import BadInput, BadRows
 from db.store.store import Store
