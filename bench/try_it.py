@@ -21,7 +21,7 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT)]
 
 from sqlalchemy import insert  # noqa: E402
 
-from app.models.try_it import client as model_client  # noqa: E402
+from app.operations import try_it as model_client  # noqa: E402
 from db.corpus.datasets import text_sha256  # noqa: E402
 from db.store import schema  # noqa: E402
 from db.store.settings import owners_process  # noqa: E402
@@ -62,7 +62,9 @@ def ask(store: Store, model: str, instruction: str) -> float:
     """Seconds of one search as the page waits for it."""
     began = time.monotonic()
     found = model_client.search_with(
-        store, model, "many", instruction=instruction, query="an old bridge"
+        store,
+        model,
+        model_client.Search(dataset="many", instruction=instruction, query="an old bridge"),
     )
     assert len(found.hits) == 10
     return time.monotonic() - began

@@ -25,6 +25,9 @@ EXTRAS = {
     "authlib": "openid",
     "tensorboard": "tensorboard",
     "ray": "ray",
+    "faiss": "index",
+    "qdrant_client": "index",
+    "elasticsearch": "index",
 }
 
 

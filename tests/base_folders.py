@@ -41,3 +41,19 @@ def _tiny_mpnet(words: int) -> torch.nn.Module:
     return MPNetModel(
         MPNetConfig(vocab_size=words, num_attention_heads=4, max_position_embeddings=514, **sizes)
     ).eval()
+
+
+def trained(folder: Path, base: str = "tiny-random-bert", **given: str) -> str:
+    """A checkpoint whose trained weights differ from those of the base."""
+    import torch
+
+    from trainer.model.backbone import load_backbone
+    from trainer.model.doors import trained_part
+    from trainer.settings.settings import parse_settings
+
+    model = load_backbone(parse_settings({"base_model": base, **given}))
+    with torch.no_grad():
+        for weights in trained_part(model).parameters():
+            weights.add_(0.1 * torch.ones_like(weights))
+    model.save(str(folder), create_model_card=False)
+    return str(folder)

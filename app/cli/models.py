@@ -7,7 +7,12 @@ from pathlib import Path
 
 import click
 
-from app.cli.kit.report import Result, lines, ready_store, reporting
+from app.cli.kit.options import request_options
+from app.cli.kit.report import Result, command_actor, lines, ready_store, reporting
+from app.cli.kit.table import table
+from app.operations import try_it as operations
+from app.operations.rows import Listed
+from app.operations.try_it import Search
 from db.corpus.datasets import get_dataset
 from db.errors import Refused
 from db.modules import run_module
@@ -142,6 +147,36 @@ def index(model: str, dataset: str) -> Result:
     passages, dimensions = found.vectors.shape
     seconds = time.monotonic() - began
     return {"passages": passages, "dimensions": dimensions, "made": made, "seconds": seconds}
+
+
+def _ranked(result: Result) -> str:
+    parts = []
+    for found in result["data"]:
+        head = ("place", "passage", "score", "text")
+        rows = [
+            (place, hit["passage_id"], f"{hit['score']:.4f}", " ".join(hit["text"].split())[:80])
+            for place, hit in enumerate(found["hits"], 1)
+        ]
+        about = f"{found['model']}: {found['passages']:,} passages"
+        note = f"; {found['note']}" if found["note"] else ""
+        parts.append(f"{about}{note}\n{table(head, rows, empty='nothing found')}")
+    return "\n\n".join(parts)
+
+
+@models.command()
+@click.argument("query", metavar="QUERY")
+@request_options(Search, without=("query",))
+@reporting(_ranked)
+def search(request: Search) -> Result:
+    """Search with one model or several, in a dataset's passages or in an index of your own.
+
+    An index is taken where a model reads passages as the one that made it: its base, or a
+    checkpoint with trained_side=query. INF_INDEX_KEY: the key of a Qdrant or Elasticsearch server.
+    """
+    ready_store()
+    wanted = request.model_copy(update={"models": tuple(map(_folder_of, request.models))})
+    found = operations.search(command_actor(), wanted)
+    return Listed[operations.Searched].all(list(found)).as_json()
 
 
 def _folder_of(model: str) -> str:

@@ -8,10 +8,10 @@ from app.access.session_user import failures_shown, require_permission
 from app.kit.frame.dataset import chosen_dataset
 from app.kit.page import draw_empty, draw_heading
 from app.models.compared.measures import model_name
-from app.models.try_it.client import Searched, search_with
 from app.models.try_it.example import draw_examples
 from app.models.try_it.example_actions import read_examples
 from app.models.try_it.ranks import moves
+from app.operations.try_it import Search, Searched, search
 from app.text.numbers import counted
 from app.text.plain import plain
 from app.text.texts import draw_text
@@ -27,6 +27,8 @@ MOVE_COLORS: dict[str, Literal["green", "red", "gray"]] = {"▲": "green", "▼"
 def draw_ranking(found: Searched, before: list[str] | None) -> None:
     """The passages in rank order, with their rank change since the last search."""
     st.caption(f"{counted(found.passages, 'passage')} searched in {1000 * found.seconds:.0f} ms")
+    if found.note:
+        st.caption(plain(f"Your index: {found.note}."))
     names = [hit.passage_id for hit in found.hits]
     for place, (hit, move) in enumerate(zip(found.hits, moves(names, before), strict=True), 1):
         with st.container(border=True):
@@ -34,12 +36,13 @@ def draw_ranking(found: Searched, before: list[str] | None) -> None:
                 st.caption(plain(f"{place} · {hit.passage_id} · {hit.score:.3f}"), width="content")
                 if before is not None:
                     st.badge(move or "=", color=MOVE_COLORS.get(move[:1], "gray"))
-            draw_text(hit.text)
+            if hit.text:
+                draw_text(hit.text)
 
 
-def search(models: list[str], dataset: str, instruction: str, query: str) -> None:
+def show_search(wanted: Search) -> None:
     """Search with each model and show the rankings side by side."""
-    require_permission("try")
+    models = wanted.models
     earlier = st.session_state.get(BEFORE, {})
     now: dict[str, list[str]] = {}
     for model, column in zip(models, st.columns(len(models)), strict=True):
@@ -48,8 +51,9 @@ def search(models: list[str], dataset: str, instruction: str, query: str) -> Non
         )  # a row of its own, so that the rankings start at the same height
     for number, (model, column) in enumerate(zip(models, st.columns(len(models)), strict=True)):
         with column, failures_shown(), st.spinner(f"Searching with {model_name(model)} …"):
-            found = search_with(open_store(), model, dataset, instruction=instruction, query=query)
-            key = f"{number} {model} {dataset} {query}"
+            one = wanted.model_copy(update={"models": (model,)})
+            (found,) = search(require_permission("try"), one)
+            key = f"{number} {model} {wanted.dataset} {wanted.index} {wanted.query}"
             draw_ranking(found, earlier.get(key))
             now[key] = [hit.passage_id for hit in found.hits]
     st.session_state[BEFORE] = now
@@ -89,6 +93,20 @@ with st.form("try_it.form"):
     )
     instruction = st.text_input("Instruction", key="try_it.instruction")
     query = st.text_input("Query", key="try_it.query")
+    index = ""
+    if require_permission("try").rights.is_admin:  # a place of the server
+        field = Search.model_fields["index"]
+        index = st.text_input(
+            str(field.title), key="try_it.index", placeholder="optional", help=field.description
+        )
     submitted = st.form_submit_button("Search", type="primary", key="try_it.search")
 if submitted and left:
-    search([left, right] if right else [left], chosen.name, instruction or "", query or "")
+    show_search(
+        Search(
+            models=(left, right) if right else (left,),
+            dataset=chosen.name,
+            index=(index or "").strip() or None,
+            instruction=instruction or "",
+            query=query or "",
+        )
+    )

@@ -13,6 +13,7 @@ from db.requests import Request, bounds_of, choices_of, options_of
 
 REQUESTS: Mapping[str, str] = {
     "studies judge": "curation.judging.request:JudgeStart",
+    "models search": "app.operations.try_it:Search",
     "releases create": "curation.release.request:ReleasePlan",
     "store backup": "curation.backups:BackupPlan",
     "store restore": "curation.backups:RestorePlan",

@@ -3,9 +3,11 @@
 import json
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
+import numpy as np
 import pytest
 from app_pages import open_page, words
 from full_store import NASTY
@@ -13,15 +15,29 @@ from sqlalchemy import delete, select
 from streamlit.testing.v1 import AppTest
 from study_world import make_world, sampled_study
 
-from app.models.try_it import client as model_client
-from app.models.try_it.client import search_with
+from app.access.identity import Actor
 from app.models.try_it.example import verdict
 from app.models.try_it.ranks import moves
-from db.errors import BadInput
+from app.operations import try_it as model_client
+from app.operations.try_it import Search, search, search_with
+from db.errors import BadInput, NotFound, Refused
+from db.people.rights import Rights
 from db.store.settings import home
-from db.store.store import Store
-from db.tables import Checkpoint, Group, Item, Job, OpenedGroup, Release, Run, Study, StudyItem
+from db.store.store import Store, open_store
+from db.tables import (
+    Checkpoint,
+    Group,
+    Item,
+    Job,
+    OpenedGroup,
+    Passage,
+    Release,
+    Run,
+    Study,
+    StudyItem,
+)
 from trainer.model.tiny import PREFIX
+from trainer.settings.table import DEFAULT_BASE_MODEL
 
 MODEL = f"{PREFIX}bert"
 
@@ -46,7 +62,9 @@ def state() -> dict:
 def test_the_server_starts_on_demand_answers_its_token_only_and_ends_when_idle(
     world: Store,
 ) -> None:
-    found = search_with(world, MODEL, "world", instruction="Find it.", query="tea", results=3)
+    found = search_with(
+        world, MODEL, Search(dataset="world", instruction="Find it.", query="tea", results=3)
+    )
     assert len(found.hits) == 3 and found.passages == 6
     assert found.hits[0].score >= found.hits[1].score >= found.hits[2].score
     said = state()
@@ -60,7 +78,7 @@ def test_the_server_starts_on_demand_answers_its_token_only_and_ends_when_idle(
         ("/no/such/model", "world", "tea", "/no/such/model"),
     ):
         with pytest.raises(BadInput, match=words_of_it):
-            search_with(world, model, dataset, instruction="", query=query)
+            search_with(world, model, Search(dataset=dataset, query=query))
     assert state()["pid"] == said["pid"]  # one server for all
     deadline = time.monotonic() + 60
     while model_client._started[0].poll() is None and time.monotonic() < deadline:
@@ -202,3 +220,48 @@ def test_groups_that_the_reader_may_be_given_to_judge_are_passed_over(world: Sto
         session.get_one(Study, study.id).status = "closed"
         session.commit()
     assert "the hidden one" in words(open_page("try_it"))
+
+
+def write_own(folder: Path) -> Path:
+    """The world's passages as a team would have them indexed by MODEL."""
+    from trainer.model.backbone import load_model
+
+    folder.mkdir()
+    with open_store().read() as session:
+        rows = session.scalars(select(Passage).where(Passage.origin != "generated")).all()
+    vectors = load_model(MODEL).encode_document([row.text for row in rows])
+    np.save(folder / "vectors.npy", vectors)
+    (folder / "ids.json").write_text(json.dumps([row.external_id for row in rows]))
+    return folder
+
+
+@pytest.mark.long
+def test_an_index_of_ones_own_is_searched_on_the_page_and_by_command(
+    world: Store, tmp_path: Path, inf: Any
+) -> None:
+    place = str(write_own(tmp_path / "own"))
+    dataset = ("--dataset", "world", "--model", MODEL, "--instruction", "Find it.", "--json")
+    stored = inf("models", "search", "tea", *dataset)
+    own = inf("models", "search", "tea", *dataset, "--index", place)
+    assert stored.code == own.code == 0, stored.err + own.err
+    assert [hit["passage_id"] for hit in own.json["data"][0]["hits"]] == [
+        hit["passage_id"] for hit in stored.json["data"][0]["hits"]
+    ]
+    assert "3 of its vectors are the model's" in own.json["data"][0]["note"]
+    at = open_page("try_it")
+    at.selectbox(key="try_it.left").set_value(DEFAULT_BASE_MODEL)
+    at.text_input(key="try_it.index").set_value(place)
+    at.text_input(key="try_it.query").set_value("tea")
+    at.button(key="try_it.search").click().run(timeout=120)
+    assert "numbers and" in " ".join(str(each.value) for each in at.error)
+
+
+def test_only_an_admin_searches_a_place_of_the_server(world: Store, tmp_path: Path) -> None:
+    person = Actor("cleo", rights=Rights(everywhere=frozenset({"train"})))
+    with pytest.raises(Refused):
+        search(person, Search(index=str(tmp_path), query="tea"))
+    assert search(person, Search(dataset="world", query="tea"))
+    with pytest.raises(NotFound):
+        search(person, Search(dataset="nowhere", query="tea"))
+    with pytest.raises(BadInput, match="nothing to search"):
+        search(person, Search(query="tea"))

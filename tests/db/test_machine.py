@@ -165,7 +165,7 @@ def test_every_command_loads_and_a_job_runs_without_the_posix_parts(
         "from db.modules import load\n"
         "for target, _ in COMMANDS.values():\n"
         "    load(target)\n"
-        "import app.models.try_it.client, app.jobs.supervisor, curation.run.engine\n"
+        "import app.operations.try_it, app.jobs.supervisor, curation.run.engine\n"
         "main(sys.argv[1:])\n"
     ).replace("from app", f"from {full_name('app')}").replace("from db", f"from {full_name('db')}")
     (tmp_path / "p.csv").write_text("query_id,query,passage_id,passage\nq,how far,p,384 400 km\n")

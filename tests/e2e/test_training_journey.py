@@ -19,7 +19,7 @@ from page_hands import SLOW, fill, open_view, place, press, wait_for_status
 from playwright.sync_api import Page, expect
 from restartable import Restartable, restartable
 
-from app.models.try_it.client import stop_server
+from app.operations.try_it import stop_server
 from db.jobs import jobs
 from db.outcome.checkpoints import list_checkpoints
 from db.outcome.evaluations import list_evaluations

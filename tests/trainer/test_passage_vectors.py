@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from base_folders import trained
 from conftest import Ran
 from study_world import make_world
 
@@ -14,24 +15,11 @@ from db.store.settings import home
 from db.store.store import Store
 from db.tables import Passage
 from trainer.model.backbone import load_backbone
-from trainer.model.doors import trained_part
 from trainer.serve.model_server import Searcher
 from trainer.serve.passage_vectors import PassageVectors, passage_vectors, searched_passages
 from trainer.settings.settings import parse_settings
 
 BASE = "tiny-random-bert"
-
-
-def trained(folder: Path, **given: str) -> str:
-    """A checkpoint whose trained weights differ from those of BASE."""
-    import torch
-
-    model = load_backbone(parse_settings({"base_model": BASE, **given}))
-    with torch.no_grad():
-        for weights in trained_part(model).parameters():
-            weights.add_(0.1 * torch.ones_like(weights))
-    model.save(str(folder), create_model_card=False)
-    return str(folder)
 
 
 def kept_files() -> list[str]:

@@ -12,6 +12,7 @@ import os
 import secrets
 import threading
 import time
+from collections.abc import Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,11 +21,13 @@ from sqlalchemy import select
 
 from db.corpus.datasets import get_dataset
 from db.errors import BadInput, InfError
+from db.extras import missing_extra
 from db.store.settings import home, owners_process
 from db.store.store import Store, open_store
 from db.tables import Passage
 from trainer.model.backbone import load_model, template_of
 from trainer.model.doors import question_encoder
+from trainer.serve.own_index import Entry, OwnIndex, open_index, require_fit
 from trainer.serve.passage_vectors import (
     PassageVectors,
     as_unit,
@@ -57,25 +60,69 @@ class Searcher:
         self._models: dict[str, SentenceTransformer] = {}
         self._templates: dict[str, Template] = {}  # of a Hub's model, it is a question to the Hub
         self._corpora: dict[tuple[str, int, int, int], PassageVectors] = {}
+        self._indexes: dict[str, OwnIndex] = {}
+        self._fit: dict[tuple[str, str], str] = {}  # of a model and an index's place
 
     def search(self, request: dict[str, Any]) -> dict[str, Any]:
-        """The best passages of a dataset by one model, with the time without loading."""
-        name, dataset = str(request["model"]), str(request["dataset"])
+        """The best passages of a dataset, or of an index of one's own (`index`: its place), by one
+        model, with the time without loading."""
+        name, dataset = str(request["model"]), str(request.get("dataset") or "")
         instruction, query = str(request.get("instruction", "")), str(request["query"])
         if not query.strip():
             raise BadInput("no query", "type one", code="no_query")
         depth = max(1, min(MAX_RESULTS, int(request.get("results", 10))))
+        place = str(request.get("index") or "")
         with self._lock:
             model = self._model(name)
-            corpus = self._corpus(name, model, dataset)
+            index = self._index(name, model, place, dataset) if place else None
+            corpus = None if index else self._corpus(name, model, dataset)
             began = time.monotonic()
             text = self._templates[name].apply(instruction.strip(), query)
             encode = question_encoder(model, () if instruction.strip() else (text,))
             question = as_unit(encode([text], convert_to_numpy=True))[0]
-            best = corpus.best(question, depth)
+            own = index.search(question, depth) if index else []
+            best = corpus.best(question, depth) if corpus else []
             seconds = time.monotonic() - began
-        count = len(corpus.ids)
-        return {"hits": self._texts(best), "seconds": seconds, "passages": count}
+        hits = self._own_texts(own, dataset) if index else self._texts(best)
+        count = index.count if index else len(corpus.ids) if corpus else 0
+        note = self._fit.get((name, place), "")
+        return {"hits": hits, "seconds": seconds, "passages": count, "note": note}
+
+    def _index(self, name: str, model: "SentenceTransformer", place: str, dataset: str) -> OwnIndex:
+        """The index, opened once, which the model's base has made. Raises BadInput."""
+        if place not in self._indexes:
+            self._indexes[place] = open_index(place)
+        index = self._indexes[place]
+        if (name, place) not in self._fit:
+            self._fit[name, place] = require_fit(
+                index,
+                name,
+                lambda texts: model.encode_document(texts, convert_to_numpy=True),
+                lambda ids: self._stored_texts(ids, dataset),
+            )
+        return index
+
+    def _stored_texts(self, ids: Sequence[str], dataset: str) -> dict[str, str]:
+        """The texts of the dataset's passages with these ids of a source."""
+        if not dataset:
+            return {}
+        with self.store.read() as session:
+            query = select(Passage.external_id, Passage.text).where(
+                Passage.dataset_id == get_dataset(session, dataset).id,
+                Passage.external_id.in_(ids),
+            )
+            return {row.external_id: row.text for row in session.execute(query)}
+
+    def _own_texts(self, found: Sequence[Entry], dataset: str) -> list[dict[str, Any]]:
+        known = self._stored_texts([each.id for each in found if not each.text], dataset)
+        return [
+            {
+                "passage_id": each.id,
+                "text": each.text or known.get(each.id, ""),
+                "score": each.score,
+            }
+            for each in found
+        ]
 
     def _model(self, name: str) -> "SentenceTransformer":
         if name not in self._models:
@@ -149,8 +196,8 @@ class Handler(BaseHTTPRequestHandler):
         self.server.busy += 1
         try:
             self._answer(200, self.server.searcher.search(json.loads(self.rfile.read(length))))
-        except InfError as error:
-            self._answer(400, {"error": str(error)})
+        except (InfError, ImportError) as error:
+            self._answer(400, {"error": missing_extra(error) or str(error)})
         except (KeyError, ValueError, TypeError) as error:
             self._answer(400, {"error": f"the request cannot be read: {error!r}"})
         except Exception as error:  # report it to the page and keep serving

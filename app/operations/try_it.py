@@ -1,29 +1,57 @@
-"""Client of the model server; starts the server if none is running."""
+"""Try it: search with models; the model server does it, started where none is running."""
 
 import json
 import os
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Any
 
 import httpx
 
+from app.access.identity import Actor
+from app.access.permissions import require
 from app.jobs.processes import SAFE_PATH
+from app.operations.acting import reading
+from app.operations.rows import Row
+from db.corpus.datasets import get_dataset
 from db.errors import BadInput, InfError
 from db.machine import own_group, stop_process, wait_for_lock
 from db.modules import run_module
+from db.requests import Request, option
 from db.store.settings import home, logs
-from db.store.store import Store
+from db.store.store import Store, open_store
+from trainer.settings.table import DEFAULT_BASE_MODEL
 
 START_SECONDS = 60.0
 SEARCH_SECONDS = 900.0
+MAX_RESULTS = 100
 _started: "list[subprocess.Popen[bytes]]" = []  # kept, so that ended processes are reaped
 
 
-@dataclass(frozen=True)
-class Hit:
+class Search(Request):
+    """A search with models, in a dataset's passages or in an index that their base has made."""
+
+    models: tuple[str, ...] = option(
+        (DEFAULT_BASE_MODEL,),
+        "A model by name, or a checkpoint by folder; repeatable, to compare rankings.",
+        names=("--model",),
+    )
+    dataset: str | None = option(None, "Dataset whose passages are searched.")
+    index: str | None = option(
+        None,
+        "An index of your own: a folder (vectors.npy or index.faiss with ids.json, or parquet with "
+        "id and vector), qdrant:URL/COLLECTION or elasticsearch:URL/INDEX. Texts that it lacks are "
+        "those of the dataset.",
+        title="Your own index",
+    )
+    instruction: str = option("", "Instruction; without one, the query alone.")
+    query: str = option("", "Query.")
+    results: int = option(10, "How many passages.", ge=1, le=MAX_RESULTS)
+
+
+class Hit(Row):
     """A passage of a ranking."""
 
     passage_id: str
@@ -31,26 +59,35 @@ class Hit:
     score: float
 
 
-@dataclass(frozen=True)
-class Searched:
-    """A ranking, the number of passages searched, and the search time without loading."""
+class Searched(Row):
+    """A ranking, the number of passages searched, the search time without loading; `note`: how an
+    index of one's own was compared with the model."""
 
-    hits: list[Hit]
+    model: str
+    hits: tuple[Hit, ...]
     passages: int
     seconds: float
+    note: str = ""
 
 
-def search_with(
-    store: Store, model: str, dataset: str, *, instruction: str, query: str, results: int = 10
-) -> Searched:
-    """Search the passages of a dataset with a model. Raises BadInput with the server's message."""
-    request = {
-        "model": model,
-        "dataset": dataset,
-        "instruction": instruction,
-        "query": query,
-        "results": results,
-    }
+def search(actor: Actor, wanted: Search) -> Iterator[Searched]:
+    """The ranking of each of the models, as it is found.
+
+    Raises Refused without the right (an index of one's own is a place of the server), BadInput
+    where the base of a model has not made the index.
+    """
+    require(actor, "server" if wanted.index else "try")
+    if not wanted.dataset and not wanted.index:
+        raise BadInput("nothing to search", "give `dataset=` or `index=`", code="nothing_to_search")
+    if wanted.dataset:
+        with reading(actor, "try") as session:
+            get_dataset(session, wanted.dataset)
+    return (search_with(open_store(), model, wanted) for model in wanted.models)
+
+
+def search_with(store: Store, model: str, wanted: Search) -> Searched:
+    """The ranking by one model. Raises BadInput with the server's message."""
+    request = wanted.model_dump(mode="json", exclude={"models"}) | {"model": model}
     port, token = _reach(store)
     try:
         answer = httpx.post(
@@ -72,8 +109,7 @@ def search_with(
             body.get("error", f"the model server answered {answer.status_code}"),
             code="model_server_refused",
         )
-    hits = [Hit(hit["passage_id"], hit["text"], hit["score"]) for hit in body["hits"]]
-    return Searched(hits, body["passages"], body["seconds"])
+    return Searched.model_validate(body | {"model": model})
 
 
 def _reach(store: Store) -> tuple[int, str]:
