@@ -6,11 +6,18 @@ FOLDER is what `inf models export` wrote. Pooling and unit length are done here,
 
 import json
 import sys
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 import onnxruntime
 from tokenizers import Tokenizer
+
+
+@cache
+def load(network: Path) -> onnxruntime.InferenceSession:
+    """The network, loaded once."""
+    return onnxruntime.InferenceSession(str(network), providers=["CPUExecutionProvider"])
 
 
 def encode(folder: Path, texts: list[str], network: str = "onnx/model.onnx") -> np.ndarray:
@@ -21,9 +28,7 @@ def encode(folder: Path, texts: list[str], network: str = "onnx/model.onnx") -> 
     tokenizer.enable_truncation(longest)
     tokenizer.enable_padding(pad_id=pad)
     found = tokenizer.encode_batch(texts)
-    session = onnxruntime.InferenceSession(
-        str(folder / network), providers=["CPUExecutionProvider"]
-    )
+    session = load(folder / network)
     features = {
         "input_ids": np.array([each.ids for each in found], dtype=np.int64),
         "attention_mask": np.array([each.attention_mask for each in found], dtype=np.int64),

@@ -112,6 +112,7 @@ VARIABLES: dict[str, tuple[Variable, ...]] = {
         Variable(
             "INF_EMBEDDINGS_TOKEN", "none", "The token that `inf models serve` requires of clients."
         ),
+        Variable("INF_INDEX_KEY", "none", "The key of a Qdrant or Elasticsearch server searched."),
         Variable("OMP_NUM_THREADS", "CPU cores / processes", "Threads of each training process."),
         Variable("OMP_WAIT_POLICY", "`PASSIVE`", "How OpenMP threads wait; for child processes."),
         Variable("TOKENIZERS_PARALLELISM", "`false`", "Threads of the tokenizers; for children."),

@@ -64,7 +64,7 @@ class Searcher:
         self._fit: dict[tuple[str, str], str] = {}  # of a model and an index's place
 
     def search(self, request: dict[str, Any]) -> dict[str, Any]:
-        """The best passages of a dataset, or of an index of one's own (`index`: its place), by one
+        """The best passages of a dataset, or of your own index (`index`: its place), by one
         model, with the time without loading."""
         name, dataset = str(request["model"]), str(request.get("dataset") or "")
         instruction, query = str(request.get("instruction", "")), str(request["query"])
