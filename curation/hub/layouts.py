@@ -21,7 +21,14 @@ from pathlib import Path
 from typing import Any
 
 from analysis.files.rows import read_rows
-from curation.importing.columns import columns_of, proposed_columns, renamed
+from curation.importing.columns import COLUMNS as OF_PAIRS
+from curation.importing.columns import (
+    columns_of,
+    did_you_mean,
+    files_having,
+    proposed_columns,
+    renamed,
+)
 from curation.sources.rows import (
     Converted,
     LeftOut,
@@ -39,6 +46,19 @@ QUERY = ("query", "anchor", "question")
 POSITIVE = ("positive", "pos", "positive_passages", "positives", "answer", "document")
 NEGATIVE = ("negatives", "negative", "neg", "negative_passages", "hard_negatives")
 RELEVANT = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0": False}
+PROMPTRIEVER = (
+    *("query_id", "only_query", "only_instruction", "has_instruction"),
+    *("positive_passages", "new_negatives", "negative_passages"),
+)
+FOLLOWIR = ("id", "query", "instruction", "document", "label")
+OURS = tuple(
+    dict.fromkeys(
+        [
+            *(*COLUMNS, "verdict", "drop_reason", "offline"),
+            *(*OF_PAIRS["pairs"], *QUERY, *POSITIVE, *NEGATIVE, *PROMPTRIEVER, *FOLLOWIR),
+        ]
+    )
+)
 Values = dict[str, Any]
 
 
@@ -64,7 +84,9 @@ class Wanted:
 
 
 def layout_of(files: Sequence[Path], wanted: Wanted) -> str:
-    """The layout of the files, by their first rows. Raises Refused with the columns there are."""
+    """The layout of the files, by their first rows. Raises Refused with the columns there are, and
+    BadInput for a mapping of or to a column that there is not."""
+    _check_mapping(files, wanted.columns)
     if wanted.layout is not None:
         return wanted.layout
     found = {_layout(_first(file, wanted.columns)) for file in files}
@@ -79,6 +101,22 @@ def layout_of(files: Sequence[Path], wanted: Wanted) -> str:
         + (f"as their names propose: {named}" if named else "as `column=query=MINE`"),
         code="columns_fit_no_layout",
     )
+
+
+def _check_mapping(files: Sequence[Path], columns: Mapping[str, str]) -> None:
+    """Refuse a mapping to a name that no layout has, or of a column that no file has."""
+    if not columns:
+        return
+    there = [columns_of("pairs", file) for file in files]
+    for ours, theirs in columns.items():
+        plain = ours.removeprefix("pairs.")
+        if plain not in OURS and not plain.startswith(NEGATIVE):
+            raise BadInput(
+                f"no column `{ours}` to map to{did_you_mean(plain, OURS)}",
+                f"one of {', '.join(OURS)}",
+                code="no_column_map",
+            )
+        files_having(ours, theirs, there)
 
 
 def rows_of(files: Iterable[Path], layout: str, wanted: Wanted) -> Iterator[Converted]:

@@ -129,7 +129,7 @@ def mapping_by_kind(
         ):
             known = dict.fromkeys(name for names in COLUMNS.values() for name in names)
             raise BadInput(
-                f"no column `{given}` to map to",
+                f"no column `{given}` to map to{did_you_mean(ours, known)}",
                 f"one of {', '.join(known)}, where need be with its "
                 "file, as pairs.passage_id or passages.passage_id",
                 code="no_column_map",
@@ -142,7 +142,7 @@ def mapping_by_kind(
         able = [
             each for each in files if (each.kind == named if dot else ours in COLUMNS[each.kind])
         ]
-        having = _having(given, theirs, able)
+        having = files_having(given, theirs, able)
         for kind in [named] if dot else _meant(ours, theirs, having):
             found[kind][ours] = theirs
     for named, mapping in found.items():
@@ -155,7 +155,13 @@ def mapping_by_kind(
     return found
 
 
-def _having(given: str, theirs: str, able: Sequence[FileColumns]) -> list[FileColumns]:
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """The nearest known name, as the end of a sentence; "" where none is near."""
+    near = difflib.get_close_matches(name, list(known), n=1)
+    return f"; did you mean `{near[0]}`?" if near else ""
+
+
+def files_having(given: str, theirs: str, able: Sequence[FileColumns]) -> list[FileColumns]:
     """The files that have the column; all of them where none has a row.
 
     A row of JSON may be the first with its column, so the files are read whole before a refusal.
@@ -167,11 +173,9 @@ def _having(given: str, theirs: str, able: Sequence[FileColumns]) -> list[FileCo
     if having:
         return having
     named = ", ".join(dict.fromkeys(each.path.name for each in able[:3]))
-    near = difflib.get_close_matches(theirs, has, n=1)
-    question = f"; did you mean `{near[0]}`?" if near else ""
     raise BadInput(
         f"`{given}` is mapped to `{theirs}`, and {named} has no column `{theirs}`: it has "
-        f"{_listed(has)}{question}",
+        f"{_listed(has)}{did_you_mean(theirs, has)}",
         code="mapped_no_column",
     )
 

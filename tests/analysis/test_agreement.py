@@ -1,10 +1,14 @@
 import json
+import os
 import random
 import re
+import subprocess
+import sys
 import time
 import tracemalloc
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -279,6 +283,32 @@ def test_memory_and_time_do_not_grow_with_the_pairs_of_judges() -> None:
     assert len(report["pairs"]) == MAX_LISTED
     few = agreement_report(team(20, 433, 3), resamples=0)["human_human"]["value"]
     assert report["human_human"]["value"] == pytest.approx(few, abs=0.06)  # both about 0.64
+
+
+@pytest.mark.long
+@pytest.mark.slow
+@pytest.mark.timeout(1800)  # makes its two million decisions first
+def test_a_million_judgments_of_a_thousand_judges_take_seconds_and_bounded_memory() -> None:
+    """Three of a thousand for each item, and all of them: each in a process of its own."""
+    script = Path(__file__).resolve().parents[2] / "bench" / "analysis.py"
+    done = subprocess.run(
+        [sys.executable, script, "team"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
+    )
+    printed = re.findall(
+        r"^(\w+) of ([\d,]+) judgments: [\d.]+ s \(([\d.]+) s of CPU time\), ([\d.]+) GB;.*: (.*)$",
+        done.stdout,
+        re.MULTILINE,
+    )
+    million = {name: row for name, number, *row in printed if number == "1,000,000"}
+    assert set(million) == {"sparse_team", "crowded_team"}, done.stdout
+    for seconds, memory, value in million.values():
+        assert float(seconds) < 30, done.stdout  # 7 on an idle machine, docs/benchmarks.md
+        assert float(memory) < 1, done.stdout
+        assert float(value) == pytest.approx(0.49, abs=0.01)  # two judges who know 0.7 of the items
 
 
 def test_the_measures_of_people_leave_the_models_out() -> None:

@@ -1,11 +1,13 @@
 """Published datasets as groups or pairs: presets, mapped columns, and nothing dropped unnamed."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import fsspec
 import pytest
+from conftest import Ran
 from hub_server import Hub
 from sqlalchemy import select
 
@@ -131,6 +133,41 @@ def test_columns_of_other_names_are_mapped_to_pairs_and_to_groups(
     assert found.layout == "groups" and found.groups is not None and found.groups.imported == 1
     with sqlite_store.read() as session:
         assert session.scalars(select(Group)).one().verdict == "kept"
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        (
+            {"query": "frgae", "positive": "treffer"},
+            "`query` is mapped to `frgae`, and train.jsonl has no column `frgae`: it has "
+            "`frage`, `treffer`, `daneben`; did you mean `frage`?",
+        ),
+        ({"qurey": "frage", "positive": "treffer"}, "no column `qurey` to map to; did you mean"),
+        # these did not matter for the layout, and were left out silently
+        (
+            {"query": "frage", "positive": "treffer", "instrution": "daneben"},
+            "no column `instrution` to map to; did you mean `instruction`?",
+        ),
+        (
+            {"query": "frage", "positive": "treffer", "negatives": "danebn"},
+            "did you mean `daneben`?",
+        ),
+    ],
+)
+def test_a_mistyped_mapping_is_a_sentence_with_the_nearest_name(
+    inf: Callable[..., Ran],
+    sqlite_store: Store,
+    tmp_path: Path,
+    given: dict[str, str],
+    sentence: str,
+) -> None:
+    odd = folder_of(tmp_path, [{"frage": "q", "treffer": "right", "daneben": ["wrong"]}])
+    columns = [part for pair in given.items() for part in ("--column", "=".join(pair))]
+    ran = inf("hub", "pull", odd, "--dataset", "x", *columns)
+    assert ran.code == 1 and sentence in " ".join(ran.err.split()), ran.err
+    with sqlite_store.read() as session:
+        assert session.scalars(select(Pair)).all() == []
 
 
 def test_splits_are_never_mixed_silently(sqlite_store: Store, tmp_path: Path) -> None:
