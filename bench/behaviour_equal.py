@@ -164,7 +164,7 @@ def walk(tree: Tree, demo: Path) -> None:
     tree.inf("import", "--dataset", "demo", "--pairs", pairs, "--passages", passages, *about)
     tree.inf("curate", "--dataset", "demo", "--provider", "recorded")
     tree.inf("study", "create", "--dataset", "demo", "--items", 12, "--overlap", 1, "--seed", 1)
-    tree.inf("study", "judge", "--study", 1, "--judge", "recorded:B")
+    tree.inf("studies", "judge", 1, "--judge", "recorded:B")
     for name in FORMATS:
         tree.inf("export", "--dataset", "demo", "--out", tree.home / name, "--format", name)
     tree.inf("train", "--release", tree.home / FORMATS[0], "--out", tree.home / "model", *TRAINING)

@@ -173,7 +173,7 @@ def demo_release(folder: Path) -> Path:
     _import_demo(home)
     run = run_inf("curate", "--dataset", "demo", "--provider", "recorded", home=home)["run_id"]
     # every item of a group: a study takes one
-    run_inf("study", "judge", "--run", run, "--judge", HELD_OUT_JUDGE, home=home)
+    run_inf("studies", "judge", "--run", run, "--judge", HELD_OUT_JUDGE, home=home)
     run_inf("export", "--dataset", "demo", "--out", release, "--include-dropped", home=home)
     return release
 

@@ -122,8 +122,9 @@ def _problems(model: type[Request], error: ValidationError) -> Iterator[str]:
             yield f"{name} is missing: give it"
         else:
             reason = found["msg"].removeprefix("Value error, ").removeprefix("Input ")
-            yield (
-                f"{name}={found['input']!r}: it {reason}"
-                if reason.startswith("should")
-                else f"{name}={found['input']!r}: {reason}"
-            )
+            if not found["loc"]:  # what several keys are together
+                yield reason
+            elif reason.startswith("should"):
+                yield f"{name}={found['input']!r}: it {reason}"
+            else:
+                yield f"{name}={found['input']!r}: {reason}"

@@ -3,7 +3,7 @@
 One name per thing: the same in a table, a function, a widget key, a config, a figure and the docs.
 """
 
-from typing import Final
+from typing import Final, Literal, get_args
 
 # The answers of a judge besides the label of a candidate.
 NONE: Final = "none"
@@ -23,7 +23,8 @@ def is_storable(text: str) -> bool:
 # Why a judge skips or flags an item; "" before these codes existed, or without one.
 REMARK_REASONS: Final = ("unclear", "no_right_passage", "several_right", "bad_text", "other")
 ORIGINS: Final = ("seed", "pool", "generated")
-VERDICTS: Final = ("kept", "dropped")
+Verdict = Literal["kept", "dropped"]
+VERDICTS: Final[tuple[Verdict, ...]] = get_args(Verdict)
 STUDY_STATUSES: Final = ("open", "paused", "closed")
 JOB_KINDS: Final = (
     "curate",

@@ -234,7 +234,7 @@ def draw_figures(study: StudySummary, figures: dict[str, Any], origin: Origin) -
             "start a model judge on the Studies page.",
             view="judge",
             link="Judge",
-            command=f"inf study judge --study {study.id} --judge offline:embedding",
+            command=f"inf studies judge {study.id} --judge offline:embedding",
         )
 
 
@@ -256,7 +256,7 @@ def draw_nothing(study: StudySummary, *, is_empty: bool, is_hidden: bool) -> Non
         else "Remove a filter.",
         view="judge",
         link="Judge",
-        command=f"inf study judge --study {study.id} --judge offline:embedding",
+        command=f"inf studies judge {study.id} --judge offline:embedding",
     )
 
 
@@ -281,7 +281,7 @@ if not found:
         "Agreement is computed over the items of a study that several judges answered.",
         view="studies",
         link="Create a study",
-        command="inf study create --dataset NAME --items 50 --overlap 3",
+        command="inf studies create NAME --items 50 --overlap 3",
     )
     st.stop()
 chosen_study = choose(

@@ -63,7 +63,7 @@ def draw_result_tabs(found: Results) -> None:
 
 
 def _draw_run(found: Results, about: dict[str, Any]) -> None:
-    study = f"inf study {{}} --study {found.study_id} --json"
+    study = f"inf studies {{}} {found.study_id} --json"
     draw_about_run(about, replace(found.origin, command=study.format("estimate")))
     draw_plan(found.study_id)
     if found.state is not None:
@@ -78,7 +78,7 @@ def _draw_judges(found: Results) -> None:
         draw_consensus(
             read_consensus(found.study_id, found.left_out, found.state),
             found.hidden,
-            replace(found.origin, command=f"inf study consensus --study {found.study_id} --json"),
+            replace(found.origin, command=f"inf studies consensus {found.study_id} --json"),
         )
 
 

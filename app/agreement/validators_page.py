@@ -90,7 +90,7 @@ def draw_choice(run: RunSummary, studies: list[StudySummary]) -> None:
             "Its validator does, and so does any model that judges a study of the run.",
             view="studies",
             link="Studies",
-            command=f"inf study judge --study {study_id or 'ID'} --judge openai:MODEL",
+            command=f"inf studies judge {study_id or 'ID'} --judge openai:MODEL",
         )
         return
     voters = settings.multiselect(

@@ -261,7 +261,7 @@ def _study_id(session: Session) -> int:
 
 def _make_study(_: Session) -> Sequence[object]:
     size = ("--items", ITEMS, "--overlap", 1, "--seed", SEED)
-    return ("study", "create", "--dataset", NAME, "--name", "Demo study", *size)
+    return ("studies", "create", NAME, "--name", "Demo study", *size)
 
 
 def _judged(session: Session) -> bool:
@@ -270,11 +270,11 @@ def _judged(session: Session) -> bool:
 
 
 def _judge(session: Session) -> Sequence[object]:
-    return ("study", "judge", "--study", _study_id(session), "--judge", JUDGE)
+    return ("studies", "judge", _study_id(session), "--judge", JUDGE)
 
 
 def _judge_all(session: Session) -> Sequence[object]:
-    return ("study", "judge", "--run", _run_with(session, "done"), "--judge", JUDGE)
+    return ("studies", "judge", "--run", _run_with(session, "done"), "--judge", JUDGE)
 
 
 def _reserved(session: Session) -> bool:
@@ -285,7 +285,7 @@ def _reserved(session: Session) -> bool:
 def _reserve(session: Session) -> Sequence[object]:
     size = ("--items", OWN_ITEMS, "--overlap", 1, "--seed", SEED, "--close-when-done")
     apart = ("--apart-from", _study_id(session))
-    return ("study", "create", "--dataset", NAME, "--name", OWN_STUDY, *size, *apart)
+    return ("studies", "create", NAME, "--name", OWN_STUDY, *size, *apart)
 
 
 def _agreement(session: Session) -> Sequence[object]:

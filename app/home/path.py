@@ -164,7 +164,7 @@ def _judge(people: Light | None, judged: Judged | None) -> list[Step]:
     """Judged to the end, and with people who agree."""
     if people is None:
         return []
-    command = "inf study create --dataset NAME --items 50 --overlap 3"
+    command = "inf studies create NAME --items 50 --overlap 3"
     if judged is None:
         todo = "let people and models pick the right passage"
         return [Step("studies", "Judge", "unknown", todo, "Create a study", command)]

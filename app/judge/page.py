@@ -103,6 +103,6 @@ else:
             say("judge.no_study_then"),
             view="studies" if is_curator else "",
             link="Studies",
-            command="inf study create --dataset NAME --items 50 --overlap 3" if is_curator else "",
+            command="inf studies create NAME --items 50 --overlap 3" if is_curator else "",
         )
     draw_language_choice("/judge")

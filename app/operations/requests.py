@@ -12,6 +12,7 @@ from db.modules import load
 from db.requests import Request, bounds_of, choices_of, options_of
 
 REQUESTS: Mapping[str, str] = {
+    "studies create": "curation.judging.request:StudyPlan",
     "studies judge": "curation.judging.request:JudgeStart",
     "models search": "app.operations.try_it:Search",
     "releases create": "curation.release.request:ReleasePlan",

@@ -1,6 +1,6 @@
 """How a study's items were chosen and what they are, in a sentence for people. Pure.
 
-`inf study` prints the same in the words of its options (`curation.judging.sampling`).
+`inf studies` prints the same in the words of its options (`curation.judging.sampling`).
 """
 
 from collections.abc import Mapping

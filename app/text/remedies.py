@@ -15,10 +15,6 @@ COMMANDS: Mapping[str, str] = {
     "evaluations pin": "evaluate pin",
     "runs create": "curate --dataset",
     "runs resume": "curate --resume",
-    "studies create": "study create",
-    "studies judge": "study judge",
-    "studies list": "study list",
-    "studies template": "study template --study",
     "trainings create": "train",
 }
 # The page of an operation, by its name or its noun; without one it is done in a shell.

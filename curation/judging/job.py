@@ -6,15 +6,14 @@ from sqlalchemy import select
 
 from curation.judges.registry import judge_named
 from curation.judging.agreement import agreement_job
-from curation.judging.request import JudgeStart
+from curation.judging.request import JudgeStart, StudyPlan
 from curation.judging.revalidation import revalidate
-from curation.judging.sampling import Sampling
 from curation.judging.studies import (
     describe_created,
     enrol,
     judge_all,
     judge_study,
-    make_study,
+    sample_study,
 )
 from db.corpus.datasets import get_dataset
 from db.jobs.runner import JobHandle
@@ -63,14 +62,13 @@ def work_on_study(handle: JobHandle) -> dict[str, Any]:
 
 
 def create_study(handle: JobHandle) -> dict[str, Any]:
-    """Create a study; config: what `make_study` takes, `sampling` as the fields of `Sampling`.
+    """Create a study by a StudyPlan.
 
     A job that is resumed after it had created its study reports that one.
     """
-    config = dict(handle.config)
-    options = {name: config[name] for name in ("dataset", "qualification", "gold")}
+    wanted = StudyPlan.read(handle.config)
     with handle.store.read() as session:
-        dataset_id = get_dataset(session, config["dataset"]).id
+        dataset_id = get_dataset(session, wanted.dataset).id
         made = session.scalars(
             select(Study).where(
                 Study.dataset_id == dataset_id,
@@ -79,17 +77,9 @@ def create_study(handle: JobHandle) -> dict[str, Any]:
             )
         ).first()
         if made is not None:
-            return describe_created(session, made, **options)
+            return describe_created(session, made, wanted)
     handle.report(0, None, "sampling items")
-    given = config.pop("sampling")
-    # JSON has lists where the fields are tuples
-    fields: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value for name, value in given.items()
-    }
-    return make_study(
-        handle.store,
-        sampling=Sampling(**fields),
-        created_by=handle.started_by,
-        job_id=handle.id,
-        **config,
-    )
+    with handle.store.write() as session:
+        done = sample_study(session, wanted, created_by=handle.started_by, job_id=handle.id)
+        session.commit()
+        return done

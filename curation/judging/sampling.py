@@ -8,7 +8,7 @@ does not estimate agreement on the run.
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Literal, get_args
 
 from sqlalchemy.orm import Session
 
@@ -22,8 +22,10 @@ from db.study.sampling import Groups, sample_items, take_highest
 from db.study.studies import get_study, judged_groups, used_groups
 from db.values import VERDICTS
 
-SAMPLES: Final = ("stratified", "random", "disagreement", "list")
-STRATA: Final = ("scenario", "source", "verdict")
+Sample = Literal["stratified", "random", "disagreement", "list"]
+Stratum = Literal["scenario", "source", "verdict"]
+SAMPLES: Final[tuple[Sample, ...]] = get_args(Sample)
+STRATA: Final[tuple[Stratum, ...]] = get_args(Stratum)
 UNUSABLE_LINES = "no study was made: correct these lines"
 
 

@@ -8,7 +8,7 @@ the program has been through the whole queue.
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from sqlalchemy import func, select
@@ -16,7 +16,8 @@ from sqlalchemy.orm import Session
 
 from curation.judges.judge import Choice, ItemJudge, ItemView
 from curation.judges.registry import judge_named
-from curation.judging.sampling import Sampling, sample_study_items
+from curation.judging.request import StudyPlan
+from curation.judging.sampling import sample_study_items
 from db.assignment.shown_items import shuffled_labels
 from db.corpus.datasets import get_dataset
 from db.corpus.texts import passage_texts
@@ -42,74 +43,65 @@ class Waiting:
     view: ItemView
 
 
-def make_study(
-    store: Store,
-    *,
-    dataset: str,
-    items: int | None,
-    overlap: int,
-    seed: int = 0,
-    sampling: Sampling | None = None,
-    run_id: int | None = None,
-    name: str = "",
-    guidelines: str | None = None,
-    qualification: int = 0,
-    gold: int = 0,
-    close_when_done: bool = False,
-    created_by: str = "",
-    job_id: int | None = None,
+def make_study(store: Store, *, created_by: str = "", **wanted: Any) -> dict[str, Any]:
+    """`sample_study` in a transaction of its own; `wanted`: fields of StudyPlan, or `sampling`."""
+    given = wanted.pop("sampling", None)
+    plan = StudyPlan.read(wanted | ({} if given is None else asdict(given)))
+    with store.write() as session:
+        made = sample_study(session, plan, created_by=created_by)
+        session.commit()
+        return made
+
+
+def sample_study(
+    session: Session, wanted: StudyPlan, *, created_by: str = "", job_id: int | None = None
 ) -> dict[str, Any]:
     """Sample a study from a dataset's run (by default the newest finished one) and describe it.
 
-    `sampling` is by default even over scenarios; `items` may be None for a list: all of it. Raises
-    NotFound for an unknown dataset or one without a finished run, BadInput if the run has too few
-    groups, or too few approved ones for `qualification` and `gold` items. `qualification` is
-    the number of examples in a round; each further round has others, as far as groups are approved.
-    `job_id`: the job that creates it; recorded, so that a resumed job finds what it created.
+    Raises NotFound for an unknown dataset or one without a finished run, BadInput if the run has
+    too few groups, or too few approved ones for `qualification` and `gold` items. `qualification`
+    is the number of examples in a round; each further round has others, as far as groups are
+    approved. `job_id`: the job that creates it; recorded, so that a resumed job finds what it
+    created. Does not commit.
     """
-    sampling = sampling or Sampling()
-    with store.write() as session:
-        found = get_dataset(session, dataset)
-        run = choose_run(session, found.id, run_id)
-        sampled = sample_study_items(session, run.id, sampling, items, seed)
-        study = add_study(
-            session,
-            run_id=run.id,
-            item_ids=sampled.item_ids,
-            settings=sampled.settings | ({} if job_id is None else {"job_id": job_id}),
-            overlap=overlap,
-            seed=seed,
-            name=name or f"{dataset}, run {run.id}",
-            guidelines=GUIDELINES if guidelines is None else guidelines,
-            created_by=created_by,
+    found = get_dataset(session, wanted.dataset)
+    run = choose_run(session, found.id, wanted.run_id)
+    sampled = sample_study_items(session, run.id, wanted.sampling, wanted.items, wanted.seed)
+    study = add_study(
+        session,
+        run_id=run.id,
+        item_ids=sampled.item_ids,
+        settings=sampled.settings | ({} if job_id is None else {"job_id": job_id}),
+        overlap=wanted.overlap,
+        seed=wanted.seed,
+        name=wanted.name or f"{wanted.dataset}, run {run.id}",
+        guidelines=GUIDELINES if wanted.guidelines is None else wanted.guidelines,
+        created_by=created_by,
+    )
+    qualification, gold = wanted.qualification, wanted.gold
+    if wanted.close_when_done:
+        set_rules(session, study.id, closes_when_done=True)
+    if qualification:
+        rounds = set_rules(session, study.id, training_items=qualification).training_rounds
+        free = count_approved(session, study.id) - gold
+        sample_gold_items(
+            session, study.id, "training", max(qualification, min(qualification * rounds, free))
         )
-        if close_when_done:
-            set_rules(session, study.id, closes_when_done=True)
-        if qualification:
-            rounds = set_rules(session, study.id, training_items=qualification).training_rounds
-            free = count_approved(session, study.id) - gold
-            sample_gold_items(
-                session, study.id, "training", max(qualification, min(qualification * rounds, free))
-            )
-        if gold:
-            sample_gold_items(session, study.id, "gold", gold)
-        record_event(session, created_by, "study.create", study.id)
-        session.commit()
-        return describe_created(
-            session, study, dataset=dataset, qualification=qualification, gold=gold
-        )
+    if gold:
+        sample_gold_items(session, study.id, "gold", gold)
+    record_event(session, created_by, "study.create", study.id)
+    return describe_created(session, study, wanted)
 
 
-def describe_created(
-    session: Session, study: Study, *, dataset: str, qualification: int, gold: int
-) -> dict[str, Any]:
+def describe_created(session: Session, study: Study, wanted: StudyPlan) -> dict[str, Any]:
     """What the creation of a study reports: its sample and its composition."""
     composition = compose(session, study.id)
     main = select(func.count()).where(StudyItem.study_id == study.id, StudyItem.part == "main")
     return {
+        "id": study.id,
         "study_id": study.id,
         "name": study.name,
-        "dataset": dataset,
+        "dataset": wanted.dataset,
         "run_id": study.run_id,
         "items": session.scalar(main),
         "overlap": study.overlap,
@@ -117,8 +109,8 @@ def describe_created(
         "sampling": study.settings,
         "scenarios": composition.scenarios,
         "verdicts": composition.verdicts,
-        "qualification": qualification,
-        "gold": gold,
+        "qualification": wanted.qualification,
+        "gold": wanted.gold,
     }
 
 

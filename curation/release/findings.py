@@ -89,7 +89,7 @@ def _agreement(
             found.append(words)
     if found:
         return found
-    return ["Agreement: no person has judged groups of this run (`inf study create`)."]
+    return ["Agreement: no person has judged groups of this run (`inf studies create`)."]
 
 
 def _study(session: Session, study_id: int) -> str | None:

@@ -124,6 +124,8 @@ def test_a_study_is_paused_extended_and_given_new_guidelines(
         *("--guidelines", words, "--json"),
     )
     assert changed.json == {
+        "id": 1,
+        "name": "world, run 1",
         "study_id": 1,
         "status": "paused",
         "overlap": 2,

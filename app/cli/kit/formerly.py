@@ -2,6 +2,7 @@
 
 import copy
 import functools
+import inspect
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,17 +16,17 @@ def formerly(
 ) -> click.Command:
     """The command under its old name: the same, with a note on standard error of the new one.
 
-    `options`: the required options that its arguments of these names were.
+    `options`: the options that its arguments of these names were.
     """
     found = copy.copy(command)
     found.params = [
-        click.Option([options[each.name], each.name], type=each.type, required=True)
-        if options and each.name in options
+        click.Option([options[each.name], each.name], type=each.type, required=each.required)
+        if options and isinstance(each, click.Argument) and each.name in options
         else each
         for each in command.params
     ]
     found.name = old.rpartition(" ")[2]
-    found.help = f"{command.help or ''}\n\nThis is `inf {new}` now."
+    found.help = f"{inspect.cleandoc(command.help or '')}\n\nThis is `inf {new}` now."
     call = command.callback
     assert call is not None
 

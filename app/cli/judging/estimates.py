@@ -1,25 +1,20 @@
-"""`inf study estimate|plan`: what a study says about its run, and the items that would say more."""
+"""`inf studies estimate|plan|thresholds|consensus`: what a study says of its run and its judges."""
 
 from typing import Any
 
 import click
 
 from analysis.agreement.flagged import WITHOUT
+from analysis.figures.means import share_of
 from analysis.study import run_text
 from analysis.study.planning import TARGETS
-from app.cli.kit.report import Result, me, ready_store, reporting
+from app.cli.kit.report import Result, command_actor, reporting
+from app.operations import studies as operations
 from app.text.numbers import counted
-from curation.judging.about_run import (
-    about_run,
-    extend_by_plan,
-    plan_for,
-    plan_numbers,
-    thresholds_of,
-)
-from db.events import record_event
-from db.study.studies import get_study
+from curation.judging.about_run import about_run, thresholds_of
+from curation.judging.consensus import SURE, flagged_note, outlier_sentences, study_consensus
 
-study_option = click.option("--study", "study_id", type=int, required=True, help="Id of the study.")
+study_argument = click.argument("study_id", type=int)
 
 
 def _shown(report: Result) -> str:
@@ -56,7 +51,7 @@ def _more(found: dict[str, Any]) -> str:
 
 
 @click.command()
-@study_option
+@study_argument
 @reporting(_shown)
 def estimate(study_id: int) -> Result:
     """Estimate the validator's precision and recall over the whole run.
@@ -64,8 +59,7 @@ def estimate(study_id: int) -> Result:
     Judged items are weighted by how they were sampled; intervals are over groups. A study of listed
     or disputed items says nothing about the run, and the command says why.
     """
-    with ready_store().read() as session:
-        return about_run(session, study_id)
+    return operations.report(command_actor(), study_id, about_run)
 
 
 def _planned(result: Result) -> str:
@@ -87,7 +81,7 @@ def _planned(result: Result) -> str:
 
 
 @click.command()
-@study_option
+@study_argument
 @click.option(
     "--target",
     type=click.Choice(TARGETS),
@@ -102,18 +96,9 @@ def _planned(result: Result) -> str:
 def plan(study_id: int, target: str, reach: float | None, items: int | None, add: bool) -> Result:
     """Plan how many more judgments a figure needs, and among which items they help most."""
     share = None if reach is None else reach / 100
-    store = ready_store()
-    if not add:
-        with store.read() as session:
-            overlap = get_study(session, study_id).overlap
-            found = plan_for(session, study_id, target=target, reach=share, items=items)
-        return {"study_id": study_id, "added": False, **plan_numbers(found, overlap)}
-    with store.write() as session:
-        found = extend_by_plan(session, study_id, target=target, reach=share, items=items)
-        record_event(session, me(), "study.extend", study_id, items=found.items)
-        overlap = get_study(session, study_id).overlap
-        session.commit()
-    return {"study_id": study_id, "added": True, **plan_numbers(found, overlap)}
+    return operations.plan(
+        command_actor(), study_id, target=target, reach=share, items=items, add=add
+    )
 
 
 def _explored(result: Result) -> str:
@@ -136,9 +121,58 @@ def _threshold_line(row: dict[str, Any]) -> str:
 
 
 @click.command()
-@study_option
+@study_argument
 @reporting(_explored)
 def thresholds(study_id: int) -> Result:
     """Explore stricter filters: precision, recall and size by votes, margins and judges."""
-    with ready_store().read() as session:
-        return thresholds_of(session, study_id)
+    return operations.report(command_actor(), study_id, thresholds_of)
+
+
+def _consensus_text(report: Result) -> str:
+    if not report["items"]:
+        return "no person has judged this study"
+    lines = [
+        f"{counted(len(report['items']), 'item')} judged, {report['sure']:,} with a consensus "
+        f"label of probability {SURE} or more"
+    ]
+    if report["simulated"]:
+        lines.append("the people are simulated judges: demo data, not evidence")
+    if note := flagged_note(report):
+        lines.append(note)
+    lines += [_judge_line(row) + _by_others(row, "compared") for row in report["judges"]]
+    lines += [
+        f"{row['judge']} (model): right on {share_of(row['accuracy'], row['items'])} of "
+        f"{counted(row['items'], 'item')} by the people's consensus{_by_others(row, 'items')}"
+        for row in report["models"]
+    ]
+    return "\n".join([*lines, *outlier_sentences(report)])
+
+
+def _by_others(row: dict[str, Any], number: str) -> str:
+    """The share by the consensus of the people who are not flagged, where there are others."""
+    other = row.get("without_flagged")
+    if other is None or other["accuracy"] is None:
+        return ""
+    return f"; without flagged people {share_of(other['accuracy'], other[number])}"
+
+
+def _judge_line(row: dict[str, Any]) -> str:
+    if row["accuracy"] is None:
+        return f"{row['judge']}: {row['items']:,} items, undefined ({row['reason']})"
+    right, others = (share_of(row[name], row["compared"]) for name in ("accuracy", "others"))
+    return (
+        f"{row['judge']}: {row['items']:,} items, right {right}, the others there {others}, "
+        f"p {row['p']:.2g}" + (", an outlier" if row["outlier"] else "")
+    )
+
+
+@click.command()
+@study_argument
+@reporting(_consensus_text)
+def consensus(study_id: int) -> Result:
+    """Consensus labels with their probability, and who errs more than the others.
+
+    By Dawid and Skene's model over the people's judgments; models are compared with the people's
+    consensus. --json has a row per item.
+    """
+    return operations.report(command_actor(), study_id, study_consensus)

@@ -1,38 +1,21 @@
-"""`inf study people|adjudicate`: the curator actions of the pages Studies and Adjudicate."""
+"""`inf studies people|adjudicate|work`: a study's judges, its disputed items, and who worked."""
+
+from dataclasses import asdict, fields
+from datetime import date, datetime
+from typing import get_args
 
 import click
 
-from app.cli.kit.report import Result, me, ready_store, reporting
+from analysis.files.csv_writer import csv_text
+from app.cli.kit.report import Result, command_actor, reporting
+from app.operations import studies as operations
+from app.operations.studies import JudgeAction
 from app.text.numbers import counted
-from db.assignment import members, places, reassigning
-from db.events import record_event
-from db.store.store import Store
-from db.study import adjudication, quality
 from db.study.adjudication import Disputed
-from db.study.quality import JudgeQuality
+from db.study.work import PersonsWork
 
-study_option = click.option("--study", "study_id", type=int, required=True, help="Id of the study.")
-
-
-def _person(each: JudgeQuality) -> Result:
-    return {
-        "judge": each.judge,
-        "kind": each.kind,
-        "simulated": each.simulated,
-        "offline": each.offline,
-        "judged": each.judged,
-        "holds": each.leased,
-        "skipped": each.skipped,
-        "flagged": each.flagged,
-        "notes": each.notes,
-        "median_seconds": each.median_seconds,
-        "too_fast": each.too_fast,
-        "gold_right": each.gold_right,
-        "gold_seen": each.gold_seen,
-        "qualification": each.qualification,
-        "state": each.state,
-        "reason": each.reason,
-    }
+study_argument = click.argument("study_id", type=int)
+DAY = click.DateTime(["%Y-%m-%d"])
 
 
 def _people(result: Result) -> str:
@@ -50,7 +33,7 @@ def _people(result: Result) -> str:
 
 
 @click.command()
-@study_option
+@study_argument
 @click.option("--pause", metavar="NAME", help="Pause a judge; requires --reason.")
 @click.option("--reason", default="", help="The reason, shown to the judge.")
 @click.option("--let-in", metavar="NAME", help="Let a paused judge continue.")
@@ -68,7 +51,7 @@ def people(
     to: str | None,
 ) -> Result:
     """Show progress, pace and quality of a study's judges; pause them or reassign their items."""
-    actions = {"pause": pause, "let_in": let_in, "take_back": take_back, "give": give}
+    actions = dict(zip(get_args(JudgeAction), (pause, let_in, take_back, give), strict=True))
     chosen = [(action, name) for action, name in actions.items() if name]
     if len(chosen) > 1:
         raise click.UsageError("give only one of --pause, --let-in, --take-back and --give")
@@ -76,40 +59,18 @@ def people(
         raise click.UsageError("--give NAME and --to NAME must be given together")
     if reason and not pause:
         raise click.UsageError("--reason requires --pause")
-    store = ready_store()
-    message = _do(store, study_id, *chosen[0], reason=reason, to=to or "") if chosen else ""
-    with store.read() as session:
-        found = quality.judge_quality(session, study_id)
-    return {"study_id": study_id, "message": message, "people": [_person(each) for each in found]}
-
-
-def _do(store: Store, study_id: int, action: str, name: str, *, reason: str, to: str) -> str:
-    """Perform one action with its audit entry; returns the message."""
-    with store.write() as session:
-        judge_id = quality.judge_of_study(session, study_id, name)
-        detail: dict[str, int] = {"judge": judge_id}
-        if action == "pause":
-            members.pause_judge(session, study_id, judge_id, reason)
-            message, noted = f"{name} is paused; the items they held go to others", "pause_judge"
-        elif action == "let_in":
-            members.readmit_judge(session, study_id, judge_id)
-            message, noted = f"{name} may continue", "let_in_judge"
-        elif action == "take_back":
-            number = places.return_leases(session, study_id, judge_id)
-            message, noted = (
-                f"{counted(number, 'item')} of {name} returned to the queue",
-                "take_back",
-            )
-        else:
-            detail["to"] = quality.judge_of_study(session, study_id, to)
-            done = reassigning.reassign(session, study_id, judge_id, detail["to"])
-            message, noted = (
-                f"{counted(done.moved, 'item')} reassigned to {to}, {done.returned} returned",
-                "reassign",
-            )
-        record_event(session, me(), f"study.{noted}", study_id, **detail)
-        session.commit()
-    return message
+    actor, message = command_actor(), ""
+    for action, name in chosen:
+        done = operations.change_judge(actor, study_id, action, name, reason=reason, to=to or "")
+        message = {
+            "pause": f"{name} is paused; the items they held go to others",
+            "let_in": f"{name} may continue",
+            "take_back": f"{counted(done.returned, 'item')} of {name} returned to the queue",
+            "give": f"{counted(done.moved, 'item')} reassigned to {to}, {done.returned} returned",
+        }[action]
+    rows = operations.judges(actor, study_id).as_json()
+    former = [row | {"judge": row["name"], "holds": row["leased"]} for row in rows["data"]]
+    return {"study_id": study_id, "message": message, **rows, "people": former}
 
 
 def _item(item: Disputed) -> Result:
@@ -140,7 +101,7 @@ def _disputed(result: Result) -> str:
 
 
 @click.command()
-@study_option
+@study_argument
 @click.option("--item", "item_id", type=int, help="Decide this item; without it, list items.")
 @click.option("--choice", help="The right answer: a candidate's label, or none.")
 @click.option("--note", default="", help="Reason for the decision.")
@@ -160,14 +121,38 @@ def adjudicate(
     """List the items on which people disagree, with all answers; decide one."""
     if (item_id is None) != (choice is None):
         raise click.UsageError("--item ITEM and --choice LABEL must be given together")
-    if item_id is None or choice is None:
-        with ready_store().read() as session:
-            ids = adjudication.disputed_ids(session, study_id, include_agreed=include_agreed)
-            items = [adjudication.get_disputed(session, study_id, one) for one in ids[:limit]]
-        rows = [_item(item) for item in items]
-        return {"study_id": study_id, "disputed": len(ids), "items": rows}
-    with ready_store().write() as session:
-        adjudication.adjudicate(session, study_id, item_id, choice, by=me(), note=note)
-        record_event(session, me(), "study.adjudicate", study_id, item=item_id, choice=choice)
-        session.commit()
-    return {"study_id": study_id, "item_id": item_id, "choice": choice, "decided_by": me()}
+    actor = command_actor()
+    if item_id is not None and choice is not None:
+        operations.adjudicate(actor, study_id, item_id, choice, note)
+        done = {"study_id": study_id, "item_id": item_id, "choice": choice}
+        return done | {"decided_by": actor.name}
+    total, found = operations.disputed(actor, study_id, include_agreed=include_agreed, limit=limit)
+    return {"study_id": study_id, "disputed": total, "items": [_item(item) for item in found]}
+
+
+def _day(value: datetime | None) -> date | None:
+    return None if value is None else value.date()
+
+
+def _table(result: Result) -> str:
+    """CSV, as a spreadsheet reads it."""
+    return csv_text(result["work"], [field.name for field in fields(PersonsWork)]).rstrip("\n")
+
+
+@click.command("work")
+@click.argument("study_id", type=int, required=False)
+@click.option("--since", type=DAY, help="First day, UTC.")
+@click.option("--until", type=DAY, help="Last day, UTC.")
+@reporting(_table)
+def work_of_people(study_id: int | None, since: datetime | None, until: datetime | None) -> Result:
+    """Report minutes, items, gold and qualification per person as CSV, of one study or all."""
+    found = operations.work(command_actor(), study_id, _day(since), _day(until))
+    return {
+        "work": [
+            {
+                name: value.isoformat() if isinstance(value, datetime) else value
+                for name, value in asdict(each).items()
+            }
+            for each in found
+        ]
+    }

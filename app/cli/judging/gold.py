@@ -1,23 +1,17 @@
-"""`inf study gold|qualification|template`: items with known answers, and the rules about them."""
+"""`inf studies gold|qualification|template`: items with known answers, and the rules about them."""
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
 
-from app.cli.kit.report import Result, lines, me, ready_store, reporting
-from curation.judging.gold_item_file import add_from_file, template_rows
+from app.cli.kit.report import Result, command_actor, lines, reporting
+from app.operations import studies as operations
 from db.errors import BadInput
-from db.events import record_event
-from db.study.gold_items import sample_gold_items
-from db.study.rules import GOLD_ACTIONS, set_rules
-from db.study.studies import count_parts
+from db.study.rules import GOLD_ACTIONS
 
-# Command, and key of its count → the part of a study's items as stored.
-PARTS = {"gold": "gold", "qualification": "training"}
-
-study_option = click.option("--study", "study_id", type=int, required=True, help="Id of the study.")
+study_argument = click.argument("study_id", type=int)
 file_option = click.option(
     "--file",
     "file",
@@ -27,32 +21,31 @@ file_option = click.option(
 
 
 def _change(
-    study_id: int, name: str, file: Path | None, sample: int | None, rules: dict[str, Any]
+    study_id: int,
+    part: Literal["gold", "training"],
+    file: Path | None,
+    sample: int | None,
+    rules: dict[str, Any],
 ) -> Result:
-    part = PARTS[name]
     changes = {rule: value for rule, value in rules.items() if value is not None}
+    name = "gold" if part == "gold" else "qualification"
     if file is None and sample is None and not changes:
         raise click.UsageError(
-            f"nothing to do: give --file, --sample or a rule (inf study {name} --help)"
+            f"nothing to do: give --file, --sample or a rule (inf studies {name} --help)"
         )
-    with ready_store().write() as session:
-        added = [] if file is None else add_from_file(session, study_id, part, file)
-        if sample is not None:
-            added += sample_gold_items(session, study_id, part, sample)
-        now = set_rules(session, study_id, **changes)
-        record_event(session, me(), f"study.{part}", study_id, items=len(added), rules=changes)
-        total = count_parts(session, study_id).get(part, 0)
-        session.commit()
+    done = operations.change_gold(
+        command_actor(), study_id, part, file=file, sample=sample, rules=changes
+    )
     return {
         "study_id": study_id,
-        "added": added,
-        name: total,
-        **{rule: getattr(now, rule) for rule in rules},
+        "added": list(done.added),
+        name: done.total,
+        **{rule: done.rules[rule] for rule in rules},
     }
 
 
 @click.command()
-@study_option
+@study_argument
 @file_option
 @click.option("--sample", type=click.IntRange(min=1), help="Sample N items from approved groups.")
 @click.option("--threshold", type=float, help="Required gold accuracy, 0 to 1 [0.7].")
@@ -79,7 +72,7 @@ def gold(
 
 
 @click.command()
-@study_option
+@study_argument
 @file_option
 @click.option("--sample", type=click.IntRange(min=1), help="Sample N items from approved groups.")
 @click.option("--pass-mark", type=float, help="Required share of right answers, 0 to 1 [0.8].")
@@ -105,23 +98,17 @@ def qualification(
 ) -> Result:
     """Add qualification examples with feedback, and set pass mark and number of attempts."""
     given = {"pass_mark": pass_mark, "training_rounds": rounds, "training_items": per_round}
-    return _change(study_id, "qualification", file, sample, given)
+    return _change(study_id, "training", file, sample, given)
 
 
 @click.command()
-@study_option
+@study_argument
 @click.option("--items", default=20, show_default=True, type=click.IntRange(min=1))
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), required=True)
 @reporting(lambda result: f"{result['rows']} rows to complete: {result['out']}")
 def template(study_id: int, items: int, out: Path) -> Result:
     """Write unused items to a file, in which you fill in the right answer and the reason."""
-    with ready_store().read() as session:
-        rows = template_rows(session, study_id, items)
-    if not rows:
-        raise BadInput(
-            f"study {study_id} uses every group of its run: no items are left",
-            code="study_uses_every_group",
-        )
+    rows = operations.template(command_actor(), study_id, items)
     text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
     try:
         out.write_text(text, encoding="utf-8")

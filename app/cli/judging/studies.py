@@ -1,0 +1,267 @@
+"""`inf studies`: create studies, follow their progress, and run model judges on them."""
+
+from pathlib import Path
+
+import click
+
+from app.cli.judging import estimates, gold, people
+from app.cli.kit.formerly import formerly, with_former_keys
+from app.cli.kit.options import request_options
+from app.cli.kit.registered import RegistryOption
+from app.cli.kit.report import (
+    Result,
+    command_actor,
+    counts,
+    detach_option,
+    lines,
+    reporting,
+    waited,
+)
+from app.cli.kit.table import table
+from app.jobs import launching
+from app.operations import studies as operations
+from curation.judges.registry import describe_judges
+from curation.judging.request import JudgeStart, StudyPlan
+from curation.judging.sampling import describe_sampling
+from db.errors import BadInput
+from db.jobs.jobs import LOCAL
+from db.values import STUDY_STATUSES
+
+text_file = click.Path(exists=True, dir_okay=False, path_type=Path)
+FORMER_KEYS = {"study_id": "id"}
+
+
+@click.group()
+def studies() -> None:
+    """Create studies and run model judges on them."""
+
+
+for command_of_a_study in (
+    gold.gold,
+    gold.qualification,
+    gold.template,
+    people.people,
+    people.adjudicate,
+    people.work_of_people,
+    estimates.estimate,
+    estimates.plan,
+    estimates.thresholds,
+    estimates.consensus,
+):
+    studies.add_command(command_of_a_study)
+
+
+def _created(result: Result) -> str:
+    number = result["study_id"]
+    facts = lines(
+        ("study", f"{number} ({result['name']})"),
+        ("run", result["run_id"]),
+        ("items", result["items"]),
+        ("judges per item", result["overlap"]),
+        ("sample", f"{describe_sampling(result['sampling'])}, seed {result['seed']}"),
+        ("scenarios", counts(result["scenarios"])),
+        ("groups", counts(result["verdicts"])),
+        ("sources", counts(result["sampling"]["sources"])),
+        ("qualification", result["qualification"]),
+        ("gold", result["gold"]),
+    )
+    command = f"inf studies judge {number} --judge JUDGE"
+    return f"{facts}\nnext: people judge it on the Judge page, a model by {command}"
+
+
+@studies.command()
+@click.argument("dataset")
+@request_options(StudyPlan, without=("dataset", "lines", "file", "guidelines"))
+@click.option(
+    "--list",
+    "list_file",
+    type=text_file,
+    help="A file with lines GROUP, GROUP SCENARIO or item ITEM.",
+)
+@click.option(
+    "--guidelines",
+    "guidelines_file",
+    type=text_file,
+    help="A Markdown file (default: a short text on relevance).",
+)
+@detach_option
+@reporting(_created)
+def create(
+    request: StudyPlan, list_file: Path | None, guidelines_file: Path | None, detach: bool
+) -> Result:
+    """Create a study of items sampled from all groups that reached validation, kept or dropped.
+
+    No group contributes two items. By default the sample is balanced over scenarios; --strata
+    source also balances sources. A sample by disagreement or from a list is not representative
+    of the run.
+    """
+    if request.sample == "list" and list_file is None:
+        raise click.UsageError("--sample list requires --list FILE")
+    texts: Result = {}
+    if list_file is not None:
+        texts |= {"lines": tuple(_text(list_file).splitlines()), "file": list_file.name}
+    if guidelines_file is not None:
+        texts["guidelines"] = _text(guidelines_file)
+    wanted = request.model_copy(update=texts)
+    _ = wanted.sampling  # parts that do not go together are refused before anything is launched
+    actor = command_actor()
+    if detach or launching.chosen_launcher() != LOCAL:
+        title = f"sampling from {wanted.dataset}"
+        return operations.create_as_job(actor, wanted, waited(detach=detach, title=title))
+    return operations.create(actor, wanted)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise BadInput(
+            f"{path} is not UTF-8 text (byte {error.start})", code="not_utf_text_byte"
+        ) from error
+
+
+def _listed(result: Result) -> str:
+    rows = [
+        [
+            *(
+                row["id"],
+                row["status"],
+                row["dataset"],
+                f"{row['items']:,} items × {row['overlap']}",
+            ),
+            *(f"{row['done']}/{row['places']}", row["name"]),
+        ]
+        for row in result["data"]
+    ]
+    head = ("study", "status", "dataset", "size", "by people", "name")
+    empty = "no studies yet: inf studies create DATASET --items N --overlap 3"
+    return table(head, rows, empty=empty)
+
+
+@studies.command("list")
+@click.option("--dataset", help="Only studies of this dataset.")
+@reporting(_listed)
+def list_(dataset: str | None) -> Result:
+    """List studies, newest first, with their progress."""
+    found = operations.list_all(command_actor(), dataset).as_json()
+    return with_former_keys(found, "studies", FORMER_KEYS)
+
+
+def _shown(result: Result) -> str:
+    judges = [
+        f"  {judge['judge']:<28} {judge['judged']:>6} judged{_labels(judge)}"
+        for judge in result["judges"]
+    ]
+    return "\n".join(
+        [
+            lines(
+                ("study", f"{result['study_id']} ({result['name']})"),
+                ("status", result["status"]),
+                ("dataset", result["dataset"]),
+                ("run", result["run_id"]),
+                ("items", result["items"]),
+                ("by people", f"{result['done']:,} of {result['places']:,} judgments"),
+                ("scenarios", counts(result["scenarios"])),
+                ("groups", counts(result["verdicts"])),
+            ),
+            *(["judges"] if judges else ["judges  –"]),
+            *judges,
+        ]
+    )
+
+
+def _labels(judge: Result) -> str:
+    labels = [judge["kind"], *(name for name in ("simulated", "offline") if judge[name])]
+    return f"  [{', '.join(labels)}]"
+
+
+@studies.command()
+@click.argument("study_id", type=int)
+@reporting(_shown)
+def show(study_id: int) -> Result:
+    """Show one study: its sample, progress and judges."""
+    return {"study_id": study_id, **operations.show(command_actor(), study_id).as_json()}
+
+
+def _judged(result: Result) -> str:
+    return lines(
+        ("judge", result["judge"] + (" (simulated)" if result["simulated"] else "")),
+        ("judged now", result["judged"]),
+        ("judged before", result["judged_before"]),
+        ("none of them", result["none"]),
+        ("no usable answer", counts(result["unusable"])),
+    )
+
+
+@studies.command("judge")
+@click.argument("study_id", type=int, required=False)
+@click.option("--judge", required=True, cls=RegistryOption, describe=describe_judges)
+@request_options(JudgeStart, without=("study_id", "judge", "group_id"))
+@detach_option
+@reporting(_judged)
+def judge_(request: JudgeStart, detach: bool) -> Result:
+    """Run a model judge on every item of a study that it has not judged yet.
+
+    With --run, on all items of the run's groups, as a second judge next to the validator: with its
+    answers in a release, held_out_judge=JUDGE trains with held-out groups that it confirmed.
+    """
+    launch = waited(detach=detach, title=f"judging as {request.judge}")
+    return operations.judge(command_actor(), request, launch)
+
+
+def _changed(result: Result) -> str:
+    return lines(
+        ("study", result["study_id"]),
+        ("status", result["status"]),
+        ("judges per item", result["overlap"]),
+        ("guidelines", f"version {result['guideline_version']}"),
+    )
+
+
+@studies.command("set")
+@click.argument("study_id", type=int)
+@click.option(
+    "--status",
+    type=click.Choice(STUDY_STATUSES),
+    help="Open, pause or close the study; a closed one stays closed.",
+)
+@click.option("--overlap", type=click.IntRange(min=1), help="Increase the judges per item.")
+@click.option(
+    "--guidelines",
+    type=text_file,
+    help="A Markdown file with the next version of the guidelines.",
+)
+@reporting(_changed)
+def set_(study_id: int, status: str | None, overlap: int | None, guidelines: Path | None) -> Result:
+    """Change status, overlap or guidelines of a study."""
+    body = None if guidelines is None else _text(guidelines)
+    done = operations.change(
+        command_actor(), study_id, status=status, overlap=overlap, guidelines=body
+    )
+    return {"study_id": study_id, **done.as_json()}
+
+
+@studies.command()
+@click.argument("study_id", type=int)
+@reporting(_changed)
+def close(study_id: int) -> Result:
+    """Close a study for good: answers become final."""
+    done = operations.change(command_actor(), study_id, status="closed")
+    return {"study_id": study_id, **done.as_json()}
+
+
+@click.group()
+def study() -> None:
+    """As `inf studies`, its former name."""
+
+
+for each in (one for one in studies.commands.values() if one is not close):
+    options = {"study_id": "--study", "dataset": "--dataset"}
+    now = " ".join(
+        arg.make_metavar(click.Context(each))
+        for arg in each.params
+        if isinstance(arg, click.Argument)
+    )
+    study.add_command(
+        formerly(each, f"study {each.name}", f"studies {each.name} {now}".rstrip(), options=options)
+    )

@@ -1,0 +1,392 @@
+"""Studies: create, list, show, change, let models judge; their judges, gold and disputed items."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, replace
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from sqlalchemy.orm import Session
+
+from app.access.identity import Actor, SessionUser
+from app.operations.acting import Launch, reading, writing
+from app.operations.rows import Listed, Row
+from curation.judging.about_run import extend_by_plan, plan_for, plan_numbers
+from curation.judging.gold_item_file import add_from_file, template_rows
+from curation.judging.request import JudgeStart, StudyPlan
+from curation.judging.studies import sample_study
+from db.assignment import members, places, reassigning
+from db.assignment.hidden import open_groups
+from db.corpus.datasets import get_dataset
+from db.errors import BadInput
+from db.events import record_event
+from db.run.runs import get_run
+from db.study import adjudication, quality, studies
+from db.study.gold_items import sample_gold_items
+from db.study.judgments import own_judge_id
+from db.study.rules import StudyRules, rules_of, set_rules
+from db.study.work import PersonsWork, work_report
+from db.tables import Item
+
+RIGHT = "studies"
+T = TypeVar("T")
+JudgeAction = Literal["pause", "let_in", "take_back", "give"]
+NOTED: Mapping[JudgeAction, str] = {
+    "pause": "pause_judge",
+    "let_in": "let_in_judge",
+    "take_back": "take_back",
+    "give": "reassign",
+}
+
+
+class StudyRow(Row):
+    """A study in a list: `done` of `places` judgments by people."""
+
+    id: int
+    name: str
+    dataset: str
+    run_id: int | None
+    status: str
+    items: int
+    overlap: int
+    seed: int
+    places: int
+    done: int
+    created_by: str
+    created_at: datetime
+
+
+class JudgeProgress(Row):
+    """How many of a study's items a judge has answered."""
+
+    judge: str
+    kind: str
+    simulated: bool
+    offline: bool
+    judged: int
+
+
+class StudyShown(StudyRow):
+    """A study with what its items were sampled from, and its judges."""
+
+    scenarios: dict[str, int]
+    verdicts: dict[str, int]
+    judges: tuple[JudgeProgress, ...]
+
+
+class StudyChanged(Row):
+    """A study's status, judges per item and version of guidelines after a change."""
+
+    id: int
+    name: str
+    status: str
+    overlap: int
+    guideline_version: int
+
+
+class JudgeRow(Row):
+    """A judge's progress, pace and quality in a study; `leased`: the items they hold."""
+
+    id: int
+    name: str
+    kind: str
+    simulated: bool
+    offline: bool
+    judged: int
+    leased: int
+    skipped: int
+    flagged: int
+    notes: int
+    median_seconds: float | None
+    too_fast: float | None
+    gold_right: int
+    gold_seen: int
+    qualification: str
+    state: str
+    reason: str
+    last_at: datetime | None
+
+
+class JudgeChanged(Row):
+    """What a change to a judge moved to another one, and what it returned to the queue."""
+
+    moved: int = 0
+    returned: int = 0
+
+
+class GoldChanged(Row):
+    """Items with known answers that were added, how many there are, and the rules in effect."""
+
+    added: tuple[int, ...]
+    total: int
+    rules: dict[str, Any]
+
+
+def create(actor: Actor, wanted: StudyPlan) -> dict[str, Any]:
+    """Sample a study now. Raises as `curation.judging.studies.sample_study`."""
+    with writing(actor, RIGHT) as session:
+        return sample_study(session, wanted, created_by=actor.name)
+
+
+def create_as_job(actor: Actor, wanted: StudyPlan, launch: Launch[T]) -> T:
+    """Let a job sample a study. Raises NotFound for an unknown dataset before it is launched."""
+    with reading(actor, RIGHT) as session:
+        get_dataset(session, wanted.dataset)
+    return launch(actor, "study", wanted)
+
+
+def list_all(
+    actor: Actor,
+    dataset: str | None = None,
+    *,
+    statuses: Sequence[str] = (),
+    right: str = RIGHT,
+) -> Listed[StudyRow]:
+    """Studies, newest first, with their progress; of a dataset, of some statuses, or all."""
+    with reading(actor, right) as session:
+        dataset_id = None if dataset is None else get_dataset(session, dataset).id
+        found = studies.list_studies(session, dataset_id=dataset_id, statuses=tuple(statuses))
+    return Listed[StudyRow].all([StudyRow.model_validate(each) for each in found])
+
+
+def show(actor: Actor, study_id: int) -> StudyShown:
+    """One study: its sample, progress and judges. Raises NotFound."""
+    with reading(actor, RIGHT) as session:
+        row = asdict(studies.summarise_study(session, study_id))
+        composition = asdict(studies.compose(session, study_id))
+        judges = studies.judge_progress(session, study_id)
+    shown = tuple(JudgeProgress.model_validate(each) for each in judges)
+    return StudyShown(**row, **composition, judges=shown)
+
+
+def judge(actor: Actor, wanted: JudgeStart, launch: Launch[T]) -> T:
+    """Let a model answer what it has not judged yet of a study, or of a run's groups.
+
+    Raises NotFound before it is launched.
+    """
+    with reading(actor, RIGHT) as session:
+        if wanted.study_id is not None:
+            studies.get_study(session, wanted.study_id)
+        if wanted.run_id is not None:
+            get_run(session, wanted.run_id)
+    return launch(actor, "judge", wanted)
+
+
+def change(
+    actor: Actor,
+    study_id: int,
+    *,
+    status: str | None = None,
+    overlap: int | None = None,
+    guidelines: str | None = None,
+) -> StudyChanged:
+    """Change status, judges per item or guidelines of a study, all of it or nothing.
+
+    A closed one stays closed. Raises NotFound, Refused, BadInput.
+    """
+    with writing(actor, RIGHT) as session:
+        found = studies.get_study(session, study_id)
+        if status is not None:
+            was, found = found.status, studies.set_status(session, study_id, status)
+            record_event(session, actor.name, f"study.{status}", study_id)
+            if status == "closed" != was:
+                record_event(session, actor.name, "study.finished", study_id)
+        if overlap is not None:
+            studies.extend_overlap(session, study_id, overlap)
+            record_event(session, actor.name, "study.overlap", study_id, overlap=overlap)
+        if guidelines is not None:
+            made = studies.write_guideline(session, study_id, guidelines, created_by=actor.name)
+            record_event(session, actor.name, "study.guideline", study_id, version=made.version)
+        return StudyChanged(
+            id=study_id,
+            name=found.name,
+            status=found.status,
+            overlap=found.overlap,
+            guideline_version=studies.current_guideline(session, study_id).version,
+        )
+
+
+def judges(actor: Actor, study_id: int) -> Listed[JudgeRow]:
+    """Every judge of a study with pace and quality.
+
+    Without the actor's own gold answers until it is closed: after each answer, a count would tell
+    whether it was gold and right. Raises NotFound.
+    """
+    with reading(actor, RIGHT) as session:
+        is_closed = studies.get_study(session, study_id).status == "closed"
+        found = quality.judge_quality(session, study_id)
+        own = _own_judge(session, actor)
+    rows = []
+    for each in found:
+        if each.judge_id == own and not is_closed:
+            each = replace(each, gold_right=0, gold_seen=0)
+        rows.append(JudgeRow(id=each.judge_id, name=each.judge, **_but(each)))
+    return Listed[JudgeRow].all(rows)
+
+
+def change_judge(
+    actor: Actor,
+    study_id: int,
+    action: JudgeAction,
+    who: int | str,
+    *,
+    reason: str = "",
+    to: int | str = "",
+) -> JudgeChanged:
+    """Pause a judge or let them in, return their items to the queue or give them `to` another.
+
+    `who` and `to`: an id or a name. Raises NotFound, BadInput without a reason, Refused.
+    """
+    with writing(actor, RIGHT) as session:
+        judge_id = _judge_id(session, study_id, who)
+        detail = {"judge": judge_id}
+        done = JudgeChanged()
+        if action == "pause":
+            members.pause_judge(session, study_id, judge_id, reason)
+        elif action == "let_in":
+            members.readmit_judge(session, study_id, judge_id)
+        elif action == "take_back":
+            done = JudgeChanged(returned=places.return_leases(session, study_id, judge_id))
+        else:
+            detail["to"] = _judge_id(session, study_id, to)
+            given = reassigning.reassign(session, study_id, judge_id, detail["to"])
+            done = JudgeChanged(moved=given.moved, returned=given.returned)
+        record_event(session, actor.name, f"study.{NOTED[action]}", study_id, **detail)
+        return done
+
+
+def change_gold(
+    actor: Actor,
+    study_id: int,
+    part: Literal["gold", "training"],
+    *,
+    file: Path | None = None,
+    sample: int | None = None,
+    rules: Mapping[str, Any] | None = None,
+) -> GoldChanged:
+    """Add gold or qualification (`training`) items from a file or by sampling; set their rules.
+
+    Who writes the answers of a file has seen the groups. Raises NotFound, BadInput, BadRows.
+    """
+    with writing(actor, RIGHT) as session:
+        added = [] if file is None else add_from_file(session, study_id, part, file)
+        if added and isinstance(actor, SessionUser):
+            groups = [session.get_one(Item, item_id).group_id for item_id in added]
+            open_groups(session, groups, person=actor.name, where="gold file")
+        if sample is not None:
+            added += sample_gold_items(session, study_id, part, sample)
+        now = set_rules(session, study_id, **(rules or {}))
+        noted = {} if rules is None else {"rules": dict(rules)}
+        record_event(session, actor.name, f"study.{part}", study_id, items=len(added), **noted)
+        total = studies.count_parts(session, study_id).get(part, 0)
+    return GoldChanged(added=tuple(added), total=total, rules=asdict(now))
+
+
+def change_rules(actor: Actor, study_id: int, changes: Mapping[str, Any]) -> StudyRules:
+    """Set rules of a study; returns all. Raises as `db.study.rules.set_rules`."""
+    with writing(actor, RIGHT) as session:
+        record_event(session, actor.name, "study.rules", study_id, rules=dict(changes))
+        return set_rules(session, study_id, **changes)
+
+
+def rules(actor: Actor, study_id: int) -> StudyRules:
+    """The rules of a study. Raises NotFound."""
+    with reading(actor, RIGHT) as session:
+        return rules_of(studies.get_study(session, study_id))
+
+
+def template(actor: Actor, study_id: int, items: int) -> list[dict[str, Any]]:
+    """Unused items, in which the right answer and the reason are to be filled in.
+
+    Raises BadInput where no group is left.
+    """
+    with reading(actor, RIGHT) as session:
+        rows = template_rows(session, study_id, items)
+    if not rows:
+        raise BadInput(
+            f"study {study_id} uses every group of its run: no items are left",
+            code="study_uses_every_group",
+        )
+    return rows
+
+
+def work(
+    actor: Actor, study_id: int | None, since: date | None, until: date | None
+) -> list[PersonsWork]:
+    """The time and work report, of one study or of all.
+
+    Without the actor's own gold answers of studies that are not closed, as in `judges`.
+    """
+    with reading(actor, RIGHT) as session:
+        closed = {each.id for each in studies.list_studies(session, statuses=("closed",))}
+        own = _own_judge(session, actor)
+        rows = work_report(session, study_id=study_id, since=since, until=until)
+    return [
+        each
+        if each.judge_id != own or each.study_id in closed
+        else replace(each, gold_right=0, gold_seen=0)
+        for each in rows
+    ]
+
+
+def report(
+    actor: Actor, study_id: int, read: Callable[[Session, int], dict[str, Any]]
+) -> dict[str, Any]:
+    """What a study says by one of the reports of `curation.judging`: `about_run`, `thresholds_of`,
+    `study_consensus`. Raises NotFound, BadInput."""
+    with reading(actor, RIGHT) as session:
+        return read(session, study_id)
+
+
+def plan(
+    actor: Actor,
+    study_id: int,
+    *,
+    target: str,
+    reach: float | None,
+    items: int | None,
+    add: bool = False,
+) -> dict[str, Any]:
+    """Which items a figure needs to be known better; `add` puts them into the study.
+
+    Raises NotFound, BadInput, Refused for a closed study.
+    """
+    with (writing if add else reading)(actor, RIGHT) as session:
+        make = extend_by_plan if add else plan_for
+        found = make(session, study_id, target=target, reach=reach, items=items)
+        if add:
+            record_event(session, actor.name, "study.extend", study_id, items=found.items)
+        overlap = studies.get_study(session, study_id).overlap
+    return {"study_id": study_id, "added": add, **plan_numbers(found, overlap)}
+
+
+def disputed(
+    actor: Actor, study_id: int, *, include_agreed: bool, limit: int
+) -> tuple[int, list[adjudication.Disputed]]:
+    """How many items people disagree on, and the most disputed with all answers, roles and names.
+
+    Not blind: for the store's owner and admins; `blind_adjudication` is for those who also judge.
+    """
+    with reading(actor, "accounts") as session:
+        ids = adjudication.disputed_ids(session, study_id, include_agreed=include_agreed)
+        return len(ids), [adjudication.get_disputed(session, study_id, e) for e in ids[:limit]]
+
+
+def adjudicate(actor: Actor, study_id: int, item_id: int, choice: str, note: str = "") -> None:
+    """Decide an item by the label of its right candidate, as an admin. Raises as `adjudicate`."""
+    with writing(actor, "accounts") as session:
+        adjudication.adjudicate(session, study_id, item_id, choice, by=actor.name, note=note)
+        record_event(session, actor.name, "study.adjudicate", study_id, item=item_id, choice=choice)
+
+
+def _own_judge(session: Session, actor: Actor) -> int | None:
+    account_id = actor.account_id if isinstance(actor, SessionUser) else None
+    return own_judge_id(session, actor.name, account_id)
+
+
+def _judge_id(session: Session, study_id: int, who: int | str) -> int:
+    return who if isinstance(who, int) else quality.judge_of_study(session, study_id, who)
+
+
+def _but(each: quality.JudgeQuality) -> dict[str, Any]:
+    return {name: value for name, value in asdict(each).items() if name in JudgeRow.model_fields}

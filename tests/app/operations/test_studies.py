@@ -1,0 +1,147 @@
+"""Studies: command, operation and job are the same; each operation asks for its right."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from conftest import Ran
+from sqlalchemy import func, select
+from study_world import make_world, sampled_study
+
+from app.access.identity import Actor, owner
+from app.operations import studies
+from app.operations.acting import queued
+from curation.judging.about_run import about_run
+from curation.judging.request import JudgeStart, StudyPlan
+from db.errors import BadInput, Refused
+from db.people.rights import Rights
+from db.store.store import Store
+from db.study.judgments import get_or_create_judge
+from db.tables import Event, Job, Study
+
+PLAN = StudyPlan(dataset="world", items=3, overlap=1)
+OPERATIONS: dict[str, Callable[[Actor], Any]] = {
+    "create": lambda actor: studies.create(actor, PLAN),
+    "create_as_job": lambda actor: studies.create_as_job(actor, PLAN, queued),
+    "list_all": studies.list_all,
+    "show": lambda actor: studies.show(actor, 1),
+    "judge": lambda actor: studies.judge(actor, JudgeStart(study_id=1, judge="a"), queued),
+    "change": lambda actor: studies.change(actor, 1, status="closed"),
+    "judges": lambda actor: studies.judges(actor, 1),
+    "change_judge": lambda actor: studies.change_judge(actor, 1, "pause", "ann", reason="x"),
+    "change_gold": lambda actor: studies.change_gold(actor, 1, "gold", sample=1),
+    "change_rules": lambda actor: studies.change_rules(actor, 1, {"pass_mark": 0.5}),
+    "rules": lambda actor: studies.rules(actor, 1),
+    "template": lambda actor: studies.template(actor, 1, 1),
+    "work": lambda actor: studies.work(actor, 1, None, None),
+    "report": lambda actor: studies.report(actor, 1, about_run),
+    "plan": lambda actor: studies.plan(actor, 1, target="precision", reach=0.1, items=None),
+    "disputed": lambda actor: studies.disputed(actor, 1, include_agreed=True, limit=9),
+    "adjudicate": lambda actor: studies.adjudicate(actor, 1, 1, "none"),
+}
+SHOWS_ROLES = ("disputed", "adjudicate")  # and names: not even a curator's
+
+
+def with_right(*rights: str) -> Actor:
+    return Actor("eve", rights=Rights(everywhere=frozenset(rights)))
+
+
+@pytest.fixture
+def world(sqlite_store: Store) -> Store:
+    run_id = make_world(sqlite_store, 8)
+    with sqlite_store.write() as session:
+        sampled_study(session, run_id=run_id, items=4, overlap=2)
+        session.commit()
+    return sqlite_store
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_an_operation_on_studies_without_the_right_changes_nothing(world: Store, name: str) -> None:
+    with world.read() as session:
+        before = [session.scalar(select(func.count(one.id))) for one in (Study, Event, Job)]
+    rights = [("judge",), ("adjudicate", "review"), ("train",)]
+    for held in [*rights, ("curate",)] if name in SHOWS_ROLES else rights:
+        with pytest.raises(Refused, match="lacks a right"):
+            OPERATIONS[name](with_right(*held))
+    with world.read() as session:
+        after = [session.scalar(select(func.count(one.id))) for one in (Study, Event, Job)]
+        assert after == before
+
+
+def test_every_operation_on_studies_is_among_them() -> None:
+    own = {name for name, each in vars(studies).items() if callable(each) and name[0].islower()}
+    assert OPERATIONS.keys() == {
+        name for name in own if getattr(studies, name).__module__ == studies.__name__
+    }
+
+
+def test_command_and_operation_print_the_same_rows_under_both_names(
+    world: Store, inf: Callable[..., Ran]
+) -> None:
+    rows = studies.list_all(owner("ada")).as_json()
+    listed, former = inf("studies", "list", "--json"), inf("study", "list", "--json")
+    assert {name: listed.json[name] for name in rows} == rows and former.json == listed.json
+    assert former.json["studies"] == [row | {"study_id": row["id"]} for row in rows["data"]]
+    assert "`inf studies list`" in former.err
+    shown = studies.show(owner("ada"), 1).as_json()
+    assert inf("studies", "show", 1, "--json").json == {"study_id": 1, **shown}
+    assert {name: shown[name] for name in rows["data"][0]} == rows["data"][0]
+    former = inf("study", "show", "--study", 1, "--json")
+    assert former.json == {"study_id": 1, **shown} and "inf studies show STUDY_ID" in former.err
+    assert inf("study", "show").code == 2 and inf("study", "show", 1).code == 2
+
+
+def test_a_study_is_the_same_by_operation_and_by_job(world: Store, inf: Callable[..., Ran]) -> None:
+    words = ("create", "world", "--items", 3, "--overlap", 1, "--seed", 4, "--json")
+    by_command = inf("studies", *words).json
+    wanted = StudyPlan(dataset="world", items=3, overlap=1, seed=4)
+    old = {"sampling": {"sample": "stratified", "strata": ["scenario"], "only": "", "lines": []}}
+    flat = {"dataset": "world", "items": 3, "overlap": 1, "seed": 4, "guidelines": None}
+    assert StudyPlan.read(flat | old) == wanted == StudyPlan.read(wanted.config())
+    by_operation = studies.create(owner("ada"), wanted)
+    numbers = ("id", "study_id")
+    assert [{k: v for k, v in one.items() if k not in numbers} for one in (by_command,)] == [
+        {k: v for k, v in by_operation.items() if k not in numbers}
+    ]
+    with pytest.raises(BadInput, match="did you mean 'overlap'"):
+        StudyPlan.read(flat | {"overlaps": 2})
+
+
+def test_closing_a_study_by_hand_is_its_end_once(world: Store) -> None:
+    for _ in range(2):
+        studies.change(owner("ada"), 1, status="closed")
+    with pytest.raises(Refused):
+        studies.change(owner("ada"), 1, status="open", overlap=9)
+    with world.read() as session:
+        names = session.scalars(select(Event.name).order_by(Event.id)).all()
+        assert [name for name in names if name != "study.create"] == [
+            *("study.closed", "study.finished", "study.closed")
+        ]
+
+
+def test_a_curator_who_judges_does_not_see_own_gold_before_the_end(
+    world: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dataclasses import replace
+
+    from db.study import quality
+
+    with world.write() as session:
+        get_or_create_judge(session, "eve", kind="person")
+        get_or_create_judge(session, "bob", kind="person")
+        session.commit()
+    real = quality.judge_quality
+    monkeypatch.setattr(
+        quality,
+        "judge_quality",
+        lambda session, study_id: [
+            replace(each, gold_right=1, gold_seen=2) for each in real(session, study_id)
+        ],
+    )
+    studies.change_judge(owner("ada"), 1, "let_in", 1)
+    studies.change_judge(owner("ada"), 1, "let_in", 2)
+    eve = with_right("curate")
+    seen = {row.name: row.gold_seen for row in studies.judges(eve, 1).data}
+    assert seen == {"eve": 0, "bob": 2}
+    studies.change(owner("ada"), 1, status="closed")
+    assert {row.gold_seen for row in studies.judges(eve, 1).data} == {2}
