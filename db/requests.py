@@ -9,7 +9,7 @@ import difflib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal, Self, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from db.errors import BadInput
 
@@ -34,6 +34,15 @@ class Request(BaseModel):
         except ValidationError as error:
             raise BadInput("; ".join(_problems(cls, error)), code="bad_request") from error
 
+    @model_validator(mode="after")
+    def _are_of_their_choices(self) -> Self:
+        for name in type(self).model_fields:
+            given, allowed = getattr(self, name), _extra(type(self), name).get("enum")
+            if allowed and given not in allowed:
+                listed = ", ".join(str(one) for one in allowed if one is not None)
+                raise BadInput(f"{name}={given!r}: it is one of {listed}", code="bad_request")
+        return self
+
     def config(self) -> dict[str, Any]:
         """All keys as JSON, as a job stores them."""
         return self.model_dump(mode="json")
@@ -46,17 +55,21 @@ def option(
     names: tuple[str, ...] = (),
     title: str = "",
     metavar: str = "",
+    choices: tuple[str, ...] = (),
     **bounds: Any,
 ) -> Any:
     """A field of a request, with its default (`...`: required) and bounds (`ge`, `lt`, …).
 
-    names: its options on the command line where they are not its name; title: its label on a page.
+    names: its options on the command line where they are not its name; title: its label on a page;
+    choices: what it may be, where a registry has the names; else a `Literal` says so.
     """
     extra: dict[str, Any] = {}
     if names:
         extra["option"] = list(names)
     if metavar:
         extra["metavar"] = metavar
+    if choices:
+        extra["enum"] = [*choices] if default is not None else [*choices, None]
     return Field(
         default, description=description, title=title or None, json_schema_extra=extra, **bounds
     )
@@ -69,7 +82,8 @@ def default_of(model: type[Request], name: str) -> Any:
 
 def choices_of(model: type[Request], name: str) -> tuple[Any, ...]:
     """What a field may be, where it is one or several of a few words; else nothing."""
-    return _choices(model.model_fields[name].annotation)
+    listed = [one for one in _extra(model, name).get("enum", ()) if one is not None]
+    return tuple(listed) or _choices(model.model_fields[name].annotation)
 
 
 def bounds_of(model: type[Request], name: str) -> dict[str, Any]:

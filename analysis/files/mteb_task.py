@@ -149,7 +149,9 @@ class Model:
     def __init__(self, name: str, memory: dict[str, Any]) -> None:
         self.template = str(memory.get("template") or "{instruction} {query}")
         if memory.get("interaction") == "II":
-            raise SystemExit("Interaction II needs `inf evaluate`: sentence-transformers lacks it")
+            raise SystemExit(
+                "Interaction II needs `inf evaluations`: sentence-transformers lacks it"
+            )
         options: dict[str, Any] = {"torch_dtype": "float32"}
         self.model = SentenceTransformer(name, model_kwargs=options)
         self.has_door = INSTRUCTED in self.model.prompts

@@ -361,4 +361,4 @@ def _evaluated(session: Session) -> bool:
 def _evaluate(session: Session) -> Sequence[object]:
     checkpoint, release = _checkpoint(session), _latest_release(session)
     assert checkpoint is not None and release is not None
-    return ("evaluate", "--model", checkpoint.path, "--release", release.id)
+    return ("evaluations", "create", "--model", checkpoint.path, "--release", release.id)

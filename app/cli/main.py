@@ -29,8 +29,9 @@ COMMANDS = {
     "datasets": ("app.cli.corpus.datasets:datasets", "List, show, delete, unarchive datasets."),
     "db": ("app.cli.store.command:db", "As `store upgrade | check | copy`, its former names."),
     "demo": ("app.cli.demo:demo", "Run every step on the demo set, then open the app."),
-    "evaluate": (
-        "app.cli.evaluate.command:evaluate",
+    "evaluate": ("app.cli.evaluate.command:evaluate", "As `evaluations`, its former name."),
+    "evaluations": (
+        "app.cli.evaluate.command:evaluations",
         "Score models on held-out groups or a benchmark, and compare them.",
     ),
     "export": ("app.cli.data.releases:export", "As `releases create`, its former name."),

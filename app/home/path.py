@@ -215,7 +215,7 @@ def _evaluate(flip: Light | None) -> list[Step]:
         return []
     state = _measured(flip, "compare the base model and the trained model")
     button = "Compare with the base model"
-    command = "inf evaluate --model MODEL_DIR --release DIR"
+    command = "inf evaluations create --model MODEL_DIR --release DIR"
     return [Step("evaluations", "Evaluate", flip.level, state, button, command)]
 
 

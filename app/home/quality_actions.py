@@ -32,9 +32,7 @@ from app.home.quality import (
 )
 from app.home.seen_actions import SeenStudies
 from app.kit.frame.dataset_actions import PageDataset
-from app.models.compared.conditions import unlike
-from app.models.compared.trained import index_stays
-from app.models.independence import circular_sentences
+from app.operations.evaluations import circular_sentences
 from curation.judging.about_run import NO_RUN, about_run
 from curation.judging.agreement import MAX_LIVE, reader_of, stored_agreement
 from curation.run.leakage import stored_leakage, why_outdated
@@ -50,6 +48,8 @@ from db.study.run_items import estimate_state
 from db.study.studies import StudySummary, get_study
 from db.tables import Checkpoint
 from trainer.evaluate.following import INSTRUCTION_FLIP
+from trainer.report.compared.conditions import unlike
+from trainer.report.compared.trained import index_stays
 
 T = TypeVar("T")
 MAX_GROUPS: Final = 5_000  # of a run whose precision is estimated here

@@ -75,14 +75,28 @@ def draw_rows(
     *,
     key: str,
     whole: Callable[[], str] | None = None,
+    labels: Mapping[str, str] | None = None,
+    column_config: Mapping[str, Any] | None = None,
     **table: Any,
 ) -> None:
     """Draw the rows as a table, and below it its downloads, data version and command.
 
     `whole` returns the CSV if `rows` are only the first ones or formatted for display. Without an
-    `origin` only the downloads stand there. `table` goes to `st.dataframe`.
+    `origin` only the downloads stand there. `labels`: what people read for keys, in the downloads
+    as well, which leave out a column that `column_config` hides with None. `table` goes to
+    `st.dataframe`.
     """
-    draw_table(rows, key=f"{key}.table", **table)
+    columns: dict[str, Any] = dict(column_config or {})
+    if labels is not None:
+        for name, label in labels.items():
+            columns[name] = {**columns.get(name, {}), "label": label}
+    draw_table(rows, key=f"{key}.table", column_config=columns, **table)
+    if labels is not None:
+        hidden = {name for name, config in columns.items() if config is None}
+        rows = [
+            {labels.get(name, name): value for name, value in row.items() if name not in hidden}
+            for row in rows
+        ]
     if origin is not None:
         draw_origin(whole or rows, origin, key=key, shown=rows)
     elif rows:

@@ -1,22 +1,39 @@
 """Comparison of models on one benchmark: ranking plot, paired differences, downloads."""
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 
 import streamlit as st
 
 from analysis.files.csv_writer import csv_text
 from app.kit.figure import Origin, draw_figure, draw_rows
-from app.models import actions
-from app.models.compared.conditions import library_notes, unlike
-from app.models.compared.differences import METHOD, difference_rows
-from app.models.compared.measures import model_name
-from app.models.compared.trained import is_trained
 from app.models.ranking_plot import ranking_figure, ranking_rows
 from app.models.sizes import named_parameters, parameters_of
 from app.text.plain import plain
 from db.outcome.evaluations import rows_by_query
 from db.tables import Evaluation
+from trainer.evaluate.request import EvaluationStart
+from trainer.report.compared.conditions import library_notes, unlike
+from trainer.report.compared.differences import METHOD, difference_rows
+from trainer.report.compared.measures import model_name
+from trainer.report.compared.trained import is_trained
+
+# What tables and downloads call the fields of `trainer.report.compared.differences.Difference`.
+LABELS = {
+    "name": "Model",
+    "measure": "Metric",
+    "difference": "Difference",
+    "low": "95 % from",
+    "high": "to",
+    "p_holm": "p (Holm)",
+    "verdict": "Verdict",
+    "queries": "Queries",
+    "gained": "Gained",
+    "lost": "Lost",
+    "clusters": "Clusters",
+    "method": "Interval by",
+}
 
 
 def newest_of_each(evaluations: Sequence[Evaluation]) -> list[Evaluation]:
@@ -27,28 +44,31 @@ def newest_of_each(evaluations: Sequence[Evaluation]) -> list[Evaluation]:
     return list(found.values())
 
 
-def _origin(evaluations: Sequence[Evaluation]) -> Origin:
+def _origin(evaluations: Sequence[Evaluation], requested: Mapping[int, EvaluationStart]) -> Origin:
     """The evaluations and the command that repeats them."""
     first = evaluations[0]
     given = ["--benchmark", first.benchmark]
-    if first.job_id is not None:
-        config = actions.read_job_config(first.job_id)
-        if config.get("release"):
-            given = ["--release", str(config["release"])]
-        elif config.get("benchmark"):
-            given = ["--benchmark", str(config["benchmark"])]
-            given += ["--subset", str(config["subset"])] if config.get("subset") else []
+    if wanted := requested.get(first.job_id or 0):
+        if wanted.release:
+            given = ["--release", wanted.release]
+        elif wanted.benchmark:
+            given = ["--benchmark", wanted.benchmark]
+            given += ["--subset", wanted.subset] if wanted.subset else []
     models = [word for each in evaluations for word in ("--model", each.model)]
     return Origin(
         version=first.benchmark,
         at=max(each.created_at for each in evaluations),
-        command=shlex.join(["inf", "evaluate", *models, *given]),
+        command=shlex.join(["inf", "evaluations", "create", *models, *given]),
     )
 
 
-def sizes_of(evaluations: Sequence[Evaluation]) -> dict[str, float | None]:
-    """Parameters of each model; of its base model if a checkpoint is not on this machine."""
-    bases = actions.read_base_models()
+def sizes_of(
+    evaluations: Sequence[Evaluation], bases: Mapping[int, str]
+) -> dict[str, float | None]:
+    """Parameters of each model; of its base model if a checkpoint is not on this machine.
+
+    bases: the base model of a checkpoint, by its id.
+    """
     found: dict[str, float | None] = {}
     for each in evaluations:
         base = bases.get(each.checkpoint_id or 0, each.model)
@@ -78,7 +98,11 @@ def _comparable(base: Evaluation, found: Sequence[Evaluation]) -> list[Evaluatio
     return compared
 
 
-def draw_comparison(evaluations: Sequence[Evaluation]) -> None:
+def draw_comparison(
+    evaluations: Sequence[Evaluation],
+    requested: Mapping[int, EvaluationStart],
+    bases: Mapping[int, str],
+) -> None:
     """The ranking plot and the differences to a base; nothing for fewer than two models."""
     found = newest_of_each(evaluations)
     if len(found) < 2:
@@ -111,8 +135,9 @@ def draw_comparison(evaluations: Sequence[Evaluation]) -> None:
         if len(found) < 2:
             return
     if any(each.metrics.get("p-mrr") is not None for each in found):
-        rows = ranking_rows(found, sizes_of(found))
-        draw_figure(ranking_figure(rows), rows, _origin(found), key="evaluations.ranking")
+        rows = ranking_rows(found, sizes_of(found, bases))
+        origin = _origin(found, requested)
+        draw_figure(ranking_figure(rows), rows, origin, key="evaluations.ranking")
         st.caption(
             "Grouped by number of parameters, then by p-MRR. The score is FollowIR's mean over its "
             "sets, elsewhere nDCG@10, divided by 10 as in Figure 5 of the paper."
@@ -124,17 +149,19 @@ def draw_comparison(evaluations: Sequence[Evaluation]) -> None:
         )
         return
     base = by_model[chosen_base]
-    rows = difference_rows(base, [each for each in found if each is not base])
+    compared = difference_rows(base, [each for each in found if each is not base])
     number = st.column_config.NumberColumn(format="%+.3f")
     draw_rows(
-        rows,
+        [asdict(each) for each in compared],
         None,
         key="evaluations.differences",
+        labels=LABELS,
         column_config={
-            "Difference": number,
-            "from": st.column_config.NumberColumn("95 % from", format="%+.3f"),
-            "to": number,
-            "p (Holm)": st.column_config.NumberColumn(format="%.3f"),
+            **dict.fromkeys(("id", "model")),
+            "difference": number,
+            "low": number,
+            "high": number,
+            "p_holm": st.column_config.NumberColumn(format="%.3f"),
         },
     )
     st.caption(METHOD)

@@ -1,15 +1,14 @@
 """The Evaluations page: base and trained models on held-out groups or a benchmark."""
 
 from functools import partial
+from uuid import uuid4
 
 import streamlit as st
 
-from analysis.text.bm25 import LANGUAGES, NO_LANGUAGE
+from app.access.session_user import action, notify, require_permission
 from app.jobs_page.card import follow_job
 from app.kit.choice import choose, take_from_url
 from app.kit.page import draw_drawer, draw_empty, draw_hand_off, draw_heading
-from app.models import actions
-from app.models.compared.measures import model_name
 from app.models.comparison import draw_comparison, newest_of_each
 from app.models.headline import draw_headline
 from app.models.ordinary_table import draw_ordinary
@@ -18,24 +17,61 @@ from app.models.result_table import draw_result_table
 from app.models.scores import draw_scores
 from app.models.trec_download import draw_trec_files
 from app.models.verdict import verdict_sentences
+from app.operations import evaluations as operations
+from app.operations.acting import queued
+from app.operations.evaluations import EvaluationOptions
 from app.text.plain import plain
-from db.outcome.checkpoints import list_checkpoints
-from db.outcome.evaluations import list_benchmarks, list_evaluations
-from db.release.releases import list_releases
-from db.store.store import open_store
-from db.tables import Checkpoint
+from app.text.remedies import in_pages
+from db.errors import BadInput
+from db.requests import choices_of
+from db.store.settings import home
+from trainer.evaluate.request import EvaluationStart
 from trainer.settings.table import DEFAULT_BASE_MODEL
-from trainer.suites.registry import DOWNLOAD_NAMES, LABELS, SUBSET_HELP, SUBSETS
 
 
-def draw_start(checkpoints: list[Checkpoint]) -> None:
-    names = {each.path: f"checkpoint {each.id} · {model_name(each.path)}" for each in checkpoints}
+@action
+def start() -> None:
+    """Queue the evaluation that the form describes."""
+    user, state = require_permission(operations.RIGHT), st.session_state
+    if not state["evaluations.models"]:
+        raise BadInput("no model", "choose at least one", code="no_model")
+    typed = {
+        name: (state[f"evaluations.{name}"] or "").strip() or None
+        for name in ("benchmark", "ordinary", "pin")
+    }
+    release = state["evaluations.release"]
+    if not typed["benchmark"] and release is None:
+        raise BadInput(
+            "no evaluation data: there is no release yet, so give a benchmark",
+            code="no_evaluation_data_no",
+        )
+    wanted = EvaluationStart.read(
+        typed
+        | {
+            "models": list(state["evaluations.models"]),
+            "release": None if typed["benchmark"] else str(release),
+            "subset": state["evaluations.subset"],
+            "bm25_language": state["evaluations.bm25_language"],
+            "trec": str(home() / "trec" / uuid4().hex) if state["evaluations.trec"] else None,
+        }
+    )
+    job_id = operations.create(user, wanted, queued)
+    state["evaluations.job"] = job_id
+    notify(f"The evaluation is queued as job {job_id}.")
+
+
+def about(name: str) -> str:
+    return in_pages(EvaluationStart.model_fields[name].description or "")
+
+
+def draw_start(known: EvaluationOptions) -> None:
+    names = {each.path: f"checkpoint {each.id} · {each.name}" for each in known.models}
     names[DEFAULT_BASE_MODEL] = DEFAULT_BASE_MODEL
-    wanted = {str(each.id): [each.path] for each in checkpoints}
+    wanted = {str(each.id): [each.path] for each in known.models}
     take_from_url("evaluations.models", "checkpoint", wanted)
     # its own release: of another one, the held-out groups may have been in its training
-    listed = {each.id for each in releases}
-    of = {str(each.id): each.release_id for each in checkpoints if each.release_id in listed}
+    listed = [each for each in known.models if each.release_id in known.releases]
+    of = {str(each.id): each.release_id for each in listed}
     take_from_url("evaluations.release", "checkpoint", of)
     st.session_state.setdefault("evaluations.models", list(names)[:1])
     with st.form("evaluations.start", border=False):
@@ -48,7 +84,7 @@ def draw_start(checkpoints: list[Checkpoint]) -> None:
             help="A single checkpoint is evaluated together with its base model. trec:FILE scores "
             "a TREC run file.",
         )
-        labels = {each.id: f"release {each.id} · {each.name}" for each in releases}
+        labels = {number: f"release {number} · {name}" for number, name in known.releases.items()}
         first, second = st.columns(2)
         first.selectbox(
             "Held-out groups of",
@@ -57,95 +93,80 @@ def draw_start(checkpoints: list[Checkpoint]) -> None:
             key="evaluations.release",
         )
         second.text_input(
-            "Or a benchmark: folder or name",
-            key="evaluations.benchmark",
-            help=f"A server folder ({LABELS}), dataset:NAME for the queries and passages of a "
-            f"dataset, or a name on the Hub: {DOWNLOAD_NAMES} or owner/name.",
+            "Or a benchmark: folder or name", key="evaluations.benchmark", help=about("benchmark")
         )
         first.selectbox(
             "Tasks of the benchmark",
-            [None, *SUBSETS],
+            [None, *choices_of(EvaluationStart, "subset")],
             format_func=lambda name: name or "all",
             key="evaluations.subset",
-            help=f"{SUBSET_HELP}.",
+            help=about("subset"),
         )
-        second.text_input(
-            "Pinned content (sha256)",
-            key="evaluations.pin",
-            help="Refuse to evaluate unless the benchmark's content has this sha256, as "
-            "`inf evaluate pin` or an earlier evaluation shows it.",
-        )
+        second.text_input("Pinned content (sha256)", key="evaluations.pin", help=about("pin"))
         first.text_input(
-            "Ordinary retrieval: folder or name",
-            key="evaluations.ordinary",
-            help="A benchmark without instructions (any BEIR folder, or dataset:NAME), scored "
-            "too: whether ordinary retrieval suffered.",
+            "Ordinary retrieval: folder or name", key="evaluations.ordinary", help=about("ordinary")
         )
         second.selectbox(
             "Language of BM25",
-            [None, *LANGUAGES, NO_LANGUAGE],
+            [None, *choices_of(EvaluationStart, "bm25_language")],
             format_func=lambda language: language or "the benchmark's, or English",
             key="evaluations.bm25_language",
-            help="Stemmer and stop words of BM25; none: neither. It also chooses the candidates of "
-            "rerankers and of p-MRR on held-out groups.",
+            help=about("bm25_language"),
         )
         first.checkbox(
             "Keep run and qrels files (TREC)",
             key="evaluations.trec",
             help="For download here afterwards: every ranking, up to 1,000 documents per query.",
         )
-        st.form_submit_button(
-            "Evaluate", type="primary", on_click=actions.start, key="evaluations.submit"
-        )
+        st.form_submit_button("Evaluate", type="primary", on_click=start, key="evaluations.submit")
 
 
-with open_store().read() as session:
-    checkpoints = list_checkpoints(session)
-    releases = list_releases(session)
-    benchmarks = list_benchmarks(session)
+user = require_permission(operations.RIGHT)
+known = operations.options(user)
 draw_heading(
     "Evaluations",
     "Retrieval quality, and how well models follow instructions: strict accuracy and instruction "
     "flip on held-out groups, p-MRR on benchmarks.",
-    offline=any((each.summary.get("release") or {}).get("offline") for each in checkpoints),
+    offline=any(each.offline for each in known.models),
 )
 if "evaluations.job" in st.session_state:
     follow_job(st.session_state["evaluations.job"], key="evaluations.follow")
-if not benchmarks:
+if not known.benchmarks:
     draw_empty(
         "No evaluations yet.",
         "A checkpoint is compared with its base model on the groups held out of its training.",
-        view="train" if not checkpoints else "",
+        view="train" if not known.models else "",
         link="Train a checkpoint first",
-        command="inf evaluate --model MODEL_DIR --release DIR",
+        command="inf evaluations create --model MODEL_DIR --release DIR",
     )
 else:
     chosen = choose(
         "Benchmark",
-        benchmarks,
+        known.benchmarks,
         key="evaluations.chosen",
         parameter="benchmark",
         ident=lambda name: name,
         name=lambda name: name,
     )
-    with open_store().read() as session:
-        evaluations = list_evaluations(session, benchmark=chosen)
+    evaluations = operations.of_benchmark(user, chosen)
     newest = newest_of_each(evaluations)
-    for sentence in verdict_sentences(newest, actions.read_base_models()):
+    bases = {each.id: each.base_model for each in known.models}
+    requested = operations.requests(user, {each.job_id for each in newest if each.job_id})
+    for sentence in verdict_sentences(newest, bases):
         st.markdown(plain(sentence))
     with st.container(horizontal=True):
         draw_hand_off("try_it", "Try the models on a query of your own")
     draw_headline(newest)
     draw_scores(evaluations)
-    draw_ordinary(newest)
-    draw_comparison(evaluations)
-    draw_trec_files(newest)
+    draw_ordinary(newest, partial(operations.ordinary, user))
+    draw_comparison(evaluations, requested, bases)
+    draw_trec_files(newest, requested)
     draw_records(newest)
-    draw_result_table()
-is_new = not benchmarks or "checkpoint" in st.query_params
+    draw_result_table(user)
+is_new = not known.benchmarks or "checkpoint" in st.query_params
 draw_drawer(
     "Evaluate",
-    partial(draw_start, checkpoints),
+    partial(draw_start, known),
     key="evaluations.new",
     field="evaluations.models",
     icon=":material/add:",

@@ -10,9 +10,6 @@ import streamlit as st
 
 from analysis.figures.paired import P_MRR
 from app.kit.figure import draw_rows
-from app.models.compared.conditions import marked
-from app.models.compared.measures import NAMES, SOMETIMES, model_name
-from app.models.compared.trained import is_trained
 from app.text.plain import plain
 from db.tables import Evaluation
 from trainer.evaluate.following import (
@@ -24,6 +21,9 @@ from trainer.evaluate.following import (
 )
 from trainer.evaluate.intervals import following_means, ranked_over
 from trainer.evaluate.measures.compliance import COMPLIANCE
+from trainer.report.compared.conditions import marked
+from trainer.report.compared.measures import NAMES, SOMETIMES, model_name
+from trainer.report.compared.trained import is_trained
 
 HELP = {
     **ON_GROUPS,

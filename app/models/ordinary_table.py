@@ -1,23 +1,28 @@
 """The table of ordinary retrieval under instruction scores."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import streamlit as st
 
 from app.kit.figure import draw_rows
-from app.models import actions
-from app.models.compared.ordinary import NOT_MEASURED, ordinary_rows
-from app.models.compared.trained import is_trained
+from app.models.comparison import LABELS
 from db.tables import Evaluation
+from trainer.report.compared.ordinary import MEASURE, NOT_MEASURED, TITLE, ordinary_rows
+from trainer.report.compared.trained import is_trained
 
 
-def draw_ordinary(evaluations: Sequence[Evaluation]) -> None:
-    """Whether ordinary retrieval suffered, next to scores with instructions; else nothing."""
+def draw_ordinary(
+    evaluations: Sequence[Evaluation], ordinary: Callable[[set[str]], list[Evaluation]]
+) -> None:
+    """Whether ordinary retrieval suffered, next to scores with instructions; else nothing.
+
+    ordinary: the evaluations of models on benchmarks without instructions.
+    """
     if not any(each.record.get("instructions") for each in evaluations):
         return
     # untrained models first: the others are compared with the first one
     ordered = sorted(evaluations, key=lambda each: bool(is_trained(each)))
-    rows = ordinary_rows(ordered, actions.read_ordinary({each.model for each in evaluations}))
+    rows = ordinary_rows(ordered, ordinary({each.model for each in evaluations}))
     if not rows:
         st.caption(f"{NOT_MEASURED[0].upper()}{NOT_MEASURED[1:]}.")
         return
@@ -26,10 +31,11 @@ def draw_ordinary(evaluations: Sequence[Evaluation]) -> None:
         rows,
         None,
         key="evaluations.ordinary_table",
+        labels=LABELS | {"benchmark": "Ordinary retrieval", MEASURE: TITLE},
         column_config={
-            "nDCG@10": st.column_config.NumberColumn(format="%.3f"),
-            **dict.fromkeys(("Difference", "to"), number),
-            "from": st.column_config.NumberColumn("95 % from", format="%+.3f"),
+            "id": None,
+            MEASURE: st.column_config.NumberColumn(format="%.3f"),
+            **dict.fromkeys(("difference", "low", "high"), number),
         },
     )
     st.caption(

@@ -10,8 +10,8 @@ from typing import Any
 import plotly.graph_objects as go
 
 from analysis.figures.figures import DROPPED, KEPT, escape
-from app.models.compared.measures import model_name
 from db.tables import Evaluation
+from trainer.report.compared.measures import model_name
 
 ACCENT, GREY, SCORE = KEPT, "#bbbbbb", DROPPED
 GROUPS = ("below 1 B", "1 to 5 B", "above 5 B", "size unknown")

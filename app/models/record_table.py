@@ -6,10 +6,10 @@ from typing import Any
 import streamlit as st
 
 from app.kit.figure import draw_rows
-from app.models.compared.measures import model_name
 from app.text.plain import plain
 from db.tables import Evaluation
 from trainer.records.likeness import FORMAT
+from trainer.report.compared.measures import model_name
 
 MAX_NAMED = 10
 NO_RECORD = "no record"

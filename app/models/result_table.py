@@ -12,16 +12,17 @@ from typing import Any
 
 import streamlit as st
 
+from app.access.identity import Actor
 from app.kit.figure import draw_downloads
 from app.kit.page import draw_table
-from app.models import actions
-from app.models.compared.conditions import DAGGER, unlike_the_others
-from app.models.compared.differences import clearly_best
-from app.models.compared.measures import model_name
+from app.operations import evaluations as operations
 from app.text.latex import escaped
 from app.text.plain import plain
 from db.outcome.evaluations import Scored
 from db.tables import Evaluation
+from trainer.report.compared.conditions import DAGGER, unlike_the_others
+from trainer.report.compared.differences import clearly_best
+from trainer.report.compared.measures import model_name
 
 P_MRR = "p-mrr"
 TITLES = {
@@ -201,9 +202,9 @@ def as_latex(scores: Sequence[Scored], evaluations: Sequence[Evaluation] = ()) -
     return "\n".join(lines) + "\n"
 
 
-def draw_result_table() -> None:
+def draw_result_table(user: Actor) -> None:
     """The table with its filters and downloads."""
-    scores = actions.read_newest_scores()
+    scores = operations.scores(user)
     models = [model for model, _ in ordered_models(scores)]
     benchmarks = list(dict.fromkeys(each.benchmark for each in scores))
     st.subheader("All results", anchor=False)
@@ -223,7 +224,8 @@ def draw_result_table() -> None:
         for each in scores
         if (not chosen or each.model in chosen) and (not wanted or each.benchmark in wanted)
     ]
-    unlike = unlike_cells(shown, actions.read_records(shown))
+    ids = [each.evaluation_id for each in shown if each.evaluation_id is not None]
+    unlike = unlike_cells(shown, operations.records(user, ids))
     rows = table_rows(shown, unlike)
     if not rows:
         st.caption("No evaluations of these models on these benchmarks.")
@@ -235,7 +237,7 @@ def draw_result_table() -> None:
     )
     for line in unlike_lines(unlike):
         st.warning(plain(line), icon=":material/difference:")
-    for sentence in actions.read_circular(shown):
+    for sentence in operations.circular(user, shown):
         st.warning(plain(sentence), icon=":material/sync_problem:")
     st.caption(
         "Times 100, as in Table 2 of the paper; held-out groups by strict accuracy and instruction "
@@ -244,5 +246,5 @@ def draw_result_table() -> None:
     draw_downloads(
         rows,
         key="evaluations.table",
-        latex=lambda: as_latex(shown, actions.read_evaluations(shown)),
+        latex=lambda: as_latex(shown, operations.stored(user, ids)),
     )

@@ -6,12 +6,12 @@ from typing import Any
 import streamlit as st
 
 from app.kit.figure import draw_rows
-from app.models.compared.conditions import marked
-from app.models.compared.measures import NAMES, SOMETIMES, model_name
-from app.models.compared.trained import is_trained
 from app.models.headline import HELP
 from app.text.plain import plain
 from db.tables import Evaluation
+from trainer.report.compared.conditions import marked
+from trainer.report.compared.measures import NAMES, SOMETIMES, model_name
+from trainer.report.compared.trained import is_trained
 
 
 def score_rows(evaluations: Sequence[Evaluation], names: Sequence[str]) -> list[dict[str, Any]]:

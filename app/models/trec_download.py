@@ -7,22 +7,27 @@ from pathlib import Path
 
 import streamlit as st
 
-from app.models import actions
 from app.text.plain import plain
 from db.tables import Evaluation
+from trainer.evaluate.request import EvaluationStart
 from trainer.trec.files import trec_files
 
 MAX_BYTES = 200_000_000  # in memory while it is packed
 
 
-def kept_files(evaluations: Sequence[Evaluation]) -> dict[str, Path]:
-    """{name in the archive: file} of the runs and the qrels that are on this machine."""
+def kept_files(
+    evaluations: Sequence[Evaluation], requested: Mapping[int, EvaluationStart]
+) -> dict[str, Path]:
+    """{name in the archive: file} of the runs and the qrels that are on this machine.
+
+    requested: of the jobs that made the evaluations.
+    """
     found: dict[str, Path] = {}
     for each in evaluations:
-        folder = actions.read_job_config(each.job_id).get("trec") if each.job_id else None
-        if not folder:
+        wanted = requested.get(each.job_id or 0)
+        if wanted is None or not wanted.trec:
             continue
-        for file in trec_files(str(folder), each.benchmark, each.model):
+        for file in trec_files(wanted.trec, each.benchmark, each.model):
             if file.is_file():  # judgments of two evaluations may differ
                 found[f"job-{each.job_id}/{file.name}"] = file
     return found
@@ -37,9 +42,11 @@ def archive(files: Mapping[str, Path]) -> bytes:
     return packed.getvalue()
 
 
-def draw_trec_files(evaluations: Sequence[Evaluation]) -> None:
+def draw_trec_files(
+    evaluations: Sequence[Evaluation], requested: Mapping[int, EvaluationStart]
+) -> None:
     """The download of run and qrels files; nothing where none were kept."""
-    files = kept_files(evaluations)
+    files = kept_files(evaluations, requested)
     if not files:
         return
     size = sum(file.stat().st_size for file in files.values())

@@ -7,7 +7,6 @@ import streamlit as st
 from app.access.session_user import failures_shown, require_permission
 from app.kit.frame.dataset import chosen_dataset
 from app.kit.page import draw_empty, draw_heading
-from app.models.compared.measures import model_name
 from app.models.try_it.example import draw_examples
 from app.models.try_it.example_actions import read_examples
 from app.models.try_it.ranks import moves
@@ -18,6 +17,7 @@ from app.text.texts import draw_text
 from db.corpus.browsing import has_passages
 from db.outcome.checkpoints import list_checkpoints
 from db.store.store import open_store
+from trainer.report.compared.measures import model_name
 from trainer.settings.table import DEFAULT_BASE_MODEL
 
 BEFORE = "try_it.before"

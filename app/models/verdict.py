@@ -1,17 +1,17 @@
 """What training changed, in words: each trained model against its base on one benchmark. Pure.
 
 The measure is the first of instruction flip (held-out groups), p-MRR and nDCG@10 that both have.
-The verdict is that of a paired test of the two (`app.models.compared.differences`).
+The verdict is that of a paired test of the two (`trainer.report.compared.differences`).
 """
 
 from collections.abc import Mapping, Sequence
 
-from app.models.compared.conditions import unlike
-from app.models.compared.differences import difference_rows
-from app.models.compared.measures import model_name
-from app.models.compared.trained import is_trained
 from db.tables import Evaluation
 from trainer.evaluate.following import INSTRUCTION_FLIP
+from trainer.report.compared.conditions import unlike
+from trainer.report.compared.differences import difference_rows
+from trainer.report.compared.measures import model_name
+from trainer.report.compared.trained import is_trained
 
 MAX_NAMED = 3
 # measure → what a model does, the value with what stands around it, and what it is a share of
@@ -84,20 +84,20 @@ def _sentence(trained: Evaluation, base: Evaluation) -> str:
     if not rows:
         return f"{said}. Whether that is more than chance is unknown: there are no values by query."
     (row,) = rows
-    verdict, low, high = str(row["Verdict"]), row["from"], row["to"]
+    verdict, low, high = row.verdict, row.low, row.high
     if verdict not in MEANING[name]:
         return f"{said}. Whether that is more than chance is {verdict}."
     scale = 1 if name == "p-mrr" else 100
     interval = (
-        f" (95 % interval {float(low) * scale:+.1f} to {float(high) * scale:+.1f})"
-        if isinstance(low, float) and isinstance(high, float)
+        f" (95 % interval {low * scale:+.1f} to {high * scale:+.1f})"
+        if low is not None and high is not None
         else ""
     )
-    difference = float(str(row["Difference"])) * scale
+    difference = row.difference * scale
     noun = "groups" if name == INSTRUCTION_FLIP else "queries"
     return (
-        f"{said}. {VERDICTS[verdict]}: {difference:+.1f} points{interval} over {row['Queries']:,} "
-        f"{noun}, {row['Gained']:,} gained and {row['Lost']:,} lost. {MEANING[name][verdict]}"
+        f"{said}. {VERDICTS[verdict]}: {difference:+.1f} points{interval} over {row.queries:,} "
+        f"{noun}, {row.gained:,} gained and {row.lost:,} lost. {MEANING[name][verdict]}"
     )
 
 

@@ -15,6 +15,7 @@ REQUESTS: Mapping[str, str] = {
     "studies create": "curation.judging.request:StudyPlan",
     "studies judge": "curation.judging.request:JudgeStart",
     "models search": "app.operations.try_it:Search",
+    "evaluations create": "trainer.evaluate.request:EvaluationStart",
     "releases create": "curation.release.request:ReleasePlan",
     "store backup": "curation.backups:BackupPlan",
     "store restore": "curation.backups:RestorePlan",

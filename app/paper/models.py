@@ -20,11 +20,11 @@ from analysis.paper.rows import (
     ranking_of,
 )
 from app.kit.figure import draw_downloads, draw_plot, draw_rows
-from app.models.compared.measures import model_name
 from app.models.ranking_plot import GROUPS, ranking_figure, size_group
 from app.models.sizes import named_parameters, parameters_of
 from app.text.plain import plain
 from db.outcome.evaluations import Scored
+from trainer.report.compared.measures import model_name
 
 TITLES = {
     "table_2": "Table 2: base models and InF-Embed",

@@ -11,8 +11,6 @@ COMMANDS: Mapping[str, str] = {
     "analyses leakage": "analyze leakage",
     "datasets convert": "convert",
     "datasets import": "import --dataset",
-    "evaluations create": "evaluate",
-    "evaluations pin": "evaluate pin",
     "runs create": "curate --dataset",
     "runs resume": "curate --resume",
     "trainings create": "train",

@@ -16,7 +16,6 @@ from app.kit.page import (
     draw_labels,
     draw_table,
 )
-from app.models.compared.measures import model_name
 from app.text.plain import plain
 from app.text.reviews import reviews_words
 from app.training import actions
@@ -30,6 +29,7 @@ from db.release.overview import licence_of_card, release_overview
 from db.release.releases import list_releases
 from db.store.store import open_store
 from db.tables import Checkpoint, Job, Release
+from trainer.report.compared.measures import model_name
 
 TRAININGS = 20
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import ColumnElement, select
+from sqlalchemy import ColumnElement, func, select
 from sqlalchemy.orm import Session
 
 from db.errors import NotFound
@@ -56,14 +56,23 @@ def list_checkpoints(
     release_id: int | None = None,
     dataset_id: int | None = None,
     limit: int = 100,
+    offset: int = 0,
 ) -> list[Checkpoint]:
     """Checkpoints, newest first: all, or those trained on a release, or on any of a dataset."""
-    query = select(Checkpoint).order_by(Checkpoint.id.desc()).limit(limit)
+    query = select(Checkpoint).order_by(Checkpoint.id.desc()).limit(limit).offset(offset)
     if release_id is not None:
         query = query.where(Checkpoint.release_id == release_id)
     if dataset_id is not None:
         query = query.where(trained_on(dataset_id))
     return list(session.scalars(query))
+
+
+def count_checkpoints(session: Session, *, dataset_id: int | None = None) -> int:
+    """How many checkpoints there are: in all, or trained on a release of a dataset."""
+    query = select(func.count()).select_from(Checkpoint)
+    if dataset_id is not None:
+        query = query.where(trained_on(dataset_id))
+    return session.scalar(query) or 0
 
 
 def trained_on(dataset_id: int) -> ColumnElement[bool]:

@@ -69,9 +69,10 @@ def list_evaluations(
     checkpoint_id: int | None = None,
     job_id: int | None = None,
     limit: int = 100,
+    offset: int = 0,
 ) -> list[Evaluation]:
     """Evaluations, newest first."""
-    query = select(Evaluation).order_by(Evaluation.id.desc()).limit(limit)
+    query = select(Evaluation).order_by(Evaluation.id.desc()).limit(limit).offset(offset)
     if benchmark is not None:
         query = query.where(Evaluation.benchmark == benchmark)
     if checkpoint_id is not None:
@@ -79,6 +80,14 @@ def list_evaluations(
     if job_id is not None:
         query = query.where(Evaluation.job_id == job_id)
     return list(session.scalars(query))
+
+
+def count_evaluations(session: Session, *, benchmark: str | None = None) -> int:
+    """How many evaluations there are: in all, or on a benchmark."""
+    query = select(func.count()).select_from(Evaluation)
+    if benchmark is not None:
+        query = query.where(Evaluation.benchmark == benchmark)
+    return session.scalar(query) or 0
 
 
 def evaluations_of_checkpoint(session: Session, checkpoint_id: int) -> list[Evaluation]:

@@ -17,7 +17,6 @@ from trainer_folders import write_beir
 from analysis.files.csv_writer import csv_text
 from analysis.text.bm25 import convention_of
 from app.jobs import supervisors
-from app.models.compared.differences import difference_rows
 from app.models.headline import too_easy
 from app.models.ranking_plot import ranking_figure, ranking_rows
 from app.models.result_table import as_latex, best_by_test, table_rows, unlike_cells
@@ -35,7 +34,9 @@ from db.outcome.evaluations import (
 from db.store.store import Store
 from db.tables import Evaluation
 from trainer.evaluate.job import evaluate
+from trainer.evaluate.request import EvaluationStart
 from trainer.records.likeness import differences
+from trainer.report.compared.differences import difference_rows
 
 METRICS = {"ndcg@5": 0.4, "ndcg@10": 0.5, "map": 0.3, "mrr": 0.6, "recall@10": 0.9, "p-mrr": 0.02}
 
@@ -80,7 +81,7 @@ def test_a_suites_mean_has_its_score_and_no_interval(sqlite_store: Store) -> Non
     scores, compared, *_ = at.dataframe
     assert "FollowIR score" not in scores.value
     (row,) = compared.value.to_dict("records")
-    assert row["Metric"] == "nDCG@10" and row["Queries"] == 5
+    assert row["measure"] == "nDCG@10" and row["queries"] == 5
 
 
 def test_a_benchmark_without_changed_instructions_has_no_ranking_by_p_mrr(
@@ -339,8 +340,8 @@ def test_the_page_shows_an_old_evaluation_and_why_it_is_not_compared(sqlite_stor
     assert not at.exception
     shown = at.warning[0].value.replace("\\", "")
     assert "Not comparable with base" in shown and "old: no record" in shown
-    rows = [table.value for table in at.dataframe if "Verdict" in table.value]
-    assert set(rows[0]["Model"]) == {"like"}
+    rows = [table.value for table in at.dataframe if "verdict" in table.value]
+    assert set(rows[0]["name"]) == {"like"}
     assert "like was evaluated with python 3.12 instead of 3.11" in words(at).replace("\\", "")
     scores = at.dataframe[0].value
     assert set(scores["Model"]) == {"base", "like", "old †"}
@@ -395,15 +396,15 @@ def test_differences_are_adjusted_for_the_number_of_models_and_read_in_words() -
     alternating = evaluation("alternating", [0.3 + (-1) ** place / 10 for place in range(20)])
     few = evaluation("few", [0.4] * 5)
     rows = difference_rows(base, [better, alternating, few])
-    assert [row["Verdict"] for row in rows] == [
+    assert [row.verdict for row in rows] == [
         "higher",
         "no clear difference",
         "unknown: 5 independent groups of queries: an interval needs 10",
     ]
     (alone,) = difference_rows(base, [better])
     # two models have a p: Holm doubles the smaller one
-    assert rows[0]["p (Holm)"] == pytest.approx(2 * alone["p (Holm)"])
-    assert rows[2]["p (Holm)"] is None
+    assert rows[0].p_holm == pytest.approx(2 * (alone.p_holm or 0))
+    assert rows[2].p_holm is None
 
 
 def test_latex_bolds_only_the_best_that_a_test_supports(sqlite_store: Store) -> None:
@@ -525,7 +526,8 @@ def test_run_and_qrels_files_are_downloaded_where_they_were_kept(
     evaluate(JobHandle(sqlite_store, claimed.id, claimed.attempt))
     with sqlite_store.read() as session:
         found = list_evaluations(session)
-    files = kept_files(found)
+        requested = {claimed.id: EvaluationStart.read(jobs.get_job(session, claimed.id).config)}
+    files = kept_files(found, requested)
     assert {name.partition("/")[0] for name in files} == {f"job-{claimed.id}"}
     assert (tmp_path / "home" / "trec") in [file.parents[2] for file in files.values()]
     with zipfile.ZipFile(BytesIO(archive(files))) as packed:
@@ -536,4 +538,4 @@ def test_run_and_qrels_files_are_downloaded_where_they_were_kept(
     assert "Download runs and qrels (TREC)" in [each.label for each in at.get("download_button")]
     for file in files.values():
         file.unlink()
-    assert kept_files(found) == {}
+    assert kept_files(found, requested) == {}

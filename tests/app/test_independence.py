@@ -7,7 +7,7 @@ from trainer_jobs import claim
 from trainer_release import make_rows, write_release, write_rows
 
 from analysis.embed.model_hash import NamedModel, model_sha256, named_model, same_model
-from app.models.independence import circular_sentences
+from app.operations.evaluations import circular_sentences
 from db.outcome.evaluations import Scored, newest_scores
 from db.store.store import Store
 from trainer.data.release_files import read_release

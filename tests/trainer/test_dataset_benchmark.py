@@ -8,7 +8,7 @@ from conftest import Ran
 from trainer_folders import write_followir, write_jsonl
 from trainer_jobs import claim
 
-from app.models.independence import circular_sentences
+from app.operations.evaluations import circular_sentences
 from db.corpus.datasets import find_dataset
 from db.errors import BadInput, NotFound
 from db.outcome.checkpoints import record_checkpoint

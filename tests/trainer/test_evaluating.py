@@ -10,7 +10,7 @@ from trainer_folders import write_beir, write_followir
 from trainer_jobs import claim, config_for
 from trainer_release import write_release
 
-from app.cli.evaluate.command import report
+from app.cli.evaluate.command import scored_text
 from db.errors import BadInput
 from db.outcome.evaluations import list_benchmarks, list_evaluations
 from db.store.store import Store
@@ -182,11 +182,13 @@ def test_the_commands_report_says_in_words_what_a_difference_shows(
         "benchmark": str(write_beir(tmp_path / "beir")),
     }
     result = evaluate(claim(sqlite_store, config, kind="evaluate"))
-    text = report(result)
+    text = scored_text(result, with_details=True)
     assert "nDCG@10" not in text and "tiny-random-bert against bm25, ndcg@10: " in text
     assert "unknown: 1 independent group of queries: an interval needs 10" in text
     assert "bm25 is BM25 (bm25s, Lucene, k1 1.5, b 0.75, stop words, Snowball stemmer" in text
     (compared,) = result["comparisons"]
     known = {"low": -0.2, "high": 0.3, "p_holm": 0.4, "verdict": "no clear difference"}
     compared["measures"]["ndcg@10"] |= known | {"method": "bootstrap-t", "clusters": 12}
-    assert "[-0.2000, +0.3000], p 0.400, no clear difference (Holm" in report(result)
+    assert "[-0.2000, +0.3000], p 0.400, no clear difference (Holm" in scored_text(
+        result, with_details=True
+    )

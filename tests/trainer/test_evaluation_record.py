@@ -17,7 +17,6 @@ from trainer_folders import (
 from trainer_jobs import claim, config_for
 
 from analysis.text.bm25 import convention_of
-from app.models.compared.trained import is_trained
 from db.outcome.evaluations import list_evaluations
 from db.store.store import Store
 from trainer.evaluate.job import evaluate
@@ -27,6 +26,7 @@ from trainer.records.applied import read_by_model
 from trainer.records.content import benchmark_content
 from trainer.records.likeness import FORMAT, PARTS, differences
 from trainer.records.record import evaluation_record, library_versions, model_record
+from trainer.report.compared.trained import is_trained
 from trainer.suites.registry import read_benchmark
 
 

@@ -15,7 +15,6 @@ from trainer_folders import (
 )
 from trainer_jobs import claim
 
-from app.models.compared.ordinary import NOT_MEASURED, is_ordinary, ordinary_rows
 from db.errors import BadInput
 from db.outcome.evaluations import list_evaluations
 from db.store.store import Store
@@ -23,6 +22,7 @@ from trainer.evaluate.job import evaluate
 from trainer.evaluate.measures.rankings import rank_of
 from trainer.evaluate.question_clusters import about_questions
 from trainer.evaluate.scoring import measure_run
+from trainer.report.compared.ordinary import NOT_MEASURED, is_ordinary, ordinary_rows
 from trainer.suites.registry import DOWNLOADS, read_benchmarks
 
 
@@ -135,6 +135,6 @@ def test_ordinary_retrieval_stands_beside_instruction_scores(
         found = list_evaluations(session)
     assert [is_ordinary(each) for each in found] == [True, False]
     (row,) = ordinary_rows([found[1]], [found[0]])
-    assert row["Model"] == "bm25" and row["nDCG@10"] == found[0].metrics["ndcg@10"]
+    assert row["name"] == "bm25" and row["ndcg@10"] == found[0].metrics["ndcg@10"]
     ran = inf(*arguments)
     assert NOT_MEASURED in ran.out

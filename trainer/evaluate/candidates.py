@@ -18,6 +18,7 @@ from db.store.store import Store
 from trainer.evaluate.benchmarks import Benchmark
 from trainer.evaluate.intervals import following_means
 from trainer.evaluate.question_clusters import about_questions
+from trainer.evaluate.request import EvaluationStart
 from trainer.evaluate.reranking import (
     FIRST_STAGE,
     PairScorer,
@@ -71,20 +72,21 @@ class Scorer:
     run: RunFile | None = None
 
 
-def load_scorer(handle: JobHandle, candidate: Candidate) -> Scorer:
+def load_scorer(wanted: EvaluationStart, candidate: Candidate) -> Scorer:
     """The candidate, loaded and prepared. Raises BadInput where it cannot be used."""
-    given = Template(handle.config.get("template") or DEFAULT_TEMPLATE)
+    given = Template(wanted.template or DEFAULT_TEMPLATE)
     if candidate.name == BM25:
         return Scorer(None, given)
     if candidate.run:
         return Scorer(None, given, run=candidate.run)
     if is_reranker(candidate.name):
         return Scorer(None, given, load_reranker(candidate.name))
-    return Scorer(*_prepare(handle.config, candidate))
+    return Scorer(*_prepare(wanted, candidate))
 
 
 def score_candidate(
     handle: JobHandle,
+    wanted: EvaluationStart,
     candidate: Candidate,
     scorer: Scorer,
     benchmark: Benchmark,
@@ -137,9 +139,7 @@ def score_candidate(
                 caches=_caches(handle.store, candidate, model),
                 paraphrases=paraphrases,
             )
-    record = _record(
-        handle.config, candidate, scorer, benchmark, content, depth, paraphrases, held_out
-    )
+    record = _record(wanted, candidate, scorer, benchmark, content, depth, paraphrases, held_out)
     questions = about_questions(benchmark)
     means = following_means(scores.per_query, questions)
     with handle.store.write() as session:
@@ -172,9 +172,9 @@ def score_candidate(
             },
             "record": record,
         }
-    if handle.config.get("trec"):
+    if wanted.trec:
         # after the evaluation is stored: a file that cannot be written loses no scores
-        file = trec_files(handle.config["trec"], benchmark.name, candidate.name)[0]
+        file = trec_files(wanted.trec, benchmark.name, candidate.name)[0]
         file.parent.mkdir(parents=True, exist_ok=True)
         file.unlink(missing_ok=True)  # of this job's earlier attempt: the command refused others
         write_run(file, scores.run, candidate.name)
@@ -182,7 +182,7 @@ def score_candidate(
 
 
 def _record(
-    config: dict[str, Any],
+    wanted: EvaluationStart,
     candidate: Candidate,
     scorer: Scorer,
     benchmark: Benchmark,
@@ -222,7 +222,7 @@ def _record(
         depth=depth,
         template=None if scorer.run else template.text,
         prompts=dict(model.prompts) if model else {},
-        given_prefixes={key: str(config.get(key) or "") for key in GIVEN} if is_given else None,
+        given_prefixes={key: getattr(wanted, key) for key in GIVEN} if is_given else None,
         chat_template=chat_template_of(model),
         paraphrases=paraphrases if benchmark.groups and not scorer.run else None,
         applied=applied,
@@ -255,18 +255,18 @@ def _caches(
 
 
 def _prepare(
-    config: dict[str, Any], candidate: Candidate
+    wanted: EvaluationStart, candidate: Candidate
 ) -> "tuple[SentenceTransformer | EmbeddingServer, Template]":
     if candidate.base_of:
         return load_backbone(candidate.base_of), candidate.base_of.parsed_template
     model = (
         EmbeddingServer(candidate.name)
         if candidate.name.startswith(OPENAI)
-        else load_model(candidate.name, remote_code=bool(config.get("remote_code")))
+        else load_model(candidate.name, remote_code=wanted.remote_code)
     )
     if candidate.memory:
         return model, Template(candidate.memory["template"])
     for prompt, key in zip(("query", "document"), GIVEN, strict=True):
-        if config.get(key):
-            model.prompts[prompt] = config[key]
-    return model, Template(config["template"]) if config.get("template") else Template()
+        if prefix := getattr(wanted, key):
+            model.prompts[prompt] = prefix
+    return model, Template(wanted.template or DEFAULT_TEMPLATE)

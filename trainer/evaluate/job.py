@@ -35,6 +35,7 @@ from trainer.evaluate.following import (
 )
 from trainer.evaluate.measures.compliance import COMPLIANCE
 from trainer.evaluate.question_clusters import about_questions
+from trainer.evaluate.request import EvaluationStart
 from trainer.model.backbone import read_memory
 from trainer.records.circular import circular_sentence, held_out_record, validators_of_record
 from trainer.records.content import benchmark_content
@@ -53,48 +54,39 @@ COMPARED = (*ON_GROUPS, *COMPLIANCE, STABILITY, "ndcg@10", "map", "mrr", "p-mrr"
 
 
 def evaluate(handle: JobHandle) -> dict[str, Any]:
-    """config: {"models": [...], "release" | "benchmark": ..., "held_out", "held_out_seed",
-    "held_out_groups" (kept, all, approved), "template", "query_prefix", "passage_prefix" (for
-    models that store none), "with_base", "subset": some tasks of the benchmark, by name
-    (optional), "remote_code": run code that comes with the models, "qrels": a TREC file whose
-    judgments take the place of the benchmark's, "trec": a folder for TREC run and qrels files,
-    "pin": the sha256 that the benchmark's content must have, "bm25_language" (else the
-    benchmark's own, mostly English), "paraphrases": a file of paraphrased
-    instructions, "ordinary": a benchmark without instructions (a BEIR folder, dataset:NAME of the
-    store, or a name on the Hub), scored beside}.
-    """
-    config = handle.config
-    candidates = _candidates(handle)
+    """The config is an `EvaluationStart`."""
+    wanted = EvaluationStart.read(handle.config)
+    candidates = _candidates(handle.store, wanted)
     split: dict[str, Any] | None = None
     held_out: dict[str, Any] | None = None
     notes: list[str] = []
-    if config.get("benchmark"):
-        benchmarks, suite = _benchmarks(handle, str(config["benchmark"]), config.get("subset"))
-        benchmarks = _in_language(benchmarks, config)
+    if wanted.benchmark:
+        benchmarks, suite = _benchmarks(handle, wanted.benchmark, wanted.subset)
+        benchmarks = _in_language(benchmarks, wanted.bm25_language)
     else:
-        benchmark, split, held_out, notes = _held_out(handle, candidates)
+        benchmark, split, held_out, notes = _held_out(handle.store, wanted, candidates)
         benchmarks, suite = [benchmark], benchmark.name
-    if config.get("qrels"):
-        benchmarks = [judged_by(benchmarks, Path(config["qrels"]))]
+    if wanted.qrels:
+        benchmarks = [judged_by(benchmarks, Path(wanted.qrels))]
     contents = [benchmark_content(benchmark) for benchmark in benchmarks]
     count = len(benchmarks)
-    require_pinned(contents, config.get("pin"), str(config.get("benchmark") or ""))
-    if config.get("ordinary"):
-        benchmarks += _in_language(_ordinary(handle, str(config["ordinary"])), config)
+    require_pinned(contents, wanted.pin, wanted.benchmark or "")
+    if wanted.ordinary:
+        plain = _ordinary(handle, wanted.ordinary)
+        benchmarks += _in_language(plain, wanted.bm25_language)
         contents += [benchmark_content(benchmark) for benchmark in benchmarks[count:]]
-        require_pinned(contents[count:], None, str(config["ordinary"]))
+        require_pinned(contents[count:], None, wanted.ordinary)
     candidates = [  # runs are read before any model is loaded
         replace(each, run=read_run_of(Path(each.name.removeprefix(TREC)), benchmarks))
         if each.name.startswith(TREC)
         else each
         for each in candidates
     ]
-    given = config.get("paraphrases")
-    paraphrases = read_paraphrases(Path(given)) if given else None
-    if config.get("trec"):
-        _require_trec_names(config["trec"], benchmarks)
+    paraphrases = read_paraphrases(Path(wanted.paraphrases)) if wanted.paraphrases else None
+    if wanted.trec:
+        _require_trec_names(wanted.trec, benchmarks)
         for benchmark in benchmarks:
-            file = trec_files(config["trec"], benchmark.name, "")[1]
+            file = trec_files(wanted.trec, benchmark.name, "")[1]
             file.parent.mkdir(parents=True, exist_ok=True)
             file.unlink(missing_ok=True)
             write_qrels(file, benchmark.judgments)
@@ -103,10 +95,11 @@ def evaluate(handle: JobHandle) -> dict[str, Any]:
     rounds = len(candidates) * len(benchmarks)
     for number, candidate in enumerate(candidates):
         handle.report(number, len(candidates), f"loading {candidate.name}")
-        scorer = load_scorer(handle, candidate)
+        scorer = load_scorer(wanted, candidate)
         found = [
             score_candidate(
                 handle,
+                wanted,
                 candidate,
                 scorer,
                 benchmark,
@@ -286,11 +279,11 @@ def _benchmarks(handle: JobHandle, name: str, subset: str | None) -> tuple[list[
     return (take_subset(benchmarks, subset), f"{name} {subset}") if subset else (benchmarks, name)
 
 
-def _in_language(benchmarks: list[Benchmark], config: dict[str, Any]) -> list[Benchmark]:
+def _in_language(benchmarks: list[Benchmark], language: str | None) -> list[Benchmark]:
     """The benchmarks with the language that BM25 was requested to read them in, if any."""
-    if not config.get("bm25_language"):
+    if not language:
         return benchmarks
-    return [replace(benchmark, language=config["bm25_language"]) for benchmark in benchmarks]
+    return [replace(benchmark, language=language) for benchmark in benchmarks]
 
 
 def _ordinary(handle: JobHandle, name: str) -> list[Benchmark]:
@@ -347,16 +340,10 @@ def judged_by(benchmarks: list[Benchmark], file: Path) -> Benchmark:
     )
 
 
-def _candidates(handle: JobHandle) -> list[Candidate]:
-    config = handle.config
-    names = list(dict.fromkeys(config.get("models") or []))
-    if not names:
-        raise BadInput(
-            "no model to evaluate", "give `model=` with a folder or name", code="no_model_evaluate"
-        )
-    candidates = [Candidate(name, _memory(handle.store, name)) for name in names]
+def _candidates(store: Store, wanted: EvaluationStart) -> list[Candidate]:
+    candidates = [Candidate(name, _memory(store, name)) for name in dict.fromkeys(wanted.models)]
     alone = candidates[0] if len(candidates) == 1 else None
-    if alone and alone.memory and config.get("with_base", True):
+    if alone and alone.memory and wanted.with_base:
         # Scored as its checkpoint is: in float32, which flash attention cannot compute.
         settings = stored_settings(alone.memory["settings"] | {"attention": "auto"})
         candidates.insert(0, Candidate(settings.base_model, {}, base_of=settings))
@@ -379,14 +366,14 @@ def _further_releases(candidate: Candidate) -> set[str]:
 
 
 def _held_out(
-    handle: JobHandle, candidates: list[Candidate]
+    store: Store, wanted: EvaluationStart, candidates: list[Candidate]
 ) -> tuple[Benchmark, dict[str, Any], dict[str, Any], list[str]]:
     """(benchmark, its split, what the record keeps of it, notes)."""
-    release = read_release(find_release(handle.store, str(handle.config.get("release") or "")))
-    defaults, requested = TrainSettings(), handle.config.get("held_out_groups")
-    split = {
-        "fraction": handle.config.get("held_out") or defaults.held_out,
-        "seed": handle.config.get("held_out_seed", defaults.held_out_seed),
+    release = read_release(find_release(store, wanted.release or ""))
+    defaults, requested = TrainSettings(), wanted.held_out_groups
+    split: dict[str, Any] = {
+        "fraction": wanted.held_out or defaults.held_out,
+        "seed": defaults.held_out_seed if wanted.held_out_seed is None else wanted.held_out_seed,
         "choice": requested or defaults.held_out_groups,
         "judge": defaults.held_out_judge,
     }
@@ -433,7 +420,6 @@ def _held_out(
         held_out_judge=split["judge"],
     )
     name = f"held-out {release.name} {release.content_sha256[:12]}"
-    language = str(handle.config.get("bm25_language") or "en")
     split |= {"groups": len(groups)}
     kept = held_out_record(release, split)
-    return held_out_benchmark(name, groups, language), split, kept, notes
+    return held_out_benchmark(name, groups, wanted.bm25_language or "en"), split, kept, notes

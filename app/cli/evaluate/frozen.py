@@ -1,4 +1,4 @@
-"""`inf evaluate pin` and `trec`: freeze a benchmark's content, measure TREC files alone."""
+"""`inf evaluations pin` and `trec`: freeze a benchmark's content, measure TREC files alone."""
 
 from pathlib import Path
 
@@ -31,7 +31,7 @@ def _pinned(result: Result) -> str:
 )
 @reporting(_pinned)
 def pin(folder: Path, write: bool) -> Result:
-    """Print the sha256 of a benchmark folder's content, for `inf evaluate --pin SHA256`.
+    """Print the sha256 of a benchmark folder's content, for `inf evaluations create --pin SHA256`.
 
     Of queries, instructions, corpus, judgments and candidates as they are read; names of files and
     the order of lines do not count. With --write every later evaluation of the folder checks it.

@@ -5,11 +5,11 @@ from typing import Any
 
 import streamlit as st
 
-from app.models.compared.measures import model_name
 from app.models.try_it.example_actions import FAILS, LOST, WORKS, Examples
 from app.text.numbers import counted
 from app.text.plain import plain
 from app.text.texts import draw_text
+from trainer.report.compared.measures import model_name
 from trainer.report.examples import NEITHER, RULE, SIGNS
 
 TITLES = {WORKS: "Where it now works", FAILS: "Where it fails", LOST: "What it lost"}

@@ -4,12 +4,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from app.access.session_user import record_read, require_permission
-from app.models.compared.trained import index_stays
 from db.assignment.hidden import is_hidden
 from db.outcome.checkpoints import list_checkpoints
 from db.store.scope import unscoped
 from db.store.store import open_store
 from db.tables import Checkpoint, Job
+from trainer.report.compared.trained import index_stays
 
 WORKS, FAILS, LOST = "works", "fails", "lost"
 NONE_TRAINED = (

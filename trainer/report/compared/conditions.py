@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from app.models.compared.measures import model_name
 from db.tables import Evaluation
 from trainer.records.likeness import Record, differences, library_differences
+from trainer.report.compared.measures import model_name
 
 DAGGER = "†"
 

@@ -1,11 +1,12 @@
 """Differences of models to a base on one benchmark: intervals, p by Holm, and a verdict."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from analysis.figures.paired import holm, paired_difference, verdict
-from app.models.compared.conditions import unlike
-from app.models.compared.measures import NAMES, SOMETIMES, model_name
 from db.tables import Evaluation
+from trainer.report.compared.conditions import unlike
+from trainer.report.compared.measures import NAMES, SOMETIMES, model_name
 
 # the headline first; judged@10 is no quality
 COMPARED = {name: of for name, of in (SOMETIMES | NAMES).items() if name != "judged@10"}
@@ -18,9 +19,33 @@ METHOD = (
 )
 
 
+@dataclass(frozen=True)
+class Difference:
+    """The difference of an evaluation to its base on a measure; `name`: of its model.
+
+    `low` to `high`: the 95 % interval; `p_holm`: adjusted for the number of models; `method`: of
+    the interval.
+    """
+
+    id: int
+    name: str
+    measure: str
+    difference: float
+    low: float | None
+    high: float | None
+    p_holm: float | None
+    verdict: str
+    queries: int
+    gained: int
+    lost: int
+    clusters: int
+    method: str | None
+    model: str
+
+
 def difference_rows(
     base: Evaluation, others: Sequence[Evaluation], metrics: Mapping[str, str] = COMPARED
-) -> list[dict[str, object]]:
+) -> list[Difference]:
     """A row per model and metric: the difference to the base, its interval, p and a verdict.
 
     metrics: {name: title}.
@@ -37,7 +62,7 @@ def difference_rows(
         for metric in metrics
     }
     adjusted = {metric: holm([each.p for each in row]) for metric, row in found.items()}
-    rows: list[dict[str, object]] = []
+    rows: list[Difference] = []
     for place, each in enumerate(others):
         for metric, title in metrics.items():
             difference, p = found[metric][place], adjusted[metric][place]
@@ -46,20 +71,22 @@ def difference_rows(
             scale = 100 if metric == "p-mrr" else 1
             low, high = difference.low, difference.high
             rows.append(
-                {
-                    "Model": model_name(each.model),
-                    "Metric": title,
-                    "Difference": difference.value * scale,
-                    "from": None if low is None else low * scale,
-                    "to": None if high is None else high * scale,
-                    "p (Holm)": p,
-                    "Verdict": verdict(difference, p),
-                    "Queries": difference.queries,
-                    "Gained": difference.gained,
-                    "Lost": difference.lost,
-                    "Clusters": difference.clusters,
-                    "Interval by": difference.method,
-                }
+                Difference(
+                    id=each.id,
+                    name=model_name(each.model),
+                    measure=title,
+                    difference=difference.value * scale,
+                    low=None if low is None else low * scale,
+                    high=None if high is None else high * scale,
+                    p_holm=p,
+                    verdict=verdict(difference, p),
+                    queries=difference.queries,
+                    gained=difference.gained,
+                    lost=difference.lost,
+                    clusters=difference.clusters,
+                    method=difference.method,
+                    model=each.model,
+                )
             )
     return rows
 

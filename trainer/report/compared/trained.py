@@ -1,7 +1,7 @@
 """Whether a model was trained with InF Studio, by what is stored, and whether its index stayed."""
 
-from app.models.compared.measures import model_name
 from db.tables import Checkpoint, Evaluation
+from trainer.report.compared.measures import model_name
 from trainer.report.examples import INDEX_STAYS
 
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from app.models.compared.conditions import unlike
-from app.models.compared.differences import difference_rows
-from app.models.compared.measures import model_name
 from db.tables import Evaluation
+from trainer.report.compared.conditions import unlike
+from trainer.report.compared.differences import difference_rows
+from trainer.report.compared.measures import model_name
 
 MEASURE, TITLE = "ndcg@10", "nDCG@10"
 NOT_MEASURED = (
@@ -39,9 +39,10 @@ def ordinary_rows(
         base = found[0] if found else None
         for each in found:
             row: dict[str, object] = {
-                "Model": model_name(each.model),
-                "Ordinary retrieval": benchmark,
-                TITLE: each.metrics.get(MEASURE),
+                "id": each.id,
+                "name": model_name(each.model),
+                "benchmark": benchmark,
+                MEASURE: each.metrics.get(MEASURE),
             }
             rows.append(row | (_difference(base, each) if base and each is not base else {}))
     return rows
@@ -51,7 +52,7 @@ def _difference(base: Evaluation, other: Evaluation) -> dict[str, object]:
     """The difference in nDCG@10 with its interval and verdict, or why there is none."""
     reasons = unlike(base, [other]).get(other.id)
     if reasons:
-        return {"Verdict": f"not compared: {', '.join(reasons)}"}
+        return {"verdict": f"not compared: {', '.join(reasons)}"}
     found = difference_rows(base, [other], {MEASURE: TITLE})
-    keys = ("Difference", "from", "to", "Verdict")
-    return {key: found[0][key] for key in keys} if found else {}
+    keys = ("difference", "low", "high", "verdict")
+    return {key: getattr(found[0], key) for key in keys} if found else {}

@@ -1,0 +1,287 @@
+"""Evaluations: create, list, show, compare."""
+
+from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+from sqlalchemy.orm import Session
+
+from analysis.embed.model_hash import NamedModel
+from app.access.identity import Actor
+from app.access.permissions import require
+from app.operations.acting import Launch, reading
+from app.operations.models import ModelRow, rows_of
+from app.operations.rows import Listed, Row
+from curation.judging.independence import validator_models
+from db.errors import BadInput, Refused
+from db.jobs import jobs
+from db.outcome.checkpoints import list_checkpoints
+from db.outcome.evaluations import (
+    Scored,
+    count_evaluations,
+    get_evaluation,
+    list_benchmarks,
+    list_evaluations,
+    newest_scores,
+    records_of,
+)
+from db.outcome.evaluations import rows_by_query as rows_of_evaluation
+from db.outcome.independence import runs_of_benchmark, trained_on_dataset
+from db.release.releases import list_releases
+from db.store.settings import home
+from db.tables import Evaluation
+from db.values import DATASET_BENCHMARK as DATASET
+from trainer.evaluate.request import EvaluationStart
+from trainer.records.circular import circular_sentence, validators_of_record
+from trainer.report.compared.conditions import library_notes, unlike
+from trainer.report.compared.differences import METHOD, Difference, difference_rows
+from trainer.report.compared.measures import model_name
+from trainer.report.compared.ordinary import is_ordinary
+from trainer.trec.scoring import PREFIX as TREC
+
+RIGHT = "evaluate"
+T = TypeVar("T")
+
+
+class EvaluationRow(Row):
+    """The scores of a model on a benchmark, in a list; without a record it is not comparable."""
+
+    id: int
+    name: str
+    model: str
+    benchmark: str
+    metrics: dict[str, Any]
+    has_record: bool
+    checkpoint_id: int | None
+    job_id: int | None
+    created_at: datetime
+
+
+class EvaluationShown(EvaluationRow):
+    """An evaluation with the record of its conditions; `queries`: with stored values."""
+
+    queries: int
+    record: dict[str, Any]
+
+
+class Compared(Row):
+    """Differences of evaluations to a base on its benchmark: a row per model and measure."""
+
+    id: int
+    name: str
+    benchmark: str
+    base: str
+    data: tuple[Difference, ...]
+    notes: tuple[str, ...]
+    method: str
+
+
+class EvaluationOptions(Row):
+    """What an evaluation may name: trained models, releases (names by id), and the benchmarks
+    that have scores."""
+
+    models: tuple[ModelRow, ...]
+    releases: dict[int, str]
+    benchmarks: tuple[str, ...]
+
+
+def create(actor: Actor, wanted: EvaluationStart, launch: Launch[T]) -> T:
+    """Score models on held-out groups or a benchmark.
+
+    Raises Refused where someone other than an admin names files of the server.
+    """
+    user = require(actor, RIGHT)
+    if not user.rights.is_admin:
+        _require_no_files(wanted)
+    return launch(actor, "evaluate", wanted)
+
+
+def _require_no_files(wanted: EvaluationStart) -> None:
+    for name in (wanted.benchmark, wanted.ordinary):
+        if name and not name.startswith(DATASET):
+            raise Refused(
+                "only an admin can evaluate on folders of the server",
+                code="only_admin_can_evaluate",
+            )
+    written = home() / "trec"
+    if (
+        any(model.startswith(TREC) for model in wanted.models)
+        or wanted.qrels
+        or wanted.paraphrases
+        or (wanted.trec and written.resolve() not in Path(wanted.trec).resolve().parents)
+    ):
+        raise Refused(
+            "only an admin can score run files of the server", code="only_admin_can_score"
+        )
+    if wanted.remote_code:
+        raise Refused(
+            "only an admin can run code that comes with a model", code="only_admin_can_run"
+        )
+
+
+def options(actor: Actor) -> EvaluationOptions:
+    """What an evaluation may name."""
+    with reading(actor, RIGHT) as session:
+        return EvaluationOptions(
+            models=rows_of(list_checkpoints(session)),
+            releases={each.id: each.name for each in list_releases(session)},
+            benchmarks=tuple(list_benchmarks(session)),
+        )
+
+
+def list_some(
+    actor: Actor, benchmark: str | None = None, *, limit: int = 100, offset: int = 0
+) -> Listed[EvaluationRow]:
+    """Stored evaluations, newest first, on one benchmark or on all."""
+    with reading(actor, RIGHT) as session:
+        found = list_evaluations(session, benchmark=benchmark, limit=limit, offset=offset)
+        total = count_evaluations(session, benchmark=benchmark)
+        rows = tuple(EvaluationRow(**_fields(each)) for each in found)
+    after = offset + len(rows)
+    return Listed[EvaluationRow](data=rows, next=after if after < total else None, total=total)
+
+
+def show(actor: Actor, evaluation_id: int) -> EvaluationShown:
+    """One evaluation with its record. Raises NotFound."""
+    with reading(actor, RIGHT) as session:
+        found = get_evaluation(session, evaluation_id)
+        return EvaluationShown(
+            **_fields(found), queries=len(found.per_query), record=found.record or {}
+        )
+
+
+def compare(actor: Actor, base: int, others: Sequence[int]) -> Compared:
+    """Differences of evaluations to a base.
+
+    Raises NotFound; BadInput, with what differs in words, where their conditions differ.
+    """
+    with reading(actor, RIGHT) as session:
+        first = get_evaluation(session, base)
+        rest = [get_evaluation(session, each) for each in dict.fromkeys(others) if each != base]
+    if not rest:
+        raise BadInput("give at least two different evaluations", code="bad_request")
+    if reasons := unlike(first, rest):
+        lines = [f"evaluation {key}: {', '.join(texts)}" for key, texts in reasons.items()]
+        raise BadInput(
+            f"not comparable with evaluation {base}: {'; '.join(lines)}",
+            code="not_comparable_evaluation",
+        )
+    if not first.per_query:
+        raise BadInput(
+            "a suite's mean has no values by query",
+            "compare the evaluations of its sets",
+            code="suite_mean_no_values",
+        )
+    return Compared(
+        id=first.id,
+        name=model_name(first.model),
+        benchmark=first.benchmark,
+        base=first.model,
+        data=tuple(difference_rows(first, rest)),
+        notes=tuple(
+            f"evaluation {key} was made with {', '.join(texts)}"
+            for key, texts in library_notes(first, rest).items()
+        ),
+        method=METHOD,
+    )
+
+
+def of_benchmark(actor: Actor, benchmark: str) -> list[Evaluation]:
+    """The newest evaluations on a benchmark, with their values by query."""
+    with reading(actor, RIGHT) as session:
+        return list_evaluations(session, benchmark=benchmark)
+
+
+def stored(actor: Actor, evaluation_ids: Iterable[int]) -> list[Evaluation]:
+    """Evaluations with their values by query. Raises NotFound."""
+    with reading(actor, RIGHT) as session:
+        return [get_evaluation(session, each) for each in evaluation_ids]
+
+
+def values(actor: Actor, evaluation_id: int) -> list[dict[str, Any]]:
+    """The values of every query of an evaluation. Raises NotFound."""
+    (found,) = stored(actor, [evaluation_id])
+    return rows_of_evaluation(found)
+
+
+def scores(actor: Actor) -> list[Scored]:
+    """The newest scores of every model on every benchmark."""
+    with reading(actor, RIGHT) as session:
+        return newest_scores(session)
+
+
+def records(actor: Actor, evaluation_ids: Sequence[int]) -> dict[int, dict[str, Any]]:
+    """The records of evaluations by id."""
+    with reading(actor, RIGHT) as session:
+        return records_of(session, evaluation_ids)
+
+
+def ordinary(actor: Actor, models: Collection[str]) -> list[Evaluation]:
+    """The newest evaluation of each of the models on every benchmark without instructions."""
+    found = [each for each in scores(actor) if each.model in models]
+    ids = [each.evaluation_id for each in found if each.evaluation_id is not None]
+    return [each for each in stored(actor, ids) if is_ordinary(each)]
+
+
+def requests(actor: Actor, job_ids: Iterable[int]) -> dict[int, EvaluationStart]:
+    """What was requested of the jobs that made evaluations, as far as this version reads it."""
+    found = {}
+    with reading(actor, RIGHT) as session:
+        for job_id in job_ids:
+            with suppress(BadInput):
+                found[job_id] = EvaluationStart.read(jobs.get_job(session, job_id).config)
+    return found
+
+
+def circular(actor: Actor, scored: Iterable[Scored]) -> list[str]:
+    """Which of the scores are circular, a sentence per benchmark."""
+    with reading(actor, RIGHT) as session:
+        return circular_sentences(session, scored)
+
+
+def circular_sentences(session: Session, scores: Iterable[Scored]) -> list[str]:
+    """A sentence per held-out benchmark whose groups a scored model, or its base, has validated,
+    and per dataset that one was trained on."""
+    by_benchmark: dict[str, list[Scored]] = {}
+    for each in scores:
+        by_benchmark.setdefault(each.benchmark, []).append(each)
+    found = []
+    for benchmark, scored in by_benchmark.items():
+        found += _seen(session, benchmark, scored)
+        validators: dict[str, NamedModel] = {}
+        for run_id in runs_of_benchmark(session, benchmark):
+            validators |= validator_models(session, run_id)
+        # the release of another store is known by what the record keeps of it
+        validators = validators or validators_of_record(scored)
+        sentence = circular_sentence(benchmark, scored, validators)
+        if sentence:
+            found.append(sentence)
+    return found
+
+
+def _seen(session: Session, benchmark: str, scored: Iterable[Scored]) -> list[str]:
+    """A sentence where models are measured on the dataset that their training was grown from."""
+    seen = {
+        each.model
+        for each in scored
+        if each.checkpoint_id is not None
+        and trained_on_dataset(session, each.checkpoint_id, benchmark)
+    }
+    if not seen:
+        return []
+    return [
+        f"Seen in training: {', '.join(sorted(seen))} learned from queries and passages of "
+        f"{benchmark}, so scores there do not show that ordinary retrieval did not suffer. "
+        "Independent is a BEIR folder, or another dataset."
+    ]
+
+
+def _fields(found: Evaluation) -> dict[str, Any]:
+    own = ("id", "model", "benchmark", "metrics", "checkpoint_id", "job_id", "created_at")
+    return {
+        **{name: getattr(found, name) for name in own},
+        "name": model_name(found.model),
+        "has_record": bool(found.record),
+    }
