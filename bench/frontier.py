@@ -1,7 +1,7 @@
 """Gain against loss: both trained sides, one factor at a time around a recommended point.
 
     .venv/bin/python bench/frontier.py [POINT …] [--folder DIR] [--side-by-side N] [--seeds 1 2 3]
-        [--model NAME] [--rows N] [--list]
+        [--model NAME] [--rows N] [--list] [--table] [--write]
 
 POINT: names of `--list`, or prefixes of names with a colon (`query:`, `query: LoRA`); without one,
 both recommended points. Every training is `inf train` on the release of bench/results.py,
@@ -11,13 +11,15 @@ float32, so that processors agree. Seeds are 1, 2, 3 unless given; none is chose
 A point of WiSE-FT is no training: the weights that its training without `base_share` left in DIR
 are mixed with the base model's and scored (seconds: of the training).
 
---table: print what DIR has of every point, and run nothing.
+--table: print what DIR has of every point, and run nothing. --write: also write it to the file that
+the Train page draws (app/training/frontier.json), and the figure of docs/results.md.
 
 --model, --rows: another base model and its batch, as a GPU takes them (`--model BAAI/bge-m3 --rows
 32`); SmolLM2 as a decoder embedder is `--model FOLDER` with the points of `decoder`.
 """
 
 import argparse
+import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -36,16 +38,20 @@ from results import (  # noqa: E402
     Results,
     Way,
     demo_release,
+    kept_for_training,
     scores_of,
     table,
     write_guard,
 )
 
+from analysis.figures.printed import printed  # noqa: E402
+from app.training.frontier import FILE, frontier_figure  # noqa: E402
 from db.store.settings import owners_process  # noqa: E402
 from db.store.store import open_store  # noqa: E402
 from trainer.launch.plan import plan_groups  # noqa: E402
 from trainer.report.held_out_scores import HeldOutScores  # noqa: E402
 from trainer.settings.settings import parse_settings, split_pairs  # noqa: E402
+from trainer.settings.table import DEFAULT_BASE_MODEL  # noqa: E402
 
 GUARD = "guard-ndcg@10"
 FP32 = {"precision": "fp32"}
@@ -206,6 +212,40 @@ def gains_against_losses(results: Results, ways: Sequence[Way]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def write_figure(results: Results, ways: Sequence[Way], model: str) -> None:
+    """The file of the Train page, and docs/pictures/frontier-*.svg."""
+    points = [
+        {
+            "point": way.name,
+            "side": way.settings.get("trained_side", "both"),
+            "seeds": [int(split_pairs(row["settings"])["seed"]) for row in rows],
+            "gains": {
+                name: [
+                    round(after[name] - before[name], 6)
+                    for row in rows
+                    for before, after in [
+                        [scores_of(row["result"], when) for when in ("before", "after")]
+                    ]
+                ]
+                for name in (*HEADLINE, GUARD)
+            },
+            "seconds": [round(row["result"]["seconds"]) for row in rows],
+        }
+        for way in ways
+        if (rows := results.stored(way))
+    ]
+    kept = kept_for_training(results.release)
+    held_out = results.stored(ways[0])[0]["result"]["held_out"]["groups"]
+    about = (
+        f"demo set, {kept} training groups and {held_out} held-out groups that judge B confirmed"
+    )
+    found = {"set": about, "model": model, "points": points}
+    FILE.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    for loss, name in {GUARD: "ordinary", "query-flip": "query-flip"}.items():
+        picture = ROOT / "docs" / "pictures" / f"frontier-{name}.svg"
+        picture.write_bytes(printed(frontier_figure(points, loss), "svg"))
+
+
 def main() -> None:
     """Run what is missing of the points, and print their tables."""
     parser = argparse.ArgumentParser(description="Gain against loss.")
@@ -218,6 +258,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int)
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--table", action="store_true")
+    parser.add_argument("--write", action="store_true")
     given = parser.parse_args()
     every = points()
     if given.list:
@@ -233,14 +274,16 @@ def main() -> None:
     chosen = list(dict.fromkeys(name for names in matches.values() for name in names))
     more = {"base_model": given.model} if given.model else {}
     more |= {"rows_per_batch": given.rows} if given.rows else {}
-    if given.table:
+    if given.table or given.write:
         chosen = list(every)
     folder = given.folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
     guard = write_guard(given.guard, folder / "google_queries") if given.guard.is_dir() else None
     results = Frontier(folder, demo_release(folder), guard, "frontier.jsonl")
     ways = [Way(name, every[name] | more, given.seeds, guard=True) for name in chosen]
-    if not given.table:
+    if given.write:
+        write_figure(results, ways, given.model or DEFAULT_BASE_MODEL)
+    elif not given.table:
         results.run(ways, given.side_by_side)
         print(table(results, ways))
     print(gains_against_losses(results, ways))

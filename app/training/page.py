@@ -20,6 +20,7 @@ from app.text.plain import plain
 from app.text.reviews import reviews_words
 from app.training import actions
 from app.training.form import draw_form
+from app.training.frontier import draw_frontier
 from app.training.sweeps import draw_leaderboard, draw_sweep, job_name
 from app.training.watched import draw_watched
 from db.errors import NotFound
@@ -215,5 +216,6 @@ else:
 if trainings:
     draw_watch(trainings)
 draw_leaderboard()
+draw_frontier()
 if checkpoints:
     draw_checkpoints(checkpoints)

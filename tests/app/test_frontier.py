@@ -1,0 +1,58 @@
+"""The figure of gain against loss: every stored point, by its set, and none invented."""
+
+import json
+
+from app_pages import open_page, words
+from full_store import fill
+
+from analysis.figures.printed import printed
+from analysis.figures.screen.drawn import drawn
+from app.training.frontier import FILE, LOSSES, frontier_figure, frontier_rows
+from db.store.store import Store
+
+
+def point(name: str, side: str, flips: list[float], losses: list[float]) -> dict[str, object]:
+    gains = {"instruction-flip": flips, "query-flip": losses, "guard-ndcg@10": losses}
+    seeds = list(range(1, 1 + len(flips)))
+    return {
+        "point": name,
+        "side": side,
+        "seeds": seeds,
+        "gains": gains,
+        "seconds": [9] * len(flips),
+    }
+
+
+def test_a_point_is_the_mean_of_its_seeds_with_their_range() -> None:
+    points = [
+        point("query", "query", [0.1, 0.2, 0.3], [0.0, 0.0, 0.0]),
+        point("both", "both", [0.4], [-0.1]),
+    ]
+    figure = frontier_figure(points, "query-flip")
+    whole, single = figure.data
+    assert (list(whole.x), [round(y, 9) for y in whole.y]) == ([0.0], [0.2])
+    assert [round(whole.error_y.array[0], 9), round(whole.error_y.arrayminus[0], 9)] == [0.1, 0.1]
+    assert whole.marker.symbol == "circle" and single.marker.symbol == "circle-open"
+    assert "one seed" in single.name and list(single.x) == [-0.1]
+    assert [round(row["instruction-flip"], 9) for row in frontier_rows(points)] == [0.2, 0.4]
+    assert printed(figure, "svg").startswith(b"<?xml") and drawn(figure).spec["layer"]
+
+
+def test_the_stored_points_name_their_set_and_their_seeds() -> None:
+    found = json.loads(FILE.read_text(encoding="utf-8"))
+    assert "held-out groups" in found["set"] and found["model"]
+    for one in found["points"]:
+        for name, values in one["gains"].items():
+            assert len(values) == len(one["seeds"]) == len(set(one["seeds"])), name
+        if one["side"] == "query":  # the same vectors, so the same figure
+            assert set(one["gains"]["guard-ndcg@10"]) == {0.0}
+    assert {one["side"] for one in found["points"]} == {"query", "both"}
+
+
+def test_the_train_page_shows_the_figures_as_of_the_demos_set(sqlite_store: Store) -> None:
+    fill(sqlite_store)
+    at = open_page("train")
+    page = words(at)
+    assert "none is of a training of yours" in page.replace("\\", "")
+    assert [one.label for one in at.expander if "demo's set" in one.label]
+    assert len(LOSSES) == 2
