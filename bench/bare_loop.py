@@ -16,8 +16,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 async def ask(url: str, in_flight: int, calls: int) -> None:
     """Send a number of requests, some at once."""
     from curation.recipe.prompt import FOLDER, messages, read_prompt
+    from curation.recipe.tasks import TASKS
 
-    prompt = read_prompt("instruction_negative", "instruction_negative.md", FOLDER)
+    prompt = read_prompt(
+        "instruction_negative", TASKS["instruction_negative"], "instruction_negative.md", FOLDER
+    )
     client = AsyncOpenAI(
         base_url=url, api_key="none", http_client=DefaultAioHttpClient(), max_retries=0
     )

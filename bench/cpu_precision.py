@@ -19,7 +19,7 @@ import torch
 # A script's own folder comes first on the path: bench/analysis.py would replace the package.
 sys.path[:] = [place for place in sys.path if Path(place).resolve() != Path(__file__).parent]
 
-from db.scenarios import COLUMNS  # noqa: E402
+from db.shape import INF_IR  # noqa: E402
 from trainer.data.groups import Group, group_of  # noqa: E402
 from trainer.loop.fitting import loss_of_few, prepare_weights  # noqa: E402
 from trainer.loop.packing_check import make_collator  # noqa: E402
@@ -44,7 +44,7 @@ def groups_of(folder: Path, count: int) -> list[Group]:
     rows = []
     for number in range(count):
         row = {}
-        for name in COLUMNS:
+        for name in INF_IR.columns:
             kind = 0 if name.startswith("query") else 1
             is_instruction = name.startswith("instruction")
             made = f"{INSTRUCTION} {number} {name}"

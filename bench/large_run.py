@@ -29,7 +29,7 @@ from db.modules import run_module  # noqa: E402
 from db.run.group_queue import claim_groups, release_groups  # noqa: E402
 from db.run.groups import list_groups  # noqa: E402
 from db.run.runs import funnel  # noqa: E402
-from db.scenarios import ROLES  # noqa: E402
+from db.shape import INF_IR  # noqa: E402
 from db.store import schema  # noqa: E402
 from db.store.settings import owners_process  # noqa: E402
 from db.store.store import Store, open_store  # noqa: E402
@@ -193,7 +193,7 @@ def finish(store: Store, run_id: int) -> None:
                         "passage_id": pair_id,
                     }
                     for group_id, pair_id in rows[at : at + CHUNK]
-                    for role in ROLES
+                    for role in INF_IR.roles
                 ],
             )
         session.execute(

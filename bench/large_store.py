@@ -27,7 +27,7 @@ from analysis.files.corpora import Corpus  # noqa: E402
 from analysis.map.coverage import points_table, to_bytes  # noqa: E402
 from db.corpus.texts import CorpusText  # noqa: E402
 from db.outcome.analyses import store_analysis  # noqa: E402
-from db.scenarios import ROLES  # noqa: E402
+from db.shape import INF_IR  # noqa: E402
 from db.store.store import Store  # noqa: E402
 from db.tables import (  # noqa: E402
     Group,
@@ -156,7 +156,7 @@ def _rows(
         [
             {
                 "group_id": start[Group] + n,
-                "role": ROLES[place],
+                "role": INF_IR.roles[place],
                 "instruction": f"Name the year in which subject {n} was written, case {place}.",
                 "query": f"what is known of subject {n}",
                 "passage_id": passage_id(n, place),
@@ -170,12 +170,12 @@ def _rows(
             {
                 "id": start[Item] + 3 * n + place,
                 "group_id": start[Group] + n,
-                "scenario": ROLES[place],
+                "scenario": INF_IR.roles[place],
                 "revision": 1,
                 "instruction": f"Name the year in which subject {n} was written down.",
                 "query": f"what is known of subject {n}",
                 "candidates": [
-                    {"passage_id": passage_id(n, other), "label": ROLES[other]}
+                    {"passage_id": passage_id(n, other), "label": INF_IR.roles[other]}
                     for other in range(3)
                 ],
                 "created_at": now,
@@ -191,8 +191,8 @@ def _rows(
                 "judge_id": validator_id,
                 "item_id": start[Item] + 3 * n + place,
                 "run_id": run_id,
-                "choice": ROLES[place if n % 4 or place else 1],
-                "order_shown": list(ROLES),
+                "choice": INF_IR.roles[place if n % 4 or place else 1],
+                "order_shown": list(INF_IR.roles),
                 "decided_at": now,
                 "is_current": True,
                 "flagged": False,
@@ -222,8 +222,8 @@ def _study(session: Session, run_id: int, judges: list[Judge], *, seed: int, nam
                 judge_id=judge.id,
                 item_id=item_id,
                 study_id=study.id,
-                choice=ROLES[(item_id + (item_id % 7 == number)) % 3],
-                order_shown=list(ROLES),
+                choice=INF_IR.roles[(item_id + (item_id % 7 == number)) % 3],
+                order_shown=list(INF_IR.roles),
             )
             for item_id in items
         )

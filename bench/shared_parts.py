@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from analysis.text.shared_parts import Texts, shared_parts
 from curation.run.shared_parts import REQUESTS, SIGNS, SOURCES
-from db.scenarios import TEXTS
+from db.shape import INF_IR
 
 DEBRIS = (" (Mvh. Redaktionen)", " នេះជាអត្ថបទសាកល្បង")
 
@@ -32,12 +32,12 @@ def run(passages: list[str], queries: list[str], size: int, seed: int, spoilt: i
     pick = random.Random(f"{size}/{seed}")
     columns = {
         sign: pick.sample(queries if text.field == "query" else passages, size)
-        for sign, text in TEXTS.items()
+        for sign, text in INF_IR.texts.items()
     }
     end = DEBRIS[seed % 2]
     columns["P1-"] = [text + end * (number < spoilt) for number, text in enumerate(columns["P1-"])]
     groups = [
-        Texts(number, str(number), {sign: columns[sign][number] for sign in TEXTS})
+        Texts(number, str(number), {sign: columns[sign][number] for sign in INF_IR.texts})
         for number in range(size)
     ]
     return shared_parts(groups, lambda: iter(groups), SIGNS, sources=SOURCES, requests=REQUESTS)

@@ -32,7 +32,7 @@ from analysis.study.balance import imbalances  # noqa: E402
 from analysis.study.design import design_of  # noqa: E402
 from analysis.study.planning import added_items, plan_items  # noqa: E402
 from analysis.study.run_report import Estimator  # noqa: E402
-from db.scenarios import ROLES  # noqa: E402
+from db.shape import INF_IR  # noqa: E402
 from db.study.run_items import ItemKind, JudgedItem  # noqa: E402
 from db.study.sampling import sample_items  # noqa: E402
 
@@ -63,7 +63,7 @@ def make_run(precision: float, generator: np.random.Generator) -> tuple[dict, di
         kept = generator.random() < 0.6
         missed = 0 if kept else int(generator.choice([1, 2, 3], p=[0.7, 0.2, 0.1]))
         wrong = set(generator.permutation(3)[:missed].tolist())
-        for place, role in enumerate(ROLES):
+        for place, role in enumerate(INF_IR.roles):
             passed = place not in wrong
             chance = precision if passed else MISSED_CONFIRMED
             chance -= 0.1 if source == "rare" and chance < 0.95 else 0

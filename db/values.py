@@ -1,4 +1,4 @@
-"""The values of columns in the store: origins, choices and states (roles: `db.scenarios`).
+"""The values of columns in the store: origins, choices and states (roles: `db.shape`).
 
 One name per thing: the same in a table, a function, a widget key, a config, a figure and the docs.
 """

@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 from study_world import sampled_study
 
 from db.run.new_items import insert_items
-from db.scenarios import ROLES
+from db.shape import INF_IR
 from db.store.bulk import insert_for_ids, insert_rows
 from db.store.store import Store
 from db.study.gold_items import add_gold_item
@@ -27,7 +27,7 @@ from db.tables import (
     utc_now,
 )
 
-LABELS = (*ROLES, "distractor_1", "distractor_2")
+LABELS = (*INF_IR.roles, "distractor_1", "distractor_2")
 CHANCE = secrets.SystemRandom()
 
 
@@ -54,7 +54,7 @@ def make_exchangeable_study(
             for position, item_id in enumerate(sample):
                 session.get_one(StudyItem, (study_id, item_id)).position = position
         for group_id in _groups(session, run_id, gold, ids_in_turn=ids_in_turn):
-            scenario = CHANCE.choice(ROLES)
+            scenario = CHANCE.choice(INF_IR.roles)
             query = select(Item.id).where(Item.group_id == group_id, Item.scenario == scenario)
             item_id = session.scalars(query).one()
             add_gold_item(session, study_id, item_id, "gold", scenario, "")
@@ -125,7 +125,7 @@ def _groups(session: Session, run_id: int, count: int, *, ids_in_turn: bool) -> 
         label_of = list(LABELS)
         CHANCE.shuffle(label_of)
         passage_of = dict(zip(label_of, ids, strict=True))
-        for role in ROLES:
+        for role in INF_IR.roles:
             shared = {"group_id": group_id, "instruction": _text(), "query": query}
             triplets.append({**shared, "role": role, "passage_id": passage_of[role]})
             items.append(

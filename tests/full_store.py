@@ -7,7 +7,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 from study_world import make_world, sampled_study
 
-from db.scenarios import ROLES
+from db.shape import INF_IR
 from db.store.store import Store
 from db.tables import (
     Checkpoint,
@@ -67,8 +67,8 @@ def _judgments(session: Session, study: Study) -> None:
                         judge_id=each.id,
                         item_id=item_id,
                         study_id=study.id,
-                        choice=ROLES[(position + (number == 2 and position == 0)) % 3],
-                        order_shown=list(ROLES),
+                        choice=INF_IR.roles[(position + (number == 2 and position == 0)) % 3],
+                        order_shown=list(INF_IR.roles),
                     )
                 )
 

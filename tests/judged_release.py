@@ -7,7 +7,7 @@ from typing import Any
 
 from trainer_release import write_release
 
-from db.scenarios import SCENARIOS
+from db.shape import INF_IR
 from trainer.data.release_files import ReleaseData, read_release
 
 
@@ -17,7 +17,7 @@ def judgment(group_id: int, scenario: str, **changed: object) -> dict[str, Any]:
 
 
 def all_of(group_id: int, **changed: object) -> list[dict[str, Any]]:
-    return [judgment(group_id, scenario, **changed) for scenario in SCENARIOS]
+    return [judgment(group_id, scenario, **changed) for scenario in INF_IR.scenarios]
 
 
 def released(folder: Path, rows: Sequence[dict[str, Any]]) -> ReleaseData:

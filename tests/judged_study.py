@@ -3,7 +3,7 @@
 from grown_dataset import grown
 from sqlalchemy import select
 
-from db.scenarios import ROLES
+from db.shape import INF_IR
 from db.store.store import Store
 from db.tables import Group, Item, Judge, Judgment, Run, Study, StudyItem
 
@@ -63,7 +63,7 @@ def answered_whole(store: Store, judge: str, model: str, answers: list[str]) -> 
         found.model = model
         groups = session.scalars(select(Group).order_by(Group.id)).all()
         for group, letters in zip(groups, answers, strict=False):
-            for scenario, letter in zip(ROLES, letters, strict=True):
+            for scenario, letter in zip(INF_IR.roles, letters, strict=True):
                 item = session.scalars(
                     select(Item).where(Item.group_id == group.id, Item.scenario == scenario)
                 ).one_or_none()
@@ -73,7 +73,7 @@ def answered_whole(store: Store, judge: str, model: str, answers: list[str]) -> 
                         scenario=scenario,
                         instruction="i",
                         query="q",
-                        candidates=[{"passage_id": 1, "label": role} for role in ROLES],
+                        candidates=[{"passage_id": 1, "label": role} for role in INF_IR.roles],
                     )
                     session.add(item)
                     session.flush()
@@ -83,7 +83,7 @@ def answered_whole(store: Store, judge: str, model: str, answers: list[str]) -> 
                         judge_id=found.id,
                         item_id=item.id,
                         choice=scenario if letter == "y" else "none",
-                        order_shown=list(ROLES),
+                        order_shown=list(INF_IR.roles),
                     )
                 )
         session.commit()

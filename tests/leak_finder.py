@@ -20,7 +20,7 @@ from reading_annotator import Sighting
 from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.model_selection import GroupKFold
 
-from db.scenarios import ROLES
+from db.shape import INF_IR
 from db.study.sampling import sample_items
 
 TEXTS = ("instruction", "query", "candidates")
@@ -55,8 +55,8 @@ class Finding:
 
 def find_leaks(seen: Sequence[Sighting], truths: Sequence[Truth]) -> list[Finding]:
     """All targets; the level holds for all of them together."""
-    targets = [*(f"item is {role}" for role in ROLES), "item is gold"]
-    targets += [*(f"passage is {role}" for role in ROLES), "passage is right"]
+    targets = [*(f"item is {role}" for role in INF_IR.roles), "item is gold"]
+    targets += [*(f"passage is {role}" for role in INF_IR.roles), "passage is right"]
     level = 1 - (1 - LEVEL) / len(targets)
     return [find_leak(seen, truths, target, level=level) for target in targets]
 
@@ -104,7 +104,7 @@ def item_features(seen: Sighting) -> Iterator[tuple[str, float]]:
         total = [frame["done"] + frame["left"] for frame in (seen.before, seen.frame)]
         yield "change of total", total[1] - total[0]
     guessed = _sampled_in_turn(seen.number, seen.items)
-    yield from ((f"sampled as {role}", float(role == guessed)) for role in ROLES)
+    yield from ((f"sampled as {role}", float(role == guessed)) for role in INF_IR.roles)
 
 
 def passage_features(seen: Sighting, place: int) -> Iterator[tuple[str, float]]:
@@ -114,7 +114,10 @@ def passage_features(seen: Sighting, place: int) -> Iterator[tuple[str, float]]:
     yield "passage length", len(candidates[place])
     yield "rank of length", sorted(map(len, candidates)).index(len(candidates[place]))
     yield "rank of text", sorted(candidates).index(candidates[place])
-    labels = [*ROLES, *(f"distractor_{n}" for n in range(1, len(candidates) - len(ROLES) + 1))]
+    labels = [
+        *INF_IR.roles,
+        *(f"distractor_{n}" for n in range(1, len(candidates) - len(INF_IR.roles) + 1)),
+    ]
     for path, value in _leaves(seen.item, "item", without=TEXTS):
         for judge_id in range(1, 5):  # an annotator can try a few numbers for their own
             order = list(labels)
@@ -155,14 +158,14 @@ def _leaves(value: Any, path: str, *, without: tuple[str, ...] = ()) -> Iterator
 
 @cache
 def _first_sample(items: int) -> list[int]:
-    groups = {n: {role: 3 * n + k for k, role in enumerate(ROLES)} for n in range(items)}
+    groups = {n: {role: 3 * n + k for k, role in enumerate(INF_IR.roles)} for n in range(items)}
     return sample_items(groups, items, 0)
 
 
 def _sampled_in_turn(number: int, items: int) -> str:
     """The scenario at this place of a study sampled with seed 0 from as many groups as items."""
     order = _first_sample(items)
-    return ROLES[order[number] % len(ROLES)] if number < len(order) else ""
+    return INF_IR.roles[order[number] % len(INF_IR.roles)] if number < len(order) else ""
 
 
 def _matrix(rows: Sequence[dict[str, float]]) -> Matrix:

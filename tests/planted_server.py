@@ -26,7 +26,7 @@ from db.assignment.eligibility import Chosen, chosen_items  # noqa: E402
 from db.assignment.progress import OwnProgress  # noqa: E402
 from db.assignment.shown_items import ShownItem, shuffled_labels  # noqa: E402
 from db.assignment.threads import Message  # noqa: E402
-from db.scenarios import ROLES  # noqa: E402
+from db.shape import INF_IR  # noqa: E402
 from db.store.store import open_store  # noqa: E402
 from db.tables import Assignment, Item, StudyItem, StudyJudge  # noqa: E402
 
@@ -55,7 +55,7 @@ def as_json(shown: ShownItem, thread: Sequence[Message] = ()) -> dict[str, Any]:
     if leak == "size":
         with open_store().read() as session:
             scenario = session.get_one(Item, shown.item_id).scenario
-        found["hint"] = "." * (10 + ROLES.index(scenario))
+        found["hint"] = "." * (10 + INF_IR.roles.index(scenario))
     return found
 
 

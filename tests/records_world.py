@@ -5,7 +5,7 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from db.corpus.datasets import text_sha256
-from db.scenarios import ROLES
+from db.shape import INF_IR
 from db.store.store import Store
 from db.tables import (
     Dataset,
@@ -168,8 +168,8 @@ def _make_group(
         "instruction_negative": (say["instruction_negative"], say["query_positive"], first),
         "query_negative": (say["instruction_positive"], say["query_negative"], second),
     }
-    candidates = [{"passage_id": told[role][2], "label": role} for role in ROLES]
-    for role in ROLES:
+    candidates = [{"passage_id": told[role][2], "label": role} for role in INF_IR.roles]
+    for role in INF_IR.roles:
         instruction, query, passage_id = told[role]
         session.add(
             Triplet(
@@ -196,7 +196,7 @@ def _make_group(
                 item_id=item.id,
                 run_id=run_id,
                 choice=role if verdict == "kept" else "none",
-                order_shown=list(ROLES),
+                order_shown=list(INF_IR.roles),
             )
         )
     session.flush()

@@ -17,7 +17,7 @@ import torch
 from safetensors.torch import save_file
 from trainer_release import make_rows
 
-from db.scenarios import COLUMNS
+from db.shape import INF_IR
 from trainer.data.groups import group_of
 from trainer.data.passage_pool import pool_passages
 from trainer.evaluate.scoring import encode_unique
@@ -32,7 +32,7 @@ from trainer.settings.settings import parse_settings
 STEP_SECONDS = 0.5
 # The last row has texts of the first: duplicates across processes.
 ROWS = make_rows(5)
-ROWS.append({**ROWS[4], **{name: ROWS[0][name] for name in COLUMNS[:2]}})
+ROWS.append({**ROWS[4], **{name: ROWS[0][name] for name in INF_IR.columns[:2]}})
 
 
 CASES: tuple[dict[str, object], ...] = (

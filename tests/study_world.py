@@ -6,7 +6,7 @@ from finished_run import finished_run
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
-from db.scenarios import ROLES
+from db.shape import INF_IR
 from db.store.store import Store
 from db.study.sampling import sample_items
 from db.study.studies import add_study, judged_groups
@@ -23,7 +23,7 @@ from db.tables import (
     utc_now,
 )
 
-LABELS = (*ROLES, "distractor_1", "distractor_2")
+LABELS = (*INF_IR.roles, "distractor_1", "distractor_2")
 TOPICS = ("tea", "rain", "trains", "bread", "glass", "owls", "salt", "paper")
 
 
@@ -118,7 +118,7 @@ def _make_group(
         for passage, label in zip(passages, LABELS, strict=True)
     ]
     written = dict(zip(LABELS, passages, strict=True))
-    for role in ROLES:
+    for role in INF_IR.roles:
         texts = {
             "group_id": group.id,
             "instruction": f"Find the {role.replace('_', ' ')} text.",

@@ -12,7 +12,7 @@ import numpy as np
 
 from analysis.agreement.answers import Decision, number_decisions
 from analysis.agreement.cohen import confusion
-from db.scenarios import ROLES
+from db.shape import INF_IR
 
 
 @dataclass(frozen=True)
@@ -59,9 +59,9 @@ def confusion_of(
 
 def label_rank(label: str) -> tuple[int, str]:
     """Roles first, in their order; then distractors; "none" and others last."""
-    if label in ROLES:
-        return ROLES.index(label), ""
-    return (len(ROLES) if label.startswith("distractor") else len(ROLES) + 1), label
+    if label in INF_IR.roles:
+        return INF_IR.roles.index(label), ""
+    return (len(INF_IR.roles) if label.startswith("distractor") else len(INF_IR.roles) + 1), label
 
 
 def _disagreement(labels: Sequence[str]) -> float:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from db.run.validations import Pattern
-from db.scenarios import ALL_SCENARIOS, SCENARIO_BITS
+from db.shape import INF_IR
 
 POLICIES: Final = ("any", "majority", "all")
 Patterns = Mapping[Pattern, int]
@@ -50,13 +50,13 @@ def vote_as_validator(patterns: Patterns, judges: Iterable[str], policy: str) ->
         by_judge = {name: (answered, passed) for name, answered, passed in seen}
         if not names or not by_judge.keys() >= set(names):
             continue
-        common = ALL_SCENARIOS
+        common = INF_IR.all_bits
         for name in names:
             common &= by_judge[name][0]
         if common:
             found = sum(
                 bit
-                for bit in SCENARIO_BITS.values()
+                for bit in INF_IR.bits.values()
                 if bit & common and sum(bool(bit & by_judge[name][1]) for name in names) >= enough
             )
             votes[kept, common, found] += groups
@@ -126,8 +126,8 @@ def _beside(outcomes: Outcomes) -> dict[str, int]:
     whole: Counter[tuple[bool, bool]] = Counter()  # kept by the run, kept here
     in_part = dropped = 0
     for (kept, answered, passed), groups in outcomes.items():
-        if kept is not None and answered == ALL_SCENARIOS:
-            whole[kept, passed == ALL_SCENARIOS] += groups
+        if kept is not None and answered == INF_IR.all_bits:
+            whole[kept, passed == INF_IR.all_bits] += groups
         elif kept:
             in_part += groups
             dropped += groups * (passed != answered)

@@ -10,9 +10,9 @@ from typing import Any, Final
 import numpy as np
 import plotly.graph_objects as go
 
-from db import scenarios
+from db.shape import INF_IR
 
-SIGNS: Final = {**scenarios.SIGNS, ("text", "text"): "text"}
+SIGNS: Final = {**INF_IR.signs, ("text", "text"): "text"}
 # A family per field, in the order of its texts: I+, I- blue; Q+, Q- green and yellow; P+, P1-, P2-
 # vermilion, orange, purple. The first of each are Okabe and Ito's seven colours, which stay apart
 # for people who do not see red and green (tests/colour_vision.py); shades of red and green did not.
@@ -22,7 +22,7 @@ SHADES: Final = {
     "passage": ("#d55e00", "#e69f00", "#cc79a7", "#7a3500", "#f3d08a"),
 }
 KEPT, DROPPED = "#0072b2", "#d55e00"
-SIGN_COLOURS: Final = scenarios.shaded(SHADES) | {"text": "#666666"}
+SIGN_COLOURS: Final = INF_IR.shaded(SHADES) | {"text": "#666666"}
 CATEGORY_COLOURS: Final = (
     "#4477aa",
     "#ee6677",

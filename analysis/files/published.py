@@ -22,14 +22,14 @@ from typing import Any
 from analysis.files.rows import READERS, Row, format_of, read_rows
 from db.corpus.texts import CorpusText
 from db.errors import BadInput
-from db.scenarios import TEXTS
+from db.shape import INF_IR
 
 SUFFIXES = tuple(READERS)
 POOL = "pool"  # the role of a document that belongs to no query
 CHANGED = "changed"  # the role of FollowIR's changed instruction
 NAMES_WITHOUT_TEXT = ("qrels", "top_ranked", "release.json", "dataset_infos", "state.json")
 
-INF_IR = {text.column: (text.field, text.introduced_by) for text in TEXTS.values()}
+PUBLISHED = {text.column: (text.field, text.introduced_by) for text in INF_IR.texts.values()}
 FOLLOW_IR = {
     "text": ("query", "positive"),
     "keywords": ("query", "positive"),
@@ -84,7 +84,7 @@ def texts_of_row(row: Mapping[str, Any], name: str) -> list[CorpusText] | None:
     `name` is the file's path below the corpus: the rows of BEIR's queries and corpus look alike.
     """
     if "query_positive" in row:
-        return _by_column(row, INF_IR)
+        return _by_column(row, PUBLISHED)
     if "only_query" in row or "positive_passages" in row:
         return _promptriever(row)
     if "_id" in row and "text" in row:

@@ -3,13 +3,13 @@
 from typing import TYPE_CHECKING, Any, Final
 
 from analysis.figures.figures import sign
-from db.scenarios import SCENARIOS
+from db.shape import INF_IR
 
 if TYPE_CHECKING:
     import pandas as pd
 
 MAX_CHARACTERS: Final = 110  # characters of each text of a triplet
-TRIPLETS: Final = {str(role): scenario.signs for role, scenario in SCENARIOS.items()}
+TRIPLETS: Final = {str(role): scenario.signs for role, scenario in INF_IR.scenarios.items()}
 
 
 def point_hover(points: "pd.DataFrame", row: int) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from analysis.study.run_estimates import (
     confirmed_share,
     share_of_two,
 )
-from db.scenarios import ROLES
+from db.shape import INF_IR
 from db.study.run_items import ItemKind, JudgedItem
 
 NO_ANSWERS: Final = "the store has no answers of the run's validator about single items"
@@ -79,10 +79,10 @@ class Estimator:
 
     def groups(self, verdict: str) -> int:
         """Groups of the run with this verdict: each has an item of every scenario."""
-        of_scenario = dict.fromkeys(ROLES, 0)
+        of_scenario = dict.fromkeys(INF_IR.roles, 0)
         for kind, count in self.population.items():
             if kind.verdict == verdict:
-                of_scenario[kind.scenario] += count  # type: ignore[index]
+                of_scenario[kind.scenario] += count
         return max(of_scenario.values())
 
     def share(
@@ -126,7 +126,7 @@ class Estimator:
         def of(role: str) -> Share:
             return self.share(lambda kind: is_kept(kind) and kind.scenario == role, "kept")
 
-        shares = [of(role) for role in ROLES]
+        shares = [of(role) for role in INF_IR.roles]
         lacking = next((share for share in shares if share.value is None), None)
         if lacking is not None:
             return _bounds(None, reason=lacking.reason)
@@ -137,7 +137,7 @@ class Estimator:
         draws = [share.draws(low=True, seed=place) for place, share in enumerate(shares)]
         lowest = float(np.quantile(1 - sum(1 - each for each in draws), TAIL))
         # the smallest of three upper limits: each leaves a third of the tail outside
-        highest = min(share.limits(TAIL / len(ROLES))[1] for share in shares)
+        highest = min(share.limits(TAIL / len(INF_IR.roles))[1] for share in shares)
         return _bounds((low, high), (max(0.0, min(low, lowest)), max(high, highest)))
 
     def dropped_groups(self) -> dict[str, Any]:
@@ -159,10 +159,10 @@ class Estimator:
             part = self.share(of_misses, "dropped")
             if part.value is None or not groups:
                 continue
-            weight = part.items / len(ROLES) / groups
-            low += weight * max(0.0, 1 - len(ROLES) * (1 - part.value))
+            weight = part.items / len(INF_IR.roles) / groups
+            low += weight * max(0.0, 1 - len(INF_IR.roles) * (1 - part.value))
             if part.interval:
-                lowest += weight * max(0.0, 1 - len(ROLES) * (1 - part.interval[0]))
+                lowest += weight * max(0.0, 1 - len(INF_IR.roles) * (1 - part.interval[0]))
         high = max(low, most.value)
         if not most.interval:
             return _bounds((low, high))
@@ -178,7 +178,7 @@ class Estimator:
             for field in PARTS:
                 names = sorted({getattr(kind, field) for kind in self.population if where(kind)})
                 if field == "scenario":
-                    names.sort(key=list(ROLES).index)
+                    names.sort(key=list(INF_IR.roles).index)
                 if len(names) < 2:
                     continue
                 rows += [

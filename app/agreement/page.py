@@ -21,7 +21,7 @@ from app.kit.page import draw_empty, draw_heading, draw_labels
 from app.text.numbers import counted
 from curation.judging.agreement import Reader
 from curation.judging.scope import of_filtered
-from db.scenarios import LABELS, SCENARIOS
+from db.shape import INF_IR
 from db.store.store import open_store
 from db.study.items import ItemPlace
 from db.study.judgments import JudgmentRow, JudgmentState
@@ -61,10 +61,10 @@ def draw_filters(rows: Sequence[JudgmentRow], places: Mapping[int, ItemPlace]) -
     days = [row.decided_at.astimezone(UTC).date() for row in rows]
     scenarios = st.pills(
         "Roles",
-        SCENARIOS,
+        INF_IR.scenarios,
         selection_mode="multi",
-        default=list(SCENARIOS),
-        format_func=LABELS.__getitem__,
+        default=list(INF_IR.scenarios),
+        format_func=INF_IR.labels.__getitem__,
         key="agreement.scenarios",
     )
     with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -77,7 +77,7 @@ def draw_filters(rows: Sequence[JudgmentRow], places: Mapping[int, ItemPlace]) -
         }
         since, until = _draw_days(days)
     return JudgmentFilter(
-        scenarios=() if len(scenarios) == len(SCENARIOS) else tuple(scenarios),
+        scenarios=() if len(scenarios) == len(INF_IR.scenarios) else tuple(scenarios),
         sources=tuple(chosen.get("Sources", ())),
         recipes=tuple(chosen.get("Recipes", ())),
         judges=tuple(chosen.get("Judges", ())),

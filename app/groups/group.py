@@ -9,7 +9,7 @@ from app.text.plain import plain
 from app.text.texts import draw_text
 from curation.recipe.drop_reasons import reason_text
 from db.run.group_detail import GroupDetail, ValidatorJudgment
-from db.scenarios import LABELS, ROLES, SCENARIOS, TEXTS, Role
+from db.shape import INF_IR, Role
 
 
 def draw_group(group: GroupDetail, *, show_verdict: bool = True) -> None:
@@ -40,14 +40,14 @@ def draw_group(group: GroupDetail, *, show_verdict: bool = True) -> None:
 def draw_triplets(group: GroupDetail) -> None:
     """Draw the triplets side by side; differences from the positive one are marked."""
     if not group.triplets:
-        draw_text(group.query_positive, label=TEXTS["Q+"].label)
-        draw_text(group.document_positive, label=TEXTS["P+"].label)
+        draw_text(group.query_positive, label=INF_IR.texts["Q+"].label)
+        draw_text(group.document_positive, label=INF_IR.texts["P+"].label)
         st.caption("The pair was dropped before any text was generated.")
         return
     positive = group.triplets.get("positive")
-    for role, column in zip(ROLES, st.columns(len(ROLES)), strict=True):
+    for role, column in zip(INF_IR.roles, st.columns(len(INF_IR.roles)), strict=True):
         with column.container(border=True):
-            st.markdown(f"**{SCENARIOS[role].title}**  \n:small[{LABELS[role]}]")
+            st.markdown(f"**{INF_IR.scenarios[role].title}**  \n:small[{INF_IR.labels[role]}]")
             texts = group.triplets.get(role)
             if texts is None:
                 st.caption("Not generated.")
@@ -63,13 +63,15 @@ def draw_triplets(group: GroupDetail) -> None:
 
 def labels(role: Role) -> tuple[str, str, str]:
     """The labels of a triplet's texts."""
-    instruction, query, passage = SCENARIOS[role].texts
+    instruction, query, passage = INF_IR.scenarios[role].texts
     return instruction.label, query.label, passage.label
 
 
 def title_of(scenario: str) -> str:
     """The scenario's title; any other value unchanged."""
-    return next((each.title for each in SCENARIOS.values() if each.role == scenario), scenario)
+    return next(
+        (each.title for each in INF_IR.scenarios.values() if each.role == scenario), scenario
+    )
 
 
 def draw_judgments(group: GroupDetail) -> None:

@@ -12,7 +12,7 @@ from curation.recipe.drop_reasons import reason_text
 from db.review.texts import FIELDS, missing_texts
 from db.run.group_detail import GroupDetail, Texts
 from db.run.groups import GroupRow
-from db.scenarios import ROLES, SCENARIOS, TEXTS, Role
+from db.shape import INF_IR, Role
 
 CARD = card_component("workbench", "groups/workbench")
 FIELD_OF = {places[0]: name for name, places in FIELDS.items()}
@@ -128,8 +128,11 @@ def _notes(group: GroupDetail, blind: bool, carried_from_run: int | None) -> lis
 
 def _known(group: GroupDetail) -> dict[str, str]:
     """The group's texts by column, those of the pair too."""
-    known = {TEXTS["Q+"].column: group.query_positive, TEXTS["P+"].column: group.document_positive}
-    for text in TEXTS.values():
+    known = {
+        INF_IR.texts["Q+"].column: group.query_positive,
+        INF_IR.texts["P+"].column: group.document_positive,
+    }
+    for text in INF_IR.texts.values():
         if text.introduced_by in group.triplets:
             known[text.column] = getattr(group.triplets[text.introduced_by], text.field)
     return known
@@ -142,15 +145,15 @@ def _columns(
     blind: bool,
     is_validating: bool,
 ) -> list[dict[str, Any]]:
-    positive = Texts(*(known.get(text.column, "") for text in SCENARIOS["positive"].texts))
+    positive = Texts(*(known.get(text.column, "") for text in INF_IR.scenarios["positive"].texts))
     found = []
-    for role in ROLES:
-        texts = Texts(*(known.get(text.column, "") for text in SCENARIOS[role].texts))
+    for role in INF_IR.roles:
+        texts = Texts(*(known.get(text.column, "") for text in INF_IR.scenarios[role].texts))
         says, state = _says(group, role, revalidation, blind)
         found.append(
             {
-                "title": SCENARIOS[role].title,
-                "scenario": SCENARIOS[role].label,
+                "title": INF_IR.scenarios[role].title,
+                "scenario": INF_IR.scenarios[role].label,
                 "says": says,
                 "state": state,
                 "validating": is_validating,
@@ -196,7 +199,7 @@ def _says(
     for judgment in group.judgments:
         if judgment.scenario == role:
             choice = judgment.choice
-            chose = title_of(choice) if choice in SCENARIOS else choice.replace("_", " ")
+            chose = title_of(choice) if choice in INF_IR.scenarios else choice.replace("_", " ")
             return f"{judgment.judge} chose {chose}", "holds" if judgment.agrees else "fails"
     return "", ""
 

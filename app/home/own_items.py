@@ -8,7 +8,7 @@ from app.kit.frame.links import page_link
 from app.kit.page import draw_link, draw_table
 from app.text.numbers import counted
 from app.text.plain import plain
-from db.scenarios import SIGNS, TEXTS
+from db.shape import INF_IR
 from db.values import NONE
 
 
@@ -75,5 +75,5 @@ def choice_text(choice: str) -> str:
     """A choice in words: the passage's part in its group, another passage, or none of them."""
     if choice == NONE:
         return "none of them"
-    sign = SIGNS.get(("passage", choice))
-    return TEXTS[sign].meaning if sign else "a passage of another group"
+    sign = INF_IR.signs.get(("passage", choice))
+    return INF_IR.texts[sign].meaning if sign else "a passage of another group"

@@ -6,7 +6,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from db.scenarios import Role
+from db.shape import Role
 
 EVENLY_OVER: Final = {
     "scenario": "the three kinds of triplet",

@@ -7,7 +7,7 @@ from html import escape
 
 import streamlit as st
 
-from db.scenarios import TEXTS
+from db.shape import INF_IR
 
 SYMBOL = re.compile(r"(?<![\w+-])(?:[IQP]\+|[IQ]-|P[12]-)(?![\w+-])")
 PIECE = re.compile(r"\w+|\s+|[^\w\s]")
@@ -39,14 +39,14 @@ def draw_text(
 def with_meanings(label: str) -> str:
     """The label as HTML; the paper's symbols in it (I+, P1-) have their meaning on hover."""
     return SYMBOL.sub(
-        lambda found: f'<abbr title="{escape(TEXTS[found[0]].meaning)}">{found[0]}</abbr>',
+        lambda found: f'<abbr title="{escape(INF_IR.texts[found[0]].meaning)}">{found[0]}</abbr>',
         escape(label),
     )
 
 
 def meanings(label: str) -> str:
     """The meanings of the paper's symbols in the label; empty without one."""
-    return "; ".join(TEXTS[symbol].meaning for symbol in SYMBOL.findall(label))
+    return "; ".join(INF_IR.texts[symbol].meaning for symbol in SYMBOL.findall(label))
 
 
 def marked(text: str, other: str) -> str:

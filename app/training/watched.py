@@ -20,7 +20,7 @@ from app.training import actions
 from app.training.measured import measured_text
 from app.training.scores import INTERVAL_COLUMNS, interval_rows, score_notes, score_rows
 from app.training.sweeps import MEASURES
-from db.scenarios import TEXTS
+from db.shape import INF_IR
 from db.tables import Job
 from trainer.evaluate.intervals import HELD_OUT_INTERVALS
 
@@ -154,5 +154,5 @@ def _draw_probes(job_id: int, probes: Sequence[Mapping[str, Any]]) -> None:
     ]
     draw_downloads(steps, key="train.probe.steps", picture=partial(printed, figure))
     for sign in ("I+", "I-"):
-        draw_text(probes[number][TEXTS[sign].column], label=sign)
+        draw_text(probes[number][INF_IR.texts[sign].column], label=sign)
     draw_text(probes[number]["passage"], label="P+")

@@ -232,19 +232,19 @@ def items_of(store: "Store", run_id: int) -> list[dict[str, Any]]:
     """The judged items of a run: texts, candidates, the right one."""
     from db.run.group_detail import get_group
     from db.run.groups import list_groups
-    from db.scenarios import ROLES
+    from db.shape import INF_IR
 
     found: list[dict[str, Any]] = []
     with store.read() as session:
         for row in list_groups(session, run_id, limit=10_000).rows:
             group = get_group(session, row.id)
-            if len(group.judgments) != len(ROLES):
+            if len(group.judgments) != len(INF_IR.roles):
                 print("not judged:", row.query_id, row.drop_reason, group.drop_detail)
             found += [
                 {
                     "query_id": row.query_id,
                     "role": one.scenario,
-                    "scenario": ROLES.index(one.scenario),
+                    "scenario": INF_IR.roles.index(one.scenario),
                     "query": one.query,
                     "instruction": one.instruction,
                     "candidates": list(one.candidates.values()),

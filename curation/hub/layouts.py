@@ -39,7 +39,7 @@ from curation.sources.rows import (
 )
 from db.corpus.datasets import text_sha256
 from db.errors import BadInput, Refused
-from db.scenarios import COLUMNS
+from db.shape import INF_IR
 
 GROUPS, PAIRS = "groups", "pairs"
 QUERY = ("query", "anchor", "question")
@@ -54,7 +54,7 @@ FOLLOWIR = ("id", "query", "instruction", "document", "label")
 OURS = tuple(
     dict.fromkeys(
         [
-            *(*COLUMNS, "verdict", "drop_reason", "offline"),
+            *(*INF_IR.columns, "verdict", "drop_reason", "offline"),
             *(*OF_PAIRS["pairs"], *QUERY, *POSITIVE, *NEGATIVE, *PROMPTRIEVER, *FOLLOWIR),
         ]
     )
@@ -233,7 +233,7 @@ def _first(file: Path, columns: Mapping[str, str]) -> Values:
 def _layout(row: Values) -> str | None:
     """The layout of a first row; None for none of ours."""
     names = set(row)
-    if names >= set(COLUMNS):
+    if names >= set(INF_IR.columns):
         return GROUPS
     if names >= {"only_query", "positive_passages"}:
         return "promptriever"

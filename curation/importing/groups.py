@@ -33,7 +33,7 @@ from db.errors import BadInput, BadRow, BadRows
 from db.review.carrying import carry_reviews
 from db.run.new_items import insert_items
 from db.run.runs import require_active_run, set_run_status
-from db.scenarios import COLUMNS, ROLES, SCENARIOS, Role
+from db.shape import INF_IR, Role
 from db.store.store import Store
 from db.tables import Group, Pair, Recipe, Run, Triplet, utc_now
 
@@ -69,7 +69,7 @@ class GroupImport:
 
 def has_groups(path: Path) -> bool:
     """Whether the file's first row has InF-IR's seven columns."""
-    return all(name in row.values for row in islice(read_rows(path), 1) for name in COLUMNS)
+    return all(name in row.values for row in islice(read_rows(path), 1) for name in INF_IR.columns)
 
 
 def import_groups(
@@ -121,14 +121,22 @@ def import_groups(
 def parse_group(values: dict[str, Any], default_id: str) -> GroupRow:
     """A row as a group. Raises BadValue with the reason."""
     texts: dict[str, str] = {}
-    for name in COLUMNS:
+    for name in INF_IR.columns:
         value = values.get(name)
         if not isinstance(value, str) or not value.strip():
             raise BadValue(f"no `{name}`: every group needs the seven columns of InF-IR")
         if len(value) * 4 > MAX_TEXT_BYTES and len(value.encode()) > MAX_TEXT_BYTES:
             raise BadValue(f"text too long: `{name}` has more than {MAX_TEXT_BYTES:,} bytes")
         texts[name] = value
-    known = {*COLUMNS, "group_id", "query_id", "passage_id", "verdict", "drop_reason", "review"}
+    known = {
+        *INF_IR.columns,
+        "group_id",
+        "query_id",
+        "passage_id",
+        "verdict",
+        "drop_reason",
+        "review",
+    }
     dropped = values.get("verdict") == "dropped"
     passage = text_sha256(texts["document_positive"])[:16]
     return GroupRow(
@@ -281,8 +289,8 @@ def _add(session: Session, report: GroupImport, batch: list[GroupRow]) -> int:
     for group in new:
         group_id = groups[pairs[group.query_id]]
         texts = _triplets(group, passages, report.run_id)
-        candidates = [{"passage_id": texts[role][2], "label": role} for role in ROLES]
-        for role in ROLES:
+        candidates = [{"passage_id": texts[role][2], "label": role} for role in INF_IR.roles]
+        for role in INF_IR.roles:
             instruction, query, passage_id = texts[role]
             shared = {"group_id": group_id, "instruction": instruction, "query": query}
             triplets.append({**shared, "role": role, "passage_id": passage_id})
@@ -300,7 +308,7 @@ def _triplets(
     group: GroupRow, passages: dict[str, int], run_id: int
 ) -> dict[Role, tuple[str, str, int]]:
     found: dict[Role, tuple[str, str, int]] = {}
-    for number, (role, scenario) in enumerate(SCENARIOS.items()):
+    for number, (role, scenario) in enumerate(INF_IR.scenarios.items()):
         instruction, query, _ = scenario.columns
         passage_id = group.passage_id if number == 0 else _generated_id(run_id, group, number)
         found[role] = (group.texts[instruction], group.texts[query], passages[passage_id])
@@ -315,7 +323,7 @@ def _add_passages(session: Session, report: GroupImport, new: list[GroupRow]) ->
     wanted: dict[str, tuple[str, str]] = {}
     for group in new:
         wanted[group.passage_id] = (group.texts["document_positive"], "seed")
-        for number, scenario in enumerate(SCENARIOS.values()):
+        for number, scenario in enumerate(INF_IR.scenarios.values()):
             if number:
                 text = group.texts[scenario.columns[2]]
                 wanted[_generated_id(report.run_id, group, number)] = (text, "generated")

@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 
 from analysis.files.rows import Row, read_rows
 from db.errors import BadInput, BadRow, BadRows
-from db.scenarios import ROLES
+from db.shape import INF_IR
 from db.study.gold_items import add_gold_item
 from db.study.studies import get_study, judged_groups
 from db.tables import Group, Item, Pair, Passage, StudyItem
@@ -74,7 +74,7 @@ def template_rows(session: Session, study_id: int, count: int) -> list[dict[str,
     free = {g: items for g, items in judged_groups(session, study.run_id).items() if g not in used}
     rows = []
     for number, group_id in enumerate(sorted(free)[:count]):
-        wanted = ROLES[number % len(ROLES)]
+        wanted = INF_IR.roles[number % len(INF_IR.roles)]
         found = free[group_id]
         item = session.get_one(Item, found[wanted] if wanted in found else found[min(found)])
         texts = [session.get_one(Passage, entry["passage_id"]).text for entry in item.candidates]
@@ -131,9 +131,9 @@ def _item_of_pair(session: Session, run_id: int | None, values: Row) -> Item:
         raise BadInput(
             "no `item`, and no `pair` with `scenario`", "name the item", code="no_item_no_pair"
         )
-    if scenario not in ROLES:
+    if scenario not in INF_IR.roles:
         raise BadInput(
-            f"`scenario` {scenario!r}", f"one of {', '.join(ROLES)}", code="no_such_scenario"
+            f"`scenario` {scenario!r}", f"one of {', '.join(INF_IR.roles)}", code="no_such_scenario"
         )
     found = session.scalar(
         select(Item)

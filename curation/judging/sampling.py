@@ -15,7 +15,6 @@ from sqlalchemy.orm import Session
 from analysis.agreement.answers import Decision
 from analysis.agreement.disagreement import disagreements
 from db.errors import BadInput, BadRow, BadRows
-from db.scenarios import ROLES
 from db.study.judgments import judgment_frame
 from db.study.sampled_groups import group_facts, model_answers
 from db.study.sampling import Groups, sample_items, take_highest
@@ -282,9 +281,8 @@ def _resolve(
     if len(fields) == 1:
         return group_id, dict(groups[group_id])
     if fields[1] not in groups[group_id]:
-        raise ValueError(
-            f"{fields[1][:40]!r} is not a scenario of group {group_id}: {', '.join(ROLES)}"
-        )
+        known = ", ".join(groups[group_id])
+        raise ValueError(f"{fields[1][:40]!r} is not a scenario of group {group_id}: {known}")
     return group_id, {fields[1]: groups[group_id][fields[1]]}
 
 

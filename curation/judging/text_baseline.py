@@ -18,7 +18,7 @@ from analysis.figures.means import share_interval
 from analysis.text.words import content_words
 from curation.rules.language import language_of
 from db.corpus.texts import passage_texts
-from db.scenarios import ROLES
+from db.shape import INF_IR
 from db.tables import Group, Item, Pair
 
 MAX_GROUPS = 400  # of a larger run a sample, the same each time
@@ -69,7 +69,7 @@ def text_baseline(session: Session, run_id: int) -> TextBaseline | None:
         entry["passage_id"]
         for item, _ in rows
         for entry in item.candidates
-        if entry["label"] not in ROLES
+        if entry["label"] not in INF_IR.roles
     }
     own = {passage_id for _, passage_id in rows}
     spoken = {one: language_of(texts[one]) for one in added | own}
@@ -87,7 +87,7 @@ def text_baseline(session: Session, run_id: int) -> TextBaseline | None:
         foreign += language is not None and any(
             spoken[entry["passage_id"]] not in (None, language)
             for entry in item.candidates
-            if entry["label"] not in ROLES
+            if entry["label"] not in INF_IR.roles
         )
     share = fmean(value for values in found.values() for value in values)
     low, high = share_interval(share, len(found))

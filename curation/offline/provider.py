@@ -44,9 +44,11 @@ class OfflineProvider:
         """A text by rule, or the judge's choice."""
         if request.task == "validation":
             return await self._judged(request)
+        write = getattr(self._writer, request.task, None)
+        if request.task not in TASKS or write is None:
+            raise RowFailed("no_rule_fits", f"there is no offline rule for {request.task}")
         query, document = request.inputs["query_positive"], request.inputs["document"]
         assert isinstance(query, str) and isinstance(document, str)
-        write = getattr(self._writer, request.task)
         try:
             text = write(query, document)
         except CannotWrite as error:

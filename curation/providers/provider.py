@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any, Protocol
 
 from curation.recipe.prompt import Inputs, Prompt, escapes
-from curation.recipe.tasks import Task
+from curation.recipe.tasks import Gives, Task
 from db.corpus.datasets import text_sha256
 from db.errors import ProviderError
 from db.run.workers import Trouble
@@ -26,7 +26,8 @@ class Request:
     """A call to make.
 
     `scope`: what limits whose answers it takes: the server group, the seed, a fresh run. Calls
-    before servers were recorded have none; they are looked up by `older_key`.
+    before servers were recorded have none; they are looked up by `older_key`. `gives`: what the
+    answer is labelled with; None: what InF-IR's task of this name gives.
     """
 
     task: Task
@@ -38,6 +39,7 @@ class Request:
     sample: int = 0
     failed_attempts: int = 0  # of its group, in earlier lives of the run; no part of the key
     scope: Mapping[str, Any] = field(default_factory=dict)
+    gives: Gives | None = None  # no part of the key: the task and its prompt determine it
 
     @cached_property
     def key(self) -> str:

@@ -87,6 +87,7 @@ def parse(
     task: Task,
     answer: str,
     *,
+    gives: Gives | None = None,
     candidates: int = 0,
     prompt: Prompt | None = None,
     given: Mapping[str, str] | None = None,
@@ -94,9 +95,10 @@ def parse(
     """The text an answer gives, or the choice of a validator ("1" … , "none" or "ambiguous").
 
     `prompt` and `given` (the inputs that are texts) distinguish echoes and leftovers from text.
+    `gives`: the label of the answer; None: that of InF-IR's task of this name.
     Instructions and queries are cut at their first newline (the paper's B.1). Raises Unparsable.
     """
-    gives = TASKS[task].gives
+    gives = gives or TASKS[task].gives
     try:
         plain = strip_reasoning(answer).strip()
     except UnclosedReasoning as error:

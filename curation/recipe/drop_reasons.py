@@ -2,7 +2,7 @@
 
 from typing import Final, NamedTuple
 
-from db.scenarios import SCENARIOS
+from db.shape import INF_IR
 
 
 class Reason(NamedTuple):
@@ -47,9 +47,9 @@ DROP_REASONS: Final[dict[str, Reason]] = {
     "judge_ambiguous": Reason("the judge found several passages that fit", _JUDGE),
     **{
         f"judge_missed_{role}": Reason(
-            f"the judge chose another passage than {scenario.passage}", _JUDGE
+            f"the judge chose another passage than {scenario.passage.sign}", _JUDGE
         )
-        for role, scenario in SCENARIOS.items()
+        for role, scenario in INF_IR.scenarios.items()
     },
     "not_recorded": Reason(
         "the recording has no answer for this pair or for these candidates",

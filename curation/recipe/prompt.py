@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from curation.recipe.tasks import TASKS, Task
+from curation.recipe.tasks import Task, TaskSpec
 from db.corpus.datasets import text_sha256
 from db.errors import BadInput
 
@@ -67,7 +67,7 @@ def plain_words(text: str) -> list[str]:
     return text.lower().translate(_PUNCTUATION).split()
 
 
-def read_prompt(task: Task, name: str, beside: Path) -> Prompt:
+def read_prompt(task: Task, spec: TaskSpec, name: str, beside: Path) -> Prompt:
     """The prompt file of that name, next to the recipe or among the built-in ones.
 
     Raises BadInput if it is missing or names an input that its task does not have.
@@ -87,9 +87,9 @@ def read_prompt(task: Task, name: str, beside: Path) -> Prompt:
         raise BadInput(
             f"the prompt {name!r} is not UTF-8 text", code="prompt_not_utf_text"
         ) from error
-    given, named = TASKS[task].inputs, Prompt(path.name, text).places
+    given, named = spec.inputs, Prompt(path.name, text).places
     unknown = sorted(named - set(given))
-    missing = sorted(set(TASKS[task].needed) - named)
+    missing = sorted(set(spec.needed) - named)
     if unknown:
         raise BadInput(
             f"the prompt {name!r} names {{{unknown[0]}}}; {task} is given: {', '.join(given)}",

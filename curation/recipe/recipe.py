@@ -29,12 +29,18 @@ from curation.recipe.settings import (
     validation_to_store,
 )
 from curation.recipe.structured import OUTPUTS
-from curation.recipe.tasks import TASKS, Task
+from curation.recipe.tasks import Task, TaskSpec, tasks_of
 from curation.recipe.token_limits import with_room_to_reason
 from db.corpus.datasets import text_sha256
 from db.errors import BadInput
+from db.shape import INF_IR, Shape, shape_from
 
 FOLDER = Path(__file__).parent / "recipes"
+# the tables of a shape: what names an entry, and its keys
+SHAPE = {
+    "texts": ("sign", ("field", "column", "meaning", "from_source")),
+    "scenarios": ("role", ("title", "instruction", "query", "passage")),
+}
 USUAL_NAMES = {  # of other programs
     "api_base": "endpoints",
     "base_url": "endpoints",
@@ -63,7 +69,8 @@ class Recipe:
     """Everything a run does, apart from the dataset, the seed and the budget.
 
     `endpoints`: addresses of servers in place of those of the environment. `server_group`: the
-    name under which their answers are kept; empty: after the endpoints.
+    name under which their answers are kept; empty: after the endpoints. `shape`: the texts and
+    scenarios of its groups.
     """
 
     name: str
@@ -73,6 +80,7 @@ class Recipe:
     filters: Filters = field(default_factory=Filters)
     endpoints: tuple[str, ...] = ()
     server_group: str = ""
+    shape: Shape = INF_IR
 
     def body(self) -> dict[str, Any]:
         """The recipe as JSON, with prompts by name and sha256."""
@@ -91,9 +99,10 @@ class Recipe:
             },
             "validation": validation_to_store(self.validation),
             "filters": asdict(self.filters),
-            # left out where empty: the hashes of recipes without them stay as they are
+            # left out where empty or InF-IR's: the hashes of such recipes stay as they are
             **({"endpoints": list(self.endpoints)} if self.endpoints else {}),
             **({"server_group": self.server_group} if self.server_group else {}),
+            **({"shape": self.shape.body()} if self.shape != INF_IR else {}),
         }
 
     @property
@@ -143,9 +152,10 @@ def load_recipe(name_or_path: str, settings: Sequence[str] = ()) -> Recipe:
         ) from error
     if isinstance(filters := tables.get("filters"), dict):
         tables["filters"] = present_names(filters, f"the recipe {path.name}, [filters]")
+    shape = _shape(tables, f"the recipe {path.name}")
     for setting in settings:
-        _put(tables, setting)
-    return _with_room_to_reason(_build(tables, path), settings)
+        _put(tables, setting, tasks_of(shape))
+    return _with_room_to_reason(_build(tables, path, shape), settings)
 
 
 def recipe_from_store(body: Mapping[str, Any], prompts: Mapping[str, str]) -> Recipe:
@@ -167,18 +177,39 @@ def recipe_from_store(body: Mapping[str, Any], prompts: Mapping[str, str]) -> Re
         filters=filters_from_store(body),
         endpoints=tuple(body.get("endpoints", ())),
         server_group=body.get("server_group", ""),
+        shape=shape_from(body["shape"]) if "shape" in body else INF_IR,
     )
 
 
-def _build(tables: dict[str, Any], path: Path) -> Recipe:
-    where = f"the recipe {path.name}"
+def _shape(tables: dict[str, Any], where: str) -> Shape:
+    """The shape of a file: its [texts] and [scenarios], taken out; InF-IR's without them."""
+    given = {name: tables.pop(name) for name in SHAPE if name in tables}
+    if not given:
+        return INF_IR
+    body: dict[str, list[dict[str, Any]]] = {}
+    for name, (key, fields) in SHAPE.items():
+        table = given.get(name)
+        if not isinstance(table, dict) or not table:
+            raise BadInput(
+                f"{where} has no [{name}]",
+                f"a shape has [{'] and ['.join(SHAPE)}]; leave out both for InF-IR's",
+                code="shape_without_table",
+            )
+        for entry, values in table.items():
+            _only(values, fields, f"{where}, [{name}.{entry!r}]")
+        body[name] = [{key: entry, **values} for entry, values in table.items()]
+    return shape_from(body, where)
+
+
+def _build(tables: dict[str, Any], path: Path, shape: Shape) -> Recipe:
+    where, tasks = f"the recipe {path.name}", tasks_of(shape)
     _only(tables, ("name", "description", "stages", "validation", "filters", *SERVERS), where)
     _check_servers(tables, where)
     given = tables.get("stages", {})
-    _only(given, tuple(TASKS), f"{where}, [stages]")
+    _only(given, tuple(tasks), f"{where}, [stages]")
     stages: dict[Task, Stage] = {}
-    for task in TASKS:
-        table = given.get(task) or _like_an_earlier(task, given)
+    for task, spec in tasks.items():
+        table = given.get(task) or _like_an_earlier(task, tasks, given)
         if not isinstance(table, dict):
             raise BadInput(f"{where} has no [stages.{task}]", code="no_stages")
         place = f"{where}, [stages.{task}]"
@@ -194,7 +225,7 @@ def _build(tables: dict[str, Any], path: Path) -> Recipe:
             )
         stages[task] = Stage(
             model=table["model"],
-            prompt=read_prompt(task, table["prompt"], path.parent),
+            prompt=read_prompt(task, spec, table["prompt"], path.parent),
             parameters={name: table[name] for name in PARAMETERS if name in table},
             transport={name: table[name] for name in TRANSPORT if name in table},
         )
@@ -212,6 +243,7 @@ def _build(tables: dict[str, Any], path: Path) -> Recipe:
         filters=Filters(**_number_table(tables, "filters", FILTERS, where)),
         endpoints=tuple(tables.get("endpoints", ())),
         server_group=tables.get("server_group", ""),
+        shape=shape,
     )
 
 
@@ -245,14 +277,16 @@ def _check_servers(tables: dict[str, Any], where: str) -> None:
         )
 
 
-def _like_an_earlier(task: Task, given: Mapping[str, Any]) -> dict[str, Any] | None:
+def _like_an_earlier(
+    task: Task, tasks: Mapping[Task, TaskSpec], given: Mapping[str, Any]
+) -> dict[str, Any] | None:
     """For a task the recipe does not name: the last stage before it that writes the same kind.
 
     Its prompt is `TASK.md`. A recipe written before a scenario was added stays usable.
     """
-    names = list(TASKS)
+    names = list(tasks)
     for earlier in reversed(names[: names.index(task)]):
-        if TASKS[earlier].gives == TASKS[task].gives and isinstance(given.get(earlier), dict):
+        if tasks[earlier].gives == tasks[task].gives and isinstance(given.get(earlier), dict):
             return dict(given[earlier], prompt=f"{task}.md")
     return None
 
@@ -312,7 +346,7 @@ def _only(table: Any, known: Collection[str], where: str) -> None:
             )
 
 
-def _put(tables: dict[str, Any], setting: str) -> None:
+def _put(tables: dict[str, Any], setting: str, tasks: Collection[Task]) -> None:
     place, equals, text = setting.partition("=")
     if not equals or not text:
         raise BadInput(
@@ -338,11 +372,11 @@ def _put(tables: dict[str, Any], setting: str) -> None:
             table[key] = value
     elif section == "filters" or (section == "validation" and key in VALIDATION):
         tables.setdefault(section, {})[FORMER_FILTERS.get(key, key)] = value
-    elif section in TASKS:
+    elif section in tasks:
         tables.setdefault("stages", {}).setdefault(section, {})[key] = value
     else:
         raise BadInput(
             f"the setting {setting!r} has no stage {section!r}",
-            f"there are {', '.join(TASKS)} and filters",
+            f"there are {', '.join(tasks)} and filters",
             code="set_no_stage_filters",
         )

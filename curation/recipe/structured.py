@@ -19,9 +19,9 @@ DESCRIPTIONS: Final[dict[Gives, str]] = {
 }
 
 
-def response_format(task: Task) -> dict[str, Any]:
-    """The `response_format` of a request (OpenAI's Structured Outputs)."""
-    gives = TASKS[task].gives
+def response_format(task: Task, gives: Gives | None = None) -> dict[str, Any]:
+    """The `response_format` of a request (OpenAI's Structured Outputs); `gives` as in `parse`."""
+    gives = gives or TASKS[task].gives
     properties: dict[str, Any] = {
         gives.lower(): {"type": "string", "description": DESCRIPTIONS[gives]}
     }
@@ -46,8 +46,8 @@ def response_format(task: Task) -> dict[str, Any]:
     }
 
 
-def json_hint(task: Task) -> str:
+def json_hint(task: Task, gives: Gives | None = None) -> str:
     """The text added to a prompt if a server takes `json_object` and no schema."""
-    properties = response_format(task)["json_schema"]["schema"]["properties"]
+    properties = response_format(task, gives)["json_schema"]["schema"]["properties"]
     keys = ", ".join(f'"{name}": "{one["description"]}"' for name, one in properties.items())
     return f"\n\nIn place of that form, answer with one JSON object and nothing else: {{{keys}}}"

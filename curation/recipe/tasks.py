@@ -1,13 +1,14 @@
-"""The tasks of a curation run: one for each text of `db.scenarios` to write, and validation.
+"""The tasks of a curation run: one for each text of a shape to write, and validation.
 
 `inputs` are the names that a prompt may use in braces. The passages of a validator come in the
 order shown, without labels or roles: it cannot know which is which.
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, Literal
 
-from db.scenarios import FIRST_ROLE, SCENARIOS, GroupText, introduced
+from db.shape import INF_IR, GroupText, Shape
 
 Task = str
 Gives = Literal["Instruction", "Query", "Passage", "Choice"]
@@ -17,6 +18,7 @@ GIVES: Final[dict[str, Gives]] = {
     "passage": "Passage",
 }
 VALIDATION: Final = "validation"
+WRITING: Final = ("instruction", "negatives", "passages")
 
 
 @dataclass(frozen=True)
@@ -34,32 +36,48 @@ class TaskSpec:
     text: GroupText | None = None
 
 
-_GIVEN = ("document", "query_positive", "language")
+_JUDGING: Final = TaskSpec(
+    ("instruction", "query", "passages"),
+    "Choice",
+    VALIDATION,
+    needed=("query", "instruction", "passages"),
+)
 
 
-def _stage_of(text: GroupText) -> str:
-    """I+ first; then what differs from it or from Q+; then the passages written for those."""
+@lru_cache(maxsize=64)
+def stages_of(shape: Shape) -> dict[str, tuple[GroupText, ...]]:
+    """The stages of writing in their order, each with the texts that are written side by side."""
+    written = [
+        text for role in shape.roles for text in shape.introduced(role) if not text.from_source
+    ]
+    return {
+        stage: tuple(text for text in written if _stage_of(shape, text) == stage)
+        for stage in WRITING
+    }
+
+
+@lru_cache(maxsize=64)
+def tasks_of(shape: Shape) -> dict[Task, TaskSpec]:
+    """The tasks of a shape in the order of their stages, validation last."""
+    written = [text for texts in stages_of(shape).values() for text in texts]
+    return {text.task: _facts(shape, text) for text in written} | {VALIDATION: _JUDGING}
+
+
+def _stage_of(shape: Shape, text: GroupText) -> str:
+    """The first scenario's instruction; what differs from it or from the query; the passages."""
     if text.field == "passage":
         return "passages"
-    return "instruction" if text.introduced_by == FIRST_ROLE else "negatives"
+    return "instruction" if text.introduced_by == shape.first.role else "negatives"
 
 
-_WRITTEN = tuple(text for role in SCENARIOS for text in introduced(role) if not text.from_source)
-# The stages of writing in their order, each with the texts that are written side by side.
-STAGES: Final[dict[str, tuple[GroupText, ...]]] = {
-    stage: tuple(text for text in _WRITTEN if _stage_of(text) == stage)
-    for stage in ("instruction", "negatives", "passages")
-}
-
-
-def _facts(text: GroupText) -> TaskSpec:
-    stage = _stage_of(text)
-    before = tuple(one.column for one in STAGES["instruction"]) if stage != "instruction" else ()
-    scenario = SCENARIOS[text.introduced_by]
-    instruction, query, _ = scenario.columns
+def _facts(shape: Shape, text: GroupText) -> TaskSpec:
+    stage = _stage_of(shape, text)
+    given = ("document", shape.first.query.column, "language")
+    earlier = stages_of(shape)["instruction"] if stage != "instruction" else ()
+    instruction, query, _ = shape.scenarios[text.introduced_by].columns
     own = (instruction, query) if text.field == "passage" else ()
     return TaskSpec(
-        inputs=tuple(dict.fromkeys((*_GIVEN, *before, *own))),
+        inputs=tuple(dict.fromkeys((*given, *(one.column for one in earlier), *own))),
         gives=GIVES[text.field],
         stage=stage,
         needed=(query, instruction) if text.field == "passage" else (),
@@ -67,13 +85,4 @@ def _facts(text: GroupText) -> TaskSpec:
     )
 
 
-TASKS: Final[dict[Task, TaskSpec]] = {
-    text.task: _facts(text) for texts in STAGES.values() for text in texts
-} | {
-    VALIDATION: TaskSpec(
-        ("instruction", "query", "passages"),
-        "Choice",
-        VALIDATION,
-        needed=("query", "instruction", "passages"),
-    )
-}
+TASKS: Final = tasks_of(INF_IR)

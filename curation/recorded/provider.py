@@ -31,9 +31,11 @@ class RecordedProvider:
         """The recorded text or choice. Raises RowFailed where there is none."""
         if request.task == "validation":
             return self._judged(request)
-        query, document = request.inputs["query_positive"], request.inputs["document"]
-        assert isinstance(query, str) and isinstance(document, str)
-        text = self._recording.text(request.task, query, document)
+        query, document = request.inputs.get("query_positive"), request.inputs["document"]
+        assert isinstance(document, str)
+        text = None
+        if isinstance(query, str) and request.task in TASKS:
+            text = self._recording.text(request.task, query, document)
         if text is None:
             raise RowFailed(
                 "not_recorded",

@@ -15,7 +15,7 @@ from typing import Any
 
 from curation.rules.language import language_of
 from db.release.rows import GroupJudgment, ReleaseRow
-from db.scenarios import COLUMNS, FIELDS, SCENARIOS, TEXTS
+from db.shape import FIELDS, INF_IR
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Column:
 
 # To add a column, add a row here and its value in `release_row`.
 DEFAULT: dict[str, Column] = {
-    **{text.column: Column("string", text.meaning) for text in TEXTS.values()},
+    **{text.column: Column("string", text.meaning) for text in INF_IR.texts.values()},
     "group_id": Column("int64", "the group in the store it was made in"),
     "query_id": Column("string", "the pair's id in its source"),
     "passage_id": Column("string", "the id of P+ in its source"),
@@ -105,14 +105,14 @@ PASSAGE = ("docid", "title", "text")
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 # Which texts are instructions, queries and passages, for the counts of the paper's Table 1.
 KINDS = {
-    field[0].upper(): tuple(text.column for text in TEXTS.values() if text.field == field)
+    field[0].upper(): tuple(text.column for text in INF_IR.texts.values() if text.field == field)
     for field in FIELDS
 }
 
 
 def release_row(found: ReleaseRow, *, source: str, licence: str, offline: bool) -> dict[str, Any]:
     """A group as a row; a `source` or `licence` of the pair overrides the dataset's."""
-    row: dict[str, Any] = dict(zip(COLUMNS, found.texts, strict=True))
+    row: dict[str, Any] = dict(zip(INF_IR.columns, found.texts, strict=True))
     return row | {
         "group_id": found.group_id,
         "query_id": found.query_id,
@@ -133,7 +133,7 @@ def is_rescued(found: ReleaseRow) -> bool:
 
 def language_of_row(row: dict[str, Any]) -> str:
     """The language of a group's texts as the Hub's code (ISO 639-1), "" where it is unclear."""
-    found = language_of(" ".join(str(row[column]) for column in COLUMNS)) or ""
+    found = language_of(" ".join(str(row[column]) for column in INF_IR.columns)) or ""
     return SCRIPT_LANGUAGES.get(found, found if len(found) == 2 else "")
 
 
@@ -161,10 +161,10 @@ def triplet_rows(row: dict[str, Any]) -> list[dict[str, Any]]:
     P+ fits (I+, Q+) and neither (I-, Q+) nor (I+, Q-), for which P1- and P2- were written.
     """
     found = []
-    for role, scenario in SCENARIOS.items():
+    for role, scenario in INF_IR.scenarios.items():
         instruction, query, _ = scenario.columns
-        for passage_role in dict.fromkeys((role, SCENARIOS["positive"].role)):
-            _, _, passage = SCENARIOS[passage_role].columns
+        for passage_role in dict.fromkeys((role, INF_IR.scenarios["positive"].role)):
+            _, _, passage = INF_IR.scenarios[passage_role].columns
             found.append(
                 {
                     "group_id": row["group_id"],
@@ -189,11 +189,11 @@ def trainer_rows(view: str, row: dict[str, Any]) -> list[dict[str, Any]]:
     passages = {
         role: (
             row["passage_id"]
-            if TEXTS[scenario.passage].from_source
-            else f"{row['group_id']}-{scenario.passage}",
+            if scenario.passage.from_source
+            else f"{row['group_id']}-{scenario.passage.sign}",
             row[scenario.columns[2]],
         )
-        for role, scenario in SCENARIOS.items()
+        for role, scenario in INF_IR.scenarios.items()
     }
     make = _anchor_row if view == "sentence-transformers" else _tevatron_row
     return [
@@ -203,7 +203,7 @@ def trainer_rows(view: str, row: dict[str, Any]) -> list[dict[str, Any]]:
             passages[role],
             [passage for other, passage in passages.items() if other != role],
         )
-        for role, scenario in SCENARIOS.items()
+        for role, scenario in INF_IR.scenarios.items()
     ]
 
 

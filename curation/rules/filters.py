@@ -9,7 +9,7 @@ from analysis.text.words import shared_run, words
 from curation.recipe.settings import Filters
 from curation.rules.language import changed_language
 from curation.rules.personal_data import find_personal_data
-from db.scenarios import SCENARIOS, GroupText
+from db.shape import GroupText, Shape
 
 
 @dataclass(frozen=True)
@@ -21,13 +21,19 @@ class Drop:
 
 
 def check_text(
-    text: GroupText, written: str, rules: Filters, texts: Mapping[str, str], *, language: str = ""
+    shape: Shape,
+    text: GroupText,
+    written: str,
+    rules: Filters,
+    texts: Mapping[str, str],
+    *,
+    language: str = "",
 ) -> Drop | None:
     """A text of a group by its field; `texts`: what it must differ from and was written for.
 
     `texts` is by sign and holds at least the pair's two and the instruction of a passage.
     """
-    first = text.counterpart
+    first = shape.counterpart(text)
     positive = None if first is None else texts[first.sign]
     if text.field == "instruction":
         return check_instruction(
@@ -35,7 +41,7 @@ def check_text(
         )
     if text.field == "query":
         return check_query(written, rules, positive=positive or "", what=text.column)
-    instruction = texts[SCENARIOS[text.introduced_by].instruction]
+    instruction = texts[shape.scenarios[text.introduced_by].instruction.sign]
     return check_passage(
         text.sign, written, rules, positive=positive or "", instruction=instruction
     )

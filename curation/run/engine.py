@@ -452,8 +452,8 @@ class Worker:
 
     def _estimate(self, session: Session) -> str:
         pace = worker_totals(session, self._run_id).pace
-        votes = self._plan.recipe.validation.votes
-        left = time_left(funnel(session, self._run_id), pace, votes)
+        recipe = self._plan.recipe
+        left = time_left(funnel(session, self._run_id), pace, recipe.validation.votes, recipe.shape)
         return "" if left.seconds is None else time_left_text(left.seconds)
 
     def _message(self) -> str:

@@ -15,10 +15,9 @@ from sqlalchemy.orm import Session
 from curation.providers.registry import PROVIDERS
 from curation.recipe.prices import FREE, Price, load_prices
 from curation.recipe.recipe import Recipe, load_recipe
-from curation.recipe.tasks import TASKS, Task
+from curation.recipe.tasks import VALIDATION, Task, tasks_of
 from curation.recipe.token_limits import is_reasoning_model
 from db.run.new_items import in_order_of_roles
-from db.scenarios import ROLES, TEXTS
 from db.tables import Call, Group, Item, Pair, Passage
 
 CHARACTERS_PER_TOKEN = 4.0
@@ -105,12 +104,12 @@ def estimate_run(
         "instruction": USUAL_TOKENS["Instruction"],
         "passage": float(passage_length or 0) / CHARACTERS_PER_TOKEN,
     }
-    lengths = {text.column: by_field[text.field] for text in TEXTS.values()}
+    lengths = {text.column: by_field[text.field] for text in recipe.shape.texts.values()}
     lengths |= by_field | {"document": by_field["passage"]}
     rules = recipe.validation
-    candidates = len(ROLES) + rules.distractors + rules.hard_distractors
+    candidates = len(recipe.shape.roles) + rules.distractors + rules.hard_distractors
     lengths["passages"] = candidates * (lengths["document"] + LABEL_TOKENS)
-    stages = [_stage(task, recipe, prices, pairs, lengths, rules.votes) for task in TASKS]
+    stages = [_stage(task, recipe, prices, pairs, lengths, rules.votes) for task in recipe.stages]
     unpriced = sorted({stage.model for stage in stages if stage.usd is None})
     total = None if unpriced else sum(stage.usd or 0.0 for stage in stages)
     calls = sum(stage.calls for stage in stages)
@@ -162,8 +161,8 @@ def _stage(
     lengths: dict[str, float],
     votes: int,
 ) -> StageEstimate:
-    stage, described = recipe.stages[task], TASKS[task]
-    calls = pairs * (len(ROLES) * votes if task == "validation" else 1)
+    stage, described = recipe.stages[task], tasks_of(recipe.shape)[task]
+    calls = pairs * (len(recipe.shape.roles) * votes if task == VALIDATION else 1)
     prompt_tokens = len(stage.prompt.text) / CHARACTERS_PER_TOKEN
     sent = prompt_tokens + sum(lengths.get(name, 0.0) for name in described.inputs)
     received = (

@@ -1,9 +1,9 @@
 """One group from its pair to its verdict (section 4.1 of the paper).
 
 I+; then I- and Q- in parallel; then P1- for (I-, Q+) and P2- for (I+, Q-); then the judge's choice
-in every scenario. `db.scenarios` says which texts and scenarios there are. The group is dropped at
-the first text that a rule rejects, and kept only if the judge chooses the passage written for the
-scenario in all of them.
+in every scenario: so of InF-IR's shape. The recipe's shape says which texts and scenarios there
+are. The group is dropped at the first text that a rule rejects, and kept only if the judge chooses
+the passage written for the scenario in all of them.
 """
 
 import asyncio
@@ -18,17 +18,16 @@ from curation.recipe.answers import Unparsable, parse
 from curation.recipe.completion import how_it_ended
 from curation.recipe.prompt import Inputs
 from curation.recipe.recipe import Recipe
-from curation.recipe.tasks import STAGES, TASKS, VALIDATION, Task
+from curation.recipe.tasks import VALIDATION, Task, stages_of, tasks_of
 from curation.rules.filters import Drop, check_text
 from db.run.calls import StoredCall
 from db.run.group_queue import ClaimedGroup, DoneGroup, DoneItem
-from db.scenarios import ROLES, SCENARIOS, TEXTS, GroupText, Role, complete
+from db.shape import GroupText, Role
 from db.values import AMBIGUOUS, NONE, distractor
 
 Ask = Callable[[Request], Awaitable[StoredCall]]
 IsToBlame = Callable[[ClaimedGroup, int], Awaitable[bool]]
 RETRY_STRIDE = 1000  # between the sample numbers of an answer and of its retry: more than any vote
-GROWN_FROM = frozenset({"document", "query_positive"})
 
 
 @dataclass(frozen=True)
@@ -69,10 +68,13 @@ class GroupWork:
         is_to_blame: IsToBlame,
     ) -> None:
         self._setting, self._group, self._ask = setting, group, ask
+        self._shape = setting.recipe.shape
+        self._tasks, self._stages = tasks_of(self._shape), stages_of(self._shape)
+        self._grown_from = {"document", self._shape.first.query.column}
         self._is_to_blame, self._failure_counted = is_to_blame, False
         self.answers: Counter[str] = Counter()  # by stage, so far
         self._distractors = list(distractors)
-        self._stage = next(iter(STAGES))
+        self._stage = next(iter(self._stages))
         self._calls: dict[tuple[str, int], tuple[int, str]] = {}
         self._triplets: dict[str, tuple[str, str, str | None]] = {}
 
@@ -106,53 +108,59 @@ class GroupWork:
         """
         texts = {
             sign: self._group.query if text.field == "query" else self._group.passage
-            for sign, text in TEXTS.items()
+            for sign, text in self._shape.texts.items()
             if text.from_source
         }
-        for stage, missing in STAGES.items():
+        for stage, missing in self._stages.items():
             self._stage = stage
             written = await _all([self._text(text, texts) for text in missing])
             texts |= {text.sign: new for text, new in zip(missing, written, strict=True)}
-            for scenario in complete(texts):
+            for scenario in self._shape.complete(texts):
                 instruction, query, passage = (texts[sign] for sign in scenario.signs)
-                is_source = TEXTS[scenario.passage].from_source
+                is_source = scenario.passage.from_source
                 self._triplets[scenario.role] = instruction, query, None if is_source else passage
         self._stage = VALIDATION
         return await self._validate(
-            {role: texts[scenario.passage] for role, scenario in SCENARIOS.items()}
+            {role: texts[each.passage.sign] for role, each in self._shape.scenarios.items()}
         )
 
     async def _text(self, text: GroupText, texts: Mapping[str, str]) -> str:
         """Request a text, store the answer, parse it, filter it; `texts`: those there, by sign."""
         task, language = text.task, self._group.language
         known = {"document": self._group.passage, "language": language}
-        known |= {TEXTS[sign].column: one for sign, one in texts.items()}
-        given = {name: known[name] for name in TASKS[task].inputs}
+        known |= {self._shape.texts[sign].column: one for sign, one in texts.items()}
+        given = {name: known[name] for name in self._tasks[task].inputs}
         answer = await self._answer(task, dict(given))
         try:
             new = parse(
-                task, answer.answer, prompt=self._setting.recipe.stages[task].prompt, given=given
+                task,
+                answer.answer,
+                gives=self._tasks[task].gives,
+                prompt=self._setting.recipe.stages[task].prompt,
+                given=given,
             )
         except Unparsable as error:
             raise self._drop(task, 0, Drop(error.reason, f"{task}: {error}")) from error
-        drop = check_text(text, new, self._setting.recipe.filters, texts, language=language)
+        rules = self._setting.recipe.filters
+        drop = check_text(self._shape, text, new, rules, texts, language=language)
         if drop is not None:
             raise self._drop(task, 0, drop)
         return new
 
     async def _answer(self, task: Task, inputs: Inputs, sample: int = 0) -> StoredCall:
         stage = self._setting.recipe.stages[task]
-        named = stage.prompt.places | GROWN_FROM
+        spec, named = self._tasks[task], stage.prompt.places | self._grown_from
         request = Request(
             task=task,
             provider=self._setting.provider,
             model=stage.model,
             parameters={**stage.parameters, **self._setting.parameters},
             prompt=stage.prompt,
-            inputs={name: inputs[name] for name in TASKS[task].inputs if name in named},
+            inputs={name: inputs[name] for name in spec.inputs if name in named},
             sample=sample + RETRY_STRIDE * self._group.retries.get(f"{task}/{sample}", 0),
             failed_attempts=self._group.failed_attempts,
             scope=self._setting.scope,
+            gives=spec.gives,
         )
         try:
             answer = await self._ask(request)
@@ -170,7 +178,7 @@ class GroupWork:
         ending = how_it_ended(answer.finish_reason)
         if ending == "refused":
             raise self._drop(task, sample, Drop("refused", f"{task}: the model refused"))
-        if ending == "cut_off" and TASKS[task].gives != "Choice":
+        if ending == "cut_off" and spec.gives != "Choice":
             why = f"{task}: the server ended the answer with “{answer.finish_reason}”"
             raise self._drop(task, sample, Drop("cut_off", why))
         return answer
@@ -182,25 +190,20 @@ class GroupWork:
         }
         ids = {
             role: self._group.passage_id
-            for role, scenario in SCENARIOS.items()
-            if TEXTS[scenario.passage].from_source
+            for role, scenario in self._shape.scenarios.items()
+            if scenario.passage.from_source
         } | {
             distractor(number): passage_id
             for number, (passage_id, _) in enumerate(self._distractors, 1)
         }
-        return tuple(
-            await asyncio.gather(
-                *(self._scenario(number, role, texts, ids) for number, role in enumerate(ROLES))
-            )
-        )
+        scenarios = (self._scenario(role, texts, ids) for role in self._shape.roles)
+        return tuple(await asyncio.gather(*scenarios))
 
-    async def _scenario(
-        self, number: int, role: Role, texts: dict[str, str], ids: dict[str, int]
-    ) -> DoneItem:
+    async def _scenario(self, role: Role, texts: dict[str, str], ids: dict[str, int]) -> DoneItem:
         instruction, query, _ = self._triplets[role]
         votes = await asyncio.gather(
             *(
-                self._vote(number, vote, role, texts)
+                self._vote(vote, role, texts)
                 for vote in range(self._setting.recipe.validation.votes)
             )
         )
@@ -222,13 +225,13 @@ class GroupWork:
             detail=detail,
         )
 
-    async def _vote(self, number: int, vote: int, role: Role, texts: dict[str, str]) -> _Vote:
+    async def _vote(self, vote: int, role: Role, texts: dict[str, str]) -> _Vote:
         """One choice over the candidates in an order of its own."""
         instruction, query, _ = self._triplets[role]
         order = list(texts)
         names = ("order", role) if vote == 0 else ("order", role, str(vote))
         seeded(self._setting.seed, self._group.query_id, *names).shuffle(order)
-        sample = number + len(ROLES) * vote
+        sample = self._shape.sample(role, vote)
         answer = await self._answer(
             VALIDATION,
             {
@@ -239,7 +242,7 @@ class GroupWork:
             sample=sample,
         )
         try:
-            chosen = parse(VALIDATION, answer.answer, candidates=len(order))
+            chosen = parse(VALIDATION, answer.answer, gives="Choice", candidates=len(order))
         except Unparsable as error:
             self._calls[VALIDATION, sample] = (answer.id, error.reason)
             detail = {"unusable": error.reason, "message": str(error)}

@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 from db.errors import InfError
 from db.modules import run_module
 from db.release.rows import ReleaseRow, release_rows
-from db.scenarios import COLUMNS, ROLES, TEXTS, GroupText, introduced
+from db.shape import INF_IR, GroupText
 from db.store.scope import unscoped
 from db.store.store import Store, open_store
 from db.tables import Group, Job, Review, Triplet
@@ -231,20 +231,20 @@ def _digest(texts: "Texts") -> str:
 
 
 def _compared() -> list[tuple[GroupText, GroupText]]:
-    first, *others = ROLES
-    positive = {text.field: text for text in introduced(first)}
-    pairs = [(positive[text.field], text) for role in others for text in introduced(role)]
+    first, *others = INF_IR.roles
+    positive = {text.field: text for text in INF_IR.introduced(first)}
+    pairs = [(positive[text.field], text) for role in others for text in INF_IR.introduced(role)]
     return [(right, wrong) for right, wrong in pairs if wrong.field != "query"]
 
 
 def _text(row: ReleaseRow, pair: str, text: GroupText, negative: bool) -> "LabelledText":
     from analysis.text.leakage import LabelledText
 
-    return LabelledText(pair, row.texts[COLUMNS.index(text.column)], negative)
+    return LabelledText(pair, row.texts[INF_IR.columns.index(text.column)], negative)
 
 
 COMPARED = _compared()
-PAIR = [COLUMNS.index(TEXTS[sign].column) for sign in ("Q+", "P+")]
+PAIR = [INF_IR.columns.index(INF_IR.texts[sign].column) for sign in ("Q+", "P+")]
 
 
 if __name__ == "__main__":

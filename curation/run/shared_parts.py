@@ -10,13 +10,13 @@ from sqlalchemy.orm import Session
 from analysis.text.shared_parts import SAMPLE, Texts, shared_parts
 from curation.run.leakage import kept_groups
 from db.release.rows import release_rows
-from db.scenarios import TEXTS
+from db.shape import INF_IR
 from db.store.store import Store
 from db.tables import Group, Job
 
-SOURCES = tuple(sign for sign, text in TEXTS.items() if text.from_source)
-SIGNS = tuple(sign for sign in TEXTS if sign not in SOURCES)
-REQUESTS = tuple(sign for sign, text in TEXTS.items() if text.field == "instruction")
+SOURCES = tuple(sign for sign, text in INF_IR.texts.items() if text.from_source)
+SIGNS = tuple(sign for sign in INF_IR.texts if sign not in SOURCES)
+REQUESTS = tuple(sign for sign, text in INF_IR.texts.items() if text.field == "instruction")
 READ_FOR_SAMPLE = 2 * SAMPLE  # groups: several may be of one pair
 WHERE = {
     "beginning": "at the beginning",
@@ -94,5 +94,5 @@ def part_text(part: dict[str, Any], groups: int) -> str:
 def _texts(session: Session, group_ids: Sequence[int]) -> Iterator[Texts]:
     for batch in release_rows(session, group_ids):
         for row in batch:
-            texts = dict(zip(TEXTS, row.texts, strict=True))
+            texts = dict(zip(INF_IR.texts, row.texts, strict=True))
             yield Texts(row.group_id, row.query_id, texts)

@@ -17,18 +17,15 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from curation.recipe.tasks import STAGES as WRITING
-from curation.recipe.tasks import VALIDATION
+from curation.recipe.tasks import VALIDATION, stages_of
 from db.run.runs import STAGES, Funnel
 from db.run.workers import Pace
-from db.scenarios import SCENARIOS
+from db.shape import INF_IR, Shape
 
 RATE_SECONDS = 180.0
 MIN_SECONDS = 20.0
 MIN_ANSWERS = 20
 MIN_FINISHED = 10
-# per group, one vote
-CALLS = {stage: len(texts) for stage, texts in WRITING.items()} | {VALIDATION: len(SCENARIOS)}
 
 
 @dataclass(frozen=True)
@@ -90,10 +87,16 @@ class RecentRate:
         return 60 * answers / seconds
 
 
-def time_left(found: Funnel, pace: Pace, votes: int = 1) -> TimeLeft:
-    """The calls and the time that a run still takes."""
+def calls_per_group(shape: Shape, votes: int = 1) -> dict[str, int]:
+    """The calls of a group that is not dropped, by stage."""
+    written = {stage: len(texts) for stage, texts in stages_of(shape).items()}
+    return written | {VALIDATION: len(shape.roles) * votes}
+
+
+def time_left(found: Funnel, pace: Pace, votes: int = 1, shape: Shape = INF_IR) -> TimeLeft:
+    """The calls and the time that a run of groups of this shape still takes."""
     open_groups = found.pairs - found.finished
-    calls = {stage: CALLS[stage] * (votes if stage == "validation" else 1) for stage in STAGES}
+    calls = calls_per_group(shape, votes)
     left = _calls_left(found, pace.in_progress, calls)
     why = ""
     if open_groups and found.finished < max(MIN_FINISHED, found.in_work):

@@ -1,7 +1,7 @@
 """The texts of a dataset as analysis counts them: each under its field and its role.
 
 A field is instruction, query or passage. Texts of a run occur once per group, under the role of
-the triplet that introduced them (`db.scenarios`). Without a run: the queries and passages of the
+the triplet that introduced them (`db.shape`). Without a run: the queries and passages of the
 pairs, under `positive`.
 """
 
@@ -11,11 +11,11 @@ from typing import Final, NamedTuple, TypeVarTuple
 from sqlalchemy import ColumnElement, Select, exists, func, select
 from sqlalchemy.orm import Session
 
-from db.scenarios import ROLES, introduced
+from db.shape import INF_IR
 from db.tables import Dataset, Group, Pair, Passage, Triplet
 
 INTRODUCES: Final[dict[str, tuple[str, ...]]] = {
-    role: tuple(text.field for text in introduced(role)) for role in ROLES
+    role: tuple(text.field for text in INF_IR.introduced(role)) for role in INF_IR.roles
 }
 
 

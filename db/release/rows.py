@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session, aliased
 
 from db.corpus.texts import pair_source
 from db.run.new_items import in_order_of_roles
-from db.scenarios import ROLES, TEXTS
+from db.shape import INF_IR
 from db.study.strictness import confidence_of
 from db.tables import Dataset, Group, Item, Judge, Judgment, Pair, Passage, Review, Triplet
 
@@ -21,7 +21,7 @@ BATCH = 2000
 
 
 class ReleaseRow(NamedTuple):
-    """A group as exported; texts as in `db.scenarios.TEXTS`."""
+    """A group as exported; texts as in `db.shape.INF_IR`."""
 
     group_id: int
     run_id: int
@@ -67,12 +67,12 @@ def release_rows(session: Session, group_ids: Sequence[int]) -> Iterator[list[Re
     A batch is selected by its ids alone: with another condition SQLite takes the index of verdicts
     and sorts all the rest of the run for every batch.
     """
-    joined = {role: (aliased(Triplet), aliased(Passage)) for role in ROLES}
+    joined = {role: (aliased(Triplet), aliased(Passage)) for role in INF_IR.roles}
     texts = (
         joined[text.introduced_by][1].text
         if text.field == "passage"
         else getattr(joined[text.introduced_by][0], text.field)
-        for text in TEXTS.values()
+        for text in INF_IR.texts.values()
     )
     query = (
         select(

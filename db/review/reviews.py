@@ -24,7 +24,7 @@ from db.events import record_event
 from db.review.carrying import copies_of, lock_pair, same_texts, spread
 from db.review.texts import FIELDS, FROM_THE_SOURCE, group_texts, missing_texts, write_texts
 from db.run.runs import get_run, require_active_run
-from db.scenarios import GroupText
+from db.shape import GroupText
 from db.tables import Group, Review, utc_now
 from db.values import is_storable
 

@@ -11,14 +11,14 @@ from sqlalchemy.orm import Session
 
 from db.corpus.datasets import text_sha256
 from db.run.new_items import insert_items
-from db.scenarios import ROLES, SCENARIOS, TEXTS, GroupText, Role, places
+from db.shape import INF_IR, GroupText, Role
 from db.tables import Group, Item, Pair, Passage, Run, Triplet, utc_now
 
 # The column of a release, and where its text is stored: (role, column) of the triplets.
 FIELDS: dict[str, tuple[tuple[Role, str], ...]] = {
-    text.column: places(text) for text in TEXTS.values() if not text.from_source
+    text.column: INF_IR.places(text) for text in INF_IR.texts.values() if not text.from_source
 }
-FROM_THE_SOURCE = tuple(text.column for text in TEXTS.values() if text.from_source)
+FROM_THE_SOURCE = tuple(text.column for text in INF_IR.texts.values() if text.from_source)
 BATCH = 500
 BY_HAND = 2  # the first revision of a scenario is what a run's validator judged; here it never did
 
@@ -36,7 +36,7 @@ def group_texts(session: Session, group_ids: Sequence[int]) -> dict[int, dict[st
             fields = {"instruction": instruction, "query": query, "passage": passage}
             found[group_id] |= {
                 text.column: fields[text.field]
-                for text in TEXTS.values()
+                for text in INF_IR.texts.values()
                 if text.introduced_by == role and not text.from_source
             }
     return found
@@ -44,7 +44,11 @@ def group_texts(session: Session, group_ids: Sequence[int]) -> dict[int, dict[st
 
 def missing_texts(texts: Mapping[str, str]) -> list[GroupText]:
     """The generated texts that are not among these, which are by column."""
-    return [text for text in TEXTS.values() if not text.from_source and not texts.get(text.column)]
+    return [
+        text
+        for text in INF_IR.texts.values()
+        if not text.from_source and not texts.get(text.column)
+    ]
 
 
 def write_texts(session: Session, group: Group, name: str, texts: Mapping[str, str]) -> None:
@@ -59,7 +63,7 @@ def write_texts(session: Session, group: Group, name: str, texts: Mapping[str, s
             select(Triplet).where(Triplet.group_id == group.id).with_for_update()
         )
     }
-    were_missing = [role for role in ROLES if role not in triplets]
+    were_missing = [role for role in INF_IR.roles if role not in triplets]
     known = group_texts(session, [group.id])[group.id]
     new = {each: text for each, text in texts.items() if text != known.get(each)}
     replaced: dict[int, int] = {}
@@ -89,9 +93,9 @@ def _create(
     triplets: dict[str, Triplet],
 ) -> None:
     pair = session.get_one(Pair, group.pair_id)
-    known = {**texts, TEXTS["Q+"].column: pair.query}
+    known = {**texts, INF_IR.texts["Q+"].column: pair.query}
     for role in roles:
-        instruction, query, passage = SCENARIOS[role].texts
+        instruction, query, passage = INF_IR.scenarios[role].texts
         passage_id = (
             pair.passage_id
             if passage.from_source
@@ -146,8 +150,8 @@ def _renew_items(
         for scenario, item in newest.items()
     }
     if is_completed and not newest:
-        own = [{"passage_id": triplets[role].passage_id, "label": role} for role in ROLES]
-        candidates = dict.fromkeys(ROLES, own)
+        own = [{"passage_id": triplets[role].passage_id, "label": role} for role in INF_IR.roles]
+        candidates = dict.fromkeys(INF_IR.roles, own)
     rows = [
         {
             "group_id": group_id,

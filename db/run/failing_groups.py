@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, Select, bindparam, delete, exists, func, o
 from sqlalchemy.orm import Session
 
 from db.errors import BadInput, Refused
-from db.scenarios import TEXTS
+from db.shape import INF_IR
 from db.tables import (
     Base,
     Group,
@@ -29,7 +29,7 @@ from db.tables import (
 SLICE = 500  # groups per statement: SQLite takes 32,766 bound values in one
 BY_JUDGE = "judge_"  # drop reasons that begin so are the judge's choice, not one answer's fault
 PASSAGES = tuple(
-    text.task for text in TEXTS.values() if text.field == "passage" and not text.from_source
+    text.task for text in INF_IR.texts.values() if text.field == "passage" and not text.from_source
 )
 _GROUP = Base.metadata.tables[Group.__tablename__]
 

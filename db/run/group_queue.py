@@ -16,7 +16,6 @@ from sqlalchemy.orm import Session
 from db.corpus.datasets import text_sha256
 from db.review.carrying import carry_reviews
 from db.run.new_items import insert_items
-from db.scenarios import ROLES
 from db.store.bulk import insert_for_ids, insert_rows
 from db.tables import Base, Group, GroupCall, Judgment, Pair, Passage, Run, Triplet, utc_now
 
@@ -89,7 +88,10 @@ class DoneItem:
 
 @dataclass(frozen=True)
 class DoneGroup:
-    """How a group ended. `triplets` maps a role to (instruction, query, text or None for P+)."""
+    """How a group ended. `triplets` maps a role to (instruction, query, text or None for P+).
+
+    In the order of their completion, which numbers the ids of their passages.
+    """
 
     group: ClaimedGroup
     stage: str
@@ -285,15 +287,15 @@ def finish_groups(
 def _add_passages(
     session: Session, run_id: int, dataset_id: int, done: Sequence[DoneGroup]
 ) -> dict[tuple[int, str], int]:
-    """Insert the written passages; ids by (group, role), with P+ under the positive role."""
-    found = {(one.group.id, "positive"): one.group.passage_id for one in done}
+    """Insert the written passages; ids by (group, role), with the pair's own where it is right."""
+    found: dict[tuple[int, str], int] = {}
     places, rows = [], []
     for one in done:
-        for role, (_, _, text) in one.triplets.items():
+        for number, (role, (_, _, text)) in enumerate(one.triplets.items()):
             if text is None:
+                found[one.group.id, role] = one.group.passage_id
                 continue
             places.append((one.group.id, role))
-            number = ROLES.index(role)
             rows.append(
                 {
                     "dataset_id": dataset_id,

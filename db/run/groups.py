@@ -8,7 +8,7 @@ from sqlalchemy import ColumnElement, Select, and_, exists, func, or_, select, u
 from sqlalchemy.orm import Session, aliased
 
 from db.corpus.texts import pair_source
-from db.scenarios import LAST_ROLE
+from db.shape import INF_IR
 from db.tables import Dataset, Group, Pair, Passage, Review, Triplet
 
 BATCH = 500
@@ -95,7 +95,7 @@ def group_rows(session: Session, ids: Sequence[int]) -> list[GroupRow]:
         )
         .join(Pair, Pair.id == Group.pair_id)
         .outerjoin(positive, and_(positive.group_id == Group.id, positive.role == "positive"))
-        .outerjoin(last, and_(last.group_id == Group.id, last.role == LAST_ROLE))
+        .outerjoin(last, and_(last.group_id == Group.id, last.role == INF_IR.last.role))
         .outerjoin(Review, and_(Review.group_id == Group.id, Review.is_current))
         .where(Group.id.in_(ids))
         .order_by(Group.id)
@@ -142,7 +142,7 @@ def matching_groups(
 
 def complete_groups() -> Select[int]:
     """The ids of groups with all their triplets: the negatives are written together, last."""
-    return select(Triplet.group_id).where(Triplet.role == LAST_ROLE)
+    return select(Triplet.group_id).where(Triplet.role == INF_IR.last.role)
 
 
 def _reviewed(query: Select[int], review: str | None) -> Select[int]:

@@ -6,11 +6,12 @@ turn would reveal by their remainder which of a group's scenarios an item is.
 
 import secrets
 from collections.abc import Sequence
+from typing import Any
 
 from sqlalchemy import ColumnElement, case
 from sqlalchemy.orm import Session
 
-from db.scenarios import ROLES
+from db.shape import INF_IR
 from db.store.bulk import Row, insert_for_ids
 from db.tables import Item
 
@@ -29,7 +30,11 @@ def insert_items(session: Session, rows: Sequence[Row]) -> list[int]:
     return ids
 
 
-def in_order_of_roles() -> tuple[ColumnElement[int], ...]:
-    """What to order a group's items by: revision, then scenario. Ids are in a random order."""
-    place = case({role: number for number, role in enumerate(ROLES)}, value=Item.scenario)
-    return Item.revision.expression, place
+def in_order_of_roles() -> tuple[ColumnElement[Any], ...]:
+    """What to order a group's items by: revision, then scenario. Ids are in a random order.
+
+    Scenarios come as in InF-IR, those that it has not after them by their names.
+    """
+    places = {role: number for number, role in enumerate(INF_IR.roles)}
+    place = case(places, value=Item.scenario, else_=len(places))
+    return Item.revision.expression, place, Item.scenario.expression

@@ -9,7 +9,7 @@ from typing import Final
 from sqlalchemy import Select, String, case, cast, exists, func, select
 from sqlalchemy.orm import Session, aliased
 
-from db.scenarios import SCENARIO_BITS
+from db.shape import INF_IR
 from db.tables import Call, Group, Item, Judge, Judgment
 
 ON_THIS_MACHINE = ("offline", "transformers")
@@ -69,7 +69,7 @@ def _counted_answers(run_id: int) -> Select[str | None, str, int, int, datetime]
         newer.scenario == Item.scenario,
         newer.revision > Item.revision,
     )
-    bit = case(SCENARIO_BITS, value=Item.scenario)
+    bit = case(INF_IR.bits, value=Item.scenario)
     of_judge = (
         select(
             Group.id.label("group_id"),

@@ -15,7 +15,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from db.errors import BadInput
-from db.scenarios import ROLES
+from db.shape import INF_IR
 from db.study.studies import get_study, judged_groups
 from db.tables import Item, Passage, Review, Study, StudyItem, StudyJudge, Triplet
 from db.values import NONE
@@ -83,7 +83,7 @@ def sample_gold_items(session: Session, study_id: int, part: str, count: int) ->
     chance.shuffle(order)
     sampled = []
     for number, group_id in enumerate(order[:count]):
-        wanted: str = ROLES[number % len(ROLES)]
+        wanted: str = INF_IR.roles[number % len(INF_IR.roles)]
         scenario = wanted if wanted in groups[group_id] else min(groups[group_id])
         item_id = groups[group_id][scenario]
         add_gold_item(
@@ -134,7 +134,7 @@ def explain(session: Session, group_id: int, scenario: str) -> str:
         return "A reviewer approved the group of this item."
     instruction, query, passage = texts[scenario]
     clauses = []
-    for role in ROLES:
+    for role in INF_IR.roles:
         if role == scenario or role not in texts:
             continue
         other = texts[role]

@@ -8,7 +8,7 @@ import random
 from collections import Counter
 from collections.abc import Hashable, Mapping
 
-from db.scenarios import ROLES
+from db.shape import INF_IR
 
 Groups = Mapping[int, Mapping[str, int]]  # of each group: its items by scenario
 
@@ -104,4 +104,4 @@ def _any(items: Mapping[str, int], chance: random.Random) -> int:
 
 
 def _place(scenario: str) -> int:
-    return [*ROLES].index(scenario)  # type: ignore[arg-type]
+    return INF_IR.roles.index(scenario)

@@ -8,7 +8,7 @@ from sqlalchemy import CheckConstraint, ForeignKey, Index, UniqueConstraint, tex
 from sqlalchemy.orm import Mapped, mapped_column
 
 from db.names import PERSON_SUFFIX
-from db.scenarios import ROLES
+from db.shape import INF_IR
 from db.tables.base import Base, created, key
 
 
@@ -31,7 +31,7 @@ class Item(Base, kw_only=True):
     created_at: Mapped[datetime] = created()
     __table_args__ = (
         UniqueConstraint("group_id", "scenario", "revision"),
-        CheckConstraint(f"scenario IN {ROLES}", name="scenario"),
+        CheckConstraint(f"scenario IN {INF_IR.roles}", name="scenario"),
     )
 
 

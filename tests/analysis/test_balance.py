@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from analysis.study.balance import ALARM, imbalances
-from db.scenarios import ROLES
+from db.shape import INF_IR
 from db.study.run_items import ItemKind
 
 
@@ -15,7 +15,7 @@ def queue_of(size: int, seed: int) -> list[ItemKind]:
             "kept" if chance.random() < 0.6 else "dropped",
             "rare" if chance.random() < 0.2 else "common",
             "",
-            ROLES[number % 3],
+            INF_IR.roles[number % 3],
             bool(chance.random() < 0.8),
         )
         for number in range(size)

@@ -15,7 +15,7 @@ import pytest
 from analysis.text.shared_parts import ALPHA, MIN_PAIRS, Texts, chance, shared_parts
 from curation.recorded.recording import SHIPPED
 from curation.run.shared_parts import REQUESTS, SIGNS, SOURCES
-from db.scenarios import TEXTS
+from db.shape import INF_IR
 
 DEMO = SHIPPED.parent
 # of kinds that no rule knows, in scripts with and without spaces
@@ -57,7 +57,7 @@ def demo_groups(count: int | None = None) -> list[Texts]:
                 else row["query"]
                 if sign == "Q+"
                 else row[text.task]
-                for sign, text in TEXTS.items()
+                for sign, text in INF_IR.texts.items()
             },
         )
         for number, row in enumerate(rows)
@@ -210,7 +210,7 @@ def test_a_large_run_is_counted_in_a_stream_of_bounded_memory() -> None:
 
     def stream(count: int) -> Iterator[Texts]:
         for number in range(count):
-            yield Texts(number, str(number), {sign: text(number, sign) for sign in TEXTS})
+            yield Texts(number, str(number), {sign: text(number, sign) for sign in INF_IR.texts})
 
     tracemalloc.start()
     found = shared_parts(

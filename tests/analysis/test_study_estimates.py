@@ -15,7 +15,7 @@ from analysis.study.planning import added_items, plan_items
 from analysis.study.run_estimates import Share, confirmed_share
 from analysis.study.run_report import NO_ANSWERS, run_report
 from db.errors import BadInput
-from db.scenarios import ROLES
+from db.shape import INF_IR
 from db.study.judgments import JudgmentRow
 from db.study.run_items import ItemKind, JudgedItem, judged_items
 from db.study.sampling import sample_items
@@ -131,13 +131,13 @@ def test_a_stratum_without_a_judged_item_is_left_out_and_named() -> None:
 
 def test_precision_recall_and_groups_by_hand() -> None:
     """100 groups: 60 kept, 40 dropped, in each of which the validator missed one item."""
-    population = {kind(scenario=role): 60 for role in ROLES}
+    population = {kind(scenario=role): 60 for role in INF_IR.roles}
     population |= {missed(scenario="positive"): 40}
-    passed = [kind("dropped", missed=1, scenario=role) for role in ROLES[1:]]
+    passed = [kind("dropped", missed=1, scenario=role) for role in INF_IR.roles[1:]]
     population |= dict.fromkeys(passed, 40)
     sample = [
         item
-        for place, role in enumerate(ROLES)
+        for place, role in enumerate(INF_IR.roles)
         for item in judged([1] * 9 + [0], kind(scenario=role), 1000 * place)
     ]
     sample += judged([1] * 2 + [0] * 8, missed(scenario="positive"), 5000)
@@ -163,9 +163,9 @@ def test_precision_recall_and_groups_by_hand() -> None:
 def test_a_dropped_group_with_two_good_items_is_not_counted_against_recall() -> None:
     """By the groups' verdicts alone recall would be 60·3 / (60·3 + 40·2): 0.69 of a perfect
     validator."""
-    population = {kind(scenario=role): 60 for role in ROLES}
+    population = {kind(scenario=role): 60 for role in INF_IR.roles}
     population |= {missed(scenario="positive"): 40}
-    population |= {kind("dropped", missed=1, scenario=role): 40 for role in ROLES[1:]}
+    population |= {kind("dropped", missed=1, scenario=role): 40 for role in INF_IR.roles[1:]}
     sample = [
         item
         for place, of in enumerate(population)
@@ -208,10 +208,10 @@ def test_without_the_validators_answers_only_kept_groups_are_estimated() -> None
 
 def test_no_share_of_a_few_groups_stands_bare_on_page_card_or_command() -> None:
     """0.0 % from 0 of 4 is no known value."""
-    population = {kind(scenario=role): 30 for role in ROLES}
+    population = {kind(scenario=role): 30 for role in INF_IR.roles}
     sample = [
         item
-        for place, role in enumerate(ROLES)
+        for place, role in enumerate(INF_IR.roles)
         for item in judged([0] * 4, kind(scenario=role), 10 * place)
     ]
     report = run_report(population, sample, RANDOM)
@@ -224,7 +224,9 @@ def test_no_share_of_a_few_groups_stands_bare_on_page_card_or_command() -> None:
 
 def test_parts_are_by_scenario_source_and_drop_reason() -> None:
     population = {
-        kind(scenario=role, source=source): 30 for role in ROLES for source in ("nq", "boolq")
+        kind(scenario=role, source=source): 30
+        for role in INF_IR.roles
+        for source in ("nq", "boolq")
     }
     population |= {missed(drop_reason=reason, source="nq"): 20 for reason in ("none", "missed")}
     sample = [
@@ -253,7 +255,7 @@ def make_run(groups: int, generator: np.random.Generator) -> tuple[Kinds, dict[i
     values = {}
     for group in range(groups):
         source, kept = "rare" if group % 10 == 0 else "common", group % 2 == 0
-        for place, role in enumerate(ROLES):
+        for place, role in enumerate(INF_IR.roles):
             passed = kept or place != group % 3
             facts = {"scenario": role, "source": source, "passed": passed, "missed": int(not kept)}
             kinds[3 * group + place] = (group, kind("kept" if kept else "dropped", **facts))

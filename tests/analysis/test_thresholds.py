@@ -7,7 +7,7 @@ from analysis.study.run_estimates import Share
 from analysis.study.run_text import estimate
 from analysis.study.thresholds import _recall, explore_thresholds, spread_thresholds
 from db.errors import BadInput
-from db.scenarios import ROLES
+from db.shape import INF_IR
 from db.study.run_items import ItemKind, JudgedItem
 
 RANDOM = design_of({"sampling": "random"})
@@ -18,7 +18,7 @@ def world() -> tuple[dict[int, tuple[int, ItemKind]], list[JudgedItem], dict[int
     kinds, votes, sample = {}, {}, []
     for group in range(30):
         is_kept, is_sure = group < 20, group < 10
-        for place, role in enumerate(ROLES):
+        for place, role in enumerate(INF_IR.roles):
             passed = is_kept or place > 0
             verdict = "kept" if is_kept else "dropped"
             kind = ItemKind(verdict, scenario=role, passed=passed, missed=int(not is_kept))

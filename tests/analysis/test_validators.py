@@ -10,7 +10,7 @@ from analysis.agreement.validators import (
     judge_as_validator,
     vote_as_validator,
 )
-from db.scenarios import ROLES
+from db.shape import INF_IR
 from db.store.store import Store
 from db.tables import Call, Group, Item, Judge, Judgment
 
@@ -145,7 +145,7 @@ def test_the_command_tells_cost_and_kept_set(store: Store, inf: Any) -> None:
             )
         session.flush()
         for group in session.scalars(select(Group).where(Group.run_id == run_id)):
-            for scenario in ROLES:
+            for scenario in INF_IR.roles:
                 item = Item(
                     group_id=group.id,
                     scenario=scenario,

@@ -31,7 +31,7 @@ from db.assignment.members import add_member
 from db.jobs import jobs
 from db.jobs.runner import JobHandle
 from db.run.position_bias import study_choices
-from db.scenarios import ROLES
+from db.shape import INF_IR
 from db.store.store import Store
 from db.study.items import study_item_places
 from db.study.judgments import (
@@ -403,7 +403,7 @@ def test_the_page_begins_with_what_the_study_says_about_its_run(sqlite_store: St
                     judge_id=judge.id,
                     item_id=item.id,
                     choice="none" if item.group_id % 7 == 0 else item.scenario,
-                    order_shown=list(ROLES),
+                    order_shown=list(INF_IR.roles),
                     event_id=f"{name} {item.id}",
                     study_id=1,
                 )
@@ -446,8 +446,8 @@ def test_light_verdict_page_command_and_card_have_one_coefficient_of_an_incomple
                     session,
                     judge_id=ids[(number + place) % 4],
                     item_id=item.id,
-                    choice=ROLES[(ROLES.index(item.scenario) + is_wrong) % 3],
-                    order_shown=list(ROLES),
+                    choice=INF_IR.roles[(INF_IR.roles.index(item.scenario) + is_wrong) % 3],
+                    order_shown=list(INF_IR.roles),
                     event_id=f"{place} {item.id}",
                     study_id=1,
                 )

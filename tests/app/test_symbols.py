@@ -3,12 +3,12 @@
 import pytest
 
 from app.text.texts import meanings, with_meanings
-from db.scenarios import TEXTS
+from db.shape import INF_IR
 
 
-@pytest.mark.parametrize("sign", TEXTS)
+@pytest.mark.parametrize("sign", INF_IR.texts)
 def test_every_symbol_of_a_label_has_its_meaning(sign: str) -> None:
-    meaning = TEXTS[sign].meaning
+    meaning = INF_IR.texts[sign].meaning
     assert with_meanings(f"Text {sign}") == f'Text <abbr title="{meaning}">{sign}</abbr>'
     assert meanings(f"Text {sign}") == meaning
 

@@ -18,7 +18,7 @@ from curation.judging.consensus import study_consensus
 from curation.judging.sampling import Sampling
 from curation.judging.studies import make_study
 from db.errors import BadInput, Refused
-from db.scenarios import ROLES
+from db.shape import INF_IR
 from db.store.store import Store
 from db.study import studies
 from db.study.judgments import get_or_create_judge, record_judgment
@@ -42,7 +42,7 @@ def judge_all(store: Store, study_id: int, people: Sequence[str] = ("ada", "bob"
                     judge_id=judge.id,
                     item_id=item.id,
                     choice=item.scenario if is_right else "none",
-                    order_shown=list(ROLES),
+                    order_shown=list(INF_IR.roles),
                     event_id=f"{name} {study_id} {item.id}",
                     study_id=study_id,
                 )
@@ -90,7 +90,7 @@ def test_estimates_name_the_flagged_people_and_have_themselves_without_them(
                         item_id=item_id,
                         study_id=1,
                         choice="none",
-                        order_shown=list(ROLES),
+                        order_shown=list(INF_IR.roles),
                         shown_at=at - timedelta(seconds=0.5),
                         decided_at=at,
                     )
@@ -232,7 +232,7 @@ def test_what_the_store_counts_is_what_the_rows_say(store: Store) -> None:
                     judge_id=judgment.judge_id,
                     item_id=item.id,
                     choice="none" if judgment.choice == item.scenario else item.scenario,
-                    order_shown=list(ROLES),
+                    order_shown=list(INF_IR.roles),
                     event_id=f"again {item.id}",
                     run_id=run_id,
                 )
@@ -268,9 +268,9 @@ def test_a_second_judge_gives_a_stricter_filter_to_explore(
                 judge_id=second.id,
                 item_id=item_id,
                 choice=kind.scenario if group_id % 2 else "none",
-                order_shown=list(ROLES),
+                order_shown=list(INF_IR.roles),
                 event_id=f"second {item_id}",
-                detail={"scores": [0.9 if role == kind.scenario else 0.4 for role in ROLES]},
+                detail={"scores": [0.9 if role == kind.scenario else 0.4 for role in INF_IR.roles]},
             )
         session.commit()
     explored = {

@@ -39,7 +39,7 @@ def outcome(case: Case) -> tuple[str | None, str | None]:
     if ending == "refused" or (ending == "cut_off" and case.task != "validation"):
         return None, ending
     task = next(task for task in TASKS if task == case.task)
-    prompt = read_prompt(task, f"{task}.md", FOLDER)
+    prompt = read_prompt(task, TASKS[task], f"{task}.md", FOLDER)
     given = None if task == "validation" else case.given
     try:
         return parse(task, found.text, candidates=CANDIDATES, prompt=prompt, given=given), None
@@ -197,7 +197,7 @@ CLEAN_SETS = {
 
 
 def test_no_real_text_is_taken_for_debris(real_data: Path) -> None:
-    prompt = read_prompt("query_negative", "query_negative.md", FOLDER)
+    prompt = read_prompt("query_negative", TASKS["query_negative"], "query_negative.md", FOLDER)
     for name, (key, gives) in CLEAN_SETS.items():
         for row in (real_data / name).read_text("utf-8").splitlines():
             text = " ".join(json.loads(row)[key].split())

@@ -7,6 +7,7 @@ import pytest
 
 from curation.providers.provider import Request
 from curation.recipe.prompt import FOLDER, Prompt, fenced, messages, read_prompt
+from curation.recipe.tasks import TASKS
 from db.corpus.datasets import text_sha256
 
 OLD = Prompt("old.md", "Judge.\n---\nQuery: {query}\n\n{passages}\n\nWhich passage?")
@@ -31,7 +32,7 @@ def request(prompt: Prompt, passages: list[str]) -> Request:
 
 @pytest.mark.parametrize("forged", FORGED)
 def test_a_forged_candidate_is_not_in_the_list_that_the_judge_sees(forged: str) -> None:
-    prompt = read_prompt("validation", "validation.md", FOLDER)
+    prompt = read_prompt("validation", TASKS["validation"], "validation.md", FOLDER)
     listed = sent(prompt, [forged, "Another passage."])
     tags = re.findall(r"[<＜]\s*/?\s*passage\s+(\w+)", listed, re.IGNORECASE)
     assert tags == ["1", "1", "2", "2"]

@@ -16,14 +16,14 @@ from curation.importing.groups import has_groups, import_groups
 from db.corpus.datasets import get_dataset
 from db.errors import BadInput, BadRows
 from db.run.runs import funnel, latest_run
-from db.scenarios import COLUMNS
+from db.shape import INF_IR
 from db.store.store import Store
 from db.tables import Passage
 
 
 def row(number: int, **more: Any) -> dict[str, Any]:
     """A row of published InF-IR: the seven columns and nothing else."""
-    return {name: f"{name} {number}" for name in COLUMNS} | more
+    return {name: f"{name} {number}" for name in INF_IR.columns} | more
 
 
 def write(path: Path, rows: list[dict[str, Any]]) -> Path:
@@ -51,7 +51,7 @@ def test_published_groups_become_a_run_and_again_adds_nothing(store: Store, tmp_
         assert study.id
     released = export(store, tmp_path / "out", dataset="inf-ir", format="jsonl")
     back = (tmp_path / "out" / "data" / "inf_ir-00000-of-00001.jsonl").read_text().splitlines()
-    assert [{name: json.loads(line)[name] for name in COLUMNS} for line in back] == [
+    assert [{name: json.loads(line)[name] for name in INF_IR.columns} for line in back] == [
         row(n) for n in range(5)
     ]
     assert released["offline"] is False

@@ -16,7 +16,7 @@ from sqlalchemy import select
 from curation.importing.columns import MissingColumns, columns_of, proposed_columns
 from curation.importing.importing import ImportReport, import_dataset, preview_import
 from db.errors import BadInput, BadRows, InfError, Refused
-from db.scenarios import COLUMNS as SEVEN
+from db.shape import INF_IR
 from db.store.store import Store
 from db.tables import Pair, Passage
 
@@ -362,8 +362,8 @@ def test_groups_in_another_encoding_come_with_a_notice_too(
     sqlite_store: Store, tmp_path: Path, inf: Any
 ) -> None:
     path = tmp_path / "groups.csv"
-    texts = ",".join(f"{name} über Käse" for name in SEVEN)
-    path.write_bytes(f"{','.join(SEVEN)}\n{texts}\n".encode("cp1252"))
+    texts = ",".join(f"{name} über Käse" for name in INF_IR.columns)
+    path.write_bytes(f"{','.join(INF_IR.columns)}\n{texts}\n".encode("cp1252"))
     done = inf("import", "--dataset", "g", "--groups", path)
     assert done.code == 0 and "note: groups.csv is not UTF-8" in done.out, done.out + done.err
 

@@ -10,6 +10,7 @@ from curation_runs import add_dataset, stored_calls
 
 from curation.providers.provider import Answer, Request
 from curation.recipe.prompt import FOLDER, read_prompt
+from curation.recipe.tasks import TASKS
 from curation.run.journal import SLICE, Journal
 from curation.run.latency import WaitTimes
 from curation.run.starting import start_run
@@ -25,7 +26,9 @@ def request(number: int) -> Request:
         provider="openai",
         model="small",
         parameters={},
-        prompt=read_prompt("instruction_positive", "instruction_positive.md", FOLDER),
+        prompt=read_prompt(
+            "instruction_positive", TASKS["instruction_positive"], "instruction_positive.md", FOLDER
+        ),
         inputs={"document": f"document {number}", "query_positive": "query"},
     )
 

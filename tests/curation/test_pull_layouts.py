@@ -16,7 +16,7 @@ from curation.hub.layouts import Wanted, layout_of, rows_of
 from curation.hub.pull import is_folder, pull
 from curation.sources.rows import LeftOut, SourcePair
 from db.errors import BadInput, NotFound, Refused
-from db.scenarios import COLUMNS
+from db.shape import INF_IR
 from db.store.store import Store
 from db.tables import Dataset, Group, Pair, Passage
 
@@ -126,7 +126,7 @@ def test_columns_of_other_names_are_mapped_to_pairs_and_to_groups(
     columns = {"query": "frage", "positive": "treffer", "negatives": "daneben"}
     pulled(sqlite_store, odd, columns=columns, negatives=False)
     assert stored(sqlite_store)[1] == {"right"}
-    theirs = {name: f"their {name}" for name in COLUMNS}
+    theirs = {name: f"their {name}" for name in INF_IR.columns}
     row = {there: f"text of {ours}" for ours, there in theirs.items()}
     groups = folder_of(tmp_path, [row])
     found = pull(sqlite_store, repo=str(groups), name="y", wanted=Wanted(columns=theirs))

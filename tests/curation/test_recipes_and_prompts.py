@@ -128,7 +128,7 @@ def test_braces_in_a_passage_are_text() -> None:
 
 def test_the_prompts_ask_for_what_the_parser_reads() -> None:
     for task, words in TASKS.items():
-        prompt = read_prompt(task, f"{task}.md", FOLDER)
+        prompt = read_prompt(task, TASKS[task], f"{task}.md", FOLDER)
         assert f"{words.gives}: <" in prompt.text
 
 
@@ -352,4 +352,78 @@ def test_a_recipe_without_its_first_passage_stage_is_refused(tmp_path: Path) -> 
     path = tmp_path / "broken.toml"
     path.write_text(text[:start] + text[text.index("[stages.validation]") :])
     with pytest.raises(BadInput, match=r"no \[stages.passage_instruction_negative\]"):
+        load_recipe(str(path))
+
+
+IN_TWO = """
+[texts."Q+"]
+field = "query"
+column = "query_positive"
+from_source = true
+[texts."I+"]
+field = "instruction"
+column = "instruction_positive"
+[texts."P+"]
+field = "passage"
+column = "document_positive"
+from_source = true
+[texts."I-"]
+field = "instruction"
+column = "instruction_negative"
+[texts."P1-"]
+field = "passage"
+column = "hard_negative_document_1"
+[scenarios.positive]
+instruction = "I+"
+query = "Q+"
+passage = "P+"
+[scenarios.instruction_negative]
+instruction = "I-"
+query = "Q+"
+passage = "P1-"
+"""
+
+
+def in_two(tmp_path: Path, **changed: str) -> Path:
+    """msmarco's recipe for groups of two scenarios, some of its lines changed."""
+    text = (FOLDER.parent / "recipes" / "msmarco.toml").read_text()
+    for task in ("query_negative", "passage_query_negative"):
+        before, _, after = text.partition(f"[stages.{task}]")
+        text = before + "[stages." + after.partition("[stages.")[2]
+    text += IN_TWO
+    for line, to in changed.items():
+        assert line in text
+        text = text.replace(line, to)
+    (tmp_path / "two.toml").write_text(text)
+    return tmp_path / "two.toml"
+
+
+def test_a_recipe_declares_the_texts_and_scenarios_of_its_groups(tmp_path: Path) -> None:
+    recipe = load_recipe(str(in_two(tmp_path)), ["validation.votes=2"])
+    assert recipe.shape.roles == ("positive", "instruction_negative")
+    assert list(recipe.stages) == [
+        "instruction_positive",
+        "instruction_negative",
+        "passage_instruction_negative",
+        "validation",
+    ]
+    prompts = {sha256: text for sha256, (_, text) in recipe.prompts().items()}
+    again = recipe_from_store(json.loads(json.dumps(recipe.body())), prompts)
+    assert again == recipe and again.shape == recipe.shape
+    other = load_recipe(str(in_two(tmp_path, **{'"P1-"': '"P9-"'})), ["validation.votes=2"])
+    assert other.sha256 != recipe.sha256, "the shape is part of what a recipe is"
+    assert "shape" not in load_recipe("msmarco").body()
+
+
+def test_a_wrong_shape_in_a_recipe_is_refused_with_its_place(tmp_path: Path) -> None:
+    for line, to, message in (
+        ('query = "Q+"', 'query = "Q"', r"two.toml, scenarios.'positive': query = 'Q'; .*: Q\+"),
+        ('column = "document_positive"', "colour = 1", r"texts.'P\+'.*unknown 'colour'"),
+        ("[stages.passage_instruction_negative]", "[stages.q]", "unknown 'q'"),
+    ):
+        with pytest.raises(BadInput, match=message):
+            load_recipe(str(in_two(tmp_path, **{line: to})))
+    path = in_two(tmp_path)
+    path.write_text(path.read_text().partition("[scenarios.")[0])
+    with pytest.raises(BadInput, match=r"two.toml has no \[scenarios\]"):
         load_recipe(str(path))

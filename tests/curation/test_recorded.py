@@ -17,7 +17,7 @@ from db.corpus.datasets import text_sha256
 from db.errors import BadInput
 from db.run.group_detail import get_group
 from db.run.groups import list_groups
-from db.scenarios import ROLES
+from db.shape import INF_IR
 from db.store.store import Store
 from db.tables import Pair, Passage
 
@@ -136,11 +136,11 @@ def test_what_the_recorded_judge_does_not_confirm_is_dropped_with_its_reason(
     def choose(number: int, right: str) -> str:
         if number == 0:
             return "none"
-        return "distractor_1" if number == len(ROLES) else right
+        return "distractor_1" if number == len(INF_IR.roles) else right
 
     result = judged_run(sqlite_store, folder, choose)
     assert result["kept"] == PAIRS - 2
-    assert result["dropped"] == {"judge_none": 1, f"judge_missed_{ROLES[0]}": 1}
+    assert result["dropped"] == {"judge_none": 1, f"judge_missed_{INF_IR.roles[0]}": 1}
 
 
 def test_a_pair_or_candidates_that_were_not_recorded_are_dropped_and_nothing_is_made_up(

@@ -16,7 +16,7 @@ from db.release.diff import diff_releases
 from db.release.releases import get_release
 from db.release.rows import GroupJudgment
 from db.review.reviews import edit_group, reject_group
-from db.scenarios import ROLES
+from db.shape import INF_IR
 from db.store.store import Store
 from db.study.judgments import get_or_create_judge, record_judgment
 from db.study.strictness import confidence_of
@@ -125,7 +125,7 @@ def test_a_judgment_more_makes_another_release(store: Store, tmp_path: Path) -> 
             judge_id=judge.id,
             item_id=item.id,
             choice="none",
-            order_shown=list(ROLES),
+            order_shown=list(INF_IR.roles),
             event_id="e1",
         )
         session.commit()

@@ -16,7 +16,7 @@ from db.errors import Refused
 from db.jobs.runner import JobHandle
 from db.outcome.analyses import store_analysis
 from db.review.reviews import approve_group
-from db.scenarios import ROLES
+from db.shape import INF_IR
 from db.store.store import Store
 from db.study.judgments import get_or_create_judge, record_judgment
 from db.study.quality import flagged_people
@@ -73,8 +73,8 @@ def test_agreement_diversity_and_contamination_stand_on_the_card(
                     session,
                     judge_id=judge.id,
                     item_id=item_id,
-                    choice=ROLES[(place + number * (place == 0)) % 3],
-                    order_shown=list(ROLES),
+                    choice=INF_IR.roles[(place + number * (place == 0)) % 3],
+                    order_shown=list(INF_IR.roles),
                     event_id=f"{name} {item_id}",
                     study_id=study.id,
                 )
@@ -108,7 +108,7 @@ def test_a_large_team_is_on_the_card_in_seconds_and_flagged_people_are_counted(
         names = [f"person {number:03d}" for number in range(100)]
         judges = [get_or_create_judge(session, name, kind="person").id for name in names]
         for item_id in items:
-            truth = ROLES[item_id % 3]
+            truth = INF_IR.roles[item_id % 3]
             for judge_id in rng.choice(judges, 3, replace=False).tolist():
                 is_fast = judge_id in judges[:9]
                 at = utc_now()
@@ -119,8 +119,8 @@ def test_a_large_team_is_on_the_card_in_seconds_and_flagged_people_are_counted(
                         judge_id=judge_id,
                         item_id=item_id,
                         study_id=study.id,
-                        choice=truth if right else ROLES[rng.integers(3)],
-                        order_shown=list(ROLES),
+                        choice=truth if right else INF_IR.roles[rng.integers(3)],
+                        order_shown=list(INF_IR.roles),
                         shown_at=at - timedelta(seconds=0.3 if is_fast else 8),
                         decided_at=at,
                     )

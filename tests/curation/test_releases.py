@@ -26,7 +26,7 @@ from db.release.choice import count_rescued
 from db.release.diff import diff_releases
 from db.release.releases import get_release, list_releases
 from db.review.reviews import approve_group, edit_group, reject_group
-from db.scenarios import COLUMNS
+from db.shape import INF_IR
 from db.store.store import Store
 from db.tables import Event, Passage, ReleaseGroup
 from trainer.data.release_files import read_release
@@ -48,7 +48,7 @@ def test_datasets_reads_a_release_row_by_row_as_the_store_has_it(
     assert set(read) == {"books"}
     rows = read["books"]["rows"]
     assert read["books"]["types"] == TYPES
-    assert list(rows[0])[:7] == list(COLUMNS)
+    assert list(rows[0])[:7] == list(INF_IR.columns)
     assert [row["group_id"] for row in rows] == group_ids(sqlite_store, run_id)
     assert {name: rows[0][name] for name in HARD_TEXTS} == HARD_TEXTS
     assert rows[1] == {

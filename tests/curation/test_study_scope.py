@@ -14,7 +14,7 @@ from curation.judging.about_run import extend_by_plan
 from curation.judging.sampling import Sampling
 from curation.judging.scope import describe_scope, of_filtered
 from curation.judging.studies import make_study
-from db.scenarios import ROLES
+from db.shape import INF_IR
 from db.store.store import Store
 from db.study.judgments import get_or_create_judge, record_judgment
 from db.tables import StudyItem
@@ -79,8 +79,8 @@ def judge_all(store: Store, study_id: int) -> None:
                     session,
                     judge_id=judge.id,
                     item_id=item_id,
-                    choice=ROLES[(place + number * (place == 0)) % 3],
-                    order_shown=list(ROLES),
+                    choice=INF_IR.roles[(place + number * (place == 0)) % 3],
+                    order_shown=list(INF_IR.roles),
                     event_id=f"{name} {study_id} {item_id}",
                     study_id=study_id,
                 )

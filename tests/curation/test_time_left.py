@@ -5,17 +5,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from curation.run.time_left import (
-    CALLS,
     MIN_ANSWERS,
     MIN_FINISHED,
     MIN_SECONDS,
     RATE_SECONDS,
     RecentRate,
+    calls_per_group,
     time_left,
     time_left_text,
 )
 from db.run.runs import STAGES, Funnel
 from db.run.workers import Pace
+from db.shape import INF_IR
 
 
 def at(
@@ -121,7 +122,8 @@ def test_after_an_outage_the_rate_before_it_is_forgotten() -> None:
 
 
 def test_calls_per_group_are_those_of_the_paper() -> None:
-    assert sum(CALLS.values()) == 8 and tuple(CALLS) == STAGES
+    calls = calls_per_group(INF_IR)
+    assert sum(calls.values()) == 8 and tuple(calls) == STAGES
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from curation.providers.provider import Request
 from curation.recipe.drop_reasons import DROP_REASONS, reason_text
 from curation.recipe.prompt import FOLDER, read_prompt
 from curation.recipe.recipe import load_recipe
+from curation.recipe.tasks import TASKS
 from curation.run.engine import curate
 from curation.run.starting import start_run
 from db.corpus.datasets import text_sha256
@@ -253,7 +254,9 @@ def test_the_wait_that_a_server_asks_for_is_kept(server: Server) -> None:
         provider="openai",
         model="small",
         parameters={},
-        prompt=read_prompt("instruction_positive", "instruction_positive.md", FOLDER),
+        prompt=read_prompt(
+            "instruction_positive", TASKS["instruction_positive"], "instruction_positive.md", FOLDER
+        ),
         inputs={"document": "a long word", "query_positive": "what"},
     )
 

@@ -9,7 +9,7 @@ from study_world import LABELS, make_world, sampled_study
 
 from db.assignment import leasing
 from db.run.new_items import insert_items
-from db.scenarios import ROLES
+from db.shape import INF_IR
 from db.store import schema
 from db.store.store import Store
 from db.study.judgments import get_or_create_judge, record_judgment
@@ -71,9 +71,9 @@ def test_item_ids_carry_no_scenario(sqlite_store: Store) -> None:
                     "candidates": [],
                     "created_at": utc_now(),
                 }
-                for role in ROLES
+                for role in INF_IR.roles
             ]
-            for item_id, role in zip(insert_items(session, rows), ROLES, strict=True):
+            for item_id, role in zip(insert_items(session, rows), INF_IR.roles, strict=True):
                 assert session.get_one(Item, item_id).scenario == role
                 found[item_id % 3, role] += 1
     assert len(found) == 9 and all(60 < number < 140 for number in found.values()), found

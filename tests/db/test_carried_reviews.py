@@ -21,7 +21,7 @@ from db.review.reviews import (
 from db.review.texts import FIELDS, group_texts
 from db.run.group_detail import get_group
 from db.run.revalidations import WAITING, revalidation_of, waiting_items
-from db.scenarios import ROLES
+from db.shape import INF_IR
 from db.store.scope import Scope, limited_to
 from db.store.store import Store
 from db.tables import Item, Review, Run
@@ -180,17 +180,17 @@ def test_a_group_that_lacks_texts_is_completed_by_hand_and_then_approved(store: 
         session.commit()
     with store.read() as session:
         triplets = get_group(session, group_id).triplets
-        assert set(triplets) == set(ROLES)
+        assert set(triplets) == set(INF_IR.roles)
         assert triplets["positive"].passage == "Book 0 was written by author 0."
         assert triplets["instruction_negative"] == (
             "Find the year of book 9.",
             "who wrote book 0",
             "Book 9 came out in 1909.",
         )
-        assert revalidation_of(session, group_id) == dict.fromkeys(ROLES, WAITING)
-        assert len(waiting_items(session, run_id)) == len(ROLES)
+        assert revalidation_of(session, group_id) == dict.fromkeys(INF_IR.roles, WAITING)
+        assert len(waiting_items(session, run_id)) == len(INF_IR.roles)
         items = session.scalars(select(Item).where(Item.group_id == group_id)).all()
-        assert {entry["label"] for item in items for entry in item.candidates} == set(ROLES)
+        assert {entry["label"] for item in items for entry in item.candidates} == set(INF_IR.roles)
     _, of = make_second_run(store, run_id, change=lambda *_: {}, verdict="dropped")
     with store.read() as session:  # also where the second run stopped as early
         assert group_texts(session, [of[group_id]])[of[group_id]] == BY_HAND

@@ -15,14 +15,14 @@ from db.corpus.browsing import list_pairs, list_passages
 from db.outcome.independence import validators_of
 from db.run.group_detail import get_group
 from db.run.validations import answers_version, judging_cost, run_answers
-from db.scenarios import ROLES
+from db.shape import INF_IR
 from db.store.store import Store
 from db.tables import Call, Group, Item, Judge, Judgment, utc_now
 
 
 def add_item(store: Store, group_id: int, role: str, revision: int = 1) -> int:
     with store.write() as session:
-        candidates = [{"passage_id": 1, "label": each} for each in ROLES]
+        candidates = [{"passage_id": 1, "label": each} for each in INF_IR.roles]
         item = Item(
             group_id=group_id,
             scenario=role,
@@ -56,7 +56,7 @@ def answer(store: Store, item_id: int, judge_id: int, choice: str, run_id: int) 
             item_id=item_id,
             run_id=run_id,
             choice=choice,
-            order_shown=list(ROLES),
+            order_shown=list(INF_IR.roles),
         )
         session.add(judgment)
         session.commit()
@@ -67,7 +67,7 @@ def judged_whole(store: Store, run_id: int, judge_id: int) -> None:
     with store.read() as session:
         groups = session.scalars(select(Group.id).where(Group.run_id == run_id)).all()
     for group_id in groups:
-        for role in ROLES:
+        for role in INF_IR.roles:
             answer(store, add_item(store, group_id, role), judge_id, role, run_id)
 
 
@@ -83,13 +83,15 @@ def test_the_store_counts_the_answers_that_a_reader_of_every_row_finds(store: St
         session.commit()
         groups = session.scalars(select(Group.id).where(Group.run_id == run_id)).all()
     for group_id in groups[:-2]:  # of the last two nobody answered anything
-        for role in ROLES:
+        for role in INF_IR.roles:
             revisions = dice.choice((0, 1, 1, 2))
             items = [add_item(store, group_id, role, 1 + each) for each in range(revisions)]
             for item_id in items:
                 for judge_id in dice.sample(judges, dice.randint(0, 3)):
                     for _ in range(dice.randint(1, 2)):
-                        answer(store, item_id, judge_id, dice.choice((*ROLES, "none")), run_id)
+                        answer(
+                            store, item_id, judge_id, dice.choice((*INF_IR.roles, "none")), run_id
+                        )
     with store.read() as session:
         found = run_answers(session, run_id)
         expected: Counter[object] = Counter()
@@ -98,7 +100,7 @@ def test_the_store_counts_the_answers_that_a_reader_of_every_row_finds(store: St
         for group in session.scalars(select(Group).where(Group.run_id == run_id)):
             seen: dict[str, list[int]] = {}
             items = session.scalars(select(Item).where(Item.group_id == group.id)).all()
-            for place, role in enumerate(ROLES):
+            for place, role in enumerate(INF_IR.roles):
                 mine = [item for item in items if item.scenario == role]
                 if not mine:
                     continue
@@ -146,7 +148,7 @@ def test_whatever_changes_the_answers_changes_their_version(store: Store) -> Non
     assert is_new()
     answer(store, items[0], second, "none", run_id)
     assert is_new()
-    add_item(store, groups[0], ROLES[0], revision=2)  # whose answers do not count any more
+    add_item(store, groups[0], INF_IR.roles[0], revision=2)  # whose answers do not count any more
     assert is_new()
     with store.write() as session:
         dropped = {"verdict": "dropped", "drop_reason": "ambiguous"}
@@ -165,14 +167,14 @@ def test_an_answer_that_takes_the_number_of_a_deleted_one_changes_the_version(
     """SQLite numbers the next row after the last that is left; event ids of a run are its own."""
     run_id = grown(sqlite_store, groups=1)
     judge_id = add_judge(sqlite_store, "a")
-    item_id = add_item(sqlite_store, 1, ROLES[0])
-    number = answer(sqlite_store, item_id, judge_id, ROLES[0], run_id)
+    item_id = add_item(sqlite_store, 1, INF_IR.roles[0])
+    number = answer(sqlite_store, item_id, judge_id, INF_IR.roles[0], run_id)
     with sqlite_store.read() as session:
         before = answers_version(session, run_id)
     with sqlite_store.write() as session:
         session.execute(delete(Judgment).where(Judgment.id == number))
         session.commit()
-    assert answer(sqlite_store, item_id, judge_id, ROLES[1], run_id) == number
+    assert answer(sqlite_store, item_id, judge_id, INF_IR.roles[1], run_id) == number
     with sqlite_store.read() as session:
         assert answers_version(session, run_id) != before
 
@@ -282,8 +284,8 @@ def test_prices_read_the_first_items_without_sorting_all(sqlite_store: Store) ->
 def test_the_newest_time_is_of_what_counts(store: Store) -> None:
     run_id = grown(store, groups=1)
     judge_id = add_judge(store, "a")
-    item_id = add_item(store, 1, ROLES[0])
-    number = answer(store, item_id, judge_id, ROLES[0], run_id)
+    item_id = add_item(store, 1, INF_IR.roles[0])
+    number = answer(store, item_id, judge_id, INF_IR.roles[0], run_id)
     later = utc_now() + timedelta(hours=1)
     with store.write() as session:
         session.execute(update(Judgment).where(Judgment.id == number).values(decided_at=later))

@@ -5,13 +5,13 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from db.scenarios import ROLES
+from db.shape import INF_IR
 from db.study.sampling import even_quotas, sample_items, take_highest
 
-SCENARIOS = st.sets(st.sampled_from(ROLES), min_size=1)
+SCENARIOS = st.sets(st.sampled_from(INF_IR.roles), min_size=1)
 GROUPS = st.dictionaries(st.integers(1, 60), SCENARIOS, min_size=1, max_size=30).map(
     lambda found: {
-        group: {role: 10 * group + ROLES.index(role) for role in roles}
+        group: {role: 10 * group + INF_IR.roles.index(role) for role in roles}
         for group, roles in found.items()
     }
 )
@@ -36,7 +36,8 @@ def test_one_item_of_a_group_as_many_as_there_are_and_the_seed_decides(
 @given(st.integers(1, 30), st.integers(1, 30), st.integers(0, 5))
 def test_scenarios_are_even_where_every_group_has_all(groups: int, count: int, seed: int) -> None:
     whole = {
-        group: {role: 10 * group + n for n, role in enumerate(ROLES)} for group in range(groups)
+        group: {role: 10 * group + n for n, role in enumerate(INF_IR.roles)}
+        for group in range(groups)
     }
     used = Counter(item % 10 for item in sample_items(whole, count, seed))
     counts = [used[n] for n in range(3)]

@@ -22,7 +22,7 @@ from study_world import make_world
 
 from db.people.accounts import add_account
 from db.review.reviews import approve_group
-from db.scenarios import ROLES
+from db.shape import INF_IR
 from db.store.store import Store
 from db.tables import Assignment, Group, Invitation, Item, Judge, Judgment, StudyItem, StudyJudge
 
@@ -261,7 +261,7 @@ def check_the_store(store: Store, study_id: int, decided: int) -> None:
 
         gold = [(one, judge) for one, judge in by_people if parts[one.item_id].part == "gold"]
         assert {judge.name for _, judge in gold} == set(PEOPLE)
-        assert all(parts[one.item_id].gold_choice in ROLES for one, _ in gold)
+        assert all(parts[one.item_id].gold_choice in INF_IR.roles for one, _ in gold)
         examples = [one for one, _ in by_people if parts[one.item_id].part == "training"]
         assert len(examples) == len(PEOPLE) * 2 * EXAMPLES
 

@@ -8,7 +8,7 @@ from judged_release import all_of, judgment, released
 from trainer_release import write_release
 
 from db.errors import BadInput
-from db.scenarios import SCENARIOS
+from db.shape import INF_IR
 from trainer.data.confirmed import confirmed_by
 from trainer.data.release_files import read_release
 from trainer.data.splitting import split_groups
@@ -26,7 +26,7 @@ from trainer.data.splitting import split_groups
 def test_a_group_is_confirmed_by_three_choices_as_meant_of_that_judge_alone(
     tmp_path: Path, doubt: list[dict[str, Any]]
 ) -> None:
-    most = [judgment(5, scenario) for scenario in SCENARIOS if scenario != "positive"]
+    most = [judgment(5, scenario) for scenario in INF_IR.scenarios if scenario != "positive"]
     others = all_of(7, judge="openai:a") + all_of(5, judge="openai:a")
     release = released(tmp_path, [*all_of(3), *most, *doubt, *others])
     assert confirmed_by(release, "openai:b") == {"3"}

@@ -10,7 +10,7 @@ from trainer_jobs import config_for, taught_losses
 from trainer_release import make_rows, write_rows
 
 from db.errors import BadInput
-from db.scenarios import SCENARIOS
+from db.shape import INF_IR
 from db.store.store import Store
 from trainer.data.groups import group_of
 from trainer.data.judged import scores_of, with_scores
@@ -98,7 +98,11 @@ def test_a_training_comes_nearer_to_what_the_judge_chose(
     config = config_for(tmp_path, **given, max_steps="12")
     write_judgments_of(
         Path(config["release"]),
-        [judgment(1000 + n, of, choice="query_negative") for n in range(30) for of in SCENARIOS],
+        [
+            judgment(1000 + n, of, choice="query_negative")
+            for n in range(30)
+            for of in INF_IR.scenarios
+        ],
     )
     taught = taught_losses(sqlite_store, config)
     assert len(taught) == 12 and taught[-1] < 0.8 * taught[0]

@@ -7,7 +7,7 @@ import pytest
 from trainer_release import make_rows, write_release, write_rows
 
 from db.errors import BadInput, NotFound
-from db.scenarios import COLUMNS
+from db.shape import INF_IR
 from db.store.store import Store
 from trainer.data.release_files import find_release, read_release
 from trainer.data.splitting import split_groups
@@ -22,7 +22,7 @@ def test_a_release_is_read_with_its_manifest(tmp_path: Path) -> None:
 
 
 def test_a_plain_folder_of_parquet_or_jsonl_works_too(tmp_path: Path) -> None:
-    rows = [{column: row[column] for column in COLUMNS} for row in make_rows(3)]
+    rows = [{column: row[column] for column in INF_IR.columns} for row in make_rows(3)]
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "msmarco.parquet")
     by_parquet = read_release(tmp_path)
     by_jsonl = read_release(write_rows(tmp_path / "other", rows))

@@ -17,7 +17,7 @@ from trainer_release import make_rows, write_release
 from app.access.identity import owner
 from app.jobs import launching
 from db.errors import BadInput
-from db.scenarios import COLUMNS
+from db.shape import INF_IR
 from db.store.store import Store
 from trainer.data.groups import Group, group_of
 from trainer.data.passage_pool import ALL, pool_passages
@@ -87,7 +87,7 @@ def prepared(**given: Any) -> tuple[Any, TrainSettings, list[Group]]:
     )
     rows = make_rows(5)
     # Equal texts in another group: what is right for them there is no negative here.
-    rows.append({**rows[4], **{name: rows[0][name] for name in COLUMNS[:2]}})
+    rows.append({**rows[4], **{name: rows[0][name] for name in INF_IR.columns[:2]}})
     return load_backbone(settings), settings, [group_of(row) for row in rows]
 
 

@@ -7,7 +7,7 @@ import string
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from db.scenarios import COLUMNS
+from db.shape import INF_IR
 from trainer.check.report import Skip
 from trainer.check.sizes import Shape
 from trainer.data.groups import Group, group_of
@@ -38,7 +38,7 @@ def random_groups(count: int, seed: int = 0) -> list[Group]:
     def make(column: str) -> str:
         return "".join(draw.choices(letters, k=LENGTHS[column.split("_")[0]] - 1)) + "."
 
-    return [group_of({name: make(name) for name in COLUMNS}) for _ in range(count)]
+    return [group_of({name: make(name) for name in INF_IR.columns}) for _ in range(count)]
 
 
 def demo_groups(limit: int) -> list[Group]:

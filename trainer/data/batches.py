@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from db.scenarios import SCENARIOS
+from db.shape import INF_IR
 from trainer.data.groups import Group, group_key, group_of
 from trainer.data.passage_pool import PassagePool
 from trainer.objectives.names import Objective
@@ -211,7 +211,7 @@ class Collator:
             "passage_of": torch.tensor(batch.passage_of),  # (N,)
         }
         if self.teacher is not None:
-            count = len(SCENARIOS)
+            count = len(INF_IR.scenarios)
             # Plain rows: the teacher read their instructions.
             unknown = [[math.nan] * count] * count
             scores = [self.teacher.get(group_key(group), unknown) for group in groups]

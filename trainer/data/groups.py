@@ -6,18 +6,19 @@ from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import Any
 
-from db.scenarios import COLUMNS, SCENARIOS, TEXTS
+from db.shape import INF_IR
 
-_PLACES = {sign: place for place, sign in enumerate(TEXTS)}
+_PLACES = {sign: place for place, sign in enumerate(INF_IR.texts)}
 # Made once: training reads these of every group in every epoch.
 _TRIPLETS: tuple[Callable[[tuple[str, ...]], tuple[str, str, str]], ...] = tuple(
-    itemgetter(*(_PLACES[sign] for sign in scenario.signs)) for scenario in SCENARIOS.values()
+    itemgetter(*(_PLACES[sign] for sign in scenario.signs))
+    for scenario in INF_IR.scenarios.values()
 )
 _SPLIT_KEYS: Callable[[tuple[str, ...]], tuple[str, ...]] = itemgetter(
     *(
         _PLACES[text.sign]
         for field in ("query", "passage")
-        for text in TEXTS.values()
+        for text in INF_IR.texts.values()
         if text.field == field
     )
 )
@@ -27,7 +28,7 @@ _SPLIT_KEYS: Callable[[tuple[str, ...]], tuple[str, ...]] = itemgetter(
 class Group:
     """One row of InF-IR: a triplet per scenario (definitions, section 1).
 
-    `texts` are the text columns, in the order of `db.scenarios.TEXTS`.
+    `texts` are the text columns, in the order of `db.shape.INF_IR`.
     """
 
     group_id: str
@@ -51,13 +52,13 @@ class Group:
 
     def without_instructions(self) -> "Group":
         """The same group with "" for every instruction."""
-        kinds = zip(self.texts, TEXTS.values(), strict=True)
+        kinds = zip(self.texts, INF_IR.texts.values(), strict=True)
         return replace(
             self, texts=tuple("" if kind.field == "instruction" else text for text, kind in kinds)
         )
 
     def triplets(self) -> tuple[tuple[str, str, str], ...]:
-        """(instruction, query, passage) of each scenario, in the order of `db.scenarios`."""
+        """(instruction, query, passage) of each scenario, in the order of `db.shape`."""
         return tuple(read(self.texts) for read in _TRIPLETS)
 
     def split_keys(self) -> tuple[str, ...]:
@@ -66,12 +67,12 @@ class Group:
 
     def row(self) -> dict[str, str]:
         """The text columns by name."""
-        return dict(zip(COLUMNS, self.texts, strict=True))
+        return dict(zip(INF_IR.columns, self.texts, strict=True))
 
 
 def group_of(row: Mapping[str, Any], *, group_id: str = "", **more: Any) -> Group:
     """The group with the text columns of a row."""
-    return Group(group_id, tuple(row[name] for name in COLUMNS), **more)
+    return Group(group_id, tuple(row[name] for name in INF_IR.columns), **more)
 
 
 def group_key(group: Group) -> str:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 from db.errors import BadInput
-from db.scenarios import SCENARIOS
+from db.shape import INF_IR
 from trainer.data.groups import Group
 from trainer.data.release_files import ReleaseData, rows_of_configuration
 
@@ -56,7 +56,7 @@ def scores_of(choices: Iterable[str]) -> tuple[float, ...]:
     0.2. A choice of another candidate, or of none, speaks for no passage of the group.
     """
     chosen = list(choices)
-    counts = [chosen.count(scenario) + UNSEEN for scenario in SCENARIOS]
+    counts = [chosen.count(scenario) + UNSEEN for scenario in INF_IR.scenarios]
     return tuple(math.log(count / sum(counts)) for count in counts)
 
 
@@ -68,7 +68,9 @@ def with_scores(
     setting: as for `choices_of`.
     """
     choices = choices_of(release, judge, setting)
-    keys = {group.group_id: [(group.group_id, each) for each in SCENARIOS] for group in groups}
+    keys = {
+        group.group_id: [(group.group_id, each) for each in INF_IR.scenarios] for group in groups
+    }
     return [
         replace(group, judged=tuple(scores_of(choices[key]) for key in keys[group.group_id]))
         if all(key in choices for key in keys[group.group_id])

@@ -14,7 +14,7 @@ from typing import Any
 from analysis.files.rows import read_rows
 from analysis.files.storage import place_of
 from db.errors import BadInput, NotFound
-from db.scenarios import COLUMNS
+from db.shape import INF_IR
 from db.store.store import Store
 from db.tables import Release
 from trainer.data.groups import Group, group_of
@@ -132,13 +132,13 @@ def _groups(file: Path, root: Path, licences: dict[str, None], has_test: bool) -
     split = file.name.split("-")[0]
     place = file.relative_to(root)
     for number, row in rows_of_file(file, place):
-        for column in COLUMNS:
+        for column in INF_IR.columns:
             value = row.get(column)
             if not isinstance(value, str) or not value.strip():
                 found = "no" if value is None else "an empty" if value == "" else "no usable"
                 raise BadInput(
                     f"{place}, row {number}: {found} `{column}`; every group needs the "
-                    f"{len(COLUMNS)} text columns of a release",
+                    f"{len(INF_IR.columns)} text columns of a release",
                     code="row_every_group_needs",
                 )
         if row.get("licence"):

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from analysis.text.splits import held_out
 from db.errors import BadInput
-from db.scenarios import SCENARIOS
+from db.shape import INF_IR
 from trainer.data.confirmed import confirmed_by
 from trainer.data.groups import Group
 from trainer.data.mixing import MixedRelease
@@ -81,7 +81,8 @@ def split_groups(
         if not (found := [group for group in chosen if group.group_id in confirmed]):
             raise BadInput(
                 f"held_out_judge: {held_out_judge} confirmed none of the {len(chosen)} held-out "
-                f"groups of {release.path}: it must judge all {len(SCENARIOS)} items of a group",
+                f"groups of {release.path}: it must judge all "
+                f"{len(INF_IR.scenarios)} items of a group",
                 code="held_out_judge_confirmed",
             )
         chosen = found

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from db.scenarios import SCENARIOS
+from db.shape import INF_IR
 from trainer.data.groups import Group
 from trainer.evaluate.following import GroupPlaces
 
@@ -55,7 +55,7 @@ class Benchmark:
     downloads: Mapping[str, str] = field(default_factory=dict)
 
 
-ROLES = tuple(role.replace("_", "-") for role in SCENARIOS)
+ROLES = tuple(role.replace("_", "-") for role in INF_IR.scenarios)
 P_MRR_CANDIDATES = 100
 
 

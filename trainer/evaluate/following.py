@@ -24,7 +24,7 @@ import numpy as np
 
 from analysis.files.rows import read_rows
 from db.errors import BadInput
-from db.scenarios import ROLES
+from db.shape import INF_IR
 from trainer.evaluate.measures.among_all import (
     AMONG_ALL,
     Rank,
@@ -63,7 +63,7 @@ ScoreTexts = Callable[[Sequence[str], Sequence[Sequence[str]]], Sequence[Sequenc
 @dataclass(frozen=True)
 class GroupPlaces:
     """Where a held-out group stands in a benchmark: ids of its questions and documents, in the
-    order of `db.scenarios`.
+    order of `db.shape`.
     """
 
     questions: tuple[str, ...]
@@ -76,8 +76,8 @@ def follows(scores: np.ndarray) -> dict[str, float]:
     others = scores + np.diag([-np.inf] * len(scores))
     return {
         STRICT: float((own > others.max(axis=1)).all()),
-        INSTRUCTION_FLIP: _flips(scores, ROLES.index("instruction_negative")),
-        QUERY_FLIP: _flips(scores, ROLES.index("query_negative")),
+        INSTRUCTION_FLIP: _flips(scores, INF_IR.roles.index("instruction_negative")),
+        QUERY_FLIP: _flips(scores, INF_IR.roles.index("query_negative")),
     }
 
 
@@ -107,7 +107,9 @@ def group_scores(
     """{group: scores (S, S) of its S scenarios for their passages}; empty without groups."""
     texts = texts_of(benchmark, template, control)
     wanted = [group.documents for group in benchmark.groups.values() for _ in group.questions]
-    scores = np.asarray(score(texts, wanted), dtype=np.float64).reshape(-1, len(ROLES), len(ROLES))
+    scores = np.asarray(score(texts, wanted), dtype=np.float64).reshape(
+        -1, len(INF_IR.roles), len(INF_IR.roles)
+    )
     return dict(zip(benchmark.groups, scores, strict=True))
 
 
@@ -130,7 +132,7 @@ def comply_by_group(
     wanted: list[list[str]] = []
     for key, group in benchmark.groups.items():
         one = benchmark.questions[group.questions[0]]
-        other = benchmark.questions[group.questions[ROLES.index("instruction_negative")]]
+        other = benchmark.questions[group.questions[INF_IR.roles.index("instruction_negative")]]
         texts += [
             template.apply("", one.query),
             template.apply(one.instruction, one.query),
@@ -261,7 +263,7 @@ def following_of(
             for key, values in right_first_by_group(documents, texts, rank).items():
                 found[control][key] |= values
     if rank and controls:
-        queries = texts_of(benchmark, template, QUERY_ALONE)[:: len(ROLES)]
+        queries = texts_of(benchmark, template, QUERY_ALONE)[:: len(INF_IR.roles)]
         for key, values in plain_ndcg_by_group(documents, queries, rank).items():
             found[""][key] |= values
     return found

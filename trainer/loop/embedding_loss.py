@@ -29,7 +29,7 @@ import torch
 from sentence_transformers.base.losses import CachedLossMixin
 from torch import Tensor, nn
 
-from db.scenarios import SCENARIOS
+from db.shape import INF_IR
 from trainer.data.batches import NOWHERE
 from trainer.objectives.distillation import teacher_loss
 from trainer.objectives.multivariate import multivariate_loss
@@ -147,7 +147,7 @@ def own_group_scores(
     triplets (N,) as a mask); S scenarios, N = S × groups.
     """
     queries, passages = (nn.functional.normalize(each.float(), dim=1) for each in columns)
-    matched_of, count = tables["matched_of"], len(SCENARIOS)
+    matched_of, count = tables["matched_of"], len(INF_IR.scenarios)
     of_group = tables["passage_of"].view(-1, count).repeat_interleave(count, dim=0)  # (N, S)
     known = matched_of != NOWHERE
     own = torch.arange(len(matched_of), device=matched_of.device) % count

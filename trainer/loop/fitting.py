@@ -18,7 +18,7 @@ from transformers.trainer_callback import PrinterCallback
 
 from analysis.embed.model_source import model_source
 from db.errors import BadInput
-from db.scenarios import COLUMNS
+from db.shape import INF_IR
 from trainer.data.batch_sample import sample_of
 from trainer.data.batches import Collator, TeacherScores
 from trainer.data.curriculum import ConfidentFirst
@@ -293,7 +293,7 @@ def _trainer(
         model=model,
         args=training_arguments(settings, work),
         train_dataset=Dataset.from_dict(
-            {name: [group.row()[name] for group in groups] for name in COLUMNS}
+            {name: [group.row()[name] for group in groups] for name in INF_IR.columns}
         ),
         loss=loss,
         data_collator=stock_collator,

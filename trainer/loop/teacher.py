@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from db.scenarios import SCENARIOS
+from db.shape import INF_IR
 from trainer.data.groups import Group, group_key
 from trainer.evaluate.reranking import PairScorer
 from trainer.settings.template import Template
@@ -35,7 +35,7 @@ def teacher_scores(
         pairs = [pair for _, group in part for pair in scenario_pairs(group, template)]
         scores = iter(score_pairs(pairs))
         for key, _ in part:
-            found[key] = [[next(scores) for _ in SCENARIOS] for _ in SCENARIOS]
+            found[key] = [[next(scores) for _ in INF_IR.scenarios] for _ in INF_IR.scenarios]
         progress(start + len(part), len(missing))
     if missing:
         file.parent.mkdir(parents=True, exist_ok=True)

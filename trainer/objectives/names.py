@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from db.errors import BadInput
-from db.scenarios import SCENARIOS
+from db.shape import INF_IR
 
 Term = Literal["P", "I", "IQ"]
 Mode = Literal["uni", "multi"]
@@ -115,7 +115,7 @@ BASELINES: Final = {
             "Anchors are (I+,Q+) alone; P1- and P2- are their instance negatives.",
             symbol="Promptriever",
             negatives=r"P_1^-,P_2^-,\,P\text{ of the batch}",
-            every=len(SCENARIOS),
+            every=len(INF_IR.scenarios),
         ),
     )
 }

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from db.scenarios import ROLES
+from db.shape import INF_IR
 from trainer.data.groups import Group
 
 SIGNS = ("P+", "P1-")
@@ -30,7 +30,7 @@ INDEX_STAYS = (
     "Your index of {base} stays valid: passages and queries without an instruction have its "
     "vectors to the bit. Only queries with an instruction are encoded by the trained copy."
 )
-_OTHER = ROLES.index("instruction_negative")
+_OTHER = INF_IR.roles.index("instruction_negative")
 
 
 def first_of(scores: np.ndarray) -> tuple[str, str]:

@@ -23,7 +23,7 @@ from app.text.numbers import counted, score
 from curation.judging.independence import validator_sentence
 from curation.judging.scope import of_filtered, study_scope
 from db.run.position_bias import study_choices
-from db.scenarios import SCENARIOS
+from db.shape import INF_IR
 from db.study.items import study_item_places
 from db.study.judgments import judgment_frame
 from db.study.quality import flagged_people, judge_quality
@@ -150,7 +150,7 @@ DAY = click.DateTime(["%Y-%m-%d"])
 @click.option(
     "--role",
     multiple=True,
-    type=click.Choice(list(SCENARIOS)),
+    type=click.Choice(list(INF_IR.scenarios)),
     help="Only items of this scenario; repeatable, like the other filters.",
 )
 @click.option("--source", multiple=True, help="Only items of pairs of this source.")

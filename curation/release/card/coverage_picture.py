@@ -4,7 +4,7 @@ import io
 from collections.abc import Sequence
 from typing import Any
 
-from db.scenarios import TEXTS, shaded
+from db.shape import INF_IR
 
 WIDTH, HEIGHT, LEGEND, MARGIN = 1200, 800, 60, 30
 SCALE = 2  # drawn twice as large and shrunk: smooth dots
@@ -16,8 +16,8 @@ SHADES = {  # a family per field, in the order of the legend
 }
 # The role and field of a text, its name on the card and its colour.
 KINDS: dict[tuple[str, str], tuple[str, str]] = {
-    (TEXTS[sign].introduced_by, TEXTS[sign].field): (sign, colour)
-    for sign, colour in shaded(SHADES).items()
+    (INF_IR.texts[sign].introduced_by, INF_IR.texts[sign].field): (sign, colour)
+    for sign, colour in INF_IR.shaded(SHADES).items()
 }
 
 

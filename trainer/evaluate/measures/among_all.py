@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean
 from typing import Final
 
-from db.scenarios import ROLES
+from db.shape import INF_IR
 from trainer.evaluate.measures.rankings import measure
 
 RIGHT_FIRST: Final = "right-first"
@@ -32,7 +32,7 @@ def right_first_by_group(
 ) -> dict[str, dict[str, float]]:
     """{group: {right-first: 0, 1/3, 2/3 or 1}}.
 
-    documents: of each group the ids of its own, in the order of `db.scenarios`; texts: the three of
+    documents: of each group the ids of its own, in the order of `db.shape`; texts: the three of
     every group, in the same order.
     """
     best = iter(rank(texts, DEPTH))
@@ -51,7 +51,7 @@ def plain_ndcg_by_group(
     documents: Mapping[str, Sequence[str]], queries: Sequence[str], rank: Rank
 ) -> dict[str, dict[str, float]]:
     """{group: {plain-ndcg@10}}; queries: of each group Q+ as the model reads it without I+."""
-    answering = (0, ROLES.index("instruction_negative"))
+    answering = (0, INF_IR.roles.index("instruction_negative"))
     answers = {key: {own[place]: 1 for place in answering} for key, own in documents.items()}
     found = measure(dict(zip(documents, rank(queries, DEPTH), strict=True)), answers)
     return {key: {PLAIN_NDCG: found[key]["ndcg@10"]} for key in documents}

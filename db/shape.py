@@ -1,0 +1,331 @@
+"""The shape of a group: its texts, and its scenarios, which say which passage is right for what.
+
+A group of InF-IR has seven texts, each with a sign (I+, P1-, …) and a column of releases. A
+scenario is an instruction and a query of the group with the passage that is right for them; it is
+stored as a triplet, and judged as an item whose right answer has the scenario's role as its label.
+
+A shape belongs to a run's recipe: `Recipe.shape`, and `shape_of(session, run_id)` for who has the
+run alone. Recipes without one have InF-IR's. Runs of different shapes lie side by side in a store.
+
+Order matters: of texts, for the columns of a release; of scenarios, for items, samples and pages.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any, Final, Literal
+
+from db.errors import BadInput
+
+Role = str
+Field = Literal["instruction", "query", "passage"]
+FIELDS: Final[tuple[Field, ...]] = ("instruction", "query", "passage")
+# Answers of InF-IR's runs are kept under the sample number place + 3 * vote: every shape numbers
+# its first three scenarios so, and those after them from the next LANE on.
+PLACES_IN_LANE, LANE = 3, 1_000_000
+_COLUMN = re.compile(r"[a-z][a-z0-9_]*")  # of a passage; others are names in prompts
+_ROLE = re.compile(r"[a-z][a-z_]*")
+
+
+@dataclass(frozen=True)
+class GroupText:
+    """One text of a group.
+
+    `introduced_by`: the role of the scenario under which it is counted; others may use it again.
+    `from_source`: it comes with the pair and is never edited. `meaning` is the card's wording.
+    """
+
+    sign: str
+    field: Field
+    column: str
+    introduced_by: Role
+    meaning: str
+    from_source: bool = False
+
+    @property
+    def label(self) -> str:
+        """As pages name it: "Instruction I-"."""
+        return f"{self.field.capitalize()} {self.sign}"
+
+    @property
+    def task(self) -> str:
+        """The task of a run that writes it: its column, or `passage_ROLE`."""
+        return f"passage_{self.introduced_by}" if self.field == "passage" else self.column
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """An instruction and a query, and the passage that is right for them."""
+
+    role: Role
+    title: str
+    instruction: GroupText
+    query: GroupText
+    passage: GroupText
+
+    @property
+    def label(self) -> str:
+        """(I-, Q+) → P1-"""
+        return f"({self.instruction.sign}, {self.query.sign}) → {self.passage.sign}"
+
+    @property
+    def texts(self) -> tuple[GroupText, GroupText, GroupText]:
+        """Instruction, query and passage."""
+        return self.instruction, self.query, self.passage
+
+    @property
+    def signs(self) -> tuple[str, str, str]:
+        """The signs of instruction, query and passage."""
+        return self.instruction.sign, self.query.sign, self.passage.sign
+
+    @property
+    def columns(self) -> tuple[str, str, str]:
+        """The release's columns of instruction, query and passage."""
+        return self.instruction.column, self.query.column, self.passage.column
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The texts and scenarios of a recipe's groups. `texts` are by sign, `scenarios` by role."""
+
+    all_texts: tuple[GroupText, ...]
+    all_scenarios: tuple[Scenario, ...]
+
+    @cached_property
+    def texts(self) -> dict[str, GroupText]:
+        return {text.sign: text for text in self.all_texts}
+
+    @cached_property
+    def scenarios(self) -> dict[Role, Scenario]:
+        return {scenario.role: scenario for scenario in self.all_scenarios}
+
+    @cached_property
+    def roles(self) -> tuple[Role, ...]:
+        return tuple(self.scenarios)
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(text.column for text in self.all_texts)
+
+    @cached_property
+    def labels(self) -> dict[Role, str]:
+        return {role: scenario.label for role, scenario in self.scenarios.items()}
+
+    @cached_property
+    def bits(self) -> dict[Role, int]:
+        """A power of two for each role: sets of scenarios are kept as numbers."""
+        return {role: 1 << place for place, role in enumerate(self.roles)}
+
+    @cached_property
+    def signs(self) -> dict[tuple[str, str], str]:
+        """The sign of the text that a role introduces in a field: by (field, role)."""
+        return {(text.field, text.introduced_by): text.sign for text in self.all_texts}
+
+    @property
+    def all_bits(self) -> int:
+        """The set of all scenarios."""
+        return (1 << len(self.roles)) - 1
+
+    @property
+    def first(self) -> Scenario:
+        """The scenario of the pair's own texts, of which the others are variants."""
+        return self.all_scenarios[0]
+
+    @property
+    def last(self) -> Scenario:
+        """The scenario that is complete last: a group that has it has them all."""
+        return self.all_scenarios[-1]
+
+    def introduced(self, role: Role) -> tuple[GroupText, ...]:
+        """The texts that come into a group with this scenario: instruction, query, passage."""
+        return tuple(text for text in self.scenarios[role].texts if text.introduced_by == role)
+
+    def places(self, text: GroupText) -> tuple[tuple[Role, Field], ...]:
+        """The triplets that hold a text: (role, field), the scenario that introduces it first."""
+        found = [
+            (role, text.field)
+            for role, scenario in self.scenarios.items()
+            if text in scenario.texts
+        ]
+        return tuple(sorted(found, key=lambda place: place[0] != text.introduced_by))
+
+    def complete(self, texts: Mapping[str, str]) -> tuple[Scenario, ...]:
+        """The scenarios of which all texts are there; `texts` by sign."""
+        return tuple(each for each in self.all_scenarios if texts.keys() >= set(each.signs))
+
+    def counterpart(self, text: GroupText) -> GroupText | None:
+        """The first scenario's text of a field, from which another must differ (I+ of I-).
+
+        None for itself.
+        """
+        first = self.first.texts[FIELDS.index(text.field)]
+        return None if first is text else first
+
+    def sample(self, role: Role, vote: int) -> int:
+        """The number of a judge's vote, which is part of its call's key.
+
+        It depends on the scenario's place alone, not on how many others there are: a scenario
+        added at the end of a shape leaves the answers of those before it as they are.
+        """
+        lane, place = divmod(self.roles.index(role), PLACES_IN_LANE)
+        return LANE * lane + place + PLACES_IN_LANE * vote
+
+    def role_of_sample(self, sample: int) -> Role:
+        """The scenario of a vote's number."""
+        return self.roles[PLACES_IN_LANE * (sample // LANE) + sample % LANE % PLACES_IN_LANE]
+
+    def shaded(self, shades: Mapping[str, Sequence[str]]) -> dict[str, str]:
+        """A colour for every sign, field by field: the n-th text of a field has its n-th shade."""
+        found: dict[str, str] = {}
+        for field, family in shades.items():
+            signs = [text.sign for text in self.all_texts if text.field == field]
+            found |= dict(zip(signs, family, strict=False))
+        return found
+
+    def body(self) -> dict[str, Any]:
+        """The shape as JSON, part of a recipe's body. Lists keep the order, which is meant."""
+        return {
+            "texts": [
+                {name: value for name, value in asdict(text).items() if name != "introduced_by"}
+                for text in self.all_texts
+            ],
+            "scenarios": [
+                {
+                    "role": scenario.role,
+                    "title": scenario.title,
+                    **dict(zip(FIELDS, scenario.signs, strict=True)),
+                }
+                for scenario in self.all_scenarios
+            ],
+        }
+
+
+def shape_from(body: Mapping[str, Any], where: str = "the shape") -> Shape:
+    """The shape of a stored body. Raises BadInput, which names the place after `where`."""
+    texts, scenarios = list(body["texts"]), list(body["scenarios"])
+    for place, entry in _places(where, texts, "texts", "sign"):
+        _check_text(place, entry)
+    for name in ("sign", "column"):
+        _check_once(where, "texts", name, [entry[name] for entry in texts])
+    field_of = {entry["sign"]: entry["field"] for entry in texts}
+    introduced: dict[str, Role] = {}
+    for place, entry in _places(where, scenarios, "scenarios", "role"):
+        if not _ROLE.fullmatch(str(entry.get("role"))):
+            raise _bad(place, "a role is of small letters and _", "role")
+        for field in FIELDS:
+            sign = entry.get(field)
+            if field_of.get(str(sign)) != field:
+                known = ", ".join(one for one, of in field_of.items() if of == field) or "none"
+                raise _bad(place, f"{field} = {sign!r}; the texts of this field: {known}", field)
+            introduced.setdefault(str(sign), entry["role"])
+    if not scenarios:
+        raise _bad(where, "there is no scenario", "scenarios")
+    unused = [sign for sign in field_of if sign not in introduced]
+    if unused:
+        raise _bad(f"{where}, texts.{unused[0]!r}", "no scenario uses it", "unused")
+    right = [entry["passage"] for entry in scenarios]
+    _check_once(where, "scenarios", "passage", right)
+    made = tuple(
+        GroupText(
+            entry["sign"],
+            entry["field"],
+            entry["column"],
+            introduced[entry["sign"]],
+            entry.get("meaning") or f"{entry['sign']}, {entry['field']}",
+            bool(entry.get("from_source", False)),
+        )
+        for entry in texts
+    )
+    by_sign = {text.sign: text for text in made}
+    shape = Shape(
+        made,
+        tuple(
+            Scenario(
+                entry["role"],
+                entry.get("title") or str(entry["role"]).replace("_", " ").capitalize(),
+                *(by_sign[entry[field]] for field in FIELDS),
+            )
+            for entry in scenarios
+        ),
+    )
+    _check_source(where, shape)
+    return shape
+
+
+def _places(
+    where: str, entries: Sequence[Mapping[str, Any]], table: str, name: str
+) -> Iterable[tuple[str, Mapping[str, Any]]]:
+    return ((f"{where}, {table}.{entry.get(name)!r}", entry) for entry in entries)
+
+
+def _check_text(place: str, entry: Mapping[str, Any]) -> None:
+    if entry.get("field") not in FIELDS:
+        raise _bad(place, f"field = {entry.get('field')!r} is none of {', '.join(FIELDS)}", "field")
+    pattern = _COLUMN if entry["field"] == "passage" else _ROLE
+    if not pattern.fullmatch(str(entry.get("column"))):
+        wanted = "is not a name of small letters and _ (a passage's may have digits)"
+        raise _bad(place, f"column = {entry.get('column')!r} {wanted}", "column")
+    if not isinstance(entry.get("from_source", False), bool):
+        raise _bad(place, f"from_source = {entry['from_source']!r} is not true or false", "source")
+
+
+def _check_once(where: str, table: str, name: str, values: Sequence[str]) -> None:
+    twice = next((value for value in values if values.count(value) > 1), None)
+    if twice is not None:
+        raise _bad(f"{where}, {table}", f"{name} {twice!r} stands there twice", f"{name}_twice")
+
+
+def _check_source(where: str, shape: Shape) -> None:
+    """The pair gives one query and one passage: those of the first scenario."""
+    given = {text.sign for text in shape.all_texts if text.from_source}
+    wanted = {shape.first.query.sign, shape.first.passage.sign}
+    if given != wanted:
+        raise _bad(
+            where,
+            f"from_source texts are {', '.join(sorted(given)) or 'none'}; a pair gives the query "
+            f"and the passage of the first scenario: {' and '.join(sorted(wanted))}",
+            "source",
+        )
+
+
+def _bad(place: str, what: str, code: str) -> BadInput:
+    return BadInput(f"{place}: {what}", code=f"shape_{code}")
+
+
+INF_IR: Final = shape_from(
+    {
+        "texts": [
+            {
+                "sign": sign,
+                "field": field,
+                "column": column,
+                "meaning": f"{sign}, {meaning}",
+                "from_source": meaning.startswith("the real"),
+            }
+            for sign, field, column, meaning in (
+                ("Q+", "query", "query_positive", "the real query"),
+                ("I+", "instruction", "instruction_positive", "the instruction"),
+                (
+                    "P+",
+                    "passage",
+                    "document_positive",
+                    "the real passage that answers (I+, Q+)",
+                ),
+                ("Q-", "query", "query_negative", "the poisoned query"),
+                ("I-", "instruction", "instruction_negative", "the poisoned instruction"),
+                ("P1-", "passage", "hard_negative_document_1", "written for (I-, Q+)"),
+                ("P2-", "passage", "hard_negative_document_2", "written for (I+, Q-)"),
+            )
+        ],
+        "scenarios": [
+            {"role": role, "title": title, "instruction": i, "query": q, "passage": p}
+            for role, title, i, q, p in (
+                ("positive", "Positive", "I+", "Q+", "P+"),
+                ("instruction_negative", "Instruction negative", "I-", "Q+", "P1-"),
+                ("query_negative", "Query negative", "I+", "Q-", "P2-"),
+            )
+        ],
+    },
+    "InF-IR",
+)
