@@ -18,7 +18,7 @@ its own name and the title of the field (`worded`).
 import copyreg
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 # What an operation may be of: the first word of its name.
@@ -40,6 +40,11 @@ class InfError(Exception):
     def __init__(self, message: str, remedy: str = "", *, code: str, **values: object) -> None:
         self.message, self.remedy, self.code, self.values = message, remedy, code, values
         super().__init__(self._joined())
+
+    @property
+    def details(self) -> dict[str, Any]:
+        """What the error of a program's answer has besides message, code and remedy."""
+        return {}
 
     def _joined(self) -> str:
         if not self.remedy:
@@ -101,6 +106,11 @@ class BadRows(BadInput):
         rest = f"\n  … and {more} more" if more > 0 else ""
         count = f"{len(self.rows)} bad row{'s' if len(self.rows) != 1 else ''}"
         super().__init__(f"{count}:\n{shown}{rest}", remedy, code=code)
+
+    @property
+    def details(self) -> dict[str, Any]:
+        """All bad rows."""
+        return {"bad_rows": list(map(asdict, self.rows))}
 
 
 class NotFound(InfError):

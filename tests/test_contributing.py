@@ -11,6 +11,7 @@ from sqlalchemy import create_engine, inspect, text
 
 from analysis.agreement import measures
 from app.kit.menu import APP, MENU
+from curation.importing.request import DatasetImport
 from curation.judges.judge import ItemView
 from curation.sources.registry import SOURCES
 from db.store.store import Store
@@ -66,9 +67,11 @@ def test_the_format_is_taken_by_every_door_from_its_row_alone(
         if more != ("--detach",):
             assert done.json["imported"] == (0 if more else 3)
     assert inf("convert", "letters", tmp_path / "letters", "--out", tmp_path / "out").code == 0
-    from app.datasets.actions import Sources, preview_from_page
+    from app.access.identity import owner
+    from app.operations import datasets
 
-    assert preview_from_page(Sources(pairs_path=str(tmp_path / "letters")), name="x").pairs == 3
+    request = DatasetImport(name="x", pairs=str(tmp_path / "letters"))
+    assert datasets.preview(owner("ada"), request).pairs == 3
 
 
 def test_the_measure_is_computed_with_the_others(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -146,5 +146,5 @@ else:
             "run, releases, and files in published formats.",
             view="datasets",
             link="Datasets",
-            command="inf import --dataset NAME --pairs FILE",
+            command="inf datasets import NAME --pairs FILE",
         )

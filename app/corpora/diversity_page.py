@@ -54,7 +54,7 @@ if dataset is None:
         "without a run, releases, and files in published formats.",
         view="datasets",
         link="Datasets",
-        command="inf import --dataset NAME --pairs FILE",
+        command="inf datasets import NAME --pairs FILE",
     )
 with st.expander("New measurement", icon=":material/add:", expanded=not found):
     draw_corpora("diversity", names, releases)

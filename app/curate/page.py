@@ -240,7 +240,7 @@ if chosen is None or not is_ready:
         "A run generates groups from the pairs of a dataset: import a dataset first.",
         view="datasets",
         link="Datasets",
-        command="inf import --dataset NAME --pairs pairs.jsonl",
+        command="inf datasets import NAME --pairs pairs.jsonl",
     )
     st.stop()
 is_new = not runs or not {"new", "pairs"}.isdisjoint(st.query_params)

@@ -4,20 +4,28 @@ Whatever cannot be used is shown at its field. Names of columns that a file has 
 proposed there, and filled in by a click.
 """
 
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from app.access.session_user import current_user, failures_shown, notify
-from app.datasets.actions import Sources, import_from_page, preview_from_page
+from app.access.session_user import failures_shown, notify, signed_in_user
 from app.kit.frame.dataset import choose_dataset
 from app.kit.page import draw_table
+from app.operations import datasets
 from app.text.numbers import counted
 from app.text.plain import plain
 from curation.importing.columns import COLUMNS, EXAMPLE, MissingColumns
 from curation.importing.files import readable_formats
 from curation.importing.importing import ImportPreview
-from db.errors import BadRow, BadRows
+from curation.importing.request import DatasetImport
+from db.errors import BadInput, BadRow, BadRows
 
+CHUNK_BYTES = 1 << 20
 TYPES = ["jsonl", "json", "csv", "tsv", "txt", "xlsx", "parquet", "gz", "bz2", "xz"]
 PREVIEWED = "datasets.preview_again"  # set by a click that fills in names of columns
 ABOUT = (
@@ -28,9 +36,48 @@ ABOUT = (
 )
 
 
+class Uploaded(Protocol):
+    """A file uploaded by the browser."""
+
+    name: str
+
+    def read(self, size: int = -1, /) -> bytes: ...
+
+
+@contextmanager
+def with_uploads(
+    given: dict[str, Any], pairs: Sequence[Uploaded], passages: Uploaded | None
+) -> Iterator[tuple[DatasetImport, Path | None]]:
+    """The request with the uploads as files, and their folder; several of pairs are a folder.
+
+    Without uploads it is as `given`: paths on the server. Raises BadInput without any pairs.
+    """
+    if given.get("pairs"):
+        yield DatasetImport.read(given), None
+        return
+    if not pairs:
+        raise BadInput("no pairs file", "choose one", code="no_pairs_file")
+    with tempfile.TemporaryDirectory(prefix="inf-import-") as name:
+        folder = Path(name)
+        written = [_written(each, folder / "pairs") for each in pairs]
+        files: dict[str, Any] = {"pairs": written[0] if len(written) == 1 else folder / "pairs"}
+        if passages is not None:
+            files["passages"] = _written(passages, folder / "passages")
+        yield DatasetImport.read(given | files), folder
+
+
+def _written(upload: Uploaded, folder: Path) -> Path:
+    folder.mkdir(exist_ok=True)
+    path = folder / (Path(upload.name).name or "upload")
+    with path.open("wb") as file:
+        while chunk := upload.read(CHUNK_BYTES):
+            file.write(chunk)
+    return path
+
+
 def draw_import_form() -> None:
     """Draw the form: name, source, licence, files; on submit, import with a progress bar."""
-    user = current_user()
+    user = signed_in_user()
     with st.form("datasets.import", border=False):
         name = st.text_input("Name", key="datasets.name", placeholder="questions-2026") or ""
         at_name = st.container()
@@ -43,7 +90,7 @@ def draw_import_form() -> None:
         )
         passages = second.file_uploader("Passages (separate file)", TYPES, key="datasets.passages")
         pairs_path = passages_path = ""
-        if user is not None and user.is_admin:
+        if user.is_admin:
             first, second = st.columns(2)
             pairs_path = first.text_input(
                 "Or: pairs on the server",
@@ -73,9 +120,17 @@ def draw_import_form() -> None:
         with st.container(horizontal=True):
             previewed = st.form_submit_button("Preview", key="datasets.preview")
             submitted = st.form_submit_button("Import", type="primary", key="datasets.submit")
-    sources = Sources(
-        tuple(pairs), passages, pairs_path or "", passages_path or "", columns, split, layout
-    )
+    given = {
+        "name": name,
+        "source": source,
+        "licence": licence,
+        "pairs": pairs_path,
+        "passages": passages_path,
+        "columns": columns,
+        "split": split.strip() or None,
+        "layout": layout,
+        "skip_bad": skip_bad,
+    }
     previewed = st.session_state.pop(PREVIEWED, False) or previewed
     if not (previewed or submitted):
         return
@@ -88,10 +143,11 @@ def draw_import_form() -> None:
     preview: ImportPreview | None = None
     with at_files, failures_shown():
         try:
-            if submitted:
-                _import(sources, name, source or "", licence or "", skip_bad=skip_bad)
-            else:
-                preview = preview_from_page(sources, name=name)
+            with with_uploads(given, pairs, passages) as (request, uploads):
+                if submitted:
+                    _import(request, uploads)
+                else:
+                    preview = datasets.preview(user, request, uploads=uploads)
         except MissingColumns as missing:
             _draw_missing(at_columns, missing)
     if preview is not None:
@@ -167,20 +223,15 @@ def draw_preview(preview: ImportPreview) -> None:
         _draw_bad(preview.bad)
 
 
-def _import(sources: Sources, name: str, source: str, licence: str, *, skip_bad: bool) -> None:
+def _import(request: DatasetImport, uploads: Path | None) -> None:
     bar = st.progress(0.0, text="Checking rows")
 
     def draw(done: int, total: int) -> None:
         bar.progress(min(1.0, done / total) if total else 0.0, text=f"{done:,} rows")
 
     try:
-        report = import_from_page(
-            sources,
-            name=name,
-            source=source,
-            licence=licence,
-            skip_bad=skip_bad,
-            progress=draw,
+        report = datasets.import_files(
+            signed_in_user(), request, datasets.here(draw), uploads=uploads
         )
     except BadRows as bad:
         st.error(
@@ -194,14 +245,14 @@ def _import(sources: Sources, name: str, source: str, licence: str, *, skip_bad:
         return
     finally:
         bar.empty()
-    count = report.imported
-    pairs, passages = count.get("pairs", 0), count.get("passages", 0)
-    done = f"{name}: {counted(pairs, 'pair')} and {counted(passages, 'passage')} imported."
-    notify(" ".join([done, *(f"Note: {notice}." for notice in report.notices)]))
-    choose_dataset(name.strip())
-    if report.skipped:
-        st.warning(f"Skipped {counted(report.skipped_count, 'bad row')}:")
-        _draw_bad(report.skipped)
+    pairs = counted(report["imported"], "pair")
+    passages = counted(report["imported_passages"], "passage")
+    done = f"{request.name}: {pairs} and {passages} imported."
+    notify(" ".join([done, *(f"Note: {notice}." for notice in report["notices"])]))
+    choose_dataset(request.name)
+    if report["skipped"]:
+        st.warning(f"Skipped {counted(report['skipped'], 'bad row')}:")
+        _draw_bad([BadRow(**row) for row in report["bad_rows"]])
     else:
         st.rerun()
 

@@ -1,46 +1,44 @@
 """Datasets page: the list, import, and browsing of pairs and passages."""
 
+from collections.abc import Sequence
+
 import streamlit as st
 
+from app.access.session_user import require_permission
 from app.datasets.import_form import draw_import_form
 from app.kit.choice import draw_pages, page_offset
 from app.kit.frame.dataset import chosen_dataset
 from app.kit.page import draw_empty, draw_hand_off, draw_heading, draw_table
+from app.operations import datasets
+from app.operations.datasets import DatasetRow
 from app.text.numbers import counted
 from app.text.plain import plain
 from app.text.texts import draw_text
-from db.corpus.browsing import list_pairs, list_passages
-from db.corpus.datasets import DatasetSummary, list_datasets
-from db.store.store import open_store
 
 PAIRS, PASSAGES = "Pairs", "Passages"
 ORIGINS = {"all": None, "seed": "seed", "pool": "pool", "generated": "generated"}
 
 
-def draw_list(found: list[DatasetSummary]) -> None:
-    rows = [
-        {
-            "Name": each.name,
-            "Pairs": each.pairs,
-            "Passages": each.passages,
-            "Generated passages": each.generated,
-            "Source": each.source,
-            "Licence": each.licence,
-            "Imported": each.created_at,
-        }
-        for each in found
-    ]
+COLUMNS = ("name", "pairs", "passages", "generated", "source", "licence", "created_at")
+
+
+def draw_list(found: Sequence[DatasetRow]) -> None:
     columns = {
-        "Passages": st.column_config.NumberColumn(
-            format="localized", help="Imported with the pairs or for searching."
+        "name": "Name",
+        "pairs": st.column_config.NumberColumn("Pairs", format="localized"),
+        "passages": st.column_config.NumberColumn(
+            "Passages", format="localized", help="Imported with the pairs or for searching."
         ),
-        "Generated passages": st.column_config.NumberColumn(
+        "generated": st.column_config.NumberColumn(
+            "Generated passages",
             format="localized",
             help="Written by runs as hard negatives; not counted among the imported passages.",
         ),
-        "Imported": st.column_config.DatetimeColumn(format="YYYY-MM-DD HH:mm"),
+        "source": "Source",
+        "licence": "Licence",
+        "created_at": st.column_config.DatetimeColumn("Imported", format="YYYY-MM-DD HH:mm"),
     }
-    draw_table(rows, column_config=columns)
+    draw_table([each.as_json() for each in found], column_order=COLUMNS, column_config=columns)
 
 
 def draw_pairs(dataset_id: int) -> None:
@@ -50,10 +48,9 @@ def draw_pairs(dataset_id: int) -> None:
         type="search",
         placeholder="text to find",
     )
-    with open_store().read() as session:
-        pairs, total = list_pairs(
-            session, dataset_id, search=search or "", offset=page_offset("datasets.pair_page")
-        )
+    pairs, total = datasets.pairs(
+        user, dataset_id, search=search or "", offset=page_offset("datasets.pair_page")
+    )
     st.caption(counted(total, "pair"))
     for pair in pairs:
         with st.container(border=True):
@@ -71,14 +68,13 @@ def draw_passages(dataset_id: int) -> None:
             placeholder="text to find",
         )
         origin = st.selectbox("Origin", list(ORIGINS), key="datasets.origin", width=160)
-    with open_store().read() as session:
-        passages, total = list_passages(
-            session,
-            dataset_id,
-            origin=ORIGINS[origin or "all"],
-            search=search or "",
-            offset=page_offset("datasets.passage_page"),
-        )
+    passages, total = datasets.passages(
+        user,
+        dataset_id,
+        origin=ORIGINS[origin or "all"],
+        search=search or "",
+        offset=page_offset("datasets.passage_page"),
+    )
     st.caption(counted(total, "passage"))
     for passage in passages:
         with st.container(border=True):
@@ -88,15 +84,15 @@ def draw_passages(dataset_id: int) -> None:
 
 
 draw_heading("Datasets", "Named collections of passages and pairs, with source and licence.")
-with open_store().read() as session:
-    found = list_datasets(session)
+user = require_permission(datasets.RIGHT)
+found = datasets.list_all(user).data
 if found:
     draw_list(found)
 else:
     draw_empty(
         "No datasets yet.",
         "Import a file of queries with the passages that answer them, below or by command.",
-        command="inf import --dataset NAME --pairs pairs.jsonl --passages passages.jsonl",
+        command="inf datasets import NAME --pairs pairs.jsonl --passages passages.jsonl",
     )
 with st.expander("Import", icon=":material/upload_file:", expanded=not found):
     draw_import_form()

@@ -79,7 +79,7 @@ def path_of(
             if found.pairs
             else "import queries and the passages that answer them",
             "Import your data",
-            "inf import --dataset NAME --pairs pairs.jsonl --passages passages.jsonl",
+            "inf datasets import NAME --pairs pairs.jsonl --passages passages.jsonl",
         ),
         *_curate(quality.kept, quality.leakage),
         *_judge(quality.people, judged),

@@ -37,7 +37,7 @@ def draw_start(user: SessionUser) -> None:
                 go_to("datasets")
         st.caption("Your data: queries with the passages that answer them (CSV, JSONL, Parquet …).")
         st.code(
-            "inf demo\ninf import --dataset NAME --pairs pairs.jsonl --passages passages.jsonl",
+            "inf demo\ninf datasets import NAME --pairs pairs.jsonl --passages passages.jsonl",
             language=None,
         )
 

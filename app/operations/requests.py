@@ -12,6 +12,8 @@ from db.modules import load
 from db.requests import Request, bounds_of, choices_of, options_of
 
 REQUESTS: Mapping[str, str] = {
+    "datasets import": "curation.importing.request:DatasetImport",
+    "datasets pull": "curation.hub.request:DatasetPull",
     "studies create": "curation.judging.request:StudyPlan",
     "studies judge": "curation.judging.request:JudgeStart",
     "models search": "app.operations.try_it:Search",
@@ -60,7 +62,7 @@ def as_markdown() -> str:
 
 
 def _cell(default: Any) -> str:
-    return "" if default in (None, "", ()) else f"`{json.dumps(default)}`"
+    return "" if default in (None, "", (), {}) else f"`{json.dumps(default)}`"
 
 
 def _bounds(bounds: Mapping[str, Any]) -> str:

@@ -62,7 +62,7 @@ if dataset is None:
         "The page fills with what a project measures: import pairs to begin.",
         view="datasets",
         link="Datasets",
-        command="inf import --dataset NAME --pairs FILE",
+        command="inf datasets import NAME --pairs FILE",
     )
     st.stop()
 diversity = actions.read_analysis("diversity", dataset.id)

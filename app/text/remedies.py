@@ -10,7 +10,6 @@ COMMANDS: Mapping[str, str] = {
     "analyses coverage": "analyze coverage",
     "analyses leakage": "analyze leakage",
     "datasets convert": "convert",
-    "datasets import": "import --dataset",
     "runs create": "curate --dataset",
     "runs resume": "curate --resume",
     "trainings create": "train",

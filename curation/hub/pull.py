@@ -15,6 +15,7 @@ from analysis.files.rows import read_rows
 from analysis.files.storage import place_of
 from curation.hub.hub import reading_api, translated_errors
 from curation.hub.layouts import GROUPS, PAIRS, Wanted, layout_of, rows_of
+from curation.hub.request import DatasetPull, is_folder
 from curation.importing.columns import renamed
 from curation.importing.files import DATA_ENDINGS, data_files, of_split
 from curation.importing.groups import GroupImport, Progress, import_groups
@@ -23,6 +24,7 @@ from curation.importing.job import as_json, groups_as_json
 from curation.release.plan import MANIFEST
 from curation.sources.converting import write_files
 from db.errors import BadInput
+from db.events import record_event
 from db.jobs.runner import JobHandle
 from db.store.store import Store
 
@@ -86,11 +88,6 @@ def pull(
         with tempfile.TemporaryDirectory(prefix="inf-pull-") as aside:
             found = _import(store, Path(folder), Path(aside), wanted, origin, imported_by, shared)
         return replace(found, repo=repo, commit=info.sha, licence=licence)
-
-
-def is_folder(given: str) -> bool:
-    """Whether this names a folder (by `./`, `/`, `~` or a URL), not a repository of the Hub."""
-    return "://" in given or given.startswith((".", "/", "~"))
 
 
 def _import(
@@ -157,29 +154,44 @@ def _licence(info: Any) -> str:
 
 
 def pull_as_job(handle: JobHandle) -> dict[str, Any]:
-    """The handler of `pull` jobs; config {repo, name, revision, licence, skip_bad, wanted}.
+    """The handler of `pull` jobs; config DatasetPull.
 
     Continues where it stopped: rows that are stored are not stored again.
     """
-    config = handle.config
+    request = DatasetPull.read(handle.config)
 
     def progress(done: int, total: int) -> None:
         handle.check()
-        handle.report(done, total, f"importing into {config['name']}")
+        handle.report(done, total, f"importing into {request.name}")
 
-    handle.report(0, None, f"downloading {config['repo']}")
+    handle.report(0, None, f"downloading {request.repo}")
+    return pull_as(handle.store, request, by=handle.started_by, progress=progress)
+
+
+def pull_as(store: Store, request: DatasetPull, *, by: str, progress: Progress) -> dict[str, Any]:
+    """Pull what the request names; `by` is named in the audit log. Raises as `pull`."""
     pulled = pull(
-        handle.store,
-        repo=config["repo"],
-        name=config["name"],
-        revision=config.get("revision"),
-        licence=config.get("licence") or "",
-        skip_bad=bool(config.get("skip_bad")),
-        imported_by=handle.started_by,
+        store,
+        repo=request.repo,
+        name=request.name,
+        revision=request.revision,
+        licence=request.licence,
+        skip_bad=request.skip_bad,
+        imported_by=by,
         progress=progress,
-        wanted=Wanted(**config["wanted"]) if config.get("wanted") else None,
+        wanted=Wanted(
+            request.layout,
+            request.columns,
+            request.split,
+            request.limit,
+            not request.without_negatives,
+        ),
     )
-    return pulled_as_json(config["name"], pulled)
+    result = pulled_as_json(request.name, pulled)
+    with store.write() as session:
+        record_event(session, by, "import", request.name, repo=pulled.repo, commit=pulled.commit)
+        session.commit()
+    return result
 
 
 def pulled_as_json(name: str, pulled: Pulled) -> dict[str, Any]:

@@ -1,9 +1,11 @@
-"""What a push to the Hub takes: the request, and the config of its job."""
+"""What a push to the Hub and a pull from it take: the requests, and the configs of their jobs."""
 
-from typing import Self
+from collections.abc import Mapping
+from typing import Any, Literal, Self
 
-from pydantic import model_validator
+from pydantic import field_validator, model_validator
 
+from curation.importing.request import placed
 from db.errors import BadInput
 from db.requests import Request, option
 
@@ -33,3 +35,43 @@ class PushStart(Request):
                 f"{self.repo!r}: a repository is named USER/NAME", code="repository_named_user_name"
             )
         return self
+
+
+class DatasetPull(Request):
+    """An import of a dataset of the Hub, or of a folder."""
+
+    repo: str = option(..., "A dataset of the Hub, a folder or a URL.", metavar="USER/NAME")
+    name: str = option(..., "Name of the dataset; created if missing.", names=("--dataset",))
+    revision: str | None = option(None, "Branch, tag or commit; default: main.")
+    licence: str = option("", "Default: the licence of the card.")
+    skip_bad: bool = option(False, "Skip bad rows and list them.")
+    layout: Literal["groups", "pairs", "promptriever", "followir", "triplets"] | None = option(
+        None, "Default: found by the columns."
+    )
+    columns: Mapping[str, str] = option(
+        {}, "Map a column; repeatable.", names=("--column",), metavar="OURS=THEIRS"
+    )
+    split: str | None = option(None, "Only files whose name starts with it, as train.")
+    limit: int | None = option(None, "Maximum number of pairs.", ge=1)
+    without_negatives: bool = option(False, "Leave out negative passages.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_before(cls, given: Any) -> Any:
+        """Earlier configs had how to read the rows under `wanted`."""
+        if not isinstance(given, dict) or "wanted" not in given:
+            return given
+        rest = {name: value for name, value in given.items() if name != "wanted"}
+        wanted = dict(given["wanted"] or {})
+        rest["without_negatives"] = not wanted.pop("negatives", True)
+        return rest | wanted | {"licence": rest.get("licence") or ""}
+
+    @field_validator("repo")
+    @classmethod
+    def _absolute(cls, repo: str) -> str:
+        return placed(repo) if is_folder(repo) else repo
+
+
+def is_folder(given: str) -> bool:
+    """Whether this names a folder (by `./`, `/`, `~` or a URL), not a repository of the Hub."""
+    return "://" in given or given.startswith((".", "/", "~"))

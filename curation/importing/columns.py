@@ -103,6 +103,11 @@ class MissingColumns(BadInput):
             code="missing_columns",
         )
 
+    @property
+    def details(self) -> dict[str, Any]:
+        """The proposed columns."""
+        return {"proposed_columns": self.proposed}
+
 
 def columns_of(kind: str, path: Path) -> FileColumns:
     """The columns of the file's first rows. Raises BadInput where it cannot be read."""

@@ -1,55 +1,67 @@
-"""Importing as a job: what `inf import` does, for a command that does not wait (`--detach`)."""
+"""Importing by a request: in this process, or as the job `import`."""
 
 import dataclasses
-from pathlib import Path
 from typing import Any
 
+from analysis.files.storage import local_file
+from curation.importing.checking import Progress
 from curation.importing.groups import GroupImport, import_groups
 from curation.importing.importing import ImportReport, import_dataset
+from curation.importing.request import DatasetImport
+from db.errors import BadInput
+from db.events import record_event
 from db.jobs.runner import JobHandle
-
-READ_BY = ("columns", "layout", "split", "usual_columns")
+from db.store.store import Store
 
 
 def import_files(handle: JobHandle) -> dict[str, Any]:
-    """The handler of `import` jobs.
+    """The handler of `import` jobs; config DatasetImport.
 
-    Config: name, source, licence, skip_bad, and pairs (with passages or None) or groups, as
-    absolute paths, and for pairs the options of READ_BY. Fails with the bad rows if there are any
-    and skip_bad is not set.
+    Fails with the bad rows if there are any and skip_bad is not set.
     """
-    config = handle.config
+    request = DatasetImport.read(handle.config)
 
     def progress(done: int, total: int) -> None:
         handle.check()
-        handle.report(done, total, f"importing into {config['name']}")
+        handle.report(done, total, f"importing into {request.name}")
 
-    shared: dict[str, Any] = {
-        "name": config["name"],
-        "source": config["source"],
-        "licence": config["licence"],
-        "skip_bad": config["skip_bad"],
+    return import_as(handle.store, request, by=handle.started_by, progress=progress)
+
+
+def import_as(
+    store: Store, request: DatasetImport, *, by: str, progress: Progress
+) -> dict[str, Any]:
+    """Import what the request names; `by` is named in the audit log. Returns the report as JSON.
+
+    Raises BadInput, and as `import_dataset` and `import_groups`.
+    """
+    if (request.pairs is None) == (not request.groups):
+        raise BadInput("give either pairs or groups", code="pairs_or_groups")
+    about: dict[str, Any] = {
+        "name": request.name,
+        "source": request.source,
+        "licence": request.licence,
+        "skip_bad": request.skip_bad,
         "progress": progress,
     }
-    if config.get("groups"):
-        files = [Path(path) for path in config["groups"]]
-        groups = import_groups(
-            handle.store,
-            files=files,
-            origin=", ".join(path.name for path in files),
-            imported_by=handle.started_by,
-            **shared,
+    if request.pairs is None:
+        files = [local_file(each) for each in request.groups]
+        origin = ", ".join(path.name for path in files)
+        groups = import_groups(store, files=files, origin=origin, imported_by=by, **about)
+        result, counts = groups_as_json(request.name, groups), {"groups": groups.imported}
+    else:
+        report = import_dataset(
+            store,
+            pairs=local_file(request.pairs),
+            passages=None if request.passages is None else local_file(request.passages),
+            **request.read_by,
+            **about,
         )
-        return groups_as_json(config["name"], groups)
-    passages = config.get("passages")
-    report = import_dataset(
-        handle.store,
-        pairs=Path(config["pairs"]),
-        passages=Path(passages) if passages else None,
-        **{name: config[name] for name in READ_BY if name in config},
-        **shared,
-    )
-    return as_json(config["name"].strip(), report)
+        result, counts = as_json(request.name, report), report.imported
+    with store.write() as session:
+        record_event(session, by, "import", request.name, **counts)
+        session.commit()
+    return result
 
 
 def as_json(name: str, report: ImportReport) -> dict[str, Any]:

@@ -133,7 +133,7 @@ PRINTING = [
     ["datasets", "list"],
     ["datasets", "list", "--json"],
     ["datasets", "show", "world"],
-    ["db", "check"],
+    ["store", "check"],
     ["groups", "list", "--run", "1"],
     ["groups", "show", "1"],
     ["jobs", "list"],
@@ -147,8 +147,8 @@ PRINTING = [
     ["study", "list"],
     ["study", "show", "--study", "1"],
     ["study", "work"],
-    ["users", "list"],
-    ["users", "members"],
+    ["people", "list"],
+    ["people", "members"],
     ["evaluate", "--help"],
     ["datasets", "show", "missing", "--json"],  # an error that is printed as JSON
 ]

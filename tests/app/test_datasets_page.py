@@ -1,6 +1,7 @@
 """The Datasets page: columns are mapped and an import is previewed before anything is stored."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from app_pages import open_page, sign_in
@@ -86,24 +87,32 @@ def test_several_uploads_are_read_as_a_folder(
 ) -> None:
     import io
 
-    from app.datasets.actions import Sources, preview_from_page
+    from app.access.identity import Actor
+    from app.datasets.import_form import with_uploads
+    from app.operations import datasets
+    from db.people.rights import Rights
 
     def upload(name: str, text: str) -> io.BytesIO:
         file = io.BytesIO(text.encode())
         file.name = name
         return file
 
-    sign_in(sqlite_store, monkeypatch, "admin")
-    files = (
+    def preview_of(name: str, uploads: list[io.BytesIO]) -> Any:
+        with with_uploads({"name": name}, uploads, None) as (request, folder):  # type: ignore[arg-type]
+            return datasets.preview(curator, request, uploads=folder)
+
+    monkeypatch.setenv("INF_DATABASE_URL", sqlite_store.url)
+    curator = Actor("cleo", rights=Rights(everywhere=frozenset({"curate"})))
+    files = [
         upload("collection.tsv", "1\tTea is leaves.\n2\tCoffee is seeds.\n"),
         upload("queries.train.tsv", "7\twhat is tea\n"),
         upload("qrels.train.tsv", "7\t0\t1\t1\n"),
-    )
-    preview = preview_from_page(Sources(files), name="marco")
+    ]
+    preview = preview_of("marco", files)
     assert (preview.pairs, preview.passages) == (1, 2)
     assert preview.rows[0]["passage"] == "Tea is leaves."
     shards = [upload(f"train-{n}.jsonl", f'{{"query": "q{n}", "passage": "p"}}') for n in range(2)]
-    assert preview_from_page(Sources(shards), name="faq").pairs == 2
+    assert preview_of("faq", shards).pairs == 2
 
 
 def test_a_file_is_read_as_the_format_that_is_chosen(
@@ -125,15 +134,30 @@ def test_a_file_is_read_as_the_format_that_is_chosen(
     assert count_rows(sqlite_store, "pair") == 1
 
 
-def test_a_curator_previews_no_file_of_the_server(
-    sqlite_store: Store, monkeypatch: pytest.MonkeyPatch, faq: Path
+def test_a_curator_reads_no_file_of_the_server(
+    sqlite_store: Store, monkeypatch: pytest.MonkeyPatch, faq: Path, tmp_path: Path
 ) -> None:
-    from app.datasets.actions import Sources, preview_from_page
+    from app.access.identity import Actor
+    from app.operations import datasets
+    from curation.importing.request import DatasetImport
     from db.errors import Refused
+    from db.people.rights import Rights
 
-    sign_in(sqlite_store, monkeypatch, "curator")
-    with pytest.raises(Refused, match="only an admin"):
-        preview_from_page(Sources(pairs_path=str(faq)), name="faq")
+    monkeypatch.setenv("INF_DATABASE_URL", sqlite_store.url)
+    curator = Actor("cleo", rights=Rights(everywhere=frozenset({"curate"})))
+    for uploads in (None, tmp_path / "uploads"):
+        for given in ({"pairs": faq}, {"groups": [faq]}, {"pairs": "s3://bucket/pairs.jsonl"}):
+            request = DatasetImport.read({"name": "faq"} | given)
+            for call in (
+                lambda request=request, uploads=uploads: datasets.preview(
+                    curator, request, uploads=uploads
+                ),
+                lambda request=request, uploads=uploads: datasets.import_files(
+                    curator, request, datasets.here(print), uploads=uploads
+                ),
+            ):
+                with pytest.raises(Refused, match="only an admin"):
+                    call()
 
 
 def test_an_archived_dataset_is_on_no_page_and_takes_no_import(
@@ -149,7 +173,7 @@ def test_an_archived_dataset_is_on_no_page_and_takes_no_import(
         session.commit()
     sign_in(sqlite_store, monkeypatch, "admin")
     page = open_page("datasets")
-    assert page.dataframe[0].value["Name"].tolist() == ["kept"]
+    assert page.dataframe[0].value["name"].tolist() == ["kept"]
     page.text_input(key="datasets.name").set_value("hidden")
     page.text_input(key="datasets.pairs_path").set_value(str(faq))
     page.text_input(key="datasets.column_query").set_value("Frage")

@@ -13,7 +13,8 @@ from sqlalchemy import select
 
 from analysis.files.storage import local_file
 from curation.hub.layouts import Wanted, layout_of, rows_of
-from curation.hub.pull import is_folder, pull
+from curation.hub.pull import pull
+from curation.hub.request import is_folder
 from curation.sources.rows import LeftOut, SourcePair
 from db.errors import BadInput, NotFound, Refused
 from db.shape import INF_IR

@@ -17,7 +17,6 @@ from analysis.agreement.judgment_filter import JudgmentFilter, chosen_rows, deci
 from analysis.agreement.measures import MEASURES
 from analysis.agreement.over_time import agreement_over_time
 from analysis.study.judgment_file import read_judgments
-from app.cli.data.import_ import bad_rows_in_json
 from app.cli.kit.report import Result, ready_store, reporting
 from app.text.numbers import counted, score
 from curation.judging.independence import validator_sentence
@@ -197,8 +196,7 @@ def agreement(
     if judgments is not None:
         if over_time or by_judge or chosen != JudgmentFilter():
             raise click.UsageError("filters, --over-time and --by-judge require --study ID")
-        with bad_rows_in_json():
-            decisions = read_judgments(judgments)
+        decisions = read_judgments(judgments)
         report = agreement_report(decisions, resamples=resamples)
         return {"judgments_file": str(judgments), **report}
     assert study is not None  # one of the two is given

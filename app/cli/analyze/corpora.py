@@ -7,7 +7,6 @@ from typing import Any
 import click
 
 from analysis.files.corpora import read_texts
-from app.cli.data.import_ import bad_rows_in_json
 
 FILE = click.Path(path_type=Path, dir_okay=False, exists=True)
 PLACE = click.Path(path_type=Path, exists=True)
@@ -67,9 +66,8 @@ def corpora_config(
         raise click.UsageError("give --dataset NAME, --run N, --corpus PATH or --texts FILE")
     if source and not dataset:
         raise click.UsageError("--source needs --dataset NAME")
-    with bad_rows_in_json():
-        for path in texts:
-            read_texts(path)  # the job reads them again; here bad lines are reported at once
+    for path in texts:
+        read_texts(path)  # the job reads them again; here bad lines are reported at once
     return {
         "datasets": list(dataset),
         "sources": list(source),

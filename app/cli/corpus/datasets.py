@@ -1,59 +1,49 @@
-"""`inf datasets`: list, show, delete and unarchive datasets."""
-
-from pathlib import Path
+"""`inf datasets`: list, show, import, pull, archive and purge datasets."""
 
 import click
 
-from app.cli.kit.deleting import back_text, bring_back, delete, delete_options, deleted_text
-from app.cli.kit.report import Result, lines, ready_store, reporting
+from app.cli.data.import_ import import_
+from app.cli.data.releases import push_either
+from app.cli.kit.deleting import add_archiving
+from app.cli.kit.formerly import formerly, with_former_keys
+from app.cli.kit.options import request_options
+from app.cli.kit.progress import progress_bar
+from app.cli.kit.report import (
+    Result,
+    command_actor,
+    counts,
+    detach_option,
+    lines,
+    reporting,
+    waited,
+)
 from app.cli.kit.table import table
-from db.archive.dependents import dependents
-from db.archive.target import target_of
-from db.corpus.datasets import DatasetSummary, get_dataset, list_datasets
-from db.corpus.texts import pair_sources
-from db.run.runs import list_runs
+from app.jobs import launching
+from app.operations import datasets as operations
+from curation.hub.request import DatasetPull
+from db.jobs.jobs import LOCAL
+
+FORMER_KEYS = {"dataset_id": "id", "dataset": "name"}
 
 
 @click.group()
 def datasets() -> None:
-    """List, show, delete and unarchive datasets."""
+    """List, show, import, pull, archive and purge datasets."""
 
 
-def as_row(found: DatasetSummary) -> Result:
-    """A dataset as JSON."""
-    return {
-        "dataset_id": found.id,
-        "dataset": found.name,
-        "pairs": found.pairs,
-        "passages": found.passages,
-        "generated": found.generated,
-        "source": found.source,
-        "licence": found.licence,
-        "created_at": found.created_at.isoformat(),
-        "archived_at": None if found.archived_at is None else found.archived_at.isoformat(),
-    }
+datasets.add_command(import_)
+add_archiving(datasets, "dataset")
+archived_option = click.option("--archived", is_flag=True, help="Also list archived ones.")
 
 
 def _listed(result: Result) -> str:
-    return table(
-        ("id", "dataset", "pairs", "passages", "generated", "licence", "state"),
-        [
-            (
-                row["dataset_id"],
-                row["dataset"],
-                row["pairs"],
-                row["passages"],
-                row["generated"],
-                row["licence"],
-                "archived" if row["archived_at"] else "active",
-            )
-            for row in result["datasets"]
-        ],
-        empty="no datasets: `inf import --dataset NAME --pairs FILE` creates one",
-    )
-
-
-archived_option = click.option("--archived", is_flag=True, help="Also list archived ones.")
+    columns = ("id", "name", "pairs", "passages", "generated", "licence")
+    rows = [
+        (*(row[key] for key in columns), "archived" if row["archived_at"] else "active")
+        for row in result["data"]
+    ]
+    head = ("id", "dataset", *columns[2:], "state")
+    return table(head, rows, empty="no datasets: `inf datasets import NAME --pairs FILE`")
 
 
 @datasets.command("list")
@@ -61,13 +51,13 @@ archived_option = click.option("--archived", is_flag=True, help="Also list archi
 @reporting(_listed)
 def list_(archived: bool) -> Result:
     """List datasets by name, with their counts."""
-    with ready_store().read() as session:
-        return {"datasets": [as_row(one) for one in list_datasets(session, archived=archived)]}
+    found = operations.list_all(command_actor(), archived=archived).as_json()
+    return with_former_keys(found, "datasets", FORMER_KEYS)
 
 
 def _shown(result: Result) -> str:
     facts = lines(
-        ("dataset", f"{result['dataset']} (id {result['dataset_id']})"),
+        ("dataset", f"{result['name']} (id {result['id']})"),
         ("state", f"archived {result['archived_at']}" if result["archived_at"] else "active"),
         ("source", result["source"] or "–"),
         ("licence", result["licence"] or "–"),
@@ -83,8 +73,8 @@ def _shown(result: Result) -> str:
 def dependents_text(dependents: list[str]) -> list[str]:
     """What depends on a dataset or run, for `show`."""
     if not dependents:
-        return ["can be deleted: nothing depends on it"]
-    return ["cannot be deleted, these depend on it:", *(f"  {one}" for one in dependents)]
+        return ["can be archived: nothing depends on it"]
+    return ["cannot be archived, these depend on it:", *(f"  {one}" for one in dependents)]
 
 
 @datasets.command()
@@ -92,33 +82,47 @@ def dependents_text(dependents: list[str]) -> list[str]:
 @reporting(_shown)
 def show(name: str) -> Result:
     """Show one dataset: counts, runs, and what depends on it."""
-    with ready_store().read() as session:
-        dataset = get_dataset(session, name)
-        found = next(one for one in list_datasets(session, archived=True) if one.id == dataset.id)
-        return {
-            **as_row(found),
-            "sources": pair_sources(session, dataset.id),
-            "runs": [run.id for run in list_runs(session, dataset.id, archived=True)],
-            "dependents": dependents(session, target_of(session, dataset=name)),
-        }
+    found = operations.show(command_actor(), name).as_json()
+    return found | {former: found[key] for former, key in FORMER_KEYS.items()}
 
 
-@datasets.command("delete")
-@click.argument("name")
-@delete_options
-@reporting(deleted_text)
-def delete_(name: str, purged: bool, backup: Path | None, admin: str | None) -> Result:
-    """Archive a dataset: it is hidden with its runs, but kept.
+def _pulled(result: Result) -> str:
+    kind = "groups" if result["run_id"] is not None else "pairs"
+    at = f" at {result['commit'][:12]}" if result["commit"] else ""
+    summary = (
+        f"{result['imported']:,} {kind} of {result['repo']}{at} imported "
+        f"into dataset {result['dataset']} (id {result['dataset_id']})"
+    )
+    run = f", run {result['run_id']}" if result["run_id"] is not None else ""
+    skipped = f"{result['unchanged']:,} already present, {result['skipped']} skipped"
+    left_out = f"; left out: {counts(result['left_out'])}" if result["left_out"] else ""
+    return f"{summary}{run}; {skipped}{left_out}"
 
-    Refused while releases, reviews, judgments, open studies or jobs depend on it; they are listed.
-    --purge deletes it for good, after a backup of the store; the audit log records who did it.
+
+@datasets.command()
+@click.argument("repo", metavar="USER/NAME")
+@request_options(DatasetPull, without=("repo",))
+@detach_option
+@reporting(_pulled)
+def pull(request: DatasetPull, detach: bool) -> Result:
+    """Import a dataset from the Hub, or from a folder or URL (s3://…) given in place of USER/NAME.
+
+    InF-IR's columns become groups; those of Promptriever, FollowIR-train and any (query, positive,
+    negatives) dataset become pairs, with the negatives as passages of the pool. Columns of other
+    names are mapped by --column.
     """
-    return delete(purged=purged, backup=backup, admin=admin, dataset=name)
+    title = f"pulling {request.repo}"
+    actor = command_actor()
+    if detach or launching.chosen_launcher() != LOCAL:
+        return operations.pull(actor, request, waited(detach=detach, title=title))
+    with progress_bar(title) as draw:
+        return operations.pull(actor, request, operations.here(draw))
 
 
-@datasets.command("unarchive")
-@click.argument("name")
-@reporting(back_text)
-def unarchive_(name: str) -> Result:
-    """Bring an archived dataset back."""
-    return bring_back(dataset=name)
+@click.group()
+def hub() -> None:
+    """Push to the Hugging Face Hub and pull from it, under the former names (token: HF_TOKEN)."""
+
+
+hub.add_command(formerly(push_either, "hub push", "releases push"))
+hub.add_command(formerly(pull, "hub pull", "datasets pull"))

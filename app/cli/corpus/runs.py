@@ -1,13 +1,12 @@
 """`inf runs`: list, show, delete and unarchive runs."""
 
 from dataclasses import asdict
-from pathlib import Path
 
 import click
 from sqlalchemy import select
 
 from app.cli.corpus.datasets import archived_option, dependents_text
-from app.cli.kit.deleting import back_text, bring_back, delete, delete_options, deleted_text
+from app.cli.kit.deleting import add_archiving
 from app.cli.kit.report import Result, counts, lines, ready_store, reporting
 from app.cli.kit.table import table
 from app.text.remedies import in_commands
@@ -31,7 +30,10 @@ STATUSES = ("created", "running", "paused", "done", "failed", "cancelled")
 
 @click.group()
 def runs() -> None:
-    """List, show, delete and unarchive runs."""
+    """List, show, archive and purge runs."""
+
+
+add_archiving(runs, "run_id")
 
 
 def as_row(found: RunSummary) -> Result:
@@ -160,24 +162,3 @@ def show(run_id: int) -> Result:
             "unchecked": is_unchecked(session, run_id),
             "dependents": dependents(session, target_of(session, run_id=run_id)),
         }
-
-
-@runs.command("delete")
-@click.argument("run_id", type=int)
-@delete_options
-@reporting(deleted_text)
-def delete_(run_id: int, purged: bool, backup: Path | None, admin: str | None) -> Result:
-    """Archive a run: it is hidden, but kept.
-
-    Refused while releases, reviews, judgments, open studies or jobs depend on it; they are listed.
-    --purge deletes it for good, after a backup of the store; the audit log records who did it.
-    """
-    return delete(purged=purged, backup=backup, admin=admin, run_id=run_id)
-
-
-@runs.command("unarchive")
-@click.argument("run_id", type=int)
-@reporting(back_text)
-def unarchive_(run_id: int) -> Result:
-    """Bring an archived run back."""
-    return bring_back(run_id=run_id)

@@ -75,7 +75,7 @@ def _human(result: Result) -> str:
         ("skipped", counts(result["left_out"])),
         (
             "next",
-            f"inf import --dataset NAME --pairs {result['pairs_path']} "
+            f"inf datasets import NAME --pairs {result['pairs_path']} "
             f"--passages {result['passages_path']}",
         ),
     )

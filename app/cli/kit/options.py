@@ -1,7 +1,7 @@
 """The options of a command from the fields of its request."""
 
 import functools
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, get_args, get_origin
 
 import click
@@ -22,10 +22,13 @@ def request_options(
     An argument or option of the command's own that is named as a field goes into the request too.
     """
 
+    maps = [name for name in model.model_fields if _is_mapping(model, name)]
+
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(command)
         def wrapper(*args: Any, **given: Any) -> Any:
             values = {name: given.pop(name) for name in model.model_fields if name in given}
+            values |= {name: _mapping(model, name, values[name]) for name in maps if name in values}
             try:
                 request = model.read({k: v for k, v in values.items() if v is not None})
             except BadInput as error:
@@ -62,18 +65,34 @@ def _attributes(model: type[Request], name: str) -> dict[str, Any]:
     found["type"] = kind
     if field.is_required():
         return found
-    default = default_of(model, name)
+    default = () if _is_mapping(model, name) else default_of(model, name)
     return found | {"default": default, "show_default": default not in (None, "", ())}
 
 
 def _plain(annotation: Any) -> tuple[Any, bool]:
     """The type of one value, and whether there may be several."""
-    if get_origin(annotation) is tuple:
+    if get_origin(annotation) in (tuple, Mapping):
         return get_args(annotation)[0], True
     inner = [one for one in get_args(annotation) if one is not type(None)]
     if len(inner) == 1:  # that, or None
         return _plain(inner[0])
     return annotation if isinstance(annotation, type) else str, False
+
+
+def _is_mapping(model: type[Request], name: str) -> bool:
+    return get_origin(model.model_fields[name].annotation) is Mapping
+
+
+def _mapping(model: type[Request], name: str, given: Sequence[str]) -> dict[str, str]:
+    """What `--OPTION KEY=VALUE` gave, repeated. Raises UsageError for anything else."""
+    found: dict[str, str] = {}
+    for each in given:
+        key, equals, value = (part.strip() for part in each.partition("="))
+        if not (key and equals and value):
+            form = metavar_of(model, name) or "KEY=VALUE"
+            raise click.UsageError(f"{options_of(model, name)[0]} {each!r}: give it as {form}")
+        found[key] = value
+    return found
 
 
 def _range(bounds: dict[str, Any]) -> dict[str, Any]:

@@ -51,7 +51,7 @@ class Failed(click.ClickException):
 def failed(error: InfError, **details: Any) -> Failed:
     """The error in the words of commands; `--json` has its code and its remedy, too."""
     message = missing_extra(error) or in_commands(str(error))
-    details |= {"code": error.code, "remedy": in_commands(error.remedy)}
+    details |= error.details | {"code": error.code, "remedy": in_commands(error.remedy)}
     return Failed(message, 3 if isinstance(error, Paused) else 1, **details)
 
 

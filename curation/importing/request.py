@@ -1,0 +1,68 @@
+"""What an import takes: the request, and the config of its job."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import field_validator
+
+from db.requests import Request, option
+
+
+class DatasetImport(Request):
+    """An import of pairs and passages, or of finished groups, into a dataset."""
+
+    name: str = option("", "Name of the dataset; created if missing.", names=("--dataset",))
+    pairs: str | None = option(
+        None,
+        "Columns query_id, query, passage_id, passage; a file, a pattern ('train-*') or a folder.",
+        metavar="FILE",
+    )
+    passages: str | None = option(
+        None, "Columns passage_id, text, title; as --pairs.", metavar="FILE"
+    )
+    layout: str | None = option(
+        None, "Read --pairs as a format of `inf convert`.", names=("--as",), metavar="FORMAT"
+    )
+    split: str | None = option(None, "The part of a folder to take: test, dev or train.")
+    columns: Mapping[str, str] = option(
+        {},
+        "Map a column (for one file: pairs.OURS=THEIRS); repeatable.",
+        names=("--column",),
+        metavar="OURS=THEIRS",
+    )
+    usual_columns: bool = option(False, "Map usual names (question, answer, …).")
+    groups: tuple[str, ...] = option(
+        (),
+        "Instead of pairs: finished groups with InF-IR's seven columns; repeatable.",
+        metavar="FILE",
+    )
+    source: str = option("", "Origin of the texts.")
+    licence: str = option("", "Licence of the texts, e.g. cc-by-sa-3.0.")
+    skip_bad: bool = option(False, "Skip bad rows and list them.")
+
+    @field_validator("name", "source", "licence")
+    @classmethod
+    def _stripped(cls, text: str) -> str:
+        return text.strip()
+
+    @field_validator("pairs", "passages", mode="before")
+    @classmethod
+    def _absolute(cls, given: Path | str | None) -> str | None:
+        return placed(given) if given else None
+
+    @field_validator("groups", mode="before")
+    @classmethod
+    def _all_absolute(cls, given: Any) -> tuple[str, ...]:
+        return tuple(placed(each) for each in given or ())
+
+    @property
+    def read_by(self) -> dict[str, Any]:
+        """How files of pairs are read, as `import_dataset` takes it."""
+        return self.model_dump(include={"columns", "layout", "split", "usual_columns"})
+
+
+def placed(given: Path | str) -> str:
+    """A URL as it is, a path made absolute: a job runs in another folder."""
+    text = str(given)
+    return text if "://" in text else str(Path(text).expanduser().absolute())
