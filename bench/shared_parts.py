@@ -17,8 +17,12 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from analysis.text.shared_parts import Texts, shared_parts
-from curation.run.shared_parts import REQUESTS, SIGNS, SOURCES
 from db.shape import INF_IR
+
+SOURCES = tuple(text.sign for text in INF_IR.all_texts if text.from_source)
+SIGNS = tuple(text.sign for text in INF_IR.all_texts if not text.from_source)
+REQUESTS = tuple(text.sign for text in INF_IR.all_texts if text.field == "instruction")
+
 
 DEBRIS = (" (Mvh. Redaktionen)", " នេះជាអត្ថបទសាកល្បង")
 

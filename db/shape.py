@@ -160,7 +160,7 @@ class Shape:
         None for itself.
         """
         first = self.first.texts[FIELDS.index(text.field)]
-        return None if first is text else first
+        return None if first == text else first
 
     def sample(self, role: Role, vote: int) -> int:
         """The number of a judge's vote, which is part of its call's key.

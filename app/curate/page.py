@@ -54,7 +54,7 @@ from db.run.runs import (
     get_run,
     list_runs,
     outcomes,
-    votes_of_run,
+    shape_and_votes,
 )
 from db.run.workers import worker_totals
 from db.store.store import open_store
@@ -194,7 +194,8 @@ def draw_live(run: RunSummary, was_live: bool) -> None:
     with failures_shown():
         with open_store().read() as session:
             found, now = funnel(session, run.id), get_run(session, run.id)
-            workers, votes = worker_totals(session, run.id), votes_of_run(session, run.id)
+            workers = worker_totals(session, run.id)
+            shape, votes = shape_and_votes(session, run.id)
             is_now = with_actual_status(session, replace(run, status=now.status), workers)
         if was_live and is_now.status != run.status:
             st.rerun()
@@ -209,7 +210,7 @@ def draw_live(run: RunSummary, was_live: bool) -> None:
         draw_pulse(run, found, workers, live=was_live)
         draw_trouble(workers.trouble, live=was_live)
         if was_live and not now.batch:
-            draw_time_left(time_left(found, workers.pace, votes))
+            draw_time_left(time_left(found, workers.pace, votes, shape))
         if not was_live:
             draw_after_run(found)
         draw_funnel(found)

@@ -15,7 +15,8 @@ from db.corpus.datasets import get_dataset
 from db.errors import BadInput, NotFound, Refused
 from db.release.choice import Choice, chosen_licences
 from db.review.reviews import count_reviews
-from db.run.runs import choose_run, funnel, get_run
+from db.run.runs import choose_run, funnel, get_run, shape_of
+from db.shape import INF_IR
 from db.tables import Dataset, Run, Study
 
 MANIFEST = "release.json"
@@ -183,6 +184,13 @@ def _runs(session: Session, wanted: ReleasePlan) -> list[tuple[Dataset, Run]]:
     if not numbers:
         raise BadInput("no dataset and no run is named", "name a dataset", code="no_dataset_no_run")
     runs = [get_run(session, number) for number in numbers]
+    other = next((run.id for run in runs if shape_of(session, run.id) != INF_IR), None)
+    if other is not None:
+        raise Refused(
+            f"run {other} has groups of another shape than InF-IR's: no release can hold them",
+            "leave it out",
+            code="release_of_other_shape",
+        )
     return [(session.get_one(Dataset, run.dataset_id), run) for run in runs]
 
 

@@ -13,8 +13,9 @@ from sqlalchemy.orm import Session
 
 from db.errors import InfError
 from db.modules import run_module
-from db.release.rows import ReleaseRow, release_rows
-from db.shape import INF_IR, GroupText
+from db.release.rows import release_rows
+from db.run.runs import shape_of
+from db.shape import INF_IR, GroupText, Shape
 from db.store.scope import unscoped
 from db.store.store import Store, open_store
 from db.tables import Group, Job, Review, Triplet
@@ -62,7 +63,7 @@ def check_leakage(store: Store, run_id: int) -> dict[str, Any]:
 def measure(store: Store, run_id: int) -> dict[str, Any]:
     """The report over the run's kept groups, computed in this process."""
     with store.read() as session:
-        texts = compared_texts(session, kept_groups(session, run_id))
+        texts = compared_texts(session, kept_groups(session, run_id), shape_of(session, run_id))
     return _report("kept", texts)
 
 
@@ -96,8 +97,8 @@ def kept_groups(session: Session, run_id: int) -> Sequence[int]:
     ).all()
 
 
-def compared_texts(session: Session, group_ids: Sequence[int]) -> "Texts":
-    """The compared texts of the groups: each generated negative with its positive.
+def compared_texts(session: Session, group_ids: Sequence[int], shape: Shape = INF_IR) -> "Texts":
+    """The compared texts of groups of one shape: each generated negative with its positive.
 
     A pair is named by its texts: ids differ between stores, and two datasets may share one. Queries
     are not compared: Q+ is a real one, and Q- is meant to read differently. Of more than MAX_GROUPS
@@ -105,15 +106,19 @@ def compared_texts(session: Session, group_ids: Sequence[int]) -> "Texts":
     """
     if len(group_ids) > MAX_GROUPS:
         group_ids = sorted(sorted(group_ids, key=_hash)[:MAX_GROUPS])
-    found: Texts = {f"{negative.sign} / {positive.sign}": [] for positive, negative in COMPARED}
-    for batch in release_rows(session, group_ids):
+    from analysis.text.leakage import LabelledText
+
+    compared = _compared(shape)
+    found: Texts = {f"{negative.sign} / {positive.sign}": [] for positive, negative in compared}
+    place = {text.sign: number for number, text in enumerate(shape.all_texts)}
+    source = [place[shape.first.query.sign], place[shape.first.passage.sign]]
+    for batch in release_rows(session, group_ids, shape):
         for row in batch:
-            for positive, negative in COMPARED:
-                name = f"{negative.sign} / {positive.sign}"
-                pair = "\n".join(row.texts[place] for place in PAIR)
-                found[name] += [
-                    _text(row, pair, positive, False),
-                    _text(row, pair, negative, True),
+            pair = "\n".join(row.texts[number] for number in source)
+            for positive, negative in compared:
+                found[f"{negative.sign} / {positive.sign}"] += [
+                    LabelledText(pair, row.texts[place[positive.sign]], False),
+                    LabelledText(pair, row.texts[place[negative.sign]], True),
                 ]
     return found
 
@@ -230,21 +235,10 @@ def _digest(texts: "Texts") -> str:
     return hashlib.sha256(json.dumps(rows, ensure_ascii=False).encode()).hexdigest()
 
 
-def _compared() -> list[tuple[GroupText, GroupText]]:
-    first, *others = INF_IR.roles
-    positive = {text.field: text for text in INF_IR.introduced(first)}
-    pairs = [(positive[text.field], text) for role in others for text in INF_IR.introduced(role)]
-    return [(right, wrong) for right, wrong in pairs if wrong.field != "query"]
-
-
-def _text(row: ReleaseRow, pair: str, text: GroupText, negative: bool) -> "LabelledText":
-    from analysis.text.leakage import LabelledText
-
-    return LabelledText(pair, row.texts[INF_IR.columns.index(text.column)], negative)
-
-
-COMPARED = _compared()
-PAIR = [INF_IR.columns.index(INF_IR.texts[sign].column) for sign in ("Q+", "P+")]
+def _compared(shape: Shape) -> list[tuple[GroupText, GroupText]]:
+    written = [text for role in shape.roles for text in shape.introduced(role)]
+    pairs = [(shape.counterpart(text), text) for text in written if text.field != "query"]
+    return [(right, wrong) for right, wrong in pairs if right is not None]
 
 
 if __name__ == "__main__":

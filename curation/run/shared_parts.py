@@ -10,13 +10,11 @@ from sqlalchemy.orm import Session
 from analysis.text.shared_parts import SAMPLE, Texts, shared_parts
 from curation.run.leakage import kept_groups
 from db.release.rows import release_rows
-from db.shape import INF_IR
+from db.run.runs import shape_of
+from db.shape import Shape
 from db.store.store import Store
 from db.tables import Group, Job
 
-SOURCES = tuple(sign for sign, text in INF_IR.texts.items() if text.from_source)
-SIGNS = tuple(sign for sign in INF_IR.texts if sign not in SOURCES)
-REQUESTS = tuple(sign for sign, text in INF_IR.texts.items() if text.field == "instruction")
 READ_FOR_SAMPLE = 2 * SAMPLE  # groups: several may be of one pair
 WHERE = {
     "beginning": "at the beginning",
@@ -36,12 +34,13 @@ def check_shared_parts(store: Store, run_id: int) -> dict[str, Any]:
         some = ids
         if len(ids) > READ_FOR_SAMPLE:
             some = sorted(random.Random(0).sample(ids, READ_FOR_SAMPLE))
+        shape = shape_of(session, run_id)
         report = shared_parts(
-            _texts(session, some),
-            lambda: _texts(session, ids),
-            SIGNS,
-            sources=SOURCES,
-            requests=REQUESTS,
+            _texts(session, some, shape),
+            lambda: _texts(session, ids, shape),
+            tuple(text.sign for text in shape.all_texts if not text.from_source),
+            sources=tuple(text.sign for text in shape.all_texts if text.from_source),
+            requests=tuple(text.sign for text in shape.all_texts if text.field == "instruction"),
         )
     return {"groups": len(ids), **report}
 
@@ -91,8 +90,8 @@ def part_text(part: dict[str, Any], groups: int) -> str:
     return f"{quoted}{between}{counts} of {groups:,} groups"
 
 
-def _texts(session: Session, group_ids: Sequence[int]) -> Iterator[Texts]:
-    for batch in release_rows(session, group_ids):
+def _texts(session: Session, group_ids: Sequence[int], shape: Shape) -> Iterator[Texts]:
+    for batch in release_rows(session, group_ids, shape):
         for row in batch:
-            texts = dict(zip(INF_IR.texts, row.texts, strict=True))
+            texts = dict(zip(shape.texts, row.texts, strict=True))
             yield Texts(row.group_id, row.query_id, texts)

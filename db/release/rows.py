@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session, aliased
 
 from db.corpus.texts import pair_source
 from db.run.new_items import in_order_of_roles
-from db.shape import INF_IR
+from db.shape import INF_IR, Shape
 from db.study.strictness import confidence_of
 from db.tables import Dataset, Group, Item, Judge, Judgment, Pair, Passage, Review, Triplet
 
@@ -21,7 +21,7 @@ BATCH = 2000
 
 
 class ReleaseRow(NamedTuple):
-    """A group as exported; texts as in `db.shape.INF_IR`."""
+    """A group as exported; texts in the order of its shape."""
 
     group_id: int
     run_id: int
@@ -61,25 +61,27 @@ def use_snapshot(session: Session) -> None:
         session.connection(execution_options={"isolation_level": "REPEATABLE READ"})
 
 
-def release_rows(session: Session, group_ids: Sequence[int]) -> Iterator[list[ReleaseRow]]:
-    """The given groups in their order, a batch at a time.
+def release_rows(
+    session: Session, group_ids: Sequence[int], shape: Shape = INF_IR
+) -> Iterator[list[ReleaseRow]]:
+    """The given groups, which are of one shape, in their order, a batch at a time.
 
     A batch is selected by its ids alone: with another condition SQLite takes the index of verdicts
     and sorts all the rest of the run for every batch.
     """
-    joined = {role: (aliased(Triplet), aliased(Passage)) for role in INF_IR.roles}
+    joined = {role: (aliased(Triplet), aliased(Passage)) for role in shape.roles}
     texts = (
         joined[text.introduced_by][1].text
         if text.field == "passage"
         else getattr(joined[text.introduced_by][0], text.field)
-        for text in INF_IR.texts.values()
+        for text in shape.texts.values()
     )
     query = (
         select(
             Group.id,
             Group.run_id,
             Pair.external_id,
-            joined["positive"][1].external_id,
+            joined[shape.first.role][1].external_id,
             Group.verdict,
             Group.drop_reason,
             Review.action,

@@ -16,6 +16,7 @@ from sqlalchemy.orm import Session
 from db.corpus.datasets import require_active
 from db.errors import BadInput, NotFound, Refused
 from db.events import record_event
+from db.shape import INF_IR, Shape, shape_from
 from db.tables import Dataset, Group, Pair, Prompt, Recipe, Run, utc_now
 
 MAX_IDS_PER_STATEMENT = 10_000  # SQLite allows 32,766 bound values in one statement
@@ -28,7 +29,7 @@ OVER = ("done", "failed", "cancelled")
 class Funnel:
     """How far the groups of a run came.
 
-    `generated` counts the groups whose three triplets were all written (they reached validation).
+    `generated` counts the groups whose triplets were all written (they reached validation).
     """
 
     run_id: int
@@ -382,12 +383,18 @@ def outcomes(session: Session, run_id: int) -> Outcomes:
     return Outcomes(kept, {str(reason): count for reason, count in counts.items()})
 
 
-def votes_of_run(session: Session, run_id: int) -> int:
-    """How often the judge answers each scenario of a group, by the run's recipe."""
+def shape_of(session: Session, run_id: int) -> Shape:
+    """The shape of the run's groups, by its recipe."""
+    return shape_and_votes(session, run_id)[0]
+
+
+def shape_and_votes(session: Session, run_id: int) -> tuple[Shape, int]:
+    """The shape of the run's groups, and how often the judge answers each of its scenarios."""
     body = session.scalars(
         select(Recipe.body).join(Run, Run.recipe_id == Recipe.id).where(Run.id == run_id)
     ).one()
-    return int(body.get("validation", {}).get("votes", 1))
+    shape = shape_from(body["shape"]) if "shape" in body else INF_IR
+    return shape, int(body.get("validation", {}).get("votes", 1))
 
 
 def set_run_status(session: Session, run_id: int, status: str, *, error: str | None = None) -> None:

@@ -69,7 +69,7 @@ def _counted_answers(run_id: int) -> Select[str | None, str, int, int, datetime]
         newer.scenario == Item.scenario,
         newer.revision > Item.revision,
     )
-    bit = case(INF_IR.bits, value=Item.scenario)
+    bit = case(INF_IR.bits, value=Item.scenario, else_=0)
     of_judge = (
         select(
             Group.id.label("group_id"),

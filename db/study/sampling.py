@@ -103,5 +103,7 @@ def _any(items: Mapping[str, int], chance: random.Random) -> int:
     return items[chance.choice(sorted(items))]
 
 
-def _place(scenario: str) -> int:
-    return INF_IR.roles.index(scenario)
+def _place(scenario: str) -> tuple[int, str]:
+    """InF-IR's scenarios in their order, those that it has not after them by their names."""
+    known = INF_IR.roles
+    return known.index(scenario) if scenario in known else len(known), scenario

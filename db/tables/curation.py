@@ -6,7 +6,6 @@ from typing import Any
 from sqlalchemy import CheckConstraint, ForeignKey, Index, UniqueConstraint, false, true
 from sqlalchemy.orm import Mapped, mapped_column
 
-from db.shape import INF_IR
 from db.tables.base import Base, created, key, utc_now
 
 
@@ -214,7 +213,6 @@ class Triplet(Base, kw_only=True):
     passage_id: Mapped[int] = mapped_column(ForeignKey("passage.id"))
     __table_args__ = (
         UniqueConstraint("group_id", "role"),
-        CheckConstraint(f"role IN {INF_IR.roles}", name="role"),
         Index("ix_triplet_passage_id", "passage_id"),
     )
 

@@ -8,7 +8,6 @@ from sqlalchemy import CheckConstraint, ForeignKey, Index, UniqueConstraint, tex
 from sqlalchemy.orm import Mapped, mapped_column
 
 from db.names import PERSON_SUFFIX
-from db.shape import INF_IR
 from db.tables.base import Base, created, key
 
 
@@ -29,10 +28,7 @@ class Item(Base, kw_only=True):
     query: Mapped[str]
     candidates: Mapped[list[Any]]
     created_at: Mapped[datetime] = created()
-    __table_args__ = (
-        UniqueConstraint("group_id", "scenario", "revision"),
-        CheckConstraint(f"scenario IN {INF_IR.roles}", name="scenario"),
-    )
+    __table_args__ = (UniqueConstraint("group_id", "scenario", "revision"),)
 
 
 class Judge(Base, kw_only=True):

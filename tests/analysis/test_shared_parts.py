@@ -14,7 +14,6 @@ import pytest
 
 from analysis.text.shared_parts import ALPHA, MIN_PAIRS, Texts, chance, shared_parts
 from curation.recorded.recording import SHIPPED
-from curation.run.shared_parts import REQUESTS, SIGNS, SOURCES
 from db.shape import INF_IR
 
 DEMO = SHIPPED.parent
@@ -125,6 +124,11 @@ def test_a_part_is_named_with_its_place(
 ) -> None:
     (part,) = report_of(spoilt(demo_groups(60), ("P2-",), 30, how))["parts"]
     assert (part["where"], part["text"], part["counts"]) == (place, text, {"P2-": 30})
+
+
+SOURCES = tuple(text.sign for text in INF_IR.all_texts if text.from_source)
+SIGNS = tuple(text.sign for text in INF_IR.all_texts if not text.from_source)
+REQUESTS = tuple(text.sign for text in INF_IR.all_texts if text.field == "instruction")
 
 
 def test_what_the_sources_have_as_well_is_no_finding() -> None:

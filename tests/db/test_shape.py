@@ -4,11 +4,17 @@ import json
 from typing import Any
 
 import pytest
+from records_world import group_ids, make_run
+from sqlalchemy import update
+from sqlalchemy.exc import IntegrityError
 
 from db.corpus.texts import INTRODUCES
 from db.errors import BadInput
 from db.review.texts import FIELDS, FROM_THE_SOURCE
 from db.shape import INF_IR, Role, shape_from
+from db.store import schema
+from db.store.store import Store
+from db.tables import Item, Triplet
 
 
 def test_the_columns_are_those_that_inf_ir_publishes_in_their_order() -> None:
@@ -106,3 +112,24 @@ def test_a_fourth_scenario_leaves_the_answers_of_three_where_they_are() -> None:
 def test_a_wrong_shape_is_refused_with_its_place(body: dict[str, Any], message: str) -> None:
     with pytest.raises(BadInput, match=message):
         shape_from(body, "the recipe mine.toml")
+
+
+def test_roles_of_other_shapes_are_stored_and_hold_back_a_downgrade(store: Store) -> None:
+    """Before migration 0024 the store refused every role but InF-IR's three."""
+    run_id = make_run(store, kept=1, dropped=0, unwritten=0)
+
+    def rename(role: str, to: str) -> None:
+        with store.engine.begin() as connection:
+            connection.execute(update(Triplet).where(Triplet.role == role).values(role=to))
+            connection.execute(update(Item).where(Item.scenario == role).values(scenario=to))
+
+    rename("query_negative", "of_mine")
+    with pytest.raises(ValueError, match="'of_mine', which the version before cannot hold"):
+        schema.downgrade(store, "0023")
+    rename("of_mine", "query_negative")
+    schema.downgrade(store, "0023")
+    with pytest.raises(IntegrityError, match=r"role|scenario"):
+        rename("query_negative", "of_mine")
+    schema.upgrade(store)
+    rename("query_negative", "of_mine")
+    assert len(group_ids(store, run_id)) == 1
