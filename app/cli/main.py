@@ -43,7 +43,7 @@ COMMANDS = {
     "hub": ("app.cli.corpus.datasets:hub", "As `datasets pull` and `releases push`."),
     "import": ("app.cli.data.import_:import_", "Read pairs and passages into a dataset."),
     "jobs": ("app.cli.store.jobs:jobs", "List, follow, cancel and resume jobs."),
-    "models": ("app.cli.models:models", "Export trained models for serving."),
+    "models": ("app.cli.models:models", "List, show, push, export and serve trained models."),
     "people": (
         "app.cli.store.people:people",
         "Manage accounts: add, list, disable, reset password.",

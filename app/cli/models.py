@@ -1,27 +1,83 @@
-"""`inf models`: export trained models for serving, serve one, store the vectors of passages."""
+"""`inf models`: list, show, push, export, serve and search with models."""
 
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import click
 
+from app.cli.data.releases import push_to_hub, pushed_text
 from app.cli.kit.options import request_options
-from app.cli.kit.report import Result, command_actor, lines, ready_store, reporting
+from app.cli.kit.report import Result, command_actor, detach_option, lines, reporting
 from app.cli.kit.table import table
-from app.operations import try_it as operations
+from app.operations import models as operations
+from app.operations import try_it
 from app.operations.rows import Listed
 from app.operations.try_it import Search
-from db.corpus.datasets import get_dataset
+from curation.hub.request import PushStart
 from db.errors import Refused
 from db.modules import run_module
-from db.outcome.checkpoints import get_checkpoint
 
 
 @click.group()
 def models() -> None:
-    """Export trained models for serving, serve one, store the vectors of passages."""
+    """List, show and push trained models; export, serve, index and search with them."""
+
+
+def _listed(result: Result) -> str:
+    head = ("id", "name", "base", "objective", "release", "created", "")
+    rows = [
+        [
+            row["id"],
+            row["name"],
+            row["base_model"],
+            row["objective"],
+            row["release_id"],
+            row["created_at"][:16],
+            "OFFLINE" if row["offline"] else "",
+        ]
+        for row in result["data"]
+    ]
+    if not rows:
+        return "no models yet: inf trainings create --release RELEASE --out FOLDER"
+    return f"{table(head, rows, empty='')}\nnext: inf models show {rows[0][0]}"
+
+
+@models.command("list")
+@click.option("--dataset", help="Only models trained on releases of this dataset.")
+@reporting(_listed)
+def list_(dataset: str | None) -> Result:
+    """List trained models, newest first, with the numbers that the other commands take."""
+    return operations.list_some(command_actor(), dataset).as_json()
+
+
+def _shown(result: Result) -> str:
+    facts = lines(
+        *((name, value) for name, value in result.items() if name not in ("settings", "summary"))
+    )
+    return f"{facts}\nnext: inf evaluations create --model {result['path']} --release RELEASE"
+
+
+@models.command()
+@click.argument("model_id", type=int, metavar="CHECKPOINT")
+@reporting(_shown)
+def show(model_id: int) -> Result:
+    """Show one trained model; --json includes its settings and what its training reported."""
+    return operations.show(command_actor(), model_id).as_json()
+
+
+@models.command()
+@click.argument("checkpoint_id", type=int, metavar="CHECKPOINT")
+@request_options(PushStart, without=("release_id", "checkpoint_id"))
+@detach_option
+@reporting(pushed_text)
+def push(request: PushStart, detach: bool) -> Result:
+    """Push a trained model to the Hub.
+
+    The contents of a repository are never overwritten without --replace, --branch or
+    --pull-request. An interrupted push resumes when it is run again.
+    """
+    return push_to_hub(request, detach)
 
 
 def _human(result: Result) -> str:
@@ -64,25 +120,13 @@ def export(
     Each network is compared with the model's own vectors. The card gets what 8 bits and each
     trained Matryoshka dimension cost, on held-out groups of the release where it has some.
     """
-    from trainer.data.release_files import find_release, read_release
-    from trainer.export.exporting import FORMATS, export_for_serving
-
-    model = _folder_of(model)
-    groups, measured_on = [], ""
-    if release is not None:
-        found = read_release(find_release(ready_store(), release))
-        kept = [group for group in found.groups if not group.dropped]
-        groups = [group for group in kept if group.set_aside]
-        measured_on = f"{found.name}, held out"
-        if not groups:
-            groups, measured_on = kept, f"{found.name} (not held out: the model may know them)"
-    report = export_for_serving(
+    report = operations.export(
+        command_actor(),
         model,
-        out.expanduser().absolute(),
-        formats=formats or FORMATS,
+        out,
+        formats=formats,
         int8=int8,
-        groups=groups,
-        measured_on=measured_on,
+        release=release,
         say=lambda words: click.echo(words, err=True),
     )
     return {"path": str(out), **report}
@@ -99,7 +143,8 @@ def serve(model: str, host: str, port: int) -> Result:
     A request may have `instruction`: the checkpoint's template joins it with the query. Set
     INF_EMBEDDINGS_TOKEN to require a token; beyond this machine it is needed.
     """
-    name, url = _folder_of(model), f"http://{f'[{host}]' if ':' in host else host}:{port}"
+    name = operations.folder_of(command_actor(), model)
+    url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
     click.echo(f"{model} on {url}/v1/embeddings; stop with Ctrl-C", err=True)
     module = run_module("trainer.serve.embeddings_server")
     process = subprocess.Popen([sys.executable, *module, name, host, str(port)])
@@ -131,22 +176,12 @@ def index(model: str, dataset: str) -> Result:
 
     A checkpoint whose index stays reads those of its base model, and the other way round.
     """
-    from trainer.model.backbone import load_model
-    from trainer.serve.passage_vectors import vectors_by
-
-    store, began, made = ready_store(), time.monotonic(), 0
-    with store.read() as session:
-        dataset_id = get_dataset(session, dataset).id
-
-    def progress(done: int, total: int) -> None:
-        nonlocal made
-        made = done
-        click.echo(f"{done:,} of {total:,} passages", err=True)
-
-    found = vectors_by(store, dataset_id, load_model(_folder_of(model)), progress=progress)
-    passages, dimensions = found.vectors.shape
-    seconds = time.monotonic() - began
-    return {"passages": passages, "dimensions": dimensions, "made": made, "seconds": seconds}
+    return operations.index(
+        command_actor(),
+        model,
+        dataset,
+        progress=lambda done, total: click.echo(f"{done:,} of {total:,} passages", err=True),
+    ).as_json()
 
 
 def _ranked(result: Result) -> str:
@@ -173,15 +208,7 @@ def search(request: Search) -> Result:
     An index is taken where a model reads passages as the one that made it: its base, or a
     checkpoint with trained_side=query. INF_INDEX_KEY: the key of a Qdrant or Elasticsearch server.
     """
-    ready_store()
-    wanted = request.model_copy(update={"models": tuple(map(_folder_of, request.models))})
-    found = operations.search(command_actor(), wanted)
-    return Listed[operations.Searched].all(list(found)).as_json()
-
-
-def _folder_of(model: str) -> str:
-    """The folder of a checkpoint's number; any other name as it is."""
-    if model.isdecimal() and not Path(model).is_dir():
-        with ready_store().read() as session:
-            return get_checkpoint(session, int(model)).path
-    return model
+    actor = command_actor()
+    models = tuple(operations.folder_of(actor, model) for model in request.models)
+    found = try_it.search(actor, request.model_copy(update={"models": models}))
+    return Listed[try_it.Searched].all(list(found)).as_json()

@@ -1,14 +1,18 @@
-"""Models trained here: list, show."""
+"""Models trained here: list, show, export for serving, store the vectors of passages."""
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 from app.access.identity import Actor
+from app.access.permissions import require
 from app.operations.acting import reading
 from app.operations.rows import Listed, Row
 from db.corpus.datasets import get_dataset
 from db.outcome.checkpoints import count_checkpoints, get_checkpoint, list_checkpoints
+from db.store.store import open_store
 from db.tables import Checkpoint
 from trainer.report.compared.measures import model_name
 
@@ -36,6 +40,15 @@ class ModelShown(ModelRow):
     summary: dict[str, Any]
 
 
+class ModelIndexed(Row):
+    """Vectors of passages: how many there are, of how many numbers, and how many are new."""
+
+    passages: int
+    dimensions: int
+    made: int
+    seconds: float
+
+
 def list_some(
     actor: Actor, dataset: str | None = None, *, limit: int = 100, offset: int = 0
 ) -> Listed[ModelRow]:
@@ -55,6 +68,75 @@ def show(actor: Actor, model_id: int) -> ModelShown:
         (row,) = rows_of([found])
         settings = found.config.get("settings") or found.config
         return ModelShown(**row.model_dump(), settings=settings, summary=found.summary)
+
+
+def folder_of(actor: Actor, model: str) -> str:
+    """The folder of a model's number; any other name as it is. Raises NotFound."""
+    if model.isdecimal() and not Path(model).is_dir():
+        return show(actor, int(model)).path
+    return model
+
+
+def export(
+    actor: Actor,
+    model: str,
+    out: Path,
+    *,
+    formats: Sequence[str] = (),
+    int8: bool = False,
+    release: str | None = None,
+    say: Callable[[str], None],
+) -> dict[str, Any]:
+    """Write a model (number or folder) for serving into a new folder; what each network loses.
+
+    formats: all of them where none is named; the loss of `int8` is measured on the release.
+    """
+    from trainer.data.release_files import find_release, read_release
+    from trainer.export.exporting import FORMATS, export_for_serving
+
+    require(actor, "server")
+    groups, measured_on = [], ""
+    if release is not None:
+        found = read_release(find_release(open_store(), release))
+        kept = [group for group in found.groups if not group.dropped]
+        groups = [group for group in kept if group.set_aside]
+        measured_on = f"{found.name}, held out"
+        if not groups:
+            groups, measured_on = kept, f"{found.name} (not held out: the model may know them)"
+    return export_for_serving(
+        folder_of(actor, model),
+        out.expanduser().absolute(),
+        formats=tuple(formats) or FORMATS,
+        int8=int8,
+        groups=groups,
+        measured_on=measured_on,
+        say=say,
+    )
+
+
+def index(
+    actor: Actor, model: str, dataset: str, *, progress: Callable[[int, int], None]
+) -> ModelIndexed:
+    """Store the vectors of a dataset's passages by a model (number, folder or name)."""
+    from trainer.model.backbone import load_model
+    from trainer.serve.passage_vectors import vectors_by
+
+    require(actor, "server")
+    began, made = time.monotonic(), 0
+    with reading(actor, RIGHT) as session:
+        dataset_id = get_dataset(session, dataset).id
+
+    def counted(done: int, total: int) -> None:
+        nonlocal made
+        made = done
+        progress(done, total)
+
+    loaded = load_model(folder_of(actor, model))
+    found = vectors_by(open_store(), dataset_id, loaded, progress=counted)
+    passages, dimensions = found.vectors.shape
+    return ModelIndexed(
+        passages=passages, dimensions=dimensions, made=made, seconds=time.monotonic() - began
+    )
 
 
 def rows_of(checkpoints: Sequence[Checkpoint]) -> tuple[ModelRow, ...]:

@@ -125,7 +125,8 @@ def diff(before: int, after: int) -> Result:
     return operations.diff(command_actor(), before, after).as_json()
 
 
-def _pushed(result: Result) -> str:
+def pushed_text(result: Result) -> str:
+    """What a push changed, or would change."""
     rows = [
         f"  {sign} {path}"
         for sign, change in (("+", "added"), ("~", "changed"), ("-", "removed"))
@@ -146,29 +147,30 @@ def _pushed(result: Result) -> str:
 @click.argument("release_id", type=int)
 @request_options(PushStart, without=("release_id", "checkpoint_id"))
 @detach_option
-@reporting(_pushed)
+@reporting(pushed_text)
 def push(request: PushStart, detach: bool) -> Result:
     """Push a release to the Hub, as a dataset.
 
     The contents of a repository are never overwritten without --replace, --branch or
     --pull-request. An interrupted push resumes when it is run again.
     """
-    return _push(request, detach)
+    return push_to_hub(request, detach)
 
 
 @click.command()
 @request_options(PushStart)
 @detach_option
-@reporting(_pushed)
+@reporting(pushed_text)
 def push_either(request: PushStart, detach: bool) -> Result:
     """Push a release (as a dataset) or a checkpoint (as a model).
 
     The contents of a repository are never overwritten without --replace, --branch or
     --pull-request. An interrupted push resumes when it is run again.
     """
-    return _push(request, detach)
+    return push_to_hub(request, detach)
 
 
-def _push(request: PushStart, detach: bool) -> Result:
+def push_to_hub(request: PushStart, detach: bool) -> Result:
+    """The result of a push of a release or a model."""
     title = f"pushing to {request.repo}"
     return operations.push(command_actor(), request, waited(detach=detach, title=title))
