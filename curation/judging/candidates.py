@@ -4,7 +4,8 @@ Sampled by position in the order of ids, seeded by the run and the pair: the sam
 worker and after every resume. Never P+, a near-duplicate of P+, or the passage of another pair with
 the same query.
 
-A passage in another language than the pair's gives itself away, so such are passed over
+A passage in another language than the pair's (its passage's, read with its query where that is
+unclear) gives itself away, so such are passed over
 (`validation.distractors_in_language`): where the first ones of the sample do, up to MAX_TRIED more
 are tried, and those in other languages fill up what is missing then. A text whose language is
 unclear counts as in the pair's, but where one is passed over it comes after those sought, for it
@@ -24,7 +25,7 @@ from sqlalchemy.orm import Session
 
 from analysis.text.words import words
 from curation.recipe.settings import Validation
-from curation.rules.language import language_of
+from curation.rules.language import language_of, language_of_pair
 from db.corpus.texts import passage_texts
 from db.errors import BadInput
 from db.run.group_queue import ClaimedGroup
@@ -181,7 +182,9 @@ def choose_for(
     texts = passage_texts(session, sorted({one for ids in (*drawn, *found) for one in ids}))
     result: list[list[tuple[int, str]]] = []
     for group, ids, hard_ids in zip(groups, drawn, found, strict=True):
-        if rules.distractors_in_language and (language := language_of(group.passage)):
+        if rules.distractors_in_language and (
+            language := language_of_pair(group.query, group.passage)
+        ):
             speaking = _Speaking(session, pool, language, texts)
             further = speaking.read(further_candidates(pool, group, ids, seed=seed))
             ids = speaking.first(ids, count, further)

@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session
 
 from analysis.figures.means import share_interval
 from analysis.text.words import content_words
-from curation.rules.language import language_of
+from curation.rules.language import language_of, language_of_pair
 from db.corpus.texts import passage_texts
 from db.shape import INF_IR
 from db.tables import Group, Item, Pair
@@ -57,25 +57,28 @@ def text_baseline(session: Session, run_id: int) -> TextBaseline | None:
         return None
     chosen = ids if len(ids) <= MAX_GROUPS else random.Random(run_id).sample(ids, MAX_GROUPS)
     rows = session.execute(
-        select(Item, Pair.passage_id)
+        select(Item, Pair.passage_id, Pair.query)
         .join(Group, Group.id == Item.group_id)
         .join(Pair, Pair.id == Group.pair_id)
         .where(Item.group_id.in_(chosen), Item.revision == 1)
     ).all()
-    shown = {entry["passage_id"] for item, _ in rows for entry in item.candidates}
-    texts = passage_texts(session, sorted(shown | {passage_id for _, passage_id in rows}))
+    shown = {entry["passage_id"] for item, _, _ in rows for entry in item.candidates}
+    texts = passage_texts(session, sorted(shown | {passage_id for _, passage_id, _ in rows}))
     words = {one: content_words(text) for one, text in texts.items()}
     added = {
         entry["passage_id"]
-        for item, _ in rows
+        for item, _, _ in rows
         for entry in item.candidates
         if entry["label"] not in INF_IR.roles
     }
-    own = {passage_id for _, passage_id in rows}
-    spoken = {one: language_of(texts[one]) for one in added | own}
+    spoken = {one: language_of(texts[one]) for one in added}
+    of_pairs = {
+        (passage_id, query): language_of_pair(query, texts[passage_id])
+        for _, passage_id, query in rows
+    }
     found: dict[int, list[float]] = defaultdict(list)
     chances, foreign = [], 0
-    for item, passage_id in rows:
+    for item, passage_id, query in rows:
         question = content_words(f"{item.instruction} {item.query}")
         shared = {
             entry["label"]: len(question & words[entry["passage_id"]]) for entry in item.candidates
@@ -83,7 +86,7 @@ def text_baseline(session: Session, run_id: int) -> TextBaseline | None:
         most = [label for label, number in shared.items() if number == max(shared.values())]
         found[item.group_id].append((item.scenario in most) / len(most))
         chances.append(1 / len(shared))
-        language = spoken[passage_id]
+        language = of_pairs[passage_id, query]
         foreign += language is not None and any(
             spoken[entry["passage_id"]] not in (None, language)
             for entry in item.candidates

@@ -54,6 +54,12 @@ def language_of(text: str) -> str | None:
     return best if most >= LEAST_HITS and most >= 1.5 * second else None
 
 
+def language_of_pair(query: str, passage: str) -> str | None:
+    """The language of a pair's passage, which its query helps to recognise where it is a list of
+    names or numbers; None if it stays unclear."""
+    return language_of(passage) or language_of(f"{query} {passage}")
+
+
 def is_small_word(word: str, language: str | None) -> bool:
     """Whether a word is one of the function words by which this language is recognised."""
     return language in _LANGUAGES.get(word, ())

@@ -103,6 +103,24 @@ def test_a_text_of_unclear_language_comes_after_those_in_the_language(demo: Stor
     assert not wrong
 
 
+def test_a_pair_of_unclear_language_is_read_with_its_query(demo: Store) -> None:
+    """A German list of foods got passages of any language; of no language at all it still does."""
+    foods = "Linsen 9 g, Kichererbsen 9 g, Tofu 14 g, Bohnen 8 g, Quark 12 g"
+    with demo.read() as session:
+        group = next(one for one in pairs_as_groups(session) if language_of(one.passage) == "de")
+        listed = replace(group, passage=foods, query="wie viel Eiweiß ist in einer Portion von dem")
+        assert language_of(foods) is None and language_of(listed.query) == "de"
+        found = [added(session, [listed], Validation(), seed)[0] for seed in range(10)]
+        spoken = [language_of(text) for passages in found for _, text in passages]
+        assert spoken == ["de"] * 30
+        neither = replace(listed, query="Eiweiß Linsen")
+        (one,), (other,) = (
+            added(session, [neither], replace(Validation(), distractors_in_language=asked))
+            for asked in (True, False)
+        )
+        assert one == other
+
+
 def test_where_a_language_has_too_few_passages_others_fill_up(demo: Store) -> None:
     with demo.write() as session:
         german = [one for one in pairs_as_groups(session) if language_of(one.passage) == "de"]
