@@ -137,7 +137,7 @@ def why_outdated(session: Session, run_id: int) -> str:
         return ""
     reason = ""
     if is_outdated(job.result["leakage"]):
-        reason = "measured by an earlier version, whose intervals were too narrow"
+        reason = "measured by an earlier version, whose intervals were others"
     elif job.finished_at is not None:
         later = _changed_since(session, run_id, job.finished_at)
         groups = "1 group was" if later == 1 else f"{later:,} groups were"

@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
+from analysis.figures.means import share_interval
 from analysis.text import leakage
 from analysis.text.leakage import (
     MAX_PAIRS,
     MIN_PAIRS,
     LabelledText,
+    _interval,
     clustered_auc,
     compare_texts,
     fold_of,
@@ -231,3 +233,17 @@ def test_counting_once_gives_the_scores_of_a_pipeline_fitted_in_each_fold(
     model, _, features = leakage._fit(leakage._Counted.of(texts), labels, rows)
     expected = oracle.decision_function([texts[row] for row in others])
     np.testing.assert_allclose(model.decision_function(features(others)), expected, rtol=1e-9)
+
+
+def test_an_interval_without_chance_counts_less_training_and_never_takes_chance_in() -> None:
+    """By hand: A 0.75, B 0.0027, T 0.0045: B / 0.1875 = 0.0144, exp(-0.6745^2) / 0.1875 = 3.384."""
+    again = np.array([[0.5 + 0.05, 0.0005], [0.5 - 0.05, 0.0005]])  # variance 0.005, less 0.0005
+    low, high = _interval(0.75, 0.0027, again, 60)
+    assert [low, high] == pytest.approx(
+        share_interval(0.75, 1 / (0.0144 + 3.384 * 0.0045)), abs=1e-4
+    )
+    wide = share_interval(0.75, 1 / (0.0144 + 4 * 0.0045))
+    assert 0.5 < wide[0] < low and high < wide[1]
+    at_chance = share_interval(0.55, 1 / (0.0027 / (0.55 * 0.45) + 4 * 0.0045))
+    assert _interval(0.55, 0.0027, again, 60) == pytest.approx(at_chance)
+    assert _interval(1.0, 0.0, again, 60)[1] == 1.0

@@ -144,7 +144,7 @@ def test_a_check_of_other_groups_texts_or_rules_is_outdated_and_says_why(store: 
     assert first is not None and last is not None and len(groups) > 1
     assert why(report, last) == ""
     old = why(report | {"version": VERSION - 1}, last)
-    assert old == f"measured by an earlier version, whose intervals were too narrow{again}"
+    assert old == f"measured by an earlier version, whose intervals were others{again}"
     assert why(report, first - timedelta(seconds=1)) == (
         f"measured before {len(groups)} groups were kept or edited{again}"
     )
