@@ -15,7 +15,8 @@ are mixed with the base model's and scored (seconds: of the training).
 the Train page draws (app/training/frontier.json), and the figure of docs/results.md.
 
 --model, --rows: another base model and its batch, as a GPU takes them (`--model BAAI/bge-m3 --rows
-32`); SmolLM2 as a decoder embedder is `--model FOLDER` with the points of `decoder`.
+32`); SmolLM2 as a decoder embedder (bench/smollm2.py writes it) is `--model FOLDER` with the points
+of `decoder`.
 """
 
 import argparse
@@ -275,7 +276,8 @@ def main() -> None:
     more = {"base_model": given.model} if given.model else {}
     more |= {"rows_per_batch": given.rows} if given.rows else {}
     if given.table or given.write:
-        chosen = list(every)
+        # the decoder's points are of a base model of their own: without it they repeat others
+        chosen = [name for name in every if given.model or not name.startswith("decoder")]
     folder = given.folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
     guard = write_guard(given.guard, folder / "google_queries") if given.guard.is_dir() else None
