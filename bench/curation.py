@@ -84,13 +84,13 @@ def bare_loop(url: str, in_flight: int, calls: int) -> subprocess.Popen[bytes]:
 
 def engine(url: str, store_url: str, run_id: int) -> subprocess.Popen[bytes]:
     """The job of a run in its process, as `inf curate` starts it."""
-    from curation.run.starting import job_config
+    from curation.run.starting import RunWork
     from db.jobs import jobs
     from db.modules import run_module
     from db.store.store import open_store
 
     with open_store(store_url).write() as session:
-        job = jobs.enqueue_job(session, "curate", job_config(run_id))
+        job = jobs.enqueue_job(session, "curate", RunWork(run_id=run_id).config())
         claimed = jobs.claim_job(session, job.id)
         assert claimed is not None
         session.commit()

@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import func, select
 
 from curation.run.engine import curate
-from curation.run.starting import job_config, resume_run, start_run
+from curation.run.starting import RunWork, resume_run, start_run
 from db.corpus.datasets import text_sha256
 from db.jobs import jobs
 from db.jobs.runner import JobHandle
@@ -91,7 +91,7 @@ def start_worker(
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["curation.run.engine", "curation.providers.openai_server"])
     with store.write() as session:
-        config = job_config(run_id, concurrency=concurrency)
+        config = RunWork(run_id=run_id, concurrency=concurrency).config()
         job = jobs.enqueue_job(session, "curate", config)
         claimed = jobs.claim_job(session, job.id)
         assert claimed is not None
@@ -115,7 +115,7 @@ def _work(url: str, job_id: int, attempt: int, base_url: str, home: str) -> None
 def claimed_job(store: Store, run_id: int) -> JobHandle:
     """A running job for a run, as its process sees it."""
     with store.write() as session:
-        job = jobs.enqueue_job(session, "curate", job_config(run_id))
+        job = jobs.enqueue_job(session, "curate", RunWork(run_id=run_id).config())
         claimed = jobs.claim_job(session, job.id)
         assert claimed is not None
         session.commit()

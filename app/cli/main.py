@@ -25,7 +25,7 @@ COMMANDS = {
         "app.cli.data.convert:convert",
         "Convert published collections for import.",
     ),
-    "curate": ("app.cli.curate:curate", "Generate groups from pairs and validate them."),
+    "curate": ("app.cli.corpus.runs:curate", "Generate groups from pairs and validate them."),
     "datasets": (
         "app.cli.corpus.datasets:datasets",
         "List, show, import, pull, archive and purge datasets.",
@@ -56,7 +56,7 @@ COMMANDS = {
     "restore": ("app.cli.store.command:former_restore", "As `store restore`, its former name."),
     "review": ("app.cli.judging.reviews:review", "As `reviews`, its former name."),
     "reviews": ("app.cli.judging.reviews:reviews", "Approve, reject or edit groups, one or all."),
-    "runs": ("app.cli.corpus.runs:runs", "List, show, archive and purge runs."),
+    "runs": ("app.cli.corpus.runs:runs", "Create, resume, list, show and archive runs."),
     "serve": ("app.cli.serve:serve", "Open the app."),
     "status": ("app.cli.store.command:status", "Show store, server, jobs, runs and what waits."),
     "store": (

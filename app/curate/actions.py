@@ -1,26 +1,31 @@
 """Actions of the Curate page: start, resume and stop runs, save prices."""
 
 import os
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import streamlit as st
-from sqlalchemy.orm import Session
 
-from app.access.session_user import action, notify, record_read, require_permission
+from app.access.identity import Actor
+from app.access.session_user import (
+    action,
+    notify,
+    record_read,
+    require_permission,
+    signed_in_user,
+)
 from app.curate.pairs_actions import chosen_query_ids
-from app.jobs_page.actions import launch_job
 from app.kit.frame.dataset import require_dataset
+from app.operations import runs
+from app.operations.acting import Launch, queued
 from curation.judging.text_baseline import TextBaseline, text_baseline
 from curation.providers.registry import PROVIDERS
 from curation.recipe.prices import Price, save_price
-from curation.recipe.recipe import Recipe
-from curation.run.estimate import Estimate, estimate_run
-from curation.run.reuse import MAX_GROUPS, reuse_of_run
-from curation.run.starting import job_config, leakage_config, resume_run, start_run
+from curation.run.starting import RunResume, RunStart, RunWork
 from db.assignment.hidden import hidden_pair
 from db.corpus.browsing import PairView, list_pairs
 from db.errors import BadInput
 from db.release.releases import recipe_of_run
+from db.requests import Request
 from db.run.batches import BatchSummary, list_batches
 from db.run.calls import CallTotals, call_totals, count_unknown_servers
 from db.run.comparison import (
@@ -33,9 +38,9 @@ from db.run.comparison import (
 from db.run.group_detail import GroupDetail, get_group
 from db.run.groups import GroupRow, list_groups
 from db.run.position_bias import PlaceCount, position_bias
-from db.run.runs import Funnel, get_run, set_concurrency, stop_run
+from db.run.runs import Funnel
 from db.store.store import open_store
-from db.tables import Group, Pair, Run
+from db.tables import Group, Pair
 
 
 def provider_problem(provider: str) -> str | None:
@@ -48,36 +53,13 @@ def provider_problem(provider: str) -> str | None:
     return None
 
 
-def recipe_settings() -> list[str]:
-    """The recipe overrides of the form: `stage.key=value`, one per line, and its timeout."""
-    lines = (st.session_state["curate.settings"] or "").splitlines()
-    found = [line.strip() for line in lines if line.strip()]
-    if seconds := int(st.session_state["curate.timeout"]):
-        found.append(f"timeout_seconds={seconds}")
-    return found
-
-
 @action
 def start(trial: bool = False) -> None:
     """Create the run that the form describes and queue it; a trial takes only the chosen pairs."""
-    state = st.session_state
-    user = require_permission("curate")
-    if problem := provider_problem(state["curate.provider"]):
+    if problem := provider_problem(st.session_state["curate.provider"]):
         raise BadInput(problem, code="run_cannot_start")
-    with open_store().write() as session:
-        run_id = _start_run(session, user.name, trial=trial).id
-        session.commit()
-    _queue(run_id, job_config(run_id), f"Run {run_id} on {require_dataset().name}")
-
-
-def reuse_before_start() -> str:
-    """How many stored answers the run of the form would take. Raises InfError."""
-    with open_store().write() as session:
-        # the run is made for the count only, and the count looks at no more groups
-        run_id = _start_run(session, "", trial=False, most=MAX_GROUPS).id
-        message = reuse_of_run(session, run_id, "Choose “Request new answers” above")
-        session.rollback()
-    return message
+    launch = _queuing("Run", f" on {require_dataset().name}")
+    runs.create(signed_in_user(), wanted_run(trial=trial), launch)
 
 
 def uses_batches() -> bool:
@@ -86,26 +68,28 @@ def uses_batches() -> bool:
     return bool(state.get("curate.batch")) and PROVIDERS.find(state["curate.provider"]).batches
 
 
-def _start_run(session: Session, created_by: str, *, trial: bool, most: int | None = None) -> Run:
+def wanted_run(*, trial: bool = False) -> RunStart:
+    """The run that the form describes. Raises BadInput."""
     state = st.session_state
-    limits = [limit for limit in (int(state["curate.limit"]), most) if limit]
     chosen = state["curate.trial_pairs"] if trial else chosen_query_ids()
-    return start_run(
-        session,
-        dataset=require_dataset().name,
-        provider=state["curate.provider"],
-        recipe=state["curate.recipe"],
-        settings=recipe_settings(),
-        limit=None if trial else min(limits, default=None),
-        query_ids=list(chosen or ()),
-        concurrency=int(state["curate.concurrency"]) or None,
-        budget_usd=float(state["curate.budget"]) or None,
-        seed=int(state["curate.seed"]),
-        requests_per_minute=int(state["curate.rpm"]) or None,
-        tokens_per_minute=int(state["curate.tpm"]) or None,
-        batch=not trial and uses_batches(),
-        fresh=bool(state["curate.fresh"]),
-        created_by=created_by,
+    lines = (state["curate.settings"] or "").splitlines()
+    return RunStart.read(
+        {
+            "dataset": require_dataset().name,
+            "provider": state["curate.provider"],
+            "recipe": state["curate.recipe"],
+            "settings": [line.strip() for line in lines if line.strip()],
+            "timeout_seconds": int(state["curate.timeout"]) or None,
+            "limit": None if trial else int(state["curate.limit"]) or None,
+            "query_ids": list(chosen or ()),
+            "concurrency": int(state["curate.concurrency"]) or None,
+            "budget_usd": float(state["curate.budget"]) or None,
+            "seed": int(state["curate.seed"]),
+            "requests_per_minute": int(state["curate.rpm"]) or None,
+            "tokens_per_minute": int(state["curate.tpm"]) or None,
+            "batch": not trial and uses_batches(),
+            "fresh": bool(state["curate.fresh"]),
+        }
     )
 
 
@@ -123,57 +107,51 @@ def save_prices(models: tuple[str, ...]) -> None:
 @action
 def resume(run_id: int, guard: bool = True) -> None:
     """Queue the rest of a run with the budget of the form, without its guard if so chosen."""
-    require_permission("curate")
-    budget = float(st.session_state.get(f"curate.raise-{run_id}") or 0.0)
-    with open_store().write() as session:
-        resume_run(session, run_id, budget_usd=budget or None, guard=guard)
-        session.commit()
-    _queue(run_id, job_config(run_id), f"The rest of run {run_id}")
+    budget = float(st.session_state.get(f"curate.raise-{run_id}") or 0.0) or None
+    wanted = RunResume(run_id=run_id, budget_usd=budget, no_guard=not guard)
+    runs.resume(signed_in_user(), wanted, _queuing("The rest of run"))
 
 
 @action
 def retry(run_id: int) -> None:
     """Open the groups dropped for the chosen reason again and queue them."""
-    require_permission("curate")
-    reason = st.session_state[f"curate.retry-{run_id}"]
-    with open_store().write() as session:
-        resume_run(session, run_id, retry=reason)
-        session.commit()
-    _queue(run_id, job_config(run_id), f"The retry of run {run_id}")
+    wanted = RunResume(run_id=run_id, retry=st.session_state[f"curate.retry-{run_id}"])
+    runs.resume(signed_in_user(), wanted, _queuing("The retry of run"))
 
 
 @action
 def check(run_id: int) -> None:
     """Queue the check of a run for shared parts and leakage."""
-    require_permission("curate")
-    with open_store().read() as session:
-        get_run(session, run_id)
-    _queue(run_id, leakage_config(run_id), f"The check of run {run_id}")
+    wanted = RunWork(run_id=run_id, only="leakage")
+    runs.work_on(signed_in_user(), wanted, _queuing("The check of run"))
 
 
 @action
 def stop(run_id: int, cancel: bool = False) -> None:
     """Request that every worker of the run stops; calls in flight are completed and kept."""
-    require_permission("curate")
-    with open_store().write() as session:
-        stop_run(session, run_id, cancel=cancel)
-        session.commit()
+    runs.stop(signed_in_user(), run_id, cancel=cancel)
     notify(f"Run {run_id} is {'cancelled' if cancel else 'paused'}; calls in flight are completed.")
 
 
 @action
 def set_width(run_id: int) -> None:
     """Change the number of concurrent calls of a run."""
-    require_permission("curate")
     width = int(st.session_state[f"curate.width-{run_id}"])
-    with open_store().write() as session:
-        set_concurrency(session, run_id, width)
-        session.commit()
+    runs.change_concurrency(signed_in_user(), run_id, width)
 
 
-def _queue(run_id: int, config: dict[str, Any], what: str) -> None:
-    st.session_state["curate.job"] = launch_job("curate", config, what=what)
-    st.query_params["run"] = str(run_id)
+def _queuing(before: str, after: str = "") -> Launch[int]:
+    """Queue the job of a run, which the page then shows and follows."""
+
+    def launch(actor: Actor, kind: str, request: Request) -> int:
+        run_id = request.config()["run_id"]
+        job_id = queued(actor, kind, request)
+        notify(f"{before} {run_id}{after} is queued as job {job_id}.")
+        st.session_state["curate.job"] = job_id
+        st.query_params["run"] = str(run_id)
+        return job_id
+
+    return launch
 
 
 def position_counts(run_id: int) -> list[PlaceCount]:
@@ -256,26 +234,4 @@ def compare_runs(first: int, second: int, *, offset: int, limit: int) -> Compare
             count_shared(session, first, second),
             changed_pairs(session, first, second, without=without, offset=offset, limit=limit),
             differing_settings(session, first, second),
-        )
-
-
-def estimate_of(
-    dataset_id: int,
-    recipe: Recipe,
-    prices: dict[str, Price],
-    *,
-    limit: int | None,
-    concurrency: int,
-    provider: str,
-) -> Estimate:
-    """The estimate of a run of the recipe on a dataset. Raises InfError."""
-    with open_store().read() as session:
-        return estimate_run(
-            session,
-            dataset_id,
-            recipe,
-            prices,
-            limit=limit,
-            concurrency=concurrency,
-            provider=provider,
         )

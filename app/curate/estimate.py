@@ -4,51 +4,37 @@ from datetime import timedelta
 
 import streamlit as st
 
+from app.access.session_user import signed_in_user
 from app.curate import actions
-from app.curate.pairs_actions import chosen_query_ids
 from app.kit.page import draw_table
-from app.text.numbers import duration, money
+from app.operations import runs
+from app.operations.runs import RunEstimate
+from app.text.numbers import counted, duration, money
 from app.text.plain import plain
 from app.text.remedies import in_pages
-from curation.run.estimate import Estimate, StageEstimate, prices_for
-from curation.run.starting import choose_recipe, default_concurrency
+from curation.run.estimate import StageEstimate
 from db.errors import InfError
 
 
-def draw_estimate(dataset_id: int) -> None:
+def draw_estimate() -> None:
     """Draw the estimate for the settings of the form, with a table of its stages."""
-    state = st.session_state
-    provider = state["curate.provider"]
-    batch = actions.uses_batches()
+    user = signed_in_user()
     try:
-        recipe = choose_recipe(provider, state["curate.recipe"], actions.recipe_settings())
-        estimate = actions.estimate_of(
-            dataset_id,
-            recipe,
-            prices_for(provider, recipe, batch=batch),
-            limit=_pairs(int(state["curate.limit"])),
-            concurrency=int(state["curate.concurrency"]) or default_concurrency(provider),
-            provider=provider,
-        )
-        reuse = actions.reuse_before_start()
+        wanted = actions.wanted_run()
+        estimate = runs.estimate(user, wanted)
+        reuse = runs.reuse_if_created(user, wanted, "Choose “Request new answers” above")
     except InfError as error:
         st.error(plain(in_pages(str(error))))
         return
-    _draw_table(estimate, offline=provider == "offline")
-    st.caption(plain(_summary(estimate, provider, batch)))
+    _draw_table(estimate, offline=wanted.provider == "offline")
+    st.caption(plain(_summary(estimate, wanted.provider)))
     if reuse:
         st.caption(plain(reuse))
     if estimate.unpriced:
         _draw_price_form(estimate.unpriced)
 
 
-def _pairs(limit: int) -> int | None:
-    """How many pairs the run takes at most; None: all. Raises BadInput."""
-    chosen = chosen_query_ids()
-    return min(limit or len(chosen), len(chosen)) if chosen else limit or None
-
-
-def _draw_table(estimate: Estimate, *, offline: bool) -> None:
+def _draw_table(estimate: RunEstimate, *, offline: bool) -> None:
     rows = [
         {
             "Stage": stage.task.replace("_", " "),
@@ -85,21 +71,24 @@ def _measured(stage: StageEstimate) -> dict[str, object]:
     }
 
 
-def _summary(estimate: Estimate, provider: str, batch: bool) -> str:
+def _summary(estimate: RunEstimate, provider: str) -> str:
     if provider == "offline":
         return f"{estimate.pairs:,} pairs, processed by rules and an embedding model at no cost."
     cost = "an unknown price" if estimate.usd is None else f"about {money(estimate.usd)}"
     each = estimate.seconds_per_call
-    time = f"about {duration(timedelta(hours=estimate.hours))} at {each:.2g} s per call"
-    if batch:
-        time = "four rounds of batches, each within 24 hours and usually much faster"
+    time = "four rounds of batches, each within 24 hours and usually much faster"
+    if estimate.hours is not None:
+        time = (
+            f"about {duration(timedelta(hours=estimate.hours))} at {each:.2g} s per call, "
+            f"{counted(estimate.concurrency, 'call')} at once"
+        )
     return (
         f"{estimate.pairs:,} pairs: {cost}, {time}. An upper estimate: it assumes that every pair "
         "reaches validation."
     )
 
 
-def _draw_price_form(models: list[str]) -> None:
+def _draw_price_form(models: tuple[str, ...]) -> None:
     for model in models:
         with st.container(horizontal=True, vertical_alignment="bottom"):
             for what, label in (("in", "input"), ("out", "output")):
@@ -114,6 +103,6 @@ def _draw_price_form(models: list[str]) -> None:
         "Save prices",
         key="curate.keep_prices",
         on_click=actions.save_prices,
-        args=(tuple(models),),
+        args=(models,),
         help="Saved to prices.toml in INF_HOME; 0 for free models.",
     )

@@ -133,7 +133,7 @@ def draw_form(dataset: PageDataset) -> None:
             "model judges. All results are labelled offline."
         )
     if st.toggle("Estimate time and cost", key="curate.estimate"):
-        draw_estimate(dataset.id)
+        draw_estimate()
     st.button(
         "Start run",
         type="primary",

@@ -48,9 +48,8 @@ def draw_trial(dataset_id: int) -> None:
 def _draw_prompts(pairs: list[PairView]) -> None:
     state = st.session_state
     try:
-        recipe = choose_recipe(
-            state["curate.provider"], state["curate.recipe"], actions.recipe_settings()
-        )
+        wanted = actions.wanted_run()
+        recipe = choose_recipe(wanted.provider, wanted.recipe, wanted.overrides())
     except InfError as error:
         st.error(in_pages(str(error)))
         return

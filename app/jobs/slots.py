@@ -5,7 +5,7 @@ Three queues, so that training for hours does not block an export: `curation`, `
 job sees only that GPU) or a single slot without GPUs. Jobs of the other queues see no GPU, so that
 none is shared by accident.
 
-Jobs that join a run (`inf curate --worker RUN --detach`) have places of their own: behind the run's
+Jobs that join a run (`inf runs join RUN --detach`) have places of their own: behind the run's
 first worker they would wait until there is nothing left to do.
 """
 

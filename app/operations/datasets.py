@@ -1,6 +1,6 @@
-"""Datasets: list, show, browse, import from files and from the Hub."""
+"""Datasets: list, show, browse, import from files and from the Hub; archive them and runs."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
@@ -8,24 +8,28 @@ from typing import Any, TypeVar
 
 from app.access.identity import Actor, SessionUser
 from app.access.permissions import require
-from app.operations.acting import Launch, reading
-from app.operations.archive import depending
+from app.operations.acting import Launch, reading, writing
 from app.operations.rows import Listed, Row
 from curation.hub.request import DatasetPull
 from curation.importing.request import DatasetImport
+from db.archive import archiving, purging
+from db.archive.dependents import dependents
+from db.archive.target import target_of
 from db.corpus.browsing import PairView, list_pairs, list_passages
 from db.corpus.datasets import find_dataset, get_dataset, list_datasets
 from db.corpus.texts import pair_sources
 from db.errors import Refused
 from db.modules import load
-from db.people.rights import add_rights
+from db.people import accounts
+from db.people.rights import add_rights, rights_of
 from db.requests import Request
 from db.run.runs import list_runs
 from db.store.scope import unscoped
+from db.store.settings import home
 from db.store.store import open_store
 from db.study.studies import get_study
-from db.tables import Account, Passage
-from db.values import RIGHTS
+from db.tables import Account, Passage, utc_now
+from db.values import LOCAL_ADMIN, RIGHTS
 
 RIGHT, IMPORT = "curate", "import"
 # What imports a request in this process: (store, request, by, progress) -> report as JSON.
@@ -221,3 +225,81 @@ def _files(request: DatasetImport) -> Iterable[str]:
 
 def _is_in(folder: Path | None, given: str) -> bool:
     return folder is not None and Path(given).resolve().is_relative_to(folder.resolve())
+
+
+def archive(actor: Actor, *, dataset: str | None = None, run_id: int | None = None) -> None:
+    """Hide it and make nothing new from it. Raises NotFound, and Refused for what others use."""
+    with writing(actor, RIGHT) as session:
+        archiving.archive(
+            session, dataset=dataset, run_id=run_id, rights=actor.rights, actor=actor.name
+        )
+
+
+def unarchive(actor: Actor, *, dataset: str | None = None, run_id: int | None = None) -> None:
+    """Bring it back. Raises NotFound, Refused."""
+    with writing(actor, RIGHT) as session:
+        archiving.unarchive(
+            session, dataset=dataset, run_id=run_id, rights=actor.rights, actor=actor.name
+        )
+
+
+def purge(
+    actor: Actor,
+    *,
+    dataset: str | None = None,
+    run_id: int | None = None,
+    backup: Path | None,
+    progress: Callable[[int, int], None],
+) -> dict[str, Any]:
+    """Delete it for good after a backup, by default in `$INF_HOME/backups`, named by its time.
+
+    Returns the rows deleted and the backup. Raises as `db.archive.purging.purge`, which refuses
+    whoever is no admin.
+    """
+    if backup is None:
+        name = "dataset" if dataset is not None else f"run-{run_id}"
+        made_at = f"{utc_now():%Y%m%dT%H%M%S}"
+        backup = home() / "backups" / f"before-purge-of-{name}-{made_at}.zip"
+    with unscoped():
+        return purging.purge(
+            open_store(),
+            dataset=dataset,
+            run_id=run_id,
+            rights=actor.rights,
+            actor=actor.name,
+            backup=backup.expanduser().absolute(),
+            progress=progress,
+        )
+
+
+def purging_admin(actor: Actor, name: str | None, password: Callable[[], str]) -> Actor:
+    """The admin who purges, by their password where there are accounts; else the local admin.
+
+    Raises Refused without a name, and for a wrong name or password.
+    """
+    require(actor, "accounts")
+    with reading(actor, "accounts") as session:
+        has_accounts = accounts.has_accounts(session)
+    if not has_accounts:
+        return Actor(f"{actor.name} ({LOCAL_ADMIN})", rights=actor.rights, via=actor.via)
+    if name is None:
+        raise Refused(
+            "purging is for admins",
+            "name yours with `admin=NAME`; its password is prompted for",
+            code="purging_admins",
+        )
+    given = password()
+    with unscoped(), open_store().write() as session:
+        account = accounts.check_password(session, name, given, address="command line")
+        session.commit()
+        if account is None:
+            raise Refused(f"wrong name or password of {name!r}", code="wrong_name_password")
+        return Actor(account.name, rights=rights_of(session, account), via=actor.via)
+
+
+def depending(
+    actor: Actor, *, dataset: str | None = None, run_id: int | None = None
+) -> tuple[str, ...]:
+    """What depends on it, so that it cannot be archived."""
+    with reading(actor, RIGHT) as session:
+        return tuple(dependents(session, target_of(session, dataset=dataset, run_id=run_id)))

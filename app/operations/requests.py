@@ -22,6 +22,9 @@ REQUESTS: Mapping[str, str] = {
     "store backup": "curation.backups:BackupPlan",
     "store restore": "curation.backups:RestorePlan",
     "releases push": "curation.hub.request:PushStart",
+    "runs create": "curation.run.starting:RunStart",
+    "runs resume": "curation.run.starting:RunResume",
+    "runs join": "curation.run.starting:RunWork",
 }
 
 

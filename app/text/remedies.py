@@ -10,8 +10,6 @@ COMMANDS: Mapping[str, str] = {
     "analyses coverage": "analyze coverage",
     "analyses leakage": "analyze leakage",
     "datasets convert": "convert",
-    "runs create": "curate --dataset",
-    "runs resume": "curate --resume",
     "trainings create": "train",
 }
 # The page of an operation, by its name or its noun; without one it is done in a shell.

@@ -259,7 +259,7 @@ def items_of(store: "Store", run_id: int) -> list[dict[str, Any]]:
 def grown() -> Iterator[tuple["Store", int]]:
     """A store of its own in which the true pipeline has grown the set, and the run's id."""
     from curation.run.engine import curate
-    from curation.run.starting import job_config, start_run
+    from curation.run.starting import RunWork, start_run
     from db.jobs import jobs
     from db.jobs.runner import JobHandle
     from db.store import schema
@@ -274,7 +274,7 @@ def grown() -> Iterator[tuple["Store", int]]:
         )
         with store.write() as session:
             run_id = start_run(session, dataset="demo", provider="recorded", guard=False).id
-            job = jobs.enqueue_job(session, "curate", job_config(run_id))
+            job = jobs.enqueue_job(session, "curate", RunWork(run_id=run_id).config())
             claimed = jobs.claim_job(session, job.id)
             assert claimed is not None
             session.commit()

@@ -31,7 +31,7 @@ from curation.run.journal import Journal
 from curation.run.leakage import check_leakage
 from curation.run.plan import Plan, make_plan
 from curation.run.shared_parts import check_shared_parts
-from curation.run.starting import scope_of
+from curation.run.starting import RunWork, scope_of
 from curation.run.time_left import RecentRate, time_left, time_left_text
 from curation.run.tuned_gc import tuned_gc
 from db.errors import ProviderError
@@ -73,9 +73,10 @@ Claimed = tuple[ClaimedGroup, list[tuple[int, str]]]
 
 def curate(handle: JobHandle) -> dict[str, Any]:
     """The job handler: do one worker's share of the config's run, until it is done or stopped."""
-    run_id = int(handle.config["run_id"])
+    wanted = RunWork.read(handle.config)
+    run_id = wanted.run_id
     started = time.monotonic()
-    if handle.config.get("only") == "leakage":
+    if wanted.only is not None:
         return {"run_id": run_id, **_checked(handle.store, run_id)}
     with handle.store.write() as session:
         run = begin_run(session, run_id)
@@ -83,7 +84,7 @@ def curate(handle: JobHandle) -> dict[str, Any]:
     worker: Worker | None = None
     if run.status != "done":
         try:
-            plan = make_plan(handle.store, run_id, handle.config.get("concurrency"))
+            plan = make_plan(handle.store, run_id, wanted.concurrency)
             owner = new_owner()
             worker = Worker(handle, plan, owner, make_provider(handle.store, plan, owner))
             with tuned_gc():

@@ -1,11 +1,11 @@
-"""Start and resume runs: dataset, provider, recipe, limits.
+"""Start and resume runs: their requests, and the config of their jobs.
 
 The command line and the Curate page call the same functions; the work itself is a job of kind
 `curate` with the run's id.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -14,6 +14,7 @@ from curation.providers.registry import PROVIDERS
 from curation.recipe.recipe import Recipe, load_recipe, recipe_from_store
 from db.corpus.datasets import get_dataset
 from db.errors import BadInput
+from db.requests import Request, option
 from db.run.failing_groups import reopen_dropped
 from db.run.runs import create_run, get_run, reopen_run, set_run_status, store_recipe
 from db.run.server_groups import join_group
@@ -22,6 +23,84 @@ from db.tables import Judge, Prompt, Run
 from db.tables import Recipe as RecipeRow
 
 GROUPS_IN_BATCHES = 5000
+
+
+class RunStart(Request):
+    """A run: which pairs of a dataset, by which provider and recipe, within which limits."""
+
+    dataset: str = option(..., "The dataset with the pairs.")
+    provider: str = option(..., "Who writes and judges: a name of `inf runs create --help`.")
+    recipe: str | None = option(None, "A recipe file, or the name of a built-in one.")
+    settings: tuple[str, ...] = option(
+        (), "Override a setting.", names=("--set",), metavar="STAGE.KEY=VALUE"
+    )
+    timeout_seconds: float | None = option(
+        None,
+        "Maximum time of one call; the recipe's, else 600.",
+        names=("--timeout",),
+        metavar="SECONDS",
+        gt=0,
+    )
+    limit: int | None = option(None, "Only the first N pairs.", ge=1)
+    sample: int | None = option(None, "Only N random pairs; --seed fixes them.", ge=1)
+    query_ids: tuple[str, ...] = option((), "Only this pair; repeatable.", names=("--query-id",))
+    concurrency: int | None = option(None, "Calls in flight.", ge=1)
+    requests_per_minute: int | None = option(
+        None, "Maximum requests per minute, per worker.", names=("--rpm",), ge=1
+    )
+    tokens_per_minute: int | None = option(
+        None, "Maximum tokens per minute, per worker.", names=("--tpm",), ge=1
+    )
+    batch: bool = option(False, "Use OpenAI's Batch API: half the price, within a day.")
+    budget_usd: float | None = option(None, "Pause before spending more than this.", gt=0)
+    seed: int = option(0, "Seed of the sampling.")
+    fresh: bool = option(False, "Request new answers instead of stored ones.")
+    no_guard: bool = option(
+        False, "Do not pause when the first 25 groups are all dropped alike.", names=("--no-guard",)
+    )
+
+    def overrides(self) -> list[str]:
+        """The settings that override the recipe's, the timeout of a call among them."""
+        if self.timeout_seconds is None:
+            return list(self.settings)
+        return [*self.settings, f"timeout_seconds={self.timeout_seconds}"]
+
+    def arguments(self) -> dict[str, Any]:
+        """The arguments of `start_run`."""
+        found = self.model_dump(exclude={"timeout_seconds", "settings", "no_guard"})
+        return found | {"settings": self.overrides(), "guard": not self.no_guard}
+
+
+class RunResume(Request):
+    """The rest of a run: within which budget, and which dropped groups are tried again."""
+
+    run_id: int = option(..., "The run.", names=("--resume",))
+    budget_usd: float | None = option(
+        None, "Pause before spending more than this in all; default: the run's.", gt=0
+    )
+    concurrency: int | None = option(None, "Calls in flight; default: the run's.", ge=1)
+    retry: str | None = option(
+        None, "Try the groups dropped for this reason again.", metavar="REASON"
+    )
+    no_guard: bool = option(
+        False, "Do not pause when the first 25 groups are all dropped alike.", names=("--no-guard",)
+    )
+
+
+class RunWork(Request):
+    """The config of a job on a run: all of a worker's share, or only what is measured at its end.
+
+    `joins`: it joins other workers of the run and does not wait for their slot.
+    """
+
+    run_id: int = option(..., "The run.", names=("--worker",))
+    concurrency: int | None = option(None, "Calls in flight; default: the run's.", ge=1)
+    joins: bool = option(False, "Work on it as a further worker, with other workers.")
+    only: Literal["leakage"] | None = option(None, "Only check it for leakage and shared parts.")
+
+    def config(self) -> dict[str, Any]:
+        """The keys that are given, as a job stores them: a slot is chosen by `joins`."""
+        return self.model_dump(mode="json", exclude_defaults=True)
 
 
 def choose_recipe(provider: str, recipe: str | None, settings: Sequence[str]) -> Recipe:
@@ -152,24 +231,6 @@ def resume_run(
         reopen_dropped(session, run_id, retry)
         set_run_status(session, run_id, "running" if run.status == "running" else "paused")
     return reopen_run(session, run_id, budget_usd=budget_usd, concurrency=concurrency, guard=guard)
-
-
-def job_config(
-    run_id: int, *, concurrency: int | None = None, joins: bool = False
-) -> dict[str, Any]:
-    """The config of a job that works on a run; `concurrency` overrides the run's own.
-
-    `joins`: it joins other workers of the run and does not wait for their slot.
-    """
-    config: dict[str, Any] = {"run_id": run_id}
-    if concurrency is not None:
-        config["concurrency"] = concurrency
-    return config | ({"joins": True} if joins else {})
-
-
-def leakage_config(run_id: int) -> dict[str, Any]:
-    """The config of a job that only checks a run for leakage, whose result the page then shows."""
-    return {"run_id": run_id, "only": "leakage"}
 
 
 def settle_servers(session: Session, run: Run, recipe: Recipe) -> None:

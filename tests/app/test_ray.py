@@ -29,7 +29,7 @@ from app.jobs.ray_cluster import (
     environment_of,
     require_reachable_store,
 )
-from curation.run.starting import job_config, start_run
+from curation.run.starting import RunWork, start_run
 from db.errors import BadInput
 from db.jobs import jobs
 from db.jobs.resources import missing_gpu_warning, parts_of, sum_of
@@ -293,7 +293,7 @@ def test_four_workers_curate_a_node_dies_and_nothing_is_done_twice(
         run_id = start_run(session, **asked, concurrency=4).id
         session.commit()
     server.hold_after = sum(server.answered.values()) + PAIRS  # nobody is done before the kill
-    config = job_config(run_id)
+    config = RunWork(run_id=run_id).config()
     workers = [queue(postgres_store, cluster.address, "curate", config) for _ in range(4)]
     supervisor = supervised()
     until(lambda: all(now(postgres_store, each).pid for each in workers))

@@ -170,7 +170,7 @@ def test_the_command_shows_what_is_reused_before_it_starts(
     sqlite_store: Store, servers: list[Server], inf: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made(sqlite_store)
-    monkeypatch.setattr("app.cli.curate.work", lambda *_, **__: {"job_id": 1})
+    monkeypatch.setattr("app.cli.kit.report.work", lambda *_, **__: {"job_id": 1})
     asked = ("curate", "--dataset", "small", "--provider", "openai", "--set", "model=small")
     shown = inf(*asked, "--detach")
     assert "24 stored answers are reused. Use --fresh" in shown.err

@@ -103,7 +103,7 @@ def test_the_timeout_of_the_command_holds_in_every_stage(
     sqlite_store: Store, inf: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     add_dataset(sqlite_store, pairs=1)
-    monkeypatch.setattr("app.cli.curate.work", lambda *_, **__: {"job_id": 1})
+    monkeypatch.setattr("app.cli.kit.report.work", lambda *_, **__: {"job_id": 1})
     asked = ("curate", "--dataset", "small", "--provider", "openai", "--detach")
     assert inf(*asked, "--timeout", 90).code == 0
     with sqlite_store.read() as session:

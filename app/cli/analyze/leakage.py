@@ -2,11 +2,11 @@
 
 import click
 
-from app.cli.kit.report import Result, detach_option, ready_store, reporting, work
+from app.cli.kit.report import Result, command_actor, detach_option, reporting, waited
+from app.operations import runs
 from curation.run.leakage import auc_text, leaking_sentence
 from curation.run.shared_parts import shared_sentence
-from curation.run.starting import leakage_config
-from db.run.runs import get_run
+from curation.run.starting import RunWork
 
 
 def _shown(result: Result) -> str:
@@ -26,7 +26,5 @@ def _shown(result: Result) -> str:
 @reporting(_shown)
 def leakage(run_id: int, detach: bool) -> Result:
     """Check a run, also an earlier one, for style that gives negatives away, and shared parts."""
-    store = ready_store()
-    with store.read() as session:
-        get_run(session, run_id)
-    return work(store, "curate", leakage_config(run_id), detach=detach, title="leakage")
+    wanted = RunWork(run_id=run_id, only="leakage")
+    return runs.work_on(command_actor(), wanted, waited(detach=detach, title="leakage"))

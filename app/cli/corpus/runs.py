@@ -1,63 +1,280 @@
-"""`inf runs`: list, show, delete and unarchive runs."""
+"""`inf runs`: create, resume, join, estimate, list, show, archive and purge runs; `inf curate`."""
 
-from dataclasses import asdict
+import sys
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
 
 import click
-from sqlalchemy import select
 
+from app.access.identity import Actor
 from app.cli.corpus.datasets import archived_option, dependents_text
 from app.cli.kit.deleting import add_archiving
-from app.cli.kit.report import Result, counts, lines, ready_store, reporting
-from app.cli.kit.table import table
-from app.text.remedies import in_commands
-from curation.judging.text_baseline import TextBaseline, baseline_sentence, text_baseline
-from curation.run.shared_parts import (
-    check_command,
-    is_unchecked,
-    part_text,
-    stored_shared_parts,
+from app.cli.kit.formerly import note_former, with_former_keys
+from app.cli.kit.options import field_options, request_of, request_options
+from app.cli.kit.registered import RegistryOption
+from app.cli.kit.report import (
+    Result,
+    command_actor,
+    counts,
+    detach_option,
+    lines,
+    reporting,
+    waited,
 )
-from db.archive.dependents import dependents
-from db.archive.target import target_of
-from db.corpus.datasets import get_dataset
-from db.review.reviews import count_reviews
-from db.run.runs import RunSummary, funnel, get_run, list_runs
-from db.run.workers import worker_totals
-from db.tables import Run
+from app.cli.kit.table import table
+from app.operations import runs as operations
+from app.text.numbers import counted, duration, money
+from app.text.remedies import in_commands
+from curation.judging.text_baseline import TextBaseline, baseline_sentence
+from curation.providers.registry import PROVIDERS, describe_providers
+from curation.recipe.drop_reasons import reason_text
+from curation.recipe.prices import Price, load_prices, save_price
+from curation.recipe.recipe import Recipe
+from curation.run.shared_parts import check_command, part_text, shared_sentence
+from curation.run.starting import RunResume, RunStart, RunWork, choose_recipe
+from db.errors import BadInput
+from db.requests import Request, default_of
 
 STATUSES = ("created", "running", "paused", "done", "failed", "cancelled")
+FORMER_KEYS = {"run_id": "id"}
 
 
 @click.group()
 def runs() -> None:
-    """List, show, archive and purge runs."""
+    """Create, resume, join, estimate, list, show, archive and purge runs."""
 
 
 add_archiving(runs, "run_id")
 
 
-def as_row(found: RunSummary) -> Result:
-    """A run as JSON."""
-    return {
-        "run_id": found.id,
-        "dataset": found.dataset,
-        "dataset_id": found.dataset_id,
-        "recipe": found.recipe,
-        "recipe_sha256": found.recipe_sha256,
-        "provider": found.provider,
-        "offline": found.offline,
-        "status": found.status,
-        "archived": found.archived,
-        "pairs": found.pairs,
-        "kept": found.kept,
-        "dropped": found.dropped,
-        "spent_usd": found.spent_usd,
-        "budget_usd": found.budget_usd,
-        "created_by": found.created_by,
-        "created_at": found.created_at.isoformat(),
-        "finished_at": None if found.finished_at is None else found.finished_at.isoformat(),
-        "error": found.error,
+def _ended(result: Result) -> str:
+    run_id = result["run_id"]
+    if "kept" not in result:
+        job = result["job_id"]
+        return f"run {run_id} is queued as job {job}: follow it with `inf jobs show {job}`"
+    label = "offline (rules and an embedding model)" if result["offline"] else result["provider"]
+    facts: list[tuple[str, object]] = [
+        ("run", run_id),
+        ("provider", label),
+        ("pairs", result["pairs"]),
+        ("generated", result["generated"]),
+        *_verdicts(result["kept"], result["dropped"]),
+        ("calls", _calls(result["calls"])),
+    ]
+    if result["spent_usd"]:
+        facts.append(("spent", f"{result['spent_usd']:.4f} USD"))
+    if result["unpriced"]:
+        facts.append(("price unknown", ", ".join(result["unpriced"])))
+    if shared := shared_sentence(result.get("shared_parts")):
+        facts.append(("shared", shared))
+    if result["paused"]:
+        return lines(*facts, ("paused", in_commands(result["reason"])))
+    then = f"inf studies create DATASET --run {run_id} lets people judge a sample"
+    if not result["kept"]:
+        then = f"inf groups list --run {run_id} --verdict dropped shows what was dropped"
+    return f"{lines(*facts)}\nnext: {then}"
+
+
+def _verdicts(kept: int, dropped: dict[str, int]) -> list[tuple[str, object]]:
+    """How many groups are kept, and dropped for what, each with its share of the finished ones."""
+    finished = kept + sum(dropped.values())
+
+    def of_finished(number: int) -> str:
+        return f"{number:,} ({number / finished:.1%})" if finished else "0"
+
+    reasons = sorted(dropped.items(), key=lambda pair: (-pair[1], pair[0]))
+    return [
+        ("kept", of_finished(kept)),
+        ("dropped", of_finished(finished - kept)),
+        *(("", f"{of_finished(count)} {why}: {reason_text(why)}") for why, count in reasons),
+    ]
+
+
+def _calls(calls: dict[str, int]) -> str:
+    text = f"{calls['made']:,} made, {calls['reused']:,} reused"
+    unknown = calls.get("unknown_server")
+    return f"{text} ({unknown:,} from an unknown server)" if unknown else text
+
+
+def _estimated(result: Result) -> str:
+    rows = [
+        f"{stage['task']:<30} {stage['model']:<24} {stage['calls']:>10,} calls "
+        f"{stage['input_tokens']:>14,} in {stage['output_tokens']:>13,} out "
+        + ("   price unknown" if stage["usd"] is None else f"{money(stage['usd']):>15}")
+        for stage in result["stages"]
+    ]
+    total = result["reason"] if result["usd"] is None else f"about {money(result['usd'])}"
+    if result["measured_usd"] is not None:
+        total += f"; {money(result['measured_usd'])} at what such calls cost so far"
+    rows += _measured_rows(result["stages"])
+    hours = "in batches: four rounds, each within 24 hours and usually much faster"
+    if not result["batch"]:
+        hours = (
+            f"about {duration(timedelta(hours=result['hours']))} at "
+            f"{result['seconds_per_call']:.2g} s per call, "
+            f"{counted(result['concurrency'], 'call')} at once (--concurrency)"
+        )
+    return "\n".join([f"{result['pairs']:,} pairs", *rows, total, hours])
+
+
+def _measured_rows(stages: list[Result]) -> list[str]:
+    """What calls of the same task and model took in this store, per call."""
+    rows = [
+        f"{stage['task']:<30} {found['seconds']:>6.2f} s {found['input_tokens']:>8,.0f} in "
+        f"{found['output_tokens']:>7,.0f} out {100 * found['usd']:>9.4f} cents "
+        f"(mean of {found['calls']:,} calls)"
+        for stage in stages
+        if (found := stage["measured"]) is not None
+    ]
+    return ["such calls took so far, each:", *rows] if rows else []
+
+
+def start_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of a run's start, `--provider` among them, whose names are plugins' too."""
+    provider = click.option(
+        "--provider",
+        type=click.Choice(PROVIDERS.names()),
+        cls=RegistryOption,
+        describe=describe_providers,
+    )
+    return provider(field_options(RunStart, without=("dataset", "provider"))(command))
+
+
+def _request(given: dict[str, Any]) -> tuple[RunStart, Recipe]:
+    """The request and its recipe. Raises UsageError for what they refuse."""
+    wanted = request_of(RunStart, given)
+    if wanted.batch and not PROVIDERS.find(wanted.provider).batches:
+        raise click.UsageError("--batch requires --provider openai")
+    try:
+        return wanted, choose_recipe(wanted.provider, wanted.recipe, wanted.overrides())
+    except BadInput as error:
+        raise click.UsageError(in_commands(str(error))) from error
+
+
+def _ask_for_prices(provider: str, recipe: Recipe) -> None:
+    """On a terminal, prompt for unknown prices of the models and save them."""
+    if not PROVIDERS.find(provider).paid or not sys.stdin.isatty():
+        return
+    known = load_prices()
+    for model in sorted({stage.model for stage in recipe.stages.values()} - set(known)):
+        click.echo(f"The price of {model!r} is unknown (enter 0 for a free model).", err=True)
+        input_price, output_price = (
+            click.prompt(f"USD per million {what} tokens", type=click.FloatRange(min=0), err=True)
+            for what in ("input", "output")
+        )
+        save_price(model, Price(input_price, output_price))
+
+
+def _launching(*, detach: bool, shows_reuse: bool = True) -> Callable[..., Result]:
+    """Work on the run, or queue it; how many of its answers are stored is shown before."""
+    work = waited(detach=detach, title="curate")
+
+    def launch(actor: Actor, kind: str, request: Request) -> Result:
+        assert isinstance(request, RunWork)
+        if shows_reuse and (message := operations.reuse(actor, request.run_id)):
+            click.echo(in_commands(message), err=True)
+        return work(actor, kind, request) | {"run_id": request.run_id}
+
+    return launch
+
+
+def _create(given: dict[str, Any], detach: bool) -> Result:
+    wanted, recipe = _request(given)
+    actor = command_actor()
+    _ask_for_prices(wanted.provider, recipe)
+    return operations.create(actor, wanted, _launching(detach=detach))
+
+
+def _estimate(given: dict[str, Any]) -> Result:
+    return operations.estimate(command_actor(), _request(given)[0]).as_json()
+
+
+def _join(wanted: RunWork, detach: bool) -> Result:
+    launch = _launching(detach=detach, shows_reuse=False)
+    return operations.work_on(command_actor(), wanted, launch)
+
+
+@runs.command()
+@click.argument("dataset")
+@start_options
+@detach_option
+@reporting(_ended)
+def create(detach: bool, **given: Any) -> Result:
+    """Generate groups from the pairs of a dataset and validate them (section 4.1 of the paper)."""
+    return _create(given, detach)
+
+
+@runs.command()
+@click.argument("dataset")
+@start_options
+@reporting(_estimated)
+def estimate(**given: Any) -> Result:
+    """Estimate time and cost of a run with these options, without starting it."""
+    return _estimate(given)
+
+
+@runs.command()
+@click.argument("run_id", type=int)
+@request_options(RunResume, without=("run_id",))
+@detach_option
+@reporting(_ended)
+def resume(request: RunResume, detach: bool) -> Result:
+    """Work on the rest of a run; with --retry its dropped groups of a reason are tried again."""
+    return operations.resume(command_actor(), request, _launching(detach=detach))
+
+
+@runs.command()
+@click.argument("run_id", type=int)
+@request_options(RunWork, without=("run_id", "joins", "only"))
+@detach_option
+@reporting(_ended)
+def join(request: RunWork, detach: bool) -> Result:
+    """Join a running run as another worker, on this machine or another one."""
+    return _join(request.model_copy(update={"joins": True}), detach)
+
+
+@click.command()
+@click.argument("named", required=False, metavar="[DATASET]")
+@click.option("--dataset", help="The dataset with the pairs.")
+@start_options
+@click.option("--resume", type=int, metavar="RUN", help="As `inf runs resume RUN`.")
+@click.option("--retry", metavar="REASON", help="As `inf runs resume RUN --retry REASON`.")
+@click.option("--estimate", is_flag=True, help="As `inf runs estimate DATASET`.")
+@click.option("--worker", type=int, metavar="RUN", help="As `inf runs join RUN`.")
+@detach_option
+@reporting(lambda result: _estimated(result) if "stages" in result else _ended(result))
+def curate(
+    named: str | None,
+    resume: int | None,
+    estimate: bool,
+    worker: int | None,
+    detach: bool,
+    **given: Any,
+) -> Result:
+    """Generate groups from pairs and validate them: short for `inf runs create DATASET`."""
+    given["dataset"] = given["dataset"] or named
+    # options that stand at their default are not given: a run that exists has its own
+    given = {
+        name: value
+        for name, value in given.items()
+        if value is not None
+        and (name not in RunStart.model_fields or value != default_of(RunStart, name))
     }
+    for is_given, old, new in (
+        (worker is not None, "curate --worker", "runs join"),
+        (resume is not None, "curate --resume", "runs resume"),
+        (estimate, "curate --estimate", "runs estimate"),
+    ):
+        if is_given:
+            note_former(old, new)
+    if worker is not None:
+        given |= {"joins": True} | ({} if resume is None else {"resume": resume})
+        return _join(request_of(RunWork, given | {"run_id": worker}), detach)
+    if resume is not None:
+        wanted = request_of(RunResume, given | {"run_id": resume})
+        return operations.resume(command_actor(), wanted, _launching(detach=detach))
+    return _estimate(given) if estimate else _create(given, detach)
 
 
 def _state(row: Result) -> str:
@@ -69,7 +286,7 @@ def _listed(result: Result) -> str:
         ("run", "dataset", "recipe", "provider", "status", "pairs", "kept", "dropped", "USD"),
         [
             (
-                row["run_id"],
+                row["id"],
                 row["dataset"],
                 row["recipe"],
                 row["provider"],
@@ -79,9 +296,9 @@ def _listed(result: Result) -> str:
                 row["dropped"],
                 f"{row['spent_usd']:.2f}",
             )
-            for row in result["runs"]
+            for row in result["data"]
         ],
-        empty="no such runs: `inf curate --dataset NAME --provider NAME` creates one",
+        empty="no such runs: `inf runs create DATASET --provider NAME` creates one",
     )
 
 
@@ -92,24 +309,21 @@ def _listed(result: Result) -> str:
 @reporting(_listed)
 def list_(dataset: str | None, status: str | None, archived: bool) -> Result:
     """List runs, newest first."""
-    with ready_store().read() as session:
-        dataset_id = None if dataset is None else get_dataset(session, dataset).id
-        found = list_runs(session, dataset_id, archived=archived)
-    return {"runs": [as_row(one) for one in found if status in (None, one.status)]}
+    found = operations.list_all(command_actor(), dataset, status, archived=archived).as_json()
+    return with_former_keys(found, "runs", FORMER_KEYS)
 
 
 def _shown(result: Result) -> str:
     progress = result["funnel"]
     facts: list[tuple[str, object]] = [
-        ("run", result["run_id"]),
+        ("run", result["id"]),
         ("dataset", result["dataset"]),
         ("status", _state(result)),
         ("recipe", f"{result['recipe']} ({result['recipe_sha256'][:12]})"),
         ("provider", result["provider"] + (" (offline)" if result["offline"] else "")),
         ("pairs", f"{result['pairs']:,} ({progress['waiting']:,} waiting)"),
         ("reached", counts(progress["reached"])),
-        ("kept", result["kept"]),
-        ("dropped", counts(progress["dropped"])),
+        *_verdicts(result["kept"], progress["dropped"]),
         ("reviews", counts(result["reviews"])),
         ("spent", f"{result['spent_usd']:.4f} USD"),
         ("budget", "–" if result["budget_usd"] is None else f"{result['budget_usd']:.2f} USD"),
@@ -125,7 +339,7 @@ def _shown(result: Result) -> str:
         facts += [("shared parts", found[0] if found else shared.get("reason", "none"))]
         facts += [("", part) for part in found[1:]]
     elif result["unchecked"]:
-        facts.append(("shared parts", in_commands(check_command(result["run_id"]))))
+        facts.append(("shared parts", in_commands(check_command(result["id"]))))
     if result["error"]:
         facts.append(("message", in_commands(result["error"])))
     return "\n".join([lines(*facts), *dependents_text(result["dependents"])])
@@ -136,29 +350,5 @@ def _shown(result: Result) -> str:
 @reporting(_shown)
 def show(run_id: int) -> Result:
     """Show one run: progress, counts, and what depends on it."""
-    with ready_store().read() as session:
-        run = get_run(session, run_id)
-        found = next(
-            one for one in list_runs(session, run.dataset_id, archived=True) if one.id == run_id
-        )
-        reached = funnel(session, run_id)
-        baseline = text_baseline(session, run_id)
-        return {
-            **as_row(found),
-            "seed": run.seed,
-            "concurrency": run.concurrency,
-            "batch": run.batch,
-            "models": session.scalar(select(Run.models).where(Run.id == run_id)),
-            "funnel": {
-                "waiting": reached.waiting,
-                "in_work": reached.in_work,
-                "reached": reached.reached,
-                "dropped": reached.dropped,
-            },
-            "reviews": count_reviews(session, run_id),
-            "text_baseline": None if baseline is None else asdict(baseline),
-            "workers": worker_totals(session, run_id).alive,
-            "shared_parts": stored_shared_parts(session, run_id),
-            "unchecked": is_unchecked(session, run_id),
-            "dependents": dependents(session, target_of(session, run_id=run_id)),
-        }
+    found = operations.show(command_actor(), run_id).as_json()
+    return found | {former: found[key] for former, key in FORMER_KEYS.items()}

@@ -9,7 +9,7 @@ from app.cli.kit.formerly import formerly
 from app.cli.kit.password import ask_password
 from app.cli.kit.progress import progress_bar
 from app.cli.kit.report import Result, command_actor, counts, lines, reporting
-from app.operations import archive as operations
+from app.operations import datasets as operations
 
 backup_option = click.option(
     "--backup",

@@ -32,11 +32,16 @@ def formerly(
 
     @functools.wraps(call)
     def noted(*args: Any, **given: Any) -> Any:
-        click.echo(f"note: `inf {old}` is `inf {new}` now; it works on for one release", err=True)
+        note_former(old, new)
         return call(*args, **given)
 
     found.callback = noted
     return found
+
+
+def note_former(old: str, new: str) -> None:
+    """Say on standard error what a command is called now."""
+    click.echo(f"note: `inf {old}` is `inf {new}` now; it works on for one release", err=True)
 
 
 def with_former_keys(listed: Result, name: str, keys: Mapping[str, str]) -> Result:

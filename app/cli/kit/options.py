@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, get_args, get_origin
+from typing import Any, TypeVar, get_args, get_origin
 
 import click
 
@@ -10,6 +10,7 @@ from app.text.remedies import in_commands
 from db.errors import BadInput
 from db.requests import Request, bounds_of, choices_of, default_of, metavar_of, options_of
 
+R = TypeVar("R", bound=Request)
 # click's names of a bound, and whether the bound itself is left out.
 BOUNDS = {"ge": ("min", False), "gt": ("min", True), "le": ("max", False), "lt": ("max", True)}
 
@@ -29,21 +30,36 @@ def request_options(
         def wrapper(*args: Any, **given: Any) -> Any:
             values = {name: given.pop(name) for name in model.model_fields if name in given}
             values |= {name: _mapping(model, name, values[name]) for name in maps if name in values}
-            try:
-                request = model.read({k: v for k, v in values.items() if v is not None})
-            except BadInput as error:
-                if error.code != "bad_request":  # a value that only the work itself refuses
-                    raise
-                raise click.UsageError(in_commands(str(error))) from error
-            return command(*args, request=request, **given)
+            return command(*args, request=request_of(model, values), **given)
 
+        return field_options(model, without=without)(wrapper)
+
+    return decorate
+
+
+def field_options(
+    model: type[Request], *, without: Collection[str] = ()
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Add an option for every field but those in `without`; the command takes their values."""
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         for name in reversed(model.model_fields):
             if name not in without:
                 names = (*options_of(model, name), name)
-                wrapper = click.option(*names, **_attributes(model, name))(wrapper)
-        return wrapper
+                command = click.option(*names, **_attributes(model, name))(command)
+        return command
 
     return decorate
+
+
+def request_of(model: type[R], values: Mapping[str, Any]) -> R:
+    """The request of an option's values. Raises UsageError for what the model refuses."""
+    try:
+        return model.read({k: v for k, v in values.items() if v is not None})
+    except BadInput as error:
+        if error.code != "bad_request":  # a value that only the work itself refuses
+            raise
+        raise click.UsageError(in_commands(str(error))) from error
 
 
 def _attributes(model: type[Request], name: str) -> dict[str, Any]:

@@ -1,26 +1,68 @@
-"""The progress bar of commands that work in this process."""
+"""The progress of commands that wait: a bar on a terminal, elsewhere a line every ten seconds."""
 
 import sys
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Protocol
 
+import click
 from tqdm import tqdm
+
+LINE_SECONDS = 10.0
+BAR_SECONDS = 0.1
+
+
+class Show(Protocol):
+    """Shows that `done` of `total` is done, with what the work says of itself."""
+
+    def __call__(self, done: int, total: int | None, message: str = "", /) -> None:
+        """Show it, unless something was shown a moment ago."""
+        ...
 
 
 @contextmanager
-def progress_bar(title: str, unit: str = "B") -> Iterator[Callable[[int, int], None]]:
-    """A progress bar on a terminal, in bytes or `unit`; yields the callback for (done, total)."""
+def progress_bar(title: str, unit: str = "B", bar_format: str | None = None) -> Iterator[Show]:
+    """Progress on standard error, in bytes or `unit`; yields what to call with it.
+
+    A log, a pipe and a scheduler's file get the first line after LINE_SECONDS: short work none.
+    """
+    is_terminal = sys.stderr.isatty()
     with tqdm(
         desc=title,
         unit=unit,
         unit_scale=unit == "B",
         leave=False,
-        disable=not sys.stderr.isatty(),
+        disable=not is_terminal,
         file=sys.stderr,
+        bar_format=bar_format,
     ) as bar:
+        shown_at = 0.0 if is_terminal else time.monotonic()
 
-        def show(done: int, total: int) -> None:
-            bar.total = total
-            bar.update(done - bar.n)
+        def show(done: int, total: int | None, message: str = "", /) -> None:
+            nonlocal shown_at
+            now = time.monotonic()
+            if now - shown_at < (BAR_SECONDS if is_terminal else LINE_SECONDS):
+                return
+            shown_at = now
+            if not is_terminal:
+                click.echo(f"{title}: {_amount(done, total, unit)}{_after(message)}", err=True)
+                return
+            bar.total, bar.n = total, done
+            bar.set_postfix_str(message, refresh=False)
+            bar.refresh()
 
         yield show
+
+
+def _amount(done: int, total: int | None, unit: str) -> str:
+    if unit == "B":
+        parts = [f"{tqdm.format_sizeof(each)}B" for each in (done, total) if each is not None]
+    else:
+        parts = [f"{each:,}" for each in (done, total) if each is not None]
+    share = f" ({done / total:.0%})" if total else ""
+    return f"{' of '.join(parts)}{unit if unit != 'B' else ''}{share}"
+
+
+def _after(message: str) -> str:
+    return f", {message}" if message else ""

@@ -10,14 +10,13 @@ import getpass
 import json
 import math
 import os
-import sys
 from collections.abc import Callable
 from typing import Any
 
 import click
-from tqdm import tqdm
 
 from app.access.identity import Actor, owner
+from app.cli.kit.progress import progress_bar
 from app.jobs import launching
 from app.jobs.ray_cluster import checked_address
 from app.operations.acting import Launch
@@ -182,17 +181,14 @@ def work(
         job_id = launching.launch(store, kind, config, actor=owner(me()), after=after)
     if detach:
         return {"job_id": job_id}
-    with tqdm(
-        desc=title,
-        unit="",
-        leave=False,
-        disable=not sys.stderr.isatty(),
-        file=sys.stderr,
-        # curation's own estimate is in its message: tqdm's is from the rate since the start
-        bar_format=WITHOUT_ESTIMATE if kind == "curate" else None,
-    ) as bar:
+    # curation's own estimate is in its message: tqdm's is from the rate since the start
+    bar_format = WITHOUT_ESTIMATE if kind == "curate" else None
+    with progress_bar(title, "", bar_format) as show:
+
+        def watch(job: Job) -> None:
+            show(job.done, job.total, job.message)
+
         try:
-            watch = functools.partial(_draw, bar)
             if job_id is not None:
                 job = launching.wait_for(store, job_id, watch=watch)
             else:
@@ -235,13 +231,6 @@ def _plain(value: object) -> str:
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}"
     return str(value)
-
-
-def _draw(bar: "tqdm[Any]", job: Job) -> None:
-    bar.total = job.total
-    bar.n = job.done
-    bar.set_postfix_str(job.message, refresh=False)
-    bar.refresh()
 
 
 def _detached(result: Result) -> str:

@@ -10,7 +10,7 @@ from conftest import Ran, count_rows
 from study_world import make_world
 
 from app.access.identity import Actor, SessionUser, owner
-from app.operations import archive, datasets
+from app.operations import datasets
 from curation.hub.request import DatasetPull
 from curation.importing.job import import_files
 from curation.importing.request import DatasetImport
@@ -44,11 +44,11 @@ NEEDING: dict[str, Callable[[Actor], Any]] = {
         actor, Path("/nowhere"), study_id=1, question=None, skip_bad=False
     ),
     "pull": lambda actor: datasets.pull(actor, PULL, nothing),
-    "archive": lambda actor: archive.archive(actor, dataset="world"),
-    "unarchive": lambda actor: archive.unarchive(actor, dataset="world"),
-    "purge": lambda actor: archive.purge(actor, dataset="world", backup=None, progress=nothing),
-    "purging_admin": lambda actor: archive.purging_admin(actor, "ada", nothing),
-    "depending": lambda actor: archive.depending(actor, dataset="world"),
+    "archive": lambda actor: datasets.archive(actor, dataset="world"),
+    "unarchive": lambda actor: datasets.unarchive(actor, dataset="world"),
+    "purge": lambda actor: datasets.purge(actor, dataset="world", backup=None, progress=nothing),
+    "purging_admin": lambda actor: datasets.purging_admin(actor, "ada", nothing),
+    "depending": lambda actor: datasets.depending(actor, dataset="world"),
 }
 
 
@@ -69,7 +69,7 @@ def test_an_operation_on_datasets_is_refused_without_the_right(world: Store, nam
 def test_every_operation_on_datasets_is_among_them() -> None:
     found = {
         name
-        for module in (datasets, archive)
+        for module in (datasets,)
         for name, each in vars(module).items()
         if callable(each) and getattr(each, "__module__", "") == module.__name__
         if name[0] != "_" and name[0].islower()

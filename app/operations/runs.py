@@ -1,0 +1,231 @@
+"""Runs: create, resume, join, estimate, list, show, check, pause."""
+
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any, TypeVar
+
+from app.access.identity import Actor
+from app.operations.acting import Launch, reading, writing
+from app.operations.rows import Listed, Row
+from curation.judging.text_baseline import text_baseline
+from curation.recipe.prices import how_to_price
+from curation.run.estimate import StageEstimate, estimate_run, prices_for
+from curation.run.reuse import MAX_GROUPS, reuse_of_run
+from curation.run.shared_parts import is_unchecked, stored_shared_parts
+from curation.run.starting import (
+    RunResume,
+    RunStart,
+    RunWork,
+    choose_recipe,
+    default_concurrency,
+    resume_run,
+    start_run,
+)
+from db.archive.dependents import dependents
+from db.archive.target import target_of
+from db.corpus.datasets import get_dataset
+from db.review.reviews import count_reviews
+from db.run.runs import RunSummary, funnel, get_run, list_runs, set_concurrency, stop_run
+from db.run.workers import worker_totals
+
+RIGHT = "curate"
+T = TypeVar("T")
+
+
+class RunRow(Row):
+    """A run in a list."""
+
+    id: int
+    name: str
+    dataset: str
+    dataset_id: int
+    recipe: str
+    recipe_sha256: str
+    provider: str
+    offline: bool
+    status: str
+    archived: bool
+    pairs: int
+    kept: int
+    dropped: int
+    spent_usd: float
+    budget_usd: float | None
+    created_by: str
+    created_at: datetime
+    finished_at: datetime | None
+    error: str | None
+
+
+class FunnelRow(Row):
+    """How many groups of a run reached each stage, and were dropped by reason."""
+
+    waiting: int
+    in_work: int
+    reached: dict[str, int]
+    dropped: dict[str, int]
+
+
+class RunShown(RunRow):
+    """A run with its progress and what depends on it.
+
+    `unchecked`: its texts were never checked for what they share, and for leakage.
+    """
+
+    seed: int
+    concurrency: int
+    batch: bool
+    models: dict[str, Any] | None
+    funnel: FunnelRow
+    reviews: dict[str, int]
+    text_baseline: dict[str, Any] | None
+    workers: int
+    shared_parts: dict[str, Any] | None
+    unchecked: bool
+    dependents: tuple[str, ...]
+
+
+class RunEstimate(Row):
+    """Calls, tokens, cost and time of a run before it starts; `usd` is None without a price.
+
+    `hours` at `concurrency` calls in flight, None in batches; `reason`: how to give prices.
+    """
+
+    dataset_id: int
+    batch: bool
+    pairs: int
+    stages: tuple[StageEstimate, ...]
+    usd: float | None
+    unpriced: tuple[str, ...]
+    hours: float | None
+    concurrency: int
+    seconds_per_call: float
+    measured_usd: float | None
+    reason: str | None
+
+
+def create(actor: Actor, wanted: RunStart, launch: Launch[T]) -> T:
+    """Create a run with its waiting groups, and launch a job that works on it.
+
+    Raises as `curation.run.starting.start_run`; then there is neither.
+    """
+    with writing(actor, RIGHT) as session:
+        run_id = start_run(session, **wanted.arguments(), created_by=actor.name).id
+    return launch(actor, "curate", RunWork(run_id=run_id))
+
+
+def resume(actor: Actor, wanted: RunResume, launch: Launch[T]) -> T:
+    """Launch the rest of a run. Raises as `curation.run.starting.resume_run`."""
+    with writing(actor, RIGHT) as session:
+        resume_run(
+            session,
+            wanted.run_id,
+            budget_usd=wanted.budget_usd,
+            concurrency=wanted.concurrency,
+            guard=not wanted.no_guard,
+            retry=wanted.retry,
+        )
+    return launch(actor, "curate", RunWork(run_id=wanted.run_id))
+
+
+def work_on(actor: Actor, wanted: RunWork, launch: Launch[T]) -> T:
+    """Launch a further worker of a run, or only its check. Raises NotFound."""
+    with reading(actor, RIGHT) as session:
+        get_run(session, wanted.run_id)
+    return launch(actor, "curate", wanted)
+
+
+def reuse(actor: Actor, run_id: int) -> str:
+    """How many answers of a run are stored already, "" for none."""
+    with reading(actor, RIGHT) as session:
+        return reuse_of_run(session, run_id)
+
+
+def reuse_if_created(actor: Actor, wanted: RunStart, remedy: str) -> str:
+    """How many stored answers such a run would take, of its first groups; nothing is kept."""
+    if wanted.sample is None:
+        most = min(each for each in (wanted.limit, MAX_GROUPS) if each)
+        wanted = wanted.model_copy(update={"limit": most})
+    with writing(actor, RIGHT) as session:
+        message = reuse_of_run(session, start_run(session, **wanted.arguments()).id, remedy)
+        session.rollback()
+    return message
+
+
+def estimate(actor: Actor, wanted: RunStart) -> RunEstimate:
+    """What such a run will cost and take. Raises BadInput, NotFound."""
+    recipe = choose_recipe(wanted.provider, wanted.recipe, wanted.overrides())
+    limits = (wanted.limit, wanted.sample, len(wanted.query_ids))
+    concurrency = wanted.concurrency or default_concurrency(wanted.provider)
+    with reading(actor, RIGHT) as session:
+        dataset_id = get_dataset(session, wanted.dataset).id
+        found = estimate_run(
+            session,
+            dataset_id,
+            recipe,
+            prices_for(wanted.provider, recipe, batch=wanted.batch),
+            limit=min((each for each in limits if each), default=None),
+            concurrency=concurrency,
+            provider=wanted.provider,
+        )
+    return RunEstimate(
+        dataset_id=dataset_id,
+        batch=wanted.batch,
+        pairs=found.pairs,
+        stages=tuple(found.stages),
+        usd=found.usd,
+        unpriced=tuple(found.unpriced),
+        hours=None if wanted.batch else found.hours,
+        concurrency=concurrency,
+        seconds_per_call=found.seconds_per_call,
+        measured_usd=found.measured_usd,
+        reason="\n".join(map(how_to_price, found.unpriced)) if found.usd is None else None,
+    )
+
+
+def list_all(
+    actor: Actor, dataset: str | None = None, status: str | None = None, *, archived: bool = False
+) -> Listed[RunRow]:
+    """Runs, newest first, of one dataset or of all. Raises NotFound."""
+    with reading(actor, RIGHT) as session:
+        dataset_id = None if dataset is None else get_dataset(session, dataset).id
+        found = list_runs(session, dataset_id, archived=archived)
+    return Listed[RunRow].all([_row(one) for one in found if status in (None, one.status)])
+
+
+def show(actor: Actor, run_id: int) -> RunShown:
+    """One run: progress, counts, and what depends on it. Raises NotFound."""
+    with reading(actor, RIGHT) as session:
+        run = get_run(session, run_id)
+        listed = list_runs(session, run.dataset_id, archived=True)
+        row = _row(next(one for one in listed if one.id == run_id))
+        baseline = text_baseline(session, run_id)
+        return RunShown(
+            **row.model_dump(),
+            seed=run.seed,
+            concurrency=run.concurrency,
+            batch=run.batch,
+            models=run.models,
+            funnel=FunnelRow.model_validate(funnel(session, run_id)),
+            reviews=count_reviews(session, run_id),
+            text_baseline=None if baseline is None else asdict(baseline),
+            workers=worker_totals(session, run_id).alive,
+            shared_parts=stored_shared_parts(session, run_id),
+            unchecked=is_unchecked(session, run_id),
+            dependents=tuple(dependents(session, target_of(session, run_id=run_id))),
+        )
+
+
+def stop(actor: Actor, run_id: int, *, cancel: bool = False) -> None:
+    """Request that every worker of the run stops; calls in flight are completed and kept."""
+    with writing(actor, RIGHT) as session:
+        stop_run(session, run_id, cancel=cancel)
+
+
+def change_concurrency(actor: Actor, run_id: int, calls: int) -> None:
+    """Change the number of concurrent calls of a run, also while it works."""
+    with writing(actor, RIGHT) as session:
+        set_concurrency(session, get_run(session, run_id).id, calls)
+
+
+def _row(found: RunSummary) -> RunRow:
+    return RunRow(name=f"run {found.id}", **asdict(found))

@@ -1,0 +1,159 @@
+"""Runs: command, operation and page show the same rows; each operation asks for its right."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from conftest import Ran
+from curation_runs import add_dataset
+from sqlalchemy import func, select
+from study_world import make_world
+
+from app.access.identity import Actor, owner
+from app.operations import runs
+from curation.run.starting import RunResume, RunStart, RunWork
+from db.errors import BadInput, Refused
+from db.jobs import jobs
+from db.people.rights import Rights
+from db.store.store import Store
+from db.tables import Event, Job, Run
+
+NAME = "small"
+START = RunStart(dataset=NAME, provider="offline")
+
+
+def unlaunched(*_: Any) -> Any:
+    raise AssertionError("it was launched")
+
+
+NEEDING_CURATE: dict[str, Callable[[Actor], Any]] = {
+    "create": lambda actor: runs.create(actor, START, unlaunched),
+    "resume": lambda actor: runs.resume(actor, RunResume(run_id=1), unlaunched),
+    "work_on": lambda actor: runs.work_on(actor, RunWork(run_id=1), unlaunched),
+    "reuse": lambda actor: runs.reuse(actor, 1),
+    "reuse_if_created": lambda actor: runs.reuse_if_created(actor, START, ""),
+    "estimate": lambda actor: runs.estimate(actor, START),
+    "list_all": runs.list_all,
+    "show": lambda actor: runs.show(actor, 1),
+    "stop": lambda actor: runs.stop(actor, 1),
+    "change_concurrency": lambda actor: runs.change_concurrency(actor, 1, 2),
+}
+
+
+@pytest.fixture
+def world(sqlite_store: Store, monkeypatch: pytest.MonkeyPatch) -> Store:
+    monkeypatch.setenv("INF_DATABASE_URL", sqlite_store.url)
+    make_world(sqlite_store, groups=3, name=NAME)
+    return sqlite_store
+
+
+@pytest.mark.parametrize("name", NEEDING_CURATE)
+def test_an_operation_on_runs_needs_curate_on_their_dataset(world: Store, name: str) -> None:
+    def state() -> tuple[Any, ...]:
+        with world.read() as session:
+            return tuple(session.scalar(select(func.count(of.id))) for of in (Event, Run, Job))
+
+    before = state()
+    trainer = Actor("eve", rights=Rights(everywhere=frozenset({"train", "release", "review"})))
+    with pytest.raises(Refused, match="requires curate"):
+        NEEDING_CURATE[name](trainer)
+    elsewhere = Actor("ann", rights=Rights(on_datasets={77: frozenset({"curate"})}))
+    if name == "list_all":
+        assert runs.list_all(elsewhere).total == 0
+    else:
+        with pytest.raises(Exception, match=r"no (dataset|run)"):
+            NEEDING_CURATE[name](elsewhere)
+    assert state() == before
+
+
+def test_every_operation_on_runs_is_among_them() -> None:
+    own = {name for name, each in vars(runs).items() if callable(each)}
+    named = {name for name in own if getattr(runs, name).__module__ == runs.__name__}
+    operations = {name for name in named if name[0] != "_" and name[0].islower()}
+    assert operations <= NEEDING_CURATE.keys()
+
+
+def test_command_and_operation_print_the_same_rows(world: Store, inf: Callable[..., Ran]) -> None:
+    listed, rows = inf("runs", "list", "--json").json, runs.list_all(owner("ada")).as_json()
+    assert {key: listed[key] for key in rows} == rows and rows["total"] == 1
+    assert listed["runs"] == [row | {"run_id": row["id"]} for row in rows["data"]]
+    shown = runs.show(owner("ada"), 1).as_json()
+    assert inf("runs", "show", 1, "--json").json == shown | {"run_id": 1}
+
+
+def test_kept_and_dropped_are_said_in_words_and_shares(
+    world: Store, inf: Callable[..., Ran]
+) -> None:
+    out = inf("runs", "show", 1).out
+    assert "2 (66.7%)" in out and "1 (33.3%)" in out
+    (reason,) = runs.show(owner("ada"), 1).funnel.dropped
+    assert f"1 (33.3%) {reason}: " in out
+
+
+def test_a_new_run_is_estimated_created_resumed_and_joined(
+    sqlite_store: Store, inf: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_dataset(sqlite_store, pairs=3)
+    launched: list[dict[str, Any]] = []
+
+    def work(_: Store, kind: str, config: dict[str, Any], **how: Any) -> dict[str, Any]:
+        assert kind == "curate"
+        launched.append(config)
+        return {"job_id": 1}
+
+    monkeypatch.setattr("app.cli.kit.report.work", work)
+    more = ("--provider", "openai", "--set", "model=mine", "--concurrency", 4)
+    found = inf("runs", "estimate", NAME, *more, "--json").json
+    former = inf("curate", "--dataset", NAME, *more, "--estimate", "--json")
+    assert former.json == found and found["concurrency"] == 4 and found["pairs"] == 3
+    assert "`inf runs estimate` now" in former.err
+    assert "4 calls at once" in inf("runs", "estimate", NAME, *more).out
+    offline = ("--provider", "offline", "--limit", 2, "--json")
+    for number, words in enumerate(
+        (("runs", "create", NAME), ("curate", NAME), ("curate", "--dataset", NAME)), start=1
+    ):
+        done = inf(*words, *offline)
+        assert done.json == {"job_id": 1, "run_id": number} and "note:" not in done.err
+    for words, note in (
+        (("runs", "resume", 1), ""),
+        (("curate", "--resume", 1), "runs resume"),
+        (("runs", "join", 1), ""),
+        (("curate", "--worker", 1), "runs join"),
+    ):
+        done = inf(*words, "--concurrency", 5)
+        assert done.code == 0 and (note in done.err if note else "note:" not in done.err), words
+    assert launched == [
+        *({"run_id": number} for number in (1, 2, 3)),
+        *[{"run_id": 1}] * 2,
+        *[{"run_id": 1, "concurrency": 5, "joins": True}] * 2,
+    ]
+    for wrong in (
+        ("curate", "--resume", 1, "--batch"),
+        ("curate", "--worker", 1, "--resume", 1),
+        ("curate", "--worker", 1, "--budget-usd", 1),
+        ("curate", NAME, "--provider", "offline", "--retry", "empty"),
+        ("curate", NAME, "--provider", "offline", "--batch"),
+        ("runs", "create", NAME),
+    ):
+        assert inf(*wrong).code == 2, wrong
+
+
+def test_a_finished_run_says_what_comes_next(sqlite_store: Store, inf: Callable[..., Ran]) -> None:
+    add_dataset(sqlite_store, pairs=2)
+    done = inf("runs", "create", NAME, "--provider", "offline")
+    assert done.code == 0 and done.out.splitlines()[-1].startswith("next: inf ")
+    with sqlite_store.read() as session:
+        stored = session.get_one(Job, 1).result
+    shown = runs.show(owner("ada"), 1)
+    assert stored is not None
+    assert (stored["kept"], stored["dropped"]) == (shown.kept, shown.funnel.dropped)
+
+
+def test_a_job_queued_by_an_earlier_version_opens(world: Store) -> None:
+    for config in ({"run_id": 1}, {"run_id": 1, "concurrency": 3, "joins": True}):
+        assert RunWork.read(config).config() == config
+    assert RunWork.read({"run_id": 1, "only": "leakage"}).only == "leakage"
+    with pytest.raises(BadInput, match="did you mean 'concurrency'"):
+        RunWork.read({"run_id": 1, "concurency": 3})
+    with world.read() as session:
+        assert jobs.list_jobs(session) == []
