@@ -16,6 +16,7 @@ from app.cli.kit.report import (
 from app.cli.kit.table import table
 from app.operations import releases as operations
 from app.text.numbers import counted
+from app.text.remedies import in_commands
 from curation.hub.request import PushStart
 from curation.release.request import ReleasePlan
 from curation.run.shared_parts import check_command
@@ -61,7 +62,7 @@ def create(named: tuple[str, ...], request: ReleasePlan, detach: bool) -> Result
     actor = command_actor()
     for check in operations.checks(actor, wanted):
         about = check.shared or f"shared parts {check_command(check.run_id)}"
-        click.echo(f"run {check.run_id}: {about}", err=True)
+        click.echo(in_commands(f"run {check.run_id}: {about}"), err=True)
     title = f"exporting {' and '.join(datasets)}"
     return operations.create(actor, wanted, waited(detach=detach, title=title))
 
