@@ -20,13 +20,14 @@ from db.assignment.hidden import open_groups
 from db.corpus.datasets import get_dataset
 from db.errors import BadInput
 from db.events import record_event
-from db.run.runs import get_run
+from db.run.runs import RunSummary, get_run, list_runs
 from db.study import adjudication, quality, studies
 from db.study.gold_items import sample_gold_items
 from db.study.judgments import own_judge_id
 from db.study.rules import StudyRules, rules_of, set_rules
+from db.study.sampled_groups import sampled_judges as judges_of_sample
 from db.study.work import PersonsWork, work_report
-from db.tables import Item
+from db.tables import Guideline, Item
 
 RIGHT = "studies"
 T = TypeVar("T")
@@ -67,8 +68,9 @@ class JudgeProgress(Row):
 
 
 class StudyShown(StudyRow):
-    """A study with what its items were sampled from, and its judges."""
+    """A study with what its items were sampled from and how (`settings`), and its judges."""
 
+    settings: dict[str, Any]
     scenarios: dict[str, int]
     verdicts: dict[str, int]
     judges: tuple[JudgeProgress, ...]
@@ -155,8 +157,9 @@ def show(actor: Actor, study_id: int) -> StudyShown:
         row = asdict(studies.summarise_study(session, study_id))
         composition = asdict(studies.compose(session, study_id))
         judges = studies.judge_progress(session, study_id)
+        settings = studies.get_study(session, study_id).settings
     shown = tuple(JudgeProgress.model_validate(each) for each in judges)
-    return StudyShown(**row, **composition, judges=shown)
+    return StudyShown(**row, **composition, settings=settings, judges=shown)
 
 
 def judge(actor: Actor, wanted: JudgeStart, launch: Launch[T]) -> T:
@@ -293,6 +296,24 @@ def rules(actor: Actor, study_id: int) -> StudyRules:
     """The rules of a study. Raises NotFound."""
     with reading(actor, RIGHT) as session:
         return rules_of(studies.get_study(session, study_id))
+
+
+def guideline(actor: Actor, study_id: int) -> Guideline:
+    """The current version of a study's guidelines. Raises NotFound."""
+    with reading(actor, RIGHT) as session:
+        return studies.current_guideline(session, study_id)
+
+
+def runs_to_sample(actor: Actor, dataset_id: int) -> list[RunSummary]:
+    """The runs of a dataset with groups that reached an end, from which a study is sampled."""
+    with reading(actor, RIGHT) as session:
+        return [run for run in list_runs(session, dataset_id) if run.kept + run.dropped]
+
+
+def sampled_judges(actor: Actor, run_id: int, of_study: int | None) -> list[str]:
+    """The judges whose disagreement can be sampled: of a run, or of an earlier study of it."""
+    with reading(actor, RIGHT) as session:
+        return judges_of_sample(session, run_id, of_study)
 
 
 def template(actor: Actor, study_id: int, items: int) -> list[dict[str, Any]]:

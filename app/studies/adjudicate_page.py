@@ -7,16 +7,17 @@ decision is stored as a separate judge.
 
 import streamlit as st
 
+from app.access.session_user import signed_in_user
 from app.kit.choice import choose, draw_pages, page_offset
 from app.kit.frame.dataset import chosen_dataset
 from app.kit.page import draw_empty, draw_hand_off, draw_heading, draw_labels
+from app.operations import judgments, studies
+from app.operations.studies import StudyRow
 from app.studies import actions
 from app.text.numbers import counted
 from app.text.plain import plain
 from app.text.texts import draw_text
-from db.store.store import open_store
 from db.study.blind_adjudication import BlindItem
-from db.study.studies import StudySummary, list_studies
 from db.values import NONE
 
 ROWS = 5
@@ -131,7 +132,7 @@ def draw_item(study_id: int, item: BlindItem) -> None:
         draw_reveal(study_id, item)
 
 
-def draw_nothing(study: StudySummary) -> None:
+def draw_nothing(study: StudyRow) -> None:
     """Why there is no item to decide, and what comes first."""
     if study.done:
         draw_empty("No items to decide.", "So far, no two people chose differently for an item.")
@@ -153,8 +154,9 @@ draw_heading(
     "not change.",
 )
 dataset = chosen_dataset()
-with open_store().read() as session:
-    found = [] if dataset is None else list_studies(session, dataset_id=dataset.id)
+user = signed_in_user()
+right = judgments.ADJUDICATE
+found = () if dataset is None else studies.list_all(user, dataset.name, right=right).data
 if not found:
     draw_empty(
         "No study yet.",
@@ -174,7 +176,8 @@ with st.container(horizontal=True, vertical_alignment="bottom"):
     )
     shown = st.selectbox("Show", list(CHOICES), key="adjudicate.show", width=180)
 open_only, include_agreed = CHOICES[shown or "disputed"]
-items, total = actions.items_to_adjudicate(
+items, total = judgments.to_adjudicate(
+    user,
     chosen.id,
     open_only=open_only,
     include_agreed=include_agreed,

@@ -4,18 +4,21 @@ from collections.abc import Sequence
 
 import streamlit as st
 
+from app.access.session_user import signed_in_user
 from app.kit.page import draw_labels, draw_table
+from app.operations import judgments, studies
+from app.operations.studies import JudgeRow, StudyRow
 from app.studies import actions
 from app.text.numbers import counted
 from app.text.plain import plain
-from db.study import studies
-from db.study.quality import JudgeQuality
 from db.study.rules import StudyRules, fails_gold
 
 
-def draw_quality(study: studies.StudySummary) -> None:
+def draw_quality(study: StudyRow) -> None:
     """Progress, pace and quality per judge, and the actions on them."""
-    judges, rules = actions.read_quality(study.id)
+    user = signed_in_user()
+    judges = studies.judges(user, study.id).data
+    rules = studies.rules(user, study.id)
     if not judges:
         st.caption("No judgments in this study yet.")
         return
@@ -50,23 +53,23 @@ def draw_quality(study: studies.StudySummary) -> None:
     _draw_fast(study.id, rules.too_fast_seconds)
 
 
-def _draw_warning(each: JudgeQuality, rules: StudyRules) -> None:
+def _draw_warning(each: JudgeRow, rules: StudyRules) -> None:
     """Warn of a paused judge, or of one below the required gold accuracy."""
     right, seen = each.gold_right, each.gold_seen
     if each.state == "paused":
-        st.warning(plain(f"{each.judge} is paused: {each.reason}"), icon=":material/pause:")
+        st.warning(plain(f"{each.name} is paused: {each.reason}"), icon=":material/pause:")
     elif fails_gold(right, seen, rules):
-        text = f"{each.judge} answered {right} of {counted(seen, 'gold item')} correctly"
+        text = f"{each.name} answered {right} of {counted(seen, 'gold item')} correctly"
         st.warning(
             plain(f"{text}, below the required {rules.gold_threshold:.0%}"),
             icon=":material/target:",
         )
 
 
-def _row(each: JudgeQuality, study: studies.StudySummary) -> dict[str, object]:
+def _row(each: JudgeRow, study: StudyRow) -> dict[str, object]:
     kind = "simulated" if each.simulated else "offline model" if each.offline else each.kind
     return {
-        "Judge": each.judge,
+        "Judge": each.name,
         "Kind": kind,
         "State": each.state,
         "Judged": each.judged,
@@ -83,8 +86,8 @@ def _row(each: JudgeQuality, study: studies.StudySummary) -> dict[str, object]:
     }
 
 
-def _draw_actions(study_id: int, people: Sequence[JudgeQuality]) -> None:
-    by_id = {each.judge_id: each.judge for each in people}
+def _draw_actions(study_id: int, people: Sequence[JudgeRow]) -> None:
+    by_id = {each.id: each.name for each in people}
     with st.expander("Pause a judge or reassign their items", icon=":material/person_off:"):
         with st.container(horizontal=True, vertical_alignment="bottom"):
             st.selectbox(
@@ -95,12 +98,17 @@ def _draw_actions(study_id: int, people: Sequence[JudgeQuality]) -> None:
             )
             st.text_input("Reason", key="studies.reason", placeholder="shown to the paused judge")
         with st.container(horizontal=True):
-            for label, key, act in (
-                ("Pause", "pause_judge", actions.pause_judge),
-                ("Resume", "let_in", actions.readmit_judge),
-                ("Return their items to the queue", "take_back", actions.reclaim_items),
+            for label, key, what in (
+                ("Pause", "pause_judge", "pause"),
+                ("Resume", "let_in", "let_in"),
+                ("Return their items to the queue", "take_back", "take_back"),
             ):
-                st.button(label, key=f"studies.{key}", on_click=act, args=(study_id,))
+                st.button(
+                    label,
+                    key=f"studies.{key}",
+                    on_click=actions.change_judge,
+                    args=(study_id, what),
+                )
         if len(by_id) > 1:
             with st.container(horizontal=True, vertical_alignment="bottom"):
                 st.selectbox(
@@ -114,13 +122,13 @@ def _draw_actions(study_id: int, people: Sequence[JudgeQuality]) -> None:
                 st.button(
                     "Reassign",
                     key="studies.reassign",
-                    on_click=actions.reassign,
-                    args=(study_id,),
+                    on_click=actions.change_judge,
+                    args=(study_id, "give"),
                 )
 
 
 def _draw_fast(study_id: int, fastest: float) -> None:
-    found = actions.read_fast_answers(study_id)
+    found = judgments.fast_answers(signed_in_user(), study_id)
     if not found:
         return
     with st.expander(
@@ -144,9 +152,9 @@ def _draw_fast(study_id: int, fastest: float) -> None:
         )
 
 
-def draw_changes(study: studies.StudySummary) -> None:
+def draw_changes(study: StudyRow) -> None:
     """Edit the guidelines and the number of judges per item."""
-    guideline = actions.read_guideline(study.id)
+    guideline = studies.guideline(signed_in_user(), study.id)
     with st.expander(
         f"Guidelines (version {guideline.version}) and overlap",
         icon=":material/tune:",

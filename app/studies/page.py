@@ -1,12 +1,17 @@
 """The Studies page: create studies, follow their progress, start model judges."""
 
+from collections.abc import Sequence
+
 import streamlit as st
 
+from app.access.session_user import signed_in_user
 from app.groups.run_label import run_name
 from app.jobs_page.card import follow_job
 from app.kit.choice import choose, take_from_url
 from app.kit.frame.dataset import chosen_dataset
 from app.kit.page import draw_empty, draw_heading, draw_status
+from app.operations import studies
+from app.operations.studies import StudyRow
 from app.studies import actions
 from app.studies.desk import draw_changes, draw_quality
 from app.studies.sampled import sampled_sentence
@@ -22,14 +27,13 @@ from app.studies.work_report import draw_work
 from app.text.numbers import counted
 from app.text.plain import plain
 from curation.judges.registry import describe_judges
-from db.run.runs import RunSummary, list_runs
-from db.store.store import open_store
-from db.study import studies
+from db.run.runs import RunSummary
+from db.study.studies import GUIDELINES
 
 JUDGES = ("offline:embedding", "simulated:1", "simulated:2", "simulated:3")
 
 
-def draw_create(runs: list[RunSummary], found: list[studies.StudySummary]) -> None:
+def draw_create(runs: Sequence[RunSummary], found: Sequence[StudyRow]) -> None:
     by_id = {run.id: run for run in runs}
     take_from_url("studies.run", "run", {str(number): number for number in by_id})
     run_id = st.selectbox(
@@ -44,15 +48,17 @@ def draw_create(runs: list[RunSummary], found: list[studies.StudySummary]) -> No
             items.number_input("Items", 1, 100_000, 30, key="studies.items")
         overlap.number_input("Judges per item", 1, 50, 3, key="studies.overlap")
         seed.number_input("Seed", 0, 2**31 - 1, 0, key="studies.seed")
-        st.text_area(
-            "Guidelines (Markdown)", studies.GUIDELINES, key="studies.guidelines", height=190
-        )
+        st.text_area("Guidelines (Markdown)", GUIDELINES, key="studies.guidelines", height=190)
         st.form_submit_button(
-            "Create study", type="primary", on_click=actions.create, key="studies.create_button"
+            "Create study",
+            type="primary",
+            on_click=actions.create,
+            args=(by_id[run_id].dataset,),
+            key="studies.create_button",
         )
 
 
-def draw_study(study: studies.StudySummary) -> None:
+def draw_study(study: StudyRow) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         draw_status(study.status)
         st.caption(
@@ -78,13 +84,11 @@ def draw_study(study: studies.StudySummary) -> None:
     st.progress(min(1.0, share), text=f"{study.done:,} of {study.places:,} judgments by people")
     if study.status == "open":
         draw_way_to_judge(study)
-    with open_store().read() as session:
-        composition = studies.compose(session, study.id)
-        settings = studies.get_study(session, study.id).settings
+    shown = studies.show(signed_in_user(), study.id)
     with st.container():  # one container, so that the forms below keep their position and state
         draw_quality(study)
-    parts = composition.scenarios, composition.verdicts
-    st.caption(plain(sampled_sentence(settings, study.seed, *parts)))
+    parts = shown.scenarios, shown.verdicts
+    st.caption(plain(sampled_sentence(shown.settings, study.seed, *parts)))
     draw_threads(study.id)
     draw_work(study)
     draw_changes(study)
@@ -93,7 +97,7 @@ def draw_study(study: studies.StudySummary) -> None:
     draw_invite(study)
 
 
-def draw_judges(study: studies.StudySummary) -> None:
+def draw_judges(study: StudyRow) -> None:
     st.subheader("Model judges", anchor=False)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.selectbox(
@@ -114,10 +118,9 @@ draw_heading(
     "Studies", "Items that people and models judge, seeing only instruction, query and passages."
 )
 dataset = chosen_dataset()
-with open_store().read() as session:
-    found = [] if dataset is None else studies.list_studies(session, dataset_id=dataset.id)
-    every = [] if dataset is None else list_runs(session, dataset.id)
-    runs = [run for run in every if run.kept + run.dropped]
+user = signed_in_user()
+found = () if dataset is None else studies.list_all(user, dataset.name).data
+runs = [] if dataset is None else studies.runs_to_sample(user, dataset.id)
 if not runs:
     draw_empty(
         "No run with finished groups yet.",

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from app.studies import actions
+from app.access.session_user import signed_in_user
+from app.operations import studies
+from app.operations.studies import StudyRow
 from curation.judging.sampling import SAMPLES, STRATA
 from db.run.runs import RunSummary
-from db.study.studies import StudySummary
 
 METHODS = {
     "stratified": "evenly across strata",
@@ -28,7 +29,7 @@ CAPTIONS = {
 }
 
 
-def draw_sampling(run: RunSummary, found: Sequence[StudySummary]) -> str:
+def draw_sampling(run: RunSummary, found: Sequence[StudyRow]) -> str:
     """The sampling method, one of SAMPLES, after rendering it with its options."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         sample = st.selectbox(
@@ -56,7 +57,7 @@ def draw_sampling(run: RunSummary, found: Sequence[StudySummary]) -> str:
     return sample
 
 
-def draw_judges(run: RunSummary, found: Sequence[StudySummary]) -> None:
+def draw_judges(run: RunSummary, found: Sequence[StudyRow]) -> None:
     """Choose whose disagreement counts: models on the run, or judges of an earlier study."""
     earlier = {study.id: study.name for study in found if study.run_id == run.id}
     of_study = st.selectbox(
@@ -69,5 +70,5 @@ def draw_judges(run: RunSummary, found: Sequence[StudySummary]) -> None:
         ),
         key="studies.of_study",
     )
-    judges = actions.read_sampled_judges(run.id, of_study)
+    judges = studies.sampled_judges(signed_in_user(), run.id, of_study)
     st.multiselect("Only these judges", judges, key="studies.judges", placeholder="all")

@@ -1,13 +1,18 @@
 """Forms of a study: invitations, qualification and gold items, rules."""
 
+import json
+from functools import partial
+
 import streamlit as st
 
-from app.access.scope import in_this_scope
+from app.access.identity import SessionUser
+from app.access.session_user import signed_in_user
 from app.kit.page import draw_hand_off, draw_table
-from app.studies import settings_actions
+from app.operations import judgments, studies
+from app.operations.studies import StudyRow
+from app.studies import actions
 from db.assignment.members import SCORED_TOGETHER
 from db.people import invitations
-from db.study import studies
 from db.study.gold_items import PARTS
 from db.study.rules import (
     GOLD_ACTIONS,
@@ -16,14 +21,38 @@ from db.study.rules import (
     MAX_TOO_FAST_SECONDS,
 )
 
+MAX_LINKS = 50
+TEMPLATE_ROWS = 20
+GOLD_ITEMS = 5
+MAX_SAMPLED = 500
 
-def draw_way_to_judge(study: studies.StudySummary) -> None:
+
+def draw_way_to_judge(study: StudyRow) -> None:
     """To the items for the user if they may judge, and the link to send to who has an account."""
     with st.container(key="studies-next"):
         draw_hand_off("judge", "Judge its items", study=study.id)
-        if settings_actions.read_has_accounts():
+        if _has_accounts():
             st.caption("Link to send to people who have an account and the right to judge:")
             st.code(f"{_base()}/judge?study={study.id}", language=None, wrap_lines=True)
+
+
+def _has_accounts() -> bool:
+    """Whether people sign in; without accounts everyone is the local admin."""
+    return signed_in_user().account_id is not None
+
+
+def _default_count(study_id: int, part: str) -> int:
+    """How many items to sample: examples for all rounds of a qualification, or a few gold items."""
+    if part != "training":
+        return GOLD_ITEMS
+    rules = studies.rules(signed_in_user(), study_id)
+    return min(rules.training_items * rules.training_rounds, MAX_SAMPLED)
+
+
+def _template(user: SessionUser, study_id: int) -> str:
+    """A JSONL file of items whose answers are to be filled in."""
+    rows = studies.template(user, study_id, TEMPLATE_ROWS)
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 
 def _base() -> str:
@@ -31,15 +60,15 @@ def _base() -> str:
     return (st.context.url or "").split("/studies")[0].rstrip("/")
 
 
-def draw_invite(study: studies.StudySummary) -> None:
+def draw_invite(study: StudyRow) -> None:
     """Invitation links, one per person, shown once.
 
     Without accounts only the way to the first one: everyone who opened a link would be admin.
     """
-    links = st.session_state.pop(settings_actions.LINKS, [])
+    links = st.session_state.pop(actions.LINKS, [])
     is_new = study.status == "open" and not study.done
     with st.expander("Invite people", icon=":material/person_add:", expanded=bool(links) or is_new):
-        if not settings_actions.read_has_accounts():
+        if not _has_accounts():
             st.caption(
                 "To invite people, first create your own admin account: without accounts this app "
                 "listens on this machine only, and everyone who opens it is admin. Then sign in, "
@@ -52,7 +81,7 @@ def draw_invite(study: studies.StudySummary) -> None:
             st.number_input(
                 "People",
                 1,
-                settings_actions.MAX_LINKS,
+                MAX_LINKS,
                 3,
                 key="studies.invite_people",
                 help="One link each; the recipient creates an account or signs in.",
@@ -63,7 +92,7 @@ def draw_invite(study: studies.StudySummary) -> None:
             st.button(
                 "Create links",
                 key="studies.invite",
-                on_click=settings_actions.invite,
+                on_click=actions.invite,
                 args=(study.id,),
             )
         if links:
@@ -71,12 +100,11 @@ def draw_invite(study: studies.StudySummary) -> None:
             st.code("\n".join(_base() + path for path in links), language=None, wrap_lines=True)
 
 
-def sample_gold_items(study: studies.StudySummary) -> None:
+def sample_gold_items(study: StudyRow) -> None:
     """List the qualification and gold items; add some by sampling or from a file."""
-    found = settings_actions.read_items_with_answer(study.id)
+    found = judgments.gold(signed_in_user(), study.id)
     counts = [
-        f"{sum(one.part == part for one in found)} {settings_actions.PART_LABELS[part]}"
-        for part in PARTS
+        f"{sum(one.part == part for one in found)} {actions.PART_LABELS[part]}" for part in PARTS
     ]
     with st.expander("Qualification and gold items", icon=":material/school:"):
         st.caption(
@@ -89,7 +117,7 @@ def sample_gold_items(study: studies.StudySummary) -> None:
             st.selectbox(
                 "Add",
                 PARTS,
-                format_func=settings_actions.PART_LABELS.__getitem__,
+                format_func=actions.PART_LABELS.__getitem__,
                 key="studies.known_part",
                 width=160,
             )
@@ -97,15 +125,15 @@ def sample_gold_items(study: studies.StudySummary) -> None:
             st.number_input(
                 "Items",
                 1,
-                settings_actions.MAX_SAMPLED,
-                settings_actions.default_count(study.id, part),
+                MAX_SAMPLED,
+                _default_count(study.id, part),
                 key=f"studies.known_count_{part}",
                 width=160,
             )
             st.button(
                 "Sample",
                 key="studies.sample_known",
-                on_click=settings_actions.sample_known,
+                on_click=actions.sample_known,
                 args=(study.id,),
             )
         st.file_uploader(
@@ -118,12 +146,12 @@ def sample_gold_items(study: studies.StudySummary) -> None:
             st.button(
                 "Add items from file",
                 key="studies.add_known",
-                on_click=settings_actions.add_known,
+                on_click=actions.add_known,
                 args=(study.id,),
             )
             st.download_button(
                 "Download template",
-                in_this_scope(lambda: settings_actions.gold_template(study.id)),
+                partial(_template, signed_in_user(), study.id),
                 file_name=f"study-{study.id}-items.jsonl",
                 key="studies.known_template",
             )
@@ -131,7 +159,7 @@ def sample_gold_items(study: studies.StudySummary) -> None:
             draw_table(
                 [
                     {
-                        "Part": settings_actions.PART_LABELS[one.part],
+                        "Part": actions.PART_LABELS[one.part],
                         "Item": one.item_id,
                         "Instruction": one.instruction,
                         "Correct answer": one.right.replace("_", " "),
@@ -142,9 +170,9 @@ def sample_gold_items(study: studies.StudySummary) -> None:
             )
 
 
-def draw_rules(study: studies.StudySummary) -> None:
+def draw_rules(study: StudyRow) -> None:
     """Pass mark, gold accuracy, pace and membership."""
-    rules = settings_actions.read_rules(study.id)
+    rules = studies.rules(signed_in_user(), study.id)
     with (
         st.expander("Rules: pass mark, gold, pace, members", icon=":material/rule:"),
         st.form(f"studies.rules_{study.id}", border=False),
@@ -205,7 +233,7 @@ def draw_rules(study: studies.StudySummary) -> None:
             )
         st.form_submit_button(
             "Save rules",
-            on_click=settings_actions.save_rules,
+            on_click=actions.save_rules,
             args=(study.id,),
             key=f"studies.save_rules_{study.id}",
         )

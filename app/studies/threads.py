@@ -2,8 +2,10 @@
 
 import streamlit as st
 
+from app.access.session_user import signed_in_user
 from app.kit.choice import draw_pages
-from app.studies.thread_actions import OPEN, answer_thread, open_thread, read_thread, read_threads
+from app.operations import judgments
+from app.studies.actions import OPEN, answer_thread, open_thread
 from app.text.numbers import counted
 from app.text.plain import plain
 from app.text.texts import draw_text
@@ -14,7 +16,7 @@ ROWS = 10
 
 def draw_threads(study_id: int) -> None:
     """The list of threads and the one that is open; nothing is drawn without any."""
-    found = read_threads(study_id)
+    found = judgments.threads(signed_in_user(), study_id)
     if not found:
         return
     unread = sum(one.unread > 0 for one in found)
@@ -39,7 +41,7 @@ def draw_threads(study_id: int) -> None:
 
 
 def _draw_open(study_id: int, thread: Thread) -> None:
-    shown, messages = read_thread(study_id, thread.item_id, thread.judge_id)
+    shown, messages = judgments.thread(signed_in_user(), study_id, thread.item_id, thread.judge_id)
     with st.container(border=True):
         draw_text(shown.instruction, label="Instruction")
         draw_text(shown.query, label="Query")

@@ -6,20 +6,21 @@ import pandas as pd
 import streamlit as st
 
 from analysis.files.csv_writer import csv_text
+from app.access.session_user import signed_in_user
 from app.kit.page import draw_table
-from app.studies.work_actions import read_work
-from db.study.studies import StudySummary
+from app.operations import studies
+from app.operations.studies import StudyRow
 from db.study.work import MAX_ITEM_SECONDS
 
 
-def draw_work(study: StudySummary) -> None:
+def draw_work(study: StudyRow) -> None:
     """Active minutes, items, gold and qualification per person, with a download."""
     with st.expander("Time and work per person", icon=":material/timer:"):
         with st.container(horizontal=True, vertical_alignment="bottom"):
             everywhere = st.toggle("All studies", key="studies.work_all")
             since = st.date_input("From", None, key="studies.work_since", width=160)
             until = st.date_input("To", None, key="studies.work_until", width=160)
-        rows = read_work(None if everywhere else study.id, since, until)
+        rows = studies.work(signed_in_user(), None if everywhere else study.id, since, until)
         st.caption(
             "Active minutes: from an item's display to its answer or skip, at most "
             f"{MAX_ITEM_SECONDS / 60:g} min per item, overlapping times counted once. Days are UTC."

@@ -400,7 +400,6 @@ EXEMPT = {  # they change nothing of the store, or call one that requires a perm
     "app/agreement/actions.py": {"compute"},
     "app/corpora/actions.py": {"start"},
     "app/groups/actions.py": {"revalidate"},
-    "app/studies/actions.py": {"start_judge"},
 }
 
 

@@ -7,9 +7,9 @@ from sqlalchemy import select
 from streamlit.testing.v1 import AppTest
 from study_world import LABELS, make_world, sampled_study
 
-from app.studies.actions import read_quality
+from app.access.session_user import signed_in_user
+from app.operations import studies as operations
 from app.studies.sampled import sampled_sentence
-from app.studies.work_actions import read_work
 from db.assignment.hidden import open_groups
 from db.assignment.members import add_member
 from db.review.reviews import approve_group
@@ -226,17 +226,18 @@ def test_own_gold_is_found_by_the_account_and_not_by_the_name(
                 study_id=study_id,
             )
         session.commit()
-    judges, _ = read_quality(study_id)
-    assert {each.judge: each.gold_seen for each in judges} == {name: 0, "ann": 1}
-    assert {one.person: one.gold_seen for one in read_work(study_id, None, None)} == {
+    user = signed_in_user()
+    judges = operations.judges(user, study_id).data
+    assert {each.name: each.gold_seen for each in judges} == {name: 0, "ann": 1}
+    assert {one.person: one.gold_seen for one in operations.work(user, study_id, None, None)} == {
         name: 0,
         "ann": 1,
     }
     with sqlite_store.write() as session:
         studies.set_status(session, study_id, "closed")
         session.commit()
-    assert {each.gold_seen for each in read_quality(study_id)[0]} == {1}
-    assert {one.gold_seen for one in read_work(study_id, None, None)} == {1}
+    assert {each.gold_seen for each in operations.judges(user, study_id).data} == {1}
+    assert {one.gold_seen for one in operations.work(user, study_id, None, None)} == {1}
 
 
 def test_the_sampled_examples_are_as_many_as_all_rounds_ask(sqlite_store: Store) -> None:

@@ -142,5 +142,5 @@ def test_the_command_takes_a_study_or_a_run(sqlite_store: Store, inf: Callable[.
     assert (judged["run_id"], judged["judged"] > 0) == (run_id, True)
     for words in ((), ("--run", run_id, "--study", 1)):
         refused = inf("study", "judge", *words, "--judge", "simulated:1")
-        assert (refused.code, "either --study or --run" in refused.err) == (2, True)
+        assert (refused.code, "either a study or a run" in refused.err) == (2, True)
     assert inf("study", "judge", "--run", 99, "--judge", "simulated:1").code == 1

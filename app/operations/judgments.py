@@ -1,0 +1,120 @@
+"""Judgments: a judge's own answers, disputed items and their decisions, threads about items.
+
+Everything here is blind: a judge and an adjudicator see no role, kind or name before it is revealed
+on request, which is recorded. The judging card has its own way (`app.judge.actions`).
+"""
+
+from dataclasses import replace
+
+from app.access.identity import Actor
+from app.operations.acting import reading, writing
+from db.assignment import threads as item_threads
+from db.assignment.hidden import hidden_groups, hidden_items
+from db.assignment.shown_items import ShownItem
+from db.assignment.threads import Message, Thread
+from db.events import record_event
+from db.study import blind_adjudication
+from db.study.blind_adjudication import BlindItem
+from db.study.gold_items import GoldItem, list_gold_items
+from db.study.speed import FastAnswer
+from db.study.speed import fast_answers as answers_too_fast
+
+RIGHT, ADJUDICATE = "studies", "adjudicate"
+HIDDEN_ITEM = "hidden: you may be given this item"
+
+
+def fast_answers(actor: Actor, study_id: int) -> list[FastAnswer]:
+    """The answers given in less time than the study's rules allow; no choice of an item that is
+    hidden from the actor."""
+    with reading(actor, RIGHT) as session:
+        found = answers_too_fast(session, study_id)
+        hidden = hidden_items(session, {one.item_id for one in found}, actor.name)
+    return [replace(one, choice="") if one.item_id in hidden else one for one in found]
+
+
+def gold(actor: Actor, study_id: int) -> list[GoldItem]:
+    """The qualification and gold items of a study; without answers those hidden from the actor."""
+    with reading(actor, RIGHT) as session:
+        hidden = set(session.scalars(hidden_groups(session, actor.name)))
+        found = list_gold_items(session, study_id)
+    return [
+        replace(one, instruction=HIDDEN_ITEM, right="", explanation="")
+        if one.group_id in hidden
+        else one
+        for one in found
+    ]
+
+
+def to_adjudicate(
+    actor: Actor, study_id: int, *, open_only: bool, include_agreed: bool, start: int, count: int
+) -> tuple[list[BlindItem], int]:
+    """A page of a study's disputed items as the actor may see them, and how many there are."""
+    # it counts all judgments of the study: nobody waits for it
+    with reading(actor, ADJUDICATE) as session:
+        ids = blind_adjudication.ids_to_adjudicate(
+            session, study_id, actor.name, open_only=open_only, include_agreed=include_agreed
+        )
+    with writing(actor, ADJUDICATE) as session:
+        return [
+            blind_adjudication.view_item(session, study_id, item_id, actor.name)
+            for item_id in ids[start : start + count]
+        ], len(ids)
+
+
+def decide(actor: Actor, study_id: int, token: str, position: int | None, note: str = "") -> None:
+    """Decide a disputed item, blind: by a position, None for none of them."""
+    with writing(actor, ADJUDICATE) as session:
+        made = blind_adjudication.decide(
+            session, study_id, token, position, by=actor.name, note=note
+        )
+        decided = {"item": made.item_id, "choice": made.choice}
+        record_event(session, actor.name, "study.adjudicate", study_id, **decided)
+
+
+def reveal(actor: Actor, study_id: int, token: str) -> None:
+    """Reveal an item's roles, names and models' choices to the adjudicator."""
+    with writing(actor, ADJUDICATE) as session:
+        blind_adjudication.reveal(session, study_id, token, actor.name)
+
+
+def threads(actor: Actor, study_id: int) -> list[Thread]:
+    """All threads of judges with the curators in a study, unread ones first."""
+    with reading(actor, RIGHT) as session:
+        return item_threads.list_threads(session, study_id)
+
+
+def open_thread(actor: Actor, study_id: int, item_id: int, judge_id: int) -> None:
+    """Record that the curator sees this item, and mark the judge's messages as read.
+
+    As a view of the item in adjudication: it is never given to this curator to judge, nor is its
+    answer changed.
+    """
+    with writing(actor, RIGHT) as session:
+        blind_adjudication.record_view(session, study_id, item_id, actor.name)
+        item_threads.mark_read(session, study_id, judge_id, [item_id], by_judge=False)
+
+
+def thread(
+    actor: Actor, study_id: int, item_id: int, judge_id: int
+) -> tuple[ShownItem, list[Message]]:
+    """The item in the judge's order, without roles, and the messages."""
+    with reading(actor, RIGHT) as session:
+        shown = item_threads.shown_to_judge(session, study_id, judge_id, item_id)
+        found = item_threads.messages_of(session, study_id, judge_id, [item_id])
+        return shown, found[item_id]
+
+
+def answer_thread(
+    actor: Actor, study_id: int, item_id: int, judge_id: int, body: str, *, written: int
+) -> None:
+    """Send the curator's message; `written`: how many there were, so that twice is once."""
+    with writing(actor, RIGHT) as session:
+        item_threads.write_as_curator(
+            session,
+            study_id,
+            judge_id,
+            item_id,
+            body,
+            by=actor.name,
+            event_id=f"studies:{study_id}/{item_id}/{judge_id}/{written}/{actor.name}",
+        )
