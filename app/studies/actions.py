@@ -7,9 +7,10 @@ from typing import Any
 import streamlit as st
 
 from app.access.session_user import action, notify, signed_in_user
-from app.operations import judgments, people, studies
+from app.operations import people
 from app.operations.acting import queued
-from app.operations.studies import JudgeAction
+from app.operations.judging import judgments, studies
+from app.operations.judging.studies import JudgeAction
 from app.text.numbers import counted
 from curation.judging.request import JudgeStart, StudyPlan
 from db.errors import BadInput

@@ -11,8 +11,8 @@ from app.access.session_user import signed_in_user
 from app.kit.choice import choose, draw_pages, page_offset
 from app.kit.frame.dataset import chosen_dataset
 from app.kit.page import draw_empty, draw_hand_off, draw_heading, draw_labels
-from app.operations import judgments, studies
-from app.operations.studies import StudyRow
+from app.operations.judging import judgments, studies
+from app.operations.judging.studies import StudyRow
 from app.studies import actions
 from app.text.numbers import counted
 from app.text.plain import plain

@@ -6,8 +6,8 @@ import streamlit as st
 
 from app.access.session_user import signed_in_user
 from app.kit.page import draw_labels, draw_table
-from app.operations import judgments, studies
-from app.operations.studies import JudgeRow, StudyRow
+from app.operations.judging import judgments, studies
+from app.operations.judging.studies import JudgeRow, StudyRow
 from app.studies import actions
 from app.text.numbers import counted
 from app.text.plain import plain

@@ -10,8 +10,8 @@ from app.jobs_page.card import follow_job
 from app.kit.choice import choose, take_from_url
 from app.kit.frame.dataset import chosen_dataset
 from app.kit.page import draw_empty, draw_heading, draw_status
-from app.operations import studies
-from app.operations.studies import StudyRow
+from app.operations.judging import studies
+from app.operations.judging.studies import StudyRow
 from app.studies import actions
 from app.studies.desk import draw_changes, draw_quality
 from app.studies.sampled import sampled_sentence

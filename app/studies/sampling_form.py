@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import streamlit as st
 
 from app.access.session_user import signed_in_user
-from app.operations import studies
-from app.operations.studies import StudyRow
+from app.operations.judging import studies
+from app.operations.judging.studies import StudyRow
 from curation.judging.sampling import SAMPLES, STRATA
 from db.run.runs import RunSummary
 

@@ -8,8 +8,8 @@ import streamlit as st
 from app.access.identity import SessionUser
 from app.access.session_user import signed_in_user
 from app.kit.page import draw_hand_off, draw_table
-from app.operations import judgments, studies
-from app.operations.studies import StudyRow
+from app.operations.judging import judgments, studies
+from app.operations.judging.studies import StudyRow
 from app.studies import actions
 from db.assignment.members import SCORED_TOGETHER
 from db.people import invitations

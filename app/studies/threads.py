@@ -4,7 +4,7 @@ import streamlit as st
 
 from app.access.session_user import signed_in_user
 from app.kit.choice import draw_pages
-from app.operations import judgments
+from app.operations.judging import judgments
 from app.studies.actions import OPEN, answer_thread, open_thread
 from app.text.numbers import counted
 from app.text.plain import plain

@@ -8,8 +8,8 @@ import streamlit as st
 from analysis.files.csv_writer import csv_text
 from app.access.session_user import signed_in_user
 from app.kit.page import draw_table
-from app.operations import studies
-from app.operations.studies import StudyRow
+from app.operations.judging import studies
+from app.operations.judging.studies import StudyRow
 from db.study.work import MAX_ITEM_SECONDS
 
 

@@ -418,7 +418,7 @@ def test_every_action_requires_a_permission_of_the_table_before_anything_else() 
                 continue
             name = str(path.relative_to(APP.parent))
             # or it is an operation's, which checks the right itself (tests/app/operations)
-            nouns = "|".join(each.stem for each in (APP / "operations").glob("*.py"))
+            nouns = "|".join(each.stem for each in (APP / "operations").rglob("*.py"))
             code = ast.unparse(node)
             calls = re.search(r"\brequire_permission\(", code) or (
                 "signed_in_user()" in code and re.search(rf"\b(?:{nouns})\.\w+\(", code)

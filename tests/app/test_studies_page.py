@@ -8,7 +8,7 @@ from streamlit.testing.v1 import AppTest
 from study_world import LABELS, make_world, sampled_study
 
 from app.access.session_user import signed_in_user
-from app.operations import studies as operations
+from app.operations.judging import studies as operations
 from app.studies.sampled import sampled_sentence
 from db.assignment.hidden import open_groups
 from db.assignment.members import add_member

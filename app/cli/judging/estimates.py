@@ -9,7 +9,7 @@ from analysis.figures.means import share_of
 from analysis.study import run_text
 from analysis.study.planning import TARGETS
 from app.cli.kit.report import Result, command_actor, reporting
-from app.operations import studies as operations
+from app.operations.judging import studies as operations
 from app.text.numbers import counted
 from curation.judging.about_run import about_run, thresholds_of
 from curation.judging.consensus import SURE, flagged_note, outlier_sentences, study_consensus

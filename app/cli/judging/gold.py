@@ -7,7 +7,7 @@ from typing import Any, Literal
 import click
 
 from app.cli.kit.report import Result, command_actor, lines, reporting
-from app.operations import studies as operations
+from app.operations.judging import studies as operations
 from db.errors import BadInput
 from db.study.rules import GOLD_ACTIONS
 

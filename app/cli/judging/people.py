@@ -8,8 +8,8 @@ import click
 
 from analysis.files.csv_writer import csv_text
 from app.cli.kit.report import Result, command_actor, reporting
-from app.operations import studies as operations
-from app.operations.studies import JudgeAction
+from app.operations.judging import studies as operations
+from app.operations.judging.studies import JudgeAction
 from app.text.numbers import counted
 from db.study.adjudication import Disputed
 from db.study.work import PersonsWork

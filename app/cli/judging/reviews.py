@@ -16,7 +16,7 @@ from app.cli.kit.report import (
     reporting,
     waited,
 )
-from app.operations import reviews as operations
+from app.operations.judging import reviews as operations
 from app.text.numbers import counted
 from db.review.queue import QueueFilter
 from db.review.texts import FIELDS

@@ -19,7 +19,7 @@ from app.cli.kit.report import (
 )
 from app.cli.kit.table import table
 from app.jobs import launching
-from app.operations import studies as operations
+from app.operations.judging import studies as operations
 from curation.judges.registry import describe_judges
 from curation.judging.request import JudgeStart, StudyPlan
 from curation.judging.sampling import describe_sampling

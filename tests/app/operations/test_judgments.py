@@ -8,7 +8,7 @@ from sqlalchemy import func, select
 from study_world import make_world, sampled_study
 
 from app.access.identity import Actor
-from app.operations import judgments
+from app.operations.judging import judgments
 from db.errors import Refused
 from db.people.rights import Rights
 from db.store.store import Store

@@ -10,8 +10,8 @@ from sqlalchemy import func, select
 from study_world import sampled_study
 
 from app.access.identity import Actor, owner
-from app.operations import reviews
 from app.operations.acting import queued
+from app.operations.judging import reviews
 from curation.judging.request import JudgeStart
 from db.errors import BadInput, Refused
 from db.people.rights import Rights

@@ -9,8 +9,8 @@ from sqlalchemy import func, select
 from study_world import make_world, sampled_study
 
 from app.access.identity import Actor, owner
-from app.operations import studies
 from app.operations.acting import queued
+from app.operations.judging import studies
 from curation.judging.about_run import about_run
 from curation.judging.request import JudgeStart, StudyPlan
 from db.errors import BadInput, Refused

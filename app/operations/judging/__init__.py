@@ -1,0 +1,1 @@
+"""Operations on what people and models judge: studies, judgments, reviews."""
