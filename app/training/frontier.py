@@ -108,7 +108,8 @@ def draw_frontier() -> None:
             plain(
                 f"{found['set']}; {found['model']}; {counted(len(points), 'point')}, trained minus "
                 "base on the same held-out groups. Points are means over seeds, bars reach from "
-                "the lowest to the highest seed; none is of a training of yours."
+                "the lowest to the highest seed, rings are of one seed; none is of a training of "
+                "yours."
             )
         )
         for loss, column in zip(LOSSES, side_by_side(2, key="train.frontier"), strict=True):
