@@ -9,6 +9,7 @@ from app.operations.acting import Launch, reading, writing
 from app.operations.rows import Listed, Row
 from curation.judging.text_baseline import text_baseline
 from curation.recipe.prices import how_to_price
+from curation.recipe.recipe import Recipe
 from curation.run.estimate import StageEstimate, estimate_run, prices_for
 from curation.run.reuse import MAX_GROUPS, reuse_of_run
 from curation.run.shared_parts import is_unchecked, stored_shared_parts
@@ -18,6 +19,7 @@ from curation.run.starting import (
     RunWork,
     choose_recipe,
     default_concurrency,
+    recipe_of,
     resume_run,
     start_run,
 )
@@ -153,7 +155,7 @@ def reuse_if_created(actor: Actor, wanted: RunStart, remedy: str) -> str:
 
 def estimate(actor: Actor, wanted: RunStart) -> RunEstimate:
     """What such a run will cost and take. Raises BadInput, NotFound."""
-    recipe = choose_recipe(wanted.provider, wanted.recipe, wanted.overrides())
+    chosen = choose_recipe(wanted.provider, wanted.recipe, wanted.overrides())
     limits = (wanted.limit, wanted.sample, len(wanted.query_ids))
     concurrency = wanted.concurrency or default_concurrency(wanted.provider)
     with reading(actor, RIGHT) as session:
@@ -161,8 +163,8 @@ def estimate(actor: Actor, wanted: RunStart) -> RunEstimate:
         found = estimate_run(
             session,
             dataset_id,
-            recipe,
-            prices_for(wanted.provider, recipe, batch=wanted.batch),
+            chosen,
+            prices_for(wanted.provider, chosen, batch=wanted.batch),
             limit=min((each for each in limits if each), default=None),
             concurrency=concurrency,
             provider=wanted.provider,
@@ -213,6 +215,12 @@ def show(actor: Actor, run_id: int) -> RunShown:
             unchecked=is_unchecked(session, run_id),
             dependents=tuple(dependents(session, target_of(session, run_id=run_id))),
         )
+
+
+def recipe(actor: Actor, run_id: int) -> Recipe:
+    """The recipe of a run with its prompts, as they were stored at its start. Raises NotFound."""
+    with reading(actor, RIGHT) as session:
+        return recipe_of(session, get_run(session, run_id))
 
 
 def stop(actor: Actor, run_id: int, *, cancel: bool = False) -> None:

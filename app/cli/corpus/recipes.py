@@ -2,12 +2,12 @@
 
 import click
 
-from app.cli.kit.report import Result, lines, ready_store, reporting
+from app.cli.kit.formerly import with_former_keys
+from app.cli.kit.report import Result, command_actor, lines, reporting
 from app.cli.kit.table import table
+from app.operations import runs as operations
 from curation.recipe.prices import load_prices
 from curation.recipe.recipe import Recipe, list_recipes, load_recipe
-from curation.run.starting import recipe_of
-from db.run.runs import get_run
 
 
 @click.group()
@@ -23,24 +23,22 @@ def _models(recipe: Recipe) -> list[str]:
 @reporting(
     lambda result: table(
         ("recipe", "models", "description"),
-        [(row["name"], ", ".join(row["models"]), row["description"]) for row in result["recipes"]],
+        [(row["name"], ", ".join(row["models"]), row["description"]) for row in result["data"]],
         empty="no recipes",
     )
 )
 def list_() -> Result:
     """List the built-in recipes; any TOML file is one, too."""
-    found = [(name, load_recipe(name)) for name in list_recipes()]
-    return {
-        "recipes": [
-            {
-                "name": name,
-                "description": recipe.description,
-                "models": _models(recipe),
-                "sha256": recipe.sha256,
-            }
-            for name, recipe in found
-        ]
-    }
+    rows = [
+        {
+            "name": name,
+            "description": recipe.description,
+            "models": _models(recipe),
+            "sha256": recipe.sha256,
+        }
+        for name, recipe in ((name, load_recipe(name)) for name in list_recipes())
+    ]
+    return with_former_keys({"data": rows, "next": None, "total": len(rows)}, "recipes", {})
 
 
 def _shown(result: Result) -> str:
@@ -80,8 +78,7 @@ def show(recipe: str | None, run_id: int | None, settings: tuple[str, ...]) -> R
         if settings:
             raise click.UsageError("--set requires the name or file of a recipe")
         assert run_id is not None
-        with ready_store().read() as session:
-            found = recipe_of(session, get_run(session, run_id))
+        found = operations.recipe(command_actor(), run_id)
     prompts = dict(found.prompts().values())
     return {"recipe": found.body(), "sha256": found.sha256, "prompts": prompts}
 

@@ -35,6 +35,7 @@ NEEDING_CURATE: dict[str, Callable[[Actor], Any]] = {
     "estimate": lambda actor: runs.estimate(actor, START),
     "list_all": runs.list_all,
     "show": lambda actor: runs.show(actor, 1),
+    "recipe": lambda actor: runs.recipe(actor, 1),
     "stop": lambda actor: runs.stop(actor, 1),
     "change_concurrency": lambda actor: runs.change_concurrency(actor, 1, 2),
 }
@@ -79,6 +80,11 @@ def test_command_and_operation_print_the_same_rows(world: Store, inf: Callable[.
     assert listed["runs"] == [row | {"run_id": row["id"]} for row in rows["data"]]
     shown = runs.show(owner("ada"), 1).as_json()
     assert inf("runs", "show", 1, "--json").json == shown | {"run_id": 1}
+
+
+def test_recipes_are_listed_as_every_noun(inf: Callable[..., Ran]) -> None:
+    listed = inf("recipes", "list", "--json").json
+    assert listed["total"] == len(listed["data"]) > 2 and listed["recipes"] == listed["data"]
 
 
 def test_kept_and_dropped_are_said_in_words_and_shares(
