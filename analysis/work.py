@@ -24,10 +24,16 @@ from analysis.map.coverage import (
     to_bytes,
 )
 from analysis.map.projection import MIN_DIST, NEIGHBOURS, place, project
+from analysis.request import (
+    ContaminationStart,
+    CorporaChosen,
+    CoverageStart,
+    DiversityStart,
+    DuplicatesStart,
+)
 from analysis.text import diversity as numbers
 from analysis.text import sharing as duplicates
 from analysis.text.diversity import Sampling, describe_corpus, sample_sizes
-from analysis.text.paraphrases import THRESHOLD
 from db.corpus.datasets import text_sha256
 from db.corpus.embeddings import cached_vectors
 from db.errors import BadInput
@@ -35,7 +41,6 @@ from db.jobs.runner import JobHandle
 from db.outcome.analyses import find_analysis, get_analysis, store_analysis
 from db.tables import Analysis
 
-REPEATS = 5
 MAX_FITTED = 20_000
 
 
@@ -50,17 +55,11 @@ def embed(handle: JobHandle) -> dict[str, Any]:
 
 
 def diversity(handle: JobHandle) -> dict[str, Any]:
-    """Describe corpora; config: `datasets`, `texts`, `run`, `groups`, `model`, and for samples of
-    equal size `sample` (texts per field; default: half of the smallest corpus), `repeats`,
-    `seed`."""
-    corpora = _corpora(handle)
-    model = handle.config.get("model") or DEFAULT_MODEL
-    size = handle.config.get("sample")
-    sampling = Sampling(
-        sample_sizes(corpora, None if size is None else int(size)),
-        int(handle.config.get("repeats", REPEATS)),
-        int(handle.config.get("seed", 0)),
-    )
+    """Describe corpora, and samples of equal size of them; config DiversityStart."""
+    request = DiversityStart.read(handle.config)
+    corpora = _corpora(handle, request)
+    model = request.model or DEFAULT_MODEL
+    sampling = Sampling(sample_sizes(corpora, request.sample), request.repeats, request.seed)
     settings = {
         "version": numbers.VERSION,
         "model": model_identity(model),
@@ -83,13 +82,12 @@ def diversity(handle: JobHandle) -> dict[str, Any]:
 
 
 def coverage(handle: JobHandle) -> dict[str, Any]:
-    """One map of all corpora; config as for diversity, `seed`, `fit` (texts fitted at most, the
-    others are placed among them) and `onto` (a stored map to place the corpora on)."""
-    corpora, onto = _corpora(handle), handle.config.get("onto")
-    before = None if onto is None else _stored_map(handle, int(onto))
-    model = _model_of(handle, before)
-    seed = int(handle.config.get("seed", 0))
-    most = int(handle.config.get("fit") or MAX_FITTED)
+    """One map of all corpora; config CoverageStart."""
+    request = CoverageStart.read(handle.config)
+    corpora, onto, seed = _corpora(handle, request), request.onto, request.seed
+    before = None if onto is None else _stored_map(handle, onto)
+    model = _model_of(request, before)
+    most = request.fit or MAX_FITTED
     settings = {
         "version": maps.VERSION,
         "model": model_identity(model),
@@ -162,9 +160,9 @@ def _stored_map(handle: JobHandle, analysis_id: int) -> Analysis:
     return stored
 
 
-def _model_of(handle: JobHandle, map_: Analysis | None) -> str:
+def _model_of(request: CoverageStart, map_: Analysis | None) -> str:
     """The requested model, or that of a stored map. Raises BadInput where the two differ."""
-    requested: str | None = handle.config.get("model")
+    requested = request.model
     if map_ is None:
         return requested or DEFAULT_MODEL
     map_model: str = map_.result["model"]
@@ -196,8 +194,8 @@ def _map_vectors(handle: JobHandle, map_: Analysis, model: str) -> tuple[np.ndar
 
 
 def near_duplicates(handle: JobHandle) -> dict[str, Any]:
-    """Clusters of near-duplicate texts inside and between corpora; config: the corpora."""
-    corpora = _corpora(handle)
+    """Clusters of near-duplicate texts inside and between corpora; config DuplicatesStart."""
+    corpora = _corpora(handle, DuplicatesStart.read(handle.config))
     sha256 = corpora_sha256(corpora, {"version": duplicates.VERSION})
     if (known := _known(handle, "near_duplicates", sha256)) is not None:
         return known
@@ -207,20 +205,20 @@ def near_duplicates(handle: JobHandle) -> dict[str, Any]:
 
 
 def contamination(handle: JobHandle) -> dict[str, Any]:
-    """Texts that the corpora share with evaluation sets; config: the corpora and `against`,
-    `model` and `paraphrase_threshold` (0: paraphrases are not looked for)."""
-    corpora = _corpora(handle)
+    """Texts that the corpora share with evaluation sets; config ContaminationStart."""
+    request = ContaminationStart.read(handle.config)
+    corpora = _corpora(handle, request)
     with handle.store.read() as session:
         against = load_corpora(
             session,
             {
-                "published": handle.config.get("against"),
-                "datasets": handle.config.get("against_datasets"),
+                "published": request.against,
+                "datasets": request.against_datasets,
                 "groups": "all",
             },
         )
-    model = handle.config.get("model") or DEFAULT_MODEL
-    threshold = float(handle.config.get("paraphrase_threshold", THRESHOLD))
+    model = request.model or DEFAULT_MODEL
+    threshold = request.paraphrase_threshold
     settings: dict[str, Any] = {"version": duplicates.CONTAMINATION_VERSION, "above": threshold}
     if threshold:
         settings["model"] = model_identity(model)
@@ -244,9 +242,9 @@ def contamination(handle: JobHandle) -> dict[str, Any]:
     return _keep(handle, "contamination", sha256, corpora, result)
 
 
-def _corpora(handle: JobHandle) -> list[Corpus]:
+def _corpora(handle: JobHandle, request: CorporaChosen) -> list[Corpus]:
     with handle.store.read() as session:
-        return load_corpora(session, handle.config)
+        return load_corpora(session, request.config())
 
 
 def _vectors(handle: JobHandle, corpora: Sequence[Corpus], model: str) -> dict[str, np.ndarray]:

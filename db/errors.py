@@ -23,8 +23,8 @@ from typing import Any
 
 # What an operation may be of: the first word of its name.
 NOUNS = (
-    "analyses|connections|datasets|evaluations|groups|jobs|judgments|models|recipes|releases|"
-    "reviews|runs|store|studies|trainings|users"
+    "analyses|connections|datasets|evaluations|groups|jobs|judgments|models|people|recipes|"
+    "releases|reviews|runs|store|studies|trainings"
 )
 NAMED = re.compile(rf"`(?:((?:{NOUNS}) [a-z]+)((?: [^`]*)?)|([a-z_]+)=([^`]*))`")
 FIELD = re.compile(r"([a-z_]+)=(.*)")

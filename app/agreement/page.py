@@ -18,7 +18,10 @@ from app.kit.choice import choose
 from app.kit.figure import Origin
 from app.kit.frame.dataset import chosen_dataset
 from app.kit.page import draw_empty, draw_heading, draw_labels
+from app.operations.analyses import JOINING, JOINING_CLOSED
 from app.text.numbers import counted
+from app.text.plain import plain
+from app.text.remedies import in_pages
 from curation.judging.agreement import Reader
 from curation.judging.scope import of_filtered
 from db.shape import INF_IR
@@ -228,6 +231,11 @@ def draw_figures(study: StudySummary, figures: dict[str, Any], origin: Origin) -
     if is_compared(figures):
         draw_report(figures["report"], origin)
     else:
+        judges = figures["report"]["judges"]
+        if all(judge["kind"] == "model" for judge in judges):
+            did = (f"{each['judge']} answered {counted(each['items'], 'item')}" for each in judges)
+            joining = JOINING if study.status == "open" else JOINING_CLOSED
+            st.info(plain(f"{', '.join(did)}; {in_pages(joining)}."))
         draw_empty(
             "No item has judgments of two judges yet.",
             "Agreement compares judges on the same items: have another person judge them, or "

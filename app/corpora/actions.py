@@ -4,31 +4,29 @@ from typing import Any
 
 import streamlit as st
 
+from analysis.request import EMBEDDED, CorporaChosen, CoverageStart, DiversityStart
 from app.access.session_user import action
 from app.corpora.files import keep_uploads
 from app.jobs_page.actions import launch_job
+from app.operations.analyses import kind_of
 from db.errors import BadInput
+from db.requests import default_of
 
-JOBS = {
-    "diversity": "embed",
-    "coverage": "project",
-    "near_duplicates": "embed",
-    "contamination": "embed",
-}
+REQUESTS: dict[str, type[CorporaChosen]] = {**EMBEDDED, "coverage": CoverageStart}
 
 
 @action
 def start(page: str) -> None:
     """Queue the analysis of the chosen corpora; a stored result is not computed again."""
     state = st.session_state
-    config = {**config_of_form(page), **_settings(page)}
+    request = REQUESTS[page].read({**config_of_form(page), **_settings(page)})
     names = [
-        *config["datasets"],
-        *(f"run {run}" for run in config.get("runs", ())),
-        *(path.rsplit("/", 1)[-1] for path in config["published"]),
+        *request.datasets,
+        *(f"run {run}" for run in request.runs),
+        *(path.rsplit("/", 1)[-1] for path in request.published),
     ]
     what = f"The {page.replace('_', ' ')} of {', '.join(names)}"
-    state[f"{page}.job"] = launch_job(JOBS[page], config, what=what)
+    state[f"{page}.job"] = launch_job(kind_of(request), request.config(), what=what)
     st.query_params.pop("analysis", None)
     state.pop(f"{page}.chosen", None)
 
@@ -55,20 +53,14 @@ def _settings(page: str) -> dict[str, Any]:
     if page == "diversity":
         return {
             "sample": state.get("diversity.sample"),
-            "repeats": int(state.get("diversity.repeats") or 5),
-            "seed": int(state.get("diversity.seed") or 0),
+            "repeats": state.get("diversity.repeats") or default_of(DiversityStart, "repeats"),
+            "seed": state.get("diversity.seed") or 0,
         }
     if page == "coverage":
-        model = (state.get("coverage.model") or "").strip()
-        return {
-            **({"model": model} if model else {}),
-            "seed": int(state.get("coverage.seed") or 0),
-            **({"onto": state["coverage.onto"]} if state.get("coverage.onto") else {}),
-            **({"runs": list(state["coverage.runs"])} if state.get("coverage.runs") else {}),
-            "pairs": bool(state.get("coverage.pairs")),
-        }
+        names = ("model", "seed", "onto", "runs", "pairs")
+        return {name: state.get(f"coverage.{name}") for name in names}
     if page == "near_duplicates":
-        return {"what": "near_duplicates"}
+        return {}
     against = {
         "against_datasets": list(state.get("contamination.against_datasets") or ()),
         "against": keep_uploads(state.get("contamination.against_files") or ()),
@@ -77,9 +69,4 @@ def _settings(page: str) -> dict[str, Any]:
         raise BadInput(
             "no evaluation set", "choose one or upload its files", code="no_evaluation_set"
         )
-    threshold = state.get("contamination.threshold")
-    return {
-        "what": "contamination",
-        **against,
-        **({} if threshold is None else {"paraphrase_threshold": float(threshold)}),
-    }
+    return {**against, "paraphrase_threshold": state.get("contamination.threshold")}

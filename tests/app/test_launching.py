@@ -82,7 +82,7 @@ def test_a_crash_is_told_with_its_last_lines(toys: Store) -> None:
     with pytest.raises(InfError, match="ZeroDivisionError: toys divided by none"):
         launching.run_in_foreground(toys, "curate", {"ending": "crash"}, actor=owner("me"))
     with toys.read() as session:
-        assert "`inf jobs logs 1`" in launching.what_to_do(jobs.get_job(session, 1))
+        assert "`jobs logs 1`" in launching.what_to_do(jobs.get_job(session, 1))
 
 
 def test_a_process_that_is_killed_is_a_lost_job(toys: Store) -> None:
@@ -308,7 +308,7 @@ def test_a_log_folder_that_cannot_be_written_fails_the_job_in_words(
         job = jobs.get_job(session, job_id)
     assert job.status == "failed"
     assert "No space left on device" in (job.error or "")
-    assert "`inf jobs resume 1`" in launching.what_to_do(job)
+    assert "`jobs resume 1`" in launching.what_to_do(job)
 
 
 def test_a_heartbeat_says_what_the_job_uses(toys: Store, monkeypatch: pytest.MonkeyPatch) -> None:

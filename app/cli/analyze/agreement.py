@@ -1,32 +1,23 @@
 """`inf analyze agreement`: the judges of a study, or of a file of judgments."""
 
-from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import click
 
-from analysis.agreement.agreement import agreement_report, interval_caption, report_of
-from analysis.agreement.answers import number_decisions
+from analysis.agreement.agreement import agreement_report, interval_caption
 from analysis.agreement.flagged import WITHOUT, flag_note, flag_sentence
 from analysis.agreement.headline import rest_sentence
 from analysis.agreement.intervals import DRAWS
-from analysis.agreement.judge_profile import judge_profiles
-from analysis.agreement.judgment_filter import JudgmentFilter, chosen_rows, decisions_of
+from analysis.agreement.judgment_filter import JudgmentFilter
 from analysis.agreement.measures import MEASURES
-from analysis.agreement.over_time import agreement_over_time
 from analysis.study.judgment_file import read_judgments
-from app.cli.kit.report import Result, ready_store, reporting
+from app.cli.kit.report import Result, command_actor, counts, reporting
+from app.operations import analyses as operations
 from app.text.numbers import counted, score
-from curation.judging.independence import validator_sentence
-from curation.judging.scope import of_filtered, study_scope
-from db.run.position_bias import study_choices
+from app.text.remedies import in_commands
 from db.shape import INF_IR
-from db.study.items import study_item_places
-from db.study.judgments import judgment_frame
-from db.study.quality import flagged_people, judge_quality
-from db.study.studies import get_study
 
 
 def _interval(numbers: dict[str, Any]) -> str:
@@ -123,6 +114,10 @@ def _shown_agreement(report: Result) -> str:
         )
     if report["flagged"]:
         lines.append(flag_note([report]))
+    for judge, chosen in report.get("answered", {}).items():
+        lines.append(f"{judge} chose: {counts(chosen)}")
+    if "joining" in report:
+        lines.append(in_commands(report["joining"]))
     if caption := interval_caption(report):
         lines.append(f"in brackets: {caption}")
     return "\n".join(lines)
@@ -200,21 +195,11 @@ def agreement(
         report = agreement_report(decisions, resamples=resamples)
         return {"judgments_file": str(judgments), **report}
     assert study is not None  # one of the two is given
-    store = ready_store()
-    with store.read() as session:
-        get_study(session, study)
-        rows = judgment_frame(session, study)
-        places = study_item_places(session, study)
-        scope = study_scope(session, study)
-        circular = validator_sentence(session, study, {row.judge for row in rows})
-        flagged = flagged_people(session, study)
-        quality = judge_quality(session, study) if by_judge else []
-        choices = study_choices(session, study) if by_judge else {}
-    rows = chosen_rows(rows, places, chosen)
-    scope = scope if chosen == JudgmentFilter() else of_filtered(scope)
-    answers = number_decisions(decisions_of(rows))
-    report = report_of(answers, flagged, resamples)
-    windows = {"over_time": agreement_over_time(answers, flagged)} if over_time else {}
-    profiles = {"by_judge": judge_profiles(report, quality, choices)} if by_judge else {}
-    notes = {"circular": circular} if circular else {}
-    return {"study_id": study, "scope": asdict(scope), **notes, **report, **windows, **profiles}
+    return operations.agreement(
+        command_actor(),
+        study,
+        chosen=chosen,
+        resamples=resamples,
+        over_time=over_time,
+        by_judge=by_judge,
+    )

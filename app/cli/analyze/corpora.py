@@ -1,4 +1,4 @@
-"""The options of `inf analyze` that select texts, and what the commands on them share."""
+"""The options of `inf analyze` that select texts, and the launch of what they select."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -7,73 +7,23 @@ from typing import Any
 import click
 
 from analysis.files.corpora import read_texts
+from analysis.request import CorporaChosen
+from app.cli.kit.options import request_options
+from app.cli.kit.report import Result, command_actor, waited
+from app.operations.analyses import start
 
-FILE = click.Path(path_type=Path, dir_okay=False, exists=True)
-PLACE = click.Path(path_type=Path, exists=True)
-
-
-def corpora_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that select texts: `--dataset`, `--corpus`, `--texts`, `--run`, …"""
-    for option in (
-        click.option(
-            "--model",
-            default=None,
-            help="SentenceTransformer by name or path, or openai:MODEL for a model behind an "
-            "OpenAI-compatible server (OPENAI_BASE_URL).",
-        ),
-        click.option(
-            "--groups",
-            type=click.Choice(["kept", "all", "both"]),
-            default="kept",
-            show_default=True,
-            help="Kept groups, all groups, or both as two corpora (filtered and unfiltered).",
-        ),
-        click.option(
-            "--run",
-            type=int,
-            multiple=True,
-            help="A run (default: the latest of each dataset); repeatable: each is a corpus.",
-        ),
-        click.option("--texts", multiple=True, type=FILE, help="JSONL with a `text` column."),
-        click.option(
-            "--corpus",
-            multiple=True,
-            type=PLACE,
-            help="A release's folder, or FollowIR, Promptriever, InstructIR, InF-IR, MAIR, BRIGHT "
-            "as published: a file or a folder.",
-        ),
-        click.option(
-            "--source",
-            multiple=True,
-            help="Only pairs of this source, a corpus each; repeatable.",
-        ),
-        click.option("--dataset", multiple=True, help="A dataset; repeatable."),
-    ):
-        function = option(function)
-    return function
+FILE = click.Path(dir_okay=False, exists=True, resolve_path=True)
+PLACE = click.Path(exists=True, resolve_path=True)
+FILES = {"texts": FILE, "published": PLACE, "against": PLACE}
 
 
-def corpora_config(
-    dataset: tuple[str, ...],
-    source: tuple[str, ...],
-    corpus: tuple[Path, ...],
-    texts: tuple[Path, ...],
-    run: tuple[int, ...],
-    groups: str,
-    model: str | None,
-) -> dict[str, Any]:
-    if not dataset and not run and not texts and not corpus:
-        raise click.UsageError("give --dataset NAME, --run N, --corpus PATH or --texts FILE")
-    if source and not dataset:
-        raise click.UsageError("--source needs --dataset NAME")
-    for path in texts:
-        read_texts(path)  # the job reads them again; here bad lines are reported at once
-    return {
-        "datasets": list(dataset),
-        "sources": list(source),
-        "published": [str(path.resolve()) for path in corpus],
-        "texts": [str(path.resolve()) for path in texts],
-        "runs": list(run),
-        "groups": groups,
-        "model": model,
-    }
+def corpora_options(model: type[CorporaChosen]) -> Callable[..., Any]:
+    """Add the options of an analysis of texts; the files among them must exist."""
+    return request_options(model, without=("what",), types=FILES)
+
+
+def started(request: CorporaChosen, *, detach: bool, title: str) -> Result:
+    """Launch an analysis; unusable lines of files of texts are reported before its job begins."""
+    for path in request.texts:
+        read_texts(Path(path))
+    return start(command_actor(), request, waited(detach=detach, title=title))

@@ -1,12 +1,11 @@
 """`inf analyze coverage`: the map of texts."""
 
-from typing import Any
-
 import click
 
-from app.cli.analyze.corpora import corpora_config, corpora_options
-from app.cli.kit.report import Result, detach_option, ready_store, reporting, work
-from curation.judging.independence import map_sentence
+from analysis.request import CoverageStart
+from app.cli.analyze.corpora import corpora_options, started
+from app.cli.kit.report import Result, command_actor, detach_option, reporting
+from app.operations.analyses import about_map
 
 
 def shown(value: float | None) -> str:
@@ -44,30 +43,13 @@ def _shown_coverage(result: Result) -> str:
 
 
 @click.command()
-@corpora_options
-@click.option("--seed", default=0, show_default=True, help="Seed of the map.")
-@click.option("--onto", type=int, help="Place the corpora on this stored map (an analysis).")
-@click.option(
-    "--fit",
-    type=click.IntRange(min=10),
-    help="Fit at most N texts and place the others.",
-)
-@click.option(
-    "--pairs", is_flag=True, help="Also the pairs without a kept group, a corpus per dataset."
-)
+@corpora_options(CoverageStart)
 @detach_option
 @reporting(_shown_coverage)
-def coverage(
-    detach: bool, seed: int, onto: int | None, fit: int | None, pairs: bool, **corpora: Any
-) -> Result:
+def coverage(request: CoverageStart, detach: bool) -> Result:
     """Compute a UMAP of instructions, queries and passages; the Coverage page shows it."""
-    if onto is not None and fit is not None:
-        raise click.UsageError("--fit cannot be combined with --onto, which fits nothing")
-    config = {**corpora_config(**corpora), "seed": seed, "onto": onto, "fit": fit, "pairs": pairs}
-    store = ready_store()
-    result = work(store, "project", config, detach=detach, title="coverage")
+    result = started(request, detach=detach, title="coverage")
     if "corpora" not in result:
         return result
-    with store.read() as session:
-        circular = map_sentence(session, result)
+    circular = about_map(command_actor(), result)
     return result | ({"circular": circular} if circular else {})

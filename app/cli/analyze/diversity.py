@@ -5,8 +5,9 @@ from typing import Any
 import click
 
 from analysis.figures.figures import sign
-from app.cli.analyze.corpora import corpora_config, corpora_options
-from app.cli.kit.report import Result, counts, detach_option, ready_store, reporting, work
+from analysis.request import DiversityStart
+from app.cli.analyze.corpora import corpora_options, started
+from app.cli.kit.report import Result, counts, detach_option, reporting
 
 FIELD_SIGNS = {"instruction": "I", "query": "Q", "passage": "P", "text": "text"}
 
@@ -61,21 +62,12 @@ def _sampled_line(sampled: dict[str, Any], halves: dict[str, Any] | None = None)
 
 
 @click.command()
-@corpora_options
-@click.option(
-    "--sample",
-    type=click.IntRange(min=2),
-    help="Texts per field in a sample (default: half of the smallest corpus).",
-)
-@click.option("--repeats", type=click.IntRange(min=1), default=5, show_default=True)
-@click.option("--seed", default=0, show_default=True, help="Seed of the samples.")
+@corpora_options(DiversityStart)
 @detach_option
 @reporting(_shown_diversity)
-def diversity(detach: bool, sample: int | None, repeats: int, seed: int, **corpora: Any) -> Result:
+def diversity(request: DiversityStart, detach: bool) -> Result:
     """APS, INGF, counts and mean lengths of instructions, queries and passages.
 
     Several corpora are also compared on samples of equal size, because INGF grows with size.
     """
-    samples = {"sample": sample, "repeats": repeats, "seed": seed}
-    config = {**corpora_config(**corpora), **samples}
-    return work(ready_store(), "embed", config, detach=detach, title="diversity")
+    return started(request, detach=detach, title="diversity")

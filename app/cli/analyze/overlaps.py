@@ -1,14 +1,11 @@
 """`inf analyze near-duplicates` and `contamination`: texts that stand in several places."""
 
-from pathlib import Path
-from typing import Any
-
 import click
 
-from analysis.text.paraphrases import THRESHOLD
+from analysis.request import ContaminationStart, DuplicatesStart
 from analysis.text.sharing import what_is_found
-from app.cli.analyze.corpora import PLACE, corpora_config, corpora_options
-from app.cli.kit.report import Result, counts, detach_option, ready_store, reporting, work
+from app.cli.analyze.corpora import corpora_options, started
+from app.cli.kit.report import Result, counts, detach_option, reporting
 
 
 def _start(text: str) -> str:
@@ -30,13 +27,12 @@ def _shown_duplicates(result: Result) -> str:
 
 
 @click.command("near-duplicates")
-@corpora_options
+@corpora_options(DuplicatesStart)
 @detach_option
 @reporting(_shown_duplicates)
-def near_duplicates(detach: bool, **corpora: Any) -> Result:
+def near_duplicates(request: DuplicatesStart, detach: bool) -> Result:
     """Find near-duplicate texts within and between corpora."""
-    config = {**corpora_config(**corpora), "what": "near_duplicates"}
-    return work(ready_store(), "embed", config, detach=detach, title="near-duplicates")
+    return started(request, detach=detach, title="near-duplicates")
 
 
 def _shown_contamination(result: Result) -> str:
@@ -56,43 +52,13 @@ def _shown_contamination(result: Result) -> str:
 
 
 @click.command()
-@corpora_options
-@click.option(
-    "--against",
-    multiple=True,
-    type=PLACE,
-    help="An evaluation set as published, or any texts: a file or a folder; repeatable.",
-)
-@click.option("--against-dataset", multiple=True, help="A dataset used for evaluation; repeatable.")
-@click.option(
-    "--paraphrase-threshold",
-    default=THRESHOLD,
-    show_default=True,
-    type=click.FloatRange(0, 2),
-    help="Score from which two questions count as paraphrases (docs/contamination.md); 0: "
-    "paraphrases are not looked for and nothing is embedded.",
-)
+@corpora_options(ContaminationStart)
 @detach_option
 @reporting(_shown_contamination)
-def contamination(
-    detach: bool,
-    against: tuple[Path, ...],
-    against_dataset: tuple[str, ...],
-    paraphrase_threshold: float,
-    **corpora: Any,
-) -> Result:
+def contamination(request: ContaminationStart, detach: bool) -> Result:
     """Find texts that a dataset or a release shares with evaluation sets.
 
     Exact matches, matches after normalization (case, accents, look-alike letters), near-duplicates
     (Jaccard 0.7), light edits, shared runs of eight words, and paraphrases by embedding.
     """
-    if not against and not against_dataset:
-        raise click.UsageError("give --against PATH or --against-dataset NAME")
-    config = {
-        **corpora_config(**corpora),
-        "what": "contamination",
-        "paraphrase_threshold": paraphrase_threshold,
-        "against": [str(path.resolve()) for path in against],
-        "against_datasets": list(against_dataset),
-    }
-    return work(ready_store(), "embed", config, detach=detach, title="contamination")
+    return started(request, detach=detach, title="contamination")

@@ -1,24 +1,12 @@
 """`inf analyze validators`: how model judges, and votes among them, would filter a run."""
 
-from dataclasses import asdict
 from typing import Any
 
 import click
 
-from analysis.agreement.agreement import agreement_report
-from analysis.agreement.flagged import flag_note
-from analysis.agreement.judgment_filter import decisions_of
-from analysis.agreement.validators import choosing_report
-from app.cli.kit.report import Result, ready_store, reporting
+from app.cli.kit.report import Result, command_actor, reporting
+from app.operations import analyses as operations
 from app.text.numbers import score
-from curation.judging.scope import study_scope
-from curation.recipe.prices import load_prices
-from curation.run.estimate import judging_prices
-from db.corpus.datasets import get_dataset
-from db.run.runs import choose_run
-from db.run.validations import judge_models, judging_cost, run_answers
-from db.study.judgments import judgment_frame
-from db.study.quality import flagged_people
 
 
 def _shown_validators(result: Result) -> str:
@@ -80,25 +68,4 @@ def _beside_line(row: dict[str, Any]) -> str:
 @reporting(_shown_validators)
 def validators(dataset: str, run: int | None, study: int | None, judge: tuple[str, ...]) -> Result:
     """Compare how model judges, and votes among them, would filter a run, before paying for it."""
-    store = ready_store()
-    with store.read() as session:
-        run_id = choose_run(session, get_dataset(session, dataset).id, run).id
-        patterns, models = run_answers(session, run_id).patterns, judge_models(session)
-        costs = judging_cost(session, ("validation",))
-        known = {model for model, _ in models.values()} | set(load_prices())
-        estimates = judging_prices(session, run_id, known)
-        rows = [] if study is None else judgment_frame(session, study)
-        scope = None if study is None else study_scope(session, study)
-        flagged = {} if study is None else flagged_people(session, study)
-    # only of a sample of the run: kappa on chosen items would rank the models by those
-    of_run = scope is not None and scope.of_run
-    found = agreement_report(decisions_of(rows), flagged=flagged) if of_run else {}
-    people = found.get("human_model", {})
-    report = choosing_report(patterns, models, costs, people, judge, estimates)
-    return {
-        "run_id": run_id,
-        "study_id": study,
-        "flag_note": flag_note(list(people.values())),
-        **({} if scope is None else {"scope": asdict(scope)}),
-        **report,
-    }
+    return operations.validators(command_actor(), dataset, run, study, judge)

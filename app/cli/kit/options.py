@@ -16,11 +16,15 @@ BOUNDS = {"ge": ("min", False), "gt": ("min", True), "le": ("max", False), "lt":
 
 
 def request_options(
-    model: type[Request], *, without: Collection[str] = ()
+    model: type[Request],
+    *,
+    without: Collection[str] = (),
+    types: Mapping[str, click.Path] | None = None,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Add an option for every field but those in `without`; the command takes the `request`.
 
     An argument or option of the command's own that is named as a field goes into the request too.
+    types: what click checks of a field's value, where that is more than its type.
     """
 
     maps = [name for name in model.model_fields if _is_mapping(model, name)]
@@ -32,13 +36,16 @@ def request_options(
             values |= {name: _mapping(model, name, values[name]) for name in maps if name in values}
             return command(*args, request=request_of(model, values), **given)
 
-        return field_options(model, without=without)(wrapper)
+        return field_options(model, without=without, types=types)(wrapper)
 
     return decorate
 
 
 def field_options(
-    model: type[Request], *, without: Collection[str] = ()
+    model: type[Request],
+    *,
+    without: Collection[str] = (),
+    types: Mapping[str, click.Path] | None = None,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Add an option for every field but those in `without`; the command takes their values."""
 
@@ -46,7 +53,10 @@ def field_options(
         for name in reversed(model.model_fields):
             if name not in without:
                 names = (*options_of(model, name), name)
-                command = click.option(*names, **_attributes(model, name))(command)
+                attributes = _attributes(model, name)
+                if types and name in types:
+                    attributes["type"] = types[name]
+                command = click.option(*names, **attributes)(command)
         return command
 
     return decorate
