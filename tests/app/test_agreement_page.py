@@ -115,7 +115,7 @@ def test_one_judge_gives_no_figure_but_says_who_is_missing_and_what_to_do(
     page = open_page("agreement")
     assert not page.exception and not page.metric and not page.get("vega_lite_chart")
     assert "No item has judgments of two judges yet" in words(page)
-    assert "inf study judge --study 1" in words(page)
+    assert "inf studies judge 1" in words(page)
 
 
 def test_models_alone_are_compared_and_no_card_is_undefined(sqlite_store: Store) -> None:
