@@ -55,7 +55,8 @@ def _shown(result: Result) -> str:
     facts = lines(
         *((name, value) for name, value in result.items() if name not in ("settings", "summary"))
     )
-    return f"{facts}\nnext: inf evaluations create --model {result['path']} --release RELEASE"
+    model, release = result["path"], result["release_id"]
+    return f"{facts}\nnext: inf evaluations create --model {model} --release {release}"
 
 
 @models.command()

@@ -7,7 +7,7 @@ import click
 
 from app.access.identity import owner
 from app.cli.kit.report import Result, launcher_options, me, ready_store, reporting
-from app.cli.train import absolute_release
+from app.cli.train import absolute_release, train
 from app.jobs.launching import launch
 from app.text.numbers import counted, score
 from app.text.remedies import in_commands
@@ -151,3 +151,12 @@ def _row(trial: Trial) -> dict[str, Any]:
 def _command(search: Search, trial: Trial) -> str:
     pairs = [f"{name}={value}" for name, value in {**search.fixed, **trial.params}.items()]
     return shlex.join(["inf", "train", "--release", search.release, "--out", "DIR", *pairs])
+
+
+@click.group()
+def trainings() -> None:
+    """Train models on releases, or search the settings of their trainings."""
+
+
+trainings.add_command(train, "create")
+trainings.add_command(tune, "search")

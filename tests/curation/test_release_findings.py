@@ -27,7 +27,7 @@ def test_what_nobody_measured_is_said_with_the_command(store: Store, tmp_path: P
     make_run(store)
     export(store, tmp_path / "out")
     card = (tmp_path / "out" / "README.md").read_text()
-    for words in ("inf study create", "inf analyze diversity --dataset books", "contamination"):
+    for words in ("inf studies create", "inf analyze diversity --dataset books", "contamination"):
         assert words in card
     with pytest.raises(Refused, match="was not compared with evaluation sets"):
         export(store, tmp_path / "clean", leave_out_contaminated=True)

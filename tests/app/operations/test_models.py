@@ -72,3 +72,14 @@ def test_who_may_train_but_is_no_admin_writes_no_folder_of_the_server(
         models.export(trainer, str(one), tmp_path / "out", say=print)
     with pytest.raises(Refused, match="lacks a right"):
         models.index(trainer, str(one), "books", progress=lambda done, total: None)
+
+
+@pytest.mark.parametrize(("noun", "short"), [("create", "train"), ("search", "tune")])
+def test_a_training_is_a_noun_with_short_forms(
+    sqlite_store: Store, inf: Callable[..., Ran], noun: str, short: str
+) -> None:
+    long_form, short_form = inf("trainings", noun, "--help"), inf(short, "--help")
+    assert long_form.code == 0
+    options = [line for line in short_form.out.splitlines() if line.startswith("  --")]
+    assert len(options) > 5
+    assert [line for line in long_form.out.splitlines() if line.startswith("  --")] == options
