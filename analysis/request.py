@@ -62,11 +62,11 @@ class CorporaChosen(Request):
             raise BadInput(
                 "no corpus",
                 "give `dataset=NAME`, `run=N`, `corpus=PATH` or `texts=FILE`",
-                code="bad_request",
+                code="request_invalid",
             )
         if self.sources and not self.datasets:
             raise BadInput(
-                "a source is one of a dataset", "give `dataset=NAME`", code="bad_request"
+                "a source is one of a dataset", "give `dataset=NAME`", code="request_invalid"
             )
         return self
 
@@ -112,7 +112,7 @@ class ContaminationStart(CorporaChosen):
             raise BadInput(
                 "no evaluation set",
                 "give `against=PATH` or `against_dataset=NAME`",
-                code="bad_request",
+                code="request_invalid",
             )
         return self
 
@@ -133,7 +133,7 @@ class CoverageStart(CorporaChosen):
             raise BadInput(
                 "a map to place on fits nothing",
                 "leave out `fit=` or `onto=`",
-                code="bad_request",
+                code="request_invalid",
             )
         return self
 

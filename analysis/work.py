@@ -155,7 +155,7 @@ def _stored_map(handle: JobHandle, analysis_id: int) -> Analysis:
         raise BadInput(
             f"analysis {analysis_id} is no map",
             "`analyses coverage` makes one",
-            code="analysis_no_map",
+            code="analysis_not_map",
         )
     return stored
 
@@ -170,7 +170,7 @@ def _model_of(request: CoverageStart, map_: Analysis | None) -> str:
         raise BadInput(
             f"the map {map_.id} was computed with the model {map_model}, not with {requested}",
             "omit `model=`, or compute a new map",
-            code="map_computed_model_not",
+            code="map_model_differs",
         )
     return map_model
 
@@ -188,7 +188,7 @@ def _map_vectors(handle: JobHandle, map_: Analysis, model: str) -> tuple[np.ndar
             f"the store has vectors of {len(vectors):,} of the {len(known):,} texts that map "
             f"{map_.id} was fitted on (model {model})",
             "compute it again without `onto=`",
-            code="store_vectors_texts_map",
+            code="map_vectors_missing",
         )
     return np.stack(list(vectors.values())), np.stack([known[sha256] for sha256 in vectors])
 

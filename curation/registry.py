@@ -54,7 +54,7 @@ class Registry(Generic[K]):
             raise BadInput(
                 f"no {self.noun} {name!r}",
                 f"one of {', '.join(self.names())}",
-                code="not_registered",
+                code="plugin_unknown",
             )
         return self._load(entry)
 
@@ -81,12 +81,13 @@ class Registry(Generic[K]):
             kind = entry.load()
         except Exception as error:  # another package's code: whatever it raises is its failure
             raise BadInput(
-                f"{where} cannot be loaded: {type(error).__name__}: {error}", code="cannot_loaded"
+                f"{where} cannot be loaded: {type(error).__name__}: {error}",
+                code="plugin_load_failed",
             ) from error
         if not isinstance(kind, self._kind):
             raise BadInput(
                 f"{where} is a {type(kind).__name__}, not a {self._kind.__name__}",
-                code="registered_wrong_kind",
+                code="plugin_kind_wrong",
             )
         return kind
 

@@ -32,7 +32,7 @@ class Request(BaseModel):
         try:
             return cls.model_validate(dict(given))
         except ValidationError as error:
-            raise BadInput("; ".join(_problems(cls, error)), code="bad_request") from error
+            raise BadInput("; ".join(_problems(cls, error)), code="request_invalid") from error
 
     @model_validator(mode="after")
     def _are_of_their_choices(self) -> Self:
@@ -40,7 +40,7 @@ class Request(BaseModel):
             given, allowed = getattr(self, name), _extra(type(self), name).get("enum")
             if allowed and given not in allowed:
                 listed = ", ".join(str(one) for one in allowed if one is not None)
-                raise BadInput(f"{name}={given!r}: it is one of {listed}", code="bad_request")
+                raise BadInput(f"{name}={given!r}: it is one of {listed}", code="request_invalid")
         return self
 
     def config(self) -> dict[str, Any]:

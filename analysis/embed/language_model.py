@@ -107,7 +107,7 @@ class LanguageModel:
                 raise BadInput(
                     f"the model's tokenizer has no token of its own for {synonyms[0]!r}: it cannot "
                     "give this answer",
-                    code="model_tokenizer_no_token",
+                    code="answer_token_missing",
                 )
         return [sorted(ids) for ids in alone]
 
@@ -134,7 +134,7 @@ def load_language_model(name: str) -> LanguageModel:
         raise BadInput(
             f"no model folder {name!r}",
             "give a folder or the name of a model",
-            code="no_model_folder",
+            code="model_folder_missing",
         )
     device = "cuda" if torch.cuda.is_available() else "cpu"
     try:
@@ -155,13 +155,13 @@ def load_language_model(name: str) -> LanguageModel:
             "give a folder or name "
             "whose weights are safetensors, that needs no code of its own, and that this machine "
             "has or can download",
-            code="language_model_cannot_loaded",
+            code="language_model_load_failed",
         ) from error
     missing = sorted(loading["missing_keys"])
     if missing:
         raise BadInput(
             f"the model {name!r} has no weights for {missing[0]}: it is no language model that "
             "can answer",
-            code="model_no_weights_no",
+            code="model_weights_missing",
         )
     return LanguageModel(tokenizer, model.to(device).eval())

@@ -46,7 +46,7 @@ class EmbeddingServer:
     def __init__(self, name: str) -> None:
         self.model = name.removeprefix(PREFIX)
         if not self.model:
-            raise BadInput(f"{name!r} names no model", "give openai:MODEL", code="names_no_model")
+            raise BadInput(f"{name!r} names no model", "give openai:MODEL", code="model_missing")
         self.url = base_url() + "/embeddings"
         self.key = os.environ.get("OPENAI_API_KEY") or ""
         self.prompts: dict[str, str] = {"query": "", "document": ""}
@@ -78,14 +78,14 @@ class EmbeddingServer:
             vectors = np.asarray([row["embedding"] for row in rows], dtype=np.float32)
         except (KeyError, TypeError, ValueError) as error:
             raise BadInput(
-                f"{self.url} returned no list of embeddings", code="returned_no_list_embeddings"
+                f"{self.url} returned no list of embeddings", code="embeddings_invalid"
             ) from error
         if vectors.ndim != 2 or len(vectors) != len(texts) or not np.isfinite(vectors).all():
             raise BadInput(
                 f"{self.url} returned {len(rows)} embeddings for {len(texts)} texts, or some that "
                 "are NaN or infinite",
                 "look at the server's model",
-                code="returned_embeddings_texts_some",
+                code="embeddings_invalid",
             )
         return vectors
 
@@ -107,7 +107,7 @@ class EmbeddingServer:
                         return answer.json()
                     except ValueError as error:
                         raise BadInput(
-                            f"{self.url} returned invalid JSON", code="returned_invalid_json"
+                            f"{self.url} returned invalid JSON", code="embeddings_invalid"
                         ) from error
                 if answer.status_code not in TRY_AGAIN:
                     break
@@ -118,5 +118,5 @@ class EmbeddingServer:
         raise BadInput(
             f"{self.url} gave no embeddings of {self.model!r} ({why})",
             "look at OPENAI_BASE_URL, OPENAI_API_KEY and the model's name",
-            code="gave_no_embeddings",
+            code="embeddings_missing",
         )

@@ -69,7 +69,7 @@ def load_corpora(session: Session, config: dict[str, Any]) -> list[Corpus]:
         raise BadInput(
             "nothing to analyse",
             "name a dataset, a corpus or a file of texts",
-            code="nothing_analyse",
+            code="texts_missing",
         )
     corpora = [
         _dataset(session, name, run, filtered, source, is_one_of_several=len(by_name[name]) > 1)
@@ -113,9 +113,9 @@ def read_texts(path: Path) -> list[CorpusText]:
         except BadValue as error:
             bad.append(BadRow(path.name, row.line, str(error)))
     if bad:
-        raise BadRows(bad, "nothing was computed: correct these rows", code="bad_rows")
+        raise BadRows(bad, "nothing was computed: correct these rows", code="rows_invalid")
     if not texts:
-        raise BadInput(f"{path}: holds no text", code="holds_no_text")
+        raise BadInput(f"{path}: holds no text", code="texts_missing")
     return texts
 
 
@@ -132,7 +132,7 @@ def _chosen_runs(
         if names and name not in names:
             raise BadInput(
                 f"run {run_id} is not a run of dataset {', '.join(map(repr, names))}",
-                code="run_not_run_dataset",
+                code="run_of_another_dataset",
             )
         by_name.setdefault(name, []).append(run_id)
     return {name: runs or [None] for name, runs in by_name.items()}
@@ -185,7 +185,7 @@ def _dataset(
         raise Refused(
             f"{title}: run {run.id} has no such group{of_source} (dropped: {reasons})",
             "choose another run with `run=`, or another source",
-            code="run_no_such_group",
+            code="run_without_such_groups",
         )
     return Corpus(title, "dataset", texts, dataset.id, run.id, run.offline, dropped)
 
@@ -199,7 +199,7 @@ def _named(
     if missing:
         known = ", ".join(sorted({source for own in there.values() for source in own})) or "none"
         raise BadInput(
-            f"no pairs of source {missing[0]!r}; there are: {known}", code="no_pairs_source"
+            f"no pairs of source {missing[0]!r}; there are: {known}", code="source_unknown"
         )
     named: list[tuple[str, str | None]] = []
     for name in names:

@@ -113,15 +113,13 @@ def _header(path: Path, reader: Any) -> list[str]:
     try:
         header: list[str] = next(reader, [])
     except csv.Error as error:
-        raise BadInput(
-            f"{path.name}, line 1: invalid CSV: {error}", code="line_invalid_csv"
-        ) from error
+        raise BadInput(f"{path.name}, line 1: invalid CSV: {error}", code="csv_invalid") from error
     twice = sorted({name for name in header if header.count(name) > 1})
     if twice:
         raise BadInput(
             f"{path.name}, line 1: two columns are named `{twice[0]}`",
             "rename one",
-            code="line_two_columns_named",
+            code="column_duplicate",
         )
     return header
 

@@ -130,14 +130,14 @@ def _read_array(source: Source) -> Iterator[FileRow]:
         raise BadInput(
             f"{name}: a JSON array of more than {MAX_ARRAY_BYTES:,} bytes",
             "save it as JSONL, an object per line",
-            code="json_array_more_bytes",
+            code="json_array_too_large",
         )
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
         raise BadInput(
-            f"{name}, line {line}: not UTF-8", "save the file as UTF-8", code="line_not_utf"
+            f"{name}, line {line}: not UTF-8", "save the file as UTF-8", code="text_not_utf8"
         ) from error
     at, line, size = text.index("[") + 1, 1 + text.count("\n", 0, text.index("[")), len(text)
     before = at
@@ -158,7 +158,7 @@ def _read_array(source: Source) -> Iterator[FileRow]:
         elif text[at : at + 1] != "]":
             raise BadInput(
                 f"{name}, line {line}: invalid JSON: no `,` or `]` after this element",
-                code="line_invalid_json_no",
+                code="json_invalid",
             )
 
 
@@ -167,14 +167,14 @@ def _element(name: str, text: str, at: int, line: int) -> tuple[Any, int]:
     try:
         return DECODER.raw_decode(text, at)
     except BadValue as bad:
-        raise BadInput(f"{name}, line {line}: {bad}", code="line_not_json") from bad
+        raise BadInput(f"{name}, line {line}: {bad}", code="json_invalid") from bad
     except RecursionError as error:
         raise BadInput(
-            f"{name}, line {line}: invalid JSON: nested too deep", code="line_invalid_json_nested"
+            f"{name}, line {line}: invalid JSON: nested too deep", code="json_nested_too_deep"
         ) from error
     except ValueError as error:
         raise BadInput(
-            f"{name}, line {line}: invalid JSON: {error}", code="line_invalid_json"
+            f"{name}, line {line}: invalid JSON: {error}", code="json_invalid"
         ) from error
 
 

@@ -59,19 +59,19 @@ def require_file(path: Path) -> None:
         if code == errno.ELOOP:
             raise BadInput(
                 f"{path}: a symbolic link that leads back to itself",
-                code="symbolic_link_leads_back",
+                code="symbolic_link_loop",
             ) from error
         if code in (errno.ENOENT, errno.ENOTDIR):
             link = path.is_symlink()
             reason = "a symbolic link to nothing" if link else "there is no such file"
-            raise BadInput(f"{path}: {reason}", code="no_such_file") from error
+            raise BadInput(f"{path}: {reason}", code="file_missing") from error
         raise BadInput(
-            f"{path} cannot be read: {getattr(error, 'strerror', error)}", code="cannot_read"
+            f"{path} cannot be read: {getattr(error, 'strerror', error)}", code="file_unreadable"
         ) from error
     if stat.S_ISDIR(mode):
         raise BadInput(f"{path} is a folder", "give a file", code="path_is_folder")
     if not stat.S_ISREG(mode):
-        raise BadInput(f"{path} is neither a file nor a folder", code="neither_file_nor_folder")
+        raise BadInput(f"{path} is neither a file nor a folder", code="path_not_file")
 
 
 class Source:
@@ -157,12 +157,12 @@ def _translated(path: Path) -> Iterator[None]:
         yield
     except (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError) as error:
         raise BadInput(
-            f"{path.name} is damaged or cut off: {error}", code="damaged_cut_off"
+            f"{path.name} is damaged or cut off: {error}", code="file_damaged"
         ) from error
     except OSError as error:
         if error.errno is None:  # bz2 has no error of its own
             raise BadInput(
-                f"{path.name} is damaged or cut off: {error}", code="damaged_cut_off"
+                f"{path.name} is damaged or cut off: {error}", code="file_damaged"
             ) from error
         raise
 
@@ -174,7 +174,7 @@ def _encoding(path: Path, content: IO[bytes]) -> tuple[str, int]:
         _require_text(path, start)
         return UTF8, 3
     if start.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
-        raise BadInput(f"{path.name} is UTF-32", "save it as UTF-8", code="utf_32")
+        raise BadInput(f"{path.name} is UTF-32", "save it as UTF-8", code="text_not_utf8")
     if start.startswith(codecs.BOM_UTF16_LE):
         return "utf-16-le", 2
     if start.startswith(codecs.BOM_UTF16_BE):
@@ -225,11 +225,7 @@ def _encoding_of_bytes(content: IO[bytes], start: bytes, least: int) -> str:
 def _require_text(path: Path, start: bytes) -> None:
     for magic, kind in BINARY.items():
         if start.startswith(magic):
-            raise BadInput(
-                f"{path.name} is not text: it looks like {kind}", code="not_text_looks_like"
-            )
+            raise BadInput(f"{path.name} is not text: it looks like {kind}", code="file_not_text")
     control = sum(byte < 9 or 13 < byte < 32 for byte in start)
     if control * 10 > len(start) + 90:  # more than a tenth: no text; single ones are bad rows
-        raise BadInput(
-            f"{path.name} is not text: it holds binary data", code="not_text_holds_binary"
-        )
+        raise BadInput(f"{path.name} is not text: it holds binary data", code="file_not_text")

@@ -73,7 +73,7 @@ def read_published(path: Path) -> list[CorpusText]:
             f"{path}: no columns of a known format ({'; '.join(found_columns) or 'no row'}); known "
             "are InF-IR, Promptriever, FollowIR, InstructIR, MAIR, BRIGHT, pairs (query, passage) "
             "and text",
-            code="no_columns_known_format",
+            code="format_unknown",
         )
     return texts
 
@@ -115,7 +115,7 @@ def _rows(path: Path) -> Iterator[Row]:
     """The rows of a file. Raises BadInput with the line of the first that cannot be read."""
     for row in read_rows(path):
         if row.reason:
-            raise BadInput(f"{path.name}, line {row.line}: {row.reason}", code="row_unusable")
+            raise BadInput(f"{path.name}, line {row.line}: {row.reason}", code="row_invalid")
         yield row.values
 
 
@@ -128,7 +128,7 @@ def _files(path: Path) -> list[Path]:
             )
         return [path]
     if not path.is_dir():
-        raise BadInput(f"{path}: no such file or folder", code="no_such_file_folder")
+        raise BadInput(f"{path}: no such file or folder", code="file_missing")
     if (path / "release.json").is_file():
         path = path / "data"  # the other configurations of our releases hold the same texts again
     files = [
@@ -143,7 +143,7 @@ def _files(path: Path) -> list[Path]:
         )
     ]
     if not files:
-        raise BadInput(f"{path}: holds no {', '.join(SUFFIXES)}", code="holds_no")
+        raise BadInput(f"{path}: holds no {', '.join(SUFFIXES)}", code="folder_without_data_files")
     return files
 
 

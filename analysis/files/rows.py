@@ -66,12 +66,12 @@ def read_rows(path: Path) -> Iterator[FileRow]:
         raise BadInput(
             f"{path.name}: the extension gives the format: use {', '.join(READERS)}; the text "
             f"formats also as {', '.join(UNPACKED)}",
-            code="extension_gives_format_use",
+            code="format_unknown",
         )
     require_file(path)
     try:
         yield from READERS[extension](path)
     except OSError as error:
         raise BadInput(
-            f"{path.name} cannot be read: {error.strerror or error}", code="cannot_read"
+            f"{path.name} cannot be read: {error.strerror or error}", code="file_unreadable"
         ) from error

@@ -103,7 +103,7 @@ class Place:
             raise NotFound(
                 f"no release at {self}",
                 f"`releases create NAME out={self}` makes one",
-                code="no_release",
+                code="release_folder_missing",
             )
         key = hashlib.sha256(self.url.encode() + b"\0" + found).hexdigest()[:16]
         copy = home() / "fetched" / key
@@ -131,12 +131,12 @@ class Place:
         """
         if self.is_local:
             if not Path(self.url).is_dir():
-                raise NotFound(f"no folder {self}", code="no_folder")
+                raise NotFound(f"no folder {self}", code="folder_missing")
             return Path(self.url)
         files, root = self._remote()
         found = [str(path) for path in files.find(root) if str(path).lower().endswith(endings)]
         if not found:
-            raise NotFound(f"no files {', '.join(sorted(endings))} in {self}", code="no_files")
+            raise NotFound(f"no files {', '.join(sorted(endings))} in {self}", code="files_missing")
         for path in found:
             target = into / path.removeprefix(root).lstrip("/")
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -165,7 +165,9 @@ class Place:
         try:
             files, root = fsspec.core.url_to_fs(self.url)
         except (ImportError, ValueError) as error:
-            raise BadInput(f"{self} cannot be opened: {error}", code="cannot_opened") from error
+            raise BadInput(
+                f"{self} cannot be opened: {error}", code="storage_unreadable"
+            ) from error
         return files, str(root).rstrip("/")
 
 
@@ -178,7 +180,7 @@ def local_file(given: str) -> Path:
         return Path(given[len("file://") :] if given.lower().startswith("file://") else given)
     files, remote = Place(given)._remote()
     if not files.isfile(remote):
-        raise NotFound(f"there is no file {given}", code="no_file")
+        raise NotFound(f"there is no file {given}", code="file_missing")
     key = hashlib.sha256(given.encode()).hexdigest()[:16]
     copy = home() / "fetched" / f"file-{key}" / remote.rpartition("/")[2]
     copy.parent.mkdir(parents=True, exist_ok=True)

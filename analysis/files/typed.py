@@ -23,12 +23,12 @@ def read_workbook(path: Path) -> Iterator[FileRow]:
         book = openpyxl.load_workbook(path, read_only=True, data_only=True)
     except Exception as error:  # openpyxl raises anything for a file that is no workbook
         raise BadInput(
-            f"{path.name} is not an Excel workbook (.xlsx): {error}", code="not_excel_workbook_xlsx"
+            f"{path.name} is not an Excel workbook (.xlsx): {error}", code="workbook_invalid"
         ) from error
     line = 1
     try:
         if not book.worksheets:
-            raise BadInput(f"{path.name}: the workbook has no sheet", code="workbook_no_sheet")
+            raise BadInput(f"{path.name}: the workbook has no sheet", code="workbook_empty")
         rows = book.worksheets[0].iter_rows(values_only=True)
         header = _header(path, next(rows, ()))
         size, total = path.stat().st_size, max(1, book.worksheets[0].max_row or 1)
@@ -46,7 +46,7 @@ def read_workbook(path: Path) -> Iterator[FileRow]:
         Exception
     ) as error:  # sheets are parsed while they are read, and openpyxl raises anything
         raise BadInput(
-            f"{path.name} is damaged after row {line}: {error}", code="damaged_after_row"
+            f"{path.name} is damaged after row {line}: {error}", code="file_damaged"
         ) from error
     finally:
         book.close()
@@ -60,7 +60,7 @@ def _header(path: Path, cells: tuple[Any, ...]) -> list[str]:
         raise BadInput(
             f"{path.name}, row 1: two columns are named `{twice[0]}`",
             "rename one",
-            code="row_two_columns_named",
+            code="column_duplicate",
         )
     return names
 
@@ -82,7 +82,7 @@ def read_parquet(path: Path) -> Iterator[FileRow]:
         file = parquet.ParquetFile(path)
     except damaged as error:
         raise BadInput(
-            f"{path.name} is not a Parquet file: {error}", code="not_parquet_file"
+            f"{path.name} is not a Parquet file: {error}", code="parquet_invalid"
         ) from error
     size, rows = path.stat().st_size, max(1, file.metadata.num_rows)
     line = 0
@@ -93,7 +93,7 @@ def read_parquet(path: Path) -> Iterator[FileRow]:
             found = [] if batch is None else list(_batch_rows(batch))
         except damaged as error:
             raise BadInput(
-                f"{path.name} is damaged after row {line}: {error}", code="damaged_after_row"
+                f"{path.name} is damaged after row {line}: {error}", code="file_damaged"
             ) from error
         if batch is None:
             return

@@ -39,7 +39,7 @@ def place(
     if len(fitted) < MIN_TEXTS:
         raise BadInput(
             f"a map of {len(fitted)} texts: at least {MIN_TEXTS} are needed to place others",
-            code="map_texts_least_needed",
+            code="map_texts_too_few",
         )
     if not len(vectors):
         return np.zeros((0, 2), dtype=np.float32)
@@ -65,7 +65,7 @@ def project(
     if len(vectors) < MIN_TEXTS:
         raise BadInput(
             f"{len(vectors)} different texts: a map needs at least {MIN_TEXTS}",
-            code="different_texts_map_needs",
+            code="map_texts_too_few",
         )
     neighbours = min(neighbours, len(vectors) - 1)
     places, distances = nearest(vectors, vectors, neighbours, themselves=True)

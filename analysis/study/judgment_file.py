@@ -43,9 +43,9 @@ def read_judgments(path: Path) -> list[Decision]:
         else:
             decisions.append(decision)
     if bad:
-        raise BadRows(bad, REMEDY, code="bad_rows")
+        raise BadRows(bad, REMEDY, code="rows_invalid")
     if not decisions:
-        raise BadInput(f"{path}: holds no judgment", code="holds_no_judgment")
+        raise BadInput(f"{path}: holds no judgment", code="judgments_empty")
     return decisions
 
 

@@ -87,18 +87,20 @@ def plan_items(
     `used` are the study's items. Raises BadInput where the design does not allow the target.
     """
     if target not in TARGETS:
-        raise BadInput(f"no target {target!r}", f"one of {', '.join(TARGETS)}", code="no_target")
+        raise BadInput(
+            f"no target {target!r}", f"one of {', '.join(TARGETS)}", code="target_unknown"
+        )
     needed = {"precision": {"kept"}, "overturned": {"dropped"}, "recall": {"kept", "dropped"}}
     if not needed[target] <= set(design.known):
-        raise BadInput(f"no plan for {target}: {design.reason}", code="no_plan")
+        raise BadInput(f"no plan for {target}: {design.reason}", code="plan_impossible")
     if target != "precision" and any(kind.passed is None for _, kind in kinds.values()):
         raise BadInput(
             f"no plan for {target}: the validator's answers are not in the store",
-            code="no_plan_validator_answers",
+            code="validator_answers_missing",
         )
     parts = _parts(kinds, sample, design, target)
     if not parts:
-        raise BadInput(f"no plan for {target}: the run has no such item", code="no_plan_run_no")
+        raise BadInput(f"no plan for {target}: the run has no such item", code="plan_items_missing")
     expected_of = _width_of(parts, target)
     now = expected_of(parts) if any(part.judged >= 1 for part in parts.values()) else None
     free = _free_groups(kinds, used, design.strata)

@@ -38,15 +38,15 @@ def explore_thresholds(
     """
     judged = list(sample)
     if set(design.known) != {"kept", "dropped"}:
-        raise BadInput(f"no thresholds: {design.reason}", code="no_thresholds")
+        raise BadInput(f"no thresholds: {design.reason}", code="thresholds_impossible")
     if any(kind.passed is None for _, kind in kinds.values()):
-        raise BadInput(f"no thresholds: {NO_ANSWERS}", code="no_thresholds")
+        raise BadInput(f"no thresholds: {NO_ANSWERS}", code="thresholds_impossible")
     kept = [item for item, (_, kind) in kinds.items() if kind.verdict == "kept"]
     lacking = sum(item not in strictness for item in kept)
     if lacking:
         raise BadInput(
             f"no thresholds: {lacking:,} of {len(kept):,} items of kept groups have no such value",
-            code="no_thresholds_items_kept",
+            code="thresholds_need_values",
         )
     of_group: dict[int, float] = defaultdict(lambda: np.inf)
     for item in kept:

@@ -58,7 +58,7 @@ def tokens_of(texts: Sequence[str], language: str = "en") -> list[list[str]]:
         raise BadInput(
             f"no stemmer for the language {language!r}",
             f"one of {named}",
-            code="no_stemmer_language",
+            code="stemmer_unknown",
         )
     found: list[list[str]] = bm25s.tokenize(
         list(texts),

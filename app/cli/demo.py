@@ -214,7 +214,9 @@ def _run(arguments: list[str]) -> None:
 def _demo_id(session: Session) -> int:
     found = session.scalar(select(Dataset.id).where(Dataset.name == NAME))
     if found is None:
-        raise NotFound(f"no dataset {NAME!r}", "`inf demo` imports it first", code="no_dataset")
+        raise NotFound(
+            f"no dataset {NAME!r}", "`inf demo` imports it first", code="dataset_unknown"
+        )
     return found
 
 

@@ -158,7 +158,7 @@ def serve(model: str, host: str, port: int) -> Result:
         raise Refused(
             f"the server ended with status {code}",
             "see the line before this one",
-            code="server_ended_status",
+            code="server_ended",
         )
     return {"model": model, "url": url}
 

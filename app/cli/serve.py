@@ -55,7 +55,7 @@ def serve(port: int, host: str, open_browser: bool) -> Result:
         raise Refused(
             f"there are no accounts yet, so anyone who reaches {host} would be admin",
             "first create one with `inf people add NAME --role admin`",
-            code="no_accounts_yet_anyone",
+            code="public_server_needs_accounts",
         )
     ensure_worked(owner(me()))
     url = f"http://{f'[{host}]' if ':' in host else host}:{port}"

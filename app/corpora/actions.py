@@ -43,7 +43,7 @@ def config_of_form(page: str) -> dict[str, Any]:
         "groups": state.get(f"{page}.groups") or "kept",
     }
     if not config["datasets"] and not config["published"] and not state.get(f"{page}.runs"):
-        raise BadInput("no corpus", "choose a dataset, a release or a file", code="no_corpus")
+        raise BadInput("no corpus", "choose a dataset, a release or a file", code="corpus_missing")
     return config
 
 
@@ -67,6 +67,6 @@ def _settings(page: str) -> dict[str, Any]:
     }
     if not any(against.values()):
         raise BadInput(
-            "no evaluation set", "choose one or upload its files", code="no_evaluation_set"
+            "no evaluation set", "choose one or upload its files", code="evaluation_set_missing"
         )
     return {**against, "paraphrase_threshold": state.get("contamination.threshold")}

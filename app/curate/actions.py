@@ -57,7 +57,7 @@ def provider_problem(provider: str) -> str | None:
 def start(trial: bool = False) -> None:
     """Create the run that the form describes and queue it; a trial takes only the chosen pairs."""
     if problem := provider_problem(st.session_state["curate.provider"]):
-        raise BadInput(problem, code="run_cannot_start")
+        raise BadInput(problem, code="run_start_impossible")
     launch = _queuing("Run", f" on {require_dataset().name}")
     runs.create(signed_in_user(), wanted_run(trial=trial), launch)
 

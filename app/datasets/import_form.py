@@ -56,7 +56,7 @@ def with_uploads(
         yield DatasetImport.read(given), None
         return
     if not pairs:
-        raise BadInput("no pairs file", "choose one", code="no_pairs_file")
+        raise BadInput("no pairs file", "choose one", code="pairs_file_missing")
     with tempfile.TemporaryDirectory(prefix="inf-import-") as name:
         folder = Path(name)
         written = [_written(each, folder / "pairs") for each in pairs]

@@ -194,7 +194,7 @@ def _take(viewer: Viewer, sent: Any) -> dict[str, str]:
         return {}
     if not viewer.reviews and not viewer.curates:
         raise Refused(
-            "you have no right to review groups of this dataset", code="no_right_review_groups"
+            "you have no right to review groups of this dataset", code="review_right_missing"
         )
     run, name = viewer.run, viewer.user.name
     answers: dict[str, str] = {}
@@ -236,12 +236,12 @@ def _validate(viewer: Viewer, entry: Mapping[str, Any]) -> None:
     run_id = viewer.run.id
     with open_store().read() as session:
         if not viewer.curates or not _may_see(session, viewer, group_id):
-            raise Refused(f"group {group_id} is not in your queue", code="group_not_queue")
+            raise Refused(f"group {group_id} is not in your queue", code="group_not_in_queue")
         if WAITING not in revalidation_of(session, group_id).values():
             raise Refused(
                 "the validator has judged exactly these texts",
                 "edit one first",
-                code="validator_judged_exactly_texts",
+                code="validator_judged_already",
             )
         in_validation = groups_in_validation(session, run_id)
     if not in_validation & {None, group_id}:

@@ -97,12 +97,12 @@ def _store(
         check_edit(session, group_id, changes)
         edit_group(session, group_id, changes, reviewed_by=reviewer, event_id=event_id)
     else:
-        raise BadInput(f"unknown kind of review: {str(kind)[:40]!r}", code="unknown_kind_review")
+        raise BadInput(f"unknown kind of review: {str(kind)[:40]!r}", code="review_kind_unknown")
 
 
 def _not_in_queue(group_id: int) -> Refused:
     """The refusal of whatever is sent about a group that the reviewer may not see."""
-    return Refused(f"group {group_id} is not in your queue", code="group_not_queue")
+    return Refused(f"group {group_id} is not in your queue", code="group_not_in_queue")
 
 
 def _undo(session: Session, reviewer: str, entry: Mapping[str, Any], group_id: int) -> None:
@@ -118,7 +118,7 @@ def _undo(session: Session, reviewer: str, entry: Mapping[str, Any], group_id: i
     elif not done.is_current or done.group_id != group_id:
         raise Refused(
             f"group {group_id} has a newer review: nothing was undone",
-            code="group_newer_review_nothing",
+            code="group_review_newer",
         )
     undo_review(session, group_id, reviewed_by=reviewer)
 
@@ -139,7 +139,7 @@ def _require_current(
             raise Refused(
                 f"group {group_id} has a newer review by someone else",
                 "check it again",
-                code="group_newer_review_someone",
+                code="group_review_newer",
             )
         return
     seen = entry.get("seen")
@@ -149,7 +149,7 @@ def _require_current(
 def _texts(entry: Mapping[str, Any]) -> dict[str, str]:
     texts = entry.get("texts")
     if not isinstance(texts, Mapping) or len(texts) > len(FIELDS):
-        raise BadInput("the edit contains no texts", code="edit_contains_no_texts")
+        raise BadInput("the edit contains no texts", code="edit_empty")
     return {_text(name): _text(text) for name, text in texts.items()}
 
 
@@ -159,7 +159,7 @@ def _text(value: Any) -> str:
         raise BadInput(
             "the text contains a NUL or half a character",
             "change it",
-            code="text_contains_nul_half",
+            code="text_invalid",
         )
     return text
 
@@ -174,6 +174,6 @@ def _number(entry: Mapping[str, Any], name: str) -> int:
     value = entry.get(name)
     if not _is_number(value):
         raise BadInput(
-            f"the review's {name} is not an integer: {value!r:.40}", code="review_not_integer"
+            f"the review's {name} is not an integer: {value!r:.40}", code="review_value_invalid"
         )
     return int(str(value).partition(".")[0])

@@ -170,7 +170,7 @@ def draw_page(runs: list[RunSummary]) -> None:
     group_id = named_group()
     if group_id is not None and actions.is_hidden(group_id):
         if not viewer.curates:
-            raise Refused(f"group {group_id} is not in your queue", code="group_not_queue")
+            raise Refused(f"group {group_id} is not in your queue", code="group_not_in_queue")
         draw_warning(group_id)
         group_id = None
     hidden = actions.count_hidden(run.id)

@@ -51,7 +51,7 @@ def load_demo() -> None:
         if process is not None and process.poll() is None:
             raise Refused(
                 "the demo is being loaded already: its steps show on this page",
-                code="demo_being_loaded_already",
+                code="demo_loading_already",
             )
         with (logs() / LOG).open("wb") as log:
             _processes[store.url] = subprocess.Popen(

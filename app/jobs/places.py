@@ -64,7 +64,7 @@ def require_places(session: Session, config: Mapping[str, Any]) -> None:
 def _require(session: Session, entity: Any, condition: Any, value: str) -> None:
     if session.scalar(select(entity.id).where(condition).limit(1)) is None:
         raise NotFound(
-            f"no {entity.__tablename__} {value}, or you have no right to it", code="no_no_right"
+            f"no {entity.__tablename__} {value}, or you have no right to it", code="not_visible"
         )
 
 

@@ -62,9 +62,11 @@ def _number(name: str, default: float) -> float:
     try:
         number = float(given)
     except ValueError as error:
-        raise BadInput(f"{name}={given!r}: a number is needed", code="number_needed") from error
+        raise BadInput(
+            f"{name}={given!r}: a number is needed", code="environment_value_invalid"
+        ) from error
     if not 0 <= number < float("inf"):
-        raise BadInput(f"{name}={given!r}: 0 or more", code="number_negative")
+        raise BadInput(f"{name}={given!r}: 0 or more", code="environment_value_invalid")
     return number
 
 
@@ -77,13 +79,13 @@ def checked_address(address: str) -> str:
         raise BadInput(
             f"Ray's address {parts.path!r}",
             "give http://HEAD:8265, its dashboard",
-            code="ray_address",
+            code="ray_address_invalid",
         )
     if parts.username or parts.password or parts.query:
         raise BadInput(
             "Ray's address holds a password or token",
             "leave it out, and set RAY_AUTH_MODE=token with RAY_AUTH_TOKEN in the environment",
-            code="ray_address_holds_password",
+            code="ray_address_holds_secret",
         )
     return address.rstrip("/")
 
@@ -95,7 +97,7 @@ def require_reachable_store(store: Store, address: str) -> None:
         raise BadInput(
             f"the cluster at {host} cannot reach an SQLite file here",
             "use PostgreSQL (INF_DATABASE_URL=postgresql://USER@HOST/NAME)",
-            code="cluster_cannot_reach_sqlite",
+            code="cluster_needs_postgresql",
         )
 
 
@@ -197,7 +199,7 @@ class RayCluster:
             raise self._error(error) from error
 
     def _error(self, error: Exception) -> InfError:
-        return InfError(f"Ray cluster at {self.address}: {error}", code="ray_cluster")
+        return InfError(f"Ray cluster at {self.address}: {error}", code="ray_cluster_failed")
 
     def _connected(self) -> "JobSubmissionClient":
         if self._client is None:
@@ -208,7 +210,7 @@ class RayCluster:
                 raise BadInput(
                     "Ray is not installed",
                     'pip install "inf-studio[ray]"',
-                    code="ray_not_installed",
+                    code="ray_missing",
                 ) from error
             try:
                 self._client = JobSubmissionClient(self.address)

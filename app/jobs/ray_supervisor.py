@@ -56,7 +56,7 @@ def supervise_ray(store: Store, cluster: RayCluster, *, idle_seconds: float) -> 
     if lock is None:
         raise BadInput(
             "a supervisor of this store and cluster already runs on this machine",
-            code="supervisor_store_cluster_already",
+            code="supervisor_running_already",
         )
     resources = Resources.from_environment()
     watched: dict[str, Watched] = {}

@@ -43,7 +43,7 @@ def supervise(store: Store, *, idle_seconds: float, places: list[Slot] | None = 
     if lock is None:
         raise BadInput(
             "a supervisor of this store already runs on this machine",
-            code="supervisor_store_already_runs",
+            code="supervisor_running_already",
         )
     places = slots() if places is None else places
     taken, idle_since = 0, time.monotonic()

@@ -141,7 +141,7 @@ def token_of(entry: Mapping[str, Any]) -> str:
         raise BadInput(
             "the answer does not name its item (was it given before the server was updated?)",
             "answer the item again",
-            code="no_token",
+            code="item_token_missing",
         )
     return token
 

@@ -34,7 +34,7 @@ def start() -> None:
     """Queue the evaluation that the form describes."""
     user, state = require_permission(operations.RIGHT), st.session_state
     if not state["evaluations.models"]:
-        raise BadInput("no model", "choose at least one", code="no_model")
+        raise BadInput("no model", "choose at least one", code="model_missing")
     typed = {
         name: (state[f"evaluations.{name}"] or "").strip() or None
         for name in ("benchmark", "ordinary", "pin")
@@ -43,7 +43,7 @@ def start() -> None:
     if not typed["benchmark"] and release is None:
         raise BadInput(
             "no evaluation data: there is no release yet, so give a benchmark",
-            code="no_evaluation_data_no",
+            code="evaluation_data_missing",
         )
     wanted = EvaluationStart.read(
         typed

@@ -189,7 +189,7 @@ def _is_new(actor: Actor, name: str) -> bool:
         raise Refused(
             f"a dataset {name!r} exists, and you have no right to it",
             "choose another name",
-            code="dataset_exists_no_right",
+            code="dataset_right_missing",
         )
     return not exists
 
@@ -215,7 +215,7 @@ def _require_files(actor: Actor, request: DatasetImport, uploads: Path | None) -
         raise Refused(
             "only an admin can import files on the server",
             "upload the files instead",
-            code="only_admin_can_import",
+            code="admin_only",
         )
 
 
@@ -286,14 +286,14 @@ def purging_admin(actor: Actor, name: str | None, password: Callable[[], str]) -
         raise Refused(
             "purging is for admins",
             "name yours with `admin=NAME`; its password is prompted for",
-            code="purging_admins",
+            code="admin_only",
         )
     given = password()
     with unscoped(), open_store().write() as session:
         account = accounts.check_password(session, name, given, address="command line")
         session.commit()
         if account is None:
-            raise Refused(f"wrong name or password of {name!r}", code="wrong_name_password")
+            raise Refused(f"wrong name or password of {name!r}", code="credentials_wrong")
         return Actor(account.name, rights=rights_of(session, account), via=actor.via)
 
 

@@ -103,7 +103,7 @@ def _require_no_files(wanted: EvaluationStart) -> None:
         if name and not name.startswith(DATASET):
             raise Refused(
                 "only an admin can evaluate on folders of the server",
-                code="only_admin_can_evaluate",
+                code="admin_only",
             )
     written = home() / "trec"
     if (
@@ -112,13 +112,9 @@ def _require_no_files(wanted: EvaluationStart) -> None:
         or wanted.paraphrases
         or (wanted.trec and written.resolve() not in Path(wanted.trec).resolve().parents)
     ):
-        raise Refused(
-            "only an admin can score run files of the server", code="only_admin_can_score"
-        )
+        raise Refused("only an admin can score run files of the server", code="admin_only")
     if wanted.remote_code:
-        raise Refused(
-            "only an admin can run code that comes with a model", code="only_admin_can_run"
-        )
+        raise Refused("only an admin can run code that comes with a model", code="admin_only")
 
 
 def options(actor: Actor) -> EvaluationOptions:
@@ -161,18 +157,18 @@ def compare(actor: Actor, base: int, others: Sequence[int]) -> Compared:
         first = get_evaluation(session, base)
         rest = [get_evaluation(session, each) for each in dict.fromkeys(others) if each != base]
     if not rest:
-        raise BadInput("give at least two different evaluations", code="bad_request")
+        raise BadInput("give at least two different evaluations", code="request_invalid")
     if reasons := unlike(first, rest):
         lines = [f"evaluation {key}: {', '.join(texts)}" for key, texts in reasons.items()]
         raise BadInput(
             f"not comparable with evaluation {base}: {'; '.join(lines)}",
-            code="not_comparable_evaluation",
+            code="evaluations_not_comparable",
         )
     if not first.per_query:
         raise BadInput(
             "a suite's mean has no values by query",
             "compare the evaluations of its sets",
-            code="suite_mean_no_values",
+            code="suite_mean_without_values",
         )
     return Compared(
         id=first.id,

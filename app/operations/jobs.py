@@ -166,7 +166,7 @@ def run_again(actor: Actor, job_id: int) -> JobChanged:
         raise Refused(
             "a restore replaces all that was stored since",
             "start it with `store restore FILE detach=yes`",
-            code="restore_started_command",
+            code="restore_needs_command",
         )
     new_id = launching.launch(open_store(), job.kind, job.config, actor=actor)
     return JobChanged(id=new_id, status="queued")

@@ -110,7 +110,7 @@ def add(
         if role != "admin" and actor.via != "command" and not accounts.has_accounts(session):
             raise BadInput(
                 "the first account must be an admin, or no one could add others",
-                code="first_account_must_admin",
+                code="first_account_needs_admin",
             )
         account = accounts.add_account(
             session,
@@ -252,7 +252,7 @@ def add_rights(actor: Actor, name: str, rights: Sequence[str], place: Place) -> 
         account = accounts.get_account(session, name)
         held_rights.require_not_admin(account)
         if not rights:
-            raise BadInput("no right chosen", "choose at least one", code="no_right_chosen")
+            raise BadInput("no right chosen", "choose at least one", code="right_not_chosen")
         dataset_id, study_id = place
         held_rights.add_rights(
             session, account, rights, actor=actor.name, dataset_id=dataset_id, study_id=study_id
@@ -288,7 +288,7 @@ def _account(session: Session, who: int | str) -> Account:
         return accounts.get_account(session, who)
     found = session.get(Account, who)
     if found is None:
-        raise NotFound("this account is gone already", code="account_gone_already")
+        raise NotFound("this account is gone already", code="account_unknown")
     return found
 
 

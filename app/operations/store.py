@@ -95,7 +95,7 @@ def copy_from(actor: Actor, source: str, from_schema: str | None, progress: Prog
         raise BadInput(
             "the store to copy from is the one that INF_DATABASE_URL names",
             "name another there, or with `from_schema=` another schema of it",
-            code="copy_onto_itself",
+            code="store_copy_onto_itself",
         )
     result = copy_store(origin, target, progress=progress)
     with writing(actor, RIGHT) as session:
@@ -107,6 +107,8 @@ def _existing(source: str) -> Path:
     path = Path(source).expanduser().absolute()
     if not path.is_file():
         raise BadInput(
-            f"{source} does not exist", "name a SQLite file or an address", code="does_not_exist"
+            f"{source} does not exist",
+            "name a SQLite file or an address",
+            code="store_file_missing",
         )
     return path

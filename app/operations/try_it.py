@@ -78,7 +78,9 @@ def search(actor: Actor, wanted: Search) -> Iterator[Searched]:
     """
     require(actor, "server" if wanted.index else "try")
     if not wanted.dataset and not wanted.index:
-        raise BadInput("nothing to search", "give `dataset=` or `index=`", code="nothing_to_search")
+        raise BadInput(
+            "nothing to search", "give `dataset=` or `index=`", code="search_texts_missing"
+        )
     if wanted.dataset:
         with reading(actor, "try") as session:
             get_dataset(session, wanted.dataset)
@@ -101,7 +103,7 @@ def search_with(store: Store, model: str, wanted: Search) -> Searched:
         raise InfError(
             f"lost the connection to the model server ({error})",
             "try again",
-            code="lost_connection_model_server",
+            code="model_server_lost",
         ) from error
     body: dict[str, Any] = answer.json()
     if answer.status_code != 200:
@@ -126,7 +128,7 @@ def _reach(store: Store) -> tuple[int, str]:
                     raise InfError(
                         "the model server did not start",
                         "see logs/model-server.log",
-                        code="model_server_did_not",
+                        code="model_server_not_started",
                     )
                 time.sleep(0.1)
     return found

@@ -36,14 +36,14 @@ def start(runs: tuple[int, ...]) -> None:
             f"release name {wanted.name!r}",
             "use letters, digits, `.`, `_` and `-`, starting with a "
             "letter or digit; it is also the folder name",
-            code="release_name",
+            code="release_name_invalid",
         )
     actor = require_permission(releases.RIGHT)
     if (home() / "releases" / wanted.name).exists():
         raise Refused(
             f"release {wanted.name!r} already exists and releases are immutable",
             "choose another name",
-            code="release_already_exists_releases",
+            code="release_exists",
         )
     job_id = releases.create(actor, wanted, queued)
     st.session_state["releases.job"] = job_id
@@ -59,7 +59,7 @@ def push(release_id: int, dry_run: bool) -> None:
     way = state.get("releases.push_way")
     branch = (state.get("releases.branch") or "").strip()
     if way == "branch" and not branch:
-        raise BadInput("no branch given", "enter its name, for example v2", code="no_branch_given")
+        raise BadInput("no branch given", "enter its name, for example v2", code="branch_missing")
     wanted = PushStart(
         release_id=release_id,
         repo=(state.get("releases.repo") or "").strip(),

@@ -137,7 +137,7 @@ def public_address() -> tuple[str, str, int] | None:
     if found is None:
         raise BadInput(
             f"{PUBLIC_URL}={url!r} is no address such as https://studio.example.org",
-            code="no_address_such_https",
+            code="public_url_invalid",
         )
     return found
 

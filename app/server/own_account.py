@@ -141,7 +141,7 @@ def _end(request: Request, everywhere: bool) -> None:
 
 def _end_one(user: SessionUser, session_id: str) -> None:
     if not (session_id.isascii() and session_id.isdigit() and len(session_id) < 10):
-        raise BadInput("no such session", code="no_session")
+        raise BadInput("no such session", code="session_unknown")
     with unscoped(), open_store().write() as session:
         sign_ins.end_session(session, int(user.account_id or 0), int(session_id))
         record_event(session, user.name, "sign-out", ("session", session_id))

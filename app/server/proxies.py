@@ -37,7 +37,7 @@ def trusted_proxies() -> str:
             raise BadInput(
                 f"{VARIABLE} names {one!r}",
                 "give addresses or networks, such as 127.0.0.1,10.0.0.0/8 (not host names)",
-                code="proxy_no_address",
+                code="proxy_address_invalid",
             ) from error
     return ",".join(named)
 

@@ -52,9 +52,7 @@ class HeldUploads:
             for one in gone:
                 del self._bytes[one]
             if key in self._coming:
-                raise Refused(
-                    "this file is being uploaded already", code="file_being_uploaded_already"
-                )
+                raise Refused("this file is being uploaded already", code="upload_running_already")
             held = sum(
                 count
                 for part in (self._bytes, self._coming)
@@ -65,7 +63,7 @@ class HeldUploads:
                 raise Refused(
                     f"your uploads would hold more than {self._max_bytes // 1024**2:,} MB",
                     "remove files that you uploaded, or close their pages",
-                    code="uploads_would_hold_more",
+                    code="uploads_too_large",
                 )
             self._coming[key] = size
 

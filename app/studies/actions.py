@@ -73,7 +73,7 @@ def start_judge(study_id: int) -> None:
     """Queue a job in which a model or a simulated judge answers the study's items."""
     judge = (_held("judge") or "").strip()
     if not judge:
-        raise BadInput("choose or type the name of a judge", code="choose_type_name_judge")
+        raise BadInput("choose or type the name of a judge", code="judge_missing")
     wanted = JudgeStart(study_id=study_id, judge=judge)
     job_id = studies.judge(signed_in_user(), wanted, queued)
     notify(f"Judging as {judge} is queued as job {job_id}.")
@@ -136,7 +136,7 @@ def add_known(study_id: int) -> None:
     """Add the rows of the uploaded file as qualification or gold items."""
     user, part, upload = signed_in_user(), _held("known_part"), _held("known_file")
     if upload is None:
-        raise BadInput("no file", "choose one with a row per item", code="no_file")
+        raise BadInput("no file", "choose one with a row per item", code="file_not_given")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / Path(upload.name).name
         path.write_bytes(upload.getvalue())

@@ -96,7 +96,7 @@ def chosen_workers() -> int:
     if not typed.isdecimal() or int(typed) < 1:
         raise BadInput(
             f"workers={typed!r}: a whole number of at least 1 is needed",
-            code="workers_whole_number_least",
+            code="workers_invalid",
         )
     return int(typed)
 
@@ -185,7 +185,7 @@ def chosen_sweep() -> tuple[str, list[TrainSettings]]:
         raise BadInput(
             "the sweep has no name",
             "enter one, the leaderboard is grouped by it",
-            code="sweep_no_name",
+            code="sweep_name_missing",
         )
     seeds = [parse_seed(text) for text in state["train.sweep_seeds"]] or [42]
     models = state["train.sweep_models"] or [chosen_settings().base_model]
@@ -204,7 +204,7 @@ def combinations(
         raise BadInput(
             f"{len(found)} trainings",
             f"choose 1 to {MAX_SWEEP_JOBS} combinations",
-            code="too_many_combinations",
+            code="combinations_too_many",
         )
     return found
 
@@ -212,16 +212,14 @@ def combinations(
 def parse_seed(text: object) -> int:
     """A typed seed as a number. Raises BadInput."""
     if not str(text).isdecimal():
-        raise BadInput(f"seed {text!r}: a whole number is needed", code="seed_whole_number_needed")
+        raise BadInput(f"seed {text!r}: a whole number is needed", code="seed_invalid")
     return int(str(text))
 
 
 def _require_trust(user: SessionUser, settings: TrainSettings) -> None:
     """Raise Refused if a user other than an admin wants to run a model's own code."""
     if settings.remote_code != "refuse" and not user.is_admin:
-        raise Refused(
-            "only an admin can run code that comes with a model", code="only_admin_can_run"
-        )
+        raise Refused("only an admin can run code that comes with a model", code="admin_only")
 
 
 def _require_memory(settings: TrainSettings, release_id: int) -> None:

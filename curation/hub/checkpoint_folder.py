@@ -80,7 +80,7 @@ def card_with(card: str, evaluations: Sequence[Evaluation], release: PushedRelea
         raise BadInput(
             "the checkpoint's README.md has no front matter",
             "train it again",
-            code="checkpoint_readme_md_no",
+            code="checkpoint_front_matter_missing",
         )
     head, _, rest = card[4:].partition("\n---")
     known = yaml.safe_load(head) or {}

@@ -38,7 +38,7 @@ def require_as_exported(release: Release, check: Callable[[], None]) -> None:
     folder = place_of(release.path).fetch(manifest=MANIFEST)
     if not folder.is_dir():
         raise NotFound(
-            f"{folder} does not exist any more", "export it again", code="does_not_exist_any"
+            f"{folder} does not exist any more", "export it again", code="release_folder_missing"
         )
     manifest = read_manifest(folder)
     if manifest is None or not _is_of(manifest, release):
@@ -84,5 +84,5 @@ def _changed(release: Release, how: str) -> Refused:
     return Refused(
         f"the folder is no longer release {release.id}: {how} ({release.path})",
         "export again, to a new folder",
-        code="folder_no_longer_release",
+        code="release_folder_changed",
     )

@@ -35,7 +35,7 @@ def connect() -> tuple[Any, dict[str, Any]]:
         raise Refused(
             f"no token for the Hub: set {TOKEN} to one with the right to write "
             "(huggingface.co/settings/tokens)",
-            code="no_token_hub_set",
+            code="hub_token_missing",
         )
     api = HfApi(token=token)
     with translated_errors("signing in"):
@@ -44,7 +44,7 @@ def connect() -> tuple[Any, dict[str, Any]]:
         raise HubError(
             f"the token of {whoami.get('name')!r} may only read",
             f"make one with the right to write (huggingface.co/settings/tokens) and set {TOKEN}",
-            code="token_may_only_read",
+            code="token_without_write_right",
         )
     return api, whoami
 
@@ -64,7 +64,7 @@ def require_may_write(whoami: dict[str, Any], repo_type: str, repo: str) -> None
             raise Refused(
                 f"the token may not write to {repo}: its scope is {', '.join(names)}",
                 f"Name one of them, or give the token the right to write to {owner}",
-                code="token_may_not_write",
+                code="token_without_write_right",
             )
         return
     ours = [str(whoami.get("name")), *(str(org.get("name")) for org in whoami.get("orgs", []))]
@@ -73,7 +73,7 @@ def require_may_write(whoami: dict[str, Any], repo_type: str, repo: str) -> None
             f"{repo} belongs to another account: the token of {ours[0]!r} may only write to "
             f"{', '.join(ours)}",
             "Name a repository there, or push to an existing one with `pull_request=`",
-            code="belongs_another_account_token",
+            code="repository_of_another_account",
         )
 
 
@@ -104,15 +104,15 @@ def translated_errors(doing: str, *, pulling: bool = False) -> Iterator[None]:
         yield
     except errors.OfflineModeIsEnabled as error:
         raise HubError(
-            f"{doing}: HF_HUB_OFFLINE is set, so the Hub is not used", code="hf_hub_offline_set"
+            f"{doing}: HF_HUB_OFFLINE is set, so the Hub is not used", code="hub_offline"
         ) from error
     except errors.HFValidationError as error:
         raise BadInput(
-            f"{doing}: {error}. A repository is named USER/NAME", code="repository_named_user_name"
+            f"{doing}: {error}. A repository is named USER/NAME", code="repository_name_invalid"
         ) from error
     except errors.RevisionNotFoundError as error:
         raise NotFound(
-            f"{doing}: no such revision on the Hub", code="no_such_revision_hub"
+            f"{doing}: no such revision on the Hub", code="hub_revision_unknown"
         ) from error
     except errors.RepositoryNotFoundError as error:
         status = error.response.status_code
@@ -120,7 +120,7 @@ def translated_errors(doing: str, *, pulling: bool = False) -> Iterator[None]:
             raise HubError(f"{doing}: {_reason(401, pulling)}", code="hub_refused") from error
         raise NotFound(
             f"{doing}: no such repository on the Hub, or a private one that the token cannot see",
-            code="no_such_repository_hub",
+            code="hub_repository_unknown",
         ) from error
     except errors.HfHubHTTPError as error:
         raise HubError(
@@ -132,7 +132,7 @@ def translated_errors(doing: str, *, pulling: bool = False) -> Iterator[None]:
         if "README.md" not in str(error):
             raise
         raise HubError(
-            f"{doing}: the Hub refuses the card. {error}", code="hub_refuses_card"
+            f"{doing}: the Hub refuses the card. {error}", code="hub_card_refused"
         ) from error
     except RuntimeError as error:  # huggingface_hub wraps the error of a single file
         if not isinstance(error.__cause__, Exception):
@@ -143,7 +143,7 @@ def translated_errors(doing: str, *, pulling: bool = False) -> Iterator[None]:
         raise HubError(
             f"{doing}: the Hub cannot be reached ({error or type(error).__name__}). "
             f"{NOTHING_IMPORTED if pulling else UPLOAD_RESUMES}",
-            code="hub_cannot_reached",
+            code="hub_unreachable",
         ) from error
 
 

@@ -79,7 +79,7 @@ class Wanted:
     def __post_init__(self) -> None:
         if self.layout not in (None, GROUPS, PAIRS, *PRESETS):
             raise BadInput(
-                f"no layout {self.layout!r}", f"one of {', '.join(LAYOUTS)}", code="no_layout"
+                f"no layout {self.layout!r}", f"one of {', '.join(LAYOUTS)}", code="layout_unknown"
             )
 
 
@@ -99,7 +99,7 @@ def layout_of(files: Sequence[Path], wanted: Wanted) -> str:
         f"the columns {columns} fit no layout ({', '.join(LAYOUTS)})",
         "name yours with `column=`, "
         + (f"as their names propose: {named}" if named else "as `column=query=MINE`"),
-        code="columns_fit_no_layout",
+        code="layout_not_recognized",
     )
 
 
@@ -114,7 +114,7 @@ def _check_mapping(files: Sequence[Path], columns: Mapping[str, str]) -> None:
             raise BadInput(
                 f"no column `{ours}` to map to{did_you_mean(plain, OURS)}",
                 f"one of {', '.join(OURS)}",
-                code="no_column_map",
+                code="column_unknown",
             )
         files_having(ours, theirs, there)
 

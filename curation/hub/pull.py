@@ -119,7 +119,7 @@ def _import(
         reasons = ", ".join(f"{reason} {number}" for reason, number in made.left_out.items())
         raise BadInput(
             f"no row gives a pair as {layout} ({reasons or 'there is no row'})",
-            code="no_row_gives_pair",
+            code="rows_without_pairs",
         )
     pairs = import_dataset(store, pairs=made.pairs_path, passages=made.passages_path, **shared)
     return Pulled("", "", "", None, pairs, layout, made.left_out)
@@ -141,7 +141,7 @@ def _mapped(file: Path, wanted: Wanted, aside: Path) -> Path:
     with copy.open("w", encoding="utf-8") as out:
         for row in read_rows(file):
             if row.reason is not None:
-                raise BadInput(f"{file.name}, row {row.line}: {row.reason}", code="row_unusable")
+                raise BadInput(f"{file.name}, row {row.line}: {row.reason}", code="row_invalid")
             line = json.dumps(renamed(row.values, wanted.columns), ensure_ascii=False)
             out.write(line + "\n")
     return copy

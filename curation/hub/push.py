@@ -180,7 +180,7 @@ def _require_allowed(wanted: PushStart, difference: Difference) -> None:
             f"{wanted.repo} holds other files ({_counted(difference)})",
             "check with `dry_run=`, then push with `pull_request=`, to another `branch=`, or with "
             "`replace=`",
-            code="holds_other_files",
+            code="repository_files_differ",
         )
 
 
@@ -201,7 +201,7 @@ def _find_tag(api: Any, source: Source, repo: str, difference: Difference) -> st
             f"{repo} has a tag {source.tag} that names other files (commit {target[:12]}): "
             "nothing was pushed",
             "Delete that tag on the Hub, push with `pull_request=`, or to another repository",
-            code="tag_names_other_files",
+            code="tag_exists",
         )
     return target
 
@@ -269,7 +269,7 @@ def _source(handle: JobHandle, wanted: PushStart, aside: Path) -> Source:
                 raise NotFound(
                     f"{checkpoint.path} does not exist any more",
                     "train it again",
-                    code="does_not_exist_any",
+                    code="checkpoint_folder_missing",
                 )
             files = checkpoint_files(session, checkpoint, aside, wanted.repo)
         name = f"checkpoint {checkpoint.id}"

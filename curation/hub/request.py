@@ -25,14 +25,14 @@ class PushStart(Request):
     @model_validator(mode="after")
     def _agree(self) -> Self:
         if (self.release_id is None) == (self.checkpoint_id is None):
-            raise BadInput("give either a release or a checkpoint", code="bad_request")
+            raise BadInput("give either a release or a checkpoint", code="request_invalid")
         if self.pull_request + bool(self.branch) + self.replace > 1:
             raise BadInput(
-                "give at most one of pull request, branch and replace", code="bad_request"
+                "give at most one of pull request, branch and replace", code="request_invalid"
             )
         if self.repo.count("/") != 1 or not all(self.repo.split("/")):
             raise BadInput(
-                f"{self.repo!r}: a repository is named USER/NAME", code="repository_named_user_name"
+                f"{self.repo!r}: a repository is named USER/NAME", code="repository_name_invalid"
             )
         return self
 

@@ -100,7 +100,7 @@ class MissingColumns(BadInput):
         super().__init__(
             "; ".join(each.sentence() for each in lacking),
             f"{remedy}; the shortest file of pairs that would do is\n{EXAMPLE}",
-            code="missing_columns",
+            code="columns_missing",
         )
 
     @property
@@ -137,12 +137,12 @@ def mapping_by_kind(
                 f"no column `{given}` to map to{did_you_mean(ours, known)}",
                 f"one of {', '.join(known)}, where need be with its "
                 "file, as pairs.passage_id or passages.passage_id",
-                code="no_column_map",
+                code="column_unknown",
             )
         if dot and named not in kinds:
             raise BadInput(
                 f"`{given}` maps a column of {named}, and there is no file of {named}",
-                code="maps_column_no_file",
+                code="column_mapping_without_file",
             )
         able = [
             each for each in files if (each.kind == named if dot else ours in COLUMNS[each.kind])
@@ -155,7 +155,7 @@ def mapping_by_kind(
             if list(mapping.values()).count(theirs) > 1:
                 raise BadInput(
                     f"the file's column `{theirs}` is mapped twice (of the {named})",
-                    code="file_column_mapped_twice",
+                    code="column_mapped_twice",
                 )
     return found
 
@@ -181,7 +181,7 @@ def files_having(given: str, theirs: str, able: Sequence[FileColumns]) -> list[F
     raise BadInput(
         f"`{given}` is mapped to `{theirs}`, and {named} has no column `{theirs}`: it has "
         f"{_listed(has)}{did_you_mean(theirs, has)}",
-        code="mapped_no_column",
+        code="column_missing",
     )
 
 
@@ -198,7 +198,7 @@ def _meant(ours: str, theirs: str, having: Sequence[FileColumns]) -> list[str]:
             f"`column={ours}={theirs}` may be meant for one file or for both: {both[0].path.name} "
             f"has a column `{ours}`, too",
             f"write pairs.{ours}={theirs}, passages.{ours}={theirs}, or both",
-            code="column_may_meant_one",
+            code="column_ambiguous",
         )
     return kinds
 

@@ -103,7 +103,7 @@ def opened_files(
         if passages is not None and passages == pairs:
             raise BadInput(
                 f"{pairs.name} was given both for the pairs and for the passages",
-                code="given_both_pairs_passages",
+                code="file_given_twice",
             )
         of_passages: list[Path] = []
         if passages is not None:
@@ -114,13 +114,15 @@ def opened_files(
         what = "a file of passages" if passages is not None else "`column=`"
         raise BadInput(
             f"{pairs.name} is read as {layout}, which cannot be combined with {what}",
-            code="read_cannot_combined",
+            code="layout_not_combinable",
         )
     first = kind.inputs[0]
     given: dict[str, Any] = {first.name: pairs if first.is_file else str(pairs)}
     if split is not None:
         if all(each.name != "split" for each in kind.inputs):
-            raise BadInput(f"{layout} has no splits", "leave out `split=`", code="no_splits")
+            raise BadInput(
+                f"{layout} has no splits", "leave out `split=`", code="layout_without_splits"
+            )
         given["split"] = split
     with tempfile.TemporaryDirectory(prefix="inf-import-") as place:
         done = write_files(kind.convert(given), Path(place), limit=None)
@@ -141,17 +143,17 @@ def files_of(place: Path, split: str | None) -> list[Path]:
         try:
             return of_split(data_files(place), split)
         except BadInput as error:
-            raise BadInput(f"{place}: {error}", code="pattern_unusable") from error
+            raise BadInput(f"{place}: {error}", code="pattern_invalid") from error
     if split is not None:
         raise BadInput(
             f"`split=` requires a folder, and {place.name} is none",
             "name the files of it",
-            code="split_requires_folder_none",
+            code="split_needs_folder",
         )
     if PATTERN & set(place.name) and not place.exists():
         found = sorted(path for path in place.parent.glob(place.name) if path.is_file())
         if not found:
-            raise BadInput(f"no file matches {place}", code="no_file_matches")
+            raise BadInput(f"no file matches {place}", code="files_missing")
         return found
     return [place]
 
@@ -178,7 +180,7 @@ def data_files(folder: Path) -> list[Path]:
     if not found:
         raise BadInput(
             "the dataset has no .parquet, .jsonl, .csv, .tsv or .xlsx file",
-            code="dataset_no_parquet_jsonl",
+            code="dataset_files_missing",
         )
     return inner or found
 
@@ -193,14 +195,14 @@ def of_split(files: Sequence[Path], split: str | None) -> list[Path]:
         if split not in by_split:
             raise BadInput(
                 f"no files of a split {split!r}: there are {', '.join(by_split)}",
-                code="no_files_split",
+                code="split_unknown",
             )
         return by_split[split]
     if len(by_split) > 1:
         raise Refused(
             f"there are files of several splits, {', '.join(by_split)}",
             "name one with `split=`",
-            code="files_several_splits",
+            code="split_ambiguous",
         )
     return list(files)
 
@@ -219,7 +221,7 @@ def _collection(place: Path, layout: str | None) -> tuple[str, SourceKind | None
             raise BadInput(
                 f"{layout} needs several files",
                 f"use `datasets convert {layout}`",
-                code="needs_several_files",
+                code="layout_needs_several_files",
             )
         return layout, kind
     for name, kind in SOURCES.all().items() if place.is_dir() else ():

@@ -96,7 +96,7 @@ def import_groups(
         raise BadRows(
             bad,
             "nothing was imported; correct the rows, or skip them with `skip_bad=`",
-            code="bad_rows",
+            code="rows_invalid",
         )
     with store.write() as session:
         dataset_id = get_or_create_dataset(session, name, source=source, licence=licence).id
@@ -175,7 +175,7 @@ def _check(files: Sequence[Path], meter: "_Meter") -> tuple[list[BadRow], bool]:
         meter.done(path)
     if not rows and not bad:
         raise BadInput(
-            f"{', '.join(path.name for path in files) or 'the files'}: no rows", code="no_rows"
+            f"{', '.join(path.name for path in files) or 'the files'}: no rows", code="rows_missing"
         )
     return bad, offline
 
@@ -333,7 +333,7 @@ def _add_passages(session: Session, report: GroupImport, new: list[GroupRow]) ->
             raise BadInput(
                 f"passage_id {external_id!r} has another text in the dataset",
                 "import the groups into a dataset of their own",
-                code="passage_id_another_text",
+                code="passage_text_differs",
             )
     add_passages(
         session,

@@ -155,15 +155,15 @@ def _import(
         if dataset is not None:
             require_same_origin(dataset, source=source, licence=licence)
     if files.left_out and not skip_bad:
-        raise BadRows(files.left_out, SKIP_REMEDY, code="bad_rows")
+        raise BadRows(files.left_out, SKIP_REMEDY, code="rows_invalid")
     checked = check_files(store, dataset.id if dataset else None, files.readings, meter)
     if checked.bad and not skip_bad:
-        raise BadRows(checked.bad, SKIP_REMEDY, code="bad_rows")
+        raise BadRows(checked.bad, SKIP_REMEDY, code="rows_invalid")
     if not checked.pairs and checked.bad:
         raise BadRows(
             checked.bad,
             "nothing was imported: without the bad rows no pair is left",
-            code="only_bad_rows",
+            code="rows_all_invalid",
         )
     with store.write() as session:
         dataset_id = get_or_create_dataset(session, name, source=source, licence=licence).id
@@ -185,7 +185,7 @@ def _checked_name(name: str) -> str:
         raise BadInput(
             f"a dataset cannot be named {name[:40]!r}",
             f"use 1 to {MAX_NAME_CHARACTERS} visible characters",
-            code="dataset_cannot_named",
+            code="dataset_name_invalid",
         )
     return name.strip()
 

@@ -36,7 +36,7 @@ def import_as(
     Raises BadInput, and as `import_dataset` and `import_groups`.
     """
     if (request.pairs is None) == (not request.groups):
-        raise BadInput("give either pairs or groups", code="pairs_or_groups")
+        raise BadInput("give either pairs or groups", code="pairs_exclude_groups")
     about: dict[str, Any] = {
         "name": request.name,
         "source": request.source,

@@ -47,7 +47,7 @@ class LocalJudge:
         if not model.strip():
             raise BadInput(
                 "transformers: which model? Use transformers:FOLDER or a model's name",
-                code="transformers_model_use_transformers",
+                code="judge_model_missing",
             )
         self.model, self._way = model, way
         self.name = f"transformers:{model}:{way}"

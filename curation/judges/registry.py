@@ -108,4 +108,4 @@ def describe_judges() -> str:
 
 def _no_judge(name: str) -> BadInput:
     forms = ", ".join(kind.form for kind in JUDGES.all().values())
-    return BadInput(f"no judge {name!r}", f"use one of {forms}", code="no_judge")
+    return BadInput(f"no judge {name!r}", f"use one of {forms}", code="judge_unknown")

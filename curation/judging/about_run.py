@@ -83,7 +83,7 @@ def plan_for(
     if (reach is None) == (items is None):
         raise BadInput(
             "give either a half-width to reach or a number of items",
-            code="give_either_half_width_reach",
+            code="half_width_excludes_items",
         )
     study, kinds, sample, _ = _gather(session, study_id)
     used = used_item_ids(session, study_id)
@@ -111,12 +111,12 @@ def extend_by_plan(
         raise Refused(
             f"study {study_id} is closed, it takes no items",
             "create another one",
-            code="study_closed_takes_no",
+            code="study_not_open",
         )
     if not plan.items:
         raise Refused(
             f"nothing to add to study {study_id} for {target}: {why_empty(plan)}",
-            code="nothing_add_study",
+            code="study_needs_no_items",
         )
     used = used_item_ids(session, study_id)
     kinds = _kinds(session, study)

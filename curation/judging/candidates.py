@@ -66,7 +66,7 @@ def load_pool(session: Session, dataset_id: int, *, distractors: int) -> Pool:
         raise BadInput(
             f"the dataset has {len(ids)} passages: too few for {distractors} random candidates",
             "import more passages or set validation.distractors lower",
-            code="dataset_passages_too_few",
+            code="passages_too_few",
         )
     repeated = (
         select(Pair.query)

@@ -40,12 +40,12 @@ def add_from_file(session: Session, study_id: int, part: str, path: Path) -> lis
         for row in read_rows(path):
             try:
                 if row.reason is not None:
-                    raise BadInput(row.reason, code="bad_rows")
+                    raise BadInput(row.reason, code="rows_invalid")
                 item = _item_of(session, study_id, row.values)
                 if item.id in added:
                     raise BadInput(
                         f"item {item.id} is in the file twice: keep one row",
-                        code="item_file_twice_keep",
+                        code="item_duplicate",
                     )
                 right = _right(item, row.values)
                 why = str(row.values.get("explanation") or "").strip()
@@ -56,9 +56,9 @@ def add_from_file(session: Session, study_id: int, part: str, path: Path) -> lis
         if bad:
             savepoint.rollback()
     if bad:
-        raise BadRows(bad, REMEDY, code="bad_rows")
+        raise BadRows(bad, REMEDY, code="rows_invalid")
     if not added:
-        raise BadInput(f"{path.name} has no rows. {REMEDY}", code="no_rows")
+        raise BadInput(f"{path.name} has no rows. {REMEDY}", code="rows_missing")
     return added
 
 
@@ -69,7 +69,7 @@ def template_rows(session: Session, study_id: int, count: int) -> list[dict[str,
     """
     study = get_study(session, study_id)
     if study.run_id is None:
-        raise BadInput(f"study {study_id} has no run to take items from", code="study_no_run_take")
+        raise BadInput(f"study {study_id} has no run to take items from", code="study_without_run")
     used = _used_groups(session, study_id)
     free = {g: items for g, items in judged_groups(session, study.run_id).items() if g not in used}
     rows = []
@@ -111,7 +111,7 @@ def _item_of(session: Session, study_id: int, values: Row) -> Item:
         if item is None or session.get_one(Group, item.group_id).run_id != run_id:
             raise BadInput(
                 f"`item` {number!r} is not an item of run {run_id}, which the study judges",
-                code="item_not_item_run",
+                code="item_not_in_run",
             )
     else:
         item = _item_of_pair(session, run_id, values)
@@ -120,7 +120,7 @@ def _item_of(session: Session, study_id: int, values: Row) -> Item:
         raise BadInput(
             f"item {item.id} is of a group that the study uses",
             "choose another group",
-            code="item_group_study_uses",
+            code="gold_item_in_study",
         )
     return item
 
@@ -129,11 +129,11 @@ def _item_of_pair(session: Session, run_id: int | None, values: Row) -> Item:
     pair, scenario = str(values.get("pair") or ""), str(values.get("scenario") or "")
     if not pair:
         raise BadInput(
-            "no `item`, and no `pair` with `scenario`", "name the item", code="no_item_no_pair"
+            "no `item`, and no `pair` with `scenario`", "name the item", code="item_or_pair_missing"
         )
     if scenario not in INF_IR.roles:
         raise BadInput(
-            f"`scenario` {scenario!r}", f"one of {', '.join(INF_IR.roles)}", code="no_such_scenario"
+            f"`scenario` {scenario!r}", f"one of {', '.join(INF_IR.roles)}", code="scenario_unknown"
         )
     found = session.scalar(
         select(Item)
@@ -145,7 +145,7 @@ def _item_of_pair(session: Session, run_id: int | None, values: Row) -> Item:
     )
     if found is None:
         raise BadInput(
-            f"pair {pair!r} has no {scenario} item in run {run_id}", code="pair_no_item_run"
+            f"pair {pair!r} has no {scenario} item in run {run_id}", code="pair_not_in_run"
         )
     return found
 
@@ -157,7 +157,7 @@ def _right(item: Item, values: Row) -> str:
         raise BadInput(
             "no `right`",
             f"one of {', '.join(labels)}, 1 to {len(labels)}, or {NONE}",
-            code="right_missing",
+            code="gold_right_missing",
         )
     if given.isdecimal() and 1 <= int(given) <= len(labels):
         return labels[int(given) - 1]
@@ -165,6 +165,6 @@ def _right(item: Item, values: Row) -> str:
         raise BadInput(
             f"`right` {given!r}",
             f"one of {', '.join(labels)}, 1 to {len(labels)}, or {NONE}",
-            code="right_unusable",
+            code="gold_right_invalid",
         )
     return given

@@ -99,7 +99,7 @@ def import_judgments(
                 report.skipped.append(BadRow(path.name, task.number, str(reason)))
         report.skipped.sort(key=lambda row: row.line)
         if report.skipped and not skip_bad:
-            raise BadRows(report.skipped, REMEDY, code="bad_rows")
+            raise BadRows(report.skipped, REMEDY, code="rows_invalid")
         session.commit()
     report.not_judged = dict(not_judged)
     return report
@@ -117,9 +117,9 @@ def _rows(path: Path) -> tuple[list[tuple[int, Row]], list[BadRow]]:
     if bad and not found:
         is_json = format_of(path) in (".json", ".jsonl")
         what = "is neither JSON nor JSON lines of tasks" if is_json else "cannot be read"
-        raise BadInput(f"{path.name} {what}: {bad[0].reason}", code="task_unusable")
+        raise BadInput(f"{path.name} {what}: {bad[0].reason}", code="task_invalid")
     if not found:
-        raise BadInput(f"{path.name} holds no tasks", code="holds_no_tasks")
+        raise BadInput(f"{path.name} holds no tasks", code="tasks_missing")
     return found, bad
 
 
@@ -136,7 +136,7 @@ def _recognise(path: Path, tasks: list[tuple[int, Row]]) -> JudgmentFormat:
     raise BadInput(
         f"{path.name} is not an export of {', '.join(kind.names for kind in FORMATS[:-1])} or "
         f"{FORMATS[-1].names}; its first row has {', '.join(list(tasks[0][1])[:12]) or 'nothing'}",
-        code="not_export_first_row",
+        code="export_format_unknown",
     )
 
 
@@ -196,7 +196,7 @@ def _question(path: Path, tasks: list[Task], named: str | None) -> str:
             raise BadInput(
                 f"{path.name} has no question {named!r}",
                 f"one of {', '.join(questions) or 'none'}",
-                code="no_question",
+                code="question_unknown",
             )
         return named
     for by_position in (False, True):
@@ -215,7 +215,7 @@ def _question(path: Path, tasks: list[Task], named: str | None) -> str:
                 f"{path.name} has several questions whose answers are candidates "
                 f"({', '.join(able)})",
                 "name the one to import with `question=`",
-                code="several_questions_whose_answers",
+                code="question_ambiguous",
             )
         if able:
             return able[0]
@@ -223,7 +223,7 @@ def _question(path: Path, tasks: list[Task], named: str | None) -> str:
         raise BadInput(
             f"{path.name}: no answer to {', '.join(questions)} is a candidate of its item",
             "name the question to import with `question=` to see why",
-            code="no_answer_candidate_item",
+            code="answers_not_candidates",
         )
     return questions[0] if questions else ""
 

@@ -58,7 +58,7 @@ def check_edit(session: Session, group_id: int, changes: Mapping[str, str]) -> N
     drops = [drop for drop in found if drop is not None]
     if drops:
         counts = "; ".join(f"{drop.detail} ({drop.reason.replace('_', ' ')})" for drop in drops)
-        raise BadInput(f"the run's rules refuse the edit: {counts}", code="run_rules_refuse_edit")
+        raise BadInput(f"the run's rules refuse the edit: {counts}", code="edit_breaks_rules")
 
 
 def revalidate(handle: JobHandle, run_id: int, group_id: int | None) -> dict[str, Any]:
@@ -103,7 +103,7 @@ def validator_of(store: Store, run_id: int) -> ItemJudge:
         raise Refused(
             f"run {run_id} was made by {run.provider!r}, which has no validator here",
             "let a judge answer its items in a study (`studies judge`)",
-            code="run_made_no_validator",
+            code="validator_missing",
         )
     model = str(body.get("stages", {}).get("validation", {}).get("model", ""))
     return judge_named(PROVIDERS.find(run.provider).judge_name(model), store)

@@ -52,41 +52,43 @@ class Sampling:
     def __post_init__(self) -> None:
         if self.sample not in SAMPLES:
             raise BadInput(
-                f"no sampling {self.sample!r}", f"one of {', '.join(SAMPLES)}", code="no_sampling"
+                f"no sampling {self.sample!r}",
+                f"one of {', '.join(SAMPLES)}",
+                code="sampling_unknown",
             )
         for name in self.strata:
             if name not in STRATA:
                 raise BadInput(
-                    f"no stratum {name!r}", f"one of {', '.join(STRATA)}", code="no_stratum"
+                    f"no stratum {name!r}", f"one of {', '.join(STRATA)}", code="stratum_unknown"
                 )
         if self.sample != "disagreement" and (self.of_study is not None or self.judges):
             raise BadInput(
                 "an earlier study and judges are for sampling by disagreement",
-                code="earlier_study_judges_sampling",
+                code="sampling_needs_disagreement",
             )
         if self.sample != "list" and self.lines:
-            raise BadInput("a list is for sampling by a list", code="list_sampling_list")
+            raise BadInput("a list is for sampling by a list", code="list_needs_list_sampling")
         if self.only and self.only not in VERDICTS:
             raise BadInput(
-                f"no verdict {self.only!r}", f"one of {', '.join(VERDICTS)}", code="no_verdict"
+                f"no verdict {self.only!r}", f"one of {', '.join(VERDICTS)}", code="verdict_unknown"
             )
         if self.only and self.sample == "list":
             raise BadInput(
                 "a list names its groups itself",
                 "leave the verdict out",
-                code="list_names_groups_itself",
+                code="list_excludes_sampling",
             )
         if self.apart_from and self.sample == "list":
             raise BadInput(
                 "a list names its groups itself",
                 "leave other studies out",
-                code="list_names_groups_itself",
+                code="list_excludes_sampling",
             )
         if len(self.judges) == 1:
             raise BadInput(
                 f"{self.judges[0]!r} cannot disagree with itself",
                 "name two judges",
-                code="cannot_disagree_itself",
+                code="judge_compared_with_itself",
             )
 
 
@@ -111,7 +113,7 @@ def sample_study_items(
         count = len(groups) if count is None else count
     if count is None:
         raise BadInput(
-            "how many items? Only a list determines it by itself", code="how_many_items_only"
+            "how many items? Only a list determines it by itself", code="item_count_missing"
         )
     facts = group_facts(session, run_id)
     if sampling.only:
@@ -149,7 +151,7 @@ def sample_study_items(
         if sampling.sample == "list":
             settings["file"] = sampling.file
     if len(sampled) < count:
-        raise BadInput(_too_few(run_id, sampling, len(sampled), count), code="too_few_groups")
+        raise BadInput(_too_few(run_id, sampling, len(sampled), count), code="groups_too_few")
     if sampling.only:
         settings["only"] = sampling.only
     if sampling.apart_from:
@@ -175,7 +177,7 @@ def disagreement_of(session: Session, run_id: int, sampling: Sampling) -> dict[i
         if study.run_id != run_id:
             raise BadInput(
                 f"study {study.id} is of run {study.run_id}, not of run {run_id}",
-                code="study_run_not_run",
+                code="study_of_another_run",
             )
         rows = judgment_frame(session, study.id)
         answers = [(row.item_id, row.judge, row.label) for row in rows]
@@ -185,7 +187,8 @@ def disagreement_of(session: Session, run_id: int, sampling: Sampling) -> dict[i
     if unknown:
         known = f"there are {', '.join(sorted(judged))}" if judged else "no judge has"
         raise BadInput(
-            f"{', '.join(unknown)} judged nothing in {place}: {known}", code="judged_nothing"
+            f"{', '.join(unknown)} judged nothing in {place}: {known}",
+            code="judge_without_judgments",
         )
     found = disagreements(
         Decision(item_id, judge, choice)
@@ -254,9 +257,9 @@ def listed_items(lines: Iterable[str], file: str, run_id: int, groups: Groups) -
         else:
             found[group_id], first[group_id] = items, number
     if bad:
-        raise BadRows(bad, UNUSABLE_LINES, code="bad_rows")
+        raise BadRows(bad, UNUSABLE_LINES, code="rows_invalid")
     if not found:
-        raise BadInput(f"{file}: lists no group and no item", code="lists_no_group_no")
+        raise BadInput(f"{file}: lists no group and no item", code="list_empty")
     return found
 
 

@@ -24,7 +24,7 @@ def endpoint_urls(endpoints: Sequence[str] = ()) -> list[str]:
             raise BadInput(
                 f"{url!r} is no address of a server",
                 "write http://HOST:PORT/v1",
-                code="no_address_server",
+                code="server_address_invalid",
             )
     return urls
 

@@ -235,7 +235,7 @@ class BatchProvider:
         if remote.status == "failed" and QUEUE_IS_FULL not in codes:
             message = why or "no reason given"
             final = ProviderError(
-                f"the server refused batch {remote.id}: {message}", code="server_refused_batch"
+                f"the server refused batch {remote.id}: {message}", code="server_refuses_batch"
             )
         if final is not None:
             await self._end(batch_id, remote.status, failed, why or str(final), again=False)
@@ -347,7 +347,7 @@ def poll_seconds() -> float:
         raise BadInput(
             f"INF_BATCH_POLL_SECONDS={given!r}",
             "give a number of seconds above 0",
-            code="inf_batch_poll_seconds",
+            code="environment_value_invalid",
         )
     return found
 

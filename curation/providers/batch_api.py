@@ -33,7 +33,7 @@ class BatchApi:
             raise ProviderError(
                 "batch mode uses one endpoint",
                 "name one in OPENAI_BASE_URL",
-                code="batch_mode_uses_one",
+                code="batch_needs_one_endpoint",
             )
         self._endpoint = wire.endpoints.all[0]
         self._client = self._endpoint.client.with_options(max_retries=MAX_ATTEMPTS)
@@ -65,7 +65,7 @@ class BatchApi:
                 raise ProviderError(
                     f"the server at {self._client.base_url} has no Batch API",
                     "start the run without `batch=`",
-                    code="server_no_batch_api",
+                    code="server_without_batch_api",
                 ) from error
 
     async def _create_once(self, name: str, file_id: str, max_wait: float) -> str:

@@ -24,7 +24,7 @@ def make_endpoints(endpoints: Sequence[str] = ()) -> list[Endpoint]:
         raise ProviderError(
             "no OPENAI_API_KEY in the environment",
             "set it, or OPENAI_BASE_URL for a server of your own, or use `provider=offline`",
-            code="no_openai_api_key",
+            code="server_key_missing",
         )
     return [
         Endpoint(
@@ -47,7 +47,7 @@ def _azure_client() -> AsyncAzureOpenAI:
         raise ProviderError(
             "AZURE_OPENAI_ENDPOINT is set",
             "set AZURE_OPENAI_API_KEY and OPENAI_API_VERSION, too",
-            code="azure_openai_endpoint_set",
+            code="azure_endpoint_unsupported",
         )
     return AsyncAzureOpenAI(
         azure_endpoint=os.environ["AZURE_OPENAI_ENDPOINT"],

@@ -38,7 +38,7 @@ def raise_if_final(error: Exception, request: Request, server: str) -> None:
         raise ProviderError(
             f"{server} does not know the model {request.model!r} ({error.message})",
             "choose another with `set=STAGE.model=NAME`",
-            code="does_not_know_model",
+            code="model_unknown_to_server",
         ) from error
     if isinstance(error, openai.BadRequestError | openai.UnprocessableEntityError):
         code = error_code(error)
@@ -95,7 +95,7 @@ def raise_if_quota_is_spent(error: openai.APIStatusError) -> None:
         raise ProviderError(
             f"the server reports that the quota is spent: {error.message}",
             "add credit, then resume",
-            code="server_reports_quota_spent",
+            code="quota_spent",
         ) from error
 
 
@@ -136,7 +136,7 @@ def max_retry_after() -> float:
         raise BadInput(
             f"INF_MAX_RETRY_AFTER_SECONDS is {given!r}",
             "give a number of seconds",
-            code="inf_max_retry_after",
+            code="environment_value_invalid",
         )
     return seconds
 

@@ -35,7 +35,7 @@ async def check_models(endpoint: Endpoint, models: Sequence[str]) -> None:
                 f"the server has no model {model!r}",
                 "choose another with `set=STAGE.model=NAME`, or `set=model=NAME` for all; it has "
                 f"{shown}",
-                code="server_no_model",
+                code="model_unknown_to_server",
             )
 
 
@@ -53,5 +53,5 @@ def check_reported_model(endpoint: Endpoint, model: str, completion: Any) -> Non
         raise ProviderError(
             f"{endpoint.url} answered {model!r} as {before!r} and now as {reported!r}",
             "load the first model again and resume the run, or start a new run with `fresh=`",
-            code="answered_now",
+            code="served_model_changed",
         )

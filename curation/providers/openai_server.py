@@ -155,7 +155,7 @@ class OpenAIProvider:
             raise ProviderError(
                 f"no server responds at {self.endpoints.urls()}",
                 "start it, or set OPENAI_BASE_URL",
-                code="no_server_responds",
+                code="server_unreachable",
             ) from silent[0]
 
     def max_usd(self, request: Request) -> float:
@@ -357,7 +357,7 @@ class OpenAIProvider:
             "check it, then resume the run: no group is lost",
             attempts=attempts,
             last_error=what,
-            code="server_given_no_answer",
+            code="server_silent",
         ) from failed
 
     async def _refuses_only(self, request: Request, error: Exception) -> bool:
@@ -398,5 +398,5 @@ def require_prices(recipe: Recipe, prices: dict[str, Price]) -> None:
             raise BadInput(
                 "a budget requires a limit of output tokens",
                 f"give one with `set={task}.max_output_tokens=NUMBER`",
-                code="budget_requires_limit_output",
+                code="budget_needs_token_limit",
             )

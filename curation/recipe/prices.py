@@ -46,7 +46,7 @@ def load_prices() -> dict[str, Price]:
             raise BadInput(
                 f"the price table {path} is no TOML ({error})",
                 "correct it",
-                code="price_table_no_toml",
+                code="price_table_invalid",
             ) from error
         for model, row in tables.items():
             prices[model] = _price(path, model, row)
@@ -62,7 +62,7 @@ def _price(path: Path, model: str, row: Any) -> Price:
             f"the price of {model!r} in {path} is not input and output, each a number of USD per "
             f"million tokens and 0 or more",
             f"write\n[{json.dumps(model)}]\ninput = 0.0\noutput = 0.0",
-            code="price_not_input_output",
+            code="price_invalid",
         )
     return Price(*given)
 
@@ -77,12 +77,12 @@ def save_price(model: str, price: Price) -> None:
             raise BadInput(
                 f"a price of {usd} USD per million {name} tokens",
                 "give 0 or more",
-                code="price_usd_per_million",
+                code="price_invalid",
             )
     path = home() / "prices.toml"
     if model in load_prices():
         raise BadInput(
-            f"{model!r} has a price already", f"change it in {path}", code="price_already"
+            f"{model!r} has a price already", f"change it in {path}", code="price_exists"
         )
     path.parent.mkdir(parents=True, exist_ok=True)
     known = path.read_text(encoding="utf-8") if path.is_file() else ""

@@ -79,26 +79,24 @@ def read_prompt(task: Task, spec: TaskSpec, name: str, beside: Path) -> Prompt:
     else:
         raise BadInput(
             f"no prompt file {name!r} next to the recipe or in {FOLDER.name}/",
-            code="no_prompt_file_next",
+            code="prompt_unknown",
         )
     try:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        raise BadInput(
-            f"the prompt {name!r} is not UTF-8 text", code="prompt_not_utf_text"
-        ) from error
+        raise BadInput(f"the prompt {name!r} is not UTF-8 text", code="text_not_utf8") from error
     given, named = spec.inputs, Prompt(path.name, text).places
     unknown = sorted(named - set(given))
     missing = sorted(set(spec.needed) - named)
     if unknown:
         raise BadInput(
             f"the prompt {name!r} names {{{unknown[0]}}}; {task} is given: {', '.join(given)}",
-            code="prompt_names_given",
+            code="prompt_variable_unknown",
         )
     if missing:
         raise BadInput(
             f"the prompt {name!r} does not use {{{missing[0]}}}, which {task} needs",
-            code="prompt_does_not_use",
+            code="prompt_variable_missing",
         )
     return Prompt(path.name, text)
 

@@ -142,13 +142,13 @@ def load_recipe(name_or_path: str, settings: Sequence[str] = ()) -> Recipe:
         raise BadInput(
             f"no recipe {name_or_path!r}",
             f"give a TOML file or one of {', '.join(list_recipes())}",
-            code="no_recipe",
+            code="recipe_unknown",
         )
     try:
         tables = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise BadInput(
-            f"the recipe {path.name} cannot be read: {error}", code="recipe_cannot_read"
+            f"the recipe {path.name} cannot be read: {error}", code="recipe_unreadable"
         ) from error
     if isinstance(filters := tables.get("filters"), dict):
         tables["filters"] = present_names(filters, f"the recipe {path.name}, [filters]")
@@ -193,7 +193,7 @@ def _shape(tables: dict[str, Any], where: str) -> Shape:
             raise BadInput(
                 f"{where} has no [{name}]",
                 f"a shape has [{'] and ['.join(SHAPE)}]; leave out both for InF-IR's",
-                code="shape_without_table",
+                code="recipe_shape_missing",
             )
         for entry, values in table.items():
             _only(values, fields, f"{where}, [{name}.{entry!r}]")
@@ -211,7 +211,7 @@ def _build(tables: dict[str, Any], path: Path, shape: Shape) -> Recipe:
     for task, spec in tasks.items():
         table = given.get(task) or _like_an_earlier(task, tasks, given)
         if not isinstance(table, dict):
-            raise BadInput(f"{where} has no [stages.{task}]", code="no_stages")
+            raise BadInput(f"{where} has no [stages.{task}]", code="recipe_stages_missing")
         place = f"{where}, [stages.{task}]"
         _only(table, ("model", "prompt", *PARAMETERS, *TRANSPORT), place)
         _check_transport(table, place)
@@ -221,7 +221,7 @@ def _build(tables: dict[str, Any], path: Path, shape: Shape) -> Recipe:
         if table.get("output", "text") not in OUTPUTS:
             raise BadInput(
                 f"{place}: output = {table['output']!r} is not text or json",
-                code="output_not_text_json",
+                code="recipe_output_invalid",
             )
         stages[task] = Stage(
             model=table["model"],
@@ -233,7 +233,7 @@ def _build(tables: dict[str, Any], path: Path, shape: Shape) -> Recipe:
     if validation.votes < 1:
         raise BadInput(
             f"{where}, [validation]: votes = {validation.votes}: at least 1 is needed",
-            code="validation_votes_least_needed",
+            code="votes_invalid",
         )
     return Recipe(
         name=str(tables.get("name") or path.stem),
@@ -268,12 +268,12 @@ def _check_servers(tables: dict[str, Any], where: str) -> None:
     if not isinstance(endpoints, list) or not all(isinstance(one, str) for one in endpoints):
         raise BadInput(
             f"{where}: endpoints = {endpoints!r} is not a list of addresses",
-            code="endpoints_not_list_addresses",
+            code="endpoints_invalid",
         )
     group = tables.get("server_group", "")
     if not isinstance(group, str) or group.startswith("http"):  # such a name is of no person's
         raise BadInput(
-            f"{where}: server_group = {group!r} is not a name", code="server_group_not_name"
+            f"{where}: server_group = {group!r} is not a name", code="server_group_invalid"
         )
 
 
@@ -296,18 +296,19 @@ def _check_transport(table: dict[str, Any], place: str) -> None:
         seconds = table.get(name, 1)
         if isinstance(seconds, bool) or not isinstance(seconds, int | float) or seconds <= 0:
             raise BadInput(
-                f"{place}: {name} = {seconds!r} is not a number above 0", code="not_number_above"
+                f"{place}: {name} = {seconds!r} is not a number above 0",
+                code="recipe_number_invalid",
             )
     for name in ("headers", "extra_body"):
         if not isinstance(table.get(name, {}), dict):
             raise BadInput(
                 f"{place}: {name} = {table[name]!r} is not a table, as in {{a = 1}}",
-                code="not_table",
+                code="recipe_table_invalid",
             )
     if table.get("limit_name", "max_tokens") not in ("max_tokens", "max_completion_tokens"):
         raise BadInput(
             f"{place}: limit_name is max_tokens or max_completion_tokens",
-            code="limit_name_max_tokens",
+            code="limit_name_invalid",
         )
 
 
@@ -321,19 +322,19 @@ def _number_table(
             if not isinstance(value, bool):
                 raise BadInput(
                     f"{where}, [{name}]: {key} = {value!r} is not true or false",
-                    code="not_true_false",
+                    code="recipe_boolean_invalid",
                 )
         elif not isinstance(value, int) or isinstance(value, bool) or value < 0:
             raise BadInput(
                 f"{where}, [{name}]: {key} = {value!r} is not a whole number from 0 up",
-                code="not_whole_number_up",
+                code="recipe_number_invalid",
             )
     return table
 
 
 def _only(table: Any, known: Collection[str], where: str) -> None:
     if not isinstance(table, dict):
-        raise BadInput(f"{where} is not a table", code="not_table")
+        raise BadInput(f"{where} is not a table", code="recipe_table_invalid")
     for name in table:
         if name not in known:
             near = USUAL_NAMES.get(name, "")
@@ -342,7 +343,7 @@ def _only(table: Any, known: Collection[str], where: str) -> None:
             question = f"did you mean {near!r}? " if near else ""
             raise BadInput(
                 f"{where} has an unknown {name!r}; {question}Known: {', '.join(known)}",
-                code="unknown_known",
+                code="recipe_key_unknown",
             )
 
 
@@ -365,7 +366,7 @@ def _put(tables: dict[str, Any], setting: str, tasks: Collection[Task]) -> None:
         # a person who may start runs on a page could send the server's key to any address
         raise BadInput(
             "endpoints are set in a recipe file or by OPENAI_BASE_URL, not by `set=`",
-            code="endpoints_set_recipe_file",
+            code="endpoints_not_settable",
         )
     elif not section:
         for table in tables.get("stages", {}).values():
@@ -378,5 +379,5 @@ def _put(tables: dict[str, Any], setting: str, tasks: Collection[Task]) -> None:
         raise BadInput(
             f"the setting {setting!r} has no stage {section!r}",
             f"there are {', '.join(tasks)} and filters",
-            code="set_no_stage_filters",
+            code="setting_place_unknown",
         )

@@ -20,11 +20,11 @@ def rendered_messages(session: Session, call_id: int) -> list[dict[str, str]]:
     """The messages of a call: role and content. Raises NotFound."""
     call = session.get(Call, call_id)
     if call is None:
-        raise NotFound(f"no call {call_id}", code="no_call")
+        raise NotFound(f"no call {call_id}", code="call_unknown")
     prompt = session.get(PromptRow, call.prompt_sha256)
     if prompt is None:
         raise NotFound(
-            f"the prompt of call {call_id} is not in the store", code="prompt_call_not_store"
+            f"the prompt of call {call_id} is not in the store", code="prompt_not_stored"
         )
     given: dict[str, Any] = call.request["inputs"]
     wanted = {

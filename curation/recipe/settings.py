@@ -117,7 +117,7 @@ def present_names(filters: Mapping[str, Any], where: str) -> dict[str, Any]:
         if former in filters and name in filters:
             raise BadInput(
                 f"{where} has {former!r} and {name!r}, which are one: leave {name!r}",
-                code="one_leave",
+                code="setting_named_twice",
             )
     return {FORMER_FILTERS.get(name, name): value for name, value in filters.items()}
 

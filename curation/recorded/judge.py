@@ -22,7 +22,7 @@ class RecordedJudge:
             raise BadInput(
                 f"no recorded judge {judge!r}: use recorded:"
                 + " or recorded:".join(recording.judges),
-                code="no_recorded_judge",
+                code="recorded_judge_unknown",
             )
         self.name, self.model = f"recorded:{judge}", f"judge {judge}"
         self._recording, self._judge = recording, judge

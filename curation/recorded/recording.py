@@ -103,7 +103,7 @@ def _load(place: Path) -> Recording:
         key = pair_key(_text(row, "query", where), _text(row, "document_sha256", where))
         if key in texts:
             raise BadInput(
-                f"{where}: a second group for the same pair", code="second_group_same_pair"
+                f"{where}: a second group for the same pair", code="recorded_group_duplicate"
             )
         texts[key] = {task: _text(row, task, where) for task in WRITTEN}
     choices: dict[str, dict[str, Chosen]] = {}
@@ -113,7 +113,7 @@ def _load(place: Path) -> Recording:
         if item in of_judge:
             raise BadInput(
                 f"{where}: a second choice of judge {row['judge']!r} for the same item",
-                code="second_choice_judge_same",
+                code="recorded_choice_duplicate",
             )
         of_judge[item] = Chosen(_text(row, "choice", where), str(row.get("reason", "")))
     hashes = "".join(text_sha256(text) for text in contents.values())
@@ -127,7 +127,7 @@ def _read(file: Path) -> str:
         raise BadInput(
             f"no recording in {file.parent}: {file.name} cannot be read ({error.strerror})",
             "Set INF_RECORDING to a folder that holds one, or leave it unset for the demo's",
-            code="no_recording_cannot_read",
+            code="recording_unreadable",
         ) from error
 
 
@@ -137,14 +137,14 @@ def _rows(name: str, contents: str) -> Iterator[tuple[str, dict[str, Any]]]:
         try:
             row = json.loads(line)
         except json.JSONDecodeError as error:
-            raise BadInput(f"{where} is no JSON object: {error}", code="no_json_object") from error
+            raise BadInput(f"{where} is no JSON object: {error}", code="json_invalid") from error
         if not isinstance(row, dict):
-            raise BadInput(f"{where} is no JSON object", code="no_json_object")
+            raise BadInput(f"{where} is no JSON object", code="json_not_object")
         yield where, row
 
 
 def _text(row: Mapping[str, Any], name: str, where: str) -> str:
     value = row.get(name)
     if not isinstance(value, str) or not value:
-        raise BadInput(f"{where}: {name!r} is missing or empty", code="missing_empty")
+        raise BadInput(f"{where}: {name!r} is missing or empty", code="field_missing")
     return value

@@ -36,7 +36,7 @@ def groups_of(session: Session, plan: Plan) -> ChosenGroups:
     if not any(found.values()):
         raise Refused(
             "the release would be empty: all its groups overlap with evaluation sets",
-            code="release_would_empty_all",
+            code="release_empty_by_overlap",
         )
     chosen = _once(session, found)
     if plan.wanted.balance != "source":
@@ -78,6 +78,6 @@ def _contaminated(session: Session, plan: Plan, chosen: ChosenRun) -> frozenset[
             f"the whole of run {run_id} was not compared with evaluation sets",
             f"run `analyses contamination dataset={chosen.dataset.name} run={run_id}{every} "
             "against=PATH` first",
-            code="whole_run_not_compared",
+            code="overlap_not_compared",
         )
     return found

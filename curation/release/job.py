@@ -88,7 +88,7 @@ def export_release(handle: JobHandle) -> dict[str, Any]:
         raise
     except OSError as error:
         raise BadInput(
-            f"the release cannot be written to {plan.out}: {error}", code="release_cannot_written"
+            f"the release cannot be written to {plan.out}: {error}", code="release_unwritable"
         ) from error
     finally:
         if not leave:
@@ -102,7 +102,7 @@ def _require_mixable(session: Session, plan: Plan) -> None:
             f"the licences of these groups are not compatible: {'; '.join(reasons)}",
             "Export one source with `source=`, or confirm with `accept_licences=` that you may mix "
             "them",
-            code="licences_groups_not_compatible",
+            code="licences_incompatible",
         )
 
 
@@ -127,7 +127,7 @@ def _same_release(handle: JobHandle, plan: Plan, written: Written) -> Release | 
         f"{plan.out} holds another release (content {str(manifest.get('content_sha256'))[:12]}, "
         f"this one {written.content_sha256[:12]}): a release is never overwritten",
         "give a new one",
-        code="holds_another_release_content",
+        code="folder_holds_another_release",
     )
 
 

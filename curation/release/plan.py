@@ -116,14 +116,14 @@ def plan_release(session: Session, wanted: ReleasePlan) -> Plan:
         raise BadInput(
             "the view tevatron has lists in its rows, CSV has none",
             "use parquet or jsonl",
-            code="view_tevatron_lists_rows",
+            code="tevatron_excludes_csv",
         )
     if wanted.study_id is not None:
         if len(found) > 1:
             raise BadInput(
                 f"study {wanted.study_id} is of one run and this release of {len(found)}",
                 "omit the study, or export its run alone",
-                code="study_one_run_release",
+                code="study_needs_one_run",
             )
         _require_study(session, wanted.study_id, found[0][1])
     return Plan(
@@ -162,7 +162,7 @@ def with_runs(session: Session, wanted: ReleasePlan) -> ReleasePlan:
             raise BadInput(
                 f"run {run_id} is of dataset {name}",
                 f"add `dataset={name}`, or omit it",
-                code="run_dataset",
+                code="run_of_another_dataset",
             )
         of[run.dataset_id].append(run_id)
     runs = [
@@ -182,7 +182,9 @@ def _runs(session: Session, wanted: ReleasePlan) -> list[tuple[Dataset, Run]]:
             f"run {twice[0]} is named twice", "name every run once", code="run_named_twice"
         )
     if not numbers:
-        raise BadInput("no dataset and no run is named", "name a dataset", code="no_dataset_no_run")
+        raise BadInput(
+            "no dataset and no run is named", "name a dataset", code="dataset_or_run_missing"
+        )
     runs = [get_run(session, number) for number in numbers]
     other = next((run.id for run in runs if shape_of(session, run.id) != INF_IR), None)
     if other is not None:
@@ -207,7 +209,7 @@ def refuse_empty(session: Session, plan: Plan) -> None:
         raise Refused(
             f"the release would be empty: no group of the runs {named} passes the filters",
             "Omit one of them, or export the runs one by one to see why",
-            code="release_would_empty_no",
+            code="release_empty_by_filters",
         )
     counts = funnel(session, plan.first.run.id)
     dropped = ", ".join(f"{reason} {number}" for reason, number in counts.dropped.items())
@@ -218,7 +220,7 @@ def refuse_empty(session: Session, plan: Plan) -> None:
             f"(dropped: {dropped or 'none yet'})",
             "Check them on the Groups page, then curate "
             "with another recipe or export another run with `run=`",
-            code="run_kept_none_groups",
+            code="run_without_kept_groups",
         )
     conditions = [
         (name, " or ".join(values))
@@ -231,25 +233,25 @@ def refuse_empty(session: Session, plan: Plan) -> None:
             + " and ".join(f"the {name} {values}" for name, values in conditions),
             f"omit {' or '.join(f'`{name}=`' for name, _ in conditions)}, or name one that the "
             "pairs have",
-            code="release_empty_of_condition",
+            code="release_empty_by_condition",
         )
     if plan.choice.study_id is not None:
         raise Refused(
             f"{why} study {plan.choice.study_id} has no item of a group that could be exported",
             "omit `study=`, or name another one",
-            code="study_no_item_group",
+            code="study_without_exportable_items",
         )
     if plan.choice.reviews == "approved":
         raise Refused(
             f"{why} of {counts.kept} kept groups none is approved",
             "Approve groups with `reviews set GROUP`, or use `reviews=not-rejected`",
-            code="kept_groups_none_approved",
+            code="release_without_approved_groups",
         )
     rejected = count_reviews(session, plan.first.run.id).get("reject", 0)
     raise Refused(
         f"{why} {rejected} of {counts.kept} kept groups are rejected and no other has its three "
         f"triplets (dropped: {dropped or 'none'})",
-        code="kept_groups_rejected_no",
+        code="release_without_triplets",
     )
 
 
@@ -265,12 +267,12 @@ def read_manifest(folder: Path | Place) -> dict[str, Any] | None:
 
 def _checked_folder(out: Place) -> Place:
     if out.is_file():
-        raise Refused(f"{out} is a file", "give a folder for the release", code="out_is_file")
+        raise Refused(f"{out} is a file", "give a folder for the release", code="path_is_file")
     if not out.is_free() and read_manifest(out) is None:
         raise Refused(
             f"{out} is not empty and not a release",
             "give a new folder",
-            code="not_empty_not_release",
+            code="folder_not_empty",
         )
     return out
 
@@ -278,10 +280,15 @@ def _checked_folder(out: Place) -> Place:
 def _require_study(session: Session, study_id: int, run: Run) -> None:
     study = session.get(Study, study_id)
     if study is None:
-        raise NotFound(f"no study {study_id}", "`studies list` shows all", code="no_such_study")
+        raise NotFound(
+            f"no study {study_id}",
+            "`studies list` shows all",
+            code="study_unknown",
+            number=study_id,
+        )
     if study.run_id != run.id:
         raise BadInput(
             f"study {study_id} is of run {study.run_id} and this release of run {run.id}",
             f"add `run={study.run_id}`, or name a study of run {run.id}",
-            code="study_run_release_run",
+            code="study_of_another_run",
         )

@@ -132,12 +132,12 @@ def start_run(
     chosen = choose_recipe(provider, recipe, settings)
     if concurrency is not None and concurrency < 1:
         raise BadInput(
-            f"a concurrency of {concurrency}", "give at least 1", code="concurrency_below_one"
+            f"a concurrency of {concurrency}", "give at least 1", code="concurrency_invalid"
         )
     if batch:
         _check_batch(provider, requests_per_minute or tokens_per_minute)
     if budget_usd is not None and budget_usd <= 0:
-        raise BadInput(f"a budget of {budget_usd} USD", "give more than 0", code="budget_usd")
+        raise BadInput(f"a budget of {budget_usd} USD", "give more than 0", code="budget_invalid")
     row = store_recipe(
         session,
         name=chosen.name,
@@ -183,13 +183,13 @@ def _check_batch(provider: str, limit: int | None) -> None:
         raise BadInput(
             f"{provider!r} has no batch mode ({with_batches} has)",
             "omit `batch=`",
-            code="no_batch_mode",
+            code="batch_mode_unsupported",
         )
     if limit:
         raise BadInput(
             "batch mode has no limits per minute",
             "omit `rpm=` and `tpm=`",
-            code="batch_mode_no_limits",
+            code="batch_mode_without_limits",
         )
 
 
@@ -225,7 +225,7 @@ def resume_run(
         raise BadInput(
             f"a budget of {budget_usd} USD, but run {run_id} has spent {run.spent_usd:.4f}",
             "give more than that",
-            code="budget_usd_but_run",
+            code="budget_already_spent",
         )
     if retry is not None:
         reopen_dropped(session, run_id, retry)

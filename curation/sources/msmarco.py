@@ -94,7 +94,7 @@ def _rows(place: str) -> Iterator[tuple[int, dict[str, Any] | str]]:
         found = datasets.load_dataset(name, config or None, split=split or "train", streaming=True)
     except Exception as error:  # the library raises anything: for the name, the network, a token
         raise BadInput(
-            f"the hub gives no dataset {name!r}: {error}", code="hub_gives_no_dataset"
+            f"the hub gives no dataset {name!r}: {error}", code="hub_dataset_unavailable"
         ) from error
     yield from enumerate(found, 1)
 

@@ -31,7 +31,7 @@ def archive(
     require_curate(rights, target)
     lock_target(session, target)
     if target.row.archived_at is not None:
-        raise Refused(f"{target.title} is archived already", code="archived_already")
+        raise Refused(f"{target.title} is archived already", code="already_archived")
     require_independent(session, target)
     target.row.archived_at = utc_now()
     record_event(session, actor, f"{target.kind}.archive", target.subject)
@@ -75,5 +75,5 @@ def require_independent(session: Session, target: Target) -> None:
         listed = "\n".join(f"  {sentence}" for sentence in found)
         raise Refused(
             f"{target.title} cannot be deleted: other things depend on it\n{listed}",
-            code="cannot_deleted_other_things",
+            code="deletion_blocked_by_dependents",
         )

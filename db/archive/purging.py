@@ -68,12 +68,12 @@ def purge(
         raise Refused(
             "purging is for admins",
             "archive it instead",
-            code="purging_admins",
+            code="admin_only",
         )
     if backup.exists():
         raise Refused(
             f"{backup} exists: a backup never overwrites, give another name",
-            code="exists_backup_never_overwrites",
+            code="backup_exists",
         )
     with store.write() as session:
         target = target_of(session, dataset=dataset, run_id=run_id)
@@ -91,7 +91,7 @@ def purge(
             raise Refused(
                 f"{target.title} changed while the backup was written: nothing was deleted, purge "
                 "it again with another file",
-                code="changed_while_backup_written",
+                code="changed_during_backup",
             )
         require_independent(session, target)
         subject = target.subject

@@ -82,5 +82,5 @@ def require_curate(rights: Rights, target: Target) -> None:
         raise Refused(
             f"archiving {target.title} requires the right to curate dataset "
             f"{target.dataset.name!r} (ask an admin for it)",
-            code="archiving_requires_right_curate",
+            code="curate_right_missing",
         )

@@ -230,7 +230,7 @@ def _label(order_shown: Sequence[str], position: int | None) -> str:
     if not 0 <= position < len(order_shown):
         raise BadInput(
             f"there is no passage {position + 1}: there are {len(order_shown)}",
-            code="no_passage",
+            code="passage_unknown",
             number=position + 1,
             count=len(order_shown),
         )

@@ -135,11 +135,11 @@ def answer_example(
     item_id, order = example.item_id, [str(label) for label in example.order_shown]
     row = session.get(StudyItem, (study_id, item_id))
     if row is None or row.part != "training" or row.gold_choice is None:
-        raise Refused("this is no longer an example of the study", code="no_example")
+        raise Refused("this is no longer an example of the study", code="example_removed")
     if position is not None and not 0 <= position < len(order):
         raise BadInput(
             f"there is no passage {position + 1}: there are {len(order)}",
-            code="no_passage",
+            code="passage_unknown",
             number=position + 1,
             count=len(order),
         )

@@ -47,33 +47,33 @@ def reassign(
         raise BadInput(
             "the items stay with the same person",
             "choose another one to give them to",
-            code="items_stay_same_person",
+            code="reassignment_to_same_person",
         )
     receiver = session.get(Judge, to_judge_id)
     if receiver is None or receiver.kind != "person" or receiver.simulated:
         raise BadInput(
             f"judge {to_judge_id} is not a person: items go to people",
-            code="judge_not_person_items",
+            code="judge_not_person",
         )
     study = lock_study(session, study_id)
     if study.status == "closed":
         raise Refused(
             f"the study {study.name!r} is closed: nothing is assigned in it",
-            code="study_closed_nothing_assigned",
+            code="study_not_open",
         )
     account = None if receiver.account_id is None else session.get(Account, receiver.account_id)
     if account is not None and not may_judge(session, account, study):
         raise Refused(
             f"{receiver.name} has no right to judge in this study",
             "invite them first",
-            code="no_right_judge_study",
+            code="judge_right_missing",
         )
     member = add_member(session, study_id, to_judge_id)
     if member.state == "paused":
         raise Refused(
             f"{receiver.name} is paused in this study ({member.reason})",
             "resume them first",
-            code="paused_study",
+            code="judge_paused",
         )
     held = list(
         session.scalars(

@@ -71,7 +71,7 @@ def write_as_curator(
     Raises Refused if there is no such thread, and as `write_as_judge` does.
     """
     if not messages_of(session, study_id, judge_id, [item_id]):
-        raise Refused("there is no such thread: a judge begins it", code="no_such_thread_judge")
+        raise Refused("there is no such thread: a judge begins it", code="thread_unknown")
     _write(session, study_id, judge_id, item_id, body, event_id=event_id, written_by=by)
 
 

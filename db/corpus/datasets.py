@@ -57,7 +57,7 @@ def get_dataset(session: Session, name: str) -> Dataset:
         raise NotFound(
             f"no dataset {name!r}; {there}",
             "`datasets import NAME pairs=FILE` creates one",
-            code="no_dataset",
+            code="dataset_unknown",
         )
     return found
 
@@ -151,7 +151,7 @@ def require_same_origin(dataset: Dataset, *, source: str, licence: str) -> None:
             raise Refused(
                 f"dataset {dataset.name!r} has the {word} {known!r}, not {given!r}",
                 f"import under another name, or omit `{word}=`",
-                code="dataset_of_other_origin",
+                code="dataset_origin_differs",
             )
 
 

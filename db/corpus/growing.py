@@ -61,7 +61,7 @@ def query_ids_of(session: Session, dataset: str, pair_ids: Collection[int]) -> l
         raise BadInput(
             f"no pair of dataset {dataset!r} is chosen",
             "choose others on the map, or all pairs",
-            code="no_pair_dataset_chosen",
+            code="pairs_none_chosen",
         )
     return found
 

@@ -42,7 +42,7 @@ def enqueue_job(
     """
     if kind not in JOB_KINDS:
         raise BadInput(
-            f"no job kind {kind!r}", f"one of {', '.join(JOB_KINDS)}", code="no_job_kind"
+            f"no job kind {kind!r}", f"one of {', '.join(JOB_KINDS)}", code="job_kind_unknown"
         )
     refuse_secrets(config)
     job = Job(kind=kind, config=config, started_by=started_by, launcher=launcher)
@@ -59,7 +59,7 @@ def get_job(session: Session, job_id: int) -> Job:
     """The job as it is now. Raises NotFound."""
     job = session.get(Job, job_id, populate_existing=True)
     if job is None:
-        raise NotFound(f"no job {job_id}", "`jobs list` shows all", code="no_job")
+        raise NotFound(f"no job {job_id}", "`jobs list` shows all", code="job_unknown")
     return job
 
 
@@ -235,9 +235,7 @@ def requeue_job(session: Session, job_id: int) -> Job:
     if job.status not in OVER:
         raise Refused(f"job {job_id} is {job.status}", "cancel it first", code="job_not_over")
     if job.status == "done" and not (job.result or {}).get("paused"):
-        raise Refused(
-            f"job {job_id} is done: there is nothing to resume", code="job_done_nothing_resume"
-        )
+        raise Refused(f"job {job_id} is done: there is nothing to resume", code="job_done")
     job.status, job.finished_at, job.stop_requested, job.error = "queued", None, False, None
     return job
 
@@ -365,5 +363,5 @@ def _update(session: Session, job_id: int, attempt: int, **values: Any) -> None:
     ).all()
     if not done:
         raise Refused(
-            f"attempt {attempt} of job {job_id} is no longer current", code="attempt_job_no_longer"
+            f"attempt {attempt} of job {job_id} is no longer current", code="job_attempt_outdated"
         )

@@ -77,11 +77,11 @@ class JobHandle:
             if self._lost:
                 raise Refused(
                     "the job was given to another process, or its store was upgraded",
-                    code="job_given_another_process",
+                    code="job_taken_over",
                 )
             raise Cancelled(
                 "stopped on request; resume continues from here",
-                code="stopped_request_resume_continues",
+                code="job_stopped",
             )
 
     def stop(self) -> None:

@@ -39,7 +39,9 @@ def get_checkpoint(session: Session, checkpoint_id: int) -> Checkpoint:
     found = session.get(Checkpoint, checkpoint_id)
     if found is None:
         raise NotFound(
-            f"no checkpoint {checkpoint_id}", "`trainings create` creates one", code="no_checkpoint"
+            f"no checkpoint {checkpoint_id}",
+            "`trainings create` creates one",
+            code="checkpoint_unknown",
         )
     return found
 

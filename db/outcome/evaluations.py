@@ -57,7 +57,7 @@ def get_evaluation(session: Session, evaluation_id: int) -> Evaluation:
         raise NotFound(
             f"no evaluation {evaluation_id}",
             "`evaluations create` creates one",
-            code="no_evaluation",
+            code="evaluation_unknown",
         )
     return found
 

@@ -131,7 +131,7 @@ def get_account(session: Session, name: str) -> Account:
     """The account of this name. Raises NotFound."""
     account = session.scalar(select(Account).where(Account.name == name))
     if account is None:
-        raise NotFound(f"no account {name!r}", "`people list` shows all", code="no_such_account")
+        raise NotFound(f"no account {name!r}", "`people list` shows all", code="account_unknown")
     return account
 
 
@@ -218,7 +218,9 @@ def sign_out_everywhere(session: Session, name: str, *, actor: str) -> Account:
 def check_role(role: str) -> None:
     """Raise BadInput for an unknown role."""
     if role not in ACCOUNT_ROLES:
-        raise BadInput(f"no role {role!r}", f"one of {', '.join(ACCOUNT_ROLES)}", code="no_role")
+        raise BadInput(
+            f"no role {role!r}", f"one of {', '.join(ACCOUNT_ROLES)}", code="role_unknown"
+        )
 
 
 def require_another_admin(session: Session, account: Account) -> None:
@@ -238,7 +240,7 @@ def require_another_admin(session: Session, account: Account) -> None:
     if account.id not in {one.id for one in locked}:
         raise NotFound(
             f"no account {account.name!r}: it was deleted meanwhile",
-            code="no_account_deleted_meanwhile",
+            code="account_unknown",
         )
     if account.role == "admin" and not account.disabled and len(locked) == 1:
         raise Refused(

@@ -24,7 +24,7 @@ def checked_email(text: str) -> str:
         raise BadInput(
             f"{email[:60]!r} is not an e-mail address",
             "use a form like name@example.org",
-            code="not_e_mail_address",
+            code="email_invalid",
         )
     return email
 
@@ -42,7 +42,7 @@ def sign_in_by_email(session: Session, email: str, *, address: str = "") -> Acco
         raise Refused(
             f"no account here has the address {email}",
             "ask an admin for one",
-            code="no_account",
+            code="email_unknown",
             email=email,
         )
     record_event(session, account.name, "sign-in", address=address, via="openid")

@@ -36,13 +36,13 @@ def invite(
     if not 1 <= days <= MAX_DAYS:
         raise BadInput(
             f"an invitation is valid for 1 to {MAX_DAYS} days, not {days}",
-            code="invitation_valid_days_not",
+            code="invitation_days_invalid",
         )
     if not has_accounts(session):
         raise Refused(
             "there are no accounts yet, and whoever accepted the invitation would lock you out",
             "create an admin account first with `people add NAME role=admin`",
-            code="no_accounts_yet_whoever",
+            code="invitation_needs_accounts",
         )
     if study_id is not None and get_study(session, study_id).status == "closed":
         raise Refused(

@@ -213,7 +213,7 @@ def require_not_admin(account: Account) -> None:
         raise Refused(
             f"{account.name!r} is an admin and has every right",
             "change the role first",
-            code="admin_every_right",
+            code="admin_has_all_rights",
         )
 
 
@@ -230,16 +230,16 @@ def _at(
 def _check(rights: Collection[str], dataset_id: int | None, study_id: int | None) -> None:
     if dataset_id is not None and study_id is not None:
         raise BadInput(
-            "rights are on a dataset or on a study, not on both", code="rights_dataset_study_not"
+            "rights are on a dataset or on a study, not on both", code="rights_place_ambiguous"
         )
     allowed = RIGHTS if study_id is None else STUDY_RIGHTS
     for right in rights:
         if right not in allowed:
-            raise BadInput(f"no right {right!r} here: {', '.join(allowed)}", code="no_such_right")
+            raise BadInput(f"no right {right!r} here: {', '.join(allowed)}", code="right_unknown")
 
 
 def _require_place(session: Session, dataset_id: int | None, study_id: int | None) -> None:
     if dataset_id is not None and session.get(Dataset, dataset_id) is None:
-        raise BadInput(f"no dataset {dataset_id}", code="no_dataset")
+        raise BadInput(f"no dataset {dataset_id}", code="dataset_unknown")
     if study_id is not None and session.get(Study, study_id) is None:
-        raise BadInput(f"no study {study_id}", code="no_such_study")
+        raise BadInput(f"no study {study_id}", code="study_unknown", number=study_id)

@@ -107,7 +107,9 @@ def end_session(session: Session, account_id: int, session_id: int) -> None:
     """End one session of an account. Raises NotFound if it has no such one. Does not commit."""
     found = session.scalar(_open_ones(account_id).where(AccountSession.id == session_id))
     if found is None:
-        raise NotFound("you have no such session: it may have ended already", code="no_session")
+        raise NotFound(
+            "you have no such session: it may have ended already", code="session_unknown"
+        )
     found.ended_at = utc_now()
     session.flush()
 

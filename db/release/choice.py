@@ -40,7 +40,7 @@ class Choice:
             raise BadInput(
                 f"no review filter {self.reviews!r}",
                 f"one of {', '.join(REVIEWS)}",
-                code="no_review_filter",
+                code="review_filter_unknown",
             )
 
 

@@ -85,7 +85,7 @@ def get_release(session: Session, release_id: int) -> Release:
         raise NotFound(
             f"no release {release_id}",
             "`releases create NAME out=DIR` makes one",
-            code="no_release",
+            code="release_unknown",
         )
     return release
 

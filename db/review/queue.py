@@ -67,7 +67,7 @@ def listed_groups(
     a blind filter by any of these.
     """
     if blind and (wanted.verdict or wanted.reason or wanted.stage):
-        raise Refused("this run is reviewed without verdicts", code="run_reviewed_without_verdicts")
+        raise Refused("this run is reviewed without verdicts", code="run_without_verdicts")
     query = _reviewable_by(session, wanted, reviewer=viewer, blind=blind)
     if wanted.search:  # looked for once: the count and the page are of what was found
         found = list(session.scalars(query.order_by(Group.id)))
@@ -183,12 +183,12 @@ def review_in_bulk(
     """
     if action not in ("approve", "reject"):
         raise BadInput(
-            f"{action!r} is not a bulk action", "approve or reject", code="not_bulk_action"
+            f"{action!r} is not a bulk action", "approve or reject", code="bulk_action_unknown"
         )
     if action == "reject" and not reason.strip():
         raise BadInput(
             "a reject needs a reason: what is wrong with the groups?",
-            code="reject_needs_reason_what",
+            code="reject_needs_reason",
         )
     require_active_run(session, get_run(session, wanted.run_id))
     query = _reviewed_by(session, wanted, action, reviewed_by)
@@ -197,10 +197,10 @@ def review_in_bulk(
         raise Refused(
             f"the filter matches {len(ids):,} groups now, not the confirmed {expected:,}",
             "try again",
-            code="filter_matches_groups_now",
+            code="filter_matches_changed",
         )
     if not ids:
-        raise BadInput("the filter matches no group", code="filter_matches_no_group")
+        raise BadInput("the filter matches no group", code="filter_matches_nothing")
     shared: Row = {
         "action": action,
         "reason": reason.strip() if action == "reject" else "",
@@ -217,7 +217,7 @@ def review_in_bulk(
         raise Refused(
             "another person reviewed one of these groups at the same moment",
             "check again",
-            code="another_person_reviewed_one",
+            code="group_reviewed_concurrently",
         ) from error
     conditions = {name: value for name, value in vars(wanted).items() if value and name != "run_id"}
     record_event(

@@ -45,7 +45,7 @@ def approve_group(
         raise Refused(
             f"group {group_id} lacks {_named(missing)}",
             "write the missing texts first, then approve",
-            code="group_lacks",
+            code="group_incomplete",
         )
     return _record(session, group_id, "approve", reviewed_by=reviewed_by, event_id=event_id)
 
@@ -61,7 +61,7 @@ def reject_group(
     if not reason:
         raise BadInput(
             "a reject needs a reason: what is wrong with the group?",
-            code="reject_needs_reason_what",
+            code="reject_needs_reason",
         )
     _require_storable("the reason", reason, MAX_REASON_CHARACTERS)
     return _record(
@@ -93,13 +93,13 @@ def edit_group(
         raise BadInput(
             f"group {group_id} lacks {_named(missing)}, too",
             "write all missing texts",
-            code="group_lacks_too",
+            code="group_incomplete",
         )
     after = {name: text for name, text in changes.items() if text != known.get(name)}
     if not after:
         raise BadInput(
             f"nothing to edit: group {group_id} has exactly this text already",
-            code="nothing_edit_group_exactly",
+            code="edit_without_change",
         )
     return _record(
         session,
@@ -123,17 +123,17 @@ def undo_review(session: Session, group_id: int, *, reviewed_by: str) -> Review:
     lock_pair(session, group)
     review = current_review(session, group_id)
     if review is None:
-        raise Refused(f"group {group_id} has no review to undo", code="group_no_review_undo")
+        raise Refused(f"group {group_id} has no review to undo", code="group_review_missing")
     if review.reviewed_by != reviewed_by:
         raise Refused(
             f"{review.reviewed_by} reviewed group {group_id} since: nothing was undone",
-            code="reviewed_group_since_nothing",
+            code="group_review_newer",
         )
     if set(review.after) - set(review.before):
         raise Refused(
             f"the texts that completed group {group_id} stay",
             "edit them, or reject the group",
-            code="texts_completed_group_stay",
+            code="completed_texts_stay",
         )
     for one in [review, *copies_of(session, review)]:
         _take_back(session, one)
@@ -162,7 +162,7 @@ def undo_bulk(session: Session, run_id: int, bulk: str, *, reviewed_by: str) -> 
     if not found:
         raise Refused(
             "none of these reviews is current any more: nothing was undone",
-            code="none_reviews_current_any",
+            code="reviews_outdated",
         )
     for review in found:
         for one in [review, *copies_of(session, review)]:
@@ -180,7 +180,7 @@ def review_of_event(session: Session, event_id: str, reviewed_by: str) -> Review
     if found is not None and found.reviewed_by != reviewed_by:
         raise Refused(
             f"event {event_id!r} is stored for another reviewer",
-            code="event_stored_another_reviewer",
+            code="event_of_another_reviewer",
         )
     return found
 
@@ -196,7 +196,7 @@ def require_seen(session: Session, group_id: int, seen: int | None) -> None:
         raise Refused(
             f"{who} group {group_id} since it was shown to you",
             "check it again",
-            code="group_since_shown",
+            code="group_changed",
         )
 
 
@@ -219,20 +219,22 @@ def count_reviews(session: Session, run_id: int) -> dict[str, int]:
 def _check_fields(changes: Mapping[str, str]) -> None:
     if not changes:
         raise BadInput(
-            "nothing to edit", f"give a text for one of {', '.join(FIELDS)}", code="nothing_edit"
+            "nothing to edit", f"give a text for one of {', '.join(FIELDS)}", code="edit_empty"
         )
     for name, text in changes.items():
         if name in FROM_THE_SOURCE:
             raise BadInput(
                 f"`{name}` comes from the source and is not edited",
                 "reject the group instead",
-                code="comes_source_not_edited",
+                code="field_not_editable",
             )
         if name not in FIELDS:
-            raise BadInput(f"no field {name!r}", f"one of {', '.join(FIELDS)}", code="no_field")
+            raise BadInput(
+                f"no field {name!r}", f"one of {', '.join(FIELDS)}", code="field_unknown"
+            )
         if not text.strip():
             raise BadInput(
-                f"`{name}` would be empty", "reject the group instead", code="would_empty"
+                f"`{name}` would be empty", "reject the group instead", code="field_empty"
             )
         _require_storable(f"`{name}`", text, MAX_TEXT_CHARACTERS)
 
@@ -240,23 +242,23 @@ def _check_fields(changes: Mapping[str, str]) -> None:
 def _require_storable(place: str, text: str, max_characters: int) -> None:
     if len(text) > max_characters:
         raise BadInput(
-            f"{place} is longer than {max_characters:,} characters", code="longer_characters"
+            f"{place} is longer than {max_characters:,} characters", code="text_too_long"
         )
     if not is_storable(text):
         raise BadInput(
             f"{place} holds a NUL byte or a lone surrogate, which cannot be stored",
-            code="holds_nul_byte_lone",
+            code="text_invalid",
         )
 
 
 def _reviewable(session: Session, group_id: int) -> Group:
     group = session.get(Group, group_id, with_for_update=True, populate_existing=True)
     if group is None:
-        raise NotFound(f"no group {group_id}", "see the Groups page", code="no_group")
+        raise NotFound(f"no group {group_id}", "see the Groups page", code="group_unknown")
     if group.verdict is None:
         raise Refused(
             f"group {group_id} is in work: review it when its run has finished",
-            code="group_work_review_when",
+            code="group_in_progress",
         )
     require_active_run(session, get_run(session, group.run_id))
     return group
@@ -297,7 +299,7 @@ def _record(
         raise Refused(
             f"another person reviewed group {group_id} at the same moment",
             "check it again",
-            code="another_person_reviewed_group",
+            code="group_reviewed_concurrently",
         ) from error
     if review.after:
         write_texts(session, group, f"review-{review.id}", review.after)

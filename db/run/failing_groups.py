@@ -80,13 +80,13 @@ def reopen_dropped(session: Session, run_id: int, reason: str) -> Reopened:
     """
     dropped = session.scalars(_dropped(run_id, reason)).all()
     if not dropped:
-        raise BadInput(_no_such_reason(session, run_id, reason), code="no_such_drop_reason")
+        raise BadInput(_no_such_reason(session, run_id, reason), code="drop_reason_unknown")
     free = session.scalars(_dropped(run_id, reason).where(~_referred_to(run_id))).all()
     if not free:
         raise Refused(
             f"all {len(dropped)} groups dropped as {reason} are in a release or a study, or were "
             "judged or reviewed: they stay as they are",
-            code="all_groups_dropped_release",
+            code="dropped_groups_in_use",
         )
     for start in range(0, len(free), SLICE):
         _reopen(session, free[start : start + SLICE], reason)

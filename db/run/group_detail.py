@@ -122,7 +122,7 @@ def get_group(session: Session, group_id: int, *, viewer: str | None = None) -> 
         .where(Group.id == group_id)
     ).first()
     if found is None:
-        raise NotFound(f"no group {group_id}", code="no_group")
+        raise NotFound(f"no group {group_id}", code="group_unknown")
     group, run, dataset, pair, passage = found
     return GroupDetail(
         id=group.id,

@@ -137,12 +137,14 @@ def create_run(
     require_active(session, session.get_one(Dataset, dataset_id))
     for name, count in (("limit", limit), ("sample", sample)):
         if count is not None and count < 1:
-            raise BadInput(f"a {name} of {count} pairs", "give at least 1", code="pairs_below_one")
+            raise BadInput(
+                f"a {name} of {count} pairs", "give at least 1", code="pair_count_invalid"
+            )
     if limit is not None and sample is not None:
         raise BadInput(
             "limit takes the first pairs, sample takes random ones",
             "give one of them",
-            code="limit_takes_first_pairs",
+            code="limit_excludes_sample",
         )
     run = Run(
         dataset_id=dataset_id,
@@ -181,7 +183,7 @@ def create_run(
         raise BadInput(
             "the dataset has no pairs",
             "import some with `datasets import NAME pairs=FILE`",
-            code="dataset_no_pairs",
+            code="dataset_without_pairs",
         )
     return run
 
@@ -202,7 +204,7 @@ def _require_pairs(session: Session, dataset_id: int, query_ids: Sequence[str]) 
         raise BadInput(
             f"the dataset has no pair {missing[0]!r}",
             "give an existing query_id",
-            code="dataset_no_pair",
+            code="pair_unknown",
         )
 
 
@@ -210,7 +212,7 @@ def get_run(session: Session, run_id: int) -> Run:
     """The run as it is now. Raises NotFound."""
     run = session.get(Run, run_id, populate_existing=True)
     if run is None:
-        raise NotFound(f"no run {run_id}; {_newest_runs(session)}", code="no_run")
+        raise NotFound(f"no run {run_id}; {_newest_runs(session)}", code="run_unknown")
     return run
 
 
@@ -256,7 +258,7 @@ def latest_run(session: Session, dataset_id: int, *, finished: bool = True) -> R
         raise NotFound(
             f"dataset {name!r} has no {kind} yet",
             f"`runs create {name}` creates one",
-            code="dataset_no_yet",
+            code="dataset_still_without",
         )
     return run
 
@@ -268,7 +270,7 @@ def choose_run(session: Session, dataset_id: int, run_id: int | None) -> Run:
     """
     run = latest_run(session, dataset_id) if run_id is None else get_run(session, run_id)
     if run.dataset_id != dataset_id:
-        raise BadInput(f"run {run_id} is of another dataset", code="run_another_dataset")
+        raise BadInput(f"run {run_id} is of another dataset", code="run_of_another_dataset")
     require_active_run(session, run)
     return run
 
@@ -431,9 +433,7 @@ def stop_run(session: Session, run_id: int, *, cancel: bool = False) -> Run:
     """
     run = get_run(session, run_id)
     if run.status == "done":
-        raise Refused(
-            f"run {run_id} is done: there is nothing to stop", code="run_done_nothing_stop"
-        )
+        raise Refused(f"run {run_id} is done: there is nothing to stop", code="run_done")
     status = "cancelled" if cancel else "paused"
     message = f"{status} on request; `runs resume {run_id}` continues"
     set_run_status(session, run_id, status, error=message)
@@ -447,7 +447,7 @@ def set_concurrency(session: Session, run_id: int, concurrency: int) -> None:
     """
     if concurrency < 1:
         raise BadInput(
-            f"concurrency is {concurrency}", "give at least 1", code="concurrency_below_one"
+            f"concurrency is {concurrency}", "give at least 1", code="concurrency_invalid"
         )
     session.execute(update(Run).where(Run.id == run_id).values(concurrency=concurrency))
 
@@ -469,9 +469,7 @@ def reopen_run(
     run = get_run(session, run_id)
     require_active_run(session, run)
     if run.status == "done":
-        raise Refused(
-            f"run {run_id} is done: there is nothing to resume", code="run_done_nothing_resume"
-        )
+        raise Refused(f"run {run_id} is done: there is nothing to resume", code="run_done")
     if budget_usd is not None:
         run.budget_usd = budget_usd
     if concurrency is not None:

@@ -60,7 +60,7 @@ def write_backup(store: Store, path: Path, *, progress: Progress | None = None) 
     if path.exists():
         raise Refused(
             f"{path} exists: a backup never overwrites, give another name",
-            code="exists_backup_never_overwrites",
+            code="backup_exists",
         )
     unfinished = path.with_name(f".{path.name}.unfinished")
     try:
@@ -68,7 +68,7 @@ def write_backup(store: Store, path: Path, *, progress: Progress | None = None) 
         unfinished.touch(mode=0o600)  # it holds password hashes
     except OSError as error:
         raise BadInput(
-            f"the backup cannot be written to {path}: {error}", code="backup_cannot_written"
+            f"the backup cannot be written to {path}: {error}", code="backup_unwritable"
         ) from error
     try:
         with store.read() as session:
@@ -78,7 +78,7 @@ def write_backup(store: Store, path: Path, *, progress: Progress | None = None) 
         _to_disk(path.parent)
     except OSError as error:
         raise BadInput(
-            f"the backup cannot be written to {path}: {error}", code="backup_cannot_written"
+            f"the backup cannot be written to {path}: {error}", code="backup_unwritable"
         ) from error
     finally:
         unfinished.unlink(missing_ok=True)
@@ -92,12 +92,12 @@ def read_manifest(path: Path) -> dict[str, Any]:
             manifest: dict[str, Any] = json.loads(file.read(MANIFEST))
     except (OSError, zipfile.BadZipFile, KeyError, ValueError) as error:
         raise BadInput(
-            f"{path} is not a backup of InF Studio: {error}", code="not_backup_inf_studio"
+            f"{path} is not a backup of InF Studio: {error}", code="backup_invalid"
         ) from error
     if manifest.get("format") != FORMAT:
         raise BadInput(
             f"{path} has the backup format {manifest.get('format')}, not {FORMAT}",
-            code="backup_format_not",
+            code="backup_format_unknown",
         )
     return manifest
 
@@ -112,7 +112,7 @@ def greatest_job_id(path: Path) -> int:
     except (OSError, zipfile.BadZipFile, KeyError, ValueError, IndexError) as error:
         raise BadInput(
             f"{path.name} is damaged: its jobs cannot be read ({error})",
-            code="damaged_jobs_cannot_read",
+            code="backup_damaged",
         ) from error
 
 
@@ -139,7 +139,7 @@ def restore_backup(
             f"{path.name} is of schema revision {manifest['revision']}, this version of InF Studio "
             f"writes {head()}",
             "restore it with the version that made it, then upgrade",
-            code="schema_revision_version_inf",
+            code="backup_revision_differs",
         )
     _check_members(path, manifest)
     if own_job is not None and own_job <= greatest_job_id(path):
@@ -168,7 +168,7 @@ def restore_backup(
         if _content(session, own_job) != manifest["content_sha256"]:
             raise BadInput(
                 "the restored rows differ from the backup; nothing was changed",
-                code="restored_rows_differ_backup",
+                code="restored_rows_differ",
             )
         end_open_jobs(session, when="the backup was made", but=own_job)
         if own_job is not None:  # its heartbeat waited for this transaction
@@ -283,20 +283,20 @@ def _check_members(path: Path, manifest: dict[str, Any]) -> None:
     if set(manifest["tables"]) != names:
         raise BadInput(
             f"{path.name} holds other tables than this version of InF Studio has",
-            code="holds_other_tables_version",
+            code="backup_tables_differ",
         )
     with zipfile.ZipFile(path) as file:
         for name, listed in manifest["tables"].items():
             if _member_sha256(file, name) != listed["sha256"]:
                 raise BadInput(
                     f"{path.name} is damaged: table {name} differs from its hash",
-                    code="damaged_table_differs_hash",
+                    code="backup_damaged",
                 )
     whole = _over({name: listed["sha256"] for name, listed in manifest["tables"].items()})
     if whole != manifest["content_sha256"]:
         raise BadInput(
             f"{path.name} is damaged: its manifest does not match its tables",
-            code="damaged_manifest_does_not",
+            code="backup_damaged",
         )
 
 

@@ -37,7 +37,7 @@ def copy_store(source: Store, target: Store, *, progress: Progress | None = None
             "the copy is complete, but its rows changed since, in "
             + ", ".join(f"{name} ({copied[name]}, not {expected[name]})" for name in differing)
             + ": another process writes there",
-            code="copy_source_changed",
+            code="store_copy_source_changed",
         )
     return {
         "rows": sum(copied.values()),

@@ -147,7 +147,7 @@ def require_not_newer(store: Store) -> None:
         "Nothing was changed",
         "Install that version, as with `pip install -U inf-studio`, or "
         "put back the copy that its upgrade made: `store upgrade back=COPY` of that version",
-        code="store_revision_version_knows",
+        code="store_revision_unknown",
     )
 
 
@@ -170,7 +170,7 @@ def require_current(store: Store) -> None:
     raise StoreBehind(
         f"the store is at revision {at}, this version of InF Studio needs {head()}",
         "run `store upgrade`",
-        code="store_revision_version_inf",
+        code="store_revision_behind",
     )
 
 
@@ -201,7 +201,7 @@ def _allowed(store: Store) -> Iterator[None]:
         raise Refused(
             f"the role {store.engine.url.username} may not change the schema ({message})",
             "run `store upgrade` as the role that owns the tables (docs/running/postgresql.md)",
-            code="role_may_not_change",
+            code="schema_right_missing",
         ) from error
 
 

@@ -55,20 +55,22 @@ def _read(path: Path) -> dict[str, str]:
         raise BadInput(
             f"{path} can be read by others (mode {mode:o})",
             f"chmod 600 {path}",
-            code="can_read_others_mode",
+            code="secrets_file_exposed",
         )
     try:
         found = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
         place = error if isinstance(error, tomllib.TOMLDecodeError) else type(error).__name__
         raise BadInput(
-            f"{path} cannot be read ({place})", 'write lines like NAME = "…"', code="cannot_read"
+            f"{path} cannot be read ({place})",
+            'write lines like NAME = "…"',
+            code="file_unreadable",
         ) from None
     for name, value in found.items():
         if not isinstance(value, str) or not re.fullmatch(r"[A-Z][A-Z0-9_]*", name):
             raise BadInput(
                 f'{path}: {name} is not a line like NAME = "…", in capitals with a text',
-                code="not_line_like_name",
+                code="secrets_line_invalid",
             )
     return found
 

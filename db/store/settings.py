@@ -29,7 +29,7 @@ def database_url(url: str = "") -> str:
         raise BadInput(
             f"INF_DATABASE_URL starts with {url.split(':')[0]!r}",
             "use sqlite:///PATH or postgresql://USER@HOST/NAME",
-            code="inf_database_url_starts",
+            code="store_url_invalid",
         )
     return url
 
@@ -48,7 +48,7 @@ def schema_name(name: str, given_by: str) -> str:
         raise BadInput(
             f"{given_by} is {name!r}: a name of small letters, digits and underscores is needed, "
             "as studio",
-            code="name_small_letters_digits",
+            code="schema_name_invalid",
         )
     return name
 

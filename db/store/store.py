@@ -129,7 +129,7 @@ def _make_engine(url: str, schema: str) -> Engine:
         return engine
     if not parsed.database or parsed.database == ":memory:":
         raise BadInput(
-            "sqlite needs a file: INF_DATABASE_URL=sqlite:///PATH", code="sqlite_needs_file_inf"
+            "sqlite needs a file: INF_DATABASE_URL=sqlite:///PATH", code="sqlite_needs_file"
         )
     path = Path(parsed.database)
     try:
@@ -140,7 +140,7 @@ def _make_engine(url: str, schema: str) -> Engine:
         raise BadInput(
             f"the store cannot be created at {parsed.database}: {error.strerror or error}",
             "set INF_HOME or INF_DATABASE_URL",
-            code="store_cannot_created",
+            code="store_not_creatable",
         ) from error
     engine = create_engine(
         url,
@@ -189,7 +189,7 @@ def _configure_sqlite(connection: sqlite3.Connection, _record: Any) -> None:
         raise BadInput(
             "INF_DATABASE_URL names a file that is not a SQLite store",
             "name another",
-            code="inf_database_url_names",
+            code="store_file_invalid",
         ) from error
     cursor.execute("PRAGMA synchronous=NORMAL")
     cursor.execute(f"PRAGMA cache_size=-{CACHE_KIB}")
@@ -209,7 +209,7 @@ def _translate_connection_error(context: ExceptionContext) -> None:
             f"the store {context.engine.url.database} cannot be written: it, or its file system, "
             "is read-only",
             "set INF_HOME or INF_DATABASE_URL",
-            code="store_cannot_written_file",
+            code="store_read_only",
         ) from context.original_exception
     if code in DAMAGED:
         raise InfError(
@@ -221,7 +221,7 @@ def _translate_connection_error(context: ExceptionContext) -> None:
         raise InfError(
             f"the store {place} cannot be reached ({context.original_exception})",
             "start it, or set INF_DATABASE_URL",
-            code="store_cannot_reached",
+            code="store_unreachable",
         ) from context.original_exception
 
 

@@ -49,7 +49,7 @@ def upgrade_store(
             raise Refused(
                 f"the store holds tables that are not InF Studio's ({', '.join(tables[:5])})",
                 "name another in INF_DATABASE_URL, or a schema in INF_DATABASE_SCHEMA",
-                code="store_holds_tables_not",
+                code="store_tables_foreign",
             )
         schema.upgrade(store)
         return _result(store, before, None, [])
@@ -82,7 +82,7 @@ def go_back(store: Store, copy: Path) -> dict[str, Any]:
         raise BadInput(
             f"{copy} does not exist",
             "name the copy that `store upgrade` printed",
-            code="does_not_exist",
+            code="store_file_missing",
         )
     now = schema.current(store)
     schema.require_not_newer(store)
@@ -192,7 +192,7 @@ def _require_no_pooler(store: Store) -> None:
             "pg_dump would disturb other clients",
             "name the server's own address for this command, "
             "or, to upgrade, make a copy on the server and give `no_copy=`",
-            code="inf_database_url_goes",
+            code="store_behind_pooler",
         )
 
 
@@ -210,7 +210,7 @@ def _require_none_depends(store: Store) -> None:
         raise Refused(
             f"others depend on the store's tables ({reason.diag.message_detail})",
             "drop them first, and create them again when the copy is back",
-            code="others_depend_store_tables",
+            code="store_tables_depended_on",
         ) from error
 
 
@@ -222,7 +222,7 @@ def _copy(store: Store, revision: str, to: Path | None) -> Path:
     if path.exists():
         raise Refused(
             f"{path} exists: a copy never overwrites, give another name",
-            code="exists_copy_never_overwrites",
+            code="store_copy_exists",
         )
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f".{path.name}.unfinished")
@@ -251,15 +251,13 @@ def _copy_sqlite(source: Path, target: Path) -> None:
         answer = writing.execute("PRAGMA integrity_check").fetchone()[0]
     except sqlite3.Error as error:
         raise InfError(
-            f"{source} cannot be copied to {target}: {error}", code="cannot_copied"
+            f"{source} cannot be copied to {target}: {error}", code="store_copy_failed"
         ) from error
     finally:
         reading.close()
         writing.close()
     if answer != "ok":
-        raise InfError(
-            f"{source} is damaged, nothing was changed: {answer}", code="damaged_nothing_changed"
-        )
+        raise InfError(f"{source} is damaged, nothing was changed: {answer}", code="store_damaged")
 
 
 def _require_sqlite_store(copy: Path) -> None:
@@ -268,7 +266,7 @@ def _require_sqlite_store(copy: Path) -> None:
         connection.execute("SELECT version_num FROM alembic_version").fetchone()
     except sqlite3.Error as error:
         raise BadInput(
-            f"{copy} is not a copy of a store: {error}", code="not_copy_store"
+            f"{copy} is not a copy of a store: {error}", code="store_copy_invalid"
         ) from error
     finally:
         connection.close()
@@ -321,7 +319,7 @@ def _run_postgres(store: Store, program: str, *arguments: str) -> None:
         raise Refused(
             f"{program} is not installed (PostgreSQL's client programs)",
             "install it, or make a copy on the server and give `no_copy=`",
-            code="not_installed_postgresql_client",
+            code="postgresql_client_missing",
         )
     password = make_url(store.url).password
     done = subprocess.run(
@@ -333,4 +331,4 @@ def _run_postgres(store: Store, program: str, *arguments: str) -> None:
         check=False,
     )
     if done.returncode:
-        raise InfError(f"{program} failed: {done.stderr.strip()}", code="postgres_program_failed")
+        raise InfError(f"{program} failed: {done.stderr.strip()}", code="postgresql_client_failed")

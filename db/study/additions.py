@@ -30,7 +30,7 @@ def add_items(
         )
     )
     if len(set(groups)) < len(groups) or there & set(groups):
-        raise BadInput("a study takes at most one item of each group", code="study_takes_most_one")
+        raise BadInput("a study takes at most one item of each group", code="study_group_duplicate")
     last = session.scalar(
         select(func.max(StudyItem.position)).where(StudyItem.study_id == study_id)
     )

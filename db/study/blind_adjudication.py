@@ -159,7 +159,9 @@ def decide(
     if position is not None and not 0 <= position < len(view.order_shown):
         raise BadInput(
             f"there is no passage {position + 1}: there are {len(view.order_shown)}",
-            code="no_such_passage",
+            code="passage_unknown",
+            number=position + 1,
+            count=len(view.order_shown),
         )
     return adjudicate(
         session,
@@ -236,6 +238,6 @@ def _view_of_token(session: Session, study_id: int, token: str, person: str) -> 
     if view is None:
         raise Refused(
             "this item was never shown to you for adjudication",
-            code="item_never_shown_adjudication",
+            code="adjudication_item_not_shown",
         )
     return view

@@ -68,7 +68,7 @@ def sample_gold_items(session: Session, study_id: int, part: str, count: int) ->
         raise BadInput(
             f"study {study_id} has no run to sample from",
             "name the items in a file",
-            code="study_no_run_sample",
+            code="study_without_run",
         )
     groups = _approved_groups(session, study_id, study.run_id)
     if len(groups) < count:
@@ -76,7 +76,7 @@ def sample_gold_items(session: Session, study_id: int, part: str, count: int) ->
             f"{count} {part} items need as many approved groups that are not in the study: "
             f"run {study.run_id} has {len(groups)}",
             "approve more in a review, or request fewer",
-            code="items_need_many_approved",
+            code="approved_groups_too_few",
         )
     chance = random.Random(f"{study.seed} {part}")
     order = sorted(groups)
@@ -169,16 +169,16 @@ def add_gold_item(
     session.refresh(study, with_for_update={"key_share": True})  # nobody is given items meanwhile
     item = session.get(Item, item_id)
     if item is None:
-        raise BadInput(f"no item {item_id}", code="no_item")
+        raise BadInput(f"no item {item_id}", code="item_unknown")
     if choice not in (NONE, *(candidate["label"] for candidate in item.candidates)):
         raise BadInput(
-            f"{choice!r} is not a candidate of item {item_id}", code="not_candidate_item"
+            f"{choice!r} is not a candidate of item {item_id}", code="choice_not_candidate"
         )
     row = session.get(StudyItem, (study_id, item_id))
     if row is not None and row.part == "main":
         raise BadInput(
             f"item {item_id} is judged in study {study_id}: it cannot be a gold item",
-            code="item_judged_study_cannot",
+            code="gold_item_in_study",
         )
     if row is None or row.part != part:
         row = row or StudyItem(study_id=study_id, item_id=item_id)
@@ -217,7 +217,7 @@ def _hide(session: Session, study: Study, row: StudyItem) -> None:
             f"all items of study {study.id} have been given to a judge: a gold item would come "
             "last and stand out",
             "add items to the study first",
-            code="all_items_study_been",
+            code="study_all_items_given",
         )
     place = secrets.randbelow(count + 1)
     if place < count:
@@ -228,4 +228,4 @@ def _hide(session: Session, study: Study, row: StudyItem) -> None:
 
 def _require_part(part: str) -> None:
     if part not in PARTS:
-        raise BadInput(f"{part!r} is neither training nor gold", code="neither_training_nor_gold")
+        raise BadInput(f"{part!r} is neither training nor gold", code="gold_part_unknown")

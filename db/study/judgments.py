@@ -207,7 +207,7 @@ def record_judgment(
 def _existing_item(session: Session, item_id: int) -> Item:
     item = session.get(Item, item_id)
     if item is None:
-        raise NotFound(f"no item {item_id}", code="no_item")
+        raise NotFound(f"no item {item_id}", code="item_unknown")
     return item
 
 
@@ -232,12 +232,12 @@ def check_choice(item: Item, choice: str, order_shown: Sequence[str]) -> None:
     labels = [candidate["label"] for candidate in item.candidates]
     if choice not in (*labels, NONE, AMBIGUOUS):
         raise BadInput(
-            f"{choice!r} is not a candidate of item {item.id}", code="not_candidate_item"
+            f"{choice!r} is not a candidate of item {item.id}", code="choice_not_candidate"
         )
     if sorted(order_shown) != sorted(labels):
         raise BadInput(
             f"the order shown is not an order of the candidates of item {item.id}",
-            code="order_shown_not_order",
+            code="order_shown_invalid",
         )
 
 

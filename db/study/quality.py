@@ -142,7 +142,7 @@ def judge_of_study(session: Session, study_id: int, name: str) -> int:
         if each.judge == name:
             return each.judge_id
     there = ", ".join(each.judge for each in people) or "nobody has joined yet"
-    raise NotFound(f"no judge {name!r} in study {study_id}: {there}", code="no_judge_study")
+    raise NotFound(f"no judge {name!r} in study {study_id}: {there}", code="judge_unknown")
 
 
 def _gold_answers(session: Session, study_id: int) -> dict[int, list[tuple[str, bool]]]:

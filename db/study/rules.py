@@ -78,9 +78,13 @@ def _check(name: str, value: Any) -> None:
         "too_fast_seconds": (0, MAX_TOO_FAST_SECONDS),
     }
     if name not in dict(DEFAULTS):
-        raise BadInput(f"no rule {name!r}", f"one of {', '.join(dict(DEFAULTS))}", code="no_rule")
+        raise BadInput(
+            f"no rule {name!r}", f"one of {', '.join(dict(DEFAULTS))}", code="rule_unknown"
+        )
     if name == "gold_action" and value not in GOLD_ACTIONS:
-        raise BadInput(f"gold_action {value!r}: {' or '.join(GOLD_ACTIONS)}", code="gold_action")
+        raise BadInput(
+            f"gold_action {value!r}: {' or '.join(GOLD_ACTIONS)}", code="gold_action_unknown"
+        )
     if name in ranges:
         minimum, maximum = ranges[name]
         if not minimum <= value <= maximum:

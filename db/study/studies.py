@@ -102,11 +102,11 @@ def add_study(
     if not item_ids or overlap < 1:
         raise BadInput(
             f"a study needs at least one item and one judge per item: {len(item_ids)}, {overlap}",
-            code="study_needs_least_one",
+            code="study_needs_items_and_judges",
         )
     run = session.get(Run, run_id)
     if run is None:
-        raise NotFound(f"no run {run_id}", code="no_run")
+        raise NotFound(f"no run {run_id}", code="run_unknown")
     require_active_run(session, run)
     _require_one_of_a_group(session, run_id, item_ids)
     study = Study(
@@ -147,11 +147,9 @@ def _require_one_of_a_group(session: Session, run_id: int, item_ids: Sequence[in
         group_of.update(session.execute(query).all())
     foreign = [item_id for item_id in item_ids if item_id not in group_of]
     if foreign:
-        raise BadInput(
-            f"item {foreign[0]} is not an item of run {run_id}", code="item_not_item_run"
-        )
+        raise BadInput(f"item {foreign[0]} is not an item of run {run_id}", code="item_not_in_run")
     if len({group_of[item_id] for item_id in item_ids}) < len(item_ids):
-        raise BadInput("a study takes at most one item of each group", code="study_takes_most_one")
+        raise BadInput("a study takes at most one item of each group", code="study_group_duplicate")
 
 
 def judged_groups(session: Session, run_id: int) -> dict[int, dict[str, int]]:
@@ -185,7 +183,7 @@ def get_study(session: Session, study_id: int) -> Study:
     if study is None:
         there = [str(number) for number in session.scalars(select(Study.id).order_by(Study.id))]
         known = f"there are {', '.join(there)}" if there else "create one with `studies create`"
-        raise NotFound(f"no study {study_id}: {known}", code="no_study", number=study_id)
+        raise NotFound(f"no study {study_id}: {known}", code="study_unknown", number=study_id)
     return study
 
 
@@ -313,7 +311,7 @@ def current_guideline(session: Session, study_id: int) -> Guideline:
         .limit(1)
     )
     if found is None:
-        raise NotFound(f"study {study_id} has no guidelines", code="study_no_guidelines")
+        raise NotFound(f"study {study_id} has no guidelines", code="study_without_guidelines")
     return found
 
 
@@ -348,7 +346,7 @@ def extend_overlap(session: Session, study_id: int, overlap: int) -> Study:
     if overlap < study.overlap:
         raise BadInput(
             f"study {study_id} has {study.overlap} judges per item: the overlap can only be raised",
-            code="study_judges_per_item",
+            code="overlap_only_rises",
         )
     session.execute(
         update(StudyItem)
@@ -379,7 +377,7 @@ def set_status(session: Session, study_id: int, status: str) -> Study:
         raise Refused(
             "a closed study has shown its answers",
             "create a new one",
-            code="closed_study_shown_answers",
+            code="study_answers_shown",
         )
     study.status = status
     session.flush()

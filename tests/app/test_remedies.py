@@ -18,7 +18,9 @@ from db.errors import NAMED, BadInput, BadRow, BadRows, InfError, NotFound
 
 ROOT = Path(__file__).resolve().parents[2]
 ROOMS = ("analysis", "app", "curation", "db", "trainer")
-NO_RELEASE = NotFound("no release 7", "`releases create NAME out=DIR` makes one", code="no_release")
+NO_RELEASE = NotFound(
+    "no release 7", "`releases create NAME out=DIR` makes one", code="release_unknown"
+)
 
 
 def elsewhere(error: InfError) -> InfError:
@@ -28,10 +30,10 @@ def elsewhere(error: InfError) -> InfError:
 
 def test_message_code_and_remedy_are_apart_and_survive_another_process() -> None:
     for error in (NO_RELEASE, elsewhere(NO_RELEASE), copy.copy(NO_RELEASE)):
-        assert (error.message, error.code) == ("no release 7", "no_release")
+        assert (error.message, error.code) == ("no release 7", "release_unknown")
         assert error.remedy == "`releases create NAME out=DIR` makes one"
         assert str(error) == "no release 7: `releases create NAME out=DIR` makes one"
-    bad = BadRows([BadRow("a.csv", 3, "no text")], "correct it", code="bad_rows")
+    bad = BadRows([BadRow("a.csv", 3, "no text")], "correct it", code="rows_invalid")
     assert str(bad) == "1 bad row:\n  a.csv, line 3: no text\ncorrect it"
     assert vars(elsewhere(bad)) == vars(bad)
 

@@ -188,7 +188,7 @@ def test_the_command_reviews_many_only_when_told_yes(sqlite_store: Store, inf: I
     assert (empty.code, empty.json["error"]) == (1, "the filter matches no group")
     unknown = inf("review", "many", "--run", run_id, "--drop-reason", "ugly", "--approve")
     assert unknown.code == 1 and "no drop reason 'ugly'" in unknown.err
-    assert inf("review", "many", "--run", 99, "--approve", "--json").json["code"] == "no_run"
+    assert inf("review", "many", "--run", 99, "--approve", "--json").json["code"] == "run_unknown"
 
 
 def test_the_command_lets_annotators_see_verdicts(sqlite_store: Store, inf: Inf) -> None:

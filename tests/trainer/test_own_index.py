@@ -217,7 +217,7 @@ def test_other_dimensions_are_refused(sqlite_store: Store, tmp_path: Path) -> No
     place = write_npy(tmp_path / "index", np.ones((5, 7), dtype=np.float32))
     with pytest.raises(BadInput, match="vectors of 7 numbers") as refused:
         ranking(Searcher(sqlite_store), index=place)
-    assert refused.value.code == "index_dimensions"
+    assert refused.value.code == "index_dimensions_differ"
 
 
 def test_texts_that_the_index_lacks_are_the_datasets(sqlite_store: Store, tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ def confidence_of(release: ReleaseData) -> dict[str, float]:
             f"curriculum needs judgments, and {release.path} has none in `provenance/`",
             "export it "
             "with the configuration provenance from a validated run, or give curriculum=off",
-            code="curriculum_needs_judgments_none",
+            code="curriculum_needs_judgments",
         )
     return found
 
@@ -61,7 +61,7 @@ def require_order(groups: list[Group]) -> None:
             "curriculum: every group that would train has the same confidence (a validator that is "
             "asked once and gives no scores)",
             "validate with several votes, or give curriculum=off",
-            code="curriculum_every_group_would",
+            code="curriculum_confidence_uniform",
         )
 
 

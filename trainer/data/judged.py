@@ -40,7 +40,7 @@ def choices_of(release: ReleaseData, judge: str, setting: str | None) -> Choices
         raise BadInput(
             f"{setting}: {release.path} has no judgment by {judge!r} (its judges: {known})",
             "Let it judge the groups in studies and export again with the configuration judgments",
-            code="no_judgment_judges",
+            code="judge_without_judgments",
         )
     last = {
         item: [choice for revision, choice in of_item if revision == newest[item]]

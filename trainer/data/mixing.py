@@ -50,7 +50,7 @@ def mix_in(
         raise BadInput(
             f"more_releases: none of the {len(release.groups)} groups of {release.path} can train: "
             "they are dropped, held out, or share a query or passage with groups that are held out",
-            code="more_releases_none_groups",
+            code="more_releases_all_dropped",
         )
     whole, part = divmod(weight, 1)
     times = [int(whole) + (_share(group) < part) for group in usable]
@@ -60,7 +60,7 @@ def mix_in(
             f"more_releases: weight {weight:g} leaves none of the {len(usable)} groups of "
             f"{release.path}",
             "give a larger weight",
-            code="more_releases_weight_leaves",
+            code="more_releases_weight_too_small",
         )
     count = sum(number > 0 for number in times)
     return MixedRelease(release, weight, count, len(willing) - len(usable)), found

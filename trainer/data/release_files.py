@@ -63,21 +63,21 @@ def find_release(store: Store, given: str) -> Path:
             raise NotFound(
                 f"no release {given}",
                 "`releases create` makes one, or give its folder",
-                code="no_release",
+                code="release_unknown",
             )
         given = release.path
         if place_of(given).is_local and not Path(given).is_dir():
             raise NotFound(
                 f"release {release.id} is no longer at {given}",
                 "export it again",
-                code="release_no_longer",
+                code="release_folder_missing",
             )
     path = place_of(given).fetch(manifest=MANIFEST).resolve()
     if not path.is_dir():
         raise NotFound(
             f"no release folder {given}",
             f"`releases create NAME out={given}` makes one",
-            code="no_release_folder",
+            code="release_folder_missing",
         )
     return path
 
@@ -92,7 +92,9 @@ def read_release(path: Path) -> ReleaseData:
     groups = [group for file in files for group in _groups(file, path, licences, has_test)]
     if not groups:
         raise BadInput(
-            f"{path} holds no groups", "export a dataset with kept groups", code="holds_no_groups"
+            f"{path} holds no groups",
+            "export a dataset with kept groups",
+            code="release_without_groups",
         )
     sha256 = manifest.get("content_sha256") or _sha256(groups)
     return ReleaseData(path, groups, manifest, str(sha256), sorted(licences))
@@ -106,11 +108,11 @@ def _manifest(path: Path) -> dict[str, Any]:
         manifest = json.loads(file.read_text(encoding="utf-8"))
     except ValueError as error:
         raise BadInput(
-            f"{file} is not JSON ({error})", "export the release again", code="not_json"
+            f"{file} is not JSON ({error})", "export the release again", code="json_invalid"
         ) from error
     if not isinstance(manifest, dict):
         raise BadInput(
-            f"{file} is not a JSON object", "export the release again", code="not_json_object"
+            f"{file} is not a JSON object", "export the release again", code="json_not_object"
         )
     return manifest
 
@@ -122,7 +124,7 @@ def _files(path: Path) -> list[Path]:
         raise BadInput(
             f"{folder} holds no .parquet or .jsonl file",
             "give the folder of a release",
-            code="holds_no_parquet_jsonl",
+            code="folder_without_data_files",
         )
     return files
 
@@ -139,7 +141,7 @@ def _groups(file: Path, root: Path, licences: dict[str, None], has_test: bool) -
                 raise BadInput(
                     f"{place}, row {number}: {found} `{column}`; every group needs the "
                     f"{len(INF_IR.columns)} text columns of a release",
-                    code="row_every_group_needs",
+                    code="group_column_missing",
                 )
         if row.get("licence"):
             licences[str(row["licence"])] = None
@@ -157,7 +159,7 @@ def rows_of_file(file: Path, place: Path) -> Iterator[tuple[int, dict[str, Any]]
     """(row, values) of a JSONL or Parquet file. Raises BadInput for a row that cannot be read."""
     for found in read_rows(file):
         if found.reason is not None:
-            raise BadInput(f"{place}, row {found.line}: {found.reason}", code="row_unusable")
+            raise BadInput(f"{place}, row {found.line}: {found.reason}", code="row_invalid")
         yield found.line, found.values
 
 

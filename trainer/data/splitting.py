@@ -74,7 +74,7 @@ def split_groups(
             f"held_out_groups=approved: people approved none of the {len(set_aside)} held-out "
             f"groups of {release.path}",
             "Approve groups and export again, or give held_out_groups=kept",
-            code="held_out_groups_approved",
+            code="held_out_none_approved",
         )
     if held_out_judge and chosen:
         confirmed = confirmed_by(release, held_out_judge)
@@ -83,7 +83,7 @@ def split_groups(
                 f"held_out_judge: {held_out_judge} confirmed none of the {len(chosen)} held-out "
                 f"groups of {release.path}: it must judge all "
                 f"{len(INF_IR.scenarios)} items of a group",
-                code="held_out_judge_confirmed",
+                code="held_out_none_confirmed",
             )
         chosen = found
     if not training or (fraction > 0 and not chosen):
@@ -91,7 +91,7 @@ def split_groups(
         raise BadInput(
             f"{release.path} has {count} group{'s' if count != 1 else ''} that cannot be split: "
             "two are needed that share no query or passage (held_out=0 trains on all of them)",
-            code="group_cannot_split_two",
+            code="groups_too_few_to_split",
         )
     return training, chosen if fraction > 0 else []
 

@@ -17,7 +17,7 @@ def dataset_benchmark(store: Store, name: str) -> Benchmark:
     if not queries:
         raise BadInput(
             f"dataset {name!r} has no pair of a query and a passage to measure by",
-            code="dataset_no_pair_query",
+            code="dataset_without_pairs",
         )
     return Benchmark(
         name=f"{DATASET}{name}",

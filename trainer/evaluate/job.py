@@ -294,7 +294,7 @@ def _ordinary(handle: JobHandle, name: str) -> list[Benchmark]:
             raise BadInput(
                 f"{benchmark.name} has instructions: ordinary retrieval is measured on queries "
                 "alone, such as a BEIR folder or dataset:NAME",
-                code="instructions_ordinary_retrieval_measured",
+                code="benchmark_has_instructions",
             )
     return benchmarks
 
@@ -310,7 +310,7 @@ def _require_trec_names(folder: str, benchmarks: list[Benchmark]) -> None:
                 f"`trec=`: the benchmarks {names[place]!r} and {benchmark.name!r} would both be "
                 f"written to {place.parent}",
                 "rename the folder of one, or evaluate them apart",
-                code="trec_benchmarks_would_both",
+                code="trec_file_shared",
             )
         names[place] = benchmark.name
 
@@ -324,13 +324,13 @@ def judged_by(benchmarks: list[Benchmark], file: Path) -> Benchmark:
     if others or benchmark.original or benchmark.groups:
         raise BadInput(
             "`qrels=` needs a single benchmark whose judgments do not change by query",
-            code="qrels_needs_single_benchmark",
+            code="qrels_needs_one_benchmark",
         )
     judgments = read_qrels(file)
     if unknown := sorted(judgments.keys() - benchmark.questions.keys()):
         raise BadInput(
             f"{file}: no query {unknown[0]!r} in the benchmark {benchmark.name}",
-            code="no_query_benchmark",
+            code="query_unknown",
         )
     return replace(
         benchmark,
@@ -390,7 +390,7 @@ def _held_out(
                     "out no groups of its own",
                     "score it on the held-out groups of its main release "
                     f"({theirs[:12]}), or on a benchmark",
-                    code="also_trained_release_holds",
+                    code="release_without_held_out",
                 )
             continue
         if theirs != release.content_sha256:
@@ -409,7 +409,7 @@ def _held_out(
             raise BadInput(
                 f"{chosen_by} and {candidate.name} held out different groups ({split} and {own})",
                 "evaluate them apart, or train both with the same held_out and held_out_seed",
-                code="held_out_different_groups",
+                code="held_out_groups_differ",
             )
         split, chosen_by = own, candidate.name
     _, groups = split_groups(

@@ -46,7 +46,7 @@ class MtebModel:
         if role is None and ("Retrieval" in kind or "Reranking" in kind):
             raise BadInput(
                 "mteb gave neither prompt_type nor prompt_name: which prefix is unknown",
-                code="mteb_gave_neither_prompt",
+                code="mteb_prompt_missing",
             )
         if str(getattr(role, "value", role)) == "query":
             texts = [text for batch in inputs for text in self._questions(batch)]

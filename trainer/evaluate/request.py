@@ -91,16 +91,16 @@ class EvaluationStart(Request):
         try:
             return given if given is None else Template(given).text
         except BadInput as error:
-            raise BadInput(error.message, error.remedy, code="bad_request") from error
+            raise BadInput(error.message, error.remedy, code="request_invalid") from error
 
     @model_validator(mode="after")
     def _agree(self) -> Self:
         if not self.models:
-            raise BadInput("no model to evaluate", "give `model=`", code="bad_request")
+            raise BadInput("no model to evaluate", "give `model=`", code="request_invalid")
         if (self.release is None) == (self.benchmark is None):
-            raise BadInput("give either `release=` or `benchmark=`", code="bad_request")
+            raise BadInput("give either `release=` or `benchmark=`", code="request_invalid")
         if self.subset and not self.benchmark:
             raise BadInput(
-                "tasks need a benchmark", "`subset=` requires `benchmark=`", code="bad_request"
+                "tasks need a benchmark", "`subset=` requires `benchmark=`", code="request_invalid"
             )
         return self

@@ -58,7 +58,7 @@ def load_reranker(name: str) -> PairScorer:
         raise BadInput(
             f"the {kind} model {model!r} cannot be loaded ({lines[0]})",
             "give a folder or name whose weights are safetensors and that needs no code of its own",
-            code="model_cannot_loaded",
+            code="model_load_failed",
         ) from error
 
 

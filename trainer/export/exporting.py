@@ -72,13 +72,15 @@ def export_for_serving(
     """
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise Refused(
-            f"{out} is not empty", "choose another `out=`, nothing is overwritten", code="not_empty"
+            f"{out} is not empty",
+            "choose another `out=`, nothing is overwritten",
+            code="folder_not_empty",
         )
     if int8 and not groups:
         raise Refused(
             "8 bits cost quality, which is measured",
             "give `release=` with its groups",
-            code="bits_cost_quality_measured",
+            code="int8_needs_measurement",
         )
     model = exported_part(load_model(source, fp32=True)).to("cpu").eval()
     memory = read_memory(source)
@@ -152,7 +154,7 @@ def _networks(
     except (RuntimeError, TypeError, ValueError, NotImplementedError) as error:
         raise BadInput(
             f"this model's network cannot be exported: {error}",
-            code="model_network_cannot_exported",
+            code="model_not_exportable",
         ) from error
     if "onnx" not in formats:
         shutil.rmtree(whole.parent)
@@ -177,7 +179,7 @@ def _of_network(
         raise BadInput(
             f"{name} gives other vectors than the model: a number differs by {row.difference:.2g}, "
             f"allowed are {TOLERANCE:g}; nothing was written",
-            code="gives_other_vectors_model",
+            code="export_vectors_differ",
         )
     return row
 

@@ -36,7 +36,7 @@ def follow(processes: Processes, node: str) -> None:
     if plan is None:
         raise InfError(
             "the first process refused the training: the reason is in its log",
-            code="first_process_refused_training",
+            code="training_refused_elsewhere",
         )
     settings = parse_settings(plan["settings"])
     warn_of_missing_gpu()

@@ -41,7 +41,7 @@ def plan_settings(config: Mapping[str, Any], processes: int) -> TrainSettings:
         raise BadInput(
             "optimizer=adamw-8bit needs the package bitsandbytes",
             "pip install it",
-            code="optimizer_adamw_8bit_needs",
+            code="package_missing",
         )
     return settings
 
@@ -86,7 +86,7 @@ def groups_of(folder: Path, settings: TrainSettings, more: Sequence[Path] = ()) 
             f"more_releases: every group of {folder} that could train shares a query or passage "
             "with a group that another release holds out",
             "train on that release instead",
-            code="more_releases_every_group",
+            code="more_releases_all_overlap",
         )
     has_order = settings.curriculum != "off"
     together = _with_order(own, release, is_one_of=len(others) + 1) if has_order else own
@@ -111,7 +111,7 @@ def groups_of(folder: Path, settings: TrainSettings, more: Sequence[Path] = ()) 
             f"teacher={settings.teacher}: of no group that would train did this judge judge all "
             "three scenarios",
             "let it judge them in studies and export again",
-            code="teacher_no_group_would",
+            code="teacher_judgments_missing",
         )
     return Groups(release, chosen, held_out, tuple(mixed), len(training) - len(own))
 

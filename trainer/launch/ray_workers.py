@@ -41,13 +41,13 @@ def train_on_cluster(handle: JobHandle, workers: int) -> dict[str, Any]:
         from ray.train.torch import TorchConfig, TorchTrainer
     except ImportError as error:
         raise BadInput(
-            "Ray is not installed", 'pip install "inf-studio[ray]"', code="ray_not_installed"
+            "Ray is not installed", 'pip install "inf-studio[ray]"', code="ray_missing"
         ) from error
     if not os.environ.get("RAY_ADDRESS"):
         raise BadInput(
             f"{workers} workers are for a Ray cluster",
             "give `launcher=ray`, or `nproc=`",
-            code="workers_ray_cluster",
+            code="workers_need_ray",
         )
     os.chdir(home())  # Ray puts the driver's current folder on every worker's import path
     handle.report(0, None, f"waits for {workers} free places in the cluster")
@@ -113,7 +113,7 @@ def work(given: dict[str, Any]) -> dict[str, Any] | None:
             count = dist.get_world_size()
             raise Lost(
                 f"one of the {count} workers no longer answers: {error}",
-                code="one_workers_no_longer",
+                code="worker_lost",
             ) from error
         raise
 
@@ -127,7 +127,7 @@ def every_worker_sees_its_gpu(seen: list[tuple[str, bool]]) -> bool:
             "there, the others see theirs",
             "install the driver and a PyTorch for CUDA on every node "
             "that offers GPUs, or train on CPUs alone (INF_RAY_GPUS=0)",
-            code="workers_node_given_gpu",
+            code="worker_gpu_not_visible",
         )
     return not blind
 
@@ -165,9 +165,7 @@ def reason(error: Exception) -> Exception:
 
     is_gone = [isinstance(each, Lost | RayError | RayTrainError) for each in met]
     if not met or any(is_gone):
-        return Lost(
-            f"a worker of the training went away: {error}", code="worker_training_went_away"
-        )
+        return Lost(f"a worker of the training went away: {error}", code="worker_lost")
     return error
 
 

@@ -80,7 +80,7 @@ def read_trials(store: Store, search: Search) -> list[Trial]:
                 f"{search.name!r} is the name of another search (job {job.id}; it differs in "
                 f"{', '.join(other)})",
                 "give another `name=`, or the same settings to go on",
-                code="name_another_search_job",
+                code="search_name_taken",
             )
         value = None
         if job.status == "done":
@@ -111,7 +111,7 @@ def next_params(search: Search, trials: list[Trial]) -> dict[str, Any]:
             return params
     raise BadInput(
         f"{MAX_CONFLICTS} suggestions were all refused, the last because: {reason}",
-        code="suggestions_all_refused_last",
+        code="search_suggestions_refused",
     )
 
 
@@ -122,7 +122,7 @@ def _suggest(search: Search, trials: list[Trial], attempt: int) -> dict[str, Any
         raise BadInput(
             "a search of settings needs Optuna",
             "pip install 'inf-studio[tune]'",
-            code="inf_tune_needs_optuna",
+            code="optuna_missing",
         ) from error
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)

@@ -15,7 +15,7 @@ def require_finite(loss: float, step: int) -> None:
         raise BadInput(
             f"the loss is {loss} at step {step}: nothing was saved from this step",
             "Lower learning_rate or raise temperature, and look at the texts of the release",
-            code="loss_step_nothing_saved",
+            code="loss_not_finite",
         )
 
 
@@ -49,13 +49,13 @@ def translated(error: BaseException, settings: TrainSettings) -> BaseException:
             f"out of memory with rows_per_batch={settings.rows_per_batch}, query_tokens="
             f"{settings.query_tokens}, passage_tokens={settings.passage_tokens}: "
             f"{_remedies(settings)} rows_per_batch or passage_tokens",
-            code="out_memory_rows_per",
+            code="memory_exhausted",
         )
     if is_disk_full(error):
         return BadInput(
             "no space left on the disk to keep a state of the training: the state before it is "
             "intact",
             "Free some, then resume the job",
-            code="no_space_left_disk",
+            code="disk_full",
         )
     return error

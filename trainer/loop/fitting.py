@@ -270,7 +270,7 @@ def prepare_weights(model: "SentenceTransformer", settings: TrainSettings) -> No
                         f"gradient_checkpointing=on: {type(module).__name__} cannot recompute its "
                         "activations",
                         "Give texts_at_once=8 (cached gradients) to save memory",
-                        code="gradient_checkpointing_cannot_recompute",
+                        code="gradient_checkpointing_unsupported",
                     )
                 module.activation_checkpointing_enable({"use_reentrant": False})
     if settings.compile == "on":

@@ -64,7 +64,7 @@ class GroupTrainer(SentenceTransformerTrainer):
                 f"the weights {broken[0]} are NaN or infinite after step {self.state.global_step}: "
                 "this state was not saved, the one before it was",
                 "Lower learning_rate or raise temperature",
-                code="weights_nan_infinite_after",
+                code="weights_not_finite",
             )
         write_weights(state, Path(str(output_dir or self.args.output_dir)))
 

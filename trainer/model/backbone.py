@@ -67,7 +67,7 @@ def load_model(
         raise BadInput(
             f"no model folder {source!r}",
             "give a folder or the name of a model",
-            code="no_model_folder",
+            code="model_folder_missing",
         )
     try:
         model = InstructedModel._load_with_module_classes(
@@ -80,7 +80,7 @@ def load_model(
             "give a folder or name whose weights are safetensors, that needs no code of its own "
             "(or allow it to run, with `remote_code=run`), and that this machine has or can "
             "download",
-            code="model_cannot_loaded",
+            code="model_load_failed",
         ) from error
     layers: list[Any] = list(model.modules()) if quantize == "4bit" else []
     for layer in layers:
@@ -102,13 +102,13 @@ def require_packages(*, attention: str = "auto", quantize: str = "off") -> None:
     if attention == "flash" and not torch.cuda.is_available():
         raise BadInput(
             "attention=flash needs an NVIDIA GPU, and PyTorch sees none here",
-            code="attention_flash_needs_nvidia",
+            code="flash_needs_nvidia",
         )
     if attention == "flash" and not torch.cuda.is_bf16_supported(including_emulation=False):
         raise BadInput(
             "attention=flash needs a GPU with bfloat16 units, and this one has none",
             "give attention=sdpa",
-            code="attention_flash_needs_gpu",
+            code="flash_needs_bfloat16",
         )
     for wanted, setting, package in (
         (attention == "flash", "attention=flash", "flash_attn"),
@@ -118,7 +118,7 @@ def require_packages(*, attention: str = "auto", quantize: str = "off") -> None:
             raise BadInput(
                 f"{setting} needs the package {package}",
                 f"pip install {package}",
-                code="needs_package",
+                code="package_missing",
             )
 
 
@@ -178,7 +178,7 @@ def load_backbone(settings: TrainSettings) -> "SentenceTransformer":
     if pooling is None:
         raise BadInput(
             f"{settings.base_model} has no pooling over tokens: it cannot be trained here",
-            code="no_pooling_over_tokens",
+            code="pooling_missing",
         )
     mode = _pooling_mode(settings.pooling, plain, transformer.config.model_type)
     if mode:
@@ -187,7 +187,7 @@ def load_backbone(settings: TrainSettings) -> "SentenceTransformer":
         if transformer.tokenizer.eos_token is None:
             raise BadInput(
                 f"the tokenizer of {settings.base_model} has no token to pad with",
-                code="tokenizer_no_token_pad",
+                code="pad_token_missing",
             )
         transformer.tokenizer.pad_token = transformer.tokenizer.eos_token
     if not any(isinstance(module, Normalize) for module in model):
@@ -213,13 +213,13 @@ def _with_its_base(model: "SentenceTransformer", settings: TrainSettings) -> "Se
         raise BadInput(
             f"{settings.base_model} has an instructed door",
             "train its base model, which it names, or this one with trained_side=both",
-            code="instructed_door",
+            code="model_already_instructed",
         )
     if settings.pooling != "auto" and _has_modules(settings.base_model):
         raise BadInput(
             f"pooling={settings.pooling} would change the passages of {settings.base_model}",
             "leave it out with trained_side=query",
-            code="pooling_would_change_passages",
+            code="pooling_changes_passages",
         )
     _require_lengths(model, settings, ("query_tokens",))
     prefix = settings.query_prefix or model.prompts.get("query") or ""
@@ -240,7 +240,7 @@ def _join(model: "SentenceTransformer", settings: TrainSettings) -> None:
         raise BadInput(
             f"{settings.base_model} has Interaction II",
             "give interaction=II to train it further",
-            code="interaction_ii",
+            code="model_has_interaction_ii",
         )
 
 
@@ -270,7 +270,7 @@ def _require_lengths(
             raise BadInput(
                 f"{name}={getattr(settings, name)} is more than the {longest} tokens that "
                 f"{settings.base_model} can read: give {name}={longest} or less",
-                code="more_tokens_can_read",
+                code="tokens_above_model_limit",
             )
 
 
@@ -311,12 +311,12 @@ def read_memory(name: str) -> dict[str, Any]:
     except ValueError as error:
         raise BadInput(
             f"{file} is not JSON ({error}): the checkpoint is damaged",
-            code="not_json_checkpoint_damaged",
+            code="checkpoint_damaged",
         ) from error
     if not isinstance(memory, dict):
         raise BadInput(
             f"{file} is not a JSON object: the checkpoint is damaged",
-            code="not_json_object_checkpoint",
+            code="checkpoint_damaged",
         )
     return memory
 

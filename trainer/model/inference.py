@@ -57,7 +57,7 @@ class InstructedModel(SentenceTransformer):
             raise BadInput(
                 f"{len(given)} instructions for {len(queries)} queries",
                 "give one for all, or one for each",
-                code="instructions_queries",
+                code="instruction_count_differs",
             )
         texts = [self.template.apply(i, query) for i, query in zip(given, queries, strict=True)]
         if not has_instructed_door(self):

@@ -61,14 +61,14 @@ def attach_lora(
         raise BadInput(
             f"lora_targets: the model has no linear layer {missing[0]!r} that an adapter reaches, "
             f"there is {', '.join(sorted(set(short)))}",
-            code="lora_targets_model_no",
+            code="lora_target_unknown",
         )
     chosen = [
         name for name, last in zip(layers, short, strict=True) if not targets or last in targets
     ]
     if not chosen:
         raise BadInput(
-            "lora_rank: the model has no linear layer to add to", code="lora_rank_model_no"
+            "lora_rank: the model has no linear layer to add to", code="lora_layers_missing"
         )
     config = LoraConfig(
         r=rank,

@@ -25,7 +25,9 @@ def require_free(out: Path, job_id: int) -> None:
     if out.is_dir() and read_memory(str(out)).get("job_id") == job_id:
         return
     raise Refused(
-        f"{out} is not empty", "choose another `out=`, nothing is overwritten", code="not_empty"
+        f"{out} is not empty",
+        "choose another `out=`, nothing is overwritten",
+        code="folder_not_empty",
     )
 
 
@@ -70,7 +72,7 @@ def write_checkpoint(
             raise BadInput(
                 f"no space left on the disk of {out}",
                 "free some, then resume the job",
-                code="no_space_left_disk",
+                code="disk_full",
             ) from error
         raise
 

@@ -24,7 +24,7 @@ def freeze(model: nn.Module, patterns: Sequence[str]) -> int:
         if not found:
             raise BadInput(
                 f"freeze: {pattern!r} fits no weight; names are like {next(iter(names))!r}",
-                code="freeze_fits_no_weight",
+                code="freeze_matches_no_weight",
             )
         for name in found:
             frozen += names[name].numel() if names[name].requires_grad else 0
@@ -32,7 +32,7 @@ def freeze(model: nn.Module, patterns: Sequence[str]) -> int:
     if not any(weights.requires_grad for weights in names.values()):
         raise BadInput(
             "freeze: every weight is frozen, nothing is left to train",
-            code="freeze_every_weight_frozen",
+            code="freeze_leaves_no_weight",
         )
     return frozen
 
@@ -57,5 +57,5 @@ def require_sizes(model: "SentenceTransformer", sizes: Sequence[int]) -> None:
     if too_long := [size for size in sizes if whole is not None and size >= whole]:
         raise BadInput(
             f"matryoshka: {too_long[0]} is not less than the {whole} numbers of its vectors",
-            code="matryoshka_not_less_numbers",
+            code="matryoshka_too_long",
         )

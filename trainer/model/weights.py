@@ -43,7 +43,7 @@ def require_trained(model: "nn.Module", state: "Mapping[str, Tensor]") -> None:
             f"the state to resume from has no {min(missing)}: the base model, this program or a "
             "library changed since",
             "Start the training anew",
-            code="state_resume_no_base",
+            code="resume_state_incomplete",
         )
 
 

@@ -129,5 +129,5 @@ def parse_objective(name: str) -> Objective:
     near = difflib.get_close_matches(name, ALL_OBJECTIVES, n=1, cutoff=0.0)
     raise BadInput(
         f"no objective {name!r}: did you mean {near[0]!r}? One of {' '.join(ALL_OBJECTIVES)}",
-        code="no_objective_did_mean",
+        code="objective_unknown",
     )

@@ -83,7 +83,7 @@ def count_from_environment(environment: Mapping[str, str]) -> int:
         raise BadInput(
             f"WORLD_SIZE={given!r} is not a number of processes",
             "start with torchrun",
-            code="world_size_not_number",
+            code="world_size_invalid",
         )
     return int(given) if "RANK" in environment and "MASTER_ADDR" in environment else 1
 

@@ -49,7 +49,7 @@ def _require(where: str, pin: str, contents: Sequence[Mapping[str, Any]]) -> Non
     if len(digits) < MIN_DIGITS or set(digits) - set("0123456789abcdef"):
         raise BadInput(
             f"{where}: {pin!r} is no sha256: give {MIN_DIGITS} hexadecimal digits or more",
-            code="no_sha256_give_hexadecimal",
+            code="sha256_invalid",
         )
     found = str(content_together(contents)["sha256"])
     if not found.startswith(digits):
@@ -57,7 +57,7 @@ def _require(where: str, pin: str, contents: Sequence[Mapping[str, Any]]) -> Non
         raise BadInput(
             f"the benchmark is not the one that was pinned ({where} {digits[:12]}, its content "
             f"is {found}; {parts}): nothing was evaluated",
-            code="benchmark_not_one_pinned",
+            code="benchmark_pin_mismatch",
         )
 
 
@@ -67,7 +67,7 @@ def write_pin(folder: Path, contents: Sequence[Mapping[str, Any]]) -> Path:
     if file.exists():
         raise BadInput(
             f"{file} exists: a pin is never overwritten, delete it to pin again",
-            code="exists_pin_never_overwritten",
+            code="pin_exists",
         )
     file.write_text(f"{content_together(contents)['sha256']}\n", encoding="utf-8")
     return file

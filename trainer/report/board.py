@@ -25,7 +25,7 @@ def require_tensorboard() -> None:
         raise BadInput(
             "tensorboard=on needs the package tensorboard",
             "pip install 'inf-studio[tensorboard]'",
-            code="tensorboard_needs_package_tensorboard",
+            code="package_missing",
         )
 
 
@@ -56,7 +56,7 @@ def require_tracker(name: str) -> None:
         raise BadInput(
             f"report_to={name} needs the package {name}",
             f"pip install {name}",
-            code="report_needs_package",
+            code="package_missing",
         )
 
 

@@ -62,7 +62,7 @@ class EmbeddingRequest(BaseModel):
             raise BadInput(
                 "input",
                 f"give 1 to {MAX_TEXTS} texts, none of them empty",
-                code="input_unusable",
+                code="input_invalid",
             )
         return found
 
@@ -86,7 +86,7 @@ class Embedder:
             raise BadInput(
                 "input_type: passages have no instruction",
                 "leave one of the two out",
-                code="input_type_passages_no",
+                code="passages_exclude_instruction",
             )
         whole = self.model.get_embedding_dimension()
         size = request.dimensions
@@ -188,7 +188,7 @@ def serve(name: str, host: str, port: int) -> None:
     if not token and not is_loopback(host):
         raise Refused(
             f"anyone who reaches {host} could use the model: set {SECRET} to a token first",
-            code="anyone_reaches_could_use",
+            code="public_server_needs_token",
         )
     uvicorn.run(app(Embedder(name), token), host=host, port=port, log_level="warning")
 

@@ -69,7 +69,7 @@ class Searcher:
         name, dataset = str(request["model"]), str(request.get("dataset") or "")
         instruction, query = str(request.get("instruction", "")), str(request["query"])
         if not query.strip():
-            raise BadInput("no query", "type one", code="no_query")
+            raise BadInput("no query", "type one", code="query_missing")
         depth = max(1, min(MAX_RESULTS, int(request.get("results", 10))))
         place = str(request.get("index") or "")
         with self._lock:
@@ -139,7 +139,7 @@ class Searcher:
             dataset_id = get_dataset(session, dataset).id
             count, last = searched_passages(session, dataset_id)
         if not count:
-            raise BadInput(f"dataset {dataset!r} has no passages", code="dataset_no_passages")
+            raise BadInput(f"dataset {dataset!r} has no passages", code="dataset_without_passages")
         key = (name, dataset_id, count, last)
         if key not in self._corpora:
             self._corpora = {k: v for k, v in self._corpora.items() if k[:2] != key[:2]}

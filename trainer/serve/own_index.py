@@ -73,13 +73,15 @@ def open_index(place: str) -> OwnIndex:
             url, _, options = place.removeprefix(prefix).partition("?")
             url, _, name = url.rstrip("/").rpartition("/")
             if not url or not name:
-                raise BadInput(f"{place} is no {prefix}URL/NAME", "give one", code="index_place")
+                raise BadInput(
+                    f"{place} is no {prefix}URL/NAME", "give one", code="index_place_invalid"
+                )
             given = {key: values[-1] for key, values in parse_qs(options, True).items()}
             if unknown := sorted(given.keys() - {"vector", "text"}):
                 raise BadInput(
                     f"{place}: no option {unknown[0]!r}",
                     "there are vector and text",
-                    code="index_option",
+                    code="index_option_unknown",
                 )
             return kind(place, url, name, given)
     folder = Path(place).expanduser()
@@ -87,7 +89,7 @@ def open_index(place: str) -> OwnIndex:
         raise BadInput(
             f"{place} is no folder",
             "give one, qdrant:URL/NAME or elasticsearch:URL/NAME",
-            code="index_place",
+            code="index_place_invalid",
         )
     if (folder / FAISS).is_file():
         return FaissIndex(folder)
@@ -111,7 +113,7 @@ def require_fit(
         raise BadInput(
             f"{index.place} has vectors of {index.dimensions} numbers and {model} makes {size}",
             OTHER_MODEL,
-            code="index_dimensions",
+            code="index_dimensions_differ",
         )
     entries = [each for each in index.sample() if each.vector is not None]
     known = texts([each.id for each in entries])
@@ -143,11 +145,11 @@ class FolderIndex:
         if vectors.ndim != 2 or not len(vectors):
             raise BadInput(
                 f"{folder}: its vectors have shape {vectors.shape}, not (n, d)",
-                code="index_shape",
+                code="index_shape_invalid",
             )
         if len(ids) != len(vectors):
             raise BadInput(
-                f"{folder} has {len(ids)} ids for {len(vectors)} vectors", code="index_ids"
+                f"{folder} has {len(ids)} ids for {len(vectors)} vectors", code="index_ids_mismatch"
             )
         self._ids = ids
         self._all = PassageVectors(np.arange(len(ids)), as_unit(vectors))
@@ -181,7 +183,8 @@ class FaissIndex:
         self.count, self.dimensions = int(self._index.ntotal), int(self._index.d)
         if len(self._ids) != self.count:
             raise BadInput(
-                f"{folder} has {len(self._ids)} ids for {self.count} vectors", code="index_ids"
+                f"{folder} has {len(self._ids)} ids for {self.count} vectors",
+                code="index_ids_mismatch",
             )
         self._sign = 1.0 if self._index.metric_type == faiss.METRIC_INNER_PRODUCT else -1.0
 
@@ -217,7 +220,7 @@ class QdrantIndex:
         if not is_server and not Path(url).is_dir():
             raise BadInput(
                 f"{place}: {url} is neither a URL nor a folder of Qdrant's local mode",
-                code="index_place",
+                code="index_place_invalid",
             )
         with self._translated():
             self._client = (
@@ -330,7 +333,7 @@ def _unreadable(place: str | Path, error: Exception) -> BadInput:
 
 
 def _other_number(folder: Path, ids: Sequence[str], vectors: int) -> BadInput:
-    return BadInput(f"{folder} has {len(ids)} ids for {vectors} vectors", code="index_ids")
+    return BadInput(f"{folder} has {len(ids)} ids for {vectors} vectors", code="index_ids_mismatch")
 
 
 def _one_vector(place: str, names: Sequence[str], options: Mapping[str, str]) -> str:
@@ -342,7 +345,7 @@ def _one_vector(place: str, names: Sequence[str], options: Mapping[str, str]) ->
     listed = ", ".join(names) or "none"
     raise BadInput(
         f"{place}: which vectors is not clear, add ?vector=NAME: there are {listed}",
-        code="index_vector",
+        code="index_vector_ambiguous",
     )
 
 
@@ -356,7 +359,9 @@ def _read_folder(folder: Path) -> tuple[list[str], np.ndarray, list[str]]:
         return _ids_of(folder), vectors, []
     files = sorted(folder.glob("*.parquet"))
     if not files:
-        raise BadInput(f"{folder} has none of {VECTORS}, {FAISS} and *.parquet", code="index_place")
+        raise BadInput(
+            f"{folder} has none of {VECTORS}, {FAISS} and *.parquet", code="index_place_invalid"
+        )
     import pyarrow as pa
     import pyarrow.parquet as parquet
 
@@ -369,12 +374,13 @@ def _read_folder(folder: Path) -> tuple[list[str], np.ndarray, list[str]]:
         if name not in table.column_names:
             raise BadInput(
                 f"{files[0]} has no column `{name}`: `id`, `vector`, maybe `text`",
-                code="index_column",
+                code="index_column_missing",
             )
     rows = table.column("vector").to_pylist()
     if len({len(row or ()) for row in rows}) != 1:
         raise BadInput(
-            f"{folder}: the vectors of its column `vector` differ in length", code="index_shape"
+            f"{folder}: the vectors of its column `vector` differ in length",
+            code="index_shape_invalid",
         )
     texts = table.column("text").to_pylist() if "text" in table.column_names else []
     ids = [str(name) for name in table.column("id").to_pylist()]
@@ -399,5 +405,5 @@ def _ids_of(folder: Path) -> list[str]:
             raise _unreadable(file, error) from error
     raise BadInput(
         f"{folder} has none of {', '.join(ID_FILES)}: the ids of its vectors, in order",
-        code="index_ids",
+        code="index_ids_missing",
     )

@@ -113,7 +113,9 @@ def passage_vectors(
         rows = _passages(session, dataset_id)
     if not rows:
         raise BadInput(
-            f"dataset {dataset_id} has no passages", "import some first", code="dataset_no_passages"
+            f"dataset {dataset_id} has no passages",
+            "import some first",
+            code="dataset_without_passages",
         )
     ids = np.array([number for number, _ in rows], dtype=np.int64)
     folder = _folder()

@@ -26,12 +26,12 @@ def read_experiment(name: str) -> dict[str, Any]:
         raise NotFound(
             f"no experiment {name!r}",
             f"give a .toml file or one of {', '.join(list_experiments())}",
-            code="no_experiment",
+            code="experiment_unknown",
         )
     try:
         return tomllib.loads(file.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise BadInput(f"{file} is not TOML: {error}", code="not_toml") from error
+        raise BadInput(f"{file} is not TOML: {error}", code="toml_invalid") from error
 
 
 def with_overrides(experiment: str | None, given: Mapping[str, Any]) -> dict[str, Any]:

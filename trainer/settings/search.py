@@ -44,7 +44,7 @@ def parse_space(texts: Sequence[str]) -> dict[str, Dimension]:
         raise BadInput(
             "a search needs a setting to vary",
             "give `search=learning_rate=1e-5..1e-4:log`, for example",
-            code="search_needs_setting_vary",
+            code="search_needs_setting",
         )
     return found
 
@@ -55,7 +55,7 @@ def _dimension(text: str) -> Dimension:
         raise BadInput(
             f"`search={text}`",
             "give KEY=VALUE,VALUE or KEY=LOW..HIGH, for example learning_rate=1e-5..1e-4:log",
-            code="search_unusable",
+            code="search_invalid",
         )
     if name not in SETTINGS:
         parse_settings({name: ""})  # says which setting is near
@@ -64,7 +64,7 @@ def _dimension(text: str) -> Dimension:
         choices = tuple(setting.parse(part.strip()) for part in space.split(","))
         if len(set(choices)) < 2:
             raise BadInput(
-                f"`search={text}`", "give at least two different values", code="search_unusable"
+                f"`search={text}`", "give at least two different values", code="search_invalid"
             )
         for choice in choices:
             setting.check(choice)
@@ -73,7 +73,7 @@ def _dimension(text: str) -> Dimension:
         raise BadInput(
             f"`search={text}`: {name} is not a number",
             "give values with commas",
-            code="search_not_number",
+            code="search_value_invalid",
         )
     low, high = (float(setting.parse(part)) for part in space.removesuffix(LOG).split(RANGE, 1))
     for end in (low, high):
@@ -83,7 +83,7 @@ def _dimension(text: str) -> Dimension:
         positive = " above 0" if is_log else ""
         raise BadInput(
             f"`search={text}`: the range must rise from its first number{positive}",
-            code="search_range_must_rise",
+            code="search_range_invalid",
         )
     return Dimension(name, low=low, high=high, log=is_log)
 

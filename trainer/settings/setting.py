@@ -72,4 +72,4 @@ class Setting:
             raise self._refusal(value, f"it must be {self.range_text}")
 
     def _refusal(self, value: object, reason: str) -> BadInput:
-        return BadInput(f"{self.name}={value!r}: {reason}", code="setting_unusable")
+        return BadInput(f"{self.name}={value!r}: {reason}", code="setting_invalid")

@@ -93,12 +93,12 @@ def split_pairs(arguments: tuple[str, ...] | list[str]) -> dict[str, str]:
         key, equals, value = argument.partition("=")
         if not equals:
             raise BadInput(
-                f"{argument!r} is not key=value, for example epochs=3", code="not_key_value_example"
+                f"{argument!r} is not key=value, for example epochs=3", code="setting_not_key_value"
             )
         key = ALIASES.get(key, key)
         if key in pairs:
             raise BadInput(
-                f"{key} is given twice: {pairs[key]!r} and {value!r}", code="given_twice"
+                f"{key} is given twice: {pairs[key]!r} and {value!r}", code="setting_given_twice"
             )
         pairs[key] = value
     return pairs
@@ -110,7 +110,7 @@ def _convert(key: str, value: Any) -> Any:
         question = f"did you mean {near!r}? " if near else ""
         raise BadInput(
             f"no setting {key!r}: {question}Settings are {', '.join(SETTINGS)}",
-            code="no_setting_settings",
+            code="setting_unknown",
         )
     return SETTINGS[key].parse(value)
 
@@ -125,13 +125,13 @@ def _check(settings: TrainSettings) -> None:
     if settings.epochs <= 0 and settings.max_steps == 0:
         raise BadInput(
             f"epochs={settings.epochs}: it must be more than 0, or give max_steps",
-            code="epochs_must_more_give",
+            code="epochs_invalid",
         )
     if settings.best_by != "last" and not settings.evaluate_steps:
         raise BadInput(
             f"best_by={settings.best_by} needs evaluations while training",
             "give evaluate_steps=50, for example",
-            code="best_needs_evaluations_while",
+            code="best_by_needs_evaluations",
         )
     if settings.patience and settings.best_by == "last":
         raise BadInput(
@@ -143,11 +143,11 @@ def _check(settings: TrainSettings) -> None:
         raise BadInput(
             f"best_by={GUARD_MEASURE} needs a benchmark",
             "give guard=FOLDER",
-            code="best_needs_benchmark",
+            code="best_by_needs_benchmark",
         )
     if settings.best_by.startswith("natural") and settings.natural_probe == "off":
         raise BadInput(
-            f"best_by={settings.best_by} needs natural_probe=on", code="best_needs_natural_probe"
+            f"best_by={settings.best_by} needs natural_probe=on", code="best_by_needs_probe"
         )
     if settings.evaluate_steps and not settings.held_out and settings.best_by not in OFF_HELD_OUT:
         raise BadInput(
@@ -160,14 +160,14 @@ def _check(settings: TrainSettings) -> None:
         raise BadInput(
             "attention=flash computes in bfloat16 alone",
             "give precision=bf16, or attention=sdpa",
-            code="attention_flash_computes_bfloat16",
+            code="flash_needs_bfloat16",
         )
     _check_trained_side(settings)
     if settings.matryoshka_sizes and settings.parsed_objective.baseline:
         raise BadInput(
             f"matryoshka={settings.matryoshka!r} is for our objectives, and "
             f"objective={settings.objective} is a baseline",
-            code="matryoshka_our_objectives_objective",
+            code="matryoshka_excludes_baseline",
         )
     kind, _, teacher = settings.teacher.partition(":")
     if settings.teacher and (kind not in (*RERANKERS, JUDGE) or not teacher):
@@ -175,24 +175,24 @@ def _check(settings: TrainSettings) -> None:
             f"teacher={settings.teacher!r}",
             f"give a reranker as {', '.join(RERANKERS)} and its "
             "name, for example cross-encoder:NAME, or a judge of the release as judge:NAME",
-            code="teacher_unusable",
+            code="teacher_invalid",
         )
     if settings.dropout < 0 and settings.dropout != -1:
         raise BadInput(
             f"dropout={settings.dropout:g}",
             "give -1 or a probability from 0 up",
-            code="dropout_unusable",
+            code="dropout_invalid",
         )
     if settings.standard_share and settings.interaction == "II":
         raise BadInput(
             "standard_share needs interaction=I: plain queries have no instruction",
-            code="standard_share_needs_interaction",
+            code="standard_share_needs_interaction_i",
         )
     if settings.base_share and (settings.quantize != "off" or settings.fsdp == "on"):
         raise BadInput(
             "base_share needs whole weights in float32",
             "give quantize=off and fsdp=off",
-            code="base_share_needs_whole",
+            code="base_share_needs_float32",
         )
     if settings.fsdp == "on":
         _check_fsdp(settings)
@@ -200,38 +200,38 @@ def _check(settings: TrainSettings) -> None:
         raise BadInput(
             "interaction=II has one shared encoder",
             "give encoders=shared",
-            code="interaction_ii_one_shared",
+            code="interaction_ii_needs_shared_encoder",
         )
     if settings.interaction == "II" and settings.template not in (DEFAULT_TEMPLATE, APART):
         raise BadInput(
             "interaction=II encodes instruction and query apart: a template has no effect there, "
             "leave template out, or give interaction=I",
-            code="interaction_ii_encodes_instruction",
+            code="template_excludes_interaction_ii",
         )
     objective, _ = settings.parsed_objective, settings.parsed_template
     if len({name for name, _ in settings.extra_releases}) < len(settings.extra_releases):
         raise BadInput(
             f"more_releases={settings.more_releases!r} names a release twice",
-            code="more_releases_names_release",
+            code="release_named_twice",
         )
     reads_mined = "P" in objective.terms and not (objective.baseline and objective.baseline.loss)
     if settings.mined_negatives and not reads_mined:
         raise BadInput(
             f"mined_negatives={settings.mined_negatives} applies only where our loss has the term "
             f"P, and objective={settings.objective} does not",
-            code="mined_negatives_applies_only",
+            code="mined_negatives_need_term",
         )
     if settings.positive_counted == "as-printed" and objective.mode != "multi":
         raise BadInput(
             f"positive_counted=as-printed applies only for multi objectives, "
             f"and objective={settings.objective} is not one",
-            code="positive_counted_as_printed_applies",
+            code="positive_counted_needs_multi",
         )
     if settings.instructions_sampled and "I" not in objective.terms:
         raise BadInput(
             f"instructions_sampled={settings.instructions_sampled} applies only where the "
             f"objective has the term I, and objective={settings.objective} does not",
-            code="instructions_sampled_applies_only",
+            code="sampled_instructions_need_term",
         )
 
 
@@ -253,14 +253,14 @@ def _check_trained_side(settings: TrainSettings) -> None:
             raise BadInput(
                 f"pool_passages={settings.pool_passages} needs passages that are not trained",
                 "give trained_side=query, or mined_negatives",
-                code="pool_passages_needs_passages",
+                code="pool_needs_fixed_passages",
             )
         return
     for name, why in BOTH_ONLY.items():
         if getattr(settings, name) != SETTINGS[name].default:
             raise BadInput(
                 f"{name}={getattr(settings, name)} needs trained_side=both: with query, {why}",
-                code="needs_trained_side_both",
+                code="setting_needs_both_sides",
             )
 
 
@@ -271,24 +271,24 @@ def _check_lora(settings: TrainSettings) -> None:
                 raise BadInput(
                     f"{name}={getattr(settings, name)} applies only to LoRA",
                     "give lora_rank=16, for example",
-                    code="applies_only_lora",
+                    code="setting_needs_lora",
                 )
     elif settings.freeze:
         raise BadInput(
             f"freeze={settings.freeze!r} has no effect with lora_rank: only adapters are trained",
-            code="freeze_no_effect_lora",
+            code="freeze_excludes_lora",
         )
     if settings.dora == "on" and settings.quantize != "off":
         raise BadInput(
             "dora=on needs the lengths of whole weights",
             "give quantize=off or dora=off",
-            code="dora_needs_lengths_whole",
+            code="dora_needs_weight_lengths",
         )
     if settings.keep_adapters == "on" and settings.encoders == "two":
         raise BadInput(
             "keep_adapters=on keeps the adapters of one encoder",
             "give encoders=shared or keep_adapters=off",
-            code="keep_adapters_keeps_adapters",
+            code="keep_adapters_needs_one_encoder",
         )
 
 
@@ -309,7 +309,7 @@ def _weighted(part: str) -> tuple[str, float]:
         raise BadInput(
             f"more_releases: {part!r} is not RELEASE*WEIGHT with a weight above 0 and at most "
             f"{MAX_WEIGHT}, for example 12*0.5",
-            code="more_releases_not_release",
+            code="more_releases_invalid",
         )
     return name.strip(), value
 
@@ -319,7 +319,7 @@ def _sizes(text: str) -> tuple[int, ...]:
     if wrong := [part for part in parts if not part.isdecimal() or int(part) < 1]:
         raise BadInput(
             f"matryoshka={text!r}: {wrong[0]!r} is not a number of dimensions",
-            code="matryoshka_not_number_dimensions",
+            code="matryoshka_invalid",
         )
     return tuple(sorted({int(part) for part in parts}, reverse=True))
 
@@ -331,7 +331,7 @@ def _check_fsdp(settings: TrainSettings) -> None:
             f"fsdp=on cannot do texts_at_once={settings.texts_at_once} (processes with different "
             "numbers of parts would wait for one another)",
             "give texts_at_once=0",
-            code="fsdp_cannot_do_texts",
+            code="fsdp_excludes_texts_at_once",
         )
     for name, wanted in (
         ("encoders", "shared"),
@@ -346,7 +346,7 @@ def _check_fsdp(settings: TrainSettings) -> None:
             raise BadInput(
                 f"fsdp=on needs {name}={wanted or 'empty'}: with {getattr(settings, name)} its "
                 "gradients are not tested against one process",
-                code="fsdp_needs_gradients_not",
+                code="fsdp_setting_unsupported",
             )
 
 
@@ -356,12 +356,12 @@ def check_processes(settings: TrainSettings, count: int) -> None:
         raise BadInput(
             "fsdp=on shards weights over several processes",
             "give `nproc=2` or more",
-            code="fsdp_shards_weights_over",
+            code="fsdp_needs_several_processes",
         )
     if count > 1 and settings.encoders == "two" and settings.texts_at_once:
         raise BadInput(
             "encoders=two with texts_at_once trains in one process only (DDP would wait for the "
             "other encoder)",
             "give texts_at_once=0, or one process",
-            code="encoders_two_texts_once",
+            code="two_encoders_need_one_process",
         )

@@ -37,7 +37,7 @@ class Template:
             raise BadInput(
                 f"template {self.text!r}: {error}",
                 "write braces only as fields",
-                code="template_unusable",
+                code="template_invalid",
             ) from error
         for name in FIELDS:
             if fields.count(name) != 1:
@@ -45,13 +45,13 @@ class Template:
                 raise BadInput(
                     f"template {self.text!r} has {found} {{{name}}}: it needs {{instruction}} and "
                     f"{{query}}, each once, for example {DEFAULT_TEMPLATE!r}",
-                    code="template_needs_each_once",
+                    code="template_placeholder_missing",
                 )
         if unknown := [name for name in fields if name not in FIELDS]:
             raise BadInput(
                 f"template {self.text!r} has {{{unknown[0]}}}: only {{instruction}} and {{query}} "
                 "are known",
-                code="template_only_known",
+                code="template_placeholder_unknown",
             )
 
     def apply(self, instruction: str, query: str) -> str:

@@ -23,7 +23,7 @@ def read_beir(folder: Path) -> Benchmark:
     if unknown := sorted(judgments.keys() - questions.keys()):
         raise BadInput(
             f"{folder / 'qrels' / 'test.tsv'}: no query {unknown[0]!r} in queries.jsonl",
-            code="no_query_queries_jsonl",
+            code="query_unknown",
         )
     return retrieval_benchmark(folder.name, questions, corpus, judgments, "qrels/test.tsv")
 

@@ -22,7 +22,7 @@ def read_bright(folder: Path) -> list[Benchmark]:
         if not documents:
             raise BadInput(
                 f"{folder / 'documents'} has no {task}-….parquet for the task {task}",
-                code="no_parquet_task",
+                code="benchmark_file_missing",
             )
         rows = parquet_rows(documents, ("id", "content"))
         corpus = by_id("document", ((place, row["id"], row["content"]) for place, row in rows))
@@ -48,9 +48,7 @@ def read_bright(folder: Path) -> list[Benchmark]:
             )
         )
     if not benchmarks:
-        raise BadInput(
-            f"{folder / 'examples'} holds no <task>-….parquet", code="holds_no_task_parquet"
-        )
+        raise BadInput(f"{folder / 'examples'} holds no <task>-….parquet", code="tasks_missing")
     return benchmarks
 
 

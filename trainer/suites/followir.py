@@ -39,7 +39,7 @@ def read_followir(folder: Path) -> Benchmark:
         if row["pid"] not in corpus:
             raise BadInput(
                 f"{place}: no document {row['pid']!r} in corpus.jsonl",
-                code="no_document_corpus_jsonl",
+                code="document_unknown",
             )
         for suffix in (ORIGINAL, CHANGED):
             candidates.setdefault(row["qid"] + suffix, []).append(row["pid"])

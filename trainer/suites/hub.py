@@ -85,5 +85,5 @@ def _download(repository: str, wanted: list[str]) -> Path:
         raise BadInput(
             f"the benchmark {repository} cannot be downloaded ({lines[0]})",
             "look at its name and at the network, or give its folder",
-            code="benchmark_cannot_downloaded",
+            code="benchmark_download_failed",
         ) from error

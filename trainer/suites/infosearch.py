@@ -37,12 +37,12 @@ def read_infosearch(folder: Path) -> Benchmark:
             if instruction is None and suffix == ORIGINAL:
                 instruction = ""
             if not isinstance(instruction, str):
-                raise BadInput(f"{place} has no `instruction_{part}`", code="no_instruction")
+                raise BadInput(f"{place} has no `instruction_{part}`", code="instruction_missing")
             questions[row["_id"] + suffix] = Question(instruction, row["text"])
     if unknown := sorted(judged[ORIGINAL].keys() - set(ids)):
         raise BadInput(
             f"{folder}/qrels_og/test.tsv: no query {unknown[0]!r} in queries.jsonl",
-            code="qrels_og_test_tsv",
+            code="query_unknown",
         )
     kept: dict[str, list[str]] = {}
     removed: dict[str, list[str]] = {}

@@ -32,7 +32,7 @@ def read_mair(queries: Path, documents: Path) -> list[Benchmark]:
             except (KeyError, TypeError, ValueError) as error:
                 raise BadInput(
                     f"{place}: `labels` must be a list of {{id, score}}, score a whole number",
-                    code="labels_must_list_score",
+                    code="labels_invalid",
                 ) from error
             check_documents(place, judged, corpus)
             judgments[row["qid"]] = judged
@@ -48,7 +48,7 @@ def read_mair(queries: Path, documents: Path) -> list[Benchmark]:
             )
         )
     if not benchmarks:
-        raise BadInput(f"{queries} holds no <task>/queries.jsonl", code="holds_no_task_queries")
+        raise BadInput(f"{queries} holds no <task>/queries.jsonl", code="tasks_missing")
     return benchmarks
 
 

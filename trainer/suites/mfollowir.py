@@ -58,7 +58,7 @@ def read_mfollowir(folder: Path) -> list[Benchmark]:
 def _read_language(folder: Path, language: str, parts: Parts) -> Benchmark:
     if missing := [part for part in PARTS if part not in parts]:
         raise BadInput(
-            f"{folder / CARD} names no part {missing[0]}-{language}", code="names_no_part"
+            f"{folder / CARD} names no part {missing[0]}-{language}", code="benchmark_part_missing"
         )
     documents = rows_of_part(folder, parts["corpus"], ("text",))
     corpus = by_id(
@@ -85,7 +85,7 @@ def _read_language(folder: Path, language: str, parts: Parts) -> Benchmark:
             if form not in texts or form not in instructions:
                 raise BadInput(
                     f"{place}: no query and instruction {form!r} for query {query!r}",
-                    code="no_query_instruction_query",
+                    code="query_form_missing",
                 )
     forms = [query + suffix for query in changed_documents for suffix in (ORIGINAL, CHANGED)]
     judgments: dict[str, dict[str, int]] = {}
@@ -103,7 +103,7 @@ def _read_language(folder: Path, language: str, parts: Parts) -> Benchmark:
         if lacking := [form for form in forms if form not in found]:
             raise BadInput(
                 f"{folder}: its part {name}-{language} has nothing for {lacking[0]!r}",
-                code="part_nothing",
+                code="benchmark_part_incomplete",
             )
     return Benchmark(
         name=f"{folder.name}/{language}",

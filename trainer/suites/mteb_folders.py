@@ -63,15 +63,11 @@ def read_mteb(folder: Path, parts: Parts) -> Benchmark:
     for place, row in rows_of_part(folder, parts[part], ("query-id", "corpus-id", "score")):
         query, document = str(row["query-id"]), str(row["corpus-id"])
         if query not in questions:
-            raise BadInput(
-                f"{place}: no query {query!r} among the queries", code="no_query_among_queries"
-            )
+            raise BadInput(f"{place}: no query {query!r} among the queries", code="query_unknown")
         check_document(place, document, corpus)
         judgments.setdefault(query, {})[document] = grade_of(place, row["score"])
     if not judgments:
-        raise BadInput(
-            f"{folder}: its part {part} holds no judgment", code="part_holds_no_judgment"
-        )
+        raise BadInput(f"{folder}: its part {part} holds no judgment", code="judgments_empty")
     candidates: dict[str, list[str]] = {}
     for place, row in rows_of_part(folder, parts.get("top_ranked", {}), ("query-id", "corpus-ids")):
         listed = [str(document) for document in row["corpus-ids"]]
@@ -81,7 +77,7 @@ def read_mteb(folder: Path, parts: Parts) -> Benchmark:
     if candidates and (missing := sorted(judgments.keys() - candidates.keys())):
         raise BadInput(
             f"{folder}: its part top_ranked has nothing for the query {missing[0]!r}",
-            code="part_top_ranked_nothing",
+            code="benchmark_part_incomplete",
         )
     judged = f"the judgments' split {_split(folder, parts[part])}".rstrip()
     return retrieval_benchmark(folder.name, questions, corpus, judgments, judged, candidates)
@@ -124,7 +120,7 @@ def _split(folder: Path, splits: dict[str, list[str]]) -> str:
     """The split that counts: `test`, or the only one."""
     if SPLIT not in splits and len(splits) != 1:
         raise BadInput(
-            f"{folder / CARD}: no split {SPLIT!r} among {', '.join(splits)}", code="no_split_among"
+            f"{folder / CARD}: no split {SPLIT!r} among {', '.join(splits)}", code="split_unknown"
         )
     return SPLIT if SPLIT in splits else next(iter(splits))
 
@@ -137,13 +133,13 @@ def rows_of_part(
         if Path(pattern).is_absolute() or ".." in Path(pattern).parts or "://" in pattern:
             raise BadInput(
                 f"{folder / CARD}: {pattern!r} is no file of the dataset itself",
-                code="no_file_dataset_itself",
+                code="benchmark_file_outside",
             )
         files = sorted(folder.glob(pattern))
         if not files:
             raise BadInput(
                 f"{folder / CARD} names {pattern}, and there is no such file",
-                code="names_no_such_file",
+                code="benchmark_file_missing",
             )
         for file in files:
             for place, row in _rows_of(file):
@@ -161,7 +157,7 @@ def _rows_of(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     for found in read_rows(file):
         place = f"{file}, line {found.line}"
         if found.reason is not None:
-            raise BadInput(f"{place}: {found.reason}", code="row_unusable")
+            raise BadInput(f"{place}: {found.reason}", code="row_invalid")
         yield place, found.values
 
 
@@ -169,7 +165,7 @@ def id_of(place: str, row: dict[str, Any]) -> str:
     """A row's `_id` or `id`. Raises BadInput where it has neither."""
     found = row.get("_id", row.get("id"))
     if found is None:
-        raise BadInput(f"{place} has no `_id` (or `id`)", code="no_id_id")
+        raise BadInput(f"{place} has no `_id` (or `id`)", code="id_missing")
     return str(found)
 
 
@@ -182,7 +178,7 @@ def grade_of(place: str, value: Any) -> int:
     if not grade.is_integer():
         raise BadInput(
             f"{place}: `score` must be a whole number, not {value!r}",
-            code="score_must_whole_number",
+            code="score_invalid",
         )
     return int(grade)
 
@@ -190,9 +186,7 @@ def grade_of(place: str, value: Any) -> int:
 def check_document(place: str, document: str, corpus: dict[str, str]) -> None:
     """Raise BadInput where the corpus lacks the document."""
     if document not in corpus:
-        raise BadInput(
-            f"{place}: no document {document!r} in the corpus", code="no_document_corpus"
-        )
+        raise BadInput(f"{place}: no document {document!r} in the corpus", code="document_unknown")
 
 
 SUITE = Suite(

@@ -22,7 +22,7 @@ def corpus_of(folder: Path) -> dict[str, str]:
     rows = read_rows(folder / "corpus.jsonl", ("_id", "text"))
     corpus = by_id("document", ((place, row["_id"], titled_text(row)) for place, row in rows))
     if not corpus:
-        raise BadInput(f"{folder / 'corpus.jsonl'} holds no document", code="holds_no_document")
+        raise BadInput(f"{folder / 'corpus.jsonl'} holds no document", code="corpus_empty")
     return corpus
 
 
@@ -31,7 +31,7 @@ def by_id(what: str, rows: Iterable[tuple[str, str, Value]]) -> dict[str, Value]
     found: dict[str, Value] = {}
     for place, name, value in rows:
         if name in found:
-            raise BadInput(f"{place}: {what} {name!r} is there twice", code="id_twice")
+            raise BadInput(f"{place}: {what} {name!r} is there twice", code="id_duplicate")
         found[name] = value
     return found
 
@@ -46,7 +46,7 @@ def judgments_of(file: Path, corpus: dict[str, str]) -> dict[str, dict[str, int]
     if not file.is_file():
         raise BadInput(
             f"{file} is missing: a benchmark needs its relevance judgments there",
-            code="missing_benchmark_needs_relevance",
+            code="benchmark_without_judgments",
         )
     judgments: dict[str, dict[str, int]] = {}
     with file.open(encoding="utf-8", newline="") as lines:
@@ -57,16 +57,16 @@ def judgments_of(file: Path, corpus: dict[str, str]) -> dict[str, dict[str, int]
                 raise BadInput(
                     f"{file}, line {number}: the columns query-id, corpus-id and score (a whole "
                     "number), separated by tabs, are needed",
-                    code="line_columns_query_id_corpus_id",
+                    code="judgment_line_invalid",
                 ) from error
             if document not in corpus:
                 raise BadInput(
                     f"{file}, line {number}: no document {document!r} in corpus.jsonl",
-                    code="line_no_document_corpus",
+                    code="document_unknown",
                 )
             judgments.setdefault(query, {})[document] = grade
     if not judgments:
-        raise BadInput(f"{file} holds no judgment", code="holds_no_judgment")
+        raise BadInput(f"{file} holds no judgment", code="judgments_empty")
     return judgments
 
 
@@ -81,7 +81,7 @@ def read_rows(file: Path, needed: tuple[str, ...]) -> Iterator[tuple[str, dict[s
     for found in read_file_rows(file):
         place, row = f"{file}, line {found.line}", found.values
         if found.reason is not None:
-            raise BadInput(f"{place}: {found.reason}", code="row_unusable")
+            raise BadInput(f"{place}: {found.reason}", code="row_invalid")
         for key in needed:
             value = row.get(key)
             if isinstance(value, int) and not isinstance(value, bool):
@@ -96,7 +96,7 @@ def check_documents(place: str, judged: Mapping[str, int], corpus: Mapping[str, 
     if missing := [name for name in judged if name not in corpus]:
         raise BadInput(
             f"{place}: no document {missing[0]!r} among the task's documents",
-            code="no_document_among_task",
+            code="document_unknown",
         )
 
 
@@ -111,9 +111,9 @@ def parquet_rows(files: list[Path], columns: tuple[str, ...]) -> list[tuple[str,
             table = parquet.read_table(file, columns=list(columns))
         except (OSError, pyarrow.ArrowException) as error:
             raise BadInput(
-                f"{file} cannot be read as parquet: {error}", code="cannot_read_parquet"
+                f"{file} cannot be read as parquet: {error}", code="parquet_invalid"
             ) from error
         if missing := [name for name in columns if name not in table.column_names]:
-            raise BadInput(f"{file} has no column `{missing[0]}`", code="no_column")
+            raise BadInput(f"{file} has no column `{missing[0]}`", code="column_missing")
         rows += [(f"{file}, row {number}", row) for number, row in enumerate(table.to_pylist(), 1)]
     return rows

@@ -47,12 +47,14 @@ LAYOUTS: Final = "; ".join(f"{suite.label}: {suite.layout}" for suite in SUITES.
 def take_subset(benchmarks: Sequence[Benchmark], subset: str) -> list[Benchmark]:
     """The tasks of a named subset. Raises BadInput where one of them is missing."""
     if subset not in SUBSETS:
-        raise BadInput(f"no subset {subset!r}: there is {', '.join(SUBSETS)}", code="no_subset")
+        raise BadInput(
+            f"no subset {subset!r}: there is {', '.join(SUBSETS)}", code="subset_unknown"
+        )
     found = {benchmark.name.split("/")[-1]: benchmark for benchmark in benchmarks}
     if missing := [task for task in SUBSETS[subset] if task not in found]:
         raise BadInput(
             f"{subset} needs the task {missing[0]}, and the benchmark has {', '.join(found)}",
-            code="needs_task_benchmark",
+            code="benchmark_task_missing",
         )
     return [found[task] for task in SUBSETS[subset]]
 
@@ -60,7 +62,7 @@ def take_subset(benchmarks: Sequence[Benchmark], subset: str) -> list[Benchmark]
 def read_benchmarks(folder: Path) -> list[Benchmark]:
     """The benchmarks of a folder: one, or every set of a suite. Raises NotFound or BadInput."""
     if not folder.is_dir():
-        raise NotFound(f"no benchmark folder {folder}", code="no_benchmark_folder")
+        raise NotFound(f"no benchmark folder {folder}", code="benchmark_folder_missing")
     for suite in SUITES.values():
         if suite.is_layout(folder):
             return suite.read(folder)
@@ -75,7 +77,7 @@ def read_benchmarks(folder: Path) -> list[Benchmark]:
     raise BadInput(
         f"{folder} has no relevance judgments: qrels/test.tsv (BEIR), or qrels_og/test.tsv and "
         "qrels_changed/test.tsv (FollowIR), is needed",
-        code="no_relevance_judgments_qrels",
+        code="benchmark_without_judgments",
     )
 
 
@@ -86,7 +88,7 @@ def read_benchmark(folder: Path) -> Benchmark:
         raise BadInput(
             f"{folder} holds {len(found)} benchmarks",
             "give the folder of one",
-            code="holds_benchmarks",
+            code="benchmark_ambiguous",
         )
     return found[0]
 

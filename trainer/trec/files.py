@@ -40,17 +40,17 @@ def read_run(file: Path) -> RunFile:
             score = math.nan
         if not math.isfinite(score):
             raise BadInput(
-                f"{place}: the score {value!r} is no finite number", code="score_no_finite_number"
+                f"{place}: the score {value!r} is no finite number", code="score_invalid"
             )
         of = scores.setdefault(query, {})
         if document in of:
             raise BadInput(
                 f"{place}: document {document!r} is there twice for query {query!r}",
-                code="document_twice_query",
+                code="document_duplicate",
             )
         of[document] = score
     if not scores:
-        raise BadInput(f"{file} holds no line of a run", code="holds_no_line_run")
+        raise BadInput(f"{file} holds no line of a run", code="run_file_empty")
     return RunFile(scores, tag, whole.hexdigest())
 
 
@@ -62,17 +62,17 @@ def read_qrels(file: Path) -> dict[str, dict[str, int]]:
             grade = int(value)
         except ValueError as error:
             raise BadInput(
-                f"{place}: the grade {value!r} is no whole number", code="grade_no_whole_number"
+                f"{place}: the grade {value!r} is no whole number", code="grade_invalid"
             ) from error
         of = judgments.setdefault(query, {})
         if document in of:
             raise BadInput(
                 f"{place}: document {document!r} is there twice for query {query!r}",
-                code="document_twice_query",
+                code="document_duplicate",
             )
         of[document] = grade
     if not judgments:
-        raise BadInput(f"{file} holds no judgment", code="holds_no_judgment")
+        raise BadInput(f"{file} holds no judgment", code="judgments_empty")
     return judgments
 
 
@@ -115,7 +115,7 @@ def _lines(
 ) -> Iterator[tuple[str, list[str]]]:
     """(place, fields) of every line; `seen` gets each line's bytes."""
     if not file.is_file():
-        raise BadInput(f"no file {file}", code="no_file")
+        raise BadInput(f"no file {file}", code="file_missing")
     try:
         with file.open("rb") as lines:
             for number, line in enumerate(lines, start=1):
@@ -124,18 +124,20 @@ def _lines(
                 if fields and len(fields) != count:
                     raise BadInput(
                         f"{file}, line {number} has {len(fields)} fields, and a line is: {layout}",
-                        code="line_fields_line",
+                        code="trec_line_invalid",
                     )
                 if fields:
                     yield f"{file}, line {number}", fields
     except UnicodeDecodeError as error:
-        raise BadInput(f"{file} is not UTF-8 text ({error.reason})", code="not_utf_text") from error
+        raise BadInput(
+            f"{file} is not UTF-8 text ({error.reason})", code="text_not_utf8"
+        ) from error
 
 
 def _id(name: str) -> str:
     if not name or name.split() != [name]:
         raise BadInput(
             f"the id {name!r} is empty or has a space: a TREC file cannot hold it",
-            code="id_empty_space_trec",
+            code="id_invalid_in_trec",
         )
     return name

@@ -36,7 +36,7 @@ def read_run_of(file: Path, benchmarks: Sequence[Benchmark]) -> RunFile:
             f"{file}: a run file belongs to one benchmark, and {len(benchmarks)} are evaluated "
             f"({names})",
             "evaluate the benchmark of the run alone",
-            code="run_file_belongs_one",
+            code="run_file_needs_one_benchmark",
         )
     (benchmark,) = benchmarks
     read = read_run(file)
@@ -44,7 +44,7 @@ def read_run_of(file: Path, benchmarks: Sequence[Benchmark]) -> RunFile:
     if unknown := sorted(run.keys() - benchmark.questions.keys()):
         raise BadInput(
             f"{file}: no query {unknown[0]!r} in the benchmark {benchmark.name}",
-            code="no_query_benchmark",
+            code="query_unknown",
         )
     for query, of in run.items():
         known = set(benchmark.candidates.get(query, ())) if benchmark.candidates else None
@@ -53,7 +53,7 @@ def read_run_of(file: Path, benchmarks: Sequence[Benchmark]) -> RunFile:
             raise BadInput(
                 f"{file}: document {missing[0]!r} of query {query!r} is not among what "
                 f"{benchmark.name} ranks",
-                code="document_query_not_among",
+                code="document_not_in_benchmark",
             )
     for forms in (benchmark.original, benchmark.changed, benchmark.reversed):
         for query, form in forms.items():
@@ -62,7 +62,7 @@ def read_run_of(file: Path, benchmarks: Sequence[Benchmark]) -> RunFile:
                 raise BadInput(
                     f"{file}: the run lacks {form!r}, a form of query {query!r} of "
                     f"{benchmark.name}: measures of both forms need the rankings of both",
-                    code="run_lacks_form_query",
+                    code="run_form_missing",
                 )
     return read
 

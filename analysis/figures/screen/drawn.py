@@ -75,11 +75,11 @@ def _parts(traces: Sequence[Mapping[str, Any]], layout: Mapping[str, Any]) -> Pa
     kinds = {trace["type"] for trace in traces}
     if unknown := kinds - {"bar", "scatter", "heatmap"}:
         raise BadInput(
-            f"a figure with {sorted(unknown)[0]!r} cannot be drawn", code="figure_cannot_drawn"
+            f"a figure with {sorted(unknown)[0]!r} cannot be drawn", code="figure_trace_unknown"
         )
     if "heatmap" in kinds:
         if len(traces) > 1:
-            raise BadInput("a matrix is drawn alone", code="matrix_drawn_alone")
+            raise BadInput("a matrix is drawn alone", code="matrix_not_alone")
         return draw_matrix(traces[0], layout)
     return (draw_bars if "bar" in kinds else draw_lines)(traces, layout)
 

@@ -97,7 +97,7 @@ def _number(x: Any) -> tuple[float, bool]:
     except ValueError:
         raise BadInput(
             f"{x!r} on the axis of a line is neither a number nor a time",
-            code="axis_line_neither_number",
+            code="axis_value_invalid",
         ) from None
     at = at if at.tzinfo else at.replace(tzinfo=UTC)
     return 1000 * at.timestamp(), True

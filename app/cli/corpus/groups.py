@@ -84,7 +84,7 @@ def list_(
             there = ", ".join(dropped) or "no groups were dropped"
             raise NotFound(
                 f"run {run_id} has no drop reason {drop_reason!r}: {there}",
-                code="run_no_drop_reason",
+                code="drop_reason_unknown",
             )
         found = list_groups(
             session,
@@ -187,6 +187,6 @@ def show(group_id: int) -> Result:
             raise NotFound(
                 f"no group {group_id}",
                 "`inf groups list --run RUN` shows those of a run",
-                code="no_group",
+                code="group_unknown",
             )
         return as_json(get_group(session, group_id))

@@ -114,6 +114,6 @@ def template(study_id: int, items: int, out: Path) -> Result:
         out.write_text(text, encoding="utf-8")
     except OSError as error:
         raise BadInput(
-            f"{out} cannot be written: {error.strerror}", code="cannot_written"
+            f"{out} cannot be written: {error.strerror}", code="file_unwritable"
         ) from error
     return {"study_id": study_id, "rows": len(rows), "out": str(out)}

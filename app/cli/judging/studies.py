@@ -116,7 +116,7 @@ def _text(path: Path) -> str:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise BadInput(
-            f"{path} is not UTF-8 text (byte {error.start})", code="not_utf_text_byte"
+            f"{path} is not UTF-8 text (byte {error.start})", code="text_not_utf8"
         ) from error
 
 

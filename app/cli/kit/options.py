@@ -67,7 +67,7 @@ def request_of(model: type[R], values: Mapping[str, Any]) -> R:
     try:
         return model.read({k: v for k, v in values.items() if v is not None})
     except BadInput as error:
-        if error.code != "bad_request":  # a value that only the work itself refuses
+        if error.code != "request_invalid":  # a value that only the work itself refuses
             raise
         raise click.UsageError(in_commands(str(error))) from error
 

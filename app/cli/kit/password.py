@@ -16,5 +16,7 @@ def ask_password(*, confirm: bool = True) -> str:
         return answer
     line = sys.stdin.readline().rstrip("\n")
     if not line:
-        raise BadInput("no password", "pass it as one line on standard input", code="no_password")
+        raise BadInput(
+            "no password", "pass it as one line on standard input", code="password_missing"
+        )
     return line

@@ -48,7 +48,9 @@ def _from_files() -> Iterator[Result]:
         try:
             auth = tomllib.loads(STREAMLIT.read_text(encoding="utf-8")).get("auth", {})
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise BadInput(f"{STREAMLIT.absolute()} is no TOML: {error}", code="no_toml") from error
+            raise BadInput(
+                f"{STREAMLIT.absolute()} is no TOML: {error}", code="toml_invalid"
+            ) from error
         for name in auth if isinstance(auth, dict) else ():
             yield _row(f"auth.{name}", MASK, "file", "OpenID", f"In {STREAMLIT.absolute()}.")
 

@@ -139,7 +139,7 @@ def delete(name: str, yes: bool) -> Result:
             raise Refused(
                 f"{name!r} would be deleted for good",
                 "repeat the command with --yes",
-                code="would_deleted_good",
+                code="deletion_needs_confirmation",
             )
         click.confirm(f"delete the account {name!r} for good?", abort=True, err=True)
     done = operations.delete(actor, name).as_json()

@@ -92,7 +92,7 @@ def reject(groups: list[int]) -> None:
     if len(groups) > MAX_REJECTED:
         raise BadInput(
             f"{len(groups):,} groups: at most {MAX_REJECTED:,} at once, so select fewer",
-            code="groups_most_once_select",
+            code="groups_too_many",
         )
     with open_store().write() as session:
         for group_id in groups:

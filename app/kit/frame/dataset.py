@@ -36,7 +36,7 @@ class Choice:
         then = ": choose one in the list above" if self.names else ""
         return NotFound(
             f"there is no dataset {self.refused!r} that you may open on this page{then}",
-            code="no_dataset_may_open",
+            code="dataset_not_visible",
         )
 
 
@@ -84,7 +84,7 @@ def require_dataset() -> PageDataset:
     """The dataset of this page. Raises BadInput where there is none."""
     chosen = chosen_dataset()
     if chosen is None:
-        raise BadInput("there is no dataset", "import one first", code="no_dataset")
+        raise BadInput("there is no dataset", "import one first", code="dataset_missing")
     return chosen
 
 

@@ -89,7 +89,7 @@ def count(actor: Actor, wanted: QueueFilter, action: Action) -> int:
             there = ", ".join(dropped) or "no groups were dropped"
             raise BadInput(
                 f"run {wanted.run_id} has no drop reason {wanted.reason!r}: {there}",
-                code="run_no_drop_reason",
+                code="drop_reason_unknown",
             )
         return queue.count_matching(session, wanted, reviewer=actor.name, action=action)
 
@@ -131,4 +131,4 @@ def _require_in_queue(session: Session, actor: Actor, group_id: int) -> None:
     run = get_run(session, get_group(session, group_id).run_id)
     blind = not actor.rights.on_dataset("curate", run.dataset_id) and not run.verdicts_shown
     if not queue.can_review(session, group_id, reviewer=actor.name, blind=blind):
-        raise Refused(f"group {group_id} is not in your queue", code="group_not_queue")
+        raise Refused(f"group {group_id} is not in your queue", code="group_not_in_queue")

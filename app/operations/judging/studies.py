@@ -326,7 +326,7 @@ def template(actor: Actor, study_id: int, items: int) -> list[dict[str, Any]]:
     if not rows:
         raise BadInput(
             f"study {study_id} uses every group of its run: no items are left",
-            code="study_uses_every_group",
+            code="study_groups_exhausted",
         )
     return rows
 

@@ -55,7 +55,7 @@ def test_an_unknown_number_and_dataset_are_refused(
     sqlite_store: Store, inf: Callable[..., Ran]
 ) -> None:
     fill(sqlite_store)
-    assert inf("models", "show", 9, "--json").json["code"] == "no_checkpoint"
+    assert inf("models", "show", 9, "--json").json["code"] == "checkpoint_unknown"
     assert inf("models", "list", "--dataset", "none", "--json").code == 1
     ran = inf("models", "push", 9, "--repo", "ada/m", "--dry-run", "--json")
     assert ran.code == 1 and "no checkpoint 9" in ran.json["error"]

@@ -93,7 +93,7 @@ def test_who_reviews_blind_or_may_judge_a_group_is_refused_it(sqlite_store: Stor
             try:
                 reviews.set_one(with_right(*right), group_id, "approve")
             except Refused as error:
-                refused += error.code == "group_not_queue"
+                refused += error.code == "group_not_in_queue"
         assert refused >= 2
 
 
