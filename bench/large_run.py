@@ -2,7 +2,7 @@
 
     .venv/bin/python bench/large_run.py [--pairs 500000] [--groups 100000] [--seconds 60]
 
-Memory: `inf curate --worker` on a generated dataset, 64 calls in flight against the test server
+Memory: `inf runs join` on a generated dataset, 64 calls in flight against the test server
 (200 ms an answer) for a while; the peak of its resident memory. Claims: 128 groups leased at the
 start of the run and when all but 1 % are done, the median of 20. Pages: 50 of 100,000 groups as the
 Groups page asks for them, with each filter, the median of 5; the limit to stay under is 300 ms.

@@ -140,7 +140,7 @@ if chosen is None:
         "Validators judge the groups of a curation run.",
         view="curate",
         link="Curate",
-        command="inf curate --dataset NAME --provider offline",
+        command="inf runs create NAME --provider offline",
     )
 else:
     draw_choice(chosen, [study for study in studies if study.run_id == chosen.id])

@@ -250,8 +250,8 @@ def _curated(session: Session) -> bool:
 def _curate(session: Session) -> Sequence[object]:
     begun = _run_with(session, "created", "running", "paused", "failed", "cancelled")
     if begun is not None:
-        return ("curate", "--resume", begun)
-    return ("curate", "--dataset", NAME, "--provider", PROVIDER)
+        return ("runs", "resume", begun)
+    return ("runs", "create", NAME, "--provider", PROVIDER)
 
 
 def _study_id(session: Session) -> int:

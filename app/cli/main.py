@@ -65,9 +65,9 @@ COMMANDS = {
     ),
     "studies": ("app.cli.judging.studies:studies", "Create studies and run model judges on them."),
     "study": ("app.cli.judging.studies:study", "As `studies`, its former name."),
-    "train": ("app.cli.train:train", "Fine-tune an embedding model on a release."),
+    "train": ("app.cli.train:train", "Short for `trainings create`."),
     "trainings": ("app.cli.tune:trainings", "Train models on releases, or search settings."),
-    "tune": ("app.cli.tune:tune", "Search training settings over several trainings."),
+    "tune": ("app.cli.tune:tune", "Short for `trainings search`."),
     "upgrade": ("app.cli.store.command:former_upgrade", "As `store upgrade`, its former name."),
     "users": ("app.cli.store.people:users", "As `people`, its former name."),
 }

@@ -55,7 +55,7 @@ def _shown(result: Result) -> str:
     facts = lines(
         *((name, value) for name, value in result.items() if name not in ("settings", "summary"))
     )
-    model, release = result["path"], result["release_id"]
+    model, release = result["path"], result["release_id"] or "RELEASE"
     return f"{facts}\nnext: inf evaluations create --model {model} --release {release}"
 
 

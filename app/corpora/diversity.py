@@ -101,7 +101,7 @@ def draw_filtered(
 def export_commands(name: str, run_id: int) -> str:
     """The commands that export the filtered and the unfiltered corpus."""
     dataset, _, source = name.partition("/")
-    command = ["inf", "export", "--dataset", dataset, "--run", str(run_id)]
+    command = ["inf", "releases", "create", dataset, "--run", str(run_id)]
     command += ["--source", source] if source else []
     kept = shlex.join([*command, "--out", "releases/filtered"])
     every = shlex.join([*command, "--out", "releases/unfiltered", "--include-dropped"])

@@ -4,9 +4,11 @@ from typing import Any
 
 import streamlit as st
 
+from app.curate import actions
 from app.kit.figure import draw_rows
 from app.kit.frame.links import page_link
 from app.text.plain import plain
+from app.text.remedies import in_pages
 from curation.run.leakage import leaking_sentence
 
 
@@ -19,7 +21,8 @@ def draw_leakage(report: dict[str, Any] | None, run_id: int, outdated: str) -> N
         return
     st.subheader("Leakage", anchor=False)
     if outdated:
-        st.info(plain(f"Outdated: {outdated}."), icon=":material/history:")
+        st.info(plain(f"Outdated: {in_pages(outdated)}."), icon=":material/history:")
+        st.button("Check again", key="curate.check_again", on_click=actions.check, args=(run_id,))
     if sentence := leaking_sentence(report):
         st.warning(plain(sentence), icon=":material/visibility:")
     rows = []

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from app.text.numbers import counted
+from app.text.remedies import in_pages
 from curation.recipe.drop_reasons import reason_text
 from db.run.runs import Funnel
 
@@ -31,7 +32,7 @@ def run_sentence(
         if one["auc"] is not None
     ]
     if report is not None and outdated:
-        parts.append(f"The leakage check is outdated: {outdated}.")
+        parts.append(f"The leakage check is outdated: {in_pages(outdated)}.")
     elif report is not None and aucs:
         leak = "gives negatives away" if report["leaks"] else "does not give negatives away"
         parts.append(f"Style alone {leak} (AUC at most {max(aucs):.2f}, 0.5 is chance).")

@@ -197,5 +197,5 @@ else:
         "A curation run generates groups.",
         view="curate",
         link="Curate",
-        command="inf curate --dataset NAME --provider offline",
+        command="inf runs create NAME --provider offline",
     )

@@ -111,7 +111,7 @@ def path_of(
             if found.releases
             else "export the kept groups with a dataset card",
             "Create a release",
-            "inf export --dataset NAME --out DIR --format parquet",
+            "inf releases create NAME --out DIR --format parquet",
         ),
         Step(
             "train",
@@ -121,7 +121,7 @@ def path_of(
             if found.checkpoints
             else "fine-tune an embedding model on a release",
             "Train a model",
-            "inf train --release DIR --out MODEL_DIR",
+            "inf trainings create --release DIR --out MODEL_DIR",
         ),
         *_evaluate(quality.flip),
     ]
@@ -145,7 +145,7 @@ def _curate(kept: Light | None, leakage: Light | None) -> list[Step]:
     if kept is None or leakage is None:
         return []
     worst = min((kept, leakage), key=lambda light: ORDER.index(light.level))
-    command = "inf curate --dataset NAME --provider offline"
+    command = "inf runs create NAME --provider offline"
     if kept.level == "unknown" and kept.value == "–":
         todo = "generate instructions and hard negatives from the pairs, and validate them"
         return [Step("curate", "Curate", "unknown", todo, "Curate these pairs", command)]

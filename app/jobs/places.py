@@ -31,7 +31,7 @@ IDS: Mapping[str, Any] = {
 }
 NAMES = ("dataset", "datasets", "against_datasets")
 BENCHMARKS = ("benchmark", "ordinary")
-FOLDERS = ("release", "releases", "published", "against")
+FOLDERS = ("release", "releases", "published", "against", "texts")
 
 
 def require_places(session: Session, config: Mapping[str, Any]) -> None:
@@ -48,7 +48,7 @@ def require_places(session: Session, config: Mapping[str, Any]) -> None:
         if not value.isdecimal():
             _require_folder(session, value)
     settings = config.get("settings")
-    models = _values(config.get("models"))
+    models = [*_values(config.get("models")), *_values(config.get("model"))]
     if isinstance(settings, dict):
         chosen = parse_settings(settings)
         models.append(chosen.base_model)
@@ -58,7 +58,7 @@ def require_places(session: Session, config: Mapping[str, Any]) -> None:
             else:
                 _require_folder(session, value)
     for model in models:
-        _require_model(session, model)
+        require_model(session, model)
 
 
 def _require(session: Session, entity: Any, condition: Any, value: str) -> None:
@@ -75,7 +75,7 @@ def _require_folder(session: Session, value: str) -> None:
         _require(session, Release, Release.path == value, value)
 
 
-def _require_model(session: Session, model: str) -> None:
+def require_model(session: Session, model: str) -> None:
     """Raise NotFound if it is a folder or file of the server, but no visible checkpoint."""
     for name in (model, model.partition(":")[2]):
         path = Path(name).expanduser()

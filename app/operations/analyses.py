@@ -13,9 +13,10 @@ from analysis.agreement.judgment_filter import JudgmentFilter, chosen_rows, deci
 from analysis.agreement.over_time import agreement_over_time
 from analysis.agreement.validators import choosing_report
 from analysis.request import CorporaChosen, CoverageStart
-from app.access.identity import Actor
+from app.access.identity import Actor, SessionUser
 from app.access.permissions import require
 from app.operations.acting import Launch, reading
+from curation.judging.agreement import Reader, reader_of
 from curation.judging.independence import map_sentence, validator_sentence
 from curation.judging.scope import of_filtered, study_scope
 from curation.recipe.prices import load_prices
@@ -62,7 +63,8 @@ def agreement(
     """The agreement of a study's judges, of the judgments that pass the filter. Raises NotFound.
 
     Where no person has judged, `answered` is how often a model chose each label, and `joining` how
-    people join.
+    people join. For who judges in the study, as on the page: without items that are hidden from
+    them, without flags, and without profiles, which know gold.
     """
     with reading(actor, OF_STUDIES) as session:
         study = get_study(session, study_id)
@@ -70,11 +72,16 @@ def agreement(
         places = study_item_places(session, study_id)
         scope = study_scope(session, study_id)
         circular = validator_sentence(session, study_id, {row.judge for row in rows})
-        flagged = flagged_people(session, study_id)
+        reader = Reader()
+        if isinstance(actor, SessionUser):
+            reader = reader_of(session, study_id, actor.name)
+        by_judge = by_judge and not reader.is_blind
+        flagged = {} if reader.is_blind else flagged_people(session, study_id)
         quality = judge_quality(session, study_id) if by_judge else []
         choices = study_choices(session, study_id) if by_judge else {}
         is_open = study.status == "open"
-    rows = chosen_rows(rows, places, chosen)
+    seen = [row for row in rows if row.item_id not in reader.left_out]
+    rows = chosen_rows(seen, places, chosen)
     scope = scope if chosen == JudgmentFilter() else of_filtered(scope)
     decisions = list(decisions_of(rows))
     answers = number_decisions(decisions)

@@ -10,7 +10,7 @@ from app.access.identity import Actor, SessionUser
 from app.access.permissions import require
 from app.operations.acting import Launch, reading, writing
 from app.operations.rows import Listed, Row
-from curation.hub.request import DatasetPull
+from curation.hub.request import DatasetPull, is_folder
 from curation.importing.request import DatasetImport
 from db.archive import archiving, purging
 from db.archive.dependents import dependents
@@ -129,6 +129,7 @@ def preview(actor: Actor, request: DatasetImport, *, uploads: Path | None = None
     from curation.importing.importing import preview_import
 
     _require_files(actor, request, uploads)
+    _is_new(actor, request.name)  # else the messages would tell what another's dataset holds
     with unscoped():
         return preview_import(
             open_store(),
@@ -166,8 +167,11 @@ def import_judgments(
 
 
 def pull(actor: Actor, request: DatasetPull, launch: Launch[T]) -> T:
-    """Import a dataset of the Hub, or of a folder. Raises Refused, and as `curation.hub.pull`."""
-    require(actor, IMPORT)
+    """Import a dataset of the Hub, or of a folder (an admin's).
+
+    Raises Refused, and as `curation.hub.pull`.
+    """
+    require(actor, "server" if is_folder(request.repo) else IMPORT)
     return _into(actor, "pull", request.name, request, launch)
 
 

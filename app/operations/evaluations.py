@@ -15,7 +15,7 @@ from app.operations.acting import Launch, reading
 from app.operations.models import ModelRow, rows_of
 from app.operations.rows import Listed, Row
 from curation.judging.independence import validator_models
-from db.errors import BadInput, Refused
+from db.errors import BadInput, NotFound, Refused
 from db.jobs import jobs
 from db.outcome.checkpoints import list_checkpoints
 from db.outcome.evaluations import (
@@ -222,11 +222,14 @@ def ordinary(actor: Actor, models: Collection[str]) -> list[Evaluation]:
 
 
 def requests(actor: Actor, job_ids: Iterable[int]) -> dict[int, EvaluationStart]:
-    """What was requested of the jobs that made evaluations, as far as this version reads it."""
+    """What was requested of the jobs that made evaluations, as far as this version reads it.
+
+    A job that the actor may not see is left out: its evaluation may be visible by its checkpoint.
+    """
     found = {}
     with reading(actor, RIGHT) as session:
         for job_id in job_ids:
-            with suppress(BadInput):
+            with suppress(BadInput, NotFound):
                 found[job_id] = EvaluationStart.read(jobs.get_job(session, job_id).config)
     return found
 

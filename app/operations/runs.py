@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from app.access.identity import Actor
+from app.access.permissions import require
 from app.operations.acting import Launch, reading, writing
 from app.operations.rows import Listed, Row
 from curation.judging.text_baseline import text_baseline
@@ -154,7 +155,8 @@ def reuse_if_created(actor: Actor, wanted: RunStart, remedy: str) -> str:
 
 
 def estimate(actor: Actor, wanted: RunStart) -> RunEstimate:
-    """What such a run will cost and take. Raises BadInput, NotFound."""
+    """What such a run will cost and take. Raises Refused, BadInput, NotFound."""
+    require(actor, RIGHT)
     chosen = choose_recipe(wanted.provider, wanted.recipe, wanted.overrides())
     limits = (wanted.limit, wanted.sample, len(wanted.query_ids))
     concurrency = wanted.concurrency or default_concurrency(wanted.provider)

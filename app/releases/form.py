@@ -80,7 +80,8 @@ def _draw_filter(runs: tuple[int, ...], options: ReleaseOptions) -> None:
         format_func=reviews_words,
         key="releases.reviews",
         help="All but rejected: groups that no person rejected, reviewed or not. Approved only: "
-        "groups that a person approved. (`inf export --reviews not-rejected` or `approved`.)",
+        "groups that a person approved. (`inf releases create --reviews not-rejected` or "
+        "`approved`.)",
     )
     second.multiselect(
         "Sources", sources, key="releases.sources", placeholder="all", disabled=len(sources) < 2

@@ -127,7 +127,7 @@ if not runs:
         "A study samples its items from the groups of a curation run.",
         view="curate",
         link="Curate",
-        command="inf curate --dataset NAME --provider offline",
+        command="inf runs create NAME --provider offline",
     )
 else:
     is_new = not found or "run" in st.query_params

@@ -10,13 +10,12 @@ COMMANDS: Mapping[str, str] = {
     "analyses coverage": "analyze coverage",
     "analyses leakage": "analyze leakage",
     "datasets convert": "convert",
-    "trainings create": "train",
 }
 # The page of an operation, by its name or its noun; without one it is done in a shell.
 PAGES: Mapping[str, str] = {
     "analyses contamination": "Overlaps",
     "analyses coverage": "Coverage",
-    "analyses leakage": "Overlaps",
+    "analyses leakage": "Curate",
     "datasets": "Datasets",
     "evaluations create": "Evaluations",
     "groups": "Groups",
@@ -29,7 +28,11 @@ PAGES: Mapping[str, str] = {
     "trainings": "Train",
 }
 # The button of an operation there.
-BUTTONS: Mapping[str, str] = {"jobs resume": "Resume", "jobs logs": "Log"}
+BUTTONS: Mapping[str, str] = {
+    "analyses leakage": "Check again",
+    "jobs resume": "Resume",
+    "jobs logs": "Log",
+}
 
 
 def in_commands(text: str) -> str:

@@ -201,7 +201,7 @@ if not releases:
         "Training reads a release. Create one from the groups that were kept.",
         view="releases",
         link="Releases",
-        command="inf export --dataset NAME --out DIR --format parquet",
+        command="inf releases create NAME --out DIR --format parquet",
     )
 else:
     is_new = not trainings or "release" in st.query_params

@@ -35,7 +35,7 @@ def checkpoint_files(
     private = sorted(set(_folders(checkpoint)), key=len, reverse=True)
     card = files.get(CARD)
     release = _pushed(session, checkpoint)
-    if release is None:  # the texts of a release are published with the release, or not at all
+    if release is None or not release.is_public:  # its texts are published by itself, or not at all
         files.pop(HELD_OUT_FILE, None)
     evaluations = evaluations_of_checkpoint(session, checkpoint.id)
     for name, path in list(files.items()):
@@ -60,6 +60,7 @@ class PushedRelease:
 
     repo: str
     commit: str
+    is_public: bool
     content_sha256: str
 
 

@@ -83,13 +83,18 @@ def list_jobs(
     return list(session.scalars(query))
 
 
-def pushed_release(session: Session, release_id: int) -> tuple[str, str] | None:
-    """(Hub repository, commit) that a release was pushed to last, None if to none."""
+def pushed_release(session: Session, release_id: int) -> tuple[str, str, bool] | None:
+    """(Hub repository, commit, whether public and on main) that a release was pushed to last.
+
+    None if it was pushed to none.
+    """
     query = select(Job).where(Job.kind == "push", Job.status == "done").order_by(Job.id.desc())
     for job in session.scalars(query):
         commit = (job.result or {}).get("commit")
         if job.config.get("release_id") == release_id and commit:
-            return str(job.config["repo"]), str(commit)
+            aside = job.config.get("pull_request") or job.config.get("branch")
+            is_public = bool(job.config.get("public")) and not aside
+            return str(job.config["repo"]), str(commit), is_public
     return None
 
 

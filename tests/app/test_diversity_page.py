@@ -54,7 +54,7 @@ def test_filtered_and_unfiltered_stand_side_by_side_with_the_reasons(sqlite_stor
     assert not page.exception
     shown = words(page)
     assert "inf analyze diversity --dataset demo --run 1 --groups both --json" in shown
-    assert "inf export --dataset demo --run 1 --out releases/unfiltered --include-dropped" in shown
+    assert "inf releases create demo --run 1 --out releases/unfiltered --include-dropped" in shown
     assert len(page.get("vega_lite_chart")) == 4
     frames = [frame.value for frame in page.dataframe]
     assert any("INGF 2, samples" in frame for frame in frames)
@@ -211,5 +211,5 @@ def test_a_command_names_everything_that_its_analysis_was_made_of() -> None:
     )
     assert "--run" not in analysis_command("coverage", {"datasets": ["a", "b"]}, [1, 2])
     assert export_commands("demo/NQ open", 1).startswith(
-        "inf export --dataset demo --run 1 --source 'NQ open' --out releases/filtered\n"
+        "inf releases create demo --run 1 --source 'NQ open' --out releases/filtered\n"
     )

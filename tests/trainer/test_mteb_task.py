@@ -149,9 +149,12 @@ def test_held_out_groups_go_to_the_hub_only_with_their_release(
     push = ("hub", "push", "--checkpoint", 1, "--repo", "ada/model", "--json")
     assert inf(*push, **there).code == 0
     assert HELD_OUT_FILE not in hub.files("models/ada/model")
-    released = inf("hub", "push", "--release", 1, "--repo", "ada/set", "--json", **there)
-    assert released.code == 0, released.out + released.err
-    again = ("hub", "push", "--checkpoint", 1, "--repo", "ada/other", "--json")
-    assert inf(*again, **there).code == 0  # the tag of the first names other files
-    found = hub.files("models/ada/other")[HELD_OUT_FILE]
+    for public, repo in ((), "ada/other"), (("--public",), "ada/third"):
+        released = inf("releases", "push", 1, "--repo", f"{repo}-set", *public, "--json", **there)
+        assert released.code == 0, released.out + released.err
+        # the tag of the first names other files
+        again = ("models", "push", 1, "--repo", repo, "--public", "--json")
+        assert inf(*again, **there).code == 0
+    assert HELD_OUT_FILE not in hub.files("models/ada/other")
+    found = hub.files("models/ada/third")[HELD_OUT_FILE]
     assert found == (tmp_path / "out" / HELD_OUT_FILE).read_bytes()

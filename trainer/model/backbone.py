@@ -78,8 +78,8 @@ def load_model(
         raise BadInput(
             f"the model {name!r} cannot be loaded ({lines[0]})",
             "give a folder or name whose weights are safetensors, that needs no code of its own "
-            "(or allow it to run, with `remote_code=run`), and that this machine has or can "
-            "download",
+            "(or allow it to run: remote_code=run in a training, `remote_code=` in an evaluation), "
+            "and that this machine has or can download",
             code="model_load_failed",
         ) from error
     layers: list[Any] = list(model.modules()) if quantize == "4bit" else []

@@ -38,7 +38,7 @@ def _require_file(file: Path, contents: Sequence[Mapping[str, Any]]) -> None:
     if not pin:
         raise BadInput(
             f"{file} is empty",
-            "delete it, or write it by `evaluations pin write=yes`",
+            "delete it, or write it by `evaluations pin FOLDER write=yes`",
             code="pin_file_empty",
         )
     _require(str(file), pin, contents)

@@ -124,5 +124,5 @@ def hub() -> None:
     """Push to the Hugging Face Hub and pull from it, under the former names (token: HF_TOKEN)."""
 
 
-hub.add_command(formerly(push_either, "hub push", "releases push"))
+hub.add_command(formerly(push_either, "hub push", "releases push | models push"))
 hub.add_command(formerly(pull, "hub pull", "datasets pull"))

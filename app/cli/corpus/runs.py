@@ -38,6 +38,8 @@ from db.requests import Request, default_of
 
 STATUSES = ("created", "running", "paused", "done", "failed", "cancelled")
 FORMER_KEYS = {"run_id": "id"}
+# Options that `curate --resume` and `--worker` always took and left out.
+OF_NEW_RUNS = ("seed", "fresh", "requests_per_minute", "tokens_per_minute")
 
 
 @click.group()
@@ -70,7 +72,8 @@ def _ended(result: Result) -> str:
         facts.append(("shared", shared))
     if result["paused"]:
         return lines(*facts, ("paused", in_commands(result["reason"])))
-    then = f"inf studies create DATASET --run {run_id} lets people judge a sample"
+    study = f"inf studies create DATASET --run {run_id} --items 50 --overlap 3"
+    then = f"{study} lets people judge a sample"
     if not result["kept"]:
         then = f"inf groups list --run {run_id} --verdict dropped shows what was dropped"
     return f"{lines(*facts)}\nnext: {then}"
@@ -253,6 +256,13 @@ def curate(
     **given: Any,
 ) -> Result:
     """Generate groups from pairs and validate them: short for `inf runs create DATASET`."""
+    exists = resume is not None or worker is not None
+    if estimate and exists:
+        raise click.UsageError("--estimate takes a dataset, not --resume or --worker")
+    if given.get("retry") is not None and resume is None:
+        raise click.UsageError("--retry requires --resume RUN")
+    if named and given["dataset"] not in (None, named):
+        raise click.UsageError(f"two datasets: {named} and --dataset {given['dataset']}")
     given["dataset"] = given["dataset"] or named
     # options that stand at their default are not given: a run that exists has its own
     given = {
@@ -260,6 +270,7 @@ def curate(
         for name, value in given.items()
         if value is not None
         and (name not in RunStart.model_fields or value != default_of(RunStart, name))
+        and not (exists and name in OF_NEW_RUNS)
     }
     for is_given, old, new in (
         (worker is not None, "curate --worker", "runs join"),

@@ -129,6 +129,8 @@ def import_(
             question=question,
             skip_bad=request.skip_bad,
         )
+    if named and request.name not in ("", named):
+        raise click.UsageError(f"two datasets: {named} and --dataset {request.name}")
     name = named or request.name
     if not name:
         raise click.UsageError("give the NAME of the dataset")

@@ -17,12 +17,14 @@ from analysis.request import (
     DiversityStart,
     DuplicatesStart,
 )
-from app.access.identity import Actor, owner
+from app.access.identity import Actor, SessionUser, owner
 from app.operations import analyses
 from app.operations import jobs as job_operations
+from db.assignment import members
 from db.errors import BadInput, Refused
 from db.people.rights import Rights
 from db.store.store import Store
+from db.study.judgments import get_or_create_judge
 
 BEFORE: Mapping[str, tuple[type[CorporaChosen], dict[str, Any]]] = {
     "a page's diversity": (
@@ -121,3 +123,18 @@ def test_with_a_person_nothing_is_said_of_joining(sqlite_store: Store, inf: Any)
     judged(sqlite_store, {"GPT": "ppnn....", "ann": "ppnn...."})
     found = inf("analyze", "agreement", "--study", 1, "--json").json
     assert found["judgments"] == 8 and "joining" not in found and "answered" not in found
+
+
+def test_who_judges_a_study_sees_no_flags_and_no_profiles_of_it(sqlite_store: Store) -> None:
+    """Profiles know gold: asked after each answer they would say which item was gold."""
+    judged(sqlite_store, {"ann": "pppp....", "bob": "ppnn...."})
+    with sqlite_store.write() as session:
+        members.add_member(session, 1, get_or_create_judge(session, "ann", kind="person").id)
+        session.commit()
+    user = SessionUser("ann", rights=Rights(is_admin=True))
+    chosen = JudgmentFilter()
+    mine = analyses.agreement(user, 1, chosen=chosen, resamples=0, by_judge=True)
+    all_of_it = analyses.agreement(owner("eve"), 1, chosen=chosen, resamples=0, by_judge=True)
+    assert "by_judge" not in mine and not mine["flagged"]
+    assert all_of_it["by_judge"]
+    assert mine["items"] < all_of_it["items"]

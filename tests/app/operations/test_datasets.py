@@ -184,3 +184,21 @@ def test_who_imports_a_new_dataset_has_their_rights_on_it_and_no_other_s(
     with world.read() as session:
         held = rights_of(session, account)
     assert held.datasets("curate") == frozenset({done["dataset_id"]})
+
+
+def test_a_curator_of_one_dataset_learns_nothing_of_another(world: Store, tmp_path: Path) -> None:
+    """A preview compares ids and texts with a dataset: it is refused like the import itself."""
+    own = Actor("ann", rights=Rights(on_datasets={99: frozenset({"curate"})}))
+    file = tmp_path / "pairs.jsonl"
+    file.write_text(ROW)
+    guess = DatasetImport(name="world", pairs=str(file))
+    with pytest.raises(Refused, match="no right to it"):
+        datasets.preview(own, guess, uploads=tmp_path)
+    assert datasets.preview(own, guess.model_copy(update={"name": "new"}), uploads=tmp_path).pairs
+
+
+def test_a_folder_of_the_server_is_pulled_by_an_admin_only(world: Store) -> None:
+    curator = Actor("ann", rights=Rights(everywhere=frozenset({"curate"})))
+    for place in ("/etc", "~/secrets", "s3://bucket/folder"):
+        with pytest.raises(Refused, match="requires admin"):
+            datasets.pull(curator, DatasetPull(repo=place, name="new"), nothing)

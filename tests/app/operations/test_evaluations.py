@@ -169,3 +169,13 @@ def test_options_of_the_command_are_checked_before_anything_runs(inf: Callable[.
         for command in (("evaluate",), ("evaluations", "create")):
             ran = inf(*command, "--model", "bm25", *given)
             assert ran.code == 2 and why in ran.err, ran.err
+
+
+def test_requests_of_jobs_that_one_may_not_see_are_left_out(sqlite_store: Store) -> None:
+    """An evaluation may be visible by its checkpoint, whose page must not end at its job."""
+    with sqlite_store.write() as session:
+        job_id = jobs.enqueue_job(session, "evaluate", OLD_PAGE, started_by="ada").id
+        session.commit()
+    bob = Actor("bob", rights=Rights(on_datasets={1: frozenset({"train"})}))
+    assert evaluations.requests(bob, [job_id]) == {}
+    assert evaluations.requests(owner("ada"), [job_id])[job_id].models == ("bm25",)
