@@ -94,14 +94,14 @@ STEPS: list[tuple[str, str, list[str]]] = [
         "7. Review",
         "",
         [
-            "inf review --group 1 --approve",
-            'inf review --group 2 --reject --reason "the two passages say the same"',
+            "inf reviews set 1 --approve",
+            'inf reviews set 2 --reject --reason "the two passages say the same"',
         ],
     ),
     (
         "8. Release",
         "",
-        ["inf export --dataset google --out releases/google --format parquet"],
+        ["inf releases create google --out releases/google --format parquet"],
     ),
     (
         "9. Train",

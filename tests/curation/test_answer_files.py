@@ -89,6 +89,7 @@ def test_answers_that_wait_behind_a_locked_store_survive_a_kill(
     store: Store, server: Server
 ) -> None:
     run_id = new_run(store, PAIRS)
+    server.latency_seconds = 0.3  # SQLite's lock is not fair: the run must not end before it is had
     worker = start_worker(store, run_id, base_url=server.url)
     wait_for(lambda: stored_calls(store) > CALLS // 4)
     with open_store(store.url).write() as locked:  # nothing is committed from here on
@@ -99,6 +100,7 @@ def test_answers_that_wait_behind_a_locked_store_survive_a_kill(
         worker.kill()
         worker.join()
     assert worker.exitcode == -9 and len(server.answered) < CALLS
+    server.latency_seconds = 0.02
     assert run_curation(store, run_id)["kept"] == PAIRS
     assert server.answered.total() == CALLS, "nothing that was answered is asked again"
     assert files(store) == []
