@@ -12,6 +12,7 @@ from analysis.agreement.flagged import flag_sentence
 from analysis.figures.paired import Difference
 from analysis.study import run_text
 from app.text.numbers import counted
+from app.text.remedies import in_pages
 
 Level = Literal["good", "look", "problem", "unknown"]
 
@@ -88,7 +89,8 @@ def leakage_light(
         why = "Measured when a run is done."
         return Light(label, "–", "unknown", why, "curate", parameters)
     if outdated:
-        return Light(label, "–", "unknown", f"Outdated: {outdated}.", "curate", parameters)
+        why = f"Outdated: {in_pages(outdated)}."
+        return Light(label, "–", "unknown", why, "curate", parameters)
     measured = {
         name: float(one["auc"])
         for name, one in report["comparisons"].items()

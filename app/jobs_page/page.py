@@ -14,9 +14,10 @@ from app.kit.page import draw_empty, draw_heading, draw_table
 from app.operations import jobs
 from app.operations.jobs import JobRow
 from app.text.plain import plain
+from app.text.remedies import in_pages
 from db.jobs.jobs import LOCAL
 
-COLUMNS = ("id", "kind", "status", "progress", "summary", "spent", "started_by", "created_at")
+COLUMNS = ("id", "kind", "status", "progress", "outcome", "spent", "started_by", "created_at")
 EVERY_SECONDS = 3.0
 
 
@@ -45,7 +46,15 @@ def draw_list() -> None:
         )
         total, found = listed.total, listed.data
         picked = draw_table(
-            [row.as_json() | {"progress": progress(row), "spent": spent(row)} for row in found],
+            [
+                row.as_json()
+                | {
+                    "progress": progress(row),
+                    "spent": spent(row),
+                    "outcome": in_pages(row.summary),
+                }
+                for row in found
+            ],
             on_select="rerun",
             selection_mode="single-row",
             key="jobs.table",
@@ -57,7 +66,7 @@ def draw_list() -> None:
                 "progress": st.column_config.ProgressColumn(
                     "Progress", format="percent", width="small"
                 ),
-                "summary": st.column_config.TextColumn("Message or outcome", width=290),
+                "outcome": st.column_config.TextColumn("Message or outcome", width=290),
                 "spent": "Time",
                 "started_by": "Started by",
                 "created_at": st.column_config.DatetimeColumn("Queued", format="YYYY-MM-DD HH:mm"),

@@ -9,12 +9,16 @@ from pathlib import Path
 
 import click
 import pytest
+from app_pages import open_page
 
 from app.cli.main import inf
+from app.home.quality import leakage_light
 from app.kit.menu import MENU
 from app.text.remedies import COMMANDS, PAGES, in_commands, in_pages
 from curation.importing.columns import Lacking, MissingColumns
 from db.errors import NAMED, BadInput, BadRow, BadRows, InfError, NotFound
+from db.jobs import jobs
+from db.store.store import Store
 
 ROOT = Path(__file__).resolve().parents[2]
 ROOMS = ("analysis", "app", "curation", "db", "trainer")
@@ -97,3 +101,17 @@ def test_every_page_that_a_remedy_may_name_is_in_the_menu_and_every_operation_is
     named = {NAMED.fullmatch(one).group(1) for one in operations_named()}  # type: ignore[union-attr]
     assert set(COMMANDS) <= named
     assert not [name for name in named if not re.fullmatch(r"[a-z]+ [a-z]+", name)]
+
+
+def test_pages_word_sentences_that_are_no_errors_too(sqlite_store: Store) -> None:
+    """Home's light of an outdated check, and the list of jobs, whose rows keep the message."""
+    old = "too old; measure it again: `analyses leakage run=1`"
+    light = leakage_light(1, {"comparisons": {}}, old)
+    assert light.why == "Outdated: too old; measure it again: “Check again” on the Curate page."
+    with sqlite_store.write() as session:
+        job = jobs.enqueue_job(session, "curate", {"run_id": 1}, started_by="ada")
+        job.status, job.error = "failed", "stopped; continue with `runs resume 1`"
+        session.commit()
+    (drawn,) = open_page("jobs").dataframe[0].value.to_dict("records")
+    assert drawn["summary"] == job.error
+    assert drawn["outcome"] == "stopped; continue with the Curate page"

@@ -25,7 +25,7 @@ def _listed(result: Result) -> str:
         [
             *(row["id"], row["kind"], row["status"]),
             f"{row['done']}/{row['total']}" if row["total"] else str(row["done"] or ""),
-            row["summary"],
+            in_commands(row["summary"]),
         ]
         for row in result["data"]
     ]
