@@ -37,7 +37,7 @@ def shown_and_offered(page: AppTest, least: int) -> None:
         assert labels[:1] == ["CSV"], (place, kinds)
         if kinds[place] == "vega_lite_chart":
             assert labels == ["CSV", "SVG", "PDF", "PNG", "LaTeX"]
-        assert told[end][1].value.startswith(("inf analyze ", "inf study "))
+        assert told[end][1].value.startswith(("inf analyze ", "inf studies "))
         assert "--json" in told[end][1].value
 
 

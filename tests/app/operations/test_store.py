@@ -121,6 +121,7 @@ def test_status_names_the_store_the_server_what_runs_and_what_waits(
     shown = inf("status").out
     assert f"inf groups list --run {run_id}" in shown and "kept groups of run" in shown
     server.shutdown()
+    server.server_close()
 
 
 def test_status_of_an_empty_store_names_the_command_that_makes_it(
