@@ -6,9 +6,10 @@ from pathlib import Path
 
 import click
 
+from app.access.identity import Actor, owner
 from app.cli.data.releases import push_to_hub, pushed_text
 from app.cli.kit.options import request_options
-from app.cli.kit.report import Result, command_actor, detach_option, lines, reporting
+from app.cli.kit.report import Result, command_actor, detach_option, lines, me, reporting
 from app.cli.kit.table import table
 from app.operations import models as operations
 from app.operations import try_it
@@ -122,7 +123,7 @@ def export(
     trained Matryoshka dimension cost, on held-out groups of the release where it has some.
     """
     report = operations.export(
-        command_actor(),
+        _actor(model, release),
         model,
         out,
         formats=formats,
@@ -144,7 +145,7 @@ def serve(model: str, host: str, port: int) -> Result:
     A request may have `instruction`: the checkpoint's template joins it with the query. Set
     INF_EMBEDDINGS_TOKEN to require a token; beyond this machine it is needed.
     """
-    name = operations.folder_of(command_actor(), model)
+    name = operations.folder_of(_actor(model), model)
     url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
     click.echo(f"{model} on {url}/v1/embeddings; stop with Ctrl-C", err=True)
     module = run_module("trainer.serve.embeddings_server")
@@ -213,3 +214,8 @@ def search(request: Search) -> Result:
     models = tuple(operations.folder_of(actor, model) for model in request.models)
     found = try_it.search(actor, request.model_copy(update={"models": models}))
     return Listed[try_it.Searched].all(list(found)).as_json()
+
+
+def _actor(model: str, release: str | None = None) -> Actor:
+    """Who runs the command; a model in a folder is served and exported without a store."""
+    return command_actor() if model.isdecimal() or release else owner(me())

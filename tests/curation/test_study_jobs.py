@@ -19,6 +19,7 @@ def test_a_study_is_made_judged_and_shown_from_the_command_line(
     run_id = make_world(sqlite_store, 8)
     made = inf("study", "create", "--dataset", "world", "--items", 6, "--overlap", 2, "--json")
     assert made.json | {"name": ""} == {
+        "id": 1,
         "study_id": 1,
         "name": "",
         "dataset": "world",
