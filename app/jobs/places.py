@@ -58,7 +58,7 @@ def require_places(session: Session, config: Mapping[str, Any]) -> None:
             else:
                 _require_folder(session, value)
     for model in models:
-        require_model(session, model)
+        _require_model(session, model)
 
 
 def _require(session: Session, entity: Any, condition: Any, value: str) -> None:
@@ -75,7 +75,7 @@ def _require_folder(session: Session, value: str) -> None:
         _require(session, Release, Release.path == value, value)
 
 
-def require_model(session: Session, model: str) -> None:
+def _require_model(session: Session, model: str) -> None:
     """Raise NotFound if it is a folder or file of the server, but no visible checkpoint."""
     for name in (model, model.partition(":")[2]):
         path = Path(name).expanduser()

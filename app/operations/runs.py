@@ -200,11 +200,10 @@ def show(actor: Actor, run_id: int) -> RunShown:
     """One run: progress, counts, and what depends on it. Raises NotFound."""
     with reading(actor, RIGHT) as session:
         run = get_run(session, run_id)
-        listed = list_runs(session, run.dataset_id, archived=True)
-        row = _row(next(one for one in listed if one.id == run_id))
+        (found,) = list_runs(session, run_id=run_id, archived=True)
         baseline = text_baseline(session, run_id)
         return RunShown(
-            **row.model_dump(),
+            **_row(found).model_dump(),
             seed=run.seed,
             concurrency=run.concurrency,
             batch=run.batch,

@@ -12,7 +12,7 @@ import httpx
 
 from app.access.identity import Actor
 from app.access.permissions import require
-from app.jobs.places import require_model
+from app.jobs.places import require_places
 from app.jobs.processes import SAFE_PATH
 from app.operations.acting import reading
 from app.operations.rows import Row
@@ -21,7 +21,6 @@ from db.errors import BadInput, InfError
 from db.machine import own_group, stop_process, wait_for_lock
 from db.modules import run_module
 from db.requests import Request, option
-from db.store.scope import INFO
 from db.store.settings import home, logs
 from db.store.store import Store, open_store
 from trainer.settings.table import DEFAULT_BASE_MODEL
@@ -86,9 +85,7 @@ def search(actor: Actor, wanted: Search) -> Iterator[Searched]:
     if wanted.dataset:
         with reading(actor, "try") as session:
             get_dataset(session, wanted.dataset)
-            if session.info.get(INFO) is not None:
-                for model in wanted.models:
-                    require_model(session, model)
+            require_places(session, {"models": wanted.models})
     return (search_with(open_store(), model, wanted) for model in wanted.models)
 
 

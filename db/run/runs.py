@@ -276,22 +276,26 @@ def choose_run(session: Session, dataset_id: int, run_id: int | None) -> Run:
 
 
 def list_runs(
-    session: Session, dataset_id: int | None = None, *, archived: bool = False
+    session: Session,
+    dataset_id: int | None = None,
+    *,
+    run_id: int | None = None,
+    archived: bool = False,
 ) -> list[RunSummary]:
-    """Runs, newest first, of all datasets or of one; with `archived` the archived ones, too.
+    """Runs, newest first, of all datasets or of one, or one run, whose groups alone are counted;
+    with `archived` the archived ones, too.
 
     A run is archived with its dataset.
     """
-    verdicts = (
-        select(
-            Group.run_id,
-            func.count().label("pairs"),
-            func.count().filter(Group.verdict == "kept").label("kept"),
-            func.count().filter(Group.verdict == "dropped").label("dropped"),
-        )
-        .group_by(Group.run_id)
-        .subquery()
-    )
+    counted = select(
+        Group.run_id,
+        func.count().label("pairs"),
+        func.count().filter(Group.verdict == "kept").label("kept"),
+        func.count().filter(Group.verdict == "dropped").label("dropped"),
+    ).group_by(Group.run_id)
+    if run_id is not None:
+        counted = counted.where(Group.run_id == run_id)
+    verdicts = counted.subquery()
     query = (
         select(Run, Dataset.name, Dataset.archived_at, Recipe.name, Recipe.sha256, *verdicts.c[1:])
         .join(Dataset, Dataset.id == Run.dataset_id)
@@ -301,6 +305,8 @@ def list_runs(
     )
     if dataset_id is not None:
         query = query.where(Run.dataset_id == dataset_id)
+    if run_id is not None:
+        query = query.where(Run.id == run_id)
     if not archived:
         query = query.where(Run.archived_at.is_(None), Dataset.archived_at.is_(None))
     return [
