@@ -219,7 +219,7 @@ def test_a_published_benchmark_has_the_revision_that_was_evaluated(
 
 
 def test_datasets_are_named_where_the_release_was_pushed() -> None:
-    release = PushedRelease("ada/books", "c0ffee", "ab" * 32)
+    release = PushedRelease("ada/books", "c0ffee", True, "ab" * 32)
     evaluations = [
         Evaluation(model="m", benchmark=name, metrics={"mrr": 0.5})
         for name in ("held-out Books abababababab", "FollowIR")
