@@ -14,14 +14,14 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from db.study.quality import JudgeQuality
+from db.study.quality import JudgeRow
 
 MIN_EXPECTED = 5.0
 
 
 def judge_profiles(
     report: Mapping[str, Any],
-    quality: Iterable[JudgeQuality],
+    quality: Iterable[JudgeRow],
     choices: Mapping[str, Sequence[tuple[int, int]]],
     *,
     with_gold: bool = True,
@@ -31,7 +31,7 @@ def judge_profiles(
     `choices` are those of `db.run.position_bias.study_choices`. Without gold its counts are None:
     for a reader who may still be given gold items, and reads in a count which they were.
     """
-    by_name = {each.judge: each for each in quality}
+    by_name = {each.name: each for each in quality}
     kinds = {judge["judge"]: judge["kind"] for judge in report["judges"]}
     judged = {judge["judge"]: judge["items"] for judge in report["judges"]}
     profiles = []

@@ -13,11 +13,11 @@ from app.cli.kit.report import Result, command_actor, detach_option, lines, me, 
 from app.cli.kit.table import table
 from app.operations import models as operations
 from app.operations import try_it
-from app.operations.rows import Listed
 from app.operations.try_it import Search
 from curation.hub.request import PushStart
 from db.errors import Refused
 from db.modules import run_module
+from db.rows import Listed
 
 
 @click.group()

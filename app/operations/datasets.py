@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 from app.access.identity import Actor, SessionUser
 from app.access.permissions import require
 from app.operations.acting import Launch, reading, writing
-from app.operations.rows import Listed, Row
 from curation.hub.request import DatasetPull, is_folder
 from curation.importing.request import DatasetImport
 from db.archive import archiving, purging
@@ -23,6 +22,7 @@ from db.modules import load
 from db.people import accounts
 from db.people.rights import add_rights, rights_of
 from db.requests import Request
+from db.rows import Listed, Row
 from db.run.runs import list_runs
 from db.store.scope import unscoped
 from db.store.settings import home

@@ -13,7 +13,6 @@ from app.access.identity import Actor
 from app.access.permissions import require
 from app.operations.acting import Launch, reading
 from app.operations.models import ModelRow, rows_of
-from app.operations.rows import Listed, Row
 from curation.judging.independence import validator_models
 from db.errors import BadInput, NotFound, Refused
 from db.jobs import jobs
@@ -30,6 +29,7 @@ from db.outcome.evaluations import (
 from db.outcome.evaluations import rows_by_query as rows_of_evaluation
 from db.outcome.independence import runs_of_benchmark, trained_on_dataset
 from db.release.releases import list_releases
+from db.rows import Listed, Row
 from db.store.settings import home
 from db.tables import Evaluation
 from db.values import DATASET_BENCHMARK as DATASET

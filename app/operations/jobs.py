@@ -17,11 +17,11 @@ from app.jobs.processes import command_of
 from app.jobs.ray_cluster import RayCluster
 from app.jobs.ray_supervisor import supervise_ray
 from app.operations.acting import reading, writing
-from app.operations.rows import Listed, Row
 from db.errors import Refused
 from db.events import record_event
 from db.jobs import jobs as queue
 from db.jobs.resources import missing_gpu_warning, parts_of, sum_of
+from db.rows import Listed, Row
 from db.store.scope import unscoped
 from db.store.store import open_store
 from db.tables import Job

@@ -9,9 +9,9 @@ from typing import Any
 from app.access.identity import Actor
 from app.access.permissions import require
 from app.operations.acting import reading
-from app.operations.rows import Listed, Row
 from db.corpus.datasets import get_dataset
 from db.outcome.checkpoints import count_checkpoints, get_checkpoint, list_checkpoints
+from db.rows import Listed, Row
 from db.store.store import open_store
 from db.tables import Checkpoint
 from trainer.report.compared.measures import model_name

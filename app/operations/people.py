@@ -10,7 +10,6 @@ from sqlalchemy.orm import Session
 from app.access.identity import Actor, SessionUser
 from app.access.permissions import require
 from app.operations.acting import reading, writing
-from app.operations.rows import Listed, Row
 from db.corpus.datasets import get_dataset, list_datasets
 from db.errors import BadInput, NotFound, Refused
 from db.events import event_names, list_events
@@ -19,6 +18,7 @@ from db.people import rights as held_rights
 from db.people.fields import field_values, set_field, set_fields
 from db.people.passwords import create_password_link, hash_password
 from db.people.renaming import delete_account, rename_account
+from db.rows import Listed, Row
 from db.study.studies import list_studies
 from db.tables import Account, Member
 

@@ -9,7 +9,6 @@ from sqlalchemy.orm import Session
 
 from app.access.identity import Actor
 from app.operations.acting import Launch, reading
-from app.operations.rows import Listed, Row
 from curation.hub.request import PushStart
 from curation.release.plan import choice_of, with_runs
 from curation.release.request import ReleasePlan
@@ -19,6 +18,7 @@ from db.corpus.texts import pair_languages, pair_sources
 from db.release.choice import ChosenCount, count_by_kind
 from db.release.diff import diff_releases
 from db.release.releases import get_release, list_releases, pushes
+from db.rows import Listed, Row
 from db.run.runs import get_run
 from db.study.studies import list_studies
 from db.tables import Dataset, Job, Release

@@ -7,7 +7,6 @@ from typing import Any, TypeVar
 from app.access.identity import Actor
 from app.access.permissions import require
 from app.operations.acting import Launch, reading, writing
-from app.operations.rows import Listed, Row
 from curation.judging.text_baseline import text_baseline
 from curation.recipe.prices import how_to_price
 from curation.recipe.recipe import Recipe
@@ -28,6 +27,7 @@ from db.archive.dependents import dependents
 from db.archive.target import target_of
 from db.corpus.datasets import get_dataset
 from db.review.reviews import count_reviews
+from db.rows import Listed, Row
 from db.run.runs import RunSummary, funnel, get_run, list_runs, set_concurrency, stop_run
 from db.run.workers import worker_totals
 

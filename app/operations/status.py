@@ -11,9 +11,9 @@ from sqlalchemy.engine import make_url
 from app.access.identity import Actor
 from app.operations import jobs
 from app.operations.acting import reading
-from app.operations.rows import Row
 from db.people.accounts import has_accounts
 from db.review.queue import QueueFilter, count_matching
+from db.rows import Row
 from db.run.runs import RunSummary, list_runs
 from db.store import schema
 from db.store.revision import head

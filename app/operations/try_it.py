@@ -15,12 +15,12 @@ from app.access.permissions import require
 from app.jobs.places import require_places
 from app.jobs.processes import SAFE_PATH
 from app.operations.acting import reading
-from app.operations.rows import Row
 from db.corpus.datasets import get_dataset
 from db.errors import BadInput, InfError
 from db.machine import own_group, stop_process, wait_for_lock
 from db.modules import run_module
 from db.requests import Request, option
+from db.rows import Row
 from db.store.settings import home, logs
 from db.store.store import Store, open_store
 from trainer.settings.table import DEFAULT_BASE_MODEL

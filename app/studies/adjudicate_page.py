@@ -12,12 +12,12 @@ from app.kit.choice import choose, draw_pages, page_offset
 from app.kit.frame.dataset import chosen_dataset
 from app.kit.page import draw_empty, draw_hand_off, draw_heading, draw_labels
 from app.operations.judging import judgments, studies
-from app.operations.judging.studies import StudyRow
 from app.studies import actions
 from app.text.numbers import counted
 from app.text.plain import plain
 from app.text.texts import draw_text
 from db.study.blind_adjudication import BlindItem
+from db.study.studies import StudySummary
 from db.values import NONE
 
 ROWS = 5
@@ -132,7 +132,7 @@ def draw_item(study_id: int, item: BlindItem) -> None:
         draw_reveal(study_id, item)
 
 
-def draw_nothing(study: StudyRow) -> None:
+def draw_nothing(study: StudySummary) -> None:
     """Why there is no item to decide, and what comes first."""
     if study.done:
         draw_empty("No items to decide.", "So far, no two people chose differently for an item.")

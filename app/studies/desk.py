@@ -7,14 +7,15 @@ import streamlit as st
 from app.access.session_user import signed_in_user
 from app.kit.page import draw_labels, draw_table
 from app.operations.judging import judgments, studies
-from app.operations.judging.studies import JudgeRow, StudyRow
 from app.studies import actions
 from app.text.numbers import counted
 from app.text.plain import plain
+from db.study.quality import JudgeRow
 from db.study.rules import StudyRules, fails_gold
+from db.study.studies import StudySummary
 
 
-def draw_quality(study: StudyRow) -> None:
+def draw_quality(study: StudySummary) -> None:
     """Progress, pace and quality per judge, and the actions on them."""
     user = signed_in_user()
     judges = studies.judges(user, study.id).data
@@ -66,7 +67,7 @@ def _draw_warning(each: JudgeRow, rules: StudyRules) -> None:
         )
 
 
-def _row(each: JudgeRow, study: StudyRow) -> dict[str, object]:
+def _row(each: JudgeRow, study: StudySummary) -> dict[str, object]:
     kind = "simulated" if each.simulated else "offline model" if each.offline else each.kind
     return {
         "Judge": each.name,
@@ -152,7 +153,7 @@ def _draw_fast(study_id: int, fastest: float) -> None:
         )
 
 
-def draw_changes(study: StudyRow) -> None:
+def draw_changes(study: StudySummary) -> None:
     """Edit the guidelines and the number of judges per item."""
     guideline = studies.guideline(signed_in_user(), study.id)
     with st.expander(

@@ -11,7 +11,6 @@ from app.kit.choice import choose, take_from_url
 from app.kit.frame.dataset import chosen_dataset
 from app.kit.page import draw_empty, draw_heading, draw_status
 from app.operations.judging import studies
-from app.operations.judging.studies import StudyRow
 from app.studies import actions
 from app.studies.desk import draw_changes, draw_quality
 from app.studies.sampled import sampled_sentence
@@ -28,12 +27,12 @@ from app.text.numbers import counted
 from app.text.plain import plain
 from curation.judges.registry import describe_judges
 from db.run.runs import RunSummary
-from db.study.studies import GUIDELINES
+from db.study.studies import GUIDELINES, StudySummary
 
 JUDGES = ("offline:embedding", "simulated:1", "simulated:2", "simulated:3")
 
 
-def draw_create(runs: Sequence[RunSummary], found: Sequence[StudyRow]) -> None:
+def draw_create(runs: Sequence[RunSummary], found: Sequence[StudySummary]) -> None:
     by_id = {run.id: run for run in runs}
     take_from_url("studies.run", "run", {str(number): number for number in by_id})
     run_id = st.selectbox(
@@ -58,7 +57,7 @@ def draw_create(runs: Sequence[RunSummary], found: Sequence[StudyRow]) -> None:
         )
 
 
-def draw_study(study: StudyRow) -> None:
+def draw_study(study: StudySummary) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         draw_status(study.status)
         st.caption(
@@ -97,7 +96,7 @@ def draw_study(study: StudyRow) -> None:
     draw_invite(study)
 
 
-def draw_judges(study: StudyRow) -> None:
+def draw_judges(study: StudySummary) -> None:
     st.subheader("Model judges", anchor=False)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.selectbox(

@@ -9,9 +9,9 @@ import streamlit as st
 
 from app.access.session_user import signed_in_user
 from app.operations.judging import studies
-from app.operations.judging.studies import StudyRow
 from curation.judging.sampling import SAMPLES, STRATA
 from db.run.runs import RunSummary
+from db.study.studies import StudySummary
 
 METHODS = {
     "stratified": "evenly across strata",
@@ -29,7 +29,7 @@ CAPTIONS = {
 }
 
 
-def draw_sampling(run: RunSummary, found: Sequence[StudyRow]) -> str:
+def draw_sampling(run: RunSummary, found: Sequence[StudySummary]) -> str:
     """The sampling method, one of SAMPLES, after rendering it with its options."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         sample = st.selectbox(
@@ -57,7 +57,7 @@ def draw_sampling(run: RunSummary, found: Sequence[StudyRow]) -> str:
     return sample
 
 
-def draw_judges(run: RunSummary, found: Sequence[StudyRow]) -> None:
+def draw_judges(run: RunSummary, found: Sequence[StudySummary]) -> None:
     """Choose whose disagreement counts: models on the run, or judges of an earlier study."""
     earlier = {study.id: study.name for study in found if study.run_id == run.id}
     of_study = st.selectbox(

@@ -9,7 +9,6 @@ from app.access.identity import SessionUser
 from app.access.session_user import signed_in_user
 from app.kit.page import draw_hand_off, draw_table
 from app.operations.judging import judgments, studies
-from app.operations.judging.studies import StudyRow
 from app.studies import actions
 from db.assignment.members import SCORED_TOGETHER
 from db.people import invitations
@@ -20,6 +19,7 @@ from db.study.rules import (
     MAX_ROUNDS,
     MAX_TOO_FAST_SECONDS,
 )
+from db.study.studies import StudySummary
 
 MAX_LINKS = 50
 TEMPLATE_ROWS = 20
@@ -27,7 +27,7 @@ GOLD_ITEMS = 5
 MAX_SAMPLED = 500
 
 
-def draw_way_to_judge(study: StudyRow) -> None:
+def draw_way_to_judge(study: StudySummary) -> None:
     """To the items for the user if they may judge, and the link to send to who has an account."""
     with st.container(key="studies-next"):
         draw_hand_off("judge", "Judge its items", study=study.id)
@@ -60,7 +60,7 @@ def _base() -> str:
     return (st.context.url or "").split("/studies")[0].rstrip("/")
 
 
-def draw_invite(study: StudyRow) -> None:
+def draw_invite(study: StudySummary) -> None:
     """Invitation links, one per person, shown once.
 
     Without accounts only the way to the first one: everyone who opened a link would be admin.
@@ -100,7 +100,7 @@ def draw_invite(study: StudyRow) -> None:
             st.code("\n".join(_base() + path for path in links), language=None, wrap_lines=True)
 
 
-def sample_gold_items(study: StudyRow) -> None:
+def sample_gold_items(study: StudySummary) -> None:
     """List the qualification and gold items; add some by sampling or from a file."""
     found = judgments.gold(signed_in_user(), study.id)
     counts = [
@@ -170,7 +170,7 @@ def sample_gold_items(study: StudyRow) -> None:
             )
 
 
-def draw_rules(study: StudyRow) -> None:
+def draw_rules(study: StudySummary) -> None:
     """Pass mark, gold accuracy, pace and membership."""
     rules = studies.rules(signed_in_user(), study.id)
     with (

@@ -9,12 +9,12 @@ and as many judgments, leases and expiry; only its answers are scored.
 
 import random
 import secrets
-from dataclasses import dataclass
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from db.errors import BadInput
+from db.rows import Row
 from db.shape import INF_IR
 from db.study.studies import get_study, judged_groups
 from db.tables import Item, Passage, Review, Study, StudyItem, StudyJudge, Triplet
@@ -24,8 +24,7 @@ PARTS = ("training", "gold")
 EXCERPT = 120
 
 
-@dataclass(frozen=True)
-class GoldItem:
+class GoldItem(Row):
     """A qualification or hidden gold item with its right answer."""
 
     part: str
@@ -44,17 +43,14 @@ def list_gold_items(session: Session, study_id: int) -> list[GoldItem]:
             StudyItem.item_id,
             Item.group_id,
             Item.instruction,
-            StudyItem.gold_choice,
+            func.coalesce(StudyItem.gold_choice, "").label("right"),
             StudyItem.explanation,
         )
         .join(Item, Item.id == StudyItem.item_id)
         .where(StudyItem.study_id == study_id, StudyItem.part.in_(PARTS))
         .order_by(StudyItem.part.desc(), StudyItem.item_id)
     )
-    return [
-        GoldItem(part, item_id, group_id, instruction, right or "", explanation)
-        for part, item_id, group_id, instruction, right, explanation in rows
-    ]
+    return [GoldItem.model_validate(row) for row in rows]
 
 
 def sample_gold_items(session: Session, study_id: int, part: str, count: int) -> list[int]:

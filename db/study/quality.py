@@ -4,13 +4,13 @@ Pace and share of too fast answers are over a judge's last `RECENT` judgments in
 """
 
 from collections import Counter
-from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from db.errors import NotFound
+from db.rows import Row
 from db.study.judgments import remarks
 from db.study.rules import StudyRules, fails_gold, rules_of
 from db.study.speed import too_fast_limit
@@ -23,12 +23,14 @@ MAX_TOO_FAST = 0.2  # share of a person's recent timed answers; above it the per
 MIN_TIMED = 10  # timed answers; of fewer a share says little
 
 
-@dataclass(frozen=True)
-class JudgeQuality:
-    """One judge's work in a study; `judged` counts its main items."""
+class JudgeRow(Row):
+    """A judge's progress, pace and quality in a study.
 
-    judge_id: int
-    judge: str
+    `judged` counts main items, `leased` the items they hold, `timed` the recent answers with times.
+    """
+
+    id: int
+    name: str
     kind: str
     simulated: bool
     offline: bool
@@ -48,7 +50,7 @@ class JudgeQuality:
     last_at: datetime | None
 
 
-def judge_quality(session: Session, study_id: int) -> list[JudgeQuality]:
+def judge_quality(session: Session, study_id: int) -> list[JudgeRow]:
     """Every judge with leases or judgments in the study, people first."""
     made = (
         select(Judgment.judge_id, func.count())
@@ -85,9 +87,9 @@ def judge_quality(session: Session, study_id: int) -> list[JudgeQuality]:
         answers = known.get(judge.id, [])
         gold = [is_right for part, is_right in answers if part == "gold"]
         found.append(
-            JudgeQuality(
-                judge_id=judge.id,
-                judge=judge.name,
+            JudgeRow(
+                id=judge.id,
+                name=judge.name,
                 kind=judge.kind,
                 simulated=judge.simulated,
                 offline=judge.offline,
@@ -112,7 +114,7 @@ def judge_quality(session: Session, study_id: int) -> list[JudgeQuality]:
     return found
 
 
-def flag_reason(each: JudgeQuality, rules: StudyRules) -> str:
+def flag_reason(each: JudgeRow, rules: StudyRules) -> str:
     """Why a person's answers are in doubt by the study's rules; empty where they are not.
 
     Fails gold: `GOLD_SEEN` gold items or more, fewer right than the required share. Too fast: more
@@ -131,7 +133,7 @@ def flag_reason(each: JudgeQuality, rules: StudyRules) -> str:
 def flagged_people(session: Session, study_id: int) -> dict[str, str]:
     """The people of a study who answer too fast or fail gold: why, by name."""
     rules = rules_of(get_study(session, study_id))
-    found = {each.judge: flag_reason(each, rules) for each in judge_quality(session, study_id)}
+    found = {each.name: flag_reason(each, rules) for each in judge_quality(session, study_id)}
     return {name: reason for name, reason in found.items() if reason}
 
 
@@ -139,9 +141,9 @@ def judge_of_study(session: Session, study_id: int, name: str) -> int:
     """The judge of this name, a person in the study. Raises NotFound, listing those there are."""
     people = [each for each in judge_quality(session, study_id) if each.kind == "person"]
     for each in people:
-        if each.judge == name:
-            return each.judge_id
-    there = ", ".join(each.judge for each in people) or "nobody has joined yet"
+        if each.name == name:
+            return each.id
+    there = ", ".join(each.name for each in people) or "nobody has joined yet"
     raise NotFound(f"no judge {name!r} in study {study_id}: {there}", code="judge_unknown")
 
 

@@ -4,19 +4,18 @@ An answer is too fast if it took less than the study's `too_fast_seconds`. A jud
 (from a file, or with an unreadable clock) is never too fast.
 """
 
-from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from db.rows import Row
 from db.study.rules import rules_of
 from db.study.studies import get_study
 from db.tables import Judge, Judgment
 
 
-@dataclass(frozen=True)
-class FastAnswer:
+class FastAnswer(Row):
     """A judgment made faster than its texts can be read."""
 
     judge: str
@@ -64,5 +63,13 @@ def fast_answers(session: Session, study_id: int, *, limit: int = 200) -> list[F
     for name, item_id, choice, shown_at, decided_at in rows:
         seconds = seconds_taken(shown_at, decided_at)
         if seconds is not None and seconds < limit_seconds:
-            found.append(FastAnswer(name, item_id, choice, seconds, decided_at))
+            found.append(
+                FastAnswer(
+                    judge=name,
+                    item_id=item_id,
+                    choice=choice,
+                    seconds=seconds,
+                    decided_at=decided_at,
+                )
+            )
     return sorted(found, key=lambda one: (one.seconds, one.item_id))[:limit]

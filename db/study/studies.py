@@ -16,6 +16,7 @@ from sqlalchemy import and_, case, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from db.errors import BadInput, NotFound, Refused
+from db.rows import Row
 from db.run.runs import require_active_run
 from db.tables import (
     Assignment,
@@ -44,9 +45,8 @@ query *in the way the instruction asks for*.
 CHUNK = 5000
 
 
-@dataclass(frozen=True)
-class StudySummary:
-    """A study in a list: its settings and its progress."""
+class StudySummary(Row):
+    """A study in a list: its settings, and `done` of `places` judgments by people."""
 
     id: int
     name: str
@@ -62,8 +62,7 @@ class StudySummary:
     created_at: datetime
 
 
-@dataclass(frozen=True)
-class JudgeProgress:
+class JudgeProgress(Row):
     """How many of a study's items a judge has answered."""
 
     judge_id: int
@@ -218,14 +217,14 @@ def list_studies(
         select(
             Study.id,
             Study.name,
-            Dataset.name,
+            Dataset.name.label("dataset"),
             Study.run_id,
             Study.status,
-            func.coalesce(counted.c["items"], 0),
+            func.coalesce(counted.c["items"], 0).label("items"),
             Study.overlap,
             Study.seed,
-            func.coalesce(counted.c["places"], 0),
-            func.coalesce(counted.c.taken, 0) - func.coalesce(leased.c.leased, 0),
+            func.coalesce(counted.c["places"], 0).label("places"),
+            (func.coalesce(counted.c.taken, 0) - func.coalesce(leased.c.leased, 0)).label("done"),
             Study.created_by,
             Study.created_at,
         )
@@ -238,7 +237,7 @@ def list_studies(
         query = query.where(Study.dataset_id == dataset_id)
     if statuses:
         query = query.where(Study.status.in_(statuses))
-    return [StudySummary(*row) for row in session.execute(query)]
+    return [StudySummary.model_validate(row) for row in session.execute(query)]
 
 
 def summarise_study(session: Session, study_id: int) -> StudySummary:
@@ -278,12 +277,12 @@ def judge_progress(session: Session, study_id: int) -> list[JudgeProgress]:
     """Every judge with a current judgment made in the study, and how many."""
     query = (
         select(
-            Judge.id,
-            Judge.name,
+            Judge.id.label("judge_id"),
+            Judge.name.label("judge"),
             Judge.kind,
             Judge.simulated,
             Judge.offline,
-            func.count(Judgment.id),
+            func.count(Judgment.id).label("judged"),
         )
         .join(Judgment, Judgment.judge_id == Judge.id)
         .join(
@@ -299,7 +298,7 @@ def judge_progress(session: Session, study_id: int) -> list[JudgeProgress]:
         .group_by(Judge.id)
         .order_by(Judge.kind.desc(), Judge.name)
     )
-    return [JudgeProgress(*row) for row in session.execute(query)]
+    return [JudgeProgress.model_validate(row) for row in session.execute(query)]
 
 
 def current_guideline(session: Session, study_id: int) -> Guideline:

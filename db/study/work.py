@@ -13,14 +13,14 @@ from datetime import date, datetime, timedelta
 from sqlalchemy import Select, func, select
 from sqlalchemy.orm import Session
 
+from db.rows import Row
 from db.tables import Assignment, Judge, Judgment, Study, StudyItem, StudyJudge
 
 MAX_ITEM_SECONDS = 300.0
 Interval = tuple[datetime, datetime]
 
 
-@dataclass(frozen=True)
-class PersonsWork:
+class WorkRow(Row):
     """One person's work in one study. Counts are of items: a changed answer counts once.
 
     `items` counts hidden gold, too; `late` were answered after the place was given away.
@@ -80,7 +80,7 @@ def work_report(
     study_id: int | None = None,
     since: date | None = None,
     until: date | None = None,
-) -> list[PersonsWork]:
+) -> list[WorkRow]:
     """The work of every person, by study and name; of one study or all.
 
     `since` and `until`: only what was done on these days (UTC) and between them.
@@ -93,7 +93,7 @@ def work_report(
             continue
         member = session.get(StudyJudge, (study.id, judge.id))
         found.append(
-            PersonsWork(
+            WorkRow(
                 study_id=study.id,
                 study=study.name,
                 judge_id=judge.id,

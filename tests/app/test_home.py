@@ -54,6 +54,7 @@ from db.tables import (
     Judge,
     Release,
     StudyItem,
+    utc_now,
 )
 from db.values import LOCAL_ADMIN
 from trainer.evaluate.following import INSTRUCTION_FLIP
@@ -266,10 +267,23 @@ def test_the_base_is_the_one_on_the_benchmark_of_the_newest_trained_model() -> N
 
 def test_the_newest_study_that_people_judged_in_the_run_is_shown() -> None:
     assert newest_judged([], None) is None
-    first = StudySummary(1, "a", "d", 1, "open", 9, 2, 0, 18, 3, "ann", None)  # type: ignore[arg-type]
-    second = replace(first, id=2, done=0)
+    first = StudySummary(
+        id=1,
+        name="a",
+        dataset="d",
+        run_id=1,
+        status="open",
+        items=9,
+        overlap=2,
+        seed=0,
+        places=18,
+        done=3,
+        created_by="ann",
+        created_at=utc_now(),
+    )
+    second = first.model_copy(update={"id": 2, "done": 0})
     assert newest_judged([second, first], None) == first
-    assert newest_judged([second, replace(first, done=0)], None) == second
+    assert newest_judged([second, first.model_copy(update={"done": 0})], None) == second
 
 
 @pytest.mark.parametrize(

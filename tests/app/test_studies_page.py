@@ -229,7 +229,9 @@ def test_own_gold_is_found_by_the_account_and_not_by_the_name(
     user = signed_in_user()
     judges = operations.judges(user, study_id).data
     assert {each.name: each.gold_seen for each in judges} == {name: 0, "ann": 1}
-    assert {one.person: one.gold_seen for one in operations.work(user, study_id, None, None)} == {
+    assert {
+        one.person: one.gold_seen for one in operations.work(user, study_id, None, None).data
+    } == {
         name: 0,
         "ann": 1,
     }
@@ -237,7 +239,7 @@ def test_own_gold_is_found_by_the_account_and_not_by_the_name(
         studies.set_status(session, study_id, "closed")
         session.commit()
     assert {each.gold_seen for each in operations.judges(user, study_id).data} == {1}
-    assert {one.gold_seen for one in operations.work(user, study_id, None, None)} == {1}
+    assert {one.gold_seen for one in operations.work(user, study_id, None, None).data} == {1}
 
 
 def test_the_sampled_examples_are_as_many_as_all_rounds_ask(sqlite_store: Store) -> None:

@@ -75,7 +75,7 @@ def test_disputed_items_are_those_of_the_slow_way_in_its_order(store: Store, see
 def test_a_judges_quality_counts_gold_apart(store: Store) -> None:
     study_id, labels, _ = judge_everything(store, 3)
     with store.read() as session:
-        found = {row.judge: row for row in quality.judge_quality(session, study_id)}
+        found = {row.name: row for row in quality.judge_quality(session, study_id)}
         gold = {
             row.item_id: row.gold_choice
             for row in session.query(StudyItem).filter_by(study_id=study_id, part="gold")

@@ -1,7 +1,6 @@
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -298,9 +297,9 @@ def test_fast_answers_and_notes_are_counted_per_judge(store: Store) -> None:
     answer(store, study_id, bob, seconds=7)
     with store.read() as session:
         first, second = quality.judge_quality(session, study_id)
-    assert (first.judge, first.judged, first.too_fast, first.notes) == ("ann", 4, 0.5, 1)
+    assert (first.name, first.judged, first.too_fast, first.notes) == ("ann", 4, 0.5, 1)
     assert first.median_seconds == pytest.approx(9, abs=0.1)
-    assert (second.judge, second.judged, second.too_fast) == ("bob", 1, 0.0)
+    assert (second.name, second.judged, second.too_fast) == ("bob", 1, 0.0)
 
 
 def test_a_paused_judge_gives_back_what_they_hold(store: Store) -> None:
@@ -466,11 +465,12 @@ def test_who_fails_gold_or_is_too_fast_is_flagged_with_the_reason(store: Store) 
         answer(store, study_id, fast, seconds=0.5)
     with store.read() as session:
         assert quality.flagged_people(session, study_id) == {"fast": "100% of answers under 2 s"}
-        each = next(one for one in quality.judge_quality(session, study_id) if one.judge == "calm")
+        each = next(one for one in quality.judge_quality(session, study_id) if one.name == "calm")
         rules_now = rules.rules_of(session.get_one(Study, study_id))
-    poor = replace(each, gold_right=1, gold_seen=4)
+    poor = each.model_copy(update={"gold_right": 1, "gold_seen": 4})
     assert quality.flag_reason(poor, rules_now) == "gold 1 of 4 right"
-    assert quality.flag_reason(replace(poor, gold_seen=2), rules_now) == ""  # too few to tell
-    assert quality.flag_reason(replace(poor, kind="model"), rules_now) == ""
-    few = replace(each, too_fast=1.0, timed=quality.MIN_TIMED - 1)
+    too_few = poor.model_copy(update={"gold_seen": 2})
+    assert quality.flag_reason(too_few, rules_now) == ""
+    assert quality.flag_reason(poor.model_copy(update={"kind": "model"}), rules_now) == ""
+    few = each.model_copy(update={"too_fast": 1.0, "timed": quality.MIN_TIMED - 1})
     assert quality.flag_reason(few, rules_now) == ""

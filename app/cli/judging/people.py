@@ -1,18 +1,18 @@
 """`inf studies people|adjudicate|work`: a study's judges, its disputed items, and who worked."""
 
-from dataclasses import asdict, fields
 from datetime import date, datetime
 from typing import get_args
 
 import click
 
 from analysis.files.csv_writer import csv_text
+from app.cli.kit.formerly import with_former_keys
 from app.cli.kit.report import Result, command_actor, reporting
 from app.operations.judging import studies as operations
 from app.operations.judging.studies import JudgeAction
 from app.text.numbers import counted
 from db.study.adjudication import Disputed
-from db.study.work import PersonsWork
+from db.study.work import WorkRow
 
 study_argument = click.argument("study_id", type=int)
 DAY = click.DateTime(["%Y-%m-%d"])
@@ -136,7 +136,7 @@ def _day(value: datetime | None) -> date | None:
 
 def _table(result: Result) -> str:
     """CSV, as a spreadsheet reads it."""
-    return csv_text(result["work"], [field.name for field in fields(PersonsWork)]).rstrip("\n")
+    return csv_text(result["data"], list(WorkRow.model_fields)).rstrip("\n")
 
 
 @click.command("work")
@@ -146,13 +146,5 @@ def _table(result: Result) -> str:
 @reporting(_table)
 def work_of_people(study_id: int | None, since: datetime | None, until: datetime | None) -> Result:
     """Report minutes, items, gold and qualification per person as CSV, of one study or all."""
-    found = operations.work(command_actor(), study_id, _day(since), _day(until))
-    return {
-        "work": [
-            {
-                name: value.isoformat() if isinstance(value, datetime) else value
-                for name, value in asdict(each).items()
-            }
-            for each in found
-        ]
-    }
+    found = operations.work(command_actor(), study_id, _day(since), _day(until)).as_json()
+    return with_former_keys(found, "work", {})

@@ -4,8 +4,6 @@ Everything here is blind: a judge and an adjudicator see no role, kind or name b
 on request, which is recorded. The judging card has its own way (`app.judge.actions`).
 """
 
-from dataclasses import replace
-
 from app.access.identity import Actor
 from app.operations.acting import reading, writing
 from db.assignment import threads as item_threads
@@ -20,7 +18,11 @@ from db.study.speed import FastAnswer
 from db.study.speed import fast_answers as answers_too_fast
 
 RIGHT, ADJUDICATE = "studies", "adjudicate"
-HIDDEN_ITEM = "hidden: you may be given this item"
+WITHOUT_ANSWER = {
+    "instruction": "hidden: you may be given this item",
+    "right": "",
+    "explanation": "",
+}
 
 
 def fast_answers(actor: Actor, study_id: int) -> list[FastAnswer]:
@@ -29,7 +31,9 @@ def fast_answers(actor: Actor, study_id: int) -> list[FastAnswer]:
     with reading(actor, RIGHT) as session:
         found = answers_too_fast(session, study_id)
         hidden = hidden_items(session, {one.item_id for one in found}, actor.name)
-    return [replace(one, choice="") if one.item_id in hidden else one for one in found]
+    return [
+        one.model_copy(update={"choice": ""}) if one.item_id in hidden else one for one in found
+    ]
 
 
 def gold(actor: Actor, study_id: int) -> list[GoldItem]:
@@ -38,10 +42,7 @@ def gold(actor: Actor, study_id: int) -> list[GoldItem]:
         hidden = set(session.scalars(hidden_groups(session, actor.name)))
         found = list_gold_items(session, study_id)
     return [
-        replace(one, instruction=HIDDEN_ITEM, right="", explanation="")
-        if one.group_id in hidden
-        else one
-        for one in found
+        one.model_copy(update=WITHOUT_ANSWER) if one.group_id in hidden else one for one in found
     ]
 
 

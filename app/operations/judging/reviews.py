@@ -8,13 +8,13 @@ from sqlalchemy.orm import Session
 
 from app.access.identity import Actor
 from app.operations.acting import Launch, reading, writing
-from app.operations.rows import Row
 from curation.judging.request import JudgeStart
 from curation.judging.revalidation import check_edit
 from db.errors import BadInput, Refused
 from db.review import queue
 from db.review.queue import QueueFilter
 from db.review.reviews import approve_group, edit_group, reject_group
+from db.rows import Row
 from db.run.group_detail import get_group
 from db.run.runs import funnel, get_run
 

@@ -1,8 +1,8 @@
 """Studies: create, list, show, change, let models judge; their judges, gold and disputed items."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
-from datetime import date, datetime
+from dataclasses import asdict
+from datetime import date
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -10,7 +10,6 @@ from sqlalchemy.orm import Session
 
 from app.access.identity import Actor, SessionUser
 from app.operations.acting import Launch, reading, writing
-from app.operations.rows import Listed, Row
 from curation.judging.about_run import extend_by_plan, plan_for, plan_numbers
 from curation.judging.gold_item_file import add_from_file, template_rows
 from curation.judging.request import JudgeStart, StudyPlan
@@ -20,17 +19,21 @@ from db.assignment.hidden import open_groups
 from db.corpus.datasets import get_dataset
 from db.errors import BadInput
 from db.events import record_event
+from db.rows import Listed, Row
 from db.run.runs import RunSummary, get_run, list_runs
 from db.study import adjudication, quality, studies
 from db.study.gold_items import sample_gold_items
 from db.study.judgments import own_judge_id
+from db.study.quality import JudgeRow
 from db.study.rules import StudyRules, rules_of, set_rules
 from db.study.sampled_groups import sampled_judges as judges_of_sample
-from db.study.work import PersonsWork, work_report
+from db.study.studies import JudgeProgress, StudySummary
+from db.study.work import WorkRow, work_report
 from db.tables import Guideline, Item
 
 RIGHT = "studies"
 T = TypeVar("T")
+WITHOUT_GOLD = {"gold_right": 0, "gold_seen": 0}
 JudgeAction = Literal["pause", "let_in", "take_back", "give"]
 NOTED: Mapping[JudgeAction, str] = {
     "pause": "pause_judge",
@@ -40,34 +43,7 @@ NOTED: Mapping[JudgeAction, str] = {
 }
 
 
-class StudyRow(Row):
-    """A study in a list: `done` of `places` judgments by people."""
-
-    id: int
-    name: str
-    dataset: str
-    run_id: int | None
-    status: str
-    items: int
-    overlap: int
-    seed: int
-    places: int
-    done: int
-    created_by: str
-    created_at: datetime
-
-
-class JudgeProgress(Row):
-    """How many of a study's items a judge has answered."""
-
-    judge: str
-    kind: str
-    simulated: bool
-    offline: bool
-    judged: int
-
-
-class StudyShown(StudyRow):
+class StudyShown(StudySummary):
     """A study with what its items were sampled from and how (`settings`), and its judges."""
 
     settings: dict[str, Any]
@@ -84,29 +60,6 @@ class StudyChanged(Row):
     status: str
     overlap: int
     guideline_version: int
-
-
-class JudgeRow(Row):
-    """A judge's progress, pace and quality in a study; `leased`: the items they hold."""
-
-    id: int
-    name: str
-    kind: str
-    simulated: bool
-    offline: bool
-    judged: int
-    leased: int
-    skipped: int
-    flagged: int
-    notes: int
-    median_seconds: float | None
-    too_fast: float | None
-    gold_right: int
-    gold_seen: int
-    qualification: str
-    state: str
-    reason: str
-    last_at: datetime | None
 
 
 class JudgeChanged(Row):
@@ -143,23 +96,22 @@ def list_all(
     *,
     statuses: Sequence[str] = (),
     right: str = RIGHT,
-) -> Listed[StudyRow]:
+) -> Listed[StudySummary]:
     """Studies, newest first, with their progress; of a dataset, of some statuses, or all."""
     with reading(actor, right) as session:
         dataset_id = None if dataset is None else get_dataset(session, dataset).id
         found = studies.list_studies(session, dataset_id=dataset_id, statuses=tuple(statuses))
-    return Listed[StudyRow].all([StudyRow.model_validate(each) for each in found])
+    return Listed[StudySummary].all(found)
 
 
 def show(actor: Actor, study_id: int) -> StudyShown:
     """One study: its sample, progress and judges. Raises NotFound."""
     with reading(actor, RIGHT) as session:
-        row = asdict(studies.summarise_study(session, study_id))
+        row = studies.summarise_study(session, study_id).model_dump()
         composition = asdict(studies.compose(session, study_id))
         judges = studies.judge_progress(session, study_id)
         settings = studies.get_study(session, study_id).settings
-    shown = tuple(JudgeProgress.model_validate(each) for each in judges)
-    return StudyShown(**row, **composition, settings=settings, judges=shown)
+    return StudyShown(**row, **composition, settings=settings, judges=tuple(judges))
 
 
 def judge(actor: Actor, wanted: JudgeStart, launch: Launch[T]) -> T:
@@ -219,12 +171,12 @@ def judges(actor: Actor, study_id: int) -> Listed[JudgeRow]:
         is_closed = studies.get_study(session, study_id).status == "closed"
         found = quality.judge_quality(session, study_id)
         own = _own_judge(session, actor)
-    rows = []
-    for each in found:
-        if each.judge_id == own and not is_closed:
-            each = replace(each, gold_right=0, gold_seen=0)
-        rows.append(JudgeRow(id=each.judge_id, name=each.judge, **_but(each)))
-    return Listed[JudgeRow].all(rows)
+    return Listed[JudgeRow].all(
+        [
+            each if each.id != own or is_closed else each.model_copy(update=WITHOUT_GOLD)
+            for each in found
+        ]
+    )
 
 
 def change_judge(
@@ -333,7 +285,7 @@ def template(actor: Actor, study_id: int, items: int) -> list[dict[str, Any]]:
 
 def work(
     actor: Actor, study_id: int | None, since: date | None, until: date | None
-) -> list[PersonsWork]:
+) -> Listed[WorkRow]:
     """The time and work report, of one study or of all.
 
     Without the actor's own gold answers of studies that are not closed, as in `judges`.
@@ -342,12 +294,14 @@ def work(
         closed = {each.id for each in studies.list_studies(session, statuses=("closed",))}
         own = _own_judge(session, actor)
         rows = work_report(session, study_id=study_id, since=since, until=until)
-    return [
-        each
-        if each.judge_id != own or each.study_id in closed
-        else replace(each, gold_right=0, gold_seen=0)
-        for each in rows
-    ]
+    return Listed[WorkRow].all(
+        [
+            each
+            if each.judge_id != own or each.study_id in closed
+            else each.model_copy(update=WITHOUT_GOLD)
+            for each in rows
+        ]
+    )
 
 
 def report(
@@ -407,7 +361,3 @@ def _own_judge(session: Session, actor: Actor) -> int | None:
 
 def _judge_id(session: Session, study_id: int, who: int | str) -> int:
     return who if isinstance(who, int) else quality.judge_of_study(session, study_id, who)
-
-
-def _but(each: quality.JudgeQuality) -> dict[str, Any]:
-    return {name: value for name, value in asdict(each).items() if name in JudgeRow.model_fields}

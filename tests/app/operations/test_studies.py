@@ -125,8 +125,6 @@ def test_closing_a_study_by_hand_is_its_end_once(world: Store) -> None:
 def test_a_curator_who_judges_does_not_see_own_gold_before_the_end(
     world: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dataclasses import replace
-
     from db.study import quality
 
     with world.write() as session:
@@ -138,7 +136,8 @@ def test_a_curator_who_judges_does_not_see_own_gold_before_the_end(
         quality,
         "judge_quality",
         lambda session, study_id: [
-            replace(each, gold_right=1, gold_seen=2) for each in real(session, study_id)
+            each.model_copy(update={"gold_right": 1, "gold_seen": 2})
+            for each in real(session, study_id)
         ],
     )
     studies.change_judge(owner("ada"), 1, "let_in", 1)

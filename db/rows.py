@@ -1,4 +1,7 @@
-"""Rows that operations return: the same for a page's table, a command's `--json` and a route."""
+"""Rows that queries and operations return: the same for a page's table, `--json` and a route.
+
+They lie here so that what a query of `db` finds *is* the row, with nothing to copy field by field.
+"""
 
 from collections.abc import Sequence
 from typing import Any, Generic, TypeVar
