@@ -28,11 +28,15 @@ from db.store.store import open_store
 NOTHING = Scope("", frozenset())
 PAGE_PERMISSION = "session.page_permission"
 _current: ContextVar[tuple[Scope | None] | None] = ContextVar("page_scope", default=None)
+_drawn_for: ContextVar[SessionUser | None] = ContextVar("drawn_for", default=None)
 
 
 def read_user() -> SessionUser | None:
-    """The signed-in user of this page; None when signed out."""
-    return user_of_cookies(open_store(), st.context.cookies)
+    """The signed-in user of this page; None when signed out.
+
+    Read once while a page is drawn; anew in each action and in a fragment that is drawn alone.
+    """
+    return _drawn_for.get() or user_of_cookies(open_store(), st.context.cookies)
 
 
 def work_under(user: SessionUser | None, permission: str) -> None:
@@ -67,6 +71,16 @@ def in_this_scope(make: Callable[[], str]) -> Callable[[], str]:
             return make()
 
     return made
+
+
+@contextmanager
+def drawn_for(user: SessionUser) -> Iterator[None]:
+    """What is read within is read for this user, whose rights were read a moment ago."""
+    token = _drawn_for.set(user)
+    try:
+        yield
+    finally:
+        _drawn_for.reset(token)
 
 
 def begin_page(user: SessionUser, permission: str) -> None:

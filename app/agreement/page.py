@@ -1,13 +1,14 @@
 """The Agreement page: how much the judges of a study agree, people and models."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, date
 from typing import Any
 
 import streamlit as st
 
 from analysis.agreement.judgment_filter import JudgmentFilter, chosen_rows
+from app.access.session_user import signed_in_user
 from app.agreement import actions
 from app.agreement.report import draw_report
 from app.agreement.tabs import Results, draw_result_tabs
@@ -18,17 +19,16 @@ from app.kit.choice import choose
 from app.kit.figure import Origin
 from app.kit.frame.dataset import chosen_dataset
 from app.kit.page import draw_empty, draw_heading, draw_labels
-from app.operations.analyses import JOINING, JOINING_CLOSED
+from app.operations.judging import agreement, studies
+from app.operations.judging.agreement import Seen
 from app.text.numbers import counted
 from app.text.plain import plain
 from app.text.remedies import in_pages
-from curation.judging.agreement import Reader
 from curation.judging.scope import of_filtered
 from db.shape import INF_IR
-from db.store.store import open_store
 from db.study.items import ItemPlace
 from db.study.judgments import JudgmentRow, JudgmentState
-from db.study.studies import StudySummary, list_studies
+from db.study.studies import StudySummary
 
 LEAD = (
     "Krippendorff's alpha of three people or more, Cohen's kappa of two, kappa of each model with "
@@ -39,11 +39,11 @@ LEAD = (
 EVERY_SECONDS = 5.0
 
 
-def follow(read: Callable[[], JudgmentState], drawn: JudgmentState) -> None:
-    """Call `read` every few seconds; rerun the page once the result differs from `drawn`."""
+def follow(study_id: int, drawn: JudgmentState) -> None:
+    """Count the judgments every few seconds; rerun the page once there are others than `drawn`."""
 
     def poll() -> None:
-        now = read()
+        now = agreement.state(signed_in_user(), study_id)
         if now != drawn:
             st.rerun()
         st.caption(state_text(now))
@@ -107,21 +107,21 @@ def _draw_days(days: Sequence[date]) -> tuple[date | None, date | None]:
     return found[0], found[-1] if len(found) > 1 else None
 
 
-def draw_small(study: StudySummary, reader: Reader, state: JudgmentState) -> None:
+def draw_small(study: StudySummary, seen: Seen) -> None:
     """Filters and figures, computed here."""
-    about = actions.read_study(study.id)
-    hidden = actions.read_hidden(study.id)
-    judged_and_hidden = hidden & {row.item_id for row in about.rows}
-    left_out = reader.left_out & judged_and_hidden
+    judged = agreement.judged(user, study.id)
+    judged_and_hidden = judged.hidden & {row.item_id for row in judged.rows}
+    left_out = seen.reader.left_out & judged_and_hidden
+    version = agreement.version(user, study.id, seen, with_run=True)
     top = st.container()
     with st.expander("Filters", icon=":material/filter_alt:"):
-        chosen = draw_filters(about.rows, about.places)
-    scope = about.scope if chosen == JudgmentFilter() else of_filtered(about.scope)
-    rows = chosen_rows(about.rows, about.places, chosen)
+        chosen = draw_filters(judged.rows, judged.places)
+    scope = judged.scope if chosen == JudgmentFilter() else of_filtered(judged.scope)
+    rows = chosen_rows(judged.rows, judged.places, chosen)
     rows = [row for row in rows if row.item_id not in left_out]
-    figures = actions.computed(study.id, reader, chosen, state)
+    figures = actions.figures(study.id, chosen, version, user)
     with top:
-        follow(lambda: actions.read_state(study.id), state)
+        follow(study.id, seen.state)
         if judged_and_hidden:
             number = len(judged_and_hidden)
             st.caption(
@@ -134,19 +134,21 @@ def draw_small(study: StudySummary, reader: Reader, state: JudgmentState) -> Non
             )
     if not rows:
         with top:
-            draw_nothing(study, is_empty=not about.rows, is_hidden=bool(left_out))
+            draw_nothing(study, is_empty=not judged.rows, is_hidden=bool(left_out))
         return
     command = agreement_command(study.id, chosen.options())
     origin = Origin(
-        f"{len(rows):,} judgments of study {study.id}, latest no. {state.last_id}",
-        state.last_at,
+        f"{len(rows):,} judgments of study {study.id}, latest no. {seen.state.last_id}",
+        seen.state.last_at,
         command,
     )
     has_estimates = study.run_id is not None and not left_out
-    estimated = actions.estimates(study.id, reader, state) if has_estimates else None
+    estimated = None
+    if has_estimates:
+        estimated = actions.about("estimates", study.id, version, user)
     with top:
         draw_verdict(
-            figures["report"], estimated, scope, about.circular, compared=is_compared(figures)
+            figures["report"], estimated, scope, judged.circular, compared=is_compared(figures)
         )
         draw_figures(study, figures, origin)
     draw_result_tabs(
@@ -157,26 +159,26 @@ def draw_small(study: StudySummary, reader: Reader, state: JudgmentState) -> Non
             command,
             origin,
             rows=rows,
-            places=about.places,
-            hidden=hidden,
-            left_out=frozenset(left_out),
-            state=state,
+            places=judged.places,
+            hidden=judged.hidden,
+            version=version,
         )
     )
     draw_downloads(study, figures, command)
 
 
-def draw_large(study: StudySummary, reader: Reader, state: JudgmentState) -> None:
+def draw_large(study: StudySummary, seen: Seen) -> None:
     """The figures that a job stored, and the button that starts the next one."""
-    stored = actions.read_stored(study.id, reader.name)
-    is_current = stored is not None and stored.result["state"]["last_id"] == state.last_id
+    stored = agreement.stored(user, study.id)
+    figures = None if stored is None else stored.found.result
+    is_current = figures is not None and figures["state"]["last_id"] == seen.state.last_id
     st.caption(
-        f"{state.judgments:,} judgments are too many for a page: a job computes the figures. "
+        f"{seen.state.judgments:,} judgments are too many for a page: a job computes the figures. "
         + (
             ""
             if stored is None
-            else f"Shown: {stored.result['state']['judgments']:,} judgments, computed "
-            f"{stored.created_at:%Y-%m-%d %H:%M} UTC"
+            else f"Shown: {stored.found.result['state']['judgments']:,} judgments, computed "
+            f"{stored.found.created_at:%Y-%m-%d %H:%M} UTC"
             + (" from all of them." if is_current else "; there are newer ones.")
         )
     )
@@ -186,12 +188,12 @@ def draw_large(study: StudySummary, reader: Reader, state: JudgmentState) -> Non
             type="primary" if stored is None else "secondary",
             key="agreement.compute",
             on_click=actions.compute,
-            args=(study.id, reader.name),
+            args=(study.id,),
         )
     if f"agreement.job_{study.id}" in st.session_state:
         follow_job(st.session_state[f"agreement.job_{study.id}"], key="agreement.follow")
     command = agreement_command(study.id, [])
-    if stored is None:
+    if stored is None or figures is None:
         draw_empty(
             "No figures computed yet.",
             "Press Compute; the job takes seconds and goes on when you leave the page. Figures "
@@ -199,16 +201,18 @@ def draw_large(study: StudySummary, reader: Reader, state: JudgmentState) -> Non
             command=command,
         )
         return
-    figures = stored.result
-    scope, circular = actions.read_scope(study.id, [row["judge"] for row in figures["profiles"]])
     judgments = figures["state"]["judgments"]
     origin = Origin(
         f"{judgments:,} judgments of study {study.id}, latest no. {figures['state']['last_id']}",
-        stored.created_at,
+        stored.found.created_at,
         command,
     )
     draw_verdict(
-        figures["report"], figures["about"], scope, circular, compared=is_compared(figures)
+        figures["report"],
+        figures["about"],
+        stored.scope,
+        stored.circular,
+        compared=is_compared(figures),
     )
     draw_figures(study, figures, origin)
     draw_result_tabs(Results(study.id, figures, figures["about"], command, origin))
@@ -234,7 +238,7 @@ def draw_figures(study: StudySummary, figures: dict[str, Any], origin: Origin) -
         judges = figures["report"]["judges"]
         if all(judge["kind"] == "model" for judge in judges):
             did = (f"{each['judge']} answered {counted(each['items'], 'item')}" for each in judges)
-            joining = JOINING if study.status == "open" else JOINING_CLOSED
+            joining = agreement.JOINING[agreement.joining(study.status == "open")]
             st.info(plain(f"{', '.join(did)}; {in_pages(joining)}."))
         draw_empty(
             "No item has judgments of two judges yet.",
@@ -279,10 +283,9 @@ def draw_downloads(study: StudySummary, figures: Mapping[str, Any], command: str
     st.code(command, language=None, wrap_lines=True)
 
 
-dataset = chosen_dataset()
+dataset, user = chosen_dataset(), signed_in_user()
 labels = draw_heading("Agreement", LEAD)
-with open_store().read() as session:
-    found = [] if dataset is None else list_studies(session, dataset_id=dataset.id)
+found = [] if dataset is None else studies.list_all(user, dataset.name).data
 if not found:
     draw_empty(
         "No study yet.",
@@ -292,6 +295,7 @@ if not found:
         command="inf studies create NAME --items 50 --overlap 3",
     )
     st.stop()
+shown = {study.id: study for study in found}
 chosen_study = choose(
     "Study",
     found,
@@ -299,8 +303,8 @@ chosen_study = choose(
     parameter="study",
     ident=lambda study: study.id,
     name=lambda study: f"study {study.id} · {study.name} · {study.dataset}",
-    default=lambda: actions.study_to_show(found),
+    default=lambda: shown[agreement.study_to_show(user, list(shown))],
 )
-now = actions.read_state(chosen_study.id)
-draw = draw_large if actions.is_large(now) else draw_small
-draw(chosen_study, actions.read_reader(chosen_study.id), now)
+now = agreement.seen(user, chosen_study.id)
+draw = draw_large if now.is_large else draw_small
+draw(chosen_study, now)

@@ -4,8 +4,10 @@ import streamlit as st
 
 from analysis.study import run_text
 from analysis.study.planning import TARGETS
-from app.agreement.actions import add_planned, read_plan
+from app.access.session_user import signed_in_user
+from app.agreement.actions import add_planned
 from app.kit.page import draw_table
+from app.operations.judging import studies
 from app.text.numbers import counted
 from app.text.plain import plain
 from app.text.remedies import in_pages
@@ -44,7 +46,8 @@ def draw_plan(study_id: int) -> None:
         if not wanted:
             return
         try:
-            found = read_plan(study_id, target, points / 100)
+            reach, user = points / 100, signed_in_user()
+            found = studies.plan(user, study_id, target=target, reach=reach, items=None)
         except InfError as error:
             st.info(plain(in_pages(str(error))))
             return

@@ -10,7 +10,8 @@ import streamlit as st
 from analysis.agreement.flagged import rows_without
 from analysis.agreement.judging_figures import over_time_lines
 from analysis.agreement.judgment_filter import decisions_of
-from app.agreement.actions import read_consensus, read_thresholds
+from app.access.session_user import signed_in_user
+from app.agreement import actions
 from app.agreement.disagreement import draw_disagreement
 from app.agreement.judges import draw_consensus, draw_judges
 from app.agreement.plan import draw_plan
@@ -21,7 +22,7 @@ from app.kit.page import draw_tabs
 from app.text.numbers import counted
 from app.text.plain import plain
 from db.study.items import ItemPlace
-from db.study.judgments import JudgmentRow, JudgmentState
+from db.study.judgments import JudgmentRow
 
 
 @dataclass(frozen=True)
@@ -41,8 +42,7 @@ class Results:
     rows: list[JudgmentRow] | None = None
     places: dict[int, ItemPlace] = field(default_factory=dict)
     hidden: set[int] = field(default_factory=set)
-    left_out: frozenset[int] = frozenset()
-    state: JudgmentState | None = None
+    version: actions.Version | None = None
 
 
 def draw_result_tabs(found: Results) -> None:
@@ -66,17 +66,21 @@ def _draw_run(found: Results, about: dict[str, Any]) -> None:
     study = f"inf studies {{}} {found.study_id} --json"
     draw_about_run(about, replace(found.origin, command=study.format("estimate")))
     draw_plan(found.study_id)
-    if found.state is not None:
+    if found.version is not None:
         stricter = replace(found.origin, command=study.format("thresholds"))
-        draw_thresholds(read_thresholds(found.study_id, found.state), stricter)
+        draw_thresholds(_about("thresholds", found, found.version), stricter)
+
+
+def _about(what: str, found: Results, version: actions.Version) -> dict[str, Any]:
+    return actions.about(what, found.study_id, version, signed_in_user())
 
 
 def _draw_judges(found: Results) -> None:
     by_judge = replace(found.origin, command=f"{found.command} --by-judge")
     draw_judges(found.figures["profiles"], by_judge)
-    if found.state is not None:
+    if found.version is not None:
         draw_consensus(
-            read_consensus(found.study_id, found.left_out, found.state),
+            _about("consensus", found, found.version),
             found.hidden,
             replace(found.origin, command=f"inf studies consensus {found.study_id} --json"),
         )

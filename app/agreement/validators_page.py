@@ -7,7 +7,8 @@ from typing import Any
 import streamlit as st
 
 from analysis.agreement.flagged import flag_note
-from analysis.agreement.validators import choosing_report
+from app.access.identity import Actor
+from app.access.session_user import signed_in_user
 from app.agreement.actions import read_report
 from app.agreement.validators import draw_validators, validators_sentence
 from app.groups.run_label import run_name
@@ -15,20 +16,11 @@ from app.kit.choice import choose
 from app.kit.figure import Origin
 from app.kit.frame.dataset import chosen_dataset
 from app.kit.page import draw_empty, draw_heading
+from app.operations.judging import agreement, studies
 from app.text.plain import plain
-from curation.judging.scope import study_scope
-from curation.recipe.prices import load_prices
-from curation.run.estimate import judging_prices
-from db.run.runs import RunSummary, list_runs
-from db.run.validations import (
-    RunAnswers,
-    answers_version,
-    judge_models,
-    judging_cost,
-    run_answers,
-)
-from db.store.store import open_store
-from db.study.studies import StudySummary, list_studies
+from db.run.runs import RunSummary
+from db.run.validations import RunAnswers
+from db.study.studies import StudySummary
 
 LEAD = (
     "Choose the model that filters groups: agreement with people against price, and the groups "
@@ -38,13 +30,12 @@ LEAD = (
 
 
 @st.cache_data(max_entries=8, show_spinner="Comparing the answers …")
-def read_answers(run_id: int, version: tuple[object, ...]) -> RunAnswers:
+def read_answers(run_id: int, version: tuple[object, ...], _actor: Actor) -> RunAnswers:
     """The run's answers; `version` identifies store, answers and verdicts."""
-    with open_store().read() as session:
-        return run_answers(session, run_id)
+    return agreement.answers(_actor, run_id)
 
 
-def draw_choice(run: RunSummary, studies: list[StudySummary]) -> None:
+def draw_choice(run: RunSummary, studies: Sequence[StudySummary]) -> None:
     by_id = {study.id: study for study in studies}
     verdict = st.container()
     settings = st.expander("Study and voters", icon=":material/tune:")
@@ -56,18 +47,12 @@ def draw_choice(run: RunSummary, studies: list[StudySummary]) -> None:
         placeholder="no study of this run",
         disabled=not by_id,
     )
-    store = str(open_store().engine.url)
-    with open_store().read() as session:
-        models = judge_models(session)
-        version = (store, *answers_version(session, run.id))
-        costs = judging_cost(session, ("validation",))
-        known = {model for model, _ in models.values()} | set(load_prices())
-        estimates = judging_prices(session, run.id, known)
-        scope = None if study_id is None else study_scope(session, study_id)
-    answers, people = read_answers(run.id, version), dict[str, Any]()
+    about = agreement.judges(user, run.id, study_id)
+    scope = about.scope
+    answers, people = read_answers(run.id, about.version, user), dict[str, Any]()
     # only of a sample of the run: kappa on chosen items would rank the models by those
     if study_id is not None and scope is not None and scope.of_run:
-        report = read_report(study_id)
+        report = read_report(user, study_id, agreement.seen(user, study_id))
         if report is None:
             verdict.info(
                 plain(
@@ -81,7 +66,7 @@ def draw_choice(run: RunSummary, studies: list[StudySummary]) -> None:
             verdict.caption(plain(f"Kappa with people: {note}"))
 
     def choice_of(voters: Sequence[str]) -> dict[str, Any]:
-        return choosing_report(answers.patterns, models, costs, people, voters, estimates)
+        return agreement.filtered(answers, about, people, voters)
 
     judges = [row["judge"] for row in choice_of([])["validators"]]
     if not judges:
@@ -121,11 +106,8 @@ def draw_choice(run: RunSummary, studies: list[StudySummary]) -> None:
     draw_validators(report, origin)
 
 
-dataset = chosen_dataset()
-with open_store().read() as session:
-    every = [] if dataset is None else list_runs(session, dataset.id)
-    runs = [run for run in every if run.kept + run.dropped]
-    studies = list_studies(session)
+dataset, user = chosen_dataset(), signed_in_user()
+runs = [] if dataset is None else studies.runs_to_sample(user, dataset.id)
 place = st.container()
 chosen = None
 if runs:
@@ -143,4 +125,5 @@ if chosen is None:
         command="inf runs create NAME --provider offline",
     )
 else:
-    draw_choice(chosen, [study for study in studies if study.run_id == chosen.id])
+    listed = studies.list_all(user, chosen.dataset).data
+    draw_choice(chosen, [study for study in listed if study.run_id == chosen.id])

@@ -5,10 +5,10 @@ from typing import Any
 import streamlit as st
 
 from analysis.request import EMBEDDED, CorporaChosen, CoverageStart, DiversityStart
-from app.access.session_user import action
+from app.access.session_user import action, notify, signed_in_user
 from app.corpora.files import keep_uploads
-from app.jobs_page.actions import launch_job
-from app.operations.analyses import kind_of
+from app.operations import analyses
+from app.operations.acting import queued
 from db.errors import BadInput
 from db.requests import default_of
 
@@ -26,7 +26,9 @@ def start(page: str) -> None:
         *(path.rsplit("/", 1)[-1] for path in request.published),
     ]
     what = f"The {page.replace('_', ' ')} of {', '.join(names)}"
-    state[f"{page}.job"] = launch_job(kind_of(request), request.config(), what=what)
+    job_id = analyses.start(signed_in_user(), request, queued)
+    state[f"{page}.job"] = job_id
+    notify(f"{what} is queued as job {job_id}.")
     st.query_params.pop("analysis", None)
     state.pop(f"{page}.chosen", None)
 

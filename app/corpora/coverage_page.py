@@ -6,25 +6,22 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from analysis.map.printed_map import printed_map
+from app.access.session_user import signed_in_user
 from app.corpora.coverage import draw_numbers
 from app.corpora.map import actions
 from app.corpora.map.bar import Drawn, draw_bar, draw_view
 from app.corpora.map.canvas.card import draw_map_card, selected_rows
 from app.corpora.map.new_map import draw_new_map
-from app.corpora.map.points_actions import picture_of, shown_points, stored_points, visible_rows
+from app.corpora.map.points import picture_of, shown_points, stored_points, visible_rows
 from app.corpora.map.selection import draw_selection
 from app.corpora.map.topics import draw_topics
 from app.corpora.stored_analysis import draw_started, origin_of
 from app.kit.figure import draw_origin, frame_as_csv
 from app.kit.frame.dataset import chosen_dataset
 from app.kit.page import draw_empty, draw_heading, draw_labels
+from app.operations import analyses
 from app.text.numbers import counted
 from app.text.plain import plain
-from db.corpus.datasets import dataset_names
-from db.outcome.analyses import list_analyses
-from db.release.releases import list_releases
-from db.run.runs import list_runs
-from db.store.store import open_store
 from db.tables import Analysis
 
 LEAD = "A map that places texts of similar meaning close together (UMAP of embeddings)."
@@ -38,7 +35,7 @@ def named_hash(result: dict[str, object]) -> str:
 
 def draw_map(found: Analysis, bar: DeltaGenerator) -> None:
     """The map, the selection or the topics next to it, and its figures below."""
-    points = stored_points(open_store().url, found.id)
+    points = stored_points(user, found.id)
     st.session_state["coverage.points"] = len(points)
     visible = visible_rows(points)
     shown, kept = shown_points(points, found.id, visible)
@@ -96,7 +93,7 @@ def draw_filtered(kept: int, visible: int, points: int) -> None:
 
 def draw_about(found: Analysis, drawn: Drawn) -> None:
     """What the map is of, and its warnings."""
-    if circular := actions.read_circular_map(found.result):
+    if circular := analyses.about_map(user, found.result):
         st.warning(plain(circular), icon=":material/sync_problem:")
     difference = (
         " · coloured ground: one layer is denser than the other by more than in any of 19 shuffles "
@@ -111,18 +108,15 @@ def draw_about(found: Analysis, drawn: Drawn) -> None:
     )
 
 
-dataset = chosen_dataset()
+dataset, user = chosen_dataset(), signed_in_user()
 number = None if dataset is None else dataset.id
-with open_store().read() as session:
-    names = dataset_names(session)
-    releases = list_releases(session)
-    runs = [run for run in list_runs(session) if run.kept]
-    found = list_analyses(session, "coverage", dataset_id=number)
+options = analyses.options(user, with_runs=True)
+found = analyses.stored(user, "coverage", number)
 
 
 def new_map() -> None:
     """The form of a new map."""
-    draw_new_map(names, releases, runs, found)
+    draw_new_map(options, found)
 
 
 if found:

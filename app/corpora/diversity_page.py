@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from app.access.session_user import signed_in_user
 from app.corpora.diversity import draw_diversity
 from app.corpora.form import draw_corpora
 from app.corpora.stored_analysis import (
@@ -12,10 +13,7 @@ from app.corpora.stored_analysis import (
 )
 from app.kit.frame.dataset import chosen_dataset
 from app.kit.page import draw_empty, draw_heading
-from db.corpus.datasets import dataset_names
-from db.outcome.analyses import list_analyses
-from db.release.releases import list_releases
-from db.store.store import open_store
+from app.operations import analyses
 
 LEAD = (
     "Average pairwise similarity (APS: lower is more varied), inverse n-gram frequency (INGF: "
@@ -40,12 +38,8 @@ def draw_sampling() -> None:
         st.number_input("Seed", 0, 2**31 - 1, 0, key="diversity.seed", width=140)
 
 
-dataset = chosen_dataset()
-number = None if dataset is None else dataset.id
-with open_store().read() as session:
-    names = dataset_names(session)
-    releases = list_releases(session)
-    found = list_analyses(session, "diversity", dataset_id=number)
+dataset, user = chosen_dataset(), signed_in_user()
+found = analyses.stored(user, "diversity", None if dataset is None else dataset.id)
 draw_heading("Diversity", LEAD)
 if dataset is None:
     draw_empty(
@@ -57,7 +51,7 @@ if dataset is None:
         command="inf datasets import NAME --pairs FILE",
     )
 with st.expander("New measurement", icon=":material/add:", expanded=not found):
-    draw_corpora("diversity", names, releases)
+    draw_corpora("diversity", analyses.options(user))
     draw_sampling()
     draw_start_button("diversity", "Measure")
 draw_started("diversity")

@@ -1,32 +1,29 @@
 """The form that chooses corpora: datasets, releases and files."""
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import streamlit as st
 
 from analysis.files.published import SUFFIXES
 from app.kit.frame.dataset import chosen_dataset
-from db.tables import Release
+from app.operations.analyses import CorporaOptions
 
 GROUPS = {"kept": "kept", "all": "kept and dropped", "both": "filtered and unfiltered"}
 
 
-def draw_corpora(
-    page: str, names: Sequence[str], releases: Sequence[Release], *, is_preset: bool = True
-) -> None:
+def draw_corpora(page: str, options: CorporaOptions, *, is_preset: bool = True) -> None:
     """Render the widgets `<page>.datasets`, `.releases`, `.files` and `.groups`.
 
     The datasets are preset to the one of the frame, and again whenever that changes; without
     `is_preset` to none.
     """
-    folders = {each.path: each for each in releases if Path(each.path).exists()}
+    folders = {each.path: each for each in options.releases if Path(each.path).exists()}
     chosen, preset = chosen_dataset(), f"{page}.preset"
     if chosen is not None and st.session_state.get(preset) != chosen:
         st.session_state[preset] = chosen
         st.session_state[f"{page}.datasets"] = [chosen.name] if is_preset else []
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        st.multiselect("Datasets", names, key=f"{page}.datasets", width=300)
+        st.multiselect("Datasets", options.datasets, key=f"{page}.datasets", width=300)
         st.multiselect(
             "Releases",
             list(folders),

@@ -1,11 +1,9 @@
 """The Overlaps page: near-duplicates within and across corpora, and contamination."""
 
-from collections.abc import Sequence
-
 import streamlit as st
 
 from analysis.text.paraphrases import THRESHOLD
-from app.access.session_user import hidden_from_user
+from app.access.session_user import hidden_from_user, signed_in_user
 from app.corpora.form import draw_corpora, draw_files
 from app.corpora.overlaps import draw_contamination, draw_duplicates, without_groups
 from app.corpora.stored_analysis import (
@@ -16,11 +14,9 @@ from app.corpora.stored_analysis import (
 )
 from app.kit.frame.dataset import chosen_dataset
 from app.kit.page import draw_heading, draw_link
-from db.corpus.datasets import dataset_names
-from db.outcome.analyses import list_analyses
-from db.release.releases import list_releases
-from db.store.store import open_store
-from db.tables import Analysis, Release
+from app.operations import analyses
+from app.operations.analyses import CorporaOptions
+from db.tables import Analysis
 
 LEAD = (
     "Near-duplicate texts within and across datasets, and texts that also occur in an evaluation "
@@ -32,11 +28,11 @@ ANALYSES = {
 }
 
 
-def draw_contamination_form(names: Sequence[str], releases: Sequence[Release]) -> None:
-    draw_corpora("contamination", names, releases)
+def draw_contamination_form(options: CorporaOptions) -> None:
+    draw_corpora("contamination", options)
     st.multiselect(
         "Evaluation sets among the datasets",
-        names,
+        options.datasets,
         key="contamination.against_datasets",
         placeholder="none selected",
         width=300,
@@ -80,12 +76,10 @@ def draw_found(question: str, found: list[Analysis]) -> None:
     )
 
 
-dataset = chosen_dataset()
+dataset, user = chosen_dataset(), signed_in_user()
 number = None if dataset is None else dataset.id
-with open_store().read() as session:
-    names = dataset_names(session)
-    releases = list_releases(session)
-    found = {question: list_analyses(session, question, dataset_id=number) for question in ANALYSES}
+options = analyses.options(user)
+found = {question: analyses.stored(user, question, number) for question in ANALYSES}
 draw_heading("Overlaps", LEAD)
 question = str(
     st.segmented_control(
@@ -105,10 +99,10 @@ with st.expander(
     key=f"overlaps.new-{question}",
 ):
     if question == "near_duplicates":
-        draw_corpora("near_duplicates", names, releases)
+        draw_corpora("near_duplicates", options)
         draw_start_button("near_duplicates", "Find near-duplicates")
     else:
-        draw_contamination_form(names, releases)
+        draw_contamination_form(options)
         draw_start_button("contamination", "Compare")
 draw_started(question)
 draw_found(question, found[question])

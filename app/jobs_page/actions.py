@@ -6,15 +6,14 @@ from typing import Any
 import streamlit as st
 
 from app.access.session_user import action, notify, signed_in_user
-from app.jobs import launching
 from app.operations import jobs
-from db.store.store import open_store
+from app.operations.acting import queue
 from db.tables import Job
 
 
 def launch_job(kind: str, config: dict[str, Any], *, what: str) -> int:
     """Queue a job for the session user. Returns its id. Raises Refused without the permission."""
-    job_id = launching.launch(open_store(), kind, config, actor=signed_in_user())
+    job_id = queue(signed_in_user(), kind, config)
     notify(f"{what} is queued as job {job_id}.")
     return job_id
 

@@ -8,15 +8,12 @@ from app.access.session_user import failures_shown, require_permission
 from app.kit.frame.dataset import chosen_dataset
 from app.kit.page import draw_empty, draw_heading
 from app.models.try_it.example import draw_examples
-from app.models.try_it.example_actions import read_examples
 from app.models.try_it.ranks import moves
-from app.operations.try_it import Search, Searched, search
+from app.operations import try_it
+from app.operations.try_it import Search, Searched
 from app.text.numbers import counted
 from app.text.plain import plain
 from app.text.texts import draw_text
-from db.corpus.browsing import has_passages
-from db.outcome.checkpoints import list_checkpoints
-from db.store.store import open_store
 from trainer.report.compared.measures import model_name
 from trainer.settings.table import DEFAULT_BASE_MODEL
 
@@ -52,24 +49,22 @@ def show_search(wanted: Search) -> None:
     for number, (model, column) in enumerate(zip(models, st.columns(len(models)), strict=True)):
         with column, failures_shown(), st.spinner(f"Searching with {model_name(model)} …"):
             one = wanted.model_copy(update={"models": (model,)})
-            (found,) = search(require_permission("try"), one)
+            (found,) = try_it.search(user, one)
             key = f"{number} {model} {wanted.dataset} {wanted.index} {wanted.query}"
             draw_ranking(found, earlier.get(key))
             now[key] = [hit.passage_id for hit in found.hits]
     st.session_state[BEFORE] = now
 
 
-chosen = chosen_dataset()
-with open_store().read() as session:
-    is_ready = chosen is not None and has_passages(session, chosen.id)
-    checkpoints = list_checkpoints(session)
+chosen, user = chosen_dataset(), require_permission(try_it.RIGHT)
+options = try_it.options(user, None if chosen is None else chosen.id)
 draw_heading(
     "Try it",
     "What the newest training changed on held-out groups, and a search with two models of your own "
     "choice.",
-    offline=any((each.summary.get("release") or {}).get("offline") for each in checkpoints),
+    offline=any(each.offline for each in options.models),
 )
-if chosen is None or not is_ready:
+if chosen is None or not options.is_ready:
     draw_empty(
         "No passages to search yet.",
         "Import a dataset with passages first.",
@@ -77,10 +72,10 @@ if chosen is None or not is_ready:
         link="Datasets",
     )
     st.stop()
-draw_examples(read_examples())
+draw_examples(try_it.examples(user))
 st.subheader("Your own search", anchor=False)
 st.caption("Change the instruction and search again: arrows then show rank changes.")
-names = [DEFAULT_BASE_MODEL, *dict.fromkeys(each.path for each in checkpoints)]
+names = [DEFAULT_BASE_MODEL, *dict.fromkeys(each.path for each in options.models)]
 with st.form("try_it.form"):
     first, second = st.columns(2)
     left = first.selectbox("Model", names, format_func=model_name, key="try_it.left")
@@ -94,7 +89,7 @@ with st.form("try_it.form"):
     instruction = st.text_input("Instruction", key="try_it.instruction")
     query = st.text_input("Query", key="try_it.query")
     index = ""
-    if require_permission("try").rights.is_admin:  # a place of the server
+    if user.is_admin:  # a place of the server
         field = Search.model_fields["index"]
         index = st.text_input(
             str(field.title), key="try_it.index", placeholder="optional", help=field.description

@@ -1,14 +1,15 @@
 """Sessions of an actor, and the ways a job is launched: in the queue, or as a command waits."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from sqlalchemy.orm import Session
 
 from app.access.identity import Actor
 from app.access.permissions import NEEDS, admit, require
 from app.jobs import launching
+from db.assignment import hidden
 from db.requests import Request
 from db.store.scope import limited_to, unscoped
 from db.store.store import open_store
@@ -24,9 +25,19 @@ class Launch(Protocol[T_co]):
         ...
 
 
+def queue(actor: Actor, kind: str, config: dict[str, Any]) -> int:
+    """Queue a job of this config; returns its id. Raises as `app.jobs.launching.launch`."""
+    return launching.launch(open_store(), kind, config, actor=actor)
+
+
 def queued(actor: Actor, kind: str, request: Request) -> int:
     """Queue the job; returns its id."""
-    return launching.launch(open_store(), kind, request.config(), actor=actor)
+    return queue(actor, kind, request.config())
+
+
+def store_address() -> str:
+    """Which store sessions are of: the key of what a door caches."""
+    return str(open_store().engine.url)
 
 
 @contextmanager
@@ -47,3 +58,13 @@ def writing(actor: Actor, permission: str) -> Iterator[Session]:
         admit(session, actor, permission)
         yield session
         session.commit()
+
+
+def record_read(group_ids: Collection[int], actor: Actor) -> None:
+    """Record groups that are shown in full to the actor; a write only where one is new."""
+    with unscoped(), open_store().read() as session:
+        unread = hidden.unread_groups(session, group_ids, actor.name)
+    if unread:
+        with unscoped(), open_store().write() as session:
+            hidden.record_read(session, unread, actor.name)
+            session.commit()

@@ -16,10 +16,10 @@ from app.jobs.places import require_places
 from app.jobs.processes import command_of
 from app.jobs.ray_cluster import RayCluster
 from app.jobs.ray_supervisor import supervise_ray
-from app.operations.acting import reading, writing
+from app.operations.acting import queue, reading, writing
 from db.errors import Refused
 from db.events import record_event
-from db.jobs import jobs as queue
+from db.jobs import jobs
 from db.jobs.resources import missing_gpu_warning, parts_of, sum_of
 from db.rows import Listed, Row
 from db.store.scope import unscoped
@@ -80,8 +80,8 @@ def list_some(
     """Jobs, newest first; those without a recent heartbeat are marked as lost first."""
     _mark_lost()
     with reading(actor, RIGHT) as session:
-        found = queue.list_jobs(session, statuses=tuple(statuses), limit=limit, offset=offset)
-        by_status = queue.count_jobs(session)
+        found = jobs.list_jobs(session, statuses=tuple(statuses), limit=limit, offset=offset)
+        by_status = jobs.count_jobs(session)
     total = sum(n for status, n in by_status.items() if not statuses or status in statuses)
     after = offset + len(found)
     rows = tuple(JobRow(**_fields(job)) for job in found)
@@ -91,21 +91,21 @@ def list_some(
 def count(actor: Actor) -> dict[str, int]:
     """How many jobs there are by status."""
     with reading(actor, RIGHT) as session:
-        return queue.count_jobs(session)
+        return jobs.count_jobs(session)
 
 
 def find(actor: Actor, job_id: int) -> Job:
     """The current row of a job, which a card draws while it runs. Raises NotFound."""
     _mark_lost()
     with reading(actor, RIGHT) as session:
-        return queue.get_job(session, job_id)
+        return jobs.get_job(session, job_id)
 
 
 def metrics(actor: Actor, job_ids: Sequence[int]) -> dict[int, dict[str, list[tuple[int, float]]]]:
     """The metrics of jobs by job id and name, as (step, value)."""
     with reading(actor, RIGHT) as session:
         seen = session.scalars(select(Job.id).where(Job.id.in_(job_ids))).all()
-        return queue.metric_series(session, seen)
+        return jobs.metric_series(session, seen)
 
 
 def show(actor: Actor, job_id: int) -> JobShown:
@@ -130,19 +130,19 @@ def show(actor: Actor, job_id: int) -> JobShown:
 def log(actor: Actor, job_id: int, lines: int = 50) -> str:
     """The last lines of a job's log, secrets removed. Raises NotFound."""
     with reading(actor, RIGHT) as session:
-        job = queue.get_job(session, job_id)
+        job = jobs.get_job(session, job_id)
     return launching.log_tail(job, lines)
 
 
 def cancel(actor: Actor, job_id: int) -> JobChanged:
     """Cancel a queued job, or request that a running one stops. Raises Refused, NotFound."""
     with writing(actor, _permission(actor, job_id)) as session:
-        job = queue.get_job(session, job_id)
-        if job.status in queue.OVER:
+        job = jobs.get_job(session, job_id)
+        if job.status in jobs.OVER:
             raise Refused(
                 f"job {job_id} is {job.status}: there is nothing to cancel", code="job_over"
             )
-        queue.request_stop(session, job_id)
+        jobs.request_stop(session, job_id)
         record_event(session, actor.name, "job.cancel", job_id)
         status = "stopping" if job.status == "running" else job.status
     return JobChanged(id=job_id, status=status)
@@ -151,8 +151,8 @@ def cancel(actor: Actor, job_id: int) -> JobChanged:
 def resume(actor: Actor, job_id: int) -> JobChanged:
     """Queue an ended job again; it continues from what it stored. Raises Refused."""
     with writing(actor, _permission(actor, job_id)) as session:
-        require_places(session, queue.get_job(session, job_id).config)
-        job = queue.requeue_job(session, job_id)
+        require_places(session, jobs.get_job(session, job_id).config)
+        job = jobs.requeue_job(session, job_id)
         record_event(session, actor.name, "job.resume", job_id)
     supervisors.ensure_taken(open_store(), job.launcher)
     return JobChanged(id=job_id, status=job.status)
@@ -161,15 +161,14 @@ def resume(actor: Actor, job_id: int) -> JobChanged:
 def run_again(actor: Actor, job_id: int) -> JobChanged:
     """Queue a new job with the same config. Raises as `app.jobs.launching.launch`."""
     with reading(actor, RIGHT) as session:
-        job = queue.get_job(session, job_id)
+        job = jobs.get_job(session, job_id)
     if job.kind == "restore":  # it would replace all that was stored since
         raise Refused(
             "a restore replaces all that was stored since",
             "start it with `store restore FILE detach=yes`",
             code="restore_needs_command",
         )
-    new_id = launching.launch(open_store(), job.kind, job.config, actor=actor)
-    return JobChanged(id=new_id, status="queued")
+    return JobChanged(id=queue(actor, job.kind, job.config), status="queued")
 
 
 def work(actor: Actor, *, idle_seconds: float, cluster: str = "") -> int:
@@ -187,7 +186,7 @@ def ensure_worked(actor: Actor) -> None:
     """Start a supervisor for queued jobs of this machine, and of the cluster if one is chosen."""
     require(actor, RIGHT)
     supervisors.ensure_supervisor(open_store())
-    if (launcher := launching.chosen_launcher()) != queue.LOCAL:
+    if (launcher := launching.chosen_launcher()) != jobs.LOCAL:
         supervisors.ensure_taken(open_store(), launcher)
 
 
@@ -201,14 +200,14 @@ def _mark_lost() -> None:
     store = open_store()
     with unscoped():
         with store.read() as session:
-            silent = queue.silent_jobs(session)
+            silent = jobs.silent_jobs(session)
         if silent:
             with store.write() as session:
-                queue.mark_lost_jobs(session)
+                jobs.mark_lost_jobs(session)
                 session.commit()
 
 
 def _permission(actor: Actor, job_id: int) -> str:
     """The permission that launches jobs of its kind: what is changed with it is in its scope."""
     with reading(actor, RIGHT) as session:
-        return KINDS[queue.get_job(session, job_id).kind].permission
+        return KINDS[jobs.get_job(session, job_id).kind].permission

@@ -19,7 +19,7 @@ from db.release.choice import ChosenCount, count_by_kind
 from db.release.diff import diff_releases
 from db.release.releases import get_release, list_releases, pushes
 from db.rows import Listed, Row
-from db.run.runs import get_run
+from db.run.runs import RunSummary, get_run, list_runs
 from db.study.studies import list_studies
 from db.tables import Dataset, Job, Release
 
@@ -156,6 +156,12 @@ def checks(actor: Actor, wanted: ReleasePlan) -> list[RunCheck]:
                 )
             )
     return [check for check in found if check.shared or check.is_unchecked]
+
+
+def runs(actor: Actor) -> list[RunSummary]:
+    """The runs with kept groups, which a release can be made of."""
+    with reading(actor, RIGHT) as session:
+        return [run for run in list_runs(session) if run.kept]
 
 
 def count(actor: Actor) -> int:

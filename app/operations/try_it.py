@@ -1,4 +1,4 @@
-"""Try it: search with models; the model server does it, started where none is running."""
+"""Try it: examples of the newest training; search with models, which the model server does."""
 
 import json
 import os
@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
@@ -14,21 +15,76 @@ from app.access.identity import Actor
 from app.access.permissions import require
 from app.jobs.places import require_places
 from app.jobs.processes import SAFE_PATH
-from app.operations.acting import reading
+from app.operations.acting import reading, record_read
+from app.operations.models import ModelRow, rows_of
+from db.assignment.hidden import is_hidden
+from db.corpus.browsing import has_passages
 from db.corpus.datasets import get_dataset
 from db.errors import BadInput, InfError
 from db.machine import own_group, stop_process, wait_for_lock
 from db.modules import run_module
+from db.outcome.checkpoints import list_checkpoints
 from db.requests import Request, option
 from db.rows import Row
+from db.store.scope import unscoped
 from db.store.settings import home, logs
 from db.store.store import Store, open_store
+from db.tables import Checkpoint, Job
+from trainer.report.compared.trained import index_stays
 from trainer.settings.table import DEFAULT_BASE_MODEL
 
+RIGHT = "try"
 START_SECONDS = 60.0
 SEARCH_SECONDS = 900.0
 MAX_RESULTS = 100
 _started: "list[subprocess.Popen[bytes]]" = []  # kept, so that ended processes are reaped
+WORKS, FAILS, LOST = "works", "fails", "lost"
+NONE_TRAINED = (
+    "No example yet: it appears when a training with held-out groups is done. These compare the "
+    "trained model with its base."
+)
+NOT_STORED = (
+    "No example is stored for {model}: it was trained without held-out groups, by an earlier "
+    "version, or in another store. Train again to see one."
+)
+NO_GROUP = {
+    WORKS: "No such example: in none of the {groups} held-out groups does {model} follow the "
+    "instruction where {base} ranks the same passage first under both instructions.",
+    FAILS: "No such example: {model} follows the instruction in all {groups} held-out groups.",
+    LOST: "No such example: {model} follows the instruction wherever {base} does.",
+}
+ALL_HIDDEN = (
+    "The examples are hidden from you: you may judge their items in a study that is not closed."
+)
+
+
+@dataclass(frozen=True)
+class Examples:
+    """The newest checkpoint's examples, by kind one that the actor may see.
+
+    `missing`: why there is none at all. `why_not`: by kind, why that one is missing. `stays`: the
+    sentence of a model whose index is still its base's.
+    """
+
+    missing: str = ""
+    base: str = ""
+    model: str = ""
+    found: dict[str, Any] = field(default_factory=dict)
+    shown: dict[str, dict[str, Any]] = field(default_factory=dict)
+    why_not: dict[str, str] = field(default_factory=dict)
+    stays: str = ""
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Those that were stored; trainings of earlier versions have no lost ones."""
+        return tuple(kind for kind in (WORKS, FAILS, LOST) if kind in self.found)
+
+
+class SearchOptions(Row):
+    """What a search may name: trained models, and whether the dataset has passages."""
+
+    models: tuple[ModelRow, ...]
+    is_ready: bool
 
 
 class Search(Request):
@@ -71,19 +127,75 @@ class Searched(Row):
     note: str = ""
 
 
+def options(actor: Actor, dataset_id: int | None) -> SearchOptions:
+    """What a search may name, newest models first."""
+    with reading(actor, RIGHT) as session:
+        return SearchOptions(
+            models=rows_of(list_checkpoints(session)),
+            is_ready=dataset_id is not None and has_passages(session, dataset_id),
+        )
+
+
+def examples(actor: Actor) -> Examples:
+    """The examples of the newest checkpoint, without groups that the actor may be given to judge.
+
+    What is shown is recorded as read, so that no later study gives the actor items of it.
+    """
+    with reading(actor, RIGHT) as session:
+        newest = next(iter(list_checkpoints(session, limit=1)), None)
+        if newest is None:
+            return Examples(missing=NONE_TRAINED)
+    # The actor may see the checkpoint: its job may be another's, and any study hides its groups.
+    with unscoped(), open_store().read() as session:
+        job = session.get(Job, newest.job_id) if newest.job_id is not None else None
+        found = job.shown.get("examples") if job else None
+        if not found:
+            return Examples(missing=NOT_STORED, model=newest.path, base=newest.base_model)
+        shown, why_not = {}, {}
+        for kind in NO_GROUP:
+            those = found.get(kind, {}).get("examples", [])
+            visible = (
+                each
+                for each in those
+                if (group := _group_here(newest, each)) is None
+                or not is_hidden(session, group, actor.name)
+            )
+            if one := next(visible, None):
+                shown[kind] = one
+            else:
+                why_not[kind] = ALL_HIDDEN if those else NO_GROUP[kind]
+        read = [_group_here(newest, each) for each in shown.values()]
+    record_read([group for group in read if group is not None], actor)
+    return Examples(
+        base=newest.base_model,
+        model=newest.path,
+        found=found,
+        shown=shown,
+        why_not=why_not,
+        stays=index_stays(newest),
+    )
+
+
+def _group_here(checkpoint: Checkpoint, example: dict[str, Any]) -> int | None:
+    """The example's group in this store; None where its release was made elsewhere."""
+    if checkpoint.release_id is None or not str(example["group"]).isdigit():
+        return None
+    return int(example["group"])
+
+
 def search(actor: Actor, wanted: Search) -> Iterator[Searched]:
     """The ranking of each of the models, as it is found.
 
     Raises Refused without the right (an index of one's own is a place of the server), BadInput
     where the base of a model has not made the index.
     """
-    require(actor, "server" if wanted.index else "try")
+    require(actor, "server" if wanted.index else RIGHT)
     if not wanted.dataset and not wanted.index:
         raise BadInput(
             "nothing to search", "give `dataset=` or `index=`", code="search_texts_missing"
         )
     if wanted.dataset:
-        with reading(actor, "try") as session:
+        with reading(actor, RIGHT) as session:
             get_dataset(session, wanted.dataset)
             require_places(session, {"models": wanted.models})
     return (search_with(open_store(), model, wanted) for model in wanted.models)

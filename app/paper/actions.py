@@ -7,10 +7,13 @@ import streamlit as st
 
 from analysis.map.printed_map import printed_map
 from analysis.paper.rows import Trained
-from app.agreement.actions import read_report, read_state, study_to_show
-from app.corpora.map.points_actions import stored_points, visible_rows
+from app.access.session_user import signed_in_user
+from app.agreement.actions import read_report
+from app.corpora.map.points import stored_points, visible_rows
 from app.kit.analysis_command import agreement_command
 from app.kit.figure import Origin
+from app.operations.acting import store_address
+from app.operations.judging import agreement
 from db.outcome.analyses import list_analyses
 from db.outcome.checkpoints import list_checkpoints
 from db.outcome.evaluations import Scored, newest_scores
@@ -43,14 +46,16 @@ def read_agreement(dataset_id: int) -> tuple[dict[str, Any], Origin] | None:
         studies = list_studies(session, dataset_id=dataset_id)
     if not studies:
         return None
-    study = study_to_show(studies)
-    report, state = read_report(study.id), read_state(study.id)
+    user = signed_in_user()
+    study_id = agreement.study_to_show(user, [study.id for study in studies])
+    seen = agreement.seen(user, study_id)
+    report, state = read_report(user, study_id, seen), seen.state
     if report is None or not report["judgments"]:
         return None
     origin = Origin(
-        f"{report['judgments']:,} judgments of study {study.id}, latest no. {state.last_id}",
+        f"{report['judgments']:,} judgments of study {study_id}, latest no. {state.last_id}",
         state.last_at,
-        agreement_command(study.id, []),
+        agreement_command(study_id, []),
     )
     return report, origin
 
@@ -58,9 +63,9 @@ def read_agreement(dataset_id: int) -> tuple[dict[str, Any], Origin] | None:
 def read_map(found: Analysis, colour_by: str) -> tuple["pd.DataFrame", bytes]:
     """The points of the map and its picture as PNG, without the texts of groups that are hidden
     from the user."""
-    points = stored_points(open_store().url, found.id)
+    points = stored_points(signed_in_user(), found.id)
     visible = visible_rows(points)
-    version = (open_store().url, found.id, colour_by, visible.tobytes())
+    version = (store_address(), found.id, colour_by, visible.tobytes())
     return points[visible], _picture(points[visible], version)
 
 

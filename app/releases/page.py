@@ -14,8 +14,6 @@ from app.releases.form import draw_release_form
 from app.releases.push import draw_pushes
 from app.text.numbers import counted
 from app.text.plain import plain
-from db.run.runs import list_runs
-from db.store.store import open_store
 
 COLUMNS = (
     *("id", "name", "groups", "reviews", "format", "offline"),
@@ -54,8 +52,7 @@ def draw_release(release: ReleaseShown) -> None:
 
 chosen = chosen_dataset()
 user = require_permission(releases.RIGHT)
-with open_store().read() as session:
-    every = [run for run in list_runs(session) if run.kept]
+every = releases.runs(user)
 made = releases.count(user)
 found = [] if chosen is None else list(releases.list_all(user, chosen.name).data)
 runs = [run for run in every if chosen is not None and run.dataset_id == chosen.id]

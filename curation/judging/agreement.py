@@ -18,6 +18,7 @@ from analysis.agreement.judge_profile import judge_profiles
 from analysis.agreement.judgment_filter import JudgmentFilter, study_decisions
 from analysis.agreement.over_time import agreement_over_time
 from curation.judging.about_run import about_run
+from curation.judging.request import AgreementStart
 from db.assignment.hidden import hidden_items_of_study
 from db.assignment.members import is_member
 from db.corpus.datasets import text_sha256
@@ -85,8 +86,9 @@ def study_report(
 
 
 def agreement_job(handle: JobHandle) -> dict[str, Any]:
-    """Store the figures of a study; config: `study` and `reader`, a member's name or ""."""
-    study_id, person = int(handle.config["study"]), str(handle.config.get("reader") or "")
+    """Store the figures of a study by an AgreementStart."""
+    wanted = AgreementStart.read(handle.config)
+    study_id, person = wanted.study_id, wanted.reader
     handle.report(0, 2, "computing agreement")
     with handle.store.read() as session:
         state, study = judgment_state(session, study_id), get_study(session, study_id)

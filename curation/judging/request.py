@@ -1,6 +1,6 @@
 """What studies and jobs of judging are asked for, as commands, pages and handlers share it."""
 
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from pydantic import model_validator
 
@@ -29,6 +29,23 @@ class JudgeStart(Request):
         if self.judge is None and self.run_id is None:
             raise ValueError("give a judge for the study")
         return self
+
+
+class AgreementStart(Request):
+    """Compute and store the figures of a study's agreement for a reader."""
+
+    what: Literal["agreement"] = option("agreement", "What is done with the study.")
+    study_id: int = option(..., "The study.", names=("--study",))
+    reader: str = option("", "Whose hidden items are left out: a member's name; empty: nobody's.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_earlier_versions(cls, given: Any) -> Any:
+        """They called the study `study`, and had no reader or None."""
+        if isinstance(given, dict) and "study" in given:
+            rest = {name: value for name, value in given.items() if name != "study"}
+            given = {"study_id": given["study"], **rest, "reader": given.get("reader") or ""}
+        return given
 
 
 class StudyPlan(Request):

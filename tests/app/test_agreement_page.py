@@ -17,9 +17,10 @@ from sqlalchemy import select, update
 from analysis.agreement.agreement import agreement_report
 from analysis.agreement.answers import Decision
 from analysis.agreement.flagged import WITHOUT, WITHOUT_HIGH, WITHOUT_LOW
-from app.agreement import actions
+from app.access.identity import owner
 from app.agreement.judges import judge_row
 from app.agreement.verdict import agreement_sentence
+from app.operations.judging import agreement
 from curation.judging.agreement import VERSION, study_report
 from curation.judging.job import work_on_study
 from curation.judging.sampling import Sampling
@@ -269,14 +270,14 @@ def test_a_large_study_is_computed_by_a_job_and_its_stored_figures_are_shown(
     judged(sqlite_store, {"ann": "ppnn" * 3, "bob": "ppnn" * 3, "cas": "ppnp" * 3})
     live = open_page("agreement")
     monkeypatch.setattr("app.jobs.supervisors.ensure_supervisor", lambda store: None)
-    monkeypatch.setattr(actions, "MAX_LIVE", 10)
+    monkeypatch.setattr(agreement, "MAX_LIVE", 10)
 
     def refused(*_: object, **__: object) -> None:
         raise AssertionError("the page computes")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(actions, "study_report", refused)
-        patch.setattr(actions, "judgment_frame", refused)
+        patch.setattr(agreement, "study_report", refused)
+        patch.setattr(agreement, "judgment_frame", refused)
         page = open_page("agreement")
         assert not page.exception and not page.metric
         assert "No figures computed yet" in words(page)
@@ -284,7 +285,7 @@ def test_a_large_study_is_computed_by_a_job_and_its_stored_figures_are_shown(
         assert not page.exception
     with sqlite_store.write() as session:
         job = session.scalars(select(Job).where(Job.kind == "study")).one()
-        assert job.config == {"what": "agreement", "study": 1, "reader": ""}
+        assert job.config == {"what": "agreement", "study_id": 1, "reader": ""}
         claimed = jobs.claim_job(session, job.id)
         assert claimed is not None
         session.commit()
@@ -311,7 +312,7 @@ def test_a_large_study_is_computed_by_a_job_and_its_stored_figures_are_shown(
             session.commit()
         page = open_page("agreement")
         assert "No figures computed yet" in words(page) and not page.metric
-        assert actions.read_report(1) is None
+        assert agreement.stored(owner("ada"), 1) is None
     work_on_study(handle)
     assert len(open_page("agreement").metric) == len(live.metric)
 

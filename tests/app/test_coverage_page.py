@@ -2,6 +2,7 @@
 
 import pandas as pd
 import pytest
+import streamlit as st
 from app_pages import open_page, words
 from grown_dataset import grown
 from measured import mapped
@@ -10,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 from study_world import make_world, sampled_study
 
 from app.corpora.map.canvas.card import hover_data
-from app.corpora.map.search_actions import rows_with
+from app.corpora.map.points import rows_with
 from app.corpora.map.topics import compared_rows, short_names, topic_rows
 from db.corpus.texts import pair_texts, run_texts
 from db.run.groups import groups_by_run
@@ -105,11 +106,22 @@ def selection() -> None:
     draw_selection(points, [0, 1, 2, 3], Origin("v", None, "inf"), 7)
 
 
-def test_a_selection_is_listed_and_can_be_hidden_or_shown_alone(sqlite_store: Store) -> None:
+@pytest.fixture
+def linked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The labels of links to other pages, which a script of its own does not have."""
+    found: list[str] = []
+    monkeypatch.setattr(st, "page_link", lambda page, label, **_: found.append(label))
+    return found
+
+
+def test_a_selection_is_listed_and_can_be_hidden_or_shown_alone(
+    sqlite_store: Store, linked: list[str]
+) -> None:
     grown(sqlite_store)
     page = AppTest.from_function(selection, default_timeout=180).run()
     assert not page.exception
     assert "**4 texts** of 2 groups" in [each.value for each in page.markdown]
+    assert "Open 2 groups" in linked
     assert list(page.dataframe[0].value["Group"])[:2] == ["groups?group=1", "groups?group=2"]
     assert page.text[0].value == "[0, 1, 2, 3]"
     page.button(key="coverage.hide").click().run()
@@ -118,6 +130,7 @@ def test_a_selection_is_listed_and_can_be_hidden_or_shown_alone(sqlite_store: St
     assert page.text[0].value == "[0, 1, 2, 3]"
 
 
+@pytest.mark.usefixtures("linked")
 def test_an_excluded_selection_is_rejected_with_a_reason_and_never_without(
     sqlite_store: Store,
 ) -> None:
@@ -145,6 +158,7 @@ def test_the_groups_of_a_selection_are_told_by_run(store: Store) -> None:
         assert sources == {row.source for row in pair_texts(session, 1)} == {""}
 
 
+@pytest.mark.usefixtures("linked")
 def test_a_group_that_the_user_may_judge_is_not_rejected_on_the_map(sqlite_store: Store) -> None:
     run_id = make_world(sqlite_store, 2)
     with sqlite_store.write() as session:

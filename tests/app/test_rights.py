@@ -397,8 +397,6 @@ def test_a_job_that_names_what_its_starter_may_not_see_is_refused(
 
 EXEMPT = {  # they change nothing of the store, or call one that requires a permission
     "app/training/actions.py": {"apply_preset"},
-    "app/agreement/actions.py": {"compute"},
-    "app/corpora/actions.py": {"start"},
     "app/groups/actions.py": {"revalidate"},
 }
 

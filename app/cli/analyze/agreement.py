@@ -14,7 +14,7 @@ from analysis.agreement.judgment_filter import JudgmentFilter
 from analysis.agreement.measures import MEASURES
 from analysis.study.judgment_file import read_judgments
 from app.cli.kit.report import Result, command_actor, counts, reporting
-from app.operations import analyses as operations
+from app.operations.judging import agreement as operations
 from app.text.numbers import counted, score
 from app.text.remedies import in_commands
 from db.shape import INF_IR
@@ -117,7 +117,7 @@ def _shown_agreement(report: Result) -> str:
     for judge, chosen in report.get("answered", {}).items():
         lines.append(f"{judge} chose: {counts(chosen)}")
     if "joining" in report:
-        lines.append(in_commands(report["joining"]))
+        lines.append(in_commands(operations.JOINING[report["joining"]]))
     if caption := interval_caption(report):
         lines.append(f"in brackets: {caption}")
     return "\n".join(lines)

@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from app.cli.kit.report import Result, command_actor, reporting
-from app.operations import analyses as operations
+from app.operations.judging import agreement as operations
 from app.text.numbers import score
 
 

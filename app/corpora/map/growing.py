@@ -2,9 +2,10 @@
 
 import streamlit as st
 
-from app.corpora.map import actions
+from app.access.session_user import signed_in_user
 from app.groups.filters import MAX_IDS
 from app.kit.page import draw_hand_off
+from app.operations import analyses
 from app.text.numbers import counted
 
 
@@ -13,7 +14,7 @@ def draw_growing(groups: list[int], pairs: list[int]) -> None:
     with st.popover(
         "Grow more like these", icon=":material/psychiatry:", disabled=not (groups or pairs)
     ):
-        found = actions.growable(groups, pairs)
+        found = analyses.growable(signed_in_user(), groups, pairs)
         st.markdown(
             f"{counted(len(found.without_kept), 'pair')} without a kept group, "
             f"{counted(len(found.with_kept), 'pair')} with one."

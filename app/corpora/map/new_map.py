@@ -8,24 +8,23 @@ from app.corpora.form import draw_corpora
 from app.corpora.map.names import map_name
 from app.corpora.stored_analysis import draw_start_button
 from app.kit.choice import take_many_from_url
-from db.run.runs import RunSummary
-from db.tables import Analysis, Release
+from app.operations.analyses import CorporaOptions
+from db.tables import Analysis
 
 
 def draw_new_map(
-    names: Sequence[str],
-    releases: Sequence[Release],
-    runs: Sequence[RunSummary],
+    options: CorporaOptions,
     found: Sequence[Analysis],
 ) -> None:
     """The form and its button; `?runs=` and `?releases=` in the URL set what is compared."""
-    by_id = {each.id: each for each in runs}
+    by_id = {each.id: each for each in options.runs}
     take_many_from_url("coverage.runs", "runs", {str(run): run for run in by_id})
-    take_many_from_url("coverage.releases", "releases", {str(r.id): r.path for r in releases})
+    folders = {str(each.id): each.path for each in options.releases}
+    take_many_from_url("coverage.releases", "releases", folders)
     is_linked = bool(
         st.session_state.get("coverage.runs") or st.session_state.get("coverage.releases")
     )
-    draw_corpora("coverage", names, releases, is_preset=not is_linked)
+    draw_corpora("coverage", options, is_preset=not is_linked)
     st.multiselect(
         "Runs",
         list(by_id),

@@ -4,11 +4,14 @@ import pandas as pd
 import streamlit as st
 
 from analysis.figures.figures import sign
+from app.access.session_user import signed_in_user
 from app.corpora.map import actions
 from app.corpora.map.chosen import clear_selection
 from app.corpora.map.growing import draw_growing
+from app.groups.filters import MAX_IDS
 from app.kit.figure import Origin, draw_rows, frame_as_csv
 from app.kit.frame.links import go_to, page_link
+from app.operations import analyses
 from app.text.numbers import counted
 from app.text.plain import plain
 
@@ -90,9 +93,11 @@ def draw_selection(points: pd.DataFrame, rows: list[int], origin: Origin, analys
 
 
 def _draw_workbench_link(groups: list[int]) -> None:
-    """Link to these groups in the workbench: those of the run that has most of them."""
-    run_id, mine = actions.groups_of_one_run(groups)
-    if run_id is not None:
+    """Link to these groups in the workbench: those of the run that has most of them, at most as
+    many as an address takes."""
+    by_run = analyses.runs_of(signed_in_user(), groups)
+    for run_id, found in list(by_run.items())[:1]:
+        mine = found[:MAX_IDS]
         page_link(
             "groups",
             f"Open {counted(len(mine), 'group')}",

@@ -5,7 +5,7 @@ from typing import Any
 
 import streamlit as st
 
-from app.models.try_it.example_actions import FAILS, LOST, WORKS, Examples
+from app.operations.try_it import FAILS, LOST, WORKS, Examples
 from app.text.numbers import counted
 from app.text.plain import plain
 from app.text.texts import draw_text

@@ -1,6 +1,6 @@
 """Reviews: approve, reject and edit groups, one or all of a filter; let their validator check."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Literal, TypeVar
 
@@ -10,7 +10,9 @@ from app.access.identity import Actor
 from app.operations.acting import Launch, reading, writing
 from curation.judging.request import JudgeStart
 from curation.judging.revalidation import check_edit
+from db.assignment.hidden import require_visible
 from db.errors import BadInput, Refused
+from db.events import record_event
 from db.review import queue
 from db.review.queue import QueueFilter
 from db.review.reviews import approve_group, edit_group, reject_group
@@ -19,6 +21,7 @@ from db.run.group_detail import get_group
 from db.run.runs import funnel, get_run
 
 RIGHT, RIGHT_OF_MANY = "review", "review_many"
+MAX_SELECTED = 2000
 Action = Literal["approve", "reject"]
 T = TypeVar("T")
 
@@ -103,6 +106,27 @@ def bulk(
             session, wanted, action, expected=expected, reviewed_by=actor.name, reason=reason
         )
     return BulkReview(run_id=wanted.run_id, action=action, groups=groups, done=True)
+
+
+def reject_selected(actor: Actor, group_ids: Sequence[int], reason: str) -> int:
+    """Reject the groups of a selection, all of them or none; returns how many.
+
+    Raises Refused where one is hidden from the actor, BadInput without a reason, for more than
+    MAX_SELECTED.
+    """
+    if len(group_ids) > MAX_SELECTED:
+        raise BadInput(
+            f"{len(group_ids):,} groups: at most {MAX_SELECTED:,} at once",
+            "select fewer",
+            code="groups_too_many",
+        )
+    with writing(actor, RIGHT_OF_MANY) as session:
+        for group_id in group_ids:
+            require_visible(session, group_id, actor.name)
+            reject_group(session, group_id, reason=reason.strip(), reviewed_by=actor.name)
+        number = len(group_ids)
+        record_event(session, actor.name, "coverage.reject", str(number), reason=reason.strip())
+    return number
 
 
 def verdicts(actor: Actor, run_id: int, shown: bool | None = None) -> VerdictsShown:

@@ -4,12 +4,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
-from app_pages import open_page
 from conftest import Ran
-from judged_study import judged
 from records_world import make_run
 
-from analysis.agreement.judgment_filter import JudgmentFilter
 from analysis.request import (
     ContaminationStart,
     CorporaChosen,
@@ -17,14 +14,12 @@ from analysis.request import (
     DiversityStart,
     DuplicatesStart,
 )
-from app.access.identity import Actor, SessionUser, owner
+from app.access.identity import Actor, owner
 from app.operations import analyses
 from app.operations import jobs as job_operations
-from db.assignment import members
-from db.errors import BadInput, Refused
+from db.errors import BadInput, NotFound, Refused
 from db.people.rights import Rights
 from db.store.store import Store
-from db.study.judgments import get_or_create_judge
 
 BEFORE: Mapping[str, tuple[type[CorporaChosen], dict[str, Any]]] = {
     "a page's diversity": (
@@ -66,18 +61,55 @@ def test_what_names_no_texts_or_contradicts_itself_is_refused_with_the_fields() 
             model.read(config)
 
 
-def test_each_operation_is_refused_without_the_right(sqlite_store: Store) -> None:
-    eve = Actor("eve", rights=Rights(everywhere=frozenset({"judge"})))
+ADA = owner("ada")
+NEEDING: Mapping[str, Callable[[Actor], Any]] = {
+    "start": lambda actor: analyses.start(actor, DiversityStart(datasets=("a",)), nothing),
+    "about_map": lambda actor: analyses.about_map(actor, {}),
+    "options": analyses.options,
+    "stored": lambda actor: analyses.stored(actor, "coverage", None),
+    "points": lambda actor: analyses.points(actor, 1),
+    "search": lambda actor: analyses.search(actor, [], [], "word"),
+    "runs_of": lambda actor: analyses.runs_of(actor, [1]),
+    "growable": lambda actor: analyses.growable(actor, [1], []),
+}
+
+
+def nothing(*_: Any) -> Any:
+    raise AssertionError("it was launched")
+
+
+@pytest.mark.parametrize("name", NEEDING)
+def test_an_operation_on_analyses_is_refused_without_the_right(
+    sqlite_store: Store, name: str
+) -> None:
+    eve = Actor("eve", rights=Rights(everywhere=frozenset({"judge", "train"})))
     with pytest.raises(Refused, match="lacks a right"):
-        analyses.agreement(eve, 1, chosen=JudgmentFilter(), resamples=0)
-    with pytest.raises(Refused, match="lacks a right"):
-        analyses.validators(eve, "a", None, None, ())
-    with pytest.raises(Refused, match="lacks a right"):
-        analyses.about_map(eve, {})
-    with pytest.raises(Refused, match="lacks a right"):
-        analyses.start(
-            eve, DiversityStart(datasets=("a",)), lambda *_: pytest.fail("it was launched")
-        )
+        NEEDING[name](eve)
+
+
+def test_every_operation_on_analyses_is_among_them() -> None:
+    found = {
+        name
+        for name, each in vars(analyses).items()
+        if callable(each) and getattr(each, "__module__", "") == analyses.__name__
+        if name[0] != "_" and name[0].islower()
+    }
+    assert found - {"kind_of"} == set(NEEDING)
+
+
+def test_a_curator_of_one_dataset_finds_nothing_of_another(
+    sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("INF_DATABASE_URL", sqlite_store.url)
+    run_id = make_run(sqlite_store)
+    eve = Actor("eve", rights=Rights(on_datasets={99: frozenset({"curate"})}))
+    assert analyses.runs_of(ADA, [1]) == {run_id: [1]} and analyses.runs_of(eve, [1]) == {}
+    assert analyses.options(ADA).datasets == ("books",) and not analyses.options(eve).datasets
+    corpora = [{"run_id": run_id, "dataset_id": 1}]
+    groups, _ = analyses.search(ADA, corpora, [], "e")
+    assert groups and not any(analyses.search(eve, corpora, [], "e"))
+    with pytest.raises(NotFound):
+        analyses.points(eve, 1)
 
 
 def test_the_job_s_result_and_the_command_s_json_are_the_same(
@@ -98,43 +130,3 @@ def test_the_job_s_result_and_the_command_s_json_are_the_same(
     ):
         refused = inf("analyze", *words_given)
         assert refused.code == 2 and sentence in refused.err, refused.err
-
-
-def test_one_model_judge_alone_is_described_with_how_people_join(
-    sqlite_store: Store, inf: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    judged(sqlite_store, {"GPT": "ppnn...."})
-    found = inf("analyze", "agreement", "--study", 1, "--json").json
-    assert found["answered"] == {"GPT": {"positive": 2, "none": 2}}
-    shown = inf("analyze", "agreement", "--study", 1).out
-    assert "GPT chose: none 2 · positive 2" in shown
-    assert "`inf people invite --role annotator --study ID`" in shown
-    monkeypatch.setenv("INF_DATABASE_URL", sqlite_store.url)
-    assert (
-        analyses.agreement(owner("ada"), 1, chosen=JudgmentFilter(), resamples=0)
-        == inf("analyze", "agreement", "--study", 1, "--resamples", 0, "--json").json
-    )
-    page = " ".join(str(each.value) for each in open_page("agreement").info)
-    assert "GPT answered 4 items" in page, page
-    assert "the Accounts page" in page and "inf people" not in page
-
-
-def test_with_a_person_nothing_is_said_of_joining(sqlite_store: Store, inf: Any) -> None:
-    judged(sqlite_store, {"GPT": "ppnn....", "ann": "ppnn...."})
-    found = inf("analyze", "agreement", "--study", 1, "--json").json
-    assert found["judgments"] == 8 and "joining" not in found and "answered" not in found
-
-
-def test_who_judges_a_study_sees_no_flags_and_no_profiles_of_it(sqlite_store: Store) -> None:
-    """Profiles know gold: asked after each answer they would say which item was gold."""
-    judged(sqlite_store, {"ann": "pppp....", "bob": "ppnn...."})
-    with sqlite_store.write() as session:
-        members.add_member(session, 1, get_or_create_judge(session, "ann", kind="person").id)
-        session.commit()
-    user = SessionUser("ann", rights=Rights(is_admin=True))
-    chosen = JudgmentFilter()
-    mine = analyses.agreement(user, 1, chosen=chosen, resamples=0, by_judge=True)
-    all_of_it = analyses.agreement(owner("eve"), 1, chosen=chosen, resamples=0, by_judge=True)
-    assert "by_judge" not in mine and not mine["flagged"]
-    assert all_of_it["by_judge"]
-    assert mine["items"] < all_of_it["items"]

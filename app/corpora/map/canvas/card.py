@@ -13,7 +13,7 @@ import streamlit as st
 from analysis.map.hover import point_hover
 from analysis.map.shapes import rows_inside
 from app.corpora.map.chosen import RESELECTED, cleared, selected_shape, take_shape
-from app.corpora.map.search_actions import rows_with
+from app.corpora.map.points import rows_with
 from app.kit.card_files import card_css, card_js, nothing
 
 if TYPE_CHECKING:

@@ -1,0 +1,342 @@
+"""Agreement of judges: of a study, of its people with models, and of models that filter a run.
+
+Whoever may still judge items of a study reads its figures without these (`Reader`): the operations
+find out themselves who reads. A door that computes a study's figures again and again keeps them
+under `version`.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, NamedTuple, TypeVar
+
+from sqlalchemy.orm import Session
+
+from analysis.agreement.agreement import agreement_report, report_of
+from analysis.agreement.answers import number_decisions
+from analysis.agreement.flagged import flag_note
+from analysis.agreement.judge_profile import judge_profiles
+from analysis.agreement.judgment_filter import JudgmentFilter, chosen_rows, decisions_of
+from analysis.agreement.over_time import agreement_over_time
+from analysis.agreement.validators import choosing_report
+from app.access.identity import Actor, SessionUser
+from app.operations.acting import Launch, reading, store_address
+from curation.judging.about_run import about_run, thresholds_of
+from curation.judging.agreement import (
+    MAX_LIVE,
+    Reader,
+    reader_of,
+    stored_agreement,
+    study_report,
+)
+from curation.judging.consensus import study_consensus
+from curation.judging.independence import validator_sentence
+from curation.judging.request import AgreementStart
+from curation.judging.scope import Scope, of_filtered, study_scope
+from curation.recipe.prices import load_prices
+from curation.run.estimate import judging_prices
+from db.assignment.hidden import hidden_items_of_study
+from db.corpus.datasets import get_dataset
+from db.run.position_bias import study_choices
+from db.run.runs import choose_run
+from db.run.validations import (
+    RunAnswers,
+    answers_version,
+    judge_models,
+    judging_cost,
+    run_answers,
+)
+from db.study.items import ItemPlace, study_item_places
+from db.study.judgments import (
+    JudgmentRow,
+    JudgmentState,
+    items_of_two_judges,
+    judgment_frame,
+    judgment_state,
+)
+from db.study.quality import flagged_people, judge_quality
+from db.study.run_items import estimate_state
+from db.study.studies import get_study
+from db.tables import Analysis
+
+RIGHT = "studies"
+T = TypeVar("T")
+Result = dict[str, Any]
+
+# How people join a study that only models judged, by the key that a report has.
+JOINING: Mapping[str, str] = {
+    "invite": "no person has judged here, so there is no agreement with people: who has the right "
+    "to judge gets the items on the Judge page, and `people invite role=annotator study=ID` makes "
+    "a link for others",
+    "open_study": "no person has judged here, and the study is not open: open it, or create "
+    "another",
+}
+
+
+class Seen(NamedTuple):
+    """What a study's figures count, for whom, and whether they are too many for a page."""
+
+    state: JudgmentState
+    reader: Reader
+
+    @property
+    def is_large(self) -> bool:
+        """Whether a job computes the figures."""
+        return self.state.judgments > MAX_LIVE
+
+
+class Judged(NamedTuple):
+    """The judgments of a study and what they are about; `hidden`: items no list shows the actor."""
+
+    rows: list[JudgmentRow]
+    places: dict[int, ItemPlace]
+    scope: Scope
+    circular: str
+    hidden: set[int]
+
+
+class Stored(NamedTuple):
+    """The figures of a large study as the newest job stored them, and what they are about."""
+
+    found: Analysis
+    scope: Scope
+    circular: str
+
+
+class Judges(NamedTuple):
+    """What is known of the models that may filter a run besides their answers.
+
+    `version`: changes whenever the answers do; `scope`: of the study whose people they are compared
+    with.
+    """
+
+    version: tuple[object, ...]
+    models: dict[str, tuple[str, bool]]
+    costs: dict[str, tuple[int, float]]
+    estimates: dict[str, tuple[float | None, str]]
+    scope: Scope | None
+
+
+def agreement(
+    actor: Actor,
+    study_id: int,
+    *,
+    chosen: JudgmentFilter,
+    resamples: int,
+    over_time: bool = False,
+    by_judge: bool = False,
+) -> Result:
+    """The agreement of a study's judges, of the judgments that pass the filter. Raises NotFound.
+
+    Where no person has judged, `answered` is how often a model chose each label, and `joining` the
+    key of how people join (`JOINING`). For who judges in the study, as on the page: without items
+    that are hidden from them, without flags, and without profiles, which know gold.
+    """
+    with reading(actor, RIGHT) as session:
+        study = get_study(session, study_id)
+        rows = judgment_frame(session, study_id)
+        places = study_item_places(session, study_id)
+        scope = study_scope(session, study_id)
+        circular = validator_sentence(session, study_id, {row.judge for row in rows})
+        reader = _reader(session, study_id, actor)
+        by_judge = by_judge and not reader.is_blind
+        flagged = {} if reader.is_blind else flagged_people(session, study_id)
+        quality = judge_quality(session, study_id) if by_judge else []
+        choices = study_choices(session, study_id) if by_judge else {}
+        is_open = study.status == "open"
+    seen = [row for row in rows if row.item_id not in reader.left_out]
+    rows = chosen_rows(seen, places, chosen)
+    scope = scope if chosen == JudgmentFilter() else of_filtered(scope)
+    decisions = list(decisions_of(rows))
+    answers = number_decisions(decisions)
+    report = report_of(answers, flagged, resamples)
+    notes: Result = {"circular": circular} if circular else {}
+    if report["judges"] and all(judge["kind"] == "model" for judge in report["judges"]):
+        notes["joining"] = joining(is_open)
+        notes["answered"] = {judge["judge"]: Counter[str]() for judge in report["judges"]}
+        for each in decisions:
+            notes["answered"][each.judge][each.label] += 1
+    if over_time:
+        notes["over_time"] = agreement_over_time(answers, flagged)
+    if by_judge:
+        notes["by_judge"] = judge_profiles(report, quality, choices)
+    return {"study_id": study_id, "scope": asdict(scope), **report, **notes}
+
+
+def validators(
+    actor: Actor, dataset: str, run: int | None, study_id: int | None, judges: Sequence[str]
+) -> Result:
+    """How model judges, and votes among them, would filter a run. Raises NotFound, BadInput."""
+    with reading(actor, RIGHT) as session:
+        run_id = choose_run(session, get_dataset(session, dataset).id, run).id
+        found = run_answers(session, run_id)
+        about = _judges(session, run_id, study_id)
+        rows = [] if study_id is None else judgment_frame(session, study_id)
+        flagged = {} if study_id is None else flagged_people(session, study_id)
+    of_run = about.scope is not None and about.scope.of_run
+    people = agreement_report(decisions_of(rows), flagged=flagged)["human_model"] if of_run else {}
+    return {
+        "run_id": run_id,
+        "study_id": study_id,
+        "flag_note": flag_note(list(people.values())),
+        **({} if about.scope is None else {"scope": asdict(about.scope)}),
+        **filtered(found, about, people, judges),
+    }
+
+
+def filtered(
+    found: RunAnswers, about: Judges, people: Mapping[str, Any], judges: Sequence[str]
+) -> Result:
+    """How the judges, and votes among them, would filter a run, by their answers. Pure."""
+    return choosing_report(
+        found.patterns, about.models, about.costs, people, judges, about.estimates
+    )
+
+
+def answers(actor: Actor, run_id: int) -> RunAnswers:
+    """Every model's answers to a run."""
+    with reading(actor, RIGHT) as session:
+        return run_answers(session, run_id)
+
+
+def judges(actor: Actor, run_id: int, study_id: int | None) -> Judges:
+    """What is known of the models that may filter a run. Raises NotFound."""
+    with reading(actor, RIGHT) as session:
+        return _judges(session, run_id, study_id)
+
+
+def joining(is_open: bool) -> str:
+    """The key of how people join a study."""
+    return "invite" if is_open else "open_study"
+
+
+def state(actor: Actor, study_id: int) -> JudgmentState:
+    """How many judgments the figures of a study count, and the newest of them."""
+    with reading(actor, RIGHT) as session:
+        return judgment_state(session, study_id)
+
+
+def seen(actor: Actor, study_id: int) -> Seen:
+    """What the figures of a study count, and as whom the actor reads them."""
+    with reading(actor, RIGHT) as session:
+        return Seen(judgment_state(session, study_id), _reader(session, study_id, actor))
+
+
+def study_to_show(actor: Actor, study_ids: Sequence[int]) -> int:
+    """The newest study with an item of two judges that figures may count for the actor.
+
+    Where none has one, the newest with any judgment; else the newest. study_ids: newest first, at
+    least one.
+    """
+    with_any = []
+    with reading(actor, RIGHT) as session:
+        for study_id in study_ids:
+            number = judgment_state(session, study_id).judgments
+            if number > MAX_LIVE:
+                return study_id
+            if number:
+                compared = items_of_two_judges(session, study_id)
+                if compared - _reader(session, study_id, actor).left_out:
+                    return study_id
+                with_any.append(study_id)
+    return (with_any or study_ids)[0]
+
+
+def judged(actor: Actor, study_id: int) -> Judged:
+    """Every judgment of a study and the places of its items. Raises NotFound."""
+    with reading(actor, RIGHT) as session:
+        rows = judgment_frame(session, study_id)
+        return Judged(
+            rows,
+            study_item_places(session, study_id),
+            study_scope(session, study_id),
+            validator_sentence(session, study_id, {row.judge for row in rows}),
+            hidden_items_of_study(session, study_id, actor.name),
+        )
+
+
+def version(
+    actor: Actor, study_id: int, found: Seen, *, with_run: bool = False
+) -> tuple[object, ...]:
+    """What changes whenever a figure of the study does: the store, its judgments, who of its people
+    is flagged; `with_run`: also whenever one about its run does."""
+    with reading(actor, RIGHT) as session:
+        flags = () if found.reader.is_blind else tuple(flagged_people(session, study_id).items())
+        of_run = estimate_state(session, study_id) if with_run else None
+        return store_address(), *found, flags, of_run
+
+
+def figures(actor: Actor, study_id: int, chosen: JudgmentFilter) -> Result:
+    """The figures of a study as its page shows them (`study_report`), of the judgments that pass
+    the filter. Raises NotFound."""
+    with reading(actor, RIGHT) as session:
+        reader = _reader(session, study_id, actor)
+        return study_report(
+            session,
+            study_id,
+            chosen=chosen,
+            left_out=reader.left_out,
+            with_flags=not reader.is_blind,
+        )
+
+
+def estimates(actor: Actor, study_id: int) -> Result:
+    """What a study says about its run, of all judgments. Raises NotFound, BadInput."""
+    with reading(actor, RIGHT) as session:
+        reader = _reader(session, study_id, actor)
+        return about_run(session, study_id, with_flags=not reader.is_blind)
+
+
+def thresholds(actor: Actor, study_id: int) -> Result:
+    """Stricter filters of a study's run. Raises NotFound, BadInput."""
+    with reading(actor, RIGHT) as session:
+        reader = _reader(session, study_id, actor)
+        return thresholds_of(session, study_id, with_flags=not reader.is_blind)
+
+
+def consensus(actor: Actor, study_id: int) -> Result:
+    """What the judges of a study say together, of items that the actor's figures count."""
+    with reading(actor, RIGHT) as session:
+        reader = _reader(session, study_id, actor)
+        return study_consensus(
+            session, study_id, without=reader.left_out, with_flags=not reader.is_blind
+        )
+
+
+def stored(actor: Actor, study_id: int) -> Stored | None:
+    """The figures of a large study as the newest job stored them for the actor as a reader."""
+    with reading(actor, RIGHT) as session:
+        found = stored_agreement(session, study_id, _reader(session, study_id, actor).name)
+        if found is None:
+            return None
+        judges = [row["judge"] for row in found.result["profiles"]]
+        circular = validator_sentence(session, study_id, judges)
+        return Stored(found, study_scope(session, study_id), circular)
+
+
+def compute(actor: Actor, study_id: int, launch: Launch[T]) -> T:
+    """Let a job compute and store the figures of a study, for the actor as a reader of them.
+
+    Raises NotFound before it is launched.
+    """
+    with reading(actor, RIGHT) as session:
+        get_study(session, study_id)
+        reader = _reader(session, study_id, actor)
+    return launch(actor, "study", AgreementStart(study_id=study_id, reader=reader.name))
+
+
+def _reader(session: Session, study_id: int, actor: Actor) -> Reader:
+    """The actor as a reader of the study's figures; the store's owner reads all of them."""
+    return reader_of(session, study_id, actor.name) if isinstance(actor, SessionUser) else Reader()
+
+
+def _judges(session: Session, run_id: int, study_id: int | None) -> Judges:
+    models = judge_models(session)
+    known = {model for model, _ in models.values()} | set(load_prices())
+    return Judges(
+        (store_address(), *answers_version(session, run_id)),
+        models,
+        judging_cost(session, ("validation",)),
+        judging_prices(session, run_id, known),
+        None if study_id is None else study_scope(session, study_id),
+    )

@@ -1,0 +1,151 @@
+"""Agreement: page, command and operation give the same; who judges reads it without own items."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from app_pages import open_page
+from conftest import Ran
+from judged_study import judged
+from sqlalchemy import select
+
+from analysis.agreement.judgment_filter import JudgmentFilter
+from app.access.identity import Actor, SessionUser, owner
+from app.operations.acting import queued
+from app.operations.judging import agreement
+from app.text.remedies import in_commands
+from curation.judging.request import AgreementStart
+from db.assignment import members
+from db.errors import NotFound, Refused
+from db.people.rights import Rights
+from db.store.store import Store
+from db.study.judgments import get_or_create_judge
+from db.study.studies import set_status
+from db.tables import Job
+
+ADA, ALL = owner("ada"), JudgmentFilter()
+NEEDING: dict[str, Callable[[Actor], Any]] = {
+    "agreement": lambda actor: agreement.agreement(actor, 1, chosen=ALL, resamples=0),
+    "validators": lambda actor: agreement.validators(actor, "a", None, None, ()),
+    "answers": lambda actor: agreement.answers(actor, 1),
+    "judges": lambda actor: agreement.judges(actor, 1, None),
+    "state": lambda actor: agreement.state(actor, 1),
+    "seen": lambda actor: agreement.seen(actor, 1),
+    "study_to_show": lambda actor: agreement.study_to_show(actor, [1]),
+    "judged": lambda actor: agreement.judged(actor, 1),
+    "version": lambda actor: agreement.version(actor, 1, agreement.seen(ADA, 1)),
+    "figures": lambda actor: agreement.figures(actor, 1, ALL),
+    "estimates": lambda actor: agreement.estimates(actor, 1),
+    "thresholds": lambda actor: agreement.thresholds(actor, 1),
+    "consensus": lambda actor: agreement.consensus(actor, 1),
+    "stored": lambda actor: agreement.stored(actor, 1),
+    "compute": lambda actor: agreement.compute(actor, 1, queued),
+}
+
+
+@pytest.fixture
+def world(sqlite_store: Store, monkeypatch: pytest.MonkeyPatch) -> Store:
+    monkeypatch.setenv("INF_DATABASE_URL", sqlite_store.url)
+    monkeypatch.setattr("app.jobs.supervisors.ensure_supervisor", lambda store: None)
+    judged(sqlite_store, {"ann": "pppp....", "bob": "ppnn...."})
+    return sqlite_store
+
+
+@pytest.mark.parametrize("name", NEEDING)
+def test_an_operation_on_agreement_is_refused_without_the_right(world: Store, name: str) -> None:
+    eve = Actor("eve", rights=Rights(everywhere=frozenset(("judge", "train", "release", "review"))))
+    with pytest.raises(Refused, match="lacks a right"):
+        NEEDING[name](eve)
+    with world.read() as session:
+        assert session.scalars(select(Job)).all() == []
+
+
+def test_every_operation_on_agreement_is_among_them() -> None:
+    found = {
+        name
+        for name, each in vars(agreement).items()
+        if callable(each) and getattr(each, "__module__", "") == agreement.__name__
+        if name[0] != "_" and name[0].islower()
+    }
+    assert found - {"filtered", "joining"} == set(NEEDING)  # these two are pure
+
+
+def test_a_curator_of_another_dataset_neither_reads_nor_queues_it(world: Store) -> None:
+    eve = Actor("eve", rights=Rights(on_datasets={99: frozenset({"curate"})}))
+    for read in (agreement.figures, agreement.compute):
+        with pytest.raises(NotFound):
+            read(eve, 1, ALL if read is agreement.figures else queued)
+    with world.read() as session:
+        assert session.scalars(select(Job)).all() == []
+
+
+def test_a_job_computes_for_its_starter_as_a_reader_and_old_configs_are_read(world: Store) -> None:
+    with world.write() as session:
+        members.add_member(session, 1, get_or_create_judge(session, "ann", kind="person").id)
+        session.commit()
+    ann = SessionUser("ann", rights=Rights(is_admin=True))
+    agreement.compute(ann, 1, queued)
+    agreement.compute(ADA, 1, queued)
+    with world.read() as session:
+        configs = [each.config for each in session.scalars(select(Job).order_by(Job.id))]
+    assert [each["reader"] for each in configs] == ["ann", ""]
+    for old in ({"study": 1}, {"study": 1, "reader": None}, {"study": 1, "reader": ""}):
+        assert AgreementStart.read({"what": "agreement", **old}).config() == configs[1]
+
+
+def test_who_judges_a_study_reads_none_of_its_figures_with_own_items(world: Store) -> None:
+    with world.write() as session:
+        members.add_member(session, 1, get_or_create_judge(session, "ann", kind="person").id)
+        session.commit()
+    ann = SessionUser("ann", rights=Rights(is_admin=True))
+    assert agreement.figures(ADA, 1, ALL)["report"]["items"] > 0
+    assert agreement.figures(ann, 1, ALL)["report"]["items"] == 0
+    assert agreement.consensus(ADA, 1)["items"] and not agreement.consensus(ann, 1)["items"]
+
+
+@pytest.mark.parametrize("is_open", [True, False])
+def test_one_model_judge_alone_is_described_with_how_people_join(
+    sqlite_store: Store, inf: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch, is_open: bool
+) -> None:
+    """The report has a key; command and page each word it."""
+    judged(sqlite_store, {"GPT": "ppnn...."})
+    if not is_open:
+        with sqlite_store.write() as session:
+            set_status(session, 1, "closed")
+            session.commit()
+    found = inf("analyze", "agreement", "--study", 1, "--json").json
+    assert found["answered"] == {"GPT": {"positive": 2, "none": 2}}
+    assert found["joining"] == ("invite" if is_open else "open_study")
+    shown = inf("analyze", "agreement", "--study", 1).out
+    assert "GPT chose: none 2 · positive 2" in shown
+    assert in_commands(agreement.JOINING[found["joining"]]) in shown
+    assert ("`inf people invite --role annotator --study ID`" in shown) == is_open
+    monkeypatch.setenv("INF_DATABASE_URL", sqlite_store.url)
+    assert (
+        agreement.agreement(ADA, 1, chosen=ALL, resamples=0)
+        == inf("analyze", "agreement", "--study", 1, "--resamples", 0, "--json").json
+    )
+    page = " ".join(str(each.value) for each in open_page("agreement").info)
+    assert "GPT answered 4 items" in page, page
+    assert ("the Accounts page" in page) == is_open and "inf people" not in page
+
+
+def test_with_a_person_nothing_is_said_of_joining(sqlite_store: Store, inf: Any) -> None:
+    judged(sqlite_store, {"GPT": "ppnn....", "ann": "ppnn...."})
+    found = inf("analyze", "agreement", "--study", 1, "--json").json
+    assert found["judgments"] == 8 and "joining" not in found and "answered" not in found
+
+
+def test_who_judges_a_study_sees_no_flags_and_no_profiles_of_it(sqlite_store: Store) -> None:
+    """Profiles know gold: asked after each answer they would say which item was gold."""
+    judged(sqlite_store, {"ann": "pppp....", "bob": "ppnn...."})
+    with sqlite_store.write() as session:
+        members.add_member(session, 1, get_or_create_judge(session, "ann", kind="person").id)
+        session.commit()
+    user = SessionUser("ann", rights=Rights(is_admin=True))
+    chosen = JudgmentFilter()
+    mine = agreement.agreement(user, 1, chosen=chosen, resamples=0, by_judge=True)
+    all_of_it = agreement.agreement(owner("eve"), 1, chosen=chosen, resamples=0, by_judge=True)
+    assert "by_judge" not in mine and not mine["flagged"]
+    assert all_of_it["by_judge"]
+    assert mine["items"] < all_of_it["items"]
