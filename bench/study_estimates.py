@@ -1,7 +1,7 @@
 """Coverage of the intervals of a study's estimates about its run, by simulation.
 
     python bench/study_estimates.py [--partly] [--items 200] [--simulations 1000]
-        [--draws 1000] [--workers 2] [--stored cells.jsonl]
+        [--draws 1000] [--workers 2] [--stored cells.jsonl] [--extra 0.4] [--by-variance]
 
 A run of 900 groups, 60 % kept, from two sources of 85 and 15 %; the rarer one is harder. Whether
 people confirm an item is fixed before sampling. The sample is that of `db.study.sampling`: at
@@ -12,6 +12,7 @@ share of the finite run. Seeds are fixed. The table stands in docs/concepts/stud
 --stored: a file that keeps each cell as it is done; a second start simulates only what it lacks.
 --partly: a queue three times as long, of which as many items are judged, at random; and how often
 that is reported as an imbalance. Its table stands in docs/intervals.md.
+--extra, --by-variance: other formulas than the product's, which cover too little.
 """
 
 import argparse
@@ -52,6 +53,7 @@ PARTLY = {
 ITEMS = (20, 60, 200)
 PRECISIONS = (0.7, 0.9, 0.98)
 FIGURES = ("precision", "overturned", "recall")
+EFFECTIVE = run_estimates._effective
 MISSED_CONFIRMED = 0.25  # of the items that the validator missed
 
 
@@ -122,9 +124,28 @@ def sampled(
     return judged(items), settings
 
 
-def coverage(design: str, precision: float, count: int, simulations: int, draws: int) -> dict:
+def by_variance_alone(cells: list, value: float) -> float:
+    """The effective number of groups without Kish's as an upper bound."""
+    variance = sum(
+        cell.weight**2 / cell.groups * cell.left * run_estimates._spread(cell, value)
+        for cell in cells
+    )
+    return value * (1 - value) / variance if 0 < value < 1 and variance else EFFECTIVE(cells, value)
+
+
+def coverage(
+    design: str,
+    precision: float,
+    count: int,
+    simulations: int,
+    draws: int,
+    extra: float = run_estimates.EXTRA,
+    by_variance: bool = False,
+) -> dict:
     """By figure: (coverage among those shown, mean width, share refused)."""
-    run_estimates.DRAWS = draws  # type: ignore[misc]
+    run_estimates.DRAWS, run_estimates.EXTRA = draws, extra  # type: ignore[misc]
+    if by_variance:
+        run_estimates._effective = by_variance_alone
     place = [*DESIGNS, *PARTLY].index(design)
     alarms = 0
     held = {name: [] for name in FIGURES}
@@ -153,27 +174,23 @@ def coverage(design: str, precision: float, count: int, simulations: int, draws:
     } | ({"imbalance": (alarms / simulations, 0.0, 0.0)} if design in PARTLY else {})
 
 
-def simulated(
-    cells: list[tuple], simulations: int, draws: int, workers: int, stored: Path | None
-) -> dict[tuple, dict]:
-    """The coverage of every cell, those of the file `stored` as they are there."""
+def simulated(cells: list[tuple], given: argparse.Namespace) -> dict[tuple, dict]:
+    """The coverage of every cell, those of the file `--stored` as they are there."""
+    stored: Path | None = given.stored
     found: dict[tuple, dict] = {}
+    options = [given.simulations, given.draws, given.extra, given.by_variance]
     if stored and stored.exists():
         for line in stored.read_text().splitlines():
-            *cell, many, of_each, figures = json.loads(line)
-            if (many, of_each) == (simulations, draws):
-                found[tuple(cell)] = figures
-    with ProcessPoolExecutor(workers) as pool:
-        jobs = {
-            pool.submit(coverage, *cell, simulations, draws): cell
-            for cell in cells
-            if cell not in found
-        }
+            design, precision, count, *how, figures = json.loads(line)
+            if how == options:
+                found[design, precision, count] = figures
+    with ProcessPoolExecutor(given.workers) as pool:
+        jobs = {pool.submit(coverage, *cell, *options): cell for cell in cells if cell not in found}
         for job in as_completed(jobs):
             found[jobs[job]] = job.result()
             if stored:
                 with stored.open("a") as file:
-                    file.write(json.dumps([*jobs[job], simulations, draws, job.result()]) + "\n")
+                    file.write(json.dumps([*jobs[job], *options, job.result()]) + "\n")
     return found
 
 
@@ -186,11 +203,13 @@ def main() -> None:
     parser.add_argument("--partly", action="store_true")
     parser.add_argument("--stored", type=Path, help="keep finished cells in this file")
     parser.add_argument("--items", type=int, choices=ITEMS, help="only samples of N")
+    parser.add_argument("--extra", type=float, default=run_estimates.EXTRA)
+    parser.add_argument("--by-variance", action="store_true")
     given = parser.parse_args()
     partly = (PARTLY, PRECISIONS[:2], ITEMS[:2])
     cells = list(itertools.product(*(partly if given.partly else (DESIGNS, PRECISIONS, ITEMS))))
     cells = [cell for cell in cells if given.items in (None, cell[2])]
-    found = simulated(cells, given.simulations, given.draws, given.workers, given.stored)
+    found = simulated(cells, given)
     names = (*FIGURES, "imbalance") if given.partly else FIGURES
     every = np.array([each[name][0] for each in found.values() for name in FIGURES])
     every = every[~np.isnan(every)]

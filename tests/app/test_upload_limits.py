@@ -1,4 +1,4 @@
-"""Uploads and sessions: refused before they are read, limited per person."""
+"""Uploads and sessions: refused before they are read, limited per person; what pages send."""
 
 import asyncio
 from pathlib import Path
@@ -13,6 +13,9 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route, WebSocketRoute
 from starlette.testclient import TestClient, WebSocketTestSession
 from starlette.websockets import WebSocket, WebSocketDisconnect
+from streamlit.config import get_option, set_option
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from streamlit.runtime.forward_msg_cache import populate_hash_if_needed
 
 from app.server.document.index_page import STYLE
 from app.server.uploads import (
@@ -161,6 +164,24 @@ def test_the_app_limits_sessions_and_what_their_widgets_hold() -> None:
     config = streamlit_config()
     # a session is taken to cost 4.6 times what its browser sends (12 of 20 MB: 1.1 GB)
     assert MAX_SESSIONS * config["server.maxWidgetStateSize"] * 4.6 < 600
+
+
+def test_no_part_of_a_page_is_sent_as_a_hash_of_what_its_browser_may_have_dropped() -> None:
+    """tests/e2e/test_frame.py has the page that then stands still."""
+    name = "global.minCachedMessageSize"
+    usual = get_option(name)
+    message = ForwardMsg()
+    message.delta.new_element.markdown.body = "x" * 4_000_000
+    cacheable = {}
+    try:
+        for size in (10_000, streamlit_config()[name]):  # Streamlit's own, and ours
+            set_option(name, size)
+            message.hash = ""
+            populate_hash_if_needed(message)
+            cacheable[size] = message.metadata.cacheable
+    finally:
+        set_option(name, usual)
+    assert list(cacheable.values()) == [True, False]
 
 
 def test_the_server_s_metrics_are_for_admins_only(sqlite_store: Store) -> None:

@@ -1,7 +1,6 @@
 """The frame in a browser: the chosen dataset stays in the URL, and back is one step."""
 
 import re
-import threading
 
 import pytest
 from browser import settled
@@ -23,6 +22,36 @@ def two(store: Store) -> Store:
     fill(store)
     make_world(store, 5, name="another")
     return store
+
+
+class Held:
+    """What the server sends to a page, which can be held back."""
+
+    def __init__(self, page: Page) -> None:
+        self._is_held = False
+        self._late: list[str | bytes] = []
+        page.route_web_socket(re.compile("/_stcore/stream"), self._connect)
+
+    def hold(self) -> None:
+        """Deliver nothing from now on."""
+        self._is_held = True
+
+    def release(self) -> None:
+        """Deliver what was held, in order, and what comes."""
+        assert self._late, "nothing was held back"
+        while self._late:
+            self._socket.send(self._late.pop(0))
+        self._is_held = False
+
+    def _connect(self, socket: WebSocketRoute) -> None:
+        self._socket = socket
+        socket.connect_to_server().on_message(self._receive)
+
+    def _receive(self, message: str | bytes) -> None:
+        if self._is_held:
+            self._late.append(message)
+        else:
+            self._socket.send(message)
 
 
 def expect_dataset(page: Page, name: str) -> None:
@@ -61,33 +90,44 @@ def test_back_twice_at_once_is_two_steps_back_when_the_answer_to_the_first_comes
     """The browser still shows the later dataset in the select box, and sends it with the second
     step: it was taken for a choice, and written into the address."""
     page = browser.new_page(viewport={"width": 1280, "height": 900})
-    late: list[str | bytes] = []
-    sockets: list[WebSocketRoute] = []
-    is_late = threading.Event()
-
-    def connect(ours: WebSocketRoute) -> None:
-        theirs = ours.connect_to_server()
-        theirs.on_message(lambda each: late.append(each) if is_late.is_set() else ours.send(each))
-        sockets.append(ours)
-
-    page.route_web_socket(re.compile("/_stcore/stream"), connect)
+    answers = Held(page)
     page.goto(f"{served.url}/train?dataset=world")
     settled(page)
     open_view(page, "Groups")
     choose(page, CHOICE, "another")
-    is_late.set()
+    expect_dataset(page, "another")  # else Back would leave out a step
+    settled(page)
+    answers.hold()
     page.go_back()
     page.wait_for_timeout(3_000)  # the server has answered, the browser has not heard it
-    assert late
     page.go_back()
     page.wait_for_timeout(3_000)
-    while late:
-        sockets[-1].send(late.pop(0))
-    is_late.clear()
+    answers.release()
     expect(page.get_by_role("heading", level=1, name="Train")).to_be_visible()
     settled(page)
     expect_dataset(page, "world")
     expect(place(page, "frame-dataset").get_by_role("combobox")).to_have_value("world")
+
+
+def test_back_before_a_slow_answer_comes_shows_the_page_that_was_left(
+    two: Store, served: Restartable, browser: Browser
+) -> None:
+    """Streamlit answers with the hash of a figure that the browser still had when it asked, and has
+    dropped after the answer before: the page stood still, "Cached ForwardMsg MISS"."""
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    answers = Held(page)
+    page.goto(f"{served.url}/groups?dataset=world")
+    settled(page)
+    open_view(page, "Train")
+    answers.hold()
+    place(page, "train.new").locator("summary").click()  # the page is drawn again
+    page.wait_for_timeout(3_000)
+    page.go_back()
+    page.wait_for_timeout(3_000)
+    answers.release()
+    expect(page.get_by_role("heading", level=1, name="Groups", exact=True)).to_be_visible()
+    settled(page)
+    expect_dataset(page, "world")
 
 
 def test_the_current_entry_and_tab_are_named_and_a_phone_folds_the_menu_after_a_click(
