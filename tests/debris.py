@@ -123,6 +123,27 @@ REFUSALS = (
     *("Maaf, saya tidak dapat membantu.", "Xin lỗi, tôi không thể giúp việc này."),
     *("ขออภัย ฉันไม่สามารถช่วยได้", "Beklager, men det kan jeg ikke hjelpe med."),
     *("Tyvärr kan jag inte hjälpa till med det.", "Λυπάμαι, δεν μπορώ να βοηθήσω."),
+    # without an apology
+    *("I won't be writing this passage.", "That's not something I can help with."),
+    *("This request cannot be fulfilled.", "I would prefer not to.", "I'd rather not."),
+    *("Sorry, no.", "I'm going to have to pass on this one."),
+    *("I am not permitted to write that.", "I'm not going to write this.", "I refuse."),
+    *("Request denied.", "My guidelines do not allow this.", "This goes against my guidelines."),
+    *("Je regrette, mais je ne peux pas faire cela.", "Je dois refuser cette demande."),
+    *(
+        "Je refuse d'écrire ce texte.",
+        "죄송합니다. 도와드릴 수 없습니다.",
+        "이 요청은 처리할 수 없습니다.",
+    ),
+    *("Ich muss diese Anfrage leider ablehnen.", "Das kann ich leider nicht tun."),
+    *("Dabei kann ich nicht helfen.", "我不会写这样的内容。", "对不起。我不能帮忙。"),
+    *("恕我无法从命。", "Não me é possível ajudar com isso.", "Tengo que rechazar esta solicitud."),
+    *("Nie mogę tego zrobić.", "Не могу выполнить эту просьбу.", "Я вынужден отказаться."),
+    *("Я не стану это писать.", "Jag kan inte hjälpa till med det."),
+    *("Jeg kan ikke hjælpe med det.", "En voi auttaa tässä.", "Bunu yapamam."),
+    *("Nu pot să ajut cu asta.", "Îmi pare rău, dar nu pot face asta."),
+    *("Sajnálom, ebben nem tudok segíteni.", "Съжалявам, не мога да помогна с това."),
+    "Žao mi je, ali ne mogu pomoći.",
 )
 CORRECTIONS = (
     "Wait, that still names the year. Let me fix it: {first}",
