@@ -2,6 +2,7 @@
 
     python bench/study_estimates.py [--partly] [--items 200] [--simulations 1000]
         [--draws 1000] [--workers 2] [--stored cells.jsonl] [--extra 0.4] [--by-variance]
+    python bench/study_estimates.py --exact
 
 A run of 900 groups, 60 % kept, from two sources of 85 and 15 %; the rarer one is harder. Whether
 people confirm an item is fixed before sampling. The sample is that of `db.study.sampling`: at
@@ -13,6 +14,7 @@ share of the finite run. Seeds are fixed. The table stands in docs/concepts/stud
 --partly: a queue three times as long, of which as many items are judged, at random; and how often
 that is reported as an imbalance. Its table stands in docs/intervals.md.
 --extra, --by-variance: other formulas than the product's, which cover too little.
+--exact: no simulation, but the binomial coverage of a simple random sample of a large run.
 """
 
 import argparse
@@ -51,6 +53,7 @@ PARTLY = {
     "evenly by verdict, a third judged": {"strata": ["scenario", "verdict"]},
 }
 ITEMS = (20, 60, 200)
+EXACT_GROUPS = (12, 20, 36, 60, 120, 360)
 PRECISIONS = (0.7, 0.9, 0.98)
 FIGURES = ("precision", "overturned", "recall")
 EFFECTIVE = run_estimates._effective
@@ -194,6 +197,36 @@ def simulated(cells: list[tuple], given: argparse.Namespace) -> dict[tuple, dict
     return found
 
 
+def exact_coverage(groups: int, all_confirmed: float) -> tuple[float, float, float]:
+    """(least coverage, the share at which it is, mean) over shares of 0.5 to 0.99.
+
+    all_confirmed: what the lower limit leaves outside where every group was confirmed.
+    """
+    from scipy.stats import beta, binom
+
+    tail, extra = run_estimates.TAIL, run_estimates.EXTRA
+    found = np.arange(groups + 1)
+    tails = np.where(found == groups, all_confirmed, tail)
+    low = np.nan_to_num(beta.ppf(tails, found, groups - found + extra))
+    high = np.nan_to_num(beta.ppf(1 - tail, found + extra, groups - found), nan=1.0)
+    shares = np.linspace(0.5, 0.99, 2000)[:, None]
+    held = (low <= shares) & (shares <= high)
+    covered = (binom.pmf(found, groups, shares) * held).sum(axis=1)
+    place = int(covered.argmin())
+    return float(covered[place]), float(shares[place, 0]), float(covered.mean())
+
+
+def print_exact() -> None:
+    """Print the table of exact coverage: the product's, and 5 % on one side where all agree."""
+    print("| groups | least | at a share of | mean | least, 5 % on one side | mean |")
+    print("|---:|---:|---:|---:|---:|---:|")
+    for groups in EXACT_GROUPS:
+        ours = exact_coverage(groups, run_estimates.TAIL)
+        other = exact_coverage(groups, 2 * run_estimates.TAIL)
+        cells = (ours[0], ours[1], ours[2], other[0], other[2])
+        print(f"| {groups} | " + " | ".join(f"{cell:.3f}" for cell in cells) + " |")
+
+
 def main() -> None:
     """Simulate every cell and print the table."""
     parser = argparse.ArgumentParser()
@@ -205,7 +238,11 @@ def main() -> None:
     parser.add_argument("--items", type=int, choices=ITEMS, help="only samples of N")
     parser.add_argument("--extra", type=float, default=run_estimates.EXTRA)
     parser.add_argument("--by-variance", action="store_true")
+    parser.add_argument("--exact", action="store_true")
     given = parser.parse_args()
+    if given.exact:
+        print_exact()
+        return
     partly = (PARTLY, PRECISIONS[:2], ITEMS[:2])
     cells = list(itertools.product(*(partly if given.partly else (DESIGNS, PRECISIONS, ITEMS))))
     cells = [cell for cell in cells if given.items in (None, cell[2])]
