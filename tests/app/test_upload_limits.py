@@ -166,22 +166,23 @@ def test_the_app_limits_sessions_and_what_their_widgets_hold() -> None:
     assert MAX_SESSIONS * config["server.maxWidgetStateSize"] * 4.6 < 600
 
 
-def test_no_part_of_a_page_is_sent_as_a_hash_of_what_its_browser_may_have_dropped() -> None:
-    """tests/e2e/test_frame.py has the page that then stands still."""
+def test_only_a_map_is_sent_as_the_hash_of_what_its_browser_keeps() -> None:
+    """tests/e2e/test_frame.py has the page that stands still where a browser has dropped it."""
     name = "global.minCachedMessageSize"
     usual = get_option(name)
-    message = ForwardMsg()
-    message.delta.new_element.markdown.body = "x" * 4_000_000
-    cacheable = {}
+    is_hash = {}
     try:
         for size in (10_000, streamlit_config()[name]):  # Streamlit's own, and ours
             set_option(name, size)
-            message.hash = ""
-            populate_hash_if_needed(message)
-            cacheable[size] = message.metadata.cacheable
+            for kilobytes in (60, 1000):  # the largest figure; a map of 50,000 texts
+                message = ForwardMsg()
+                message.delta.new_element.markdown.body = "x" * kilobytes * 1000
+                populate_hash_if_needed(message)
+                is_hash[int(size), kilobytes] = message.metadata.cacheable
     finally:
         set_option(name, usual)
-    assert list(cacheable.values()) == [True, False]
+    assert list(is_hash.values()) == [True, True, False, True]
+    assert streamlit_config()["global.maxCachedMessageAge"] >= 20
 
 
 def test_the_server_s_metrics_are_for_admins_only(sqlite_store: Store) -> None:
