@@ -147,6 +147,7 @@ def make_study(session: Session) -> int:
         item = Item(
             group_id=group.id,
             scenario="positive",
+            expected="positive",
             instruction=row["instruction_positive"],
             query=row["query"],
             candidates=[

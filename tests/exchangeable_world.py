@@ -132,6 +132,7 @@ def _groups(session: Session, run_id: int, count: int, *, ids_in_turn: bool) -> 
                 {
                     **shared,
                     "scenario": role,
+                    "expected": role,
                     "revision": 1,
                     "candidates": [
                         {"passage_id": passage_of[label], "label": label} for label in LABELS

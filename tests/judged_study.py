@@ -25,6 +25,7 @@ def judged(store: Store, answers: dict[str, str]) -> None:
             item = Item(
                 group_id=group.id,
                 scenario="positive",
+                expected="positive",
                 instruction="Be $brief$",
                 query="why **not**",
                 candidates=candidates,
@@ -71,6 +72,7 @@ def answered_whole(store: Store, judge: str, model: str, answers: list[str]) -> 
                     item = Item(
                         group_id=group.id,
                         scenario=scenario,
+                        expected=scenario,
                         instruction="i",
                         query="q",
                         candidates=[{"passage_id": 1, "label": role} for role in INF_IR.roles],

@@ -183,6 +183,7 @@ def _make_group(
         item = Item(
             group_id=group.id,
             scenario=role,
+            expected=role,
             instruction=instruction,
             query=query,
             candidates=candidates,

@@ -125,5 +125,5 @@ def _make_group(
             "query": pair.query,
         }
         session.add(Triplet(**texts, role=role, passage_id=written[role].id))
-        session.add(Item(**texts, scenario=role, candidates=candidates))
+        session.add(Item(**texts, scenario=role, expected=role, candidates=candidates))
     session.flush()

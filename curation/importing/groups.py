@@ -295,7 +295,13 @@ def _add(session: Session, report: GroupImport, batch: list[GroupRow]) -> int:
             shared = {"group_id": group_id, "instruction": instruction, "query": query}
             triplets.append({**shared, "role": role, "passage_id": passage_id})
             items.append(
-                {**shared, "scenario": role, "revision": 1, "candidates": candidates}
+                {
+                    **shared,
+                    "scenario": role,
+                    "expected": role,
+                    "revision": 1,
+                    "candidates": candidates,
+                }
                 | {"created_at": now}
             )
     session.execute(insert(Triplet), triplets)

@@ -11,7 +11,8 @@ from analysis.agreement.judgment_filter import decisions_of
 from analysis.figures.means import share_of
 from analysis.study.dawid_skene import consensus_rows, dawid_skene, judge_quality
 from curation.judging.about_run import rows_of_people
-from db.study.items import study_item_places
+from db.question import is_right
+from db.study.items import ItemPlace, study_item_places
 from db.study.judgments import JudgmentRow, judgment_frame
 from db.study.quality import flagged_people
 from db.study.studies import get_study
@@ -33,16 +34,14 @@ def study_consensus(
     get_study(session, study_id)
     left_out = set(without)
     every = [row for row in judgment_frame(session, study_id) if row.item_id not in left_out]
-    scenario: dict[Hashable, str] = {
-        item_id: place.scenario for item_id, place in study_item_places(session, study_id).items()
-    }
-    found = {"study_id": study_id, **_consensus(every, scenario)}
+    places = study_item_places(session, study_id)
+    found = {"study_id": study_id, **_consensus(every, places)}
     judges = {row["judge"] for row in found["judges"]}
     flags = flagged_people(session, study_id) if with_flags else {}
     flagged = {name: why for name, why in flags.items() if name in judges}
     if not flagged:
         return {**found, "flagged": {}}
-    others = _consensus([row for row in every if row.judge not in flagged], scenario)
+    others = _consensus([row for row in every if row.judge not in flagged], places)
     for part in ("judges", "models"):
         by_judge = {row["judge"]: row for row in others[part]}
         found[part] = [
@@ -59,10 +58,11 @@ def flagged_note(report: Mapping[str, Any]) -> str:
     return f"{flag_note([report])} Without them {sure:,} labels are that sure."
 
 
-def _consensus(every: list[JudgmentRow], scenario: Mapping[Hashable, str]) -> dict[str, Any]:
+def _consensus(every: list[JudgmentRow], places: Mapping[int, ItemPlace]) -> dict[str, Any]:
     rows, simulated = rows_of_people(every)
     if not rows:
         return {"simulated": False, "sure": 0, "judges": [], "models": [], "items": []}
+    scenario: dict[Hashable, str] = {item: place.scenario for item, place in places.items()}
     consensus = dawid_skene(decisions_of(rows), strata=scenario)
     labels = {label: place for place, label in enumerate(consensus.answers.labels)}
     place_of = {item: place for place, item in enumerate(consensus.answers.items)}
@@ -76,7 +76,7 @@ def _consensus(every: list[JudgmentRow], scenario: Mapping[Hashable, str]) -> di
         {
             **row,
             "scenario": scenario[row["item"]],
-            "is_right": row["label"] == scenario[row["item"]],
+            "is_right": is_right(row["label"], places[row["item"]].expected),
         }
         for row in consensus_rows(consensus)
     ]

@@ -116,6 +116,12 @@ def _item_of(session: Session, study_id: int, values: Row) -> Item:
     else:
         item = _item_of_pair(session, run_id, values)
     row = session.get(StudyItem, (study_id, item.id))
+    if item.question_id is not None:
+        raise BadInput(
+            f"item {item.id} asks another question than which passage answers",
+            "name an item of a scenario",
+            code="item_not_a_pick",
+        )
     if row is None and item.group_id in _used_groups(session, study_id):
         raise BadInput(
             f"item {item.id} is of a group that the study uses",

@@ -77,10 +77,10 @@ def revalidate(handle: JobHandle, run_id: int, group_id: int | None) -> dict[str
 
     def record(session: Session, shown: Waiting, choice: Choice) -> None:
         event_id = f"{judge.name}@revalidation/{shown.item_id}"
-        label, scenario = record_choice(
+        label, expected = record_choice(
             session, shown, choice, judge_id=judge_id, event_id=event_id, run_id=run_id
         )
-        counts[HOLDS if label == scenario else FAILS] += 1
+        counts[HOLDS if label == expected else FAILS] += 1
 
     unusable = judge_waiting(handle, judge, judge_id, waiting, record)
     return {

@@ -280,8 +280,8 @@ def record_choice(
     study_id: int | None = None,
     run_id: int | None = None,
     guideline_id: int | None = None,
-) -> tuple[str, str]:
-    """Store a program's choice. Returns its label and the item's scenario. Does not commit."""
+) -> tuple[str, str | None]:
+    """Store a program's choice. Returns its label and the one expected. Does not commit."""
     label = label_of(each, choice)
     record_judgment(
         session,
@@ -295,4 +295,4 @@ def record_choice(
         guideline_id=guideline_id,
         detail=choice.detail,
     )
-    return label, session.get_one(Item, each.item_id).scenario
+    return label, session.get_one(Item, each.item_id).expected

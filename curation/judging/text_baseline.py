@@ -18,6 +18,7 @@ from analysis.figures.means import share_interval
 from analysis.text.words import content_words
 from curation.rules.language import language_of, language_of_pair
 from db.corpus.texts import passage_texts
+from db.run.new_items import is_pick
 from db.shape import INF_IR
 from db.tables import Group, Item, Pair
 
@@ -48,7 +49,7 @@ def text_baseline(session: Session, run_id: int) -> TextBaseline | None:
         session.scalars(
             select(Item.group_id)
             .join(Group, Group.id == Item.group_id)
-            .where(Group.run_id == run_id, Item.revision == 1)
+            .where(Group.run_id == run_id, Item.revision == 1, is_pick())
             .distinct()
             .order_by(Item.group_id)
         )
@@ -60,7 +61,7 @@ def text_baseline(session: Session, run_id: int) -> TextBaseline | None:
         select(Item, Pair.passage_id, Pair.query)
         .join(Group, Group.id == Item.group_id)
         .join(Pair, Pair.id == Group.pair_id)
-        .where(Item.group_id.in_(chosen), Item.revision == 1)
+        .where(Item.group_id.in_(chosen), Item.revision == 1, is_pick())
     ).all()
     shown = {entry["passage_id"] for item, _, _ in rows for entry in item.candidates}
     texts = passage_texts(session, sorted(shown | {passage_id for _, passage_id, _ in rows}))
@@ -84,7 +85,7 @@ def text_baseline(session: Session, run_id: int) -> TextBaseline | None:
             entry["label"]: len(question & words[entry["passage_id"]]) for entry in item.candidates
         }
         most = [label for label, number in shared.items() if number == max(shared.values())]
-        found[item.group_id].append((item.scenario in most) / len(most))
+        found[item.group_id].append((item.expected in most) / len(most))
         chances.append(1 / len(shared))
         language = of_pairs[passage_id, query]
         foreign += language is not None and any(

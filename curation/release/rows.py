@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from curation.rules.language import language_of
+from db.question import is_right
 from db.release.rows import GroupJudgment, ReleaseRow
 from db.shape import FIELDS, INF_IR
 
@@ -142,7 +143,7 @@ def provenance_row(
 ) -> dict[str, Any]:
     """The origin of a group. `run` holds the values shared by all groups of the run.
 
-    `judgments_as_meant` counts those that chose the passage which was written for the scenario;
+    `judgments_as_meant` counts those that gave the answer expected of the item;
     `confidence` is the validator's least share of votes, or margin of scores, over the scenarios.
     """
     sure = [one.confidence for one in judged if one.confidence is not None]
@@ -150,7 +151,7 @@ def provenance_row(
         **{name: row[name] for name in CONFIGS["provenance"] if name in row},
         **run,
         "judgments": len(judged),
-        "judgments_as_meant": sum(one.choice == one.scenario for one in judged),
+        "judgments_as_meant": sum(bool(is_right(one.choice, one.expected)) for one in judged),
         "confidence": min(sure, default=None),
     }
 

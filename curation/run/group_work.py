@@ -20,6 +20,7 @@ from curation.recipe.prompt import Inputs
 from curation.recipe.recipe import Recipe
 from curation.recipe.tasks import VALIDATION, Task, stages_of, tasks_of
 from curation.rules.filters import Drop, check_text
+from db.question import is_right
 from db.run.calls import StoredCall
 from db.run.group_queue import ClaimedGroup, DoneGroup, DoneItem
 from db.shape import GroupText, Role
@@ -222,6 +223,7 @@ class GroupWork:
             choice=choice,
             order_shown=votes[0].order_shown,
             judge_id=self._setting.judge_id,
+            expected=role,
             detail=detail,
         )
 
@@ -261,7 +263,7 @@ def _verdict(items: Sequence[DoneItem]) -> Drop | None:
     for item in items:
         if "unusable" in item.detail:
             return Drop(item.detail["unusable"], f"{item.scenario}: {item.detail['message']}")
-    wrong = [item for item in items if item.choice != item.scenario]
+    wrong = [item for item in items if not is_right(item.choice, item.expected)]
     if not wrong:
         return None
     choices = "; ".join(f"{item.scenario}: the judge chose {item.choice}" for item in wrong)

@@ -12,7 +12,7 @@ from sqlalchemy import and_, select
 from sqlalchemy.orm import Session, aliased
 
 from db.corpus.texts import pair_source
-from db.run.new_items import in_order_of_roles
+from db.run.new_items import in_order_of_roles, is_pick
 from db.shape import INF_IR, Shape
 from db.study.strictness import confidence_of
 from db.tables import Dataset, Group, Item, Judge, Judgment, Pair, Passage, Review, Triplet
@@ -51,6 +51,7 @@ class GroupJudgment:
     simulated: bool
     choice: str
     position: int | None
+    expected: str | None = None
     confidence: float | None = None
     """Of the run's validator: its share of votes, or its margin, for the passage that was meant."""
 
@@ -144,6 +145,7 @@ def datasets_of_groups(session: Session, group_ids: Sequence[int]) -> list[str]:
 def group_judgments(session: Session, group_ids: Sequence[int]) -> dict[int, list[GroupJudgment]]:
     """The current judgments of the groups' items, by group; people as `person-N`.
 
+    Of the picks of a passage alone: a release has no column yet for answers to other questions.
     `position` is that of the chosen candidate, counted from 1; None for "none".
     """
     query = (
@@ -152,6 +154,7 @@ def group_judgments(session: Session, group_ids: Sequence[int]) -> dict[int, lis
             Item.id,
             Item.scenario,
             Item.revision,
+            Item.expected,
             Judge.id,
             Judge.name,
             Judge.kind,
@@ -165,12 +168,12 @@ def group_judgments(session: Session, group_ids: Sequence[int]) -> dict[int, lis
         .join(Group, Group.id == Item.group_id)
         .join(Judgment, Judgment.item_id == Item.id)
         .join(Judge, Judge.id == Judgment.judge_id)
-        .where(Item.group_id.in_(group_ids), Judgment.is_current)
+        .where(Item.group_id.in_(group_ids), Judgment.is_current, is_pick())
         .order_by(Item.group_id, *in_order_of_roles(), Judgment.id)
     )
     found: dict[int, list[GroupJudgment]] = {}
     for row in session.execute(query):
-        group_id, item_id, scenario, revision, judge_id, name, kind, *rest = row
+        group_id, item_id, scenario, revision, expected, judge_id, name, kind, *rest = row
         offline, simulated, choice, order, detail, is_validator = rest
         found.setdefault(group_id, []).append(
             GroupJudgment(
@@ -184,8 +187,9 @@ def group_judgments(session: Session, group_ids: Sequence[int]) -> dict[int, lis
                 simulated=simulated,
                 choice=choice,
                 position=order.index(choice) + 1 if choice in order else None,
+                expected=expected,
                 confidence=(
-                    confidence_of(detail or {}, list(order), scenario) if is_validator else None
+                    confidence_of(detail or {}, list(order), expected) if is_validator else None
                 ),
             )
         )

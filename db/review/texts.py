@@ -10,7 +10,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from db.corpus.datasets import text_sha256
-from db.run.new_items import insert_items
+from db.run.new_items import insert_items, is_pick
 from db.shape import INF_IR, GroupText, Role
 from db.tables import Group, Item, Pair, Passage, Run, Triplet, utc_now
 
@@ -137,9 +137,9 @@ def _renew_items(
     *,
     is_completed: bool,
 ) -> None:
-    """The next revision of the group's items, with the triplets' texts and passages."""
+    """The next revision of the group's picks, with the triplets' texts and passages."""
     newest: dict[str, Item] = {}
-    query = select(Item).where(Item.group_id == group_id).order_by(Item.revision)
+    query = select(Item).where(Item.group_id == group_id, is_pick()).order_by(Item.revision)
     for item in session.scalars(query):
         newest[item.scenario] = item
     candidates = {
@@ -156,6 +156,7 @@ def _renew_items(
         {
             "group_id": group_id,
             "scenario": scenario,
+            "expected": newest[scenario].expected if scenario in newest else scenario,
             "revision": newest[scenario].revision + 1 if scenario in newest else BY_HAND,
             "instruction": triplets[scenario].instruction,
             "query": triplets[scenario].query,

@@ -14,6 +14,7 @@ from sqlalchemy.orm import Session
 from db.assignment.hidden import require_visible
 from db.corpus.texts import passage_texts
 from db.errors import NotFound
+from db.question import PICK, is_right
 from db.run.new_items import in_order_of_roles
 from db.tables import (
     Call,
@@ -25,6 +26,7 @@ from db.tables import (
     Judgment,
     Pair,
     Passage,
+    Question,
     Review,
     Run,
     Triplet,
@@ -41,7 +43,11 @@ class Texts(NamedTuple):
 
 @dataclass(frozen=True)
 class ValidatorJudgment:
-    """What the run's judge answered in one scenario; passages by their label."""
+    """What a judge of the run answered about an item; passages by their label.
+
+    `question` is its kind: `pick` in a scenario, another in a check. `expected` is its right
+    answer, None where none is known.
+    """
 
     scenario: str
     item_id: int
@@ -52,11 +58,13 @@ class ValidatorJudgment:
     candidates: dict[str, str]
     instruction: str
     query: str
+    expected: str | None
+    question: str = PICK.kind
 
     @property
-    def agrees(self) -> bool:
-        """Whether the judge chose the passage that was written for the scenario."""
-        return self.choice == self.scenario
+    def agrees(self) -> bool | None:
+        """Whether the judge answered as expected; None where nothing is."""
+        return is_right(self.choice, self.expected)
 
 
 @dataclass(frozen=True)
@@ -164,9 +172,10 @@ def _triplets(session: Session, group_ids: Sequence[int]) -> dict[int, dict[str,
 
 def _validations(session: Session, group_id: int, run_id: int) -> list[ValidatorJudgment]:
     found = session.execute(
-        select(Item, Judge, Judgment)
+        select(Item, Judge, Judgment, Question.kind)
         .join(Judgment, Judgment.item_id == Item.id)
         .join(Judge, Judge.id == Judgment.judge_id)
+        .outerjoin(Question, Question.id == Item.question_id)
         .where(Item.group_id == group_id, Judgment.run_id == run_id)
         .order_by(*in_order_of_roles(), Judgment.id)
     )
@@ -185,8 +194,10 @@ def _validations(session: Session, group_id: int, run_id: int) -> list[Validator
             candidates={entry["label"]: texts[entry["passage_id"]] for entry in item.candidates},
             instruction=item.instruction,
             query=item.query,
+            expected=item.expected,
+            question=kind or PICK.kind,
         )
-        for item, judge, judgment in rows
+        for item, judge, judgment, kind in rows
     ]
 
 

@@ -14,8 +14,9 @@ from sqlalchemy import ColumnElement, Integer, bindparam, select, update
 from sqlalchemy.orm import Session
 
 from db.corpus.datasets import text_sha256
+from db.question import Question
 from db.review.carrying import carry_reviews
-from db.run.new_items import insert_items
+from db.run.new_items import insert_items, store_questions
 from db.store.bulk import insert_for_ids, insert_rows
 from db.tables import Base, Group, GroupCall, Judgment, Pair, Passage, Run, Triplet, utc_now
 
@@ -71,9 +72,10 @@ class ClaimedGroup:
 
 @dataclass(frozen=True)
 class DoneItem:
-    """A scenario as judged by the run's validator.
+    """An item as judged by a model of the run: a scenario, or a check (see `db.tables.Item`).
 
     `candidates` is the canonical order of (label, passage id); None: the passage just written.
+    `expected` is the right answer; `question` is None for the pick of a passage.
     """
 
     scenario: str
@@ -83,7 +85,9 @@ class DoneItem:
     choice: str
     order_shown: tuple[str, ...]
     judge_id: int
+    expected: str | None
     detail: dict[str, Any] = field(default_factory=dict)
+    question: Question | None = None
 
 
 @dataclass(frozen=True)
@@ -339,12 +343,15 @@ def _add_judgments(
     judged = [(one, item) for one in done for item in one.items]
     if not judged:
         return
+    asked = store_questions(session, [item.question for _, item in judged if item.question])
     ids = insert_items(
         session,
         [
             {
                 "group_id": one.group.id,
                 "scenario": item.scenario,
+                "expected": item.expected,
+                "question_id": item.question and asked[item.question.key],
                 "revision": 1,
                 "instruction": item.instruction,
                 "query": item.query,

@@ -1,19 +1,21 @@
-"""Inserting items, so that their ids carry no scenario, and their order where one is needed.
+"""Inserting items, so that their ids carry no scenario; their order, and the picks of them.
 
 The rows of a statement get their ids in an order from the system's random source: ids given in
 turn would reveal by their remainder which of a group's scenarios an item is.
 """
 
 import secrets
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, cast
 
-from sqlalchemy import ColumnElement, case
+from sqlalchemy import ColumnElement, case, select
 from sqlalchemy.orm import Session
 
+from db.question import PICK, Kind, Question
 from db.shape import INF_IR
 from db.store.bulk import Row, insert_for_ids
 from db.tables import Item
+from db.tables import Question as QuestionRow
 
 
 def insert_items(session: Session, rows: Sequence[Row]) -> list[int]:
@@ -38,3 +40,32 @@ def in_order_of_roles() -> tuple[ColumnElement[Any], ...]:
     places = {role: number for number, role in enumerate(INF_IR.roles)}
     place = case(places, value=Item.scenario, else_=len(places))
     return Item.revision.expression, place, Item.scenario.expression
+
+
+def store_questions(session: Session, questions: Iterable[Question]) -> dict[str, int]:
+    """The ids of these questions by their keys; what is new is stored. Does not commit.
+
+    A run's start stores its own: workers that begin at once would race to.
+    """
+    wanted = {each.key: each for each in questions}
+    query = select(QuestionRow.key, QuestionRow.id)
+    found = dict(session.execute(query.where(QuestionRow.key.in_(wanted))).all())
+    for key in wanted.keys() - found.keys():
+        row = QuestionRow(key=key, **wanted[key].body())
+        session.add(row)
+        session.flush()
+        found[key] = row.id
+    return found
+
+
+def question_of(session: Session, item: Item) -> Question:
+    """The question that an item asks: the pick of a passage, or its own."""
+    if item.question_id is None:
+        return PICK
+    row = session.get_one(QuestionRow, item.question_id)
+    return Question(row.name, cast(Kind, row.kind), row.labels, row.prompt_sha256)
+
+
+def is_pick() -> ColumnElement[bool]:
+    """A condition on a query's items: they ask which passage answers, not another question."""
+    return Item.question_id.is_(None)

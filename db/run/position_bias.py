@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from db.run.new_items import is_pick
 from db.study.judgments import judgments_that_count
 from db.tables import Item, Judge, Judgment
 
@@ -20,7 +21,7 @@ MAX_JUDGMENTS = 30_000
 class PlaceCount:
     """A position in the list, counted from 1.
 
-    `expected`: how often the passage written for the scenario was there; `chosen`: how often the
+    `expected`: how often the right passage was there; `chosen`: how often the
     judge chose the position; `right`: how often both; `groups`: of how many groups, whose items and
     votes are not independent. `accuracy` is right / expected, None if the passage was never there.
     """
@@ -42,25 +43,25 @@ def position_bias(session: Session, run_id: int, *, limit: int = MAX_JUDGMENTS) 
     Empty without validations.
     """
     rows = session.execute(
-        select(Item.group_id, Item.scenario, Judgment.choice, Judgment.order_shown, Judgment.detail)
+        select(Item.group_id, Item.expected, Judgment.choice, Judgment.order_shown, Judgment.detail)
         .join(Item, Item.id == Judgment.item_id)
-        .where(Judgment.run_id == run_id, Judgment.study_id.is_(None))
+        .where(Judgment.run_id == run_id, Judgment.study_id.is_(None), is_pick())
         .order_by(Judgment.id.desc())
         .limit(limit)
         .execution_options(yield_per=2000)
     )
     expected, chosen, right = Counter[int](), Counter[int](), Counter[int]()
     groups: dict[int, set[int]] = defaultdict(set)
-    for group_id, scenario, choice, order_shown, detail in rows:
+    for group_id, right_label, choice, order_shown, detail in rows:
         votes = detail.get("votes") or [{"choice": choice, "order_shown": order_shown}]
         for vote in votes:
             order = list(vote["order_shown"])
-            expected[order.index(scenario) + 1] += 1
-            groups[order.index(scenario) + 1].add(group_id)
+            expected[order.index(right_label) + 1] += 1
+            groups[order.index(right_label) + 1].add(group_id)
             if vote["choice"] in order:
                 place = order.index(vote["choice"]) + 1
                 chosen[place] += 1
-                right[place] += vote["choice"] == scenario
+                right[place] += vote["choice"] == right_label
     return [
         PlaceCount(place, expected[place], chosen[place], right[place], len(groups[place]))
         for place in range(1, max([*expected, *chosen], default=0) + 1)

@@ -7,7 +7,7 @@ text before the edit.
 from sqlalchemy import Select, and_, exists, func, select
 from sqlalchemy.orm import Session, aliased
 
-from db.run.new_items import in_order_of_roles
+from db.run.new_items import in_order_of_roles, is_pick
 from db.study.judgments import has_judged
 from db.tables import Group, Item, Judge, Judgment, Review
 
@@ -49,7 +49,7 @@ def _newest_items(run_id: int) -> Select[int]:
     return (
         select(Item.id)
         .join(Group, Group.id == Item.group_id)
-        .where(Group.run_id == run_id, ~exists(superseded))
+        .where(Group.run_id == run_id, is_pick(), ~exists(superseded))
         .order_by(Item.id)
     )
 
@@ -63,7 +63,7 @@ def revalidation_of(session: Session, group_id: int) -> dict[str, str]:
     )
     newest = select(func.max(Item.revision)).where(Item.group_id == group_id).scalar_subquery()
     rows = session.execute(
-        select(Item.scenario, Item.revision, Judgment.choice)
+        select(Item.scenario, Item.expected, Item.revision, Judgment.choice)
         .outerjoin(
             Judgment,
             and_(
@@ -72,11 +72,11 @@ def revalidation_of(session: Session, group_id: int) -> dict[str, str]:
                 Judgment.judge_id.in_(validators),
             ),
         )
-        .where(Item.group_id == group_id, Item.revision == newest)
+        .where(Item.group_id == group_id, Item.revision == newest, is_pick())
         .order_by(*in_order_of_roles())
     )
     return {
-        scenario: WAITING if choice is None else HOLDS if choice == scenario else FAILS
-        for scenario, revision, choice in rows
+        scenario: WAITING if choice is None else HOLDS if choice == expected else FAILS
+        for scenario, expected, revision, choice in rows
         if revision > 1
     }

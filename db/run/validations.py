@@ -9,6 +9,7 @@ from typing import Final
 from sqlalchemy import Select, String, case, cast, exists, func, select
 from sqlalchemy.orm import Session, aliased
 
+from db.run.new_items import is_pick
 from db.shape import INF_IR
 from db.tables import Call, Group, Item, Judge, Judgment
 
@@ -76,13 +77,13 @@ def _counted_answers(run_id: int) -> Select[str | None, str, int, int, datetime]
             Group.verdict.label("verdict"),
             Judgment.judge_id.label("judge_id"),
             func.sum(bit).label("answered"),
-            func.sum(case((Judgment.choice == Item.scenario, bit), else_=0)).label("passed"),
+            func.sum(case((Judgment.choice == Item.expected, bit), else_=0)).label("passed"),
             func.max(Judgment.id).label("newest"),
             func.max(Judgment.decided_at).label("last_at"),
         )
         .join(Item, Item.group_id == Group.id)
         .join(Judgment, Judgment.item_id == Item.id)
-        .where(Group.run_id == run_id, Judgment.is_current, ~superseded)
+        .where(Group.run_id == run_id, Judgment.is_current, is_pick(), ~superseded)
         .group_by(Group.id, Group.verdict, Judgment.judge_id)
         .subquery()
     )

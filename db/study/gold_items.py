@@ -82,9 +82,8 @@ def sample_gold_items(session: Session, study_id: int, part: str, count: int) ->
         wanted: str = INF_IR.roles[number % len(INF_IR.roles)]
         scenario = wanted if wanted in groups[group_id] else min(groups[group_id])
         item_id = groups[group_id][scenario]
-        add_gold_item(
-            session, study_id, item_id, part, scenario, explain(session, group_id, scenario)
-        )
+        right = session.get_one(Item, item_id).expected or NONE
+        add_gold_item(session, study_id, item_id, part, right, explain(session, group_id, scenario))
         sampled.append(item_id)
     return sampled
 

@@ -1,8 +1,9 @@
 """Origin of a study's items: group, scenario, source and recipe of each."""
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from db.corpus.texts import pair_source
@@ -19,20 +20,22 @@ class ItemPlace(NamedTuple):
     source: str = ""
     recipe: str = ""
     run_id: int = 0
+    expected: str | None = None
 
 
 def study_item_places(session: Session, study_id: int) -> dict[int, ItemPlace]:
     """The items of a study: their group, scenario, instruction, query, source and recipe."""
-    rows = session.execute(
+    rows: Sequence[Any] = session.execute(
         select(
             Item.id,
             Item.group_id,
             Item.scenario,
             Item.instruction,
             Item.query,
-            pair_source(),
+            func.coalesce(pair_source(), ""),
             Recipe.name,
             Run.id,
+            Item.expected,
         )
         .join(StudyItem, StudyItem.item_id == Item.id)
         .join(Group, Group.id == Item.group_id)
@@ -41,8 +44,5 @@ def study_item_places(session: Session, study_id: int) -> dict[int, ItemPlace]:
         .join(Run, Run.id == Group.run_id)
         .join(Recipe, Recipe.id == Run.recipe_id)
         .where(StudyItem.study_id == study_id)
-    )
-    return {
-        item_id: ItemPlace(group_id, scenario, instruction, query, source or "", recipe, run_id)
-        for item_id, group_id, scenario, instruction, query, source, recipe, run_id in rows
-    }
+    ).all()
+    return {item_id: ItemPlace(*place) for item_id, *place in rows}

@@ -27,8 +27,8 @@ from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from db.errors import BadInput, NotFound, Refused
 from db.names import PERSON_SUFFIX
+from db.run.new_items import question_of
 from db.tables import CountedJudgment, Item, Judge, Judgment, StudyItem, utc_now
-from db.values import AMBIGUOUS, NONE
 
 ADJUDICATOR = "adjudicator:"
 STREAMED = 5000  # rows read at once
@@ -219,7 +219,7 @@ def add_judgment(
     For who has read both already, and that the event is new; raises BadInput as `record_judgment`
     does. Does not commit.
     """
-    check_choice(item, judgment.choice, judgment.order_shown)
+    check_choice(session, item, judgment.choice, judgment.order_shown)
     if earlier is not None:
         session.execute(update(Judgment).where(Judgment.id == earlier.id).values(is_current=False))
         judgment.replaces_id = earlier.id
@@ -227,13 +227,11 @@ def add_judgment(
     session.flush()
 
 
-def check_choice(item: Item, choice: str, order_shown: Sequence[str]) -> None:
-    """Raise BadInput if the choice or the order does not fit the item's candidates."""
+def check_choice(session: Session, item: Item, choice: str, order_shown: Sequence[str]) -> None:
+    """Raise BadInput if the choice is no answer to the item's question, or the order is not one of
+    its candidates."""
     labels = [candidate["label"] for candidate in item.candidates]
-    if choice not in (*labels, NONE, AMBIGUOUS):
-        raise BadInput(
-            f"{choice!r} is not a candidate of item {item.id}", code="choice_not_candidate"
-        )
+    question_of(session, item).check(choice, labels, f"item {item.id}")
     if sorted(order_shown) != sorted(labels):
         raise BadInput(
             f"the order shown is not an order of the candidates of item {item.id}",

@@ -9,7 +9,7 @@ from sqlalchemy import Select, case, func, select
 from sqlalchemy.orm import Session, aliased
 
 from db.corpus.texts import pair_source
-from db.run.new_items import in_order_of_roles
+from db.run.new_items import in_order_of_roles, is_pick
 from db.study.judgments import JudgmentRow
 from db.study.studies import get_study
 from db.tables import Dataset, Group, Item, Judge, Judgment, Pair, StudyItem
@@ -20,7 +20,7 @@ Columns = TypeVarTuple("Columns")
 class ItemKind(NamedTuple):
     """What is known of an item without asking people.
 
-    `passed`: whether the run's validator chose the passage written for the scenario; `missed`: in
+    `expected`: its right answer. `passed`: whether the run's validator gave it; `missed`: in
     how many of its group's items it did not. None where the store has no answer of a validator.
     `drop_reason` is empty for kept groups.
     """
@@ -31,6 +31,7 @@ class ItemKind(NamedTuple):
     scenario: str = ""
     passed: bool | None = None
     missed: int | None = None
+    expected: str | None = None
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,7 @@ def run_item_kinds(
             Item.id,
             Item.group_id,
             Item.scenario,
+            Item.expected,
             Group.verdict,
             func.coalesce(Group.drop_reason, ""),
             pair_source(),
@@ -74,17 +76,17 @@ def run_item_kinds(
         .join(Group, Group.id == Item.group_id)
         .join(Pair, Pair.id == Group.pair_id)
         .join(Dataset, Dataset.id == Pair.dataset_id)
-        .where(Group.run_id == run_id, Group.verdict.is_not(None), Item.revision == 1)
+        .where(Group.run_id == run_id, Group.verdict.is_not(None), Item.revision == 1, is_pick())
         .order_by(Item.group_id, *in_order_of_roles())
     )
     rows = session.execute(_within(query, of_study)).all()
     missed: dict[int, int | None] = {}
-    for item_id, group_id, scenario, *_ in rows:
+    for item_id, group_id, _, expected, *_ in rows:
         before = missed.get(group_id, 0)
         if item_id not in answers or before is None:
             missed[group_id] = None
         else:
-            missed[group_id] = before + (answers[item_id] != scenario)
+            missed[group_id] = before + (answers[item_id] != expected)
     return {
         item_id: (
             group_id,
@@ -93,11 +95,12 @@ def run_item_kinds(
                 source or "",
                 reason,
                 scenario,
-                answers[item_id] == scenario if item_id in answers else None,
+                answers[item_id] == expected if item_id in answers else None,
                 missed[group_id],
+                expected,
             ),
         )
-        for item_id, group_id, scenario, verdict, reason, source in rows
+        for item_id, group_id, scenario, expected, verdict, reason, source in rows
     }
 
 
@@ -124,6 +127,7 @@ def validator_choices(
             Judgment.study_id.is_(None),
             Judge.kind == "model",
             Item.revision == 1,
+            is_pick(),
         )
         .order_by(Judgment.id)
     )
@@ -140,13 +144,13 @@ def run_population(session: Session, run_id: int) -> dict[ItemKind, int]:
         .group_by(Judgment.item_id)
         .subquery()
     )
-    is_right = case((Judgment.choice == Item.scenario, 1), (Judgment.id.is_not(None), 0))
+    is_right = case((Judgment.choice == Item.expected, 1), (Judgment.id.is_not(None), 0))
     answered = (
-        select(Item.group_id, Item.scenario, is_right.label("passed"))
+        select(Item.group_id, Item.scenario, Item.expected, is_right.label("passed"))
         .join(Group, Group.id == Item.group_id)
         .outerjoin(latest, latest.c.item_id == Item.id)
         .outerjoin(Judgment, Judgment.id == latest.c.id)
-        .where(Group.run_id == run_id, Group.verdict.is_not(None), Item.revision == 1)
+        .where(Group.run_id == run_id, Group.verdict.is_not(None), Item.revision == 1, is_pick())
         .cte()
     )
     all_answered = func.count() == func.count(answered.c.passed)
@@ -166,6 +170,7 @@ def run_population(session: Session, run_id: int) -> dict[ItemKind, int]:
             answered.c.scenario,
             answered.c.passed,
             of_group.c.missed,
+            answered.c.expected,
         )
         .select_from(answered)
         .join(of_group, of_group.c.group_id == answered.c.group_id)
@@ -184,8 +189,9 @@ def run_population(session: Session, run_id: int) -> dict[ItemKind, int]:
             scenario,
             None if passed is None else bool(passed),
             None if missed is None else int(missed),
+            expected,
         ): number
-        for verdict, source, reason, scenario, passed, missed, number in rows
+        for verdict, source, reason, scenario, passed, missed, expected, number in rows
     }
 
 
@@ -252,7 +258,7 @@ def judged_items(
             continue
         group_id, kind = kinds[item_id]
         choices = [decided[item_id]] if item_id in decided else votes[item_id]
-        share = sum(choice == kind.scenario for choice in choices) / len(choices)
+        share = sum(choice == kind.expected for choice in choices) / len(choices)
         value = 0.5 if share == 0.5 else float(share > 0.5)
         found.append(JudgedItem(item_id, group_id, kind, value))
     return found

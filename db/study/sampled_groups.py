@@ -4,6 +4,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from db.corpus.texts import pair_source
+from db.run.new_items import is_pick
 from db.tables import Dataset, Group, Item, Judge, Judgment, Pair
 
 
@@ -29,7 +30,7 @@ def model_answers(session: Session, run_id: int) -> list[tuple[int, str, str]]:
         .join(Judge, Judge.id == Judgment.judge_id)
         .join(Item, Item.id == Judgment.item_id)
         .join(Group, Group.id == Item.group_id)
-        .where(Group.run_id == run_id, Judgment.is_current, Judge.kind == "model")
+        .where(Group.run_id == run_id, Judgment.is_current, Judge.kind == "model", is_pick())
         .order_by(Judgment.item_id, Judge.name)
     )
     return [(item_id, judge, choice) for item_id, judge, choice in session.execute(query)]
@@ -51,6 +52,6 @@ def sampled_judges(session: Session, run_id: int, of_study: int | None) -> list[
         query = (
             query.join(Item, Item.id == Judgment.item_id)
             .join(Group, Group.id == Item.group_id)
-            .where(Group.run_id == run_id, Judge.kind == "model")
+            .where(Group.run_id == run_id, Judge.kind == "model", is_pick())
         )
     return list(session.scalars(query))

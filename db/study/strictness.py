@@ -7,6 +7,7 @@ from typing import Any, Final
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from db.run.new_items import is_pick
 from db.tables import Group, Item, Judge, Judgment
 
 VOTES: Final = "votes"
@@ -26,7 +27,7 @@ def run_strictness(session: Session, run_id: int) -> dict[str, dict[int, float]]
         select(
             Judgment.item_id,
             Judge.name,
-            Item.scenario,
+            Item.expected,
             Judgment.choice,
             Judgment.order_shown,
             Judgment.detail,
@@ -39,6 +40,7 @@ def run_strictness(session: Session, run_id: int) -> dict[str, dict[int, float]]
         .where(
             Group.run_id == run_id,
             Item.revision == 1,
+            is_pick(),
             Judgment.is_current,
             Judge.kind == "model",
         )
@@ -48,15 +50,15 @@ def run_strictness(session: Session, run_id: int) -> dict[str, dict[int, float]]
     found: dict[str, dict[int, float]] = defaultdict(dict)
     right: dict[str, dict[int, bool]] = defaultdict(dict)
     kept: set[int] = set()
-    for item_id, judge, scenario, choice, order, detail, of_run, verdict in rows:
-        right[judge][item_id] = choice == scenario
+    for item_id, judge, expected, choice, order, detail, of_run, verdict in rows:
+        right[judge][item_id] = choice == expected
         if verdict == "kept":
             kept.add(item_id)
         votes = (detail or {}).get("votes")
         if votes and of_run == run_id:
-            share = sum(vote["choice"] == scenario for vote in votes) / len(votes)
+            share = sum(vote["choice"] == expected for vote in votes) / len(votes)
             found[VOTES][item_id] = share
-        margin = _margin(detail or {}, list(order), scenario)
+        margin = _margin(detail or {}, list(order), expected)
         if margin is not None:
             found[MARGIN + judge][item_id] = margin
     whole = [judge for judge, answers in right.items() if kept <= answers.keys()]
@@ -66,20 +68,22 @@ def run_strictness(session: Session, run_id: int) -> dict[str, dict[int, float]]
     return dict(found)
 
 
-def confidence_of(detail: Mapping[str, Any], order: list[str], scenario: str) -> float | None:
+def confidence_of(
+    detail: Mapping[str, Any], order: list[str], expected: str | None
+) -> float | None:
     """How sure a judgment is of the passage that was meant: its share of votes, else its margin.
 
     None where the judge gave one answer without scores.
     """
     if votes := detail.get("votes"):
-        return float(sum(vote["choice"] == scenario for vote in votes) / len(votes))
-    return _margin(detail, order, scenario)
+        return float(sum(vote["choice"] == expected for vote in votes) / len(votes))
+    return _margin(detail, order, expected)
 
 
-def _margin(detail: Mapping[str, Any], order: list[str], scenario: str) -> float | None:
+def _margin(detail: Mapping[str, Any], order: list[str], expected: str | None) -> float | None:
     scores = next((detail[name] for name in SCORES if detail.get(name)), None)
-    if scores is None or scenario not in order or len(scores) < len(order):
+    if scores is None or expected not in order or len(scores) < len(order):
         return None
-    place = order.index(scenario)
+    place = order.index(expected)
     others = [score for number, score in enumerate(scores) if number != place]
     return float(scores[place]) - max(map(float, others)) if others else None

@@ -17,6 +17,7 @@ from sqlalchemy.orm import Session
 
 from db.errors import BadInput, NotFound, Refused
 from db.rows import Row
+from db.run.new_items import is_pick
 from db.run.runs import require_active_run
 from db.tables import (
     Assignment,
@@ -139,11 +140,17 @@ def _require_one_of_a_group(session: Session, run_id: int, item_ids: Sequence[in
     group_of: dict[int, int] = {}
     for start in range(0, len(item_ids), CHUNK):
         query = (
-            select(Item.id, Item.group_id)
+            select(Item.id, Item.group_id, is_pick())
             .join(Group, Group.id == Item.group_id)
             .where(Group.run_id == run_id, Item.id.in_(item_ids[start : start + CHUNK]))
         )
-        group_of.update(session.execute(query).all())
+        for item_id, group_id, picks in session.execute(query):
+            group_of[item_id] = group_id
+            if not picks:
+                raise BadInput(
+                    f"item {item_id} asks another question: a study asks which passage answers",
+                    code="item_not_a_pick",
+                )
     foreign = [item_id for item_id in item_ids if item_id not in group_of]
     if foreign:
         raise BadInput(f"item {foreign[0]} is not an item of run {run_id}", code="item_not_in_run")
@@ -156,7 +163,7 @@ def judged_groups(session: Session, run_id: int) -> dict[int, dict[str, int]]:
     query = (
         select(Item.group_id, Item.scenario, Item.id)
         .join(Group, Group.id == Item.group_id)
-        .where(Group.run_id == run_id)
+        .where(Group.run_id == run_id, is_pick())
         .order_by(Item.group_id, Item.scenario, Item.revision)
     )
     found: dict[int, dict[str, int]] = {}

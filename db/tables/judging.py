@@ -11,9 +11,28 @@ from db.names import PERSON_SUFFIX
 from db.tables.base import Base, created, key
 
 
-class Item(Base, kw_only=True):
-    """An instruction and a query with a fixed set of candidate passages.
+class Question(Base, kw_only=True):
+    """A question other than the pick of a passage (`db.question`), once for all that ask it.
 
+    `key` is the sha256 of its body; `labels` are a grade's numbers with their meanings.
+    """
+
+    __tablename__ = "question"
+    id: Mapped[int] = key()
+    key: Mapped[str] = mapped_column(unique=True)
+    name: Mapped[str]
+    kind: Mapped[str]
+    labels: Mapped[dict[str, Any]] = mapped_column(default_factory=dict)
+    prompt_sha256: Mapped[str] = mapped_column(default="")
+    __table_args__ = (CheckConstraint("kind IN ('grade', 'yes_no', 'score')", name="kind"),)
+
+
+class Item(Base, kw_only=True):
+    """One question about fixed texts: an instruction, a query and candidate passages.
+
+    `question_id` NULL: which of the passages answers. `scenario` is the item's place in its group:
+    the role for a pick; the check and the sign of the text for another question (`fits:P1-`).
+    `expected` is the right answer as `db.question` has it, NULL where none is known.
     `candidates` is the canonical order: a list of {"passage_id": int, "label": str}, where a label
     is a role or `distractor_1` …; every label occurs once. A group edited by a reviewer gets new
     items of the next revision.
@@ -27,6 +46,8 @@ class Item(Base, kw_only=True):
     instruction: Mapped[str]
     query: Mapped[str]
     candidates: Mapped[list[Any]]
+    expected: Mapped[str | None]
+    question_id: Mapped[int | None] = mapped_column(ForeignKey("question.id"), default=None)
     created_at: Mapped[datetime] = created()
     __table_args__ = (UniqueConstraint("group_id", "scenario", "revision"),)
 
@@ -220,7 +241,9 @@ class StudyJudge(Base, kw_only=True):
 
 
 class Judgment(Base, kw_only=True):
-    """Judge × item → the label of a candidate, or "none". Append-only; one is current.
+    """Judge × item → `choice`, an answer to the item's question. Append-only; one is current.
+
+    To a pick it is the label of a candidate, "none" or "ambiguous"; to others see `db.question`.
 
     `order_shown` lists the labels in the order on the screen or in the prompt; `reason` is why it
     is flagged, of `db.values.REMARK_REASONS`.

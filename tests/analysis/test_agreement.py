@@ -474,6 +474,7 @@ def test_the_command_reads_a_study_with_its_model_judges(store: Store, inf) -> N
             item = Item(
                 group_id=group.id,
                 scenario="positive",
+                expected="positive",
                 instruction="i",
                 query="q",
                 candidates=[{"passage_id": 1, "label": "positive"}],

@@ -149,6 +149,7 @@ def test_the_command_tells_cost_and_kept_set(store: Store, inf: Any) -> None:
                 item = Item(
                     group_id=group.id,
                     scenario=scenario,
+                    expected=scenario,
                     instruction="i",
                     query="q",
                     candidates=[{"passage_id": 1, "label": scenario}],

@@ -180,7 +180,12 @@ def test_the_map_says_how_many_texts_are_hidden(sqlite_store: Store) -> None:
         group = session.scalars(select(Group).order_by(Group.id)).first()
         assert group is not None
         item = Item(
-            group_id=group.id, scenario="positive", instruction="i", query="q", candidates=[]
+            group_id=group.id,
+            scenario="positive",
+            expected="positive",
+            instruction="i",
+            query="q",
+            candidates=[],
         )
         session.add(item)
         session.flush()

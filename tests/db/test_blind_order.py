@@ -65,6 +65,7 @@ def test_item_ids_carry_no_scenario(sqlite_store: Store) -> None:
                 {
                     "group_id": first.id,
                     "scenario": role,
+                    "expected": role,
                     "revision": revision,
                     "instruction": "i",
                     "query": "q",

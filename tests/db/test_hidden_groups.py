@@ -236,6 +236,7 @@ def second_run(store: Store, run_id: int) -> int:
                 Item(
                     group_id=twin.id,
                     scenario=item.scenario,
+                    expected=item.expected,
                     instruction=item.instruction,
                     query=item.query,
                     candidates=item.candidates,

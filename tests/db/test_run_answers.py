@@ -26,6 +26,7 @@ def add_item(store: Store, group_id: int, role: str, revision: int = 1) -> int:
         item = Item(
             group_id=group_id,
             scenario=role,
+            expected=role,
             revision=revision,
             instruction="i",
             query="q",

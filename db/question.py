@@ -1,0 +1,189 @@
+"""What a judge is asked about an item, what its answer is, and when the answer is right.
+
+Four kinds. An answer is one label, stored as a text in `judgment.choice`, so that agreement, of
+people and of models, is one query over labels whatever the kind:
+
+    kind    answers                               expected            right
+    pick    a candidate's label, none, ambiguous  a candidate's label the same label
+    grade   a number of `labels`, ambiguous       a number or a bound the same number, or within it
+    yes_no  yes, no, ambiguous                    yes or no           the same
+    score   0 to 1, four decimals; ambiguous      a bound             within it
+
+A bound is a comparison with a number: `>= 0.5`, `< 1`. It is what a threshold is: of stored answers
+another bound decides again. "ambiguous" is an answer of every kind, and never right: a judge who
+cannot decide has answered. An item without an expected answer has no right one.
+
+A pick is about all of an item's candidates; the others are about one text. To grade four passages
+is four items, each with its own answer, overlap and gold.
+"""
+
+import hashlib
+import json
+import operator
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Final, Literal, get_args
+
+from db.errors import BadInput
+from db.values import AMBIGUOUS, NONE
+
+Kind = Literal["pick", "grade", "yes_no", "score"]
+KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
+YES, NO = "yes", "no"
+DECIMALS = 4  # of a stored score
+_COMPARE: Final[dict[str, Callable[[float, float], bool]]] = {
+    ">=": operator.ge,
+    "<=": operator.le,
+    ">": operator.gt,
+    "<": operator.lt,
+}
+_BOUND = re.compile(r"(>=|<=|>|<)\s*(\d+(?:\.\d+)?)")
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question of a recipe or of a study.
+
+    `labels`: of a grade, its numbers in ascending order with their meanings; empty for the others.
+    `prompt_sha256`: the prompt a model is asked with, "" for a question for people alone.
+    """
+
+    name: str
+    kind: Kind
+    labels: Mapping[str, str] = field(default_factory=dict)
+    prompt_sha256: str = ""
+
+    @cached_property
+    def answers(self) -> tuple[str, ...]:
+        """The answers there are, without ambiguous; empty where they are not a list.
+
+        A pick's are its item's candidates, a score's any number.
+        """
+        return (YES, NO) if self.kind == "yes_no" else tuple(self.labels)
+
+    def body(self) -> dict[str, Any]:
+        """The question as JSON: what makes two questions the same one."""
+        return {
+            "name": self.name,
+            "kind": self.kind,
+            "labels": dict(self.labels),
+            "prompt_sha256": self.prompt_sha256,
+        }
+
+    @cached_property
+    def key(self) -> str:
+        """The sha256 of its body: the store keeps a question once, whichever recipes ask it."""
+        body = json.dumps(self.body(), sort_keys=True, ensure_ascii=False)
+        return hashlib.sha256(body.encode()).hexdigest()
+
+    def check(self, answer: str, candidates: Sequence[str] = (), of: str = "") -> None:
+        """Raise BadInput unless this is an answer to the question, in its stored form.
+
+        `candidates` are the labels of the item's passages, `of` is the item's name.
+        """
+        if answer == AMBIGUOUS:
+            return
+        if self.kind == "pick":
+            known = answer in (*candidates, NONE)
+        elif self.kind == "score":
+            known = score(answer) == answer
+        else:
+            known = answer in self.answers
+        if not known:
+            if self.kind == "pick":
+                raise BadInput(
+                    f"{answer!r} is not a candidate of {of}", code="choice_not_candidate"
+                )
+            raise BadInput(
+                f"{answer!r} is no answer to the question {self.name!r} of {of}",
+                f"one of {', '.join(self.answers)} or {AMBIGUOUS}"
+                if self.answers
+                else f"a number from 0 to 1 of at most {DECIMALS} decimals, or {AMBIGUOUS}",
+                code="answer_invalid",
+            )
+
+    def check_expected(self, expected: str, where: str) -> None:
+        """Raise BadInput, which begins with `where`, unless an answer could be expected so."""
+        bound = _BOUND.fullmatch(expected)
+        numbers = [float(one) for one in self.labels] if self.kind == "grade" else [0.0, 1.0]
+        if self.kind in ("grade", "score") and bound:
+            if any(is_within(number, expected) for number in numbers) and not all(
+                is_within(number, expected) for number in numbers
+            ):
+                return
+            what = f"{expected!r} holds of every answer or of none"
+        elif self.kind in ("grade", "yes_no") and expected in self.answers:
+            return
+        else:
+            listed = ", ".join(self.answers) or "a bound"
+            what = f"{expected!r} cannot be expected; {listed}" + (
+                ", such as '>= 0.5'" if self.kind == "score" else ""
+            )
+        raise BadInput(f"{where}: {what}", code="question_expected_invalid")
+
+    def value(self, answer: str) -> float | None:
+        """The answer as a number: of a grade or a score itself, of yes 1 and of no 0; else None."""
+        if answer in (YES, NO):
+            return float(answer == YES)
+        return number_of(answer)
+
+
+PICK: Final = Question("passage", "pick")  # of every item without another question
+
+
+def question_from(body: Mapping[str, Any], where: str = "the question") -> Question:
+    """The question of a stored body. Raises BadInput, which begins with `where`."""
+    kind, labels = body.get("kind"), body.get("labels") or {}
+    if kind not in KINDS:
+        raise _bad(where, f"question = {kind!r} is none of {', '.join(KINDS)}", "kind")
+    if kind != "grade" and labels:
+        raise _bad(where, f"labels are of a grade, and this is {kind!r}", "labels")
+    if kind == "grade":
+        if not isinstance(labels, Mapping) or len(labels) < 2:
+            raise _bad(where, "a grade has two labels or more, as in 0 = 'no', 1 = 'yes'", "labels")
+        for label, meaning in labels.items():
+            if not re.fullmatch(r"0|[1-9]\d{0,2}", label) or not isinstance(meaning, str):
+                raise _bad(
+                    where, f"{label!r} = {meaning!r} is not a number and its meaning", "labels"
+                )
+        labels = {label: labels[label] for label in sorted(labels, key=int)}
+    return Question(str(body["name"]), kind, labels, str(body.get("prompt_sha256") or ""))
+
+
+def is_right(answer: str, expected: str | None) -> bool | None:
+    """Whether an answer is as expected; None where nothing is expected."""
+    if expected is None:
+        return None
+    if not _BOUND.fullmatch(expected):
+        return answer == expected
+    number = number_of(answer)
+    return number is not None and is_within(number, expected)
+
+
+def is_within(number: float, bound: str) -> bool:
+    """Whether a number is within a bound such as `>= 0.5`."""
+    match = _BOUND.fullmatch(bound)
+    assert match is not None, bound
+    return _COMPARE[match[1]](number, float(match[2]))
+
+
+def number_of(answer: str) -> float | None:
+    """The number that an answer is; None for a word."""
+    try:
+        return float(answer) if answer[:1].isdigit() else None
+    except ValueError:
+        return None
+
+
+def score(text: str) -> str | None:
+    """A score as it is stored: 0.7 of "0.70"; None for what is no number from 0 to 1."""
+    if not re.fullmatch(r"\d{1,3}(?:\.\d{1,20})?|\.\d{1,20}", text):
+        return None
+    number = round(float(text), DECIMALS)
+    return f"{number:.{DECIMALS}f}".rstrip("0").rstrip(".") if 0 <= number <= 1 else None
+
+
+def _bad(where: str, what: str, code: str) -> BadInput:
+    return BadInput(f"{where}: {what}", code=f"question_{code}")
