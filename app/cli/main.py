@@ -21,6 +21,10 @@ COMMANDS = {
     "analyze": ("app.cli.analyze.command:analyze", "Measure agreement, diversity and coverage."),
     "backup": ("app.cli.store.command:former_backup", "As `store backup`, its former name."),
     "config": ("app.cli.store.config:config", "Show every setting and where it came from."),
+    "connections": (
+        "app.cli.store.connections:connections",
+        "Add, test and list connections to model servers.",
+    ),
     "convert": (
         "app.cli.data.convert:convert",
         "Convert published collections for import.",

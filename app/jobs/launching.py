@@ -32,7 +32,7 @@ from db.jobs import jobs
 from db.jobs.runner import Cancelled
 from db.machine import KILLED, end_group, new_owner, own_group, stop_process
 from db.store.scope import unscoped
-from db.store.secrets import redacted
+from db.store.secrets import inherited, redacted
 from db.store.settings import logs
 from db.store.store import Store
 from db.tables import Job
@@ -135,7 +135,7 @@ def start_process(
     """Start the process of a claimed job, its output going to its log file."""
     logs().mkdir(parents=True, exist_ok=True)
     log_path = logs() / f"job-{job.id}-{job.attempt}.log"
-    variables = PROCESS_DEFAULTS | os.environ | SAFE_PATH
+    variables = PROCESS_DEFAULTS | inherited() | SAFE_PATH
     variables |= {"INF_DATABASE_URL": store.url, "PYTHONUNBUFFERED": "1"}
     variables |= environment or {}
     if ends_with_us:

@@ -14,6 +14,7 @@ from app.jobs.ray_cluster import checked_address, require_reachable_store
 from db.jobs import jobs
 from db.machine import own_group, try_lock
 from db.modules import run_module
+from db.store.secrets import inherited
 from db.store.settings import home, logs
 from db.store.store import Store
 
@@ -64,7 +65,7 @@ def _start(store: Store, log_name: str, *options: str) -> None:
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
-            env=os.environ | SAFE_PATH | {"INF_DATABASE_URL": store.url},
+            env=inherited() | SAFE_PATH | {"INF_DATABASE_URL": store.url},
             **own_group(),
         )
     _started.append(process)

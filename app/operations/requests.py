@@ -26,6 +26,8 @@ REQUESTS: Mapping[str, str] = {
     "store backup": "curation.backups:BackupPlan",
     "store restore": "curation.backups:RestorePlan",
     "releases push": "curation.hub.request:PushStart",
+    "connections add": "app.operations.connections:ConnectionAdd",
+    "connections change": "app.operations.connections:ConnectionChange",
     "runs create": "curation.run.starting:RunStart",
     "runs resume": "curation.run.starting:RunResume",
     "runs join": "curation.run.starting:RunWork",

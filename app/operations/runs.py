@@ -8,7 +8,7 @@ from app.access.identity import Actor
 from app.access.permissions import require
 from app.operations.acting import Launch, reading, writing
 from curation.judging.text_baseline import text_baseline
-from curation.recipe.prices import how_to_price
+from curation.recipe.prices import Price, how_to_price
 from curation.recipe.recipe import Recipe
 from curation.run.estimate import StageEstimate, estimate_run, prices_for
 from curation.run.reuse import MAX_GROUPS, reuse_of_run
@@ -19,10 +19,12 @@ from curation.run.starting import (
     RunWork,
     choose_recipe,
     default_concurrency,
+    provider_of,
     recipe_of,
     resume_run,
     start_run,
 )
+from curation.servers.connection import prices_of
 from db.archive.dependents import dependents
 from db.archive.target import target_of
 from db.corpus.datasets import get_dataset
@@ -30,6 +32,7 @@ from db.review.reviews import count_reviews
 from db.rows import Listed, Row
 from db.run.runs import RunSummary, funnel, get_run, list_runs, set_concurrency, stop_run
 from db.run.workers import worker_totals
+from db.servers.connections import ENVIRONMENT, get_connection
 
 RIGHT = "curate"
 T = TypeVar("T")
@@ -45,6 +48,8 @@ class RunRow(Row):
     recipe: str
     recipe_sha256: str
     provider: str
+    connection: str | None
+    url: str | None
     offline: bool
     status: str
     archived: bool
@@ -157,6 +162,7 @@ def reuse_if_created(actor: Actor, wanted: RunStart, remedy: str) -> str:
 def estimate(actor: Actor, wanted: RunStart) -> RunEstimate:
     """What such a run will cost and take. Raises Refused, BadInput, NotFound."""
     require(actor, RIGHT)
+    wanted, own = _with_provider(actor, wanted)
     chosen = choose_recipe(wanted.provider, wanted.recipe, wanted.overrides())
     limits = (wanted.limit, wanted.sample, len(wanted.query_ids))
     concurrency = wanted.concurrency or default_concurrency(wanted.provider)
@@ -166,7 +172,7 @@ def estimate(actor: Actor, wanted: RunStart) -> RunEstimate:
             session,
             dataset_id,
             chosen,
-            prices_for(wanted.provider, chosen, batch=wanted.batch),
+            prices_for(wanted.provider, chosen, batch=wanted.batch, own=own),
             limit=min((each for each in limits if each), default=None),
             concurrency=concurrency,
             provider=wanted.provider,
@@ -234,6 +240,17 @@ def change_concurrency(actor: Actor, run_id: int, calls: int) -> None:
     """Change the number of concurrent calls of a run, also while it works."""
     with writing(actor, RIGHT) as session:
         set_concurrency(session, get_run(session, run_id).id, calls)
+
+
+def _with_provider(actor: Actor, wanted: RunStart) -> tuple[RunStart, dict[str, Price]]:
+    """The request with its provider, and the prices of its connection."""
+    if wanted.connection is None:
+        return wanted, {}
+    with reading(actor, RIGHT) as session:
+        provider = provider_of(session, wanted.provider, wanted.connection)
+        is_stored = wanted.connection != ENVIRONMENT
+        own = prices_of(get_connection(session, wanted.connection)) if is_stored else {}
+    return wanted.model_copy(update={"provider": provider}), own
 
 
 def _row(found: RunSummary) -> RunRow:

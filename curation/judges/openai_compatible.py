@@ -9,16 +9,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from curation.judges.judge import Choice, ItemView
-from curation.providers.addresses import server_urls
 from curation.providers.openai_server import OpenAIProvider
 from curation.providers.provider import Answer, Provider, Request, RowFailed, call_row
 from curation.providers.registry import PROVIDERS
 from curation.recipe.answers import Unparsable, parse
 from curation.recipe.completion import how_it_ended
 from curation.recipe.recipe import Recipe, load_recipe
+from curation.servers.addresses import server_urls
+from curation.servers.connection import environment_server
 from db.errors import BadInput
 from db.run.calls import StoredCall, add_calls, find_calls
-from db.run.server_groups import find_group
+from db.servers.groups import find_group
 from db.store.store import Store
 from db.values import AMBIGUOUS, NONE
 
@@ -90,8 +91,11 @@ class OpenAIJudge:
         failed: dict[str, str],
         check: Callable[[], None] | None,
     ) -> None:
-        provider: Provider = OpenAIProvider.from_environment(
-            self._recipe, concurrency=IN_FLIGHT, with_budget=False
+        provider: Provider = OpenAIProvider.of_server(
+            environment_server(self._recipe.endpoints),
+            self._recipe,
+            concurrency=IN_FLIGHT,
+            with_budget=False,
         )
 
         async def one(request: Request) -> None:

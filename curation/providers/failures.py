@@ -54,6 +54,12 @@ def raise_if_final(error: Exception, request: Request, server: str) -> None:
                 code="server_refuses_parameter",
             ) from error
         raise RowFailed("request_refused", error.message) from error
+    if isinstance(error, openai.APIStatusError) and 300 <= error.status_code < 400:
+        raise ProviderError(
+            f"{server} sends requests on to another address",
+            "give that address, if it is the server's",
+            code="server_redirects",
+        ) from error
     if isinstance(error, openai.APIStatusError) and error.status_code == 413:
         raise RowFailed("too_long_for_model", error.message) from error
     if isinstance(error, WIRE_ERRORS):
@@ -103,7 +109,7 @@ def wrong_key(error: openai.APIStatusError) -> ProviderError:
     """The error that stops a run for 401 and 403."""
     return ProviderError(
         f"the server refuses the key ({error.status_code})",
-        "check OPENAI_API_KEY, then resume",
+        "check OPENAI_API_KEY, or the key of the connection, then resume",
         code="server_refuses_key",
     )
 

@@ -49,6 +49,7 @@ from curation.providers.trouble import TroubleLog, describe
 from curation.recipe.completion import read_completion
 from curation.recipe.prices import Price, how_to_price, load_prices
 from curation.recipe.recipe import Recipe
+from curation.servers.connection import Server
 from db.errors import BadInput, ProviderError
 
 logging.getLogger("httpx2").setLevel(logging.WARNING)  # it logs a line for every call otherwise
@@ -96,8 +97,9 @@ class OpenAIProvider:
         self.headers: dict[str, dict[str, str]] = {}  # by task
 
     @classmethod
-    def from_environment(
+    def of_server(
         cls,
+        server: Server,
         recipe: Recipe,
         *,
         concurrency: int,
@@ -106,19 +108,19 @@ class OpenAIProvider:
         tokens_per_minute: float | None = None,
         batch: bool = False,
     ) -> "OpenAIProvider":
-        """The endpoints that the recipe or the environment names.
+        """The endpoints of a server, used as the recipe says.
 
         Raises ProviderError without a key, BadInput where a budget is set and a price or a limit
         of output tokens is missing.
         """
         max_retry_after()  # a wrong value stops the run now, not at the first wait
-        prices = load_prices()
+        prices = load_prices() | dict(server.prices)
         if with_budget:
             require_prices(recipe, prices)
         if batch:
             prices = {model: price.batched() for model, price in prices.items()}
         provider = cls(
-            make_endpoints(recipe.endpoints),
+            make_endpoints(server),
             concurrency=concurrency,
             prices=prices,
             requests_per_minute=requests_per_minute,
@@ -154,7 +156,7 @@ class OpenAIProvider:
         if len(silent) == len(self.endpoints.all):
             raise ProviderError(
                 f"no server responds at {self.endpoints.urls()}",
-                "start it, or set OPENAI_BASE_URL",
+                "start it, or set OPENAI_BASE_URL, or choose another connection",
                 code="server_unreachable",
             ) from silent[0]
 

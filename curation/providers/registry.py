@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from curation.providers.addresses import server_urls
 from curation.providers.provider import Provider
 from curation.recipe.recipe import Recipe
 from curation.registry import Registry
+from curation.servers.addresses import server_urls
+from curation.servers.connection import server_of_run, url_of_connection
 from db.store.store import Store
 from db.tables import Pair, Passage, Run
 
@@ -37,9 +38,9 @@ class ProviderKind:
     the default one, built in or a path. `judge`: the name of the judge that validates its runs,
     with `{model}` for the recipe's validation model. `offline`: no language model; its groups
     are labelled so everywhere. `paid`: its calls cost money, so models need a price. `batches`:
-    has a mode in which answers come within a day. `servers`: the addresses that answer a
-    recipe's runs; only with them are answers kept by server, and is the recipe all that decides
-    what is sent.
+    has a mode in which answers come within a day. `servers`: the addresses of the environment that
+    answer a recipe's runs without a connection; only with them are answers kept by server, and is
+    the recipe all that decides what is sent.
     """
 
     help: str
@@ -51,6 +52,13 @@ class ProviderKind:
     paid: bool = True
     batches: bool = False
     servers: Callable[[Recipe], list[str]] | None = None
+
+    def urls_of(self, run: Run, recipe: Recipe) -> list[str] | None:
+        """The addresses that answer a run; None where answers are not kept by server."""
+        if self.servers is None:
+            return None
+        stored = url_of_connection(run)
+        return self.servers(recipe) if stored is None else [stored]
 
     def judge_name(self, model: str) -> str:
         """The name of the judge that validates a run whose validation model is this one."""
@@ -75,7 +83,10 @@ def _openai(setting: WorkerSetting) -> Provider:
     from curation.providers.openai_server import OpenAIProvider  # the SDK takes a second to import
 
     run = setting.run
-    wire = OpenAIProvider.from_environment(
+    with setting.store.read() as session:
+        server = server_of_run(session, run, setting.recipe.endpoints)
+    wire = OpenAIProvider.of_server(
+        server,
         setting.recipe,
         concurrency=setting.concurrency,
         with_budget=run.budget_usd is not None,

@@ -5,7 +5,7 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from curation.providers.registry import PROVIDERS
-from curation.recipe.prices import load_prices
+from curation.servers.connection import prices_of_run
 from db.run.runs import funnel, get_run, set_run_status
 from db.run.workers import worker_totals
 from db.store.store import Store
@@ -59,4 +59,4 @@ def _unpriced(session: Session, run: Run) -> list[str]:
     if not PROVIDERS.find(run.provider).paid:
         return []
     stages = session.get_one(Recipe, run.recipe_id).body["stages"].values()
-    return sorted({stage["model"] for stage in stages} - load_prices().keys())
+    return sorted({stage["model"] for stage in stages} - prices_of_run(session, run).keys())

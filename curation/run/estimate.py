@@ -6,7 +6,7 @@ reasoning; a model that thinks first is allowed THINKING_TOKENS for each. Every 
 reach validation, so the estimate is high rather than low.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from sqlalchemy import exists, func, select
@@ -71,11 +71,20 @@ class Estimate:
     measured_usd: float | None
 
 
-def prices_for(provider: str, recipe: Recipe, *, batch: bool = False) -> dict[str, Price]:
-    """Prices by model: those of the price table, half of that in a batch, or 0 where unpaid."""
+def prices_for(
+    provider: str,
+    recipe: Recipe,
+    *,
+    batch: bool = False,
+    own: Mapping[str, Price] | None = None,
+) -> dict[str, Price]:
+    """Prices by model: those of the price table, half of that in a batch, or 0 where unpaid.
+
+    `own`: a connection's, which take precedence.
+    """
     if not PROVIDERS.find(provider).paid:
         return {stage.model: FREE for stage in recipe.stages.values()}
-    found = load_prices()
+    found = load_prices() | dict(own or {})
     return {model: price.batched() for model, price in found.items()} if batch else found
 
 

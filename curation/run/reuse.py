@@ -19,7 +19,7 @@ from curation.run.starting import recipe_of, scope_of
 from db.run.calls import StoredCall, find_calls
 from db.run.group_queue import ClaimedGroup, unfinished_groups
 from db.run.runs import get_run
-from db.run.server_groups import find_group
+from db.servers.groups import find_group
 from db.tables import Run
 
 MAX_GROUPS: Final = 5000
@@ -41,12 +41,12 @@ def count_reusable(session: Session, run: Run, recipe: Recipe) -> Reusable:
 
     Zero for providers whose answers depend on more than the recipe.
     """
-    servers = PROVIDERS.find(run.provider).servers
-    if servers is None:
+    urls = PROVIDERS.find(run.provider).urls_of(run, recipe)
+    if urls is None:
         return Reusable(0, 0, 0)
     scope = scope_of(run)
     if run.server_group == "":
-        group = find_group(session, servers(recipe), recipe.server_group)
+        group = find_group(session, urls, recipe.server_group)
         scope = {"server_group": group} | scope
     return asyncio.run(
         _count(session, run, recipe, Setting(recipe, run.provider, run.seed, 0, {}, scope))

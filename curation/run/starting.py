@@ -5,19 +5,22 @@ The command line and the Curate page call the same functions; the work itself is
 """
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
+from pydantic import model_validator
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from curation.providers.registry import PROVIDERS
 from curation.recipe.recipe import Recipe, load_recipe, recipe_from_store
+from curation.servers.connection import PROVIDER_OF_KIND, environment_server, url_of_connection
 from db.corpus.datasets import get_dataset
 from db.errors import BadInput
 from db.requests import Request, option
 from db.run.failing_groups import reopen_dropped
 from db.run.runs import create_run, get_run, reopen_run, set_run_status, store_recipe
-from db.run.server_groups import join_group
+from db.servers.connections import ENVIRONMENT, get_connection
+from db.servers.groups import join_group
 from db.study.judgments import get_or_create_judge
 from db.tables import Judge, Prompt, Run
 from db.tables import Recipe as RecipeRow
@@ -29,7 +32,14 @@ class RunStart(Request):
     """A run: which pairs of a dataset, by which provider and recipe, within which limits."""
 
     dataset: str = option(..., "The dataset with the pairs.")
-    provider: str = option(..., "Who writes and judges: a name of `inf runs create --help`.")
+    provider: str = option(
+        "", "Who writes and judges: a name of `inf runs create --help`; or a connection."
+    )
+    connection: str | None = option(
+        None,
+        "The model server, by its name in `inf connections list`; `environment`: the variables'.",
+        metavar="NAME",
+    )
     recipe: str | None = option(None, "A recipe file, or the name of a built-in one.")
     settings: tuple[str, ...] = option(
         (), "Override a setting.", names=("--set",), metavar="STAGE.KEY=VALUE"
@@ -58,6 +68,12 @@ class RunStart(Request):
     no_guard: bool = option(
         False, "Do not pause when the first 25 groups are all dropped alike.", names=("--no-guard",)
     )
+
+    @model_validator(mode="after")
+    def _has_one_that_answers(self) -> Self:
+        if not self.provider and self.connection is None:
+            raise BadInput("provider is missing: give it, or a connection", code="request_invalid")
+        return self
 
     def overrides(self) -> list[str]:
         """The settings that override the recipe's, the timeout of a call among them."""
@@ -112,7 +128,8 @@ def start_run(
     session: Session,
     *,
     dataset: str,
-    provider: str,
+    provider: str = "",
+    connection: str | None = None,
     recipe: str | None = None,
     settings: Sequence[str] = (),
     limit: int | None = None,
@@ -128,7 +145,12 @@ def start_run(
     fresh: bool = False,
     created_by: str = "",
 ) -> Run:
-    """A run with its recipe and its waiting groups. Raises BadInput, NotFound. Does not commit."""
+    """A run with its recipe and its waiting groups. Does not commit.
+
+    Its server is the `connection`, else what the environment of this process names. Raises
+    BadInput, NotFound.
+    """
+    provider = provider_of(session, provider, connection)
     chosen = choose_recipe(provider, recipe, settings)
     if concurrency is not None and concurrency < 1:
         raise BadInput(
@@ -169,7 +191,45 @@ def start_run(
     )
     # their weights are hashed by the first worker: reading them takes minutes, and the writer waits
     run.models = {task: {"model": stage.model} for task, stage in chosen.stages.items()}
+    run.server = _record_of_server(session, provider, connection, chosen)
     return run
+
+
+def provider_of(session: Session, provider: str, connection: str | None) -> str:
+    """The provider of a run by this provider or this connection. Raises BadInput for two of them,
+    NotFound."""
+    if connection is None:
+        return provider
+    kind = "compatible"
+    if connection != ENVIRONMENT:
+        kind = get_connection(session, connection).kind
+    found = PROVIDER_OF_KIND[kind]
+    if provider not in ("", found):
+        raise BadInput(
+            f"the connection {connection} is of the provider {found!r}, not {provider!r}",
+            "omit `provider=`",
+            code="connection_of_other_provider",
+        )
+    return found
+
+
+def _record_of_server(
+    session: Session, provider: str, connection: str | None, recipe: Recipe
+) -> dict[str, Any]:
+    """What a new run keeps of its server. Raises BadInput for a recipe with addresses of its own:
+    the connection's key would be sent to them."""
+    if connection not in (None, ENVIRONMENT):
+        if recipe.endpoints:
+            raise BadInput(
+                f"the recipe {recipe.name} names endpoints of its own",
+                "omit `connection=`, or take the endpoints out of the recipe",
+                code="connection_with_endpoints",
+            )
+        found = get_connection(session, str(connection))
+        return {"connection": found.name, "kind": found.kind, "url": found.url}
+    if PROVIDERS.find(provider).servers is None:
+        return {}
+    return environment_server(recipe.endpoints).record()
 
 
 def default_concurrency(provider: str, *, batch: bool = False) -> int:
@@ -238,11 +298,22 @@ def settle_servers(session: Session, run: Run, recipe: Recipe) -> None:
 
     A run made before servers were recorded has none and keeps none. Does not commit.
     """
-    servers = PROVIDERS.find(run.provider).servers
-    if servers is None or run.server_group is None:
+    urls = PROVIDERS.find(run.provider).urls_of(run, recipe)
+    if urls is None:
         return
-    name = join_group(session, servers(recipe), run.server_group or recipe.server_group)
+    if url_of_connection(run) is None:
+        _note_environment(run, recipe)
+    if run.server_group is None:
+        return
+    name = join_group(session, urls, run.server_group or recipe.server_group)
     run.server_group = name
+
+
+def _note_environment(run: Run, recipe: Recipe) -> None:
+    """Add the server of this process's environment to those that a run names."""
+    now, before = environment_server(recipe.endpoints).record(), run.server.get("url")
+    urls = [*(before.split(", ") if before else ()), *now["url"].split(", ")]
+    run.server = now | {"url": ", ".join(dict.fromkeys(urls))}
 
 
 def scope_of(run: Run) -> dict[str, Any]:

@@ -81,6 +81,8 @@ class RunSummary:
     finished_at: datetime | None
     error: str | None
     archived: bool = False
+    connection: str | None = None
+    url: str | None = None
 
 
 def store_recipe(
@@ -329,6 +331,8 @@ def list_runs(
             finished_at=run.finished_at,
             error=run.error,
             archived=run.archived_at is not None or hidden is not None,
+            connection=run.server.get("connection"),
+            url=run.server.get("url") or None,
         )
         for run, dataset, hidden, recipe, sha256, pairs, kept, dropped in session.execute(query)
     ]

@@ -6,7 +6,7 @@ so that it is a snapshot of the store while people work on.
 
 Note: a restored store starts no job. Jobs that were queued when the backup was made are cancelled,
 running ones are lost; `inf jobs resume` continues them. Files outside the store (releases,
-checkpoints, logs) are not in a backup.
+checkpoints, logs) are not in a backup, nor are the typed keys of connections, though encrypted.
 """
 
 import base64
@@ -29,6 +29,7 @@ from sqlalchemy import (
     delete,
     func,
     insert,
+    null,
     select,
     update,
 )
@@ -231,7 +232,10 @@ def _not_own(table: Table, own_job: int | None) -> list[ColumnElement[bool]]:
 
 def _lines(session: Session, table: Table, own_job: int | None = None) -> Iterator[bytes]:
     """The rows in the order of their keys, as JSON lists in the order of the columns' names."""
-    columns = sorted(table.columns, key=lambda column: column.name)
+    columns = [
+        null().label(column.name) if column.info.get("sealed") else column
+        for column in sorted(table.columns, key=lambda column: column.name)
+    ]
     query = select(*columns).where(*_not_own(table, own_job)).order_by(*_order(session, table))
     for row in session.execute(query.execution_options(yield_per=BATCH)):
         values = [_as_json(value) for value in row]

@@ -4,14 +4,14 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import func, select
+from sqlalchemy import func, select, update
 
 from db.errors import InfError
 from db.store.backup import Progress, restore_backup, write_backup
 from db.store.reviving import require_no_running_jobs
 from db.store.schema import require_current
 from db.store.store import Store
-from db.tables import Base
+from db.tables import Base, Connection
 
 
 def copy_store(source: Store, target: Store, *, progress: Progress | None = None) -> dict[str, Any]:
@@ -29,6 +29,7 @@ def copy_store(source: Store, target: Store, *, progress: Progress | None = None
         path = Path(folder) / "store.backup"
         write_backup(source, path)
         manifest = restore_backup(target, path, progress=progress)
+    _copy_sealed_keys(source, target)
     copied = _rows(target)
     expected = {name: listed["rows"] for name, listed in manifest["tables"].items()}
     if copied != expected:
@@ -44,6 +45,18 @@ def copy_store(source: Store, target: Store, *, progress: Progress | None = None
         "tables": copied,
         "content_sha256": manifest["content_sha256"],
     }
+
+
+def _copy_sealed_keys(source: Store, target: Store) -> None:
+    """Copy what no backup holds: the typed keys of connections, as they are encrypted."""
+    with source.read() as session:
+        sealed = select(Connection.id, Connection.sealed_key)
+        found = session.execute(sealed.where(Connection.sealed_key.is_not(None))).all()
+    with target.write() as session:
+        for connection_id, key in found:
+            of = update(Connection).where(Connection.id == connection_id)
+            session.execute(of.values(sealed_key=key))
+        session.commit()
 
 
 def _rows(store: Store) -> dict[str, int]:

@@ -23,6 +23,7 @@ ENDINGS = ("_KEY", "_TOKEN", "_SECRET", "_PASSWORD")
 MIN_SECRET_CHARACTERS = 8
 _of_the_file: set[str] = set()
 _put_here: dict[str, str] = {}  # by `load_secrets` into the environment of this process
+_used_here: dict[str, str] = {}  # value: what it is, of keys that were looked up or opened
 
 
 def load_secrets() -> None:
@@ -42,6 +43,33 @@ def load_secrets() -> None:
 def came_from_file(name: str) -> bool:
     """Whether the value of a variable is the file's: the environment had none."""
     return name in _put_here and os.environ.get(name) == _put_here[name]
+
+
+def inherited() -> dict[str, str]:
+    """The environment for a child process, without what came from the file.
+
+    The child reads the file itself, as it is by then: an old value would take precedence over it.
+    """
+    return {name: value for name, value in os.environ.items() if not came_from_file(name)}
+
+
+def secret_now(name: str) -> str | None:
+    """The value of a secret as it is now: the environment's, else the file's, which is read anew.
+
+    None where neither has it. Raises BadInput as `load_secrets`.
+    """
+    value = None if came_from_file(name) else os.environ.get(name)
+    path = home() / FILE
+    if not value and path.exists():
+        value = _read(path).get(name)
+    return redact_from_now_on(value, name) if value else None
+
+
+def redact_from_now_on(value: str, name: str) -> str:
+    """The value, which texts of this process show as `[name]` from now on."""
+    if len(value) >= MIN_SECRET_CHARACTERS:
+        _used_here[value] = name
+    return value
 
 
 def is_secret(name: str) -> bool:
@@ -81,7 +109,7 @@ def known_secrets() -> dict[str, str]:
         value: name
         for name, value in os.environ.items()
         if len(value) >= MIN_SECRET_CHARACTERS and is_secret(name)
-    }
+    } | _used_here
     return dict(sorted(found.items(), key=lambda pair: -len(pair[0])))
 
 

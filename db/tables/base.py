@@ -36,6 +36,8 @@ class UtcDateTime(TypeDecorator[datetime]):
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
 
 
+# of a column that no backup holds: a secret, though encrypted
+SEALED = {"sealed": True}
 Json = JSON().with_variant(JSONB(), "postgresql")
 
 

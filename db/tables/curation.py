@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import CheckConstraint, ForeignKey, Index, UniqueConstraint, false, true
 from sqlalchemy.orm import Mapped, mapped_column
 
-from db.tables.base import Base, created, key, utc_now
+from db.tables.base import SEALED, Base, created, key, utc_now
 
 
 class Prompt(Base, kw_only=True):
@@ -40,6 +40,37 @@ class ServerGroup(Base, kw_only=True):
     created_at: Mapped[datetime] = created()
 
 
+class Connection(Base, kw_only=True):
+    """A model server as runs name it; its key is elsewhere, or sealed.
+
+    `secret` names the environment variable, or entry of `secrets.toml`, that holds the key; empty
+    for a server without one; `typed` where the key is `sealed_key` (`db.servers.sealing`), which is
+    in no backup: a restored connection has to be given its key again.
+    `private`: it may be in a private network. `prices`: {model: {input, output}} in USD per million
+    tokens, besides `prices.toml`. `tested`: what the last test found, empty before.
+    """
+
+    __tablename__ = "connection"
+    id: Mapped[int] = key()
+    name: Mapped[str] = mapped_column(unique=True)
+    kind: Mapped[str]
+    url: Mapped[str] = mapped_column(default="")
+    api_version: Mapped[str] = mapped_column(default="")
+    secret: Mapped[str] = mapped_column(default="")
+    sealed_key: Mapped[str | None] = mapped_column(default=None, info=SEALED)
+    private: Mapped[bool] = mapped_column(default=False)
+    prices: Mapped[dict[str, Any]] = mapped_column(default_factory=dict)
+    tested: Mapped[dict[str, Any]] = mapped_column(default_factory=dict)
+    created_by: Mapped[str] = mapped_column(default="")
+    created_at: Mapped[datetime] = created()
+    __table_args__ = (
+        CheckConstraint(
+            "kind IN ('openai', 'azure', 'compatible', 'offline', 'recorded')", name="kind"
+        ),
+        CheckConstraint("sealed_key IS NULL OR secret = 'typed'", name="sealed_key_is_typed"),
+    )
+
+
 class Run(Base, kw_only=True):
     """A recipe applied to a dataset, with a budget.
 
@@ -47,6 +78,8 @@ class Run(Base, kw_only=True):
     until its first worker starts. `fresh`: it uses no answer of another run.
     `verdicts_shown`: annotators who review its groups see the validator's verdict.
     `guard`: the run pauses if its first groups are all dropped for one reason.
+    `server`: {connection, kind, url} of the server that answers, empty in runs made before
+    migration 0025 and for providers without one.
     `models`: {task: {model, sha256 of its weights or None}} as its first worker found them, without
     `sha256` until then; empty in runs made before migration 0010.
     `archived_at`: since when lists hide it and nothing new is made from it (`db.archive`).
@@ -72,6 +105,7 @@ class Run(Base, kw_only=True):
     verdicts_shown: Mapped[bool] = mapped_column(default=False)
     guard: Mapped[bool] = mapped_column(default=True, server_default=true())
     models: Mapped[dict[str, Any]] = mapped_column(default_factory=dict, server_default="{}")
+    server: Mapped[dict[str, Any]] = mapped_column(default_factory=dict, server_default="{}")
     created_by: Mapped[str] = mapped_column(default="")
     archived_at: Mapped[datetime | None] = mapped_column(default=None)
     created_at: Mapped[datetime] = created()

@@ -56,6 +56,7 @@ PASSWORD = "correct horse battery"
 # By hand, not from the code: which rights each permission takes; "and": all of them.
 TAKES: dict[str, set[str]] = {
     "accounts": {"admin"},
+    "connections": {"admin"},
     "audit": {"admin"},
     "server": {"admin"},
     "curate": {"curate"},
@@ -189,7 +190,7 @@ WRITES: dict[str, Callable[[Session, Place], Any]] = {
     "export": lambda session, place: require_places(session, {"run_id": place.run}),
     "jobs": lambda session, place: request_stop(session, place.job),
 }
-WITHOUT_PLACE = {"accounts", "audit", "server", "upload", "any"}
+WITHOUT_PLACE = {"accounts", "connections", "audit", "server", "upload", "any"}
 
 
 def rights_in(world: World, role: str, membership: str) -> Rights:

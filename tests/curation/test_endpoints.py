@@ -16,9 +16,9 @@ from openai_server import Server
 
 from curation.providers import endpoints as many_endpoints
 from curation.providers import openai_server as provider
-from curation.providers.addresses import endpoint_urls, public_url
 from curation.providers.endpoints import Endpoint, Endpoints
 from curation.recipe.recipe import FOLDER, load_recipe
+from curation.servers.addresses import endpoint_urls, public_url
 from db.errors import BadInput, ProviderError
 from db.store.store import Store
 

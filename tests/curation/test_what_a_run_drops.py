@@ -24,6 +24,7 @@ from curation.recipe.recipe import load_recipe
 from curation.recipe.tasks import TASKS
 from curation.run.engine import curate
 from curation.run.starting import start_run
+from curation.servers.connection import environment_server
 from db.corpus.datasets import text_sha256
 from db.errors import ProviderError
 from db.run.group_detail import get_group
@@ -195,8 +196,8 @@ def test_spent_quota_says_what_to_do(sqlite_store: Store, server: Server) -> Non
 
 def test_calls_go_through_the_transport_of_aiohttp(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", "http://localhost:9/v1")
-    provider = OpenAIProvider.from_environment(
-        load_recipe("msmarco"), concurrency=1, with_budget=False
+    provider = OpenAIProvider.of_server(
+        environment_server(), load_recipe("msmarco"), concurrency=1, with_budget=False
     )
     (endpoint,) = provider.endpoints.all
     assert "aiohttp" in type(endpoint.client._client._transport).__module__
@@ -261,8 +262,8 @@ def test_the_wait_that_a_server_asks_for_is_kept(server: Server) -> None:
     )
 
     async def ask() -> tuple[int, float, float]:
-        provider = OpenAIProvider.from_environment(
-            load_recipe("msmarco"), concurrency=4, with_budget=False
+        provider = OpenAIProvider.of_server(
+            environment_server(), load_recipe("msmarco"), concurrency=4, with_budget=False
         )
         began = time.monotonic()
         try:

@@ -24,6 +24,7 @@ from app.cli.kit.report import (
 )
 from app.cli.kit.table import table
 from app.operations import runs as operations
+from app.operations.connections import show as show_connection
 from app.text.numbers import counted, duration, money
 from app.text.remedies import in_commands
 from curation.judging.text_baseline import TextBaseline, baseline_sentence
@@ -147,6 +148,9 @@ def start_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def _request(given: dict[str, Any]) -> tuple[RunStart, Recipe]:
     """The request and its recipe. Raises UsageError for what they refuse."""
     wanted = request_of(RunStart, given)
+    if wanted.connection is not None:
+        provider = show_connection(command_actor(), wanted.connection).provider
+        wanted = wanted.model_copy(update={"provider": wanted.provider or provider})
     if wanted.batch and not PROVIDERS.find(wanted.provider).batches:
         raise click.UsageError("--batch requires --provider openai")
     try:
@@ -324,6 +328,13 @@ def list_(dataset: str | None, status: str | None, archived: bool) -> Result:
     return with_former_keys(found, "runs", FORMER_KEYS)
 
 
+def _server_text(result: Result) -> str:
+    """The server that answers a run, and the connection that it is."""
+    if not result["url"]:
+        return result["connection"] or "–"
+    return f"{result['url']} (connection {result['connection']})"
+
+
 def _shown(result: Result) -> str:
     progress = result["funnel"]
     facts: list[tuple[str, object]] = [
@@ -332,6 +343,7 @@ def _shown(result: Result) -> str:
         ("status", _state(result)),
         ("recipe", f"{result['recipe']} ({result['recipe_sha256'][:12]})"),
         ("provider", result["provider"] + (" (offline)" if result["offline"] else "")),
+        ("server", _server_text(result)),
         ("pairs", f"{result['pairs']:,} ({progress['waiting']:,} waiting)"),
         ("reached", counts(progress["reached"])),
         *_verdicts(result["kept"], progress["dropped"]),

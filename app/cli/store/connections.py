@@ -1,0 +1,145 @@
+"""`inf connections`: model servers that runs name. Keys are never read from the arguments."""
+
+import sys
+from typing import Any
+
+import click
+
+from app.cli.kit.options import request_options
+from app.cli.kit.report import Result, command_actor, lines, reporting
+from app.cli.kit.table import table
+from app.operations import connections as operations
+from app.operations.connections import ConnectionAdd, ConnectionChange
+from app.text.remedies import in_commands
+from db.errors import BadInput
+
+key_option = click.option(
+    "--key",
+    "takes_key",
+    is_flag=True,
+    help="Read the key itself, from the terminal or standard input; it is stored encrypted.",
+)
+
+
+@click.group()
+def connections() -> None:
+    """Add, test, list, show, change and remove connections to model servers."""
+
+
+def _read_key() -> str:
+    if sys.stdin.isatty():
+        prompted: str = click.prompt("Key", hide_input=True, err=True)
+        return prompted
+    line = sys.stdin.readline().strip()
+    if not line:
+        raise BadInput("no key", "pass it as one line on standard input", code="key_missing")
+    return line
+
+
+def _said(value: bool | None) -> str:
+    return "unknown" if value is None else "yes" if value else "no"
+
+
+def _shown(result: Result) -> str:
+    facts: list[tuple[str, object]] = [
+        ("connection", result["name"]),
+        ("kind", result["kind"]),
+        ("url", result["url"] or "–"),
+        ("secret", result["secret"] or "none"),
+        ("private network", "allowed" if result["private"] else "refused"),
+    ]
+    facts += [
+        ("price", f"{model}: {price['input']:g} in, {price['output']:g} out, USD per 1M tokens")
+        for model, price in result["prices"].items()
+    ]
+    if result["problem"]:
+        facts.append(("problem", in_commands(result["problem"])))
+    if tested := result["tested"]:
+        models = tested["models"]
+        shown = ", ".join(models[:12]) + (f", … ({len(models):,})" if len(models) > 12 else "")
+        name = tested["model"]
+        if tested["answered_as"] != name:
+            name += f" (answers as {tested['answered_as']})"
+        facts += [
+            ("tested", f"{tested['at']}"),
+            ("models", shown or "not listed"),
+            ("one call", f"{tested['seconds']:.2f} s by {name}"),
+            ("JSON schema", _said(tested["supports_schema"])),
+            ("reasoning", _said(tested["supports_reasoning"])),
+            ("batches", _said(tested["supports_batch"])),
+        ]
+    return lines(*facts)
+
+
+def _added(result: Result) -> str:
+    name = result["name"]
+    then = f"inf connections test {name}, then inf curate DATASET --connection {name}"
+    return f"{_shown(result)}\nnext: {then}"
+
+
+@connections.command()
+@click.argument("name")
+@request_options(ConnectionAdd, without=("name",))
+@key_option
+@reporting(_added)
+def add(request: ConnectionAdd, takes_key: bool) -> Result:
+    """Add a connection to a model server."""
+    actor = command_actor()
+    return operations.add(actor, request, _read_key() if takes_key else "").as_json()
+
+
+@connections.command()
+@click.argument("name")
+@request_options(ConnectionChange, without=("name", "private"))
+@click.option("--private/--public", "private", default=None, help="May it be in a private network?")
+@key_option
+@reporting(_shown)
+def change(request: ConnectionChange, takes_key: bool) -> Result:
+    """Change a connection's key, prices or reach; its address stays."""
+    actor = command_actor()
+    return operations.change(actor, request, _read_key() if takes_key else "").as_json()
+
+
+@connections.command()
+@click.argument("name")
+@click.option("--model", default="", help="The model to call; default: the first of the list.")
+@reporting(_shown)
+def test(name: str, model: str) -> Result:
+    """List a server's models, time one call, find what it supports (three small calls)."""
+    return operations.test(command_actor(), name, model).as_json()
+
+
+def _listed(result: Result) -> str:
+    rows: list[list[Any]] = [
+        [
+            *(row["id"], row["name"], row["kind"], row["url"], row["secret"]),
+            len(row["tested"]["models"]) if row["tested"] else None,
+            in_commands(row["problem"]) if row["problem"] else None,
+        ]
+        for row in result["data"]
+    ]
+    head = ("id", "connection", "kind", "url", "secret", "models", "problem")
+    return table(head, rows, empty="no connections")
+
+
+@connections.command("list")
+@reporting(_listed)
+def list_() -> Result:
+    """List connections; the environment variables are the one called environment."""
+    return operations.list_all(command_actor()).as_json()
+
+
+@connections.command()
+@click.argument("name")
+@reporting(_shown)
+def show(name: str) -> Result:
+    """Show one connection."""
+    return operations.show(command_actor(), name).as_json()
+
+
+@connections.command()
+@click.argument("name")
+@reporting(lambda result: f"removed {result['name']}")
+def remove(name: str) -> Result:
+    """Remove a connection that no unfinished run uses."""
+    return operations.remove(command_actor(), name).as_json()
