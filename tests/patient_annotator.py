@@ -1,6 +1,6 @@
 """An annotator who takes breaks, keeps old tabs, changes answers and watches a clock, to find gold.
 
-Works in the tests' process on what the pages call (`card_data`, `read_answers`, the workbench's
+Works in the tests' process on what the pages call (`card_data`, `answers.list_some`, the groups'
 outbox), so that hours pass at once: `pass_time` moves every stored time into the past. What is seen
 of an item is a number or a text by channel; `auc_of` says how well a channel tells gold apart.
 """
@@ -25,9 +25,10 @@ from sqlalchemy.engine import Engine
 from streamlit.runtime import context
 
 from app.access.identity import COOKIE
+from app.access.session_user import cookie_holder
 from app.groups.actions import Desk, workbench_data
 from app.judge.actions import card_data
-from app.judge.answers_actions import read_answers
+from app.operations.judging import answers
 from db.people.accounts import add_account
 from db.people.sign_ins import start_session
 from db.review.queue import QueueFilter
@@ -291,7 +292,7 @@ def _press_on(ann: Person, token: str, seen: Seen) -> None:
 def _own_answers(person: Person) -> dict[str, Value]:
     """What the page My answers shows of each answer, by token."""
     person.sit_down()
-    found, _ = read_answers(person.world.study_id, "all", start=0, count=200)
+    found, _ = answers.list_some(cookie_holder(), person.world.study_id, count=200)
     return {one.item.token: f"{one.state} {one.may_change}" for one in found}
 
 

@@ -21,6 +21,7 @@ from sqlalchemy.orm import Session  # noqa: E402
 
 from app.cli.main import main  # noqa: E402
 from app.judge import actions  # noqa: E402
+from app.operations.judging import card  # noqa: E402
 from db.assignment import leasing, progress  # noqa: E402
 from db.assignment.eligibility import Chosen, chosen_items  # noqa: E402
 from db.assignment.progress import OwnProgress  # noqa: E402
@@ -114,7 +115,7 @@ def serve(arguments: Sequence[str]) -> None:
     leasing.lease = lease
     leasing.choose_items = choose
     actions._as_json = as_json
-    actions.own_progress = own_progress
+    card.own_progress = own_progress
     main(["serve", *arguments])
 
 

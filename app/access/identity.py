@@ -73,6 +73,20 @@ class SessionUser(Actor):
         return _user_of(sign_ins.still_open(session, self.session_id))
 
 
+@dataclass(frozen=True)
+class CookieHolder(Actor):
+    """Whoever the cookies name, read only in the transaction that does the work.
+
+    For an action that may not cost one more read: where the rights are needed before, it has none.
+    """
+
+    cookies: Mapping[str, str] = field(default_factory=dict, compare=False, kw_only=True)
+
+    def now(self, session: Session) -> SessionUser | None:
+        """The user of the cookies, as `user_in`."""
+        return user_in(session, self.cookies)
+
+
 def user_of_cookies(store: Store, cookies: Mapping[str, str]) -> SessionUser | None:
     """The user of the cookie's session, the local admin if the store has no accounts, else None."""
     with unscoped(), store.read() as session:

@@ -6,22 +6,19 @@ For who is signed out, and before any page, sessions see nothing.
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from contextvars import ContextVar
 
 import streamlit as st
-from sqlalchemy.orm import Session
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from app.access.identity import SessionUser, user_in, user_of_cookies
-from app.access.permissions import NEEDS, require
+from app.access.identity import SessionUser, user_of_cookies
+from app.access.permissions import NEEDS
 from db.store.scope import (
     Scope,
     current_scope,
-    limit_session,
     limited_to,
     scope_pages_by,
-    unscoped,
 )
 from db.store.store import open_store
 
@@ -42,21 +39,6 @@ def read_user() -> SessionUser | None:
 def work_under(user: SessionUser | None, permission: str) -> None:
     """Limit the sessions opened from now on to what the permission lets the user see."""
     _current.set((NOTHING if user is None else NEEDS[permission].scope(user),))
-
-
-@contextmanager
-def writing_as(permission: str) -> Iterator[tuple[Session, SessionUser]]:
-    """A session whose transaction may write, and the user, whose rights are read in it.
-
-    Raises Refused without the permission. This session and later ones are limited by it.
-    """
-    with ExitStack() as stack:
-        with unscoped():
-            session = stack.enter_context(open_store().write())
-            user = require(user_in(session, st.context.cookies), permission)
-        work_under(user, permission)
-        limit_session(session)
-        yield session, user
 
 
 def in_this_scope(make: Callable[[], str]) -> Callable[[], str]:

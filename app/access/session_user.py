@@ -12,7 +12,7 @@ from typing import ParamSpec
 import streamlit as st
 from sqlalchemy.exc import NoResultFound
 
-from app.access.identity import SessionUser
+from app.access.identity import CookieHolder, SessionUser
 from app.access.permissions import require, signed_in
 from app.access.scope import read_user, scope_kept, work_under
 from app.text.languages import DEFAULT, error_text, text
@@ -33,6 +33,11 @@ def current_user() -> SessionUser | None:
 def signed_in_user() -> SessionUser:
     """The signed-in user, as the actor of an operation. Raises Refused when signed out."""
     return signed_in(current_user())
+
+
+def cookie_holder() -> CookieHolder:
+    """Whoever the cookies of this page name, for an operation that reads it while it works."""
+    return CookieHolder("", cookies=st.context.cookies)
 
 
 def require_permission(permission: str) -> SessionUser:

@@ -47,6 +47,7 @@ COMMANDS = {
     "hub": ("app.cli.corpus.datasets:hub", "As `datasets pull` and `releases push`."),
     "import": ("app.cli.data.import_:import_", "Read pairs and passages into a dataset."),
     "jobs": ("app.cli.store.jobs:jobs", "List, follow, cancel and resume jobs."),
+    "judgments": ("app.cli.judging.judgments:judgments", "List and show answers of judges."),
     "models": ("app.cli.models:models", "List, show, push, export and serve trained models."),
     "people": (
         "app.cli.store.people:people",

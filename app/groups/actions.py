@@ -21,8 +21,8 @@ from app.groups.validation_jobs import groups_in_validation, validation_jobs, wh
 from app.jobs import launching
 from app.jobs.kinds import KINDS
 from app.jobs_page.actions import launch_job
-from app.kit.outbox import event_of
 from app.kit.outbox_card import outbox_scope
+from app.operations.judging.outbox import event_of
 from app.text.numbers import counted
 from app.text.remedies import in_pages
 from curation.recipe.rendered_call import rendered_messages

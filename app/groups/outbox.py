@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app.kit.outbox import event_of
+from app.operations.judging.outbox import event_of
 from app.text.remedies import in_pages
 from curation.judging.revalidation import check_edit
 from db.errors import BadInput, InfError, Refused

@@ -11,7 +11,7 @@ from app.access.permissions import NEEDS
 from app.access.scope import scope_kept
 from app.access.session_user import current_user, record_read, require_permission
 from app.home.seen_actions import SeenStudies
-from app.judge.actions import judge_of
+from app.operations.judging.card import judge_of
 from db.answers.finishing import OwnChoice, own_choices
 from db.assignment.hidden import hidden_pair
 from db.assignment.members import may_be_given_items

@@ -3,15 +3,19 @@
 The browser receives what the card sent already: texts in the judge's own order, tokens, no roles.
 """
 
+from collections.abc import Sequence
+
 import streamlit as st
 
+from app.access.identity import SessionUser
 from app.access.language import language_now, say
-from app.access.session_user import failures_shown
+from app.access.session_user import failures_shown, signed_in_user
 from app.judge import answers_actions
 from app.judge.text_language import lang_of
 from app.kit.choice import choose, draw_pages, page_offset
 from app.kit.language import draw_language_choice, draw_page_language
 from app.kit.page import draw_empty
+from app.operations.judging import answers, studies
 from app.text.plain import plain
 from app.text.texts import draw_text
 from db.answers.own_answers import FILTERS, OwnAnswer
@@ -104,11 +108,11 @@ def draw_answer(study_id: int, answer: OwnAnswer) -> None:
         draw_thread(study_id, answer)
 
 
-def draw_study(studies: list[StudySummary]) -> None:
+def draw_study(user: SessionUser, found: Sequence[StudySummary]) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         study = choose(
             say("judge.study"),
-            studies,
+            found,
             key="answers.study",
             parameter="study",
             ident=lambda study: study.id,
@@ -122,15 +126,15 @@ def draw_study(studies: list[StudySummary]) -> None:
             width=200,
         )
         draw_language_choice("/answers")
-    if replies := answers_actions.count_replies(study.id):
+    if replies := answers.count_replies(user, study.id):
         st.info(say("answers.replies", count=replies), icon=":material/forum:")
     start = page_offset("answers.page", ROWS)
-    answers, total = answers_actions.read_answers(study.id, only or "all", start=start, count=ROWS)
+    listed, total = answers.list_some(user, study.id, only or "all", start=start, count=ROWS)
     if not total:
         draw_empty(
             say("answers.none"), say("answers.none_then"), view="judge", link=say("judge.title")
         )
-    for answer in answers:
+    for answer in listed:
         draw_answer(study.id, answer)
     draw_pages(total, key="answers.page", rows=ROWS)
 
@@ -139,9 +143,11 @@ draw_page_language()
 st.title(say("answers.title"), anchor=False)
 st.caption(say("answers.lead"))
 with failures_shown(language_now()):
-    found = answers_actions.studies_to_show()
+    user = signed_in_user()
+    # answers of a closed one are its result
+    found = studies.list_all(user, statuses=("open", "paused"), right="judge").data
     if found:
-        draw_study(found)
+        draw_study(user, found)
     else:
         draw_empty(say("judge.no_study"), say("judge.no_study_then"))
         draw_language_choice("/answers")

@@ -4,29 +4,30 @@ The browser never receives a passage's origin, a model's verdict or another judg
 judge sees the passages in an order of their own.
 """
 
+from collections.abc import Sequence
+
 import streamlit as st
 
 from app.access.language import language_now, say
 from app.access.permissions import NEEDS
-from app.access.session_user import failures_shown, notify, require_permission
-from app.judge.actions import acknowledge_guidelines
+from app.access.session_user import cookie_holder, failures_shown, notify, signed_in_user
 from app.judge.card import draw_card
 from app.kit.choice import choose
 from app.kit.language import draw_language_choice, draw_page_language
 from app.kit.outbox_card import draw_lifeline
 from app.kit.page import draw_empty
+from app.operations.judging import studies
+from app.operations.judging.card import acknowledge
 from app.text.languages import error_text
 from db.errors import InfError
-from db.store.store import open_store
-from db.study.studies import StudySummary, current_guideline, list_studies
+from db.study.studies import StudySummary
 
 CONFIRMED = "judge.confirmed_guidelines"
 
 
 def draw_guidelines(study_id: int) -> int:
     """Draw the guidelines of now, and return their version: a newer one may come any moment."""
-    with open_store().read() as session:
-        guideline = current_guideline(session, study_id)
+    guideline = studies.guideline(signed_in_user(), study_id, right="judge")
     label = say("judge.guidelines", version=guideline.version)
     with st.popover(label, icon=":material/menu_book:"):
         st.markdown(guideline.body)
@@ -35,8 +36,7 @@ def draw_guidelines(study_id: int) -> int:
 
 def draw_new_guidelines(study_id: int) -> None:
     """The guidelines of now in full, to be acknowledged before the next item."""
-    with open_store().read() as session:
-        guideline = current_guideline(session, study_id)
+    guideline = studies.guideline(signed_in_user(), study_id, right="judge")
     with st.container(border=True, key="judge-new-guidelines"):
         st.subheader(say("judge.new_guidelines", version=guideline.version), anchor=False)
         st.caption(say("judge.new_guidelines_lead"))
@@ -52,7 +52,7 @@ def draw_new_guidelines(study_id: int) -> None:
 
 def confirm_guidelines(study_id: int, version: int) -> None:
     try:
-        acknowledge_guidelines(study_id, version)
+        acknowledge(cookie_holder(), study_id, version)
         st.session_state[CONFIRMED] = True
     except InfError as error:
         notify(error_text(language_now(), error), kind="error")
@@ -70,13 +70,13 @@ def draw_desk(study: StudySummary, guidelines: int) -> None:
                 draw_new_guidelines(study.id)
 
 
-def draw_studies(studies: list[StudySummary]) -> None:
+def draw_studies(found: Sequence[StudySummary]) -> None:
     """Title, study and guidelines in one row: the height belongs to the passages."""
     with st.container(horizontal=True, vertical_alignment="bottom", key="judge-head"):
         st.title(say("judge.title"), anchor=False, width="content", help=say("judge.lead"))
         chosen = choose(
             say("judge.study"),
-            studies,
+            found,
             key="judge.study",
             parameter="study",
             ident=lambda study: study.id,
@@ -90,14 +90,14 @@ def draw_studies(studies: list[StudySummary]) -> None:
 
 
 draw_page_language()
-with open_store().read() as session:
-    open_studies = list_studies(session, statuses=("open",))
+user = signed_in_user()
+open_studies = studies.list_all(user, statuses=("open",), right="judge").data
 if open_studies:
     draw_studies(open_studies)
 else:
     st.title(say("judge.title"), anchor=False)
     with failures_shown(language_now()):
-        is_curator = NEEDS["studies"].is_met(require_permission("judge"))
+        is_curator = NEEDS["studies"].is_met(user)
         draw_empty(
             say("judge.no_study"),
             say("judge.no_study_then"),

@@ -54,9 +54,16 @@ def writing(actor: Actor, permission: str) -> Iterator[Session]:
 
     The actor is admitted in it (`app.access.permissions.admit`).
     """
-    with unscoped(), open_store().write() as session:
-        admit(session, actor, permission)
+    with admitted(actor, permission) as (session, _):
         yield session
+
+
+@contextmanager
+def admitted(actor: Actor, permission: str) -> Iterator[tuple[Session, Actor]]:
+    """As `writing`, and the actor with the account and rights of now."""
+    with unscoped(), open_store().write() as session:
+        now = admit(session, actor, permission)
+        yield session, now
         session.commit()
 
 

@@ -50,7 +50,7 @@ def judge_run(handle: JobHandle, run_id: int, name: str) -> dict[str, Any]:
         session.commit()
     with handle.store.read() as session:
         total, waiting = items_of_run(session, run_id, judge_id)
-    counted = judge_all(handle, judge, judge_id, waiting, total, place=f"run{run_id}")
+    counted = judge_all(handle, judge, judge_id, waiting, total, run_id=run_id)
     return {"run_id": run_id, **counted}
 
 

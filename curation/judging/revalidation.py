@@ -82,7 +82,7 @@ def revalidate(handle: JobHandle, run_id: int, group_id: int | None) -> dict[str
         )
         counts[HOLDS if label == expected else FAILS] += 1
 
-    unusable = judge_waiting(handle, judge, judge_id, waiting, record)
+    unusable = judge_waiting(handle, judge, judge_id, waiting, record, of=("run", run_id))
     return {
         "run_id": run_id,
         "judge": judge.name,

@@ -139,7 +139,6 @@ def judge_study(handle: JobHandle, study_id: int, name: str) -> dict[str, Any]:
         judge_id,
         waiting,
         total,
-        place=str(study_id),
         study_id=study_id,
         guideline_id=guideline_id,
     )
@@ -156,15 +155,13 @@ def judge_all(
     waiting: Sequence[int],
     total: int,
     *,
-    place: str,
     study_id: int | None = None,
     guideline_id: int | None = None,
+    run_id: int | None = None,
 ) -> dict[str, Any]:
-    """Let a judge answer these items of `total`, and count its answers; reports progress.
-
-    `place` tells the events of this study, or run, from those of others.
-    """
+    """Let a judge answer these items of `total`, of a study or a run; count its answers."""
     before = total - len(waiting)
+    place = f"run{run_id}" if study_id is None else str(study_id)
     handle.report(before, total, judge.name)
     counts: Counter[str] = Counter()
 
@@ -180,7 +177,8 @@ def judge_all(
         )
         counts[label] += 1
 
-    unusable = judge_waiting(handle, judge, judge_id, waiting, record, before=before)
+    of = ("study", study_id) if study_id is not None else ("run", run_id)
+    unusable = judge_waiting(handle, judge, judge_id, waiting, record, of=of, before=before)
     return {
         "judge": judge.name,
         "kind": judge.kind,
@@ -202,12 +200,16 @@ def judge_waiting(
     waiting: Sequence[int],
     record: Callable[[Session, Waiting, Choice], None],
     *,
+    of: tuple[str, object],
     before: int = 0,
 ) -> Counter[str]:
     """Let a judge answer these items, as many per call as it takes; `record` stores an answer.
 
-    The answers of a call are committed together; a stop is checked between calls. Returns the
-    reasons of unusable answers, counted; those are not recorded.
+    The answers of a call are committed together, with one event for all of them, to the study or
+    run they are `of`: whoever listens wants to know that it has new answers, and the answers of a
+    model to a run would be a million rows. Its actor is who started the job, as a model may have a
+    person's name. A stop is checked between calls. Returns the reasons of unusable answers,
+    counted; those are not recorded.
     """
     unusable: Counter[str] = Counter()
     for start in range(0, len(waiting), judge.at_once):
@@ -221,6 +223,9 @@ def judge_waiting(
                     unusable[choice.unusable] += 1
                 else:
                     record(session, each, choice)
+            if stored := sum(not choice.unusable for choice in choices):
+                about = {"judge": judge_id, "judgments": stored}
+                record_event(session, handle.started_by, "judgment.stored", of, **about)
             session.commit()
         handle.report(before + start + len(batch), before + len(waiting), judge.name)
     return unusable

@@ -100,13 +100,17 @@ def hidden_items(session: Session, item_ids: Collection[int], person: str) -> se
 
 def hidden_items_of_study(session: Session, study_id: int, person: str) -> set[int]:
     """Those of a study's items whose group is hidden from the person."""
-    query = (
+    return set(session.scalars(hidden_in_study(session, study_id, person)))
+
+
+def hidden_in_study(session: Session, study_id: int, person: str) -> Select[int]:
+    """The query of `hidden_items_of_study`."""
+    return (
         select(Item.id)
         .join(StudyItem, StudyItem.item_id == Item.id)
         .join(Group, Group.id == Item.group_id)
         .where(StudyItem.study_id == study_id, hidden_pair(session, person, Group.pair_id))
     )
-    return set(session.scalars(query))
 
 
 def count_hidden(session: Session, run_id: int, person: str) -> int:

@@ -14,6 +14,7 @@ from sqlalchemy import ColumnElement, Integer, bindparam, select, update
 from sqlalchemy.orm import Session
 
 from db.corpus.datasets import text_sha256
+from db.events import record_event
 from db.question import Question
 from db.review.carrying import carry_reviews
 from db.run.new_items import insert_items, store_questions
@@ -253,8 +254,8 @@ def finish_groups(
 
     A group of a pair whose texts were reviewed in another run gets that review.
 
-    Only groups still leased to this worker under their attempt are written; they are returned.
-    Does not commit.
+    Only groups still leased to this worker under their attempt are written; they are returned. The
+    answers of its judges are one event of the run, by who started it. Does not commit.
     """
     rows = session.connection().execute(
         _HELD, {"group_ids": [one.group.id for one in done], "owner": owner}
@@ -263,11 +264,13 @@ def finish_groups(
     ours = [one for one in done if (one.group.id, one.group.attempt) in held]
     if not ours:
         return []
-    dataset_id = session.scalar(select(Run.dataset_id).where(Run.id == run_id))
-    assert dataset_id is not None
+    about = session.execute(select(Run.dataset_id, Run.created_by).where(Run.id == run_id)).one()
+    dataset_id, started_by = about
     passages = _add_passages(session, run_id, dataset_id, ours)
     _add_triplets(session, ours, passages)
     _add_judgments(session, run_id, ours, passages)
+    if judgments := sum(len(one.items) for one in ours):
+        record_event(session, started_by, "judgment.stored", ("run", run_id), judgments=judgments)
     _add_group_calls(session, ours)
     now = utc_now()
     session.connection().execute(

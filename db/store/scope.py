@@ -155,11 +155,6 @@ def current_scope() -> Scope | None:
     return None if found is None else found[0]
 
 
-def limit_session(session: Session) -> None:
-    """Give an open session the scope of one that is opened now."""
-    session.info[INFO] = current_scope()
-
-
 @contextmanager
 def limited_to(scope: Scope | None) -> Iterator[None]:
     """Sessions opened within see this; None for everything."""

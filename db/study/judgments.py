@@ -21,14 +21,16 @@ from sqlalchemy import (
     or_,
     select,
     text,
+    true,
     update,
 )
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from db.errors import BadInput, NotFound, Refused
 from db.names import PERSON_SUFFIX
+from db.rows import Row
 from db.run.new_items import question_of
-from db.tables import CountedJudgment, Item, Judge, Judgment, StudyItem, utc_now
+from db.tables import CountedJudgment, Group, Item, Judge, Judgment, StudyItem, utc_now
 
 ADJUDICATOR = "adjudicator:"
 STREAMED = 5000  # rows read at once
@@ -45,6 +47,39 @@ class JudgmentRow:
     simulated: bool
     offline: bool
     decided_at: datetime
+
+
+class ListedJudgment(Row):
+    """A judgment in a list; `choice`: a candidate's label, "none" or "ambiguous"."""
+
+    id: int
+    item_id: int
+    judge_id: int
+    judge: str
+    kind: str
+    simulated: bool
+    offline: bool
+    choice: str
+    note: str
+    flagged: bool
+    reason: str
+    shown_at: datetime | None
+    decided_at: datetime
+
+
+class JudgmentShown(ListedJudgment):
+    """A judgment with the order of its candidates, where it was given, and what its judge kept.
+
+    `replaces_id`: the answer that it changed; `is_current`: none has changed it.
+    """
+
+    study_id: int | None
+    run_id: int | None
+    scenario: str
+    order_shown: tuple[str, ...]
+    replaces_id: int | None
+    is_current: bool
+    detail: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -294,6 +329,57 @@ def judgment_state(session: Session, study_id: int) -> JudgmentState:
     )
     judgments, last_id, last_at = session.execute(query).one()
     return JudgmentState(judgments, last_id or 0, last_at)
+
+
+def list_judgments(
+    session: Session,
+    study_id: int,
+    *,
+    without: Select[int] | None = None,
+    after: int = 0,
+    limit: int = 100,
+) -> tuple[list[ListedJudgment], int]:
+    """Judgments as `judgment_frame` counts them, by id, and how many there are in all.
+
+    after: an id, those behind it; without: a query of items whose judgments are left out.
+    """
+    seen = true() if without is None else Judgment.item_id.not_in(without)
+    query = judgments_that_count(study_id, *_LISTED).where(seen, Judgment.id > after)
+    rows = session.execute(query.order_by(Judgment.id).limit(limit))
+    total = session.scalar(judgments_that_count(study_id, func.count()).where(seen)) or 0
+    return [ListedJudgment.model_validate(row) for row in rows], total
+
+
+def find_shown(session: Session, judgment_id: int) -> JudgmentShown | None:
+    """One judgment, also one that was changed since; None where there is none."""
+    more = (name for name in JudgmentShown.model_fields if name not in ListedJudgment.model_fields)
+    columns = [Item.scenario if name == "scenario" else getattr(Judgment, name) for name in more]
+    query = (
+        select(*_LISTED, *columns)
+        .join(Judge, Judge.id == Judgment.judge_id)
+        .join(Item, Item.id == Judgment.item_id)
+        .join(Group, Group.id == Item.group_id)  # the scope of the session is on groups
+        .where(Judgment.id == judgment_id)
+    )
+    found = session.execute(query).one_or_none()
+    return None if found is None else JudgmentShown.model_validate(found)
+
+
+_LISTED = (
+    Judgment.id,
+    Judgment.item_id,
+    Judgment.judge_id,
+    Judge.name.label("judge"),
+    Judge.kind,
+    Judge.simulated,
+    Judge.offline,
+    Judgment.choice,
+    Judgment.note,
+    Judgment.flagged,
+    Judgment.reason,
+    Judgment.shown_at,
+    Judgment.decided_at,
+)
 
 
 def items_of_two_judges(session: Session, study_id: int) -> set[int]:

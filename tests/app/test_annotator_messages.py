@@ -46,7 +46,10 @@ ON_THE_WAY = (
     "app/access/permissions.py",
     "app/access/session_user.py",
     "app/judge",
-    "app/kit/outbox.py",
+    *(
+        f"app/operations/judging/{name}.py"
+        for name in ("answers", "card", "outbox", "qualification")
+    ),
     "app/server/own_account.py",
     "app/server/routes.py",
     "db/assignment",

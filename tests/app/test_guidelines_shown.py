@@ -10,7 +10,9 @@ from sqlalchemy import select
 from study_world import make_world as make_run
 from study_world import sampled_study
 
-from app.judge.actions import acknowledge_guidelines, card_data
+from app.access.session_user import cookie_holder
+from app.judge.actions import card_data
+from app.operations.judging.card import acknowledge
 from db.assignment.members import pause_judge, readmit_judge
 from db.errors import BadInput
 from db.store import schema
@@ -73,7 +75,7 @@ def test_no_item_comes_before_the_new_version_is_acknowledged(world: World) -> N
     assert "read them above" in ann.data["message"] and ann.data["left"] > 0
     assert read_by(world.store, "ann") == [1]
     for _ in range(2):  # a click that arrives twice
-        acknowledge_guidelines(world.study_id, 2)
+        acknowledge(cookie_holder(), world.study_id, 2)
     ann.ask()
     assert (ann.tokens(), ann.data["unread"], ann.data["guidelines"]) == (held, False, 2)
     ann.answer(held[0])
@@ -89,14 +91,14 @@ def test_a_version_written_meanwhile_is_to_be_read_too(world: World) -> None:
     write(world, "Look twice.")
     write(world, "Look thrice.")
     ann.ask()
-    acknowledge_guidelines(world.study_id, 2)
+    acknowledge(cookie_holder(), world.study_id, 2)
     ann.ask()
     assert ann.data["unread"]
-    acknowledge_guidelines(world.study_id, 3)
+    acknowledge(cookie_holder(), world.study_id, 3)
     ann.ask()
     assert ann.data["guidelines"] == 3 and ann.tokens()
     with pytest.raises(BadInput, match="no version 4"):
-        acknowledge_guidelines(world.study_id, 4)
+        acknowledge(cookie_holder(), world.study_id, 4)
 
 
 @pytest.mark.parametrize("forged", [0, 2, -1, 2**40, "one", True])
@@ -137,7 +139,7 @@ def test_examples_of_a_qualification_wait_for_it_as_items_do(world: World) -> No
     assert ann.data["acknowledged"] == {entry["event"]: ""} and len(ann.data["feedback"]) == 1
     assert (ann.data["items"], ann.data["unread"]) == ([], True)
     assert versions(world.store) == [1]
-    acknowledge_guidelines(world.study_id, 2)
+    acknowledge(cookie_holder(), world.study_id, 2)
     ann.ask()
     assert len(ann.data["items"]) == 1 and ann.data["qualification"]
 
@@ -185,7 +187,7 @@ def test_what_was_drawn_is_recorded_and_not_what_was_written_before_the_first_le
     data = card_data(world.study_id, [], guidelines=1)
     assert (data["items"], data["unread"], data["guidelines"]) == ([], True, 1)
     assert read_by(world.store, "ann") == [1]
-    acknowledge_guidelines(world.study_id, 2)
+    acknowledge(cookie_holder(), world.study_id, 2)
     data = card_data(world.study_id, [], guidelines=1)  # the page is drawn as it was
     assert data["items"] and (data["unread"], data["guidelines"]) == (False, 2)
     assert read_by(world.store, "ann") == [1, 2]

@@ -13,8 +13,8 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 from study_world import backdate_leases, item_of_token, make_world, sampled_study
 
-from app.judge.qualification_card import answer_examples
-from app.kit.outbox import store_outbox, studies_named
+from app.operations.judging.outbox import store_outbox, studies_named
+from app.operations.judging.qualification import answer_examples
 from db.assignment import leasing
 from db.assignment.standing import standings
 from db.people.renaming import rename_account

@@ -13,7 +13,7 @@ from statement_count import StatementCount, statements_counted
 from streamlit.testing.v1 import AppTest
 from study_world import make_world, sampled_study
 
-from app.kit.outbox import store_outbox, studies_named
+from app.operations.judging.outbox import store_outbox, studies_named
 from db.assignment.leasing import hold_items
 from db.assignment.standing import standings
 from db.review.reviews import approve_group

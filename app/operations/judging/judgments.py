@@ -7,22 +7,56 @@ on request, which is recorded. The judging card has its own way (`app.judge.acti
 from app.access.identity import Actor
 from app.operations.acting import reading, writing
 from db.assignment import threads as item_threads
-from db.assignment.hidden import hidden_groups, hidden_items
+from db.assignment.hidden import hidden_groups, hidden_in_study, hidden_items
 from db.assignment.shown_items import ShownItem
 from db.assignment.threads import Message, Thread
+from db.errors import NotFound
 from db.events import record_event
+from db.rows import Listed
 from db.study import blind_adjudication
 from db.study.blind_adjudication import BlindItem
 from db.study.gold_items import GoldItem, list_gold_items
+from db.study.judgments import (
+    JudgmentShown,
+    ListedJudgment,
+    find_shown,
+    list_judgments,
+)
 from db.study.speed import FastAnswer
 from db.study.speed import fast_answers as answers_too_fast
+from db.study.studies import get_study
 
 RIGHT, ADJUDICATE = "studies", "adjudicate"
-WITHOUT_ANSWER = {
-    "instruction": "hidden: you may be given this item",
-    "right": "",
-    "explanation": "",
-}
+HIDDEN_ITEM = "hidden: you may be given this item"
+WITHOUT_ANSWER = {"instruction": HIDDEN_ITEM, "right": "", "explanation": ""}
+
+
+def list_some(
+    actor: Actor, study_id: int, *, after: int = 0, limit: int = 100
+) -> Listed[ListedJudgment]:
+    """Judgments that count in a study, by id; `next`: the id to go on `after`.
+
+    Without those of items that the actor may be given, but for the store's owner. Raises NotFound.
+    """
+    with reading(actor, RIGHT) as session:
+        get_study(session, study_id)
+        is_blind = actor.via != "command"
+        hidden = hidden_in_study(session, study_id, actor.name) if is_blind else None
+        rows, total = list_judgments(session, study_id, without=hidden, after=after, limit=limit)
+    is_last = len(rows) < limit
+    return Listed[ListedJudgment](
+        data=tuple(rows), next=None if is_last else rows[-1].id, total=total
+    )
+
+
+def show(actor: Actor, judgment_id: int) -> JudgmentShown:
+    """One judgment in full. Raises NotFound, also where `list_some` leaves it out."""
+    with reading(actor, RIGHT) as session:
+        found = find_shown(session, judgment_id)
+        is_blind = found is not None and actor.via != "command"
+        if found is None or (is_blind and hidden_items(session, {found.item_id}, actor.name)):
+            raise NotFound(f"no judgment {judgment_id}", code="judgment_unknown")
+        return found
 
 
 def fast_answers(actor: Actor, study_id: int) -> list[FastAnswer]:

@@ -250,9 +250,9 @@ def rules(actor: Actor, study_id: int) -> StudyRules:
         return rules_of(studies.get_study(session, study_id))
 
 
-def guideline(actor: Actor, study_id: int) -> Guideline:
-    """The current version of a study's guidelines. Raises NotFound."""
-    with reading(actor, RIGHT) as session:
+def guideline(actor: Actor, study_id: int, *, right: str = RIGHT) -> Guideline:
+    """The current version of a study's guidelines, for who has this right. Raises NotFound."""
+    with reading(actor, right) as session:
         return studies.current_guideline(session, study_id)
 
 

@@ -4,21 +4,24 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from conftest import Ran
 from sqlalchemy import func, select
 from study_world import make_world, sampled_study
 
-from app.access.identity import Actor
+from app.access.identity import Actor, owner
 from app.operations.judging import judgments
-from db.errors import Refused
+from db.errors import NotFound, Refused
 from db.people.rights import Rights
 from db.store.store import Store
 from db.study.judgments import get_or_create_judge, record_judgment
 from db.study.studies import set_status
-from db.tables import AdjudicationView, Event, Item, StudyItem
+from db.tables import AdjudicationView, Event, Item, Job, Judge, StudyItem
 
 NAMES = ("judge-x1", "judge-x2")
 PAGE = {"open_only": False, "include_agreed": True, "start": 0, "count": 9}
 OPERATIONS: dict[str, tuple[str, Callable[[Actor], Any]]] = {
+    "list_some": ("judge", lambda actor: judgments.list_some(actor, 1)),
+    "show": ("adjudicate", lambda actor: judgments.show(actor, 1)),
     "fast_answers": ("judge", lambda actor: judgments.fast_answers(actor, 1)),
     "gold": ("adjudicate", lambda actor: judgments.gold(actor, 1)),
     "to_adjudicate": ("curate", lambda actor: judgments.to_adjudicate(actor, 1, **PAGE)),
@@ -119,3 +122,84 @@ def test_who_may_be_given_an_item_sees_neither_its_answer_nor_its_gold(world: St
         set_status(session, 1, "closed")
         session.commit()
     assert all(one.right for one in judgments.gold(with_right("curate", "judge"), 1))
+
+
+def test_command_and_operation_print_the_same_judgments(
+    world: Store, inf: Callable[..., Ran]
+) -> None:
+    ada = owner("ada")
+    listed = judgments.list_some(ada, 1)
+    assert [one.judge for one in listed.data] == list(NAMES) and listed.total == 2
+    as_printed = inf("judgments", "list", "--study", 1, "--json").json
+    assert as_printed == {"study_id": 1, **listed.as_json()} and listed.next is None
+    first = judgments.list_some(ada, 1, limit=1)
+    assert (first.next, first.total) == (first.data[0].id, 2)
+    rest = judgments.list_some(ada, 1, after=first.next or 0)
+    assert (*first.data, *rest.data) == listed.data
+    shown = judgments.show(ada, listed.data[1].id)
+    assert inf("judgments", "show", shown.id, "--json").json == shown.as_json()
+    assert shown.as_json().items() >= listed.data[1].as_json().items()
+    assert sorted(shown.order_shown) != [] and shown.study_id == 1 and shown.is_current
+    assert "--after 1" in inf("judgments", "list", "--study", 1, "--limit", 1).out
+    with pytest.raises(NotFound):
+        judgments.list_some(ada, 9)
+    with pytest.raises(NotFound):
+        judgments.show(ada, 99)
+
+
+def test_judgments_of_an_item_that_one_may_be_given_are_not_listed(world: Store) -> None:
+    eve = with_right("curate", "judge")
+    assert judgments.list_some(eve, 1).as_json() == {"data": [], "next": None, "total": 0}
+    with pytest.raises(NotFound, match="no judgment 1"):
+        judgments.show(eve, 1)
+    with world.write() as session:
+        set_status(session, 1, "closed")
+        session.commit()
+    assert judgments.list_some(eve, 1).total == 2 and judgments.show(eve, 1).judge == NAMES[0]
+
+
+def test_a_curator_of_another_dataset_sees_no_judgment(world: Store) -> None:
+    other = Actor("eve", rights=Rights(on_datasets={7: frozenset({"curate"})}))
+    for call in (judgments.list_some, judgments.show):
+        with pytest.raises(NotFound):
+            call(other, 1)
+
+
+def test_the_answers_of_a_model_are_one_event_per_call_of_who_started_it(
+    world: Store, inf: Callable[..., Ran]
+) -> None:
+    name = "offline:embedding"
+    inf("studies", "judge", 1, "--judge", name)
+    with world.read() as session:
+        judge = session.scalars(select(Judge).where(Judge.name == name)).one()
+        query = select(Event).where(Event.name == "judgment.stored")
+        (event,) = session.scalars(query).all()
+        job = session.scalars(select(Job).where(Job.kind == "judge")).one()
+        assert (event.actor, event.noun, event.noun_id) == (job.started_by, "study", "1")
+        assert event.data == {"judge": judge.id, "judgments": 4}
+    inf("studies", "judge", 1, "--judge", name)  # nothing is left: nothing is stored
+    with world.read() as session:
+        assert len(session.scalars(query).all()) == 1
+
+
+def test_an_event_is_not_stored_where_the_answers_are_not(world: Store) -> None:
+    from curation.judges.registry import judge_named
+    from curation.judging.studies import enrol, judge_waiting
+    from db.jobs import jobs
+    from db.jobs.runner import JobHandle
+
+    def fails(*_: object) -> None:
+        raise RuntimeError("the store is gone")
+
+    judge = judge_named("offline:embedding", world)
+    with world.write() as session:
+        job_id = jobs.enqueue_job(session, "judge", {}, started_by="ada").id
+        jobs.claim_job(session, job_id)
+        judge_id = enrol(session, judge).id
+        items = list(session.scalars(select(StudyItem.item_id)))
+        session.commit()
+    handle = JobHandle(world, job_id, 1)
+    with pytest.raises(RuntimeError):
+        judge_waiting(handle, judge, judge_id, items, fails, of=("study", 1))
+    with world.read() as session:
+        assert session.scalars(select(Event).where(Event.name == "judgment.stored")).all() == []

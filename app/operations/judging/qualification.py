@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
-from app.kit.outbox import event_of, token_of, version_of, whole_number
+from app.operations.judging.outbox import event_of, token_of, version_of, whole_number
 from db.assignment.guidelines import record_shown, version_shown
 from db.assignment.members import membership, not_open, require_active
 from db.assignment.places import not_given

@@ -1,0 +1,69 @@
+"""`inf judgments`: the answers of people and models, one by one."""
+
+import click
+
+from app.cli.kit.report import Result, command_actor, lines, reporting
+from app.cli.kit.table import table
+from app.operations.judging import judgments as operations
+
+
+@click.group()
+def judgments() -> None:
+    """List and show the answers of a study's judges."""
+
+
+def _kind(row: Result) -> str:
+    return "simulated" if row["simulated"] else "offline" if row["offline"] else str(row["kind"])
+
+
+def _listed(result: Result) -> str:
+    rows = [
+        (
+            *(row["id"], row["item_id"], row["judge"], _kind(row), row["choice"]),
+            *(row["decided_at"][:16].replace("T", " "), row["note"]),
+        )
+        for row in result["data"]
+    ]
+    head = ("judgment", "item", "judge", "kind", "choice", "decided (UTC)", "note")
+    empty = "no judgments: people judge on the Judge page, a model by inf studies judge"
+    shown = table(head, rows, empty=empty)
+    if result["next"] is None:
+        return shown
+    more = f"inf judgments list --study {result['study_id']} --after {result['next']}"
+    return f"{shown}\n{len(rows)} of {result['total']:,}; the next: {more}"
+
+
+@judgments.command("list")
+@click.option("--study", "study_id", type=int, required=True, help="The study.")
+@click.option("--after", type=int, default=0, help="Only those behind this judgment.")
+@click.option("--limit", type=click.IntRange(min=1), default=100, show_default=True)
+@reporting(_listed)
+def list_(study_id: int, after: int, limit: int) -> Result:
+    """List the judgments that count in a study, in the order in which they came."""
+    found = operations.list_some(command_actor(), study_id, after=after, limit=limit)
+    return {"study_id": study_id, **found.as_json()}
+
+
+def _shown(result: Result) -> str:
+    return lines(
+        ("judgment", result["id"]),
+        ("item", f"{result['item_id']} ({result['scenario']})"),
+        ("study", result["study_id"]),
+        ("run", result["run_id"]),
+        ("judge", f"{result['judge']} ({_kind(result)})"),
+        ("choice", result["choice"]),
+        ("shown as", ", ".join(result["order_shown"])),
+        ("decided", result["decided_at"]),
+        ("note", result["note"]),
+        ("flagged", result["reason"] if result["flagged"] else ""),
+        ("replaces", result["replaces_id"]),
+        ("current", "yes" if result["is_current"] else "no: it was changed"),
+    )
+
+
+@judgments.command()
+@click.argument("judgment_id", type=int)
+@reporting(_shown)
+def show(judgment_id: int) -> Result:
+    """Show one judgment: its item, its choice, and the order in which the judge saw them."""
+    return operations.show(command_actor(), judgment_id).as_json()

@@ -1,0 +1,72 @@
+"""A judge's own answers in studies that are not closed: look at, change, write about them.
+
+Only what the judge saw and did: texts in the order shown, under the assignment's token.
+"""
+
+from app.access.identity import Actor
+from app.operations.acting import admitted
+from app.operations.judging.card import RIGHT, judge_of
+from db.answers.own_answers import OwnAnswer, count_answers, own_answers
+from db.assignment import threads
+from db.assignment.answering import Decision, submit_decision
+from db.assignment.places import assignment_of_token
+from db.study.judgments import current_judgment
+from db.tables import utc_now
+from db.values import NONE
+
+
+def list_some(
+    actor: Actor, study_id: int, only: str = "all", *, start: int = 0, count: int = 10
+) -> tuple[list[OwnAnswer], int]:
+    """A page of the actor's answers in a study, and how many there are; threads become read."""
+    with admitted(actor, RIGHT) as (session, user):
+        judge_id = judge_of(session, user).id
+        found = own_answers(session, study_id, judge_id, only=only, start=start, count=count)
+        total = count_answers(session, study_id, judge_id, only=only)
+        items = [one.item.item_id for one in found if one.thread]
+        threads.mark_read(session, study_id, judge_id, items, by_judge=True)
+    return found, total
+
+
+def count_replies(actor: Actor, study_id: int) -> int:
+    """In how many threads a curator's message waits for the actor."""
+    with admitted(actor, RIGHT) as (session, user):
+        return len(threads.unread_replies(session, study_id, judge_of(session, user).id))
+
+
+def change(actor: Actor, study_id: int, token: str, position: int | None) -> bool:
+    """Store a position, None for none of them, as the new answer, keeping note and flag.
+
+    Whether it was another one: the same changes nothing. Raises as
+    `db.assignment.answering.submit_decision`.
+    """
+    with admitted(actor, RIGHT) as (session, user):
+        judge_id = judge_of(session, user).id
+        assignment = assignment_of_token(session, study_id, judge_id, token)
+        item_id, order = assignment.item_id, assignment.order_shown
+        before = current_judgment(session, judge_id, item_id)
+        if before and before.choice == (NONE if position is None else order[position]):
+            return False
+        decision = Decision(
+            # of the answer that it replaces: a click that arrives twice changes once
+            event_id=f"answers:{judge_id}/{before.id if before else 0}"
+            f"/{-1 if position is None else position}",
+            item_id=item_id,
+            position=position,
+            decided_at=utc_now(),
+            note=before.note if before else "",
+            flagged=bool(before and before.flagged),
+            reason=before.reason if before else "",
+            change=True,
+        )
+        submit_decision(session, study_id, judge_id, decision)
+        return True
+
+
+def write(actor: Actor, study_id: int, token: str, body: str, *, written: int) -> None:
+    """Send the actor's message; `written`: how many there were, so that twice is once."""
+    with admitted(actor, RIGHT) as (session, user):
+        judge_id = judge_of(session, user).id
+        item_id = assignment_of_token(session, study_id, judge_id, token).item_id
+        event_id = f"answers:{judge_id}/{token}/{written}"
+        threads.write_as_judge(session, study_id, judge_id, item_id, body, event_id=event_id)

@@ -1,0 +1,90 @@
+"""Every operation, whatever its noun: who has no right is refused before anything is read."""
+
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, get_args, get_type_hints
+from unittest.mock import MagicMock
+
+import pytest
+from sqlalchemy import func, select
+from study_world import make_world, sampled_study
+
+import app.operations
+from app.access.identity import Actor
+from db.errors import Refused
+from db.store.store import Store
+from db.tables import Event, Job
+
+NOT_OPERATIONS = {"app.operations.acting"}  # how operations open their sessions
+REFUSALS = ("no_right", "admin_only")
+ARGUMENTS = {"models.folder_of": {"model": "1"}}  # any other name is a folder as it is
+
+
+def operations() -> dict[str, Callable[..., Any]]:
+    """Every public function of a module of operations whose first parameter is the actor."""
+    found = {}
+    for module in pkgutil.walk_packages(app.operations.__path__, "app.operations."):
+        if module.ispkg or module.name in NOT_OPERATIONS:
+            continue
+        there = vars(importlib.import_module(module.name))
+        for name, each in there.items():
+            if inspect.isfunction(each) and each.__module__ == module.name and name[0] != "_":
+                first = next(iter(inspect.signature(each).parameters), None)
+                if first == "actor":
+                    found[f"{module.name.removeprefix('app.operations.')}.{name}"] = each
+    return found
+
+
+def arguments(operation: Callable[..., Any]) -> dict[str, Any]:
+    """Something for each parameter that has no default, but for the actor."""
+    try:
+        hints = get_type_hints(operation)
+    except NameError:  # a name that only type checkers import
+        hints = dict(operation.__annotations__)
+    return {
+        name: filler(hints.get(name))
+        for name, parameter in list(inspect.signature(operation).parameters.items())[1:]
+        if parameter.default is inspect.Parameter.empty
+    }
+
+
+PLAIN = {int: 1, str: "world", bool: False, float: 0.5, Path: Path("file")}
+
+
+def filler(hint: Any) -> Any:
+    """A value of the hint's first plain type; a stand-in for a request, which nobody reads."""
+    options = [one for one in get_args(hint) if isinstance(one, type) and one in PLAIN]
+    plain = hint if isinstance(hint, type) and hint in PLAIN else next(iter(options), None)
+    return MagicMock() if plain is None else PLAIN[plain]
+
+
+@pytest.fixture
+def world(sqlite_store: Store) -> Store:
+    run_id = make_world(sqlite_store, 4)
+    with sqlite_store.write() as session:
+        sampled_study(session, run_id=run_id, items=2, overlap=1)
+        session.commit()
+    return sqlite_store
+
+
+def test_every_operation_refuses_who_has_no_right(world: Store) -> None:
+    with world.read() as session:
+        before = [session.scalar(select(func.count(one.id))) for one in (Event, Job)]
+    nobody, answered = Actor("eve"), {}
+    for name, operation in operations().items():
+        try:
+            found = operation(nobody, **arguments(operation) | ARGUMENTS.get(name, {}))
+        except Refused as refused:
+            if refused.code in REFUSALS:
+                continue
+            found = refused
+        except Exception as error:
+            found = error
+        answered[name] = repr(found)[:200]
+    assert answered == {}, "\n".join(f"{k}: {v}" for k, v in answered.items())
+    with world.read() as session:
+        after = [session.scalar(select(func.count(one.id))) for one in (Event, Job)]
+    assert after == before and len(operations()) > 90
