@@ -173,7 +173,7 @@ class Frontier(Results):
         store = open_store(f"sqlite:///{self.home / 'inf.db'}")
         scores = HeldOutScores(
             settings,
-            plan_groups(store, {"release": str(self.release)}, settings),
+            plan_groups(store, str(self.release), settings),
             check=lambda: None,
             caches_of_base=lambda base: base_caches(store, settings, base),
         )

@@ -21,7 +21,7 @@ NOUNS = {
 }
 # What no person decided, or what happens many times in an hour of work: not in the audit log.
 NOT_AUDITED = (
-    *("judgment.stored", "study.finished"),
+    *("judgment.stored", "study.finished", "training.finished"),
     *(f"run.{end}" for end in ("finished", "paused", "failed", "cancelled")),
     *(f"job.{end}" for end in ("done", "failed", "cancelled", "lost")),
 )

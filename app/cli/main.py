@@ -70,9 +70,12 @@ COMMANDS = {
     ),
     "studies": ("app.cli.judging.studies:studies", "Create studies and run model judges on them."),
     "study": ("app.cli.judging.studies:study", "As `studies`, its former name."),
-    "train": ("app.cli.train:train", "Short for `trainings create`."),
-    "trainings": ("app.cli.tune:trainings", "Train models on releases, or search settings."),
-    "tune": ("app.cli.tune:tune", "Short for `trainings search`."),
+    "train": ("app.cli.trainings:train", "Short for `trainings create`."),
+    "trainings": (
+        "app.cli.trainings:trainings",
+        "Train models, sweep or search settings, list trainings.",
+    ),
+    "tune": ("app.cli.trainings:tune", "Short for `trainings search`."),
     "upgrade": ("app.cli.store.command:former_upgrade", "As `store upgrade`, its former name."),
     "users": ("app.cli.store.people:users", "As `people`, its former name."),
 }

@@ -51,7 +51,7 @@ def require_places(session: Session, config: Mapping[str, Any]) -> None:
     models = [*_values(config.get("models")), *_values(config.get("model"))]
     if isinstance(settings, dict):
         chosen = parse_settings(settings)
-        models.append(chosen.base_model)
+        models += [chosen.base_model, chosen.teacher]
         for value, _ in chosen.extra_releases:
             if value.isdecimal():
                 _require(session, Release, Release.id == int(value), value)

@@ -25,6 +25,7 @@ from db.machine import is_loopback
 from db.store.settings import database_schema, home
 from db.store.store import Store
 from db.tables import Job
+from trainer.launch.request import TrainStart
 
 if TYPE_CHECKING:
     from ray.job_submission import JobSubmissionClient
@@ -50,9 +51,10 @@ class Resources:
         Training on several nodes requests its workers itself: its first process only waits, on
         the head node.
         """
-        if int(job.config.get("workers") or 1) > 1:
+        wanted = TrainStart.stored(job.config if job.kind == "train" else {})
+        if wanted.workers > 1:
             return {"entrypoint_num_cpus": 0.0, "entrypoint_num_gpus": 0.0}
-        count = int(job.config.get("processes") or 1)
+        count = wanted.processes
         gpus = self.gpus * count if KINDS[job.kind].uses_gpu else 0.0
         return {"entrypoint_num_cpus": self.cpus * count, "entrypoint_num_gpus": gpus}
 

@@ -9,7 +9,6 @@ import streamlit as st
 from analysis.files.csv_writer import csv_text
 from app.kit.figure import Origin, draw_figure, draw_rows
 from app.models.ranking_plot import ranking_figure, ranking_rows
-from app.models.sizes import named_parameters, parameters_of
 from app.text.plain import plain
 from db.outcome.evaluations import rows_by_query
 from db.tables import Evaluation
@@ -18,6 +17,7 @@ from trainer.report.compared.conditions import library_notes, unlike
 from trainer.report.compared.differences import METHOD, difference_rows
 from trainer.report.compared.measures import model_name
 from trainer.report.compared.trained import is_trained
+from trainer.settings.sizes import named_parameters, parameters_of
 
 # What tables and downloads call the fields of `trainer.report.compared.differences.Difference`.
 LABELS = {

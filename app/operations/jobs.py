@@ -101,11 +101,13 @@ def find(actor: Actor, job_id: int) -> Job:
         return jobs.get_job(session, job_id)
 
 
-def metrics(actor: Actor, job_ids: Sequence[int]) -> dict[int, dict[str, list[tuple[int, float]]]]:
-    """The metrics of jobs by job id and name, as (step, value)."""
+def metrics(
+    actor: Actor, job_ids: Sequence[int], *, names: Sequence[str] = ()
+) -> dict[int, dict[str, list[tuple[int, float]]]]:
+    """The metrics of jobs by job id and name, as (step, value): all, or these."""
     with reading(actor, RIGHT) as session:
         seen = session.scalars(select(Job.id).where(Job.id.in_(job_ids))).all()
-        return jobs.metric_series(session, seen)
+        return jobs.metric_series(session, seen, names=names)
 
 
 def show(actor: Actor, job_id: int) -> JobShown:

@@ -52,11 +52,13 @@ class ModelIndexed(Row):
 def list_some(
     actor: Actor, dataset: str | None = None, *, limit: int = 100, offset: int = 0
 ) -> Listed[ModelRow]:
-    """Trained models, newest first, of one dataset or of all. Raises NotFound."""
+    """Trained models, newest first: all, or of one dataset and of no release. Raises NotFound."""
     with reading(actor, RIGHT) as session:
         dataset_id = get_dataset(session, dataset).id if dataset else None
-        found = list_checkpoints(session, dataset_id=dataset_id, limit=limit, offset=offset)
-        total = count_checkpoints(session, dataset_id=dataset_id)
+        found = list_checkpoints(
+            session, dataset_id=dataset_id, of_none=True, limit=limit, offset=offset
+        )
+        total = count_checkpoints(session, dataset_id=dataset_id, of_none=True)
     after = offset + len(found)
     return Listed[ModelRow](data=rows_of(found), next=after if after < total else None, total=total)
 

@@ -21,10 +21,10 @@ from analysis.paper.rows import (
 )
 from app.kit.figure import draw_downloads, draw_plot, draw_rows
 from app.models.ranking_plot import GROUPS, ranking_figure, size_group
-from app.models.sizes import named_parameters, parameters_of
 from app.text.plain import plain
 from db.outcome.evaluations import Scored
 from trainer.report.compared.measures import model_name
+from trainer.settings.sizes import named_parameters, parameters_of
 
 TITLES = {
     "table_2": "Table 2: base models and InF-Embed",

@@ -19,10 +19,10 @@ from app.training.equation import equation
 from app.training.sweeps import TYPING_PAUSE
 from db.errors import BadInput
 from db.jobs.jobs import LOCAL
+from trainer.launch.request import TrainStart
 from trainer.objectives.names import ALL_OBJECTIVES
 from trainer.settings.experiment_files import list_experiments
 from trainer.settings.setting import Setting
-from trainer.settings.settings import TrainSettings
 from trainer.settings.table import GROUPS, SETTINGS, settings_of
 
 COLUMNS = 4
@@ -30,8 +30,8 @@ MAIN = ("base_model", "objective", "epochs", "max_steps")  # the others are unde
 OBJECTIVE_LABELS = {name: objective.label for name, objective in ALL_OBJECTIVES.items()}
 
 
-def draw_form() -> TrainSettings | None:
-    """The settings in the form; None if they are invalid, with the error on the page."""
+def draw_form(release_id: int) -> TrainStart | None:
+    """The training in the form; None if it is invalid, with the error on the page."""
     st.selectbox(
         "Preset",
         (None, *list_experiments()),
@@ -41,9 +41,9 @@ def draw_form() -> TrainSettings | None:
         help="Rows of Tables 2, 3 and 4, and baselines. Every setting can be changed afterwards.",
     )
     is_set = st.session_state.pop("train.preset_applied", False)
-    settings, wrong = None, ""
+    wanted, wrong = None, ""
     try:
-        settings = actions.chosen_settings()
+        wanted = actions.wanted_training(str(release_id))
     except BadInput as error:
         wrong = in_pages(str(error))
     _draw_fields([SETTINGS[name] for name in MAIN], wrong, is_set=is_set)
@@ -59,7 +59,7 @@ def draw_form() -> TrainSettings | None:
         _draw_workers(launcher, wrong if is_about(wrong, "workers") else "")
     if wrong:
         st.error(plain(wrong), icon=":material/error:")
-    return settings
+    return wanted
 
 
 def _draw_advanced(wrong: str, *, is_set: bool) -> None:

@@ -4,6 +4,7 @@ from functools import partial
 
 import streamlit as st
 
+from app.access.session_user import require_permission
 from app.jobs_page.card import follow_job
 from app.jobs_page.curves import draw_curves
 from app.kit.choice import choose, take_from_url
@@ -16,130 +17,103 @@ from app.kit.page import (
     draw_labels,
     draw_table,
 )
+from app.operations import models, trainings
+from app.operations.models import ModelRow
+from app.operations.trainings import TrainableRelease, TrainingRow
 from app.text.plain import plain
 from app.text.reviews import reviews_words
 from app.training import actions
 from app.training.form import draw_form
 from app.training.frontier import draw_frontier
-from app.training.sweeps import draw_leaderboard, draw_sweep, job_name
+from app.training.sweeps import draw_sweep, draw_trainings, job_name
 from app.training.watched import draw_watched
+from app.training.wording import forecast_text
 from db.errors import NotFound
-from db.jobs import jobs
-from db.outcome.checkpoints import list_checkpoints
-from db.release.overview import licence_of_card, release_overview
-from db.release.releases import list_releases
-from db.store.store import open_store
-from db.tables import Checkpoint, Job, Release
-from trainer.report.compared.measures import model_name
+from trainer.launch.request import TrainStart
+from trainer.settings.settings import parse_settings
 
 TRAININGS = 20
 
 
-def draw_release(release: Release) -> None:
+def draw_release(release: TrainableRelease) -> None:
     """Size, splits, licence and approved share of the chosen release."""
-    with open_store().read() as session:
-        found = release_overview(session, release)
-    groups = release.counts.get("groups", 0)
-    reviews = release.filter.get("reviews", "not-rejected")
-    splits = ", ".join(f"{name} {count:,}" for name, count in found.splits.items())
-    share = found.approved_share
+    splits = ", ".join(f"{name} {count:,}" for name, count in release.splits.items())
+    share = release.approved_share
     parts = [
-        f"{groups:,} groups",
+        f"{release.groups:,} groups",
         f"splits: {splits}" if splits else "",
-        f"licence: {licence_of_card(release.card) or 'not stated'}",
+        f"licence: {release.licence or 'not stated'}",
         "" if share is None else f"{share:.0%} approved by a person",
-        f"groups: {reviews_words(reviews)}",
+        f"groups: {reviews_words(release.reviews)}",
     ]
     with st.container(horizontal=True, vertical_alignment="center"):
         st.caption(plain(" · ".join(filter(None, parts))), width="content")
         draw_labels(offline=release.offline)
 
 
-def without_trainings_on(found: list[Job], releases: list[Release]) -> list[Job]:
-    """The trainings but for those on these releases; a folder may stand for a release.
-
-    So one on a folder that is no release of the store shows whatever dataset is chosen.
-    """
-    names = {str(name) for each in releases for name in (each.id, each.path)}
-    return [job for job in found if str(job.config.get("release")) not in names]
-
-
-def without_releases(found: list[Checkpoint], releases: list[Release]) -> list[Checkpoint]:
-    """The checkpoints but for those trained on these releases."""
-    ids = {each.id for each in releases}
-    return [each for each in found if each.release_id not in ids]
-
-
-def draw_new(releases: list[Release]) -> None:
-    by_id = {release.id: release for release in releases}
-    take_from_url("train.release", "release", {str(number): number for number in by_id})
+def draw_new(names: dict[int, str]) -> None:
+    take_from_url("train.release", "release", {str(number): number for number in names})
     chosen = st.selectbox(
         "Release",
-        list(by_id),
-        format_func=lambda n: f"release {n} · {by_id[n].name}",
+        list(names),
+        format_func=lambda number: f"release {number} · {names[number]}",
         key="train.release",
     )
-    release = by_id[chosen] if chosen is not None else releases[0]
-    draw_release(release)
-    settings = draw_form()
-    found = None if settings is None else actions.estimate_for(settings, release.id)
+    number = chosen if chosen is not None else next(iter(names))
+    draw_release(trainings.release(user, number))
+    wanted = draw_form(number)
+    found = None if wanted is None else trainings.estimate(user, wanted)
     if found is not None and not found.fits:
         st.error("This training cannot fit into the available memory. Choose a smaller model.")
     with st.container(key="train-launch", horizontal=True, vertical_alignment="center"):
+        is_impossible = found is None or not found.fits
         st.button(
             "Train",
             type="primary",
             key="train.start",
             on_click=actions.start,
-            args=(release.id,),
-            disabled=found is None or not found.fits,
+            args=(number,),
+            disabled=is_impossible,
         )
         st.button(
             "Measure memory and time",
             key="train.estimate",
-            on_click=actions.start_estimate,
-            args=(release.id,),
-            disabled=found is None or not found.fits,
-            help="Runs a few steps as a job, without training.",
+            on_click=actions.start,
+            args=(number, True),
+            disabled=is_impossible,
+            help=TrainStart.model_fields["estimate"].description,
         )
         if found is not None:
-            st.caption(plain(actions.estimate_text(found)), width="stretch")
-    if settings is not None:
+            st.caption(plain(forecast_text(found)), width="stretch")
+    if wanted is not None:
+        settings = parse_settings(wanted.settings)
         with st.expander("Equivalent file and command"):
             st.code(actions.as_toml(settings), language="toml")
-            st.code(actions.as_command(settings, release.id), language=None, wrap_lines=True)
+            command = actions.as_command(settings, number, wanted.workers)
+            st.code(command, language=None, wrap_lines=True)
         draw_drawer(
             "Sweep: several trainings",
-            partial(draw_sweep, release.id, settings),
+            partial(draw_sweep, number, wanted),
             key="train.sweep_drawer",
             field="train.sweep_name",
         )
 
 
-def with_linked_training(trainings: list[Job]) -> list[Job]:
+def with_linked_training(found: list[TrainingRow]) -> list[TrainingRow]:
     """The latest trainings and the one that the URL names."""
     watched = st.query_params.get("job", "")
-    if not watched.isdecimal() or int(watched) in {job.id for job in trainings}:
-        return trainings
+    if not watched.isdecimal() or int(watched) in {each.id for each in found}:
+        return found
     try:
-        with open_store().read() as session:
-            older = jobs.get_job(session, int(watched))
+        return [*found, trainings.show(user, int(watched))]
     except NotFound:
-        return trainings
-    return [*trainings, older] if older.kind == "train" else trainings
+        return found
 
 
-def draw_after_training(job: Job) -> None:
-    """The link to the comparison of the trained model with its base."""
-    for each in checkpoints:
-        if each.job_id == job.id:
-            draw_hand_off("evaluations", "Compare with its base", checkpoint=each.id)
-
-
-def draw_watch(trainings: list[Job]) -> None:
+def draw_watch(found: list[TrainingRow]) -> None:
     """One training and its curves, with those of others for comparison."""
     st.subheader("Progress", anchor=False)
-    names = {job.id: job_name(job) for job in with_linked_training(trainings)}
+    names = {each.id: job_name(each) for each in with_linked_training(found)}
     left, right = st.columns(2)
     with left:
         shown = choose(
@@ -160,38 +134,35 @@ def draw_watch(trainings: list[Job]) -> None:
             key="train.others",
         )
     if job := follow_job(shown, key="train.job"):
-        draw_after_training(job)
+        for each in trained:
+            if each.job_id == job.id:
+                draw_hand_off("evaluations", "Compare with its base", checkpoint=each.id)
         draw_curves([shown, *others], key="train.curves", names=names)
         draw_watched(job)
 
 
-def draw_checkpoints(found: list[Checkpoint]) -> None:
+def draw_checkpoints(found: list[ModelRow]) -> None:
     st.subheader("Checkpoints", anchor=False)
+    labels = {
+        **{"id": "Checkpoint", "name": "Name", "base_model": "Base", "objective": "Objective"},
+        **{"release_id": "Release", "offline": "Offline data", "job_id": "Training"},
+    }
     draw_table(
-        [
-            {
-                "Checkpoint": each.id,
-                "Name": model_name(each.path),
-                "Base": each.base_model,
-                "Objective": (each.config.get("settings") or each.config).get("objective"),
-                "Release": each.release_id,
-                "Offline data": bool((each.summary.get("release") or {}).get("offline")),
-                "Job": each.job_id,
-                "Created": each.created_at,
-            }
-            for each in found
-        ],
-        column_config={"Created": st.column_config.DatetimeColumn(format="YYYY-MM-DD HH:mm")},
+        [each.as_json() for each in found],
+        column_order=[*labels, "created_at"],
+        column_config={
+            **labels,
+            "created_at": st.column_config.DatetimeColumn("Created", format="YYYY-MM-DD HH:mm"),
+        },
     )
 
 
+user = require_permission(trainings.RIGHT)
 dataset = chosen_dataset()
-with open_store().read() as session:
-    releases = [] if dataset is None else list_releases(session, dataset.id)
-    elsewhere = [each for each in list_releases(session) if each not in releases]
-    checkpoints = without_releases(list_checkpoints(session), elsewhere)
-    found = jobs.list_jobs(session, kind="train", limit=actions.MAX_LISTED_JOBS)
-trainings = without_trainings_on(found, elsewhere)[:TRAININGS]
+name = None if dataset is None else dataset.name
+releases = trainings.releases(user, name)
+trained = list(models.list_some(user, name).data)
+newest = list(trainings.list_some(user, name, limit=TRAININGS).data)
 draw_heading(
     "Train", "Fine-tune an embedding model on a release. The job continues if this page is closed."
 )
@@ -204,18 +175,17 @@ if not releases:
         command="inf releases create NAME --out DIR --format parquet",
     )
 else:
-    is_new = not trainings or "release" in st.query_params
     draw_drawer(
         "New training",
         partial(draw_new, releases),
         key="train.new",
         field="train.base_model",
         icon=":material/add:",
-        is_open=is_new,
+        is_open=not newest or "release" in st.query_params,
     )
-if trainings:
-    draw_watch(trainings)
-draw_leaderboard()
+if newest:
+    draw_watch(newest)
+    draw_trainings(user, newest)
 draw_frontier()
-if checkpoints:
-    draw_checkpoints(checkpoints)
+if trained:
+    draw_checkpoints(trained)

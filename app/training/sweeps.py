@@ -1,18 +1,19 @@
-"""Sweeps: a grid of trainings as queued jobs, and their leaderboard."""
-
-from typing import Any
+"""Sweeps: the form of a grid of trainings, and the table of trainings, best first in a sweep."""
 
 import streamlit as st
 
+from app.access.identity import Actor
 from app.kit.figure import draw_rows
+from app.operations import trainings
+from app.operations.trainings import TrainingRow
 from app.text.numbers import counted
 from app.text.plain import plain
 from app.text.remedies import in_pages
 from app.training import actions
 from db.errors import BadInput
-from db.tables import Job
-from trainer.objectives.names import ALL_OBJECTIVES, OBJECTIVES
-from trainer.settings.settings import TrainSettings
+from db.requests import default_of
+from trainer.launch.request import TrainStart, TrainSweep
+from trainer.objectives.names import ALL_OBJECTIVES
 
 MEASURES = {
     "strict": "Strict group accuracy",
@@ -24,47 +25,57 @@ MEASURES = {
     "mrr": "MRR",
     "p-mrr": "p-MRR",
 }
+LABELS = {
+    "id": "Training",
+    "objective": "Objective",
+    "base_model": "Base model",
+    "seed": "Seed",
+    **MEASURES,
+    "status": "Status",
+    "sweep": "Sweep",
+    "release": "Release",
+    "checkpoint_id": "Checkpoint",
+    "started_by": "By",
+    "created_at": "Created",
+}
 SELECTED_BY = "strict"
 TYPING_PAUSE = "400ms"  # a pause this long reruns the page
 
 
-def draw_sweep(release_id: int, settings: TrainSettings) -> None:
+def draw_sweep(release_id: int, wanted: TrainStart) -> None:
     """Choose the grid; all other settings come from the form above."""
     st.text_input(
         "Sweep name",
         value=f"Table 3 on release {release_id}",
         key="train.sweep_name",
         live=TYPING_PAUSE,
-        help="The leaderboard is grouped by it.",
+        help=TrainSweep.model_fields["name"].description,
     )
     st.multiselect(
         "Objectives",
         list(ALL_OBJECTIVES),
-        default=list(OBJECTIVES),
+        default=list(default_of(TrainSweep, "objectives")),
         format_func=lambda name: ALL_OBJECTIVES[name].label,
         key="train.sweep_objectives",
     )
     first, second = st.columns(2)
-    first.multiselect(
-        "Base models",
-        [settings.base_model],
-        default=[settings.base_model],
-        accept_new_options=True,
-        key="train.sweep_models",
-    )
-    second.multiselect(
-        "Seeds",
-        [settings.seed],
-        default=[settings.seed],
-        accept_new_options=True,
-        key="train.sweep_seeds",
-    )
+    for column, label, name, setting in (
+        (first, "Base models", "models", "base_model"),
+        (second, "Seeds", "seeds", "seed"),
+    ):
+        column.multiselect(
+            label,
+            [wanted.setting(setting)],
+            default=[wanted.setting(setting)],
+            accept_new_options=True,
+            key=f"train.sweep_{name}",
+        )
     st.caption(
         "The eleven preselected objectives are those of Table 3; baselines can be added. "
         "Trainings wait in the queue for a free slot."
     )
     try:
-        _, grid = actions.chosen_sweep()
+        grid = actions.wanted_sweep(release_id).trainings()
     except BadInput as error:
         grid = []
         st.error(plain(in_pages(str(error))), icon=":material/error:")
@@ -77,66 +88,42 @@ def draw_sweep(release_id: int, settings: TrainSettings) -> None:
     )
 
 
-def job_name(job: Job) -> str:
+def job_name(row: TrainingRow) -> str:
     """A training in one line that never changes: a select box identifies options by their label
     and would lose a choice whose label has changed.
     """
-    settings = job.config.get("settings") or {}
-    name = settings.get("objective", "P")
-    objective = ALL_OBJECTIVES[name].label if name in ALL_OBJECTIVES else name
-    if job.config.get("estimate"):
-        return f"job {job.id} · estimate · {objective}"
-    return f"job {job.id} · {objective} · seed {settings.get('seed', 42)}"
+    known = ALL_OBJECTIVES.get(row.objective)
+    name = known.label if known else row.objective
+    if row.estimate:
+        return f"job {row.id} · estimate · {name}"
+    return f"job {row.id} · {name} · seed {row.seed}"
 
 
-def draw_leaderboard() -> None:
-    """The trainings of a sweep, best on its held-out groups first."""
-    found = actions.read_sweep_jobs()
-    if not found:
-        return
-    st.subheader("Sweeps", anchor=False)
-    names = list(dict.fromkeys(str(job.config["sweep"]) for job in found))
-    chosen = st.selectbox("Sweep", names, key="train.sweep_chosen")
-    rows = leaderboard([job for job in found if job.config["sweep"] == chosen])
+def draw_trainings(user: Actor, newest: list[TrainingRow]) -> None:
+    """The newest trainings, or those of a sweep, best on its held-out groups first."""
+    st.subheader("Trainings", anchor=False)
+    rows, sweeps = newest, trainings.sweeps(user)
+    if sweeps:
+        chosen = st.selectbox(
+            "Sweep or search",
+            (None, *sweeps),
+            format_func=lambda name: name or "all, newest first",
+            key="train.sweep_chosen",
+        )
+        rows = newest if chosen is None else list(trainings.list_sweep(user, chosen).data)
     draw_rows(
-        rows,
+        [each.as_json() for each in rows],
         None,
-        key="train.sweep",
+        key="train.trainings",
+        labels=LABELS,
+        column_order=list(LABELS),
         column_config={
-            name: st.column_config.NumberColumn(label, format="%.4f")
-            for name, label in MEASURES.items()
+            "id": {"width": 70},
+            **{name: st.column_config.NumberColumn(format="%.4f") for name in MEASURES},
+            "created_at": st.column_config.DatetimeColumn(format="YYYY-MM-DD HH:mm"),
         },
     )
     st.caption(
-        f"Ordered by {MEASURES[SELECTED_BY]} on the groups held out of the training. Do not select "
-        "on a benchmark you report: selection on the test set biases its score."
+        f"A sweep is ordered by {MEASURES[SELECTED_BY]} on the groups held out of the training. Do "
+        "not select on a benchmark you report: selection on the test set biases its score."
     )
-
-
-def leaderboard(found: list[Job]) -> list[dict[str, Any]]:
-    """A row per training, best score first; trainings without a score last."""
-    rows = []
-    for job in found:
-        settings = job.config.get("settings") or {}
-        result = job.result or {}
-        after = (result.get("held_out") or {}).get("after") or {}
-        after |= (result.get("natural_probe") or {}).get("after") or {}
-        rows.append(
-            {
-                "Objective": settings.get("objective"),
-                "Base model": settings.get("base_model"),
-                "Seed": settings.get("seed"),
-                **{name: after.get(name) for name in MEASURES},
-                "Status": job.status,
-                "Job": job.id,
-                "Checkpoint": (job.result or {}).get("checkpoint_id"),
-            }
-        )
-    return sorted(rows, key=_order)
-
-
-def _order(row: dict[str, Any]) -> tuple[float, float]:
-    """The best first; trainings from before there was strict accuracy by nDCG@10."""
-    values = (row[SELECTED_BY], row["ndcg@10"])
-    strict, ndcg = (1.0 if value is None else -value for value in values)
-    return strict, ndcg

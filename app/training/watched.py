@@ -9,25 +9,40 @@ import streamlit as st
 
 from analysis.figures.figures import DROPPED, KEPT
 from analysis.figures.printed import printed
-from app.access.session_user import failures_shown
+from app.access.session_user import failures_shown, signed_in_user
 from app.jobs_page.actions import read_job
 from app.jobs_page.card import LIVE
 from app.jobs_page.curves import PROBE
 from app.kit.figure import draw_downloads, draw_plot, draw_rows
+from app.operations import jobs
 from app.text.plain import plain
 from app.text.texts import draw_text
-from app.training import actions
-from app.training.measured import measured_text
-from app.training.scores import INTERVAL_COLUMNS, interval_rows, score_notes, score_rows
 from app.training.sweeps import MEASURES
+from app.training.wording import measured_text
 from db.shape import INF_IR
 from db.tables import Job
 from trainer.evaluate.intervals import HELD_OUT_INTERVALS
+from trainer.report.scored import (
+    IntervalRow,
+    MeasuredRow,
+    interval_rows,
+    score_notes,
+    score_rows,
+)
 
 TITLES = {
     "matched": "Instruction and query",
     "passages": "Passage",
     "crossed": "Another instruction with the query",
+}
+SCORES = {
+    **{"measure": "Measure", "base": "Base", "trained": "Trained", "query_alone": "Query alone"},
+    **{"instruction_alone": "Instruction alone", "bm25": "BM25"},
+}
+INTERVALS = {
+    **{"measure": "Measure", "base": "Base", "base_low": "Base from", "base_high": "Base to"},
+    **{"trained": "Trained", "trained_low": "from", "trained_high": "to"},
+    **{"gain": "Gain", "gain_low": "Gain from", "gain_high": "Gain to"},
 }
 UNDER = {"asked": "under I+", "other": "under I-"}
 EVERY_SECONDS = 4.0
@@ -103,35 +118,36 @@ def _draw_scores(job: Job) -> None:
     rows = score_rows(job.result or {})
     if not rows:
         return
-    titles = ("Measure", "Base", "Trained", "Query alone", "Instruction alone", "BM25")
-    named = [(MEASURES.get(name, name), *values) for name, *values in rows]
-    draw_rows(
-        [dict(zip(titles, row, strict=True)) for row in named],
-        None,
-        key="train.scores",
-        column_config={name: st.column_config.NumberColumn(format="%.4f") for name in titles[1:]},
-    )
+    _draw_measures(rows, SCORES, key="train.scores")
     st.caption(
         "Query alone, Instruction alone: the trained model reads one half of the text. A flip that "
         "one of them also reaches shows no joint reading of both."
     )
     if intervals := interval_rows(job.result or {}):
-        draw_rows(
-            [row | {"Measure": MEASURES.get(row["Measure"], row["Measure"])} for row in intervals],
-            None,
-            key="train.intervals",
-            column_config={
-                name: st.column_config.NumberColumn(format="%.4f") for name in INTERVAL_COLUMNS[1:]
-            },
-        )
+        _draw_measures(intervals, INTERVALS, key="train.intervals")
         st.caption(HELD_OUT_INTERVALS)
     for note in score_notes(job.result or {}):
         st.caption(plain(f"{note[0].upper()}{note[1:]}"))
 
 
+def _draw_measures(
+    rows: Sequence[MeasuredRow] | Sequence[IntervalRow], labels: Mapping[str, str], *, key: str
+) -> None:
+    """The rows as the operation returns them; only the measure's name is put in words."""
+    draw_rows(
+        [vars(row) | {"measure": MEASURES.get(row.measure, row.measure)} for row in rows],
+        None,
+        key=key,
+        labels=labels,
+        column_config={
+            name: st.column_config.NumberColumn(format="%.4f") for name in [*labels][1:]
+        },
+    )
+
+
 def _draw_probes(job_id: int, probes: Sequence[Mapping[str, Any]]) -> None:
     names = [f"{PROBE}{number}/{name}" for number in range(len(probes)) for name in UNDER]
-    ranks = actions.read_series(job_id, names)
+    ranks = jobs.metrics(signed_in_user(), [job_id], names=names).get(job_id, {})
     draw_rows(probe_rows(probes, ranks), None, key="train.probes")
     st.caption(
         "Fixed held-out groups. P+ should rank first under I+ and drop under I-, which excludes "

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import ColumnElement, func, select
+from sqlalchemy import ColumnElement, func, or_, select
 from sqlalchemy.orm import Session
 
 from db.errors import NotFound
@@ -57,26 +57,36 @@ def list_checkpoints(
     *,
     release_id: int | None = None,
     dataset_id: int | None = None,
+    of_none: bool = False,
     limit: int = 100,
     offset: int = 0,
 ) -> list[Checkpoint]:
-    """Checkpoints, newest first: all, or those trained on a release, or on any of a dataset."""
+    """Checkpoints, newest first: all, or those trained on a release, or on any of a dataset.
+
+    of_none: also those trained on a folder that is no release of the store.
+    """
     query = select(Checkpoint).order_by(Checkpoint.id.desc()).limit(limit).offset(offset)
     if release_id is not None:
         query = query.where(Checkpoint.release_id == release_id)
     if dataset_id is not None:
-        query = query.where(trained_on(dataset_id))
+        query = query.where(trained_on(dataset_id, of_none=of_none))
     return list(session.scalars(query))
 
 
-def count_checkpoints(session: Session, *, dataset_id: int | None = None) -> int:
-    """How many checkpoints there are: in all, or trained on a release of a dataset."""
+def count_checkpoints(
+    session: Session, *, dataset_id: int | None = None, of_none: bool = False
+) -> int:
+    """How many checkpoints `list_checkpoints` lists in all."""
     query = select(func.count()).select_from(Checkpoint)
     if dataset_id is not None:
-        query = query.where(trained_on(dataset_id))
+        query = query.where(trained_on(dataset_id, of_none=of_none))
     return session.scalar(query) or 0
 
 
-def trained_on(dataset_id: int) -> ColumnElement[bool]:
-    """The condition that a checkpoint was trained on a release with groups of the dataset."""
-    return Checkpoint.release_id.in_(select(Release.id).where(with_groups_of(dataset_id)))
+def trained_on(dataset_id: int, *, of_none: bool = False) -> ColumnElement[bool]:
+    """The condition that a checkpoint was trained on a release with groups of the dataset.
+
+    of_none: or on no release of the store.
+    """
+    is_its = Checkpoint.release_id.in_(select(Release.id).where(with_groups_of(dataset_id)))
+    return or_(is_its, Checkpoint.release_id.is_(None)) if of_none else is_its

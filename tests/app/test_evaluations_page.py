@@ -20,7 +20,6 @@ from app.jobs import supervisors
 from app.models.headline import too_easy
 from app.models.ranking_plot import ranking_figure, ranking_rows
 from app.models.result_table import as_latex, best_by_test, table_rows, unlike_cells
-from app.models.sizes import named_parameters
 from app.models.trec_download import archive, kept_files
 from db.jobs import jobs
 from db.jobs.runner import JobHandle
@@ -37,6 +36,7 @@ from trainer.evaluate.job import evaluate
 from trainer.evaluate.request import EvaluationStart
 from trainer.records.likeness import differences
 from trainer.report.compared.differences import difference_rows
+from trainer.settings.sizes import named_parameters
 
 METRICS = {"ndcg@5": 0.4, "ndcg@10": 0.5, "map": 0.3, "mrr": 0.6, "recall@10": 0.9, "p-mrr": 0.02}
 

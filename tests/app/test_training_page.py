@@ -7,18 +7,21 @@ from app_pages import open_page, sign_in, words
 from full_store import fill
 from streamlit.testing.v1 import AppTest
 
+from app.access.identity import owner
 from app.jobs import supervisors
 from app.jobs_page.curves import smoothed
-from app.training.actions import as_command, as_toml, combinations
+from app.operations import trainings as trainings_of
+from app.training.actions import as_command, as_toml
 from app.training.equation import equation
-from app.training.estimate import Estimate, estimate
 from app.training.form import MAIN
-from app.training.sweeps import job_name, leaderboard
+from app.training.sweeps import job_name
 from db.errors import BadInput
 from db.jobs import jobs
 from db.release.overview import licence_of_card
 from db.store.store import Store
 from db.tables import Checkpoint, Job
+from trainer.launch.forecast import Forecast, forecast
+from trainer.launch.request import TrainSweep
 from trainer.objectives.names import ALL_OBJECTIVES, OBJECTIVES
 from trainer.settings.experiment_files import list_experiments, read_experiment
 from trainer.settings.settings import TrainSettings, parse_settings
@@ -155,7 +158,7 @@ def test_a_model_that_cannot_fit_is_refused(sqlite_store: Store, nothing_starts:
     fill(sqlite_store)
     at = open_form()
     at.text_input("train.base_model").set_value("Qwen/Qwen2.5-3B").run()
-    huge = estimate(TrainSettings(base_model="Qwen/Qwen2.5-3B"), 20, [], 16e9)
+    huge = forecast(TrainSettings(base_model="Qwen/Qwen2.5-3B"), 20, [], 16e9)
     assert not huge.fits
     if any("cannot fit" in error.value for error in at.error):
         assert at.button("train.start").disabled
@@ -226,18 +229,24 @@ def test_a_sweep_queues_every_combination_and_the_leaderboard_orders_them(
     queued = trainings(sqlite_store)
     assert {job.config["settings"]["objective"] for job in queued} == set(OBJECTIVES)
     assert "held out of the training" in words(at)
-    done = [
-        Job(kind="train", config=queued[0].config, result={"held_out": {"after": {"ndcg@10": x}}})
-        for x in (0.2, 0.9)
-    ]
-    assert [row["ndcg@10"] for row in leaderboard([*queued, *done])][:3] == [0.9, 0.2, None]
+    with sqlite_store.write() as session:
+        for job, reached in zip(queued, (0.2, 0.9), strict=False):
+            found = session.get_one(Job, job.id)
+            found.status, found.result = "done", {"held_out": {"after": {"ndcg@10": reached}}}
+        session.commit()
+    at = open_page("train")
+    at.selectbox("train.sweep_chosen").select("table 3").run()
+    (shown,) = [table.value for table in at.dataframe if "sweep" in table.value]
+    assert shown["ndcg@10"].tolist()[:2] == [0.9, 0.2] and len(shown) == 11
 
 
 def test_a_sweep_of_nothing_or_of_too_much_is_refused() -> None:
     with pytest.raises(BadInput, match="0 trainings"):
-        combinations(TrainSettings(), [], ["m"], [1])
+        TrainSweep.read({"release": "1", "name": "a", "objectives": ()})
     with pytest.raises(BadInput, match="choose 1 to 200"):
-        combinations(TrainSettings(), ["P"], ["m"], range(201))
+        TrainSweep.read({"release": "1", "name": "a", "objectives": ("P",), "seeds": range(201)})
+    with pytest.raises(BadInput, match="seeds"):
+        TrainSweep.read({"release": "1", "name": "a", "seeds": ("x",)})
 
 
 def test_steps_time_and_memory_by_hand() -> None:
@@ -252,10 +261,10 @@ def test_steps_time_and_memory_by_hand() -> None:
         config={"rows_per_batch": 4},
         summary={"steps": 10, "seconds": 50.0},
     )
-    found = estimate(TrainSettings(), 100, [earlier], 1e9)
-    assert found == Estimate(24, 240.0, 1, 22.7e6 * 16, 1e9)
+    found = forecast(TrainSettings(), 100, [earlier], 1e9)
+    assert found == Forecast(24, 240.0, 1, 22.7e6 * 16, 1e9)
     assert found.fits
-    small = estimate(TrainSettings(lora_rank=8, encoders="two"), 100, [], 1e9)
+    small = forecast(TrainSettings(lora_rank=8, encoders="two"), 100, [], 1e9)
     assert small.least_bytes == 2 * 22.7e6 * 2  # frozen, maybe stored in 16 bits
     for given, each in (
         ({}, 16),
@@ -265,9 +274,9 @@ def test_steps_time_and_memory_by_hand() -> None:
         ({"lora_rank": 8, "quantize": "4bit"}, 0.5),
         ({"lora_rank": 8, "base_share": 0.5}, 4),
     ):
-        assert estimate(TrainSettings(**given), 100, [], 1e9).least_bytes == 22.7e6 * each, given
-    assert estimate(TrainSettings(fsdp="on"), 100, [], 1e9).least_bytes is None
-    unknown = estimate(TrainSettings(base_model="no/such"), 100, [earlier], 1e9)
+        assert forecast(TrainSettings(**given), 100, [], 1e9).least_bytes == 22.7e6 * each, given
+    assert forecast(TrainSettings(fsdp="on"), 100, [], 1e9).least_bytes is None
+    unknown = forecast(TrainSettings(base_model="no/such"), 100, [earlier], 1e9)
     assert unknown.seconds is None and unknown.least_bytes is None and unknown.fits
 
 
@@ -346,7 +355,9 @@ def test_on_a_cluster_several_processes_train_together_and_its_memory_is_not_our
     assert "--launcher ray --address http://127.0.0.1:8265 --workers 4" in shown
     assert "more than 49.4 GB of memory (in each process)" in shown.replace("\\", "")
     at.text_input("train.workers").set_value("0").run()
-    assert "workers='0': a whole number of at least 1" in at.error[0].value.replace("\\", "")
+    assert "workers='0': it should be greater than or equal to 1" in at.error[0].value.replace(
+        "\\", ""
+    )
     assert at.button("train.start").disabled
     at.text_input("train.workers").set_value("4").run()
     at.button("train.start").click().run()
@@ -370,11 +381,17 @@ def test_any_training_can_be_watched_by_the_page_and_by_its_address(sqlite_store
     assert at.multiselect("train.others").options[0].startswith("job 21")
 
 
-def test_the_name_of_a_training_stays_the_same_while_it_runs() -> None:
-    job = Job(kind="train", config={"settings": {"objective": "P,I:multi", "seed": 3}})
-    job.id = 7
+def test_the_name_of_a_training_stays_the_same_while_it_runs(sqlite_store: Store) -> None:
+    config = {"settings": {"objective": "P,I:multi", "seed": 3}}
+    with sqlite_store.write() as session:
+        job = Job(kind="train", config=config, started_by="ann")
+        job.id = 7
+        session.add(job)
+        session.commit()
     names = set()
     for status in ("queued", "running", "done"):
-        job.status = status
-        names.add(job_name(job))
+        with sqlite_store.write() as session:
+            session.get_one(Job, 7).status = status
+            session.commit()
+        names.add(job_name(trainings_of.show(owner("ann"), 7)))
     assert names == {"job 7 · ℓ_{P,I}^multi · seed 3"}

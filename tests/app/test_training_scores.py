@@ -3,9 +3,9 @@
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app.cli.train import _report
-from app.training.scores import interval_lines, interval_rows
+from app.cli.trainings import _trained
 from trainer.evaluate.intervals import ranked_over
+from trainer.report.scored import interval_rows
 
 RESULT = {
     "checkpoint_id": 1,
@@ -32,14 +32,14 @@ RESULT = {
 
 
 def test_the_report_of_a_training_has_intervals_what_is_ranked_and_notes() -> None:
-    shown = _report(RESULT)
+    shown = _trained(RESULT)
     assert "strict: base 0.5000 [0.2500, 0.7500], trained 0.7500 [0.5000, 0.9000]" in shown
     assert "[0.5000, 0.9000], gain 0.2500 [-0.0500, 0.5500]" in shown
     assert "natural-flip: base 0.2500, trained 0.5000, gain 0.2500 [0.1250, 0.3750]" in shown
     assert "ranked over the group's 3 passages" in shown and "too easy" in shown
     row, natural = interval_rows(RESULT)
-    assert natural["from"] is None and natural["Gain from"] == 0.125
-    assert (row["Base from"], row["Trained"], row["to"]) == (0.25, 0.75, 0.9)
+    assert natural.trained_low is None and natural.gain_low == 0.125
+    assert (row.base_low, row.trained, row.trained_high) == (0.25, 0.75, 0.9)
 
 
 def test_a_training_without_stored_intervals_has_none() -> None:
@@ -48,8 +48,8 @@ def test_a_training_without_stored_intervals_has_none() -> None:
         for name, value in RESULT["held_out"].items()
         if name not in ("intervals", "gain")
     }
-    assert interval_lines({"held_out": old}) == []
-    assert interval_lines({}) == []
+    assert interval_rows({"held_out": old}) == []
+    assert interval_rows({}) == []
 
 
 def test_the_train_page_shows_the_intervals_and_what_is_ranked() -> None:
@@ -61,7 +61,9 @@ def test_the_train_page_shows_the_intervals_and_what_is_ranked() -> None:
 
     at = AppTest.from_function(page, default_timeout=60, kwargs={"result": RESULT}).run()
     assert not at.exception
-    assert at.dataframe[1].value.loc[[0], ["Base from", "to"]].to_numpy().tolist() == [[0.25, 0.9]]
+    assert at.dataframe[1].value.loc[[0], ["base_low", "trained_high"]].to_numpy().tolist() == [
+        [0.25, 0.9]
+    ]
     captions = "\n".join(each.value for each in at.caption)
     assert "ranked over the group's 3 passages" in captions and "too easy" in captions
 

@@ -1,4 +1,4 @@
-"""`inf tune`: the space, suggestions from the jobs there are, going on, the guard."""
+"""Searches of settings: the space, suggestions from the jobs there are, going on, the guard."""
 
 from typing import Any
 
@@ -8,16 +8,16 @@ from db.errors import BadInput, Refused
 from db.jobs import jobs
 from db.store.store import Store
 from db.tables import Job
-from trainer.launch.tuning import Search, next_params, ranked, read_trials, run_search
+from trainer.launch.request import TrainSearch, TrainStart
+from trainer.launch.tuning import next_params, ranked, read_trials, run_search
 from trainer.settings.search import MEASURES, parse_space, value_of
 
 SPACE = ("learning_rate=1e-6..1e-2:log", "rows_per_batch=2..32", "objective=P,mnrl")
 
 
-def search_of(*space: str, **given: Any) -> Search:
-    texts = space or SPACE
-    facts: dict[str, Any] = {"name": "a", "release": "1", "fixed": {}, "measure": "strict"}
-    return Search(space=parse_space(texts), texts=texts, **facts | given)
+def search_of(*space: str, **given: Any) -> TrainSearch:
+    facts: dict[str, Any] = {"name": "a", "release": "1", "search": space or SPACE}
+    return TrainSearch.read(facts | given)
 
 
 def result_of(value: float | None, **more: Any) -> dict[str, Any]:
@@ -29,13 +29,13 @@ class Cluster:
 
     def __init__(self, store: Store, score: Any) -> None:
         self.store, self.score = store, score
-        self.launched: list[dict[str, Any]] = []
+        self.launched: list[TrainStart] = []
         self.most_open = 0
 
-    def launch(self, config: dict[str, Any]) -> int:
-        self.launched.append(config)
+    def launch(self, wanted: TrainStart) -> int:
+        self.launched.append(wanted)
         with self.store.write() as session:
-            job = jobs.enqueue_job(session, "train", config, started_by="test")
+            job = jobs.enqueue_job(session, "train", wanted.config(), started_by="test")
             session.commit()
             return job.id
 
@@ -50,15 +50,15 @@ class Cluster:
             job.result, job.error = result, "out of memory" if result is None else None
             session.commit()
 
-    def run(self, search: Search, trials: int, parallel: int = 1) -> list[Any]:
+    def run(self, search: TrainSearch, trials: int, parallel: int = 1) -> list[Any]:
+        search = search.model_copy(update={"trials": trials, "parallel": parallel})
         return run_search(
-            self.store,
-            search,
-            trials=trials,
-            parallel=parallel,
-            launch=self.launch,
-            wait=self.end_one,
+            search, read=lambda: self.trials(search), launch=self.launch, wait=self.end_one
         )
+
+    def trials(self, search: TrainSearch) -> list[Any]:
+        with self.store.read() as session:
+            return read_trials(session, search)
 
 
 def near_3e_4(settings: dict[str, Any]) -> dict[str, Any]:
@@ -103,7 +103,8 @@ def test_suggestions_stay_in_the_space_and_are_of_the_settings_types(sqlite_stor
         assert 1e-6 <= params["learning_rate"] <= 1e-2
         assert 2 <= params["rows_per_batch"] <= 32 and isinstance(params["rows_per_batch"], int)
         assert params["objective"] in ("P", "mnrl")
-    assert [config["tune"]["number"] for config in cluster.launched] == list(range(1, 13))
+    numbers = [each.tune.number for each in cluster.launched if each.tune]
+    assert numbers == list(range(1, 13))
 
 
 def test_a_search_finds_what_is_good_and_ranks_it_first(sqlite_store: Store) -> None:
@@ -148,7 +149,7 @@ def test_settings_that_conflict_are_not_launched(sqlite_store: Store) -> None:
     assert {("mnrl", 2)}.isdisjoint(
         (trial.params["objective"], trial.params["mined_negatives"]) for trial in found
     )
-    impossible = search_of("mined_negatives=1,2", fixed={"objective": "mnrl"})
+    impossible = search_of("mined_negatives=1,2", settings={"objective": "mnrl"})
     with pytest.raises(BadInput, match="suggestions were all refused, the last because: mined"):
         next_params(impossible, [])
 
@@ -159,14 +160,14 @@ def test_a_name_is_one_search(sqlite_store: Store) -> None:
     for other in (
         search_of(SPACE[0]),
         search_of(release="2"),
-        search_of(fixed={"epochs": "1"}),
+        search_of(settings={"epochs": "1"}),
         search_of(measure="query-flip"),
     ):
         with pytest.raises(Refused, match="is the name of another search"):
             cluster.run(other, trials=2)
-    cluster.launch({"release": "1", "settings": {}, "sweep": "table 3"})
+    cluster.launch(TrainStart(release="1", sweep="table 3"))
     with pytest.raises(Refused, match="is the name of another search"):
-        read_trials(sqlite_store, search_of(name="table 3"))
+        cluster.trials(search_of(name="table 3"))
     assert len(cluster.launched) == 2
 
 
@@ -189,16 +190,16 @@ def test_the_command_reports_the_best_and_how_to_train_it(
 
     from click.testing import CliRunner
 
-    from app.cli import tune as command
+    from app.cli import trainings as command
     from trainer.launch import tuning
 
     cluster = Cluster(sqlite_store, near_3e_4)
-    monkeypatch.setattr(command, "launch", lambda store, kind, config, **_: cluster.launch(config))
+    monkeypatch.setattr(command, "queued", lambda actor, kind, wanted: cluster.launch(wanted))
     monkeypatch.setattr(tuning.time, "sleep", lambda seconds: cluster.end_one())
     given = ["--release", "1", "--name", "x", "--search", SPACE[0], "epochs=1"]
     ran = CliRunner().invoke(command.tune, [*given, "--trials", "3"])
     assert ran.exit_code == 0, ran.output
-    assert "best: inf train --release 1 --out DIR epochs=1 learning_rate=" in ran.output
+    assert "best: inf trainings create --release 1 --out DIR epochs=1 learning_rate=" in ran.output
     assert "selected on the groups held out" in ran.output
     again = CliRunner().invoke(command.tune, [*given, "--trials", "3", "--json"])
     found = json.loads(again.stdout)

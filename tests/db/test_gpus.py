@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from app.jobs.slots import slots, visible_gpus
-from app.training.estimate import available_bytes
 from db.jobs.gpus import query_gpus
+from trainer.launch.forecast import available_bytes
 
 DRIVER = """#!/bin/sh
 case "$*" in

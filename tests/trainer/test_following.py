@@ -270,9 +270,9 @@ def test_a_training_notes_that_its_base_model_chose_the_held_out_groups(
     sqlite_store: Store, tmp_path: Path
 ) -> None:
     """In the result, from which page and command print it; not where people approved the groups."""
-    from app.training.scores import score_notes
     from trainer.data.splitting import Groups
     from trainer.report.held_out_scores import HeldOutScores
+    from trainer.report.scored import score_notes
 
     release = read_release(write_release(tmp_path / "r", 5))
     release = replace(release, manifest={"models": {"validation": {"model": BASE, "sha256": None}}})

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from app.cli.train import train
+from app.cli.trainings import train
 from db.errors import BadInput
 from trainer.objectives.names import OBJECTIVES, parse_objective
 from trainer.settings.settings import (

@@ -24,6 +24,7 @@ from trainer.data.groups import Group, group_of
 from trainer.data.release_files import read_release
 from trainer.launch.here import train
 from trainer.launch.plan import plan_settings
+from trainer.launch.request import TrainStart
 from trainer.loop.arguments import step_count, training_arguments
 from trainer.loop.embedding_loss import EmbeddingLoss, objective_loss
 from trainer.loop.fitting import fit, prepare_weights
@@ -114,7 +115,7 @@ def test_accumulated_batches_make_one_step_of_their_mean_gradient(tmp_path: Path
 @pytest.mark.skipif(find_spec("bitsandbytes") is not None, reason="bitsandbytes is installed")
 def test_8_bit_moments_need_bitsandbytes() -> None:
     with pytest.raises(BadInput, match="needs the package bitsandbytes"):
-        plan_settings({"settings": {"optimizer": "adamw-8bit"}}, 1)
+        plan_settings(TrainStart(release="1", settings={"optimizer": "adamw-8bit"}), 1)
 
 
 def test_dropout_is_set_in_every_layer_and_minus_one_leaves_the_models_own() -> None:

@@ -13,6 +13,7 @@ from trainer.data.splitting import Groups
 from trainer.evaluate.scoring import encode_unique
 from trainer.evaluate.vector_cache import base_caches
 from trainer.launch.plan import Folders, plan_folders, plan_groups, plan_settings
+from trainer.launch.request import TrainStart
 from trainer.model.backbone import load_backbone, read_memory
 from trainer.model.saving import write_checkpoint
 from trainer.parallel.processes import Processes, joined, warn_of_missing_gpu
@@ -27,33 +28,29 @@ if TYPE_CHECKING:
 
 
 def train(handle: JobHandle) -> dict[str, Any]:
-    """Train in this process and those that it, torchrun or Ray Train started with it.
-
-    config: {"release": folder or number, "out": folder (optional), "settings": {key: value},
-    "processes": how many train together on this machine (optional), "estimate": true to measure
-    memory and time on a few steps instead of training (optional)}.
-    """
-    if handle.config.get("estimate"):
-        return estimate(handle)
-    with joined(int(handle.config.get("processes") or 1)) as processes:
+    """Train in this process and those that it, torchrun or Ray Train started with it."""
+    wanted = TrainStart.read(handle.config)
+    if wanted.estimate:
+        return estimate(handle, wanted)
+    with joined(wanted.processes) as processes:
         handle.meter.left_out = processes.started
-        settings = plan_settings(handle.config, processes.count)
-        folders = plan_folders(handle.config, settings, handle.id)
+        settings = plan_settings(wanted, processes.count)
+        folders = plan_folders(wanted, settings, handle.id)
         memory = read_memory(str(folders.out))  # there: killed after the folder was complete
         if not memory:
-            groups = plan_groups(handle.store, handle.config, settings)
+            groups = plan_groups(handle.store, wanted.release, settings)
             memory = _train(handle, processes, settings, groups, folders)
     result = record_training(handle.store, handle.id, settings, memory, folders.out)
     shutil.rmtree(folders.work, ignore_errors=True)
     return result
 
 
-def estimate(handle: JobHandle) -> dict[str, Any]:
-    """{"estimate": …} of the job's training, measured on a few steps; nothing is written."""
+def estimate(handle: JobHandle, wanted: TrainStart) -> dict[str, Any]:
+    """{"estimate": …} of the training, measured on a few steps; nothing is written."""
     from trainer.launch.estimate import measure_training
 
-    settings = plan_settings(handle.config, int(handle.config.get("processes") or 1))
-    groups = plan_groups(handle.store, handle.config, settings)
+    settings = plan_settings(wanted, wanted.processes)
+    groups = plan_groups(handle.store, wanted.release, settings)
     handle.report(0, None, "loading the model")
     model = load_backbone(settings)
     handle.report(0, None, "measuring a few steps")

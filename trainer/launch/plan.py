@@ -1,10 +1,9 @@
 """What a training will do: settings, groups and folders; refusals come before a model loads."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 from db.errors import BadInput
 from db.store.settings import home
@@ -16,6 +15,7 @@ from trainer.data.judged import with_scores
 from trainer.data.mixing import apart_from, mix_in, plain_keys
 from trainer.data.release_files import ReleaseData, find_release, read_release
 from trainer.data.splitting import Groups, set_aside_of, split_groups
+from trainer.launch.request import TrainStart
 from trainer.model.saving import require_free
 from trainer.report.board import require_tensorboard, require_tracker
 from trainer.settings.settings import TrainSettings, check_processes, parse_settings
@@ -30,9 +30,9 @@ class Folders:
     board: Path | None
 
 
-def plan_settings(config: Mapping[str, Any], processes: int) -> TrainSettings:
-    """The settings of a job's config. Raises BadInput for what cannot be trained."""
-    settings = parse_settings(config.get("settings") or {})
+def plan_settings(wanted: TrainStart, processes: int) -> TrainSettings:
+    """The settings of a training. Raises BadInput for what cannot be trained here."""
+    settings = parse_settings(wanted.settings)
     check_processes(settings, processes)
     if settings.writes_tensorboard:
         require_tensorboard()
@@ -46,19 +46,22 @@ def plan_settings(config: Mapping[str, Any], processes: int) -> TrainSettings:
     return settings
 
 
-def plan_folders(config: Mapping[str, Any], settings: TrainSettings, job_id: int) -> Folders:
+def plan_folders(wanted: TrainStart, settings: TrainSettings, job_id: int) -> Folders:
     """The folders of a job. Raises Refused where the checkpoint's holds something else."""
     name = f"job-{job_id}"
-    out = Path(config.get("out") or home() / "checkpoints" / name).expanduser().resolve()
+    out = Path(wanted.out or home() / "checkpoints" / name).expanduser().resolve()
     require_free(out, job_id)
     board = home() / "tensorboard" / name if settings.writes_tensorboard else None
     return Folders(out, home() / "training" / name, board)
 
 
-def plan_groups(store: Store, config: Mapping[str, Any], settings: TrainSettings) -> Groups:
-    """The groups of the job's releases, the main one split. Raises NotFound or BadInput."""
+def plan_groups(store: Store, release: str, settings: TrainSettings) -> Groups:
+    """The groups of a training's releases, the main one split. Raises NotFound or BadInput.
+
+    release: folder or number of the main one.
+    """
     more = [find_release(store, name) for name, _ in settings.extra_releases]
-    return groups_of(find_release(store, str(config["release"])), settings, more)
+    return groups_of(find_release(store, release), settings, more)
 
 
 def groups_of(folder: Path, settings: TrainSettings, more: Sequence[Path] = ()) -> Groups:

@@ -6,45 +6,22 @@ trials so far, so the same history gives the same next trial.
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy.orm import Session
 
 from db.errors import BadInput, Refused
 from db.jobs import jobs
-from db.store.store import Store
-from db.tables import Job
-from trainer.settings.search import Dimension, value_of
+from db.outcome.trainings import list_trainings
+from trainer.launch.request import TrainSearch, TrainStart
+from trainer.settings.search import BELOW_GUARD, Dimension, value_of
 from trainer.settings.settings import parse_settings
 
 MAX_CONFLICTS = 50
 MAX_TPE_ATTEMPTS = 5
 POLL_SECONDS = 2.0
-
-
-@dataclass(frozen=True)
-class Search:
-    """What is searched. `texts`: the space as given; `fixed`: settings of every trial."""
-
-    name: str
-    release: str
-    space: Mapping[str, Dimension]
-    texts: tuple[str, ...]
-    fixed: Mapping[str, Any]
-    measure: str
-    seed: int = 0
-
-    @property
-    def identity(self) -> dict[str, Any]:
-        """What must be equal for two calls to be one search."""
-        return {
-            "release": self.release,
-            "space": sorted(self.texts),
-            "fixed": dict(sorted((name, str(value)) for name, value in self.fixed.items())),
-            "measure": self.measure,
-        }
 
 
 @dataclass(frozen=True)
@@ -63,18 +40,27 @@ class Trial:
     def is_over(self) -> bool:
         return self.status in jobs.OVER
 
+    @property
+    def is_below_guard(self) -> bool:
+        """Whether its value is lower by `BELOW_GUARD`, since it fell too far on the guard."""
+        return self.value is not None and self.value < -BELOW_GUARD / 2
 
-def read_trials(store: Store, search: Search) -> list[Trial]:
+    @property
+    def measured(self) -> float | None:
+        """Its value as it was measured, wherever it is on the guard."""
+        if self.value is None or not self.is_below_guard:
+            return self.value
+        return self.value + BELOW_GUARD
+
+
+def read_trials(session: Session, search: TrainSearch) -> list[Trial]:
     """The trials of the search in their order. Raises Refused where its name is another's."""
-    guard_drop = parse_settings(search.fixed).guard_drop
-    with store.read() as session:
-        query = select(Job).where(Job.kind == "train").order_by(Job.id)
-        found = [job for job in session.scalars(query) if job.config.get("sweep") == search.name]
+    guard_drop = parse_settings(search.settings).guard_drop
     trials = []
-    for job in found:
-        tune = job.config.get("tune") or {}
-        if tune.get("identity") != search.identity:
-            theirs = tune.get("identity") or {"a sweep": "of the Train page"}
+    for job in reversed(list_trainings(session, sweep=search.name, limit=None)):
+        tune = TrainStart.stored(job.config).tune
+        if tune is None or tune.identity != search.identity:
+            theirs = tune.identity if tune else {"a sweep": "of the Train page"}
             other = [key for key in theirs if theirs[key] != search.identity.get(key)]
             raise Refused(
                 f"{search.name!r} is the name of another search (job {job.id}; it differs in "
@@ -82,29 +68,20 @@ def read_trials(store: Store, search: Search) -> list[Trial]:
                 "give another `name=`, or the same settings to go on",
                 code="search_name_taken",
             )
-        value = None
-        if job.status == "done":
-            value = value_of(job.result or {}, search.measure, guard_drop)
+        result = job.result or {}
+        value = value_of(result, search.measure, guard_drop) if job.status == "done" else None
         trials.append(
-            Trial(
-                tune["number"],
-                job.id,
-                job.status,
-                tune["params"],
-                value,
-                job.error or "",
-                job.result or {},
-            )
+            Trial(tune.number, job.id, job.status, tune.params, value, job.error or "", result)
         )
     return trials
 
 
-def next_params(search: Search, trials: list[Trial]) -> dict[str, Any]:
+def next_params(search: TrainSearch, trials: list[Trial]) -> dict[str, Any]:
     """The settings of the next trial. Raises BadInput where all that are tried conflict."""
     for attempt in range(MAX_CONFLICTS):
         params = _suggest(search, trials, attempt)
         try:
-            parse_settings({**search.fixed, **params})
+            parse_settings({**search.settings, **params})
         except BadInput as error:
             reason = error
         else:
@@ -115,7 +92,7 @@ def next_params(search: Search, trials: list[Trial]) -> dict[str, Any]:
     )
 
 
-def _suggest(search: Search, trials: list[Trial], attempt: int) -> dict[str, Any]:
+def _suggest(search: TrainSearch, trials: list[Trial], attempt: int) -> dict[str, Any]:
     try:
         import optuna
     except ImportError as error:
@@ -154,40 +131,27 @@ def _distribution(dimension: Dimension) -> Any:
 
 
 def run_search(
-    store: Store,
-    search: Search,
+    search: TrainSearch,
     *,
-    trials: int,
-    parallel: int,
-    launch: Callable[[dict[str, Any]], int],
+    read: Callable[[], list[Trial]],
+    launch: Callable[[TrainStart], int],
     watch: Callable[[list[Trial]], None] = lambda trials: None,
     wait: Callable[[], None] = lambda: time.sleep(POLL_SECONDS),
 ) -> list[Trial]:
     """Launch trainings until there are `trials`, at most `parallel` open at a time; all at the end.
 
-    launch: queues a training with this config and returns its job. Trials that the search already
-    has count, failed ones too. Stopping it (Ctrl-C) leaves open trainings running.
+    read: the trials of now (`read_trials`); launch: queues a training and returns its job. Trials
+    that the search already has count, failed ones too. Stopping it (Ctrl-C) leaves open trainings
+    running.
     """
     while True:
-        known = read_trials(store, search)
+        known = read()
         watch(known)
         is_open = [trial for trial in known if not trial.is_over]
-        if len(known) >= trials and not is_open:
+        if len(known) >= search.trials and not is_open:
             return known
-        if len(known) < trials and len(is_open) < parallel:
-            params = next_params(search, known)
-            launch(
-                {
-                    "release": search.release,
-                    "settings": {**search.fixed, **params},
-                    "sweep": search.name,
-                    "tune": {
-                        "number": len(known) + 1,
-                        "params": params,
-                        "identity": search.identity,
-                    },
-                }
-            )
+        if len(known) < search.trials and len(is_open) < search.parallel:
+            launch(search.trial(len(known) + 1, next_params(search, known)))
             continue
         wait()
 

@@ -3,9 +3,13 @@
 from pathlib import Path
 from typing import Any
 
+from sqlalchemy import select
+
+from db.events import record_event
+from db.jobs.jobs import get_job
 from db.outcome.checkpoints import record_checkpoint
 from db.store.store import Store
-from db.tables import Release
+from db.tables import Checkpoint, Release
 from trainer.data.splitting import Groups
 from trainer.report.origins import origins_of
 from trainer.report.public_name import portable_settings, without_folders
@@ -67,9 +71,14 @@ def training_memory(
 def record_training(
     store: Store, job_id: int, settings: TrainSettings, memory: dict[str, Any], out: Path
 ) -> dict[str, Any]:
-    """Write the checkpoint's row, with the paths of this machine; returns the job's result."""
+    """Write the checkpoint's row, with the paths of this machine; returns the job's result.
+
+    The event `training.finished` is written with it, once for a job that ends twice.
+    """
     release, result = memory["release"], memory["result"]
     with store.write() as session:
+        of_job = select(Checkpoint.id).where(Checkpoint.job_id == job_id)
+        is_new = session.scalar(of_job) is None
         checkpoint = record_checkpoint(
             session,
             path=str(out),
@@ -83,6 +92,9 @@ def record_training(
             release_id=_known_release(store, release),
             job_id=job_id,
         )
+        if is_new:
+            who = get_job(session, job_id).started_by
+            record_event(session, who, "training.finished", job_id, checkpoint_id=checkpoint.id)
         session.commit()
         return {
             "checkpoint_id": checkpoint.id,

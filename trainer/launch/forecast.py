@@ -1,4 +1,4 @@
-"""Estimate of a training before it starts: steps, time and a lower bound of its memory.
+"""What a training will take, before it starts: steps, time and a lower bound of its memory.
 
 Time follows earlier trainings of the same base model in this store (seconds per group seen) and is
 unknown without one. Memory counts weights, gradients, the optimizer's moments and the copy for
@@ -14,34 +14,43 @@ from functools import cache
 
 import psutil
 
-from app.models.sizes import parameters_of
 from db.jobs.gpus import query_gpus
 from db.tables import Checkpoint
 from trainer.settings.settings import TrainSettings
+from trainer.settings.sizes import parameters_of
 
 MOMENTS = {"adamw": 8, "adamw-8bit": 2}  # bytes of the two moments of a trained parameter
 
 
 @dataclass(frozen=True)
-class Estimate:
-    """`seconds` and `least_bytes` are None if there is no basis for them."""
+class Forecast:
+    """`seconds` and `least_bytes` are None if there is no basis for them.
+
+    `trainings`: how many earlier ones the time follows; `available_bytes`: None where it is not
+    known, as on a cluster.
+    """
 
     steps: int
     seconds: float | None
     trainings: int
     least_bytes: float | None
-    available_bytes: float
+    available_bytes: float | None
 
     @property
     def fits(self) -> bool:
         """False only if the lower bound exceeds the available memory."""
-        return self.least_bytes is None or self.least_bytes <= self.available_bytes
+        if self.least_bytes is None or self.available_bytes is None:
+            return True
+        return self.least_bytes <= self.available_bytes
 
 
-def estimate(
-    settings: TrainSettings, groups: int, earlier: Iterable[Checkpoint], available_bytes: float
-) -> Estimate:
-    """The estimate for a training with these settings on this many groups."""
+def forecast(
+    settings: TrainSettings,
+    groups: int,
+    earlier: Iterable[Checkpoint],
+    available_bytes: float | None,
+) -> Forecast:
+    """What a training with these settings on this many groups takes."""
     training = groups - round(groups * settings.held_out)
     steps = math.ceil(math.ceil(training / settings.rows_per_batch) * settings.epochs)
     if settings.max_steps:
@@ -58,7 +67,7 @@ def estimate(
         least = (
             parameters * bytes_per_parameter(settings) * (2 if settings.encoders == "two" else 1)
         )
-    return Estimate(steps, seconds, len(paces), least, available_bytes)
+    return Forecast(steps, seconds, len(paces), least, available_bytes)
 
 
 def bytes_per_parameter(settings: TrainSettings) -> float:
