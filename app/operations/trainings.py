@@ -14,7 +14,6 @@ from app.access.identity import Actor
 from app.access.permissions import require
 from app.jobs.launching import chosen_launcher
 from app.operations.acting import Launch, reading
-from app.operations.rows import Listed, Row
 from db.corpus.datasets import get_dataset
 from db.errors import BadInput, NotFound, Refused
 from db.jobs import jobs
@@ -23,6 +22,7 @@ from db.outcome.checkpoints import list_checkpoints
 from db.outcome.trainings import count_trainings, list_sweeps, list_trainings
 from db.release.overview import licence_of_card, release_overview
 from db.release.releases import get_release, list_releases
+from db.rows import Listed, Row
 from db.tables import Job
 from trainer.launch.forecast import Forecast, available_bytes, forecast
 from trainer.launch.request import TrainSearch, TrainStart, TrainSweep

@@ -346,7 +346,7 @@ def _add_judgments(
     judged = [(one, item) for one in done for item in one.items]
     if not judged:
         return
-    asked = store_questions(session, [item.question for _, item in judged if item.question])
+    questions = store_questions(session, [item.question for _, item in judged if item.question])
     ids = insert_items(
         session,
         [
@@ -354,7 +354,7 @@ def _add_judgments(
                 "group_id": one.group.id,
                 "scenario": item.scenario,
                 "expected": item.expected,
-                "question_id": item.question and asked[item.question.key],
+                "question_id": item.question and questions[item.question.key],
                 "revision": 1,
                 "instruction": item.instruction,
                 "query": item.query,

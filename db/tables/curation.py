@@ -79,7 +79,7 @@ class Run(Base, kw_only=True):
     `verdicts_shown`: annotators who review its groups see the validator's verdict.
     `guard`: the run pauses if its first groups are all dropped for one reason.
     `server`: {connection, kind, url} of the server that answers, empty in runs made before
-    migration 0025 and for providers without one.
+    migration 0026 and for providers without one.
     `models`: {task: {model, sha256 of its weights or None}} as its first worker found them, without
     `sha256` until then; empty in runs made before migration 0010.
     `archived_at`: since when lists hide it and nothing new is made from it (`db.archive`).
