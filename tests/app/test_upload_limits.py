@@ -174,7 +174,7 @@ def test_only_a_map_is_sent_as_the_hash_of_what_its_browser_keeps() -> None:
     try:
         for size in (10_000, streamlit_config()[name]):  # Streamlit's own, and ours
             set_option(name, size)
-            for kilobytes in (60, 1000):  # the largest figure; a map of 50,000 texts
+            for kilobytes in (60, 1000):  # the largest figure; a map of 100,000 texts
                 message = ForwardMsg()
                 message.delta.new_element.markdown.body = "x" * kilobytes * 1000
                 populate_hash_if_needed(message)
