@@ -72,7 +72,10 @@ def name_problem(name: str) -> str | None:
     if not name.isprintable() or INVISIBLE & set(name) or name != tidy_name(name):
         return "characters"
     seen = unicodedata.normalize("NFKC", name).casefold()
-    if any(_prototype(each) == ":" for each in seen) or seen.startswith(DELETED):
+    if any(_prototype(each) == ":" for each in seen):
+        return "reserved"
+    letters = _letters(name)
+    if letters == _letters(LOCAL_ADMIN) or letters.startswith(_letters(DELETED)):
         return "reserved"
     written = (LOCAL_ADMIN, LOCAL_ADMIN.title(), LOCAL_ADMIN.upper())
     if seen.endswith(PERSON_SUFFIX) or any(look_alike(name, one) for one in written):
@@ -81,6 +84,11 @@ def name_problem(name: str) -> str | None:
     if len(scripts) > 1 and not any(scripts <= each for each in TOGETHER):
         return "scripts"
     return None
+
+
+def _letters(name: str) -> str:
+    """The letters and digits of a name's key: "local-admin" has those of "local admin"."""
+    return "".join(filter(str.isalnum, name_key(name)))
 
 
 def _scripts(name: str) -> frozenset[str]:

@@ -54,7 +54,8 @@ MACHINES = (
     "openai：gpt-4o-mini",
     "openai꞉gpt-4o-mini",  # a modifier letter that looks like one
 )
-ADMINS = ("local admin", "Local Admin", "LOCAL ADMlN", "lοcal admin")
+ADMINS = ("local admin", "Local Admin", "LOCAL ADMlN", "lοcal admin", "local-admin", "Localadmin")
+GONE = ("deleted person 1", "de1eted person 1", "Deleted-Person 1")
 TWINS = ("ANN1", "Ann1", "annl", "аnn1", "ａｎｎ１")
 UNSEEN = ("ann1\u2800", "ann1\u200b", "ann1\ufe0f", "ann1\u034f", "ann\u00a01")
 
@@ -65,7 +66,7 @@ def people(session: Session, *names: str) -> list[Account]:
     return [add_account(session, one, HASHED, role="annotator", actor="test") for one in names]
 
 
-@pytest.mark.parametrize("name", (*MACHINES, *ADMINS, *TWINS, *UNSEEN, "deleted person 1"))
+@pytest.mark.parametrize("name", (*MACHINES, *ADMINS, *TWINS, *UNSEEN, *GONE))
 def test_an_invitation_makes_no_account_under_a_name_that_misleads(store: Store, name: str) -> None:
     with store.write() as session:
         people(session, "ann1")
