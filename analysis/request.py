@@ -74,7 +74,7 @@ class CorporaChosen(Request):
 class DiversityStart(CorporaChosen):
     """The diversity of texts: APS, INGF, counts and lengths."""
 
-    what: Literal["diversity"] = option("diversity", "Which analysis it is.")
+    what: Literal["diversity"] = option("diversity", "Which analysis it is.", names=())
     sample: int | None = option(
         None, "Texts per field in a sample (default: half of the smallest corpus).", ge=2
     )
@@ -85,13 +85,13 @@ class DiversityStart(CorporaChosen):
 class DuplicatesStart(CorporaChosen):
     """Near-duplicate texts within and between corpora."""
 
-    what: Literal["near_duplicates"] = option("near_duplicates", "Which analysis it is.")
+    what: Literal["near_duplicates"] = option("near_duplicates", "Which analysis it is.", names=())
 
 
 class ContaminationStart(CorporaChosen):
     """Texts that corpora share with evaluation sets."""
 
-    what: Literal["contamination"] = option("contamination", "Which analysis it is.")
+    what: Literal["contamination"] = option("contamination", "Which analysis it is.", names=())
     against: tuple[str, ...] = option(
         (), "An evaluation set as published, or any texts: a file or a folder; repeatable."
     )

@@ -14,7 +14,9 @@ from db.store.backup import restore_backup, write_backup
 class BackupPlan(Request):
     """A backup of the whole store to one file."""
 
-    path: str = option(..., "The file; an existing one is never overwritten.")
+    path: str = option(
+        ..., "The file; an existing one is never overwritten.", names=(), metavar="FILE"
+    )
 
     @field_validator("path", mode="before")
     @classmethod
@@ -26,7 +28,7 @@ class BackupPlan(Request):
 class RestorePlan(BackupPlan):
     """The restore of a backup into the store."""
 
-    path: str = option(..., "The file of a backup.")
+    path: str = option(..., "The file of a backup.", names=(), metavar="FILE")
     replace: bool = option(False, "Delete everything in the store first.")
 
 

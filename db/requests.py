@@ -52,7 +52,7 @@ def option(
     default: Any,
     description: str,
     *,
-    names: tuple[str, ...] = (),
+    names: tuple[str, ...] | None = None,
     title: str = "",
     metavar: str = "",
     choices: tuple[str, ...] = (),
@@ -60,11 +60,12 @@ def option(
 ) -> Any:
     """A field of a request, with its default (`...`: required) and bounds (`ge`, `lt`, …).
 
-    names: its options on the command line where they are not its name; title: its label on a page;
+    names: its options on the command line where they are not its name; none, `()`, where it is an
+    argument there (by its `metavar`) or is not given there at all; title: its label on a page;
     choices: what it may be, where a registry has the names; else a `Literal` says so.
     """
     extra: dict[str, Any] = {}
-    if names:
+    if names is not None:
         extra["option"] = list(names)
     if metavar:
         extra["metavar"] = metavar
@@ -97,13 +98,14 @@ def bounds_of(model: type[Request], name: str) -> dict[str, Any]:
 
 
 def options_of(model: type[Request], name: str) -> tuple[str, ...]:
-    """The names of a field's option on the command line."""
+    """The names of a field's option on the command line; none where it is not an option there."""
     named = _extra(model, name).get("option")
-    return tuple(named) if named else (f"--{name.replace('_', '-')}",)
+    return (f"--{name.replace('_', '-')}",) if named is None else tuple(named)
 
 
 def metavar_of(model: type[Request], name: str) -> str | None:
-    """What the help of the command calls the value of a field; None for its type."""
+    """What the help of the command calls the value of a field, or the argument that it is; None for
+    its type."""
     return _extra(model, name).get("metavar")
 
 

@@ -7,14 +7,13 @@ from pathlib import Path
 import click
 
 from app.access.identity import Actor, owner
-from app.cli.data.releases import push_to_hub, pushed_text
+from app.cli.data.releases import push_command
 from app.cli.kit.options import request_options
-from app.cli.kit.report import Result, command_actor, detach_option, lines, me, reporting
+from app.cli.kit.report import Result, command_actor, lines, me, reporting
 from app.cli.kit.table import table
 from app.operations import models as operations
 from app.operations import try_it
 from app.operations.try_it import Search
-from curation.hub.request import PushStart
 from db.errors import Refused
 from db.modules import run_module
 from db.rows import Listed
@@ -68,18 +67,12 @@ def show(model_id: int) -> Result:
     return operations.show(command_actor(), model_id).as_json()
 
 
-@models.command()
-@click.argument("checkpoint_id", type=int, metavar="CHECKPOINT")
-@request_options(PushStart, without=("release_id", "checkpoint_id"))
-@detach_option
-@reporting(pushed_text)
-def push(request: PushStart, detach: bool) -> Result:
-    """Push a trained model to the Hub.
-
-    The contents of a repository are never overwritten without --replace, --branch or
-    --pull-request. An interrupted push resumes when it is run again.
-    """
-    return push_to_hub(request, detach)
+models.add_command(
+    push_command(
+        "a trained model to the Hub",
+        click.argument("checkpoint_id", type=int, metavar="CHECKPOINT"),
+    )
+)
 
 
 def _human(result: Result) -> str:
@@ -202,7 +195,7 @@ def _ranked(result: Result) -> str:
 
 @models.command()
 @click.argument("query", metavar="QUERY")
-@request_options(Search, without=("query",))
+@request_options(Search)
 @reporting(_ranked)
 def search(request: Search) -> Result:
     """Search with one model or several, in a dataset's passages or in an index of your own.

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from db.modules import load
-from db.requests import Request, bounds_of, choices_of, options_of
+from db.requests import Request, bounds_of, choices_of, metavar_of, options_of
 
 REQUESTS: Mapping[str, str] = {
     "datasets import": "curation.importing.request:DatasetImport",
@@ -60,17 +60,25 @@ def as_markdown() -> str:
         lines += [
             f"## {name}\n",
             f"{(model.__doc__ or '').strip().splitlines()[0]}\n",
-            "| key | option | default | may be | |",
+            "| key | on the command line | default | may be | |",
             "|---|---|---|---|---|",
         ]
         for key, field in model.model_fields.items():
-            option = options_of(model, key)[0]
+            option = _on_the_command_line(model, key)
             default = "required" if field.is_required() else _cell(field.get_default())
             may_be = ", ".join(map(str, choices_of(model, key))) or _bounds(bounds_of(model, key))
             about = str(field.description).replace("|", "\\|")
-            lines.append(f"| `{key}` | `{option}` | {default} | {may_be} | {about} |")
+            lines.append(f"| `{key}` | {option} | {default} | {may_be} | {about} |")
         lines.append("")
     return "\n".join(lines)
+
+
+def _on_the_command_line(model: type[Request], key: str) -> str:
+    """Its option, the argument that it is, or nothing."""
+    if options := options_of(model, key):
+        return f"`{options[0]}`"
+    metavar = metavar_of(model, key)
+    return f"`{metavar}`" if metavar else ""
 
 
 def _cell(default: Any) -> str:

@@ -104,7 +104,7 @@ class Search(Request):
         title="Your own index",
     )
     instruction: str = option("", "Instruction; without one, the query alone.")
-    query: str = option("", "Query.")
+    query: str = option("", "Query.", names=(), metavar="QUERY")
     results: int = option(10, "How many passages.", ge=1, le=MAX_RESULTS)
 
 

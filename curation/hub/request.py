@@ -13,8 +13,10 @@ from db.requests import Request, option
 class PushStart(Request):
     """A push of a release (as a dataset) or of a checkpoint (as a model)."""
 
-    release_id: int | None = option(None, "The release to push.", names=("--release",))
-    checkpoint_id: int | None = option(None, "The checkpoint to push.", names=("--checkpoint",))
+    release_id: int | None = option(None, "The release to push.", names=(), metavar="RELEASE")
+    checkpoint_id: int | None = option(
+        None, "The checkpoint to push.", names=(), metavar="CHECKPOINT"
+    )
     repo: str = option(..., "Repository; created if missing.", metavar="USER/NAME")
     public: bool = option(False, "Make a new repository public; default: private.")
     dry_run: bool = option(False, "Only show what would change.")
@@ -40,7 +42,9 @@ class PushStart(Request):
 class DatasetPull(Request):
     """An import of a dataset of the Hub, or of a folder."""
 
-    repo: str = option(..., "A dataset of the Hub, a folder or a URL.", metavar="USER/NAME")
+    repo: str = option(
+        ..., "A dataset of the Hub, a folder or a URL.", names=(), metavar="USER/NAME"
+    )
     name: str = option(..., "Name of the dataset; created if missing.", names=("--dataset",))
     revision: str | None = option(None, "Branch, tag or commit; default: main.")
     licence: str = option("", "Default: the licence of the card.")

@@ -15,12 +15,12 @@ class JudgeStart(Request):
     Without a judge the run's validator judges its edited groups, or the one of `group_id`.
     """
 
-    study_id: int | None = option(None, "A study.", names=("--study",))
+    study_id: int | None = option(None, "A study.", names=(), metavar="STUDY")
     run_id: int | None = option(
         None, "Instead of a study: every group of this run.", names=("--run",)
     )
     judge: str | None = option(None, "The judge; none: the run's validator.")
-    group_id: int | None = option(None, "Only this edited group.", names=("--group",))
+    group_id: int | None = option(None, "Only this edited group.", names=())
 
     @model_validator(mode="after")
     def _one_place(self) -> Self:
@@ -51,7 +51,7 @@ class AgreementStart(Request):
 class StudyPlan(Request):
     """Create a study of items sampled from all groups of a run that reached validation."""
 
-    dataset: str = option(..., "Name of the dataset.")
+    dataset: str = option(..., "Name of the dataset.", names=(), metavar="DATASET")
     items: int | None = option(None, "Number of items (default: all of the list).", ge=1)
     overlap: int = option(..., "Judges per item.", ge=1)
     seed: int = option(0, "Seed of the sampling.")
@@ -74,8 +74,10 @@ class StudyPlan(Request):
         "For disagreement: these judges; repeatable [all model judges and the validator].",
         names=("--judge",),
     )
-    lines: tuple[str, ...] = option((), "For a list: lines GROUP, GROUP SCENARIO or item ITEM.")
-    file: str = option("the list", "For a list: its name in messages.")
+    lines: tuple[str, ...] = option(
+        (), "For a list: lines GROUP, GROUP SCENARIO or item ITEM.", names=("--list",)
+    )
+    file: str = option("the list", "For a list: its name in messages.", names=())
     run_id: int | None = option(None, "A run of the dataset [latest finished].", names=("--run",))
     name: str = option("", "The name shown to judges.")
     guidelines: str | None = option(None, "Markdown (default: a short text on relevance).")

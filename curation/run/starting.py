@@ -31,7 +31,7 @@ GROUPS_IN_BATCHES = 5000
 class RunStart(Request):
     """A run: which pairs of a dataset, by which provider and recipe, within which limits."""
 
-    dataset: str = option(..., "The dataset with the pairs.")
+    dataset: str = option(..., "The dataset with the pairs.", names=(), metavar="DATASET")
     provider: str = option(
         "", "Who writes and judges: a name of `inf runs create --help`; or a connection."
     )
@@ -90,7 +90,7 @@ class RunStart(Request):
 class RunResume(Request):
     """The rest of a run: within which budget, and which dropped groups are tried again."""
 
-    run_id: int = option(..., "The run.", names=("--resume",))
+    run_id: int = option(..., "The run.", names=(), metavar="RUN")
     budget_usd: float | None = option(
         None, "Pause before spending more than this in all; default: the run's.", gt=0
     )
@@ -109,10 +109,12 @@ class RunWork(Request):
     `joins`: it joins other workers of the run and does not wait for their slot.
     """
 
-    run_id: int = option(..., "The run.", names=("--worker",))
+    run_id: int = option(..., "The run.", names=(), metavar="RUN")
     concurrency: int | None = option(None, "Calls in flight; default: the run's.", ge=1)
-    joins: bool = option(False, "Work on it as a further worker, with other workers.")
-    only: Literal["leakage"] | None = option(None, "Only check it for leakage and shared parts.")
+    joins: bool = option(False, "Work on it as a further worker, with other workers.", names=())
+    only: Literal["leakage"] | None = option(
+        None, "Only check it for leakage and shared parts.", names=()
+    )
 
     def config(self) -> dict[str, Any]:
         """The keys that are given, as a job stores them: a slot is chosen by `joins`."""

@@ -278,6 +278,41 @@ class Kind(Request):
     count: int | None = option(None, "How many.", ge=1)
 
 
+class Moved(Request):
+    """One that is named by an argument, with a field that no command has."""
+
+    thing: int = option(..., "Which.", names=(), metavar="THING")
+    what: str = option("move", "What is done.", names=())
+    to: str = option(..., "Where.")
+
+
+def test_an_argument_is_no_option_and_a_command_s_own_option_stands_for_a_field_s(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from app.operations import requests
+
+    @click.command()
+    @click.argument("thing", type=int)
+    @request_options(Moved)
+    @click.option("--to", type=click.Choice(["here"]), required=True, help="By hand.")
+    def move(request: Moved) -> None:
+        click.echo(json.dumps(request.config()))
+
+    options = [each.opts for each in move.params if isinstance(each, click.Option)]
+    assert options == [["--to"]]
+    told = CliRunner().invoke(move, ["3", "--to", "here"])
+    assert json.loads(told.output) == {"thing": 3, "what": "move", "to": "here"}
+    assert CliRunner().invoke(move, ["3", "--to", "there"]).exit_code == 2
+    monkeypatch.setattr(requests, "REQUESTS", {"things move": f"{__name__}:Moved"})
+    monkeypatch.setattr(requests, "load", lambda place: Moved)
+    lines = requests.as_markdown().splitlines()[-3:]
+    assert lines == [
+        "| `thing` | `THING` | required |  | Which. |",
+        '| `what` |  | `"move"` |  | What is done. |',
+        "| `to` | `--to` | required |  | Where. |",
+    ]
+
+
 def test_a_former_name_works_and_names_the_new_one() -> None:
     @click.command()
     @request_options(Kind)

@@ -19,7 +19,7 @@ FILES = {"texts": FILE, "published": PLACE, "against": PLACE}
 
 def corpora_options(model: type[CorporaChosen]) -> Callable[..., Any]:
     """Add the options of an analysis of texts; the files among them must exist."""
-    return request_options(model, without=("what",), types=FILES)
+    return request_options(model, types=FILES)
 
 
 def started(request: CorporaChosen, *, detach: bool, title: str) -> Result:

@@ -101,7 +101,7 @@ def _pulled(result: Result) -> str:
 
 @datasets.command()
 @click.argument("repo", metavar="USER/NAME")
-@request_options(DatasetPull, without=("repo",))
+@request_options(DatasetPull)
 @detach_option
 @reporting(_pulled)
 def pull(request: DatasetPull, detach: bool) -> Result:

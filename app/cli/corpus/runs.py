@@ -142,7 +142,7 @@ def start_options(command: Callable[..., Any]) -> Callable[..., Any]:
         cls=RegistryOption,
         describe=describe_providers,
     )
-    return provider(field_options(RunStart, without=("dataset", "provider"))(command))
+    return field_options(RunStart)(provider(command))
 
 
 def _request(given: dict[str, Any]) -> tuple[RunStart, Recipe]:
@@ -223,7 +223,7 @@ def estimate(**given: Any) -> Result:
 
 @runs.command()
 @click.argument("run_id", type=int)
-@request_options(RunResume, without=("run_id",))
+@request_options(RunResume)
 @detach_option
 @reporting(_ended)
 def resume(request: RunResume, detach: bool) -> Result:
@@ -233,7 +233,7 @@ def resume(request: RunResume, detach: bool) -> Result:
 
 @runs.command()
 @click.argument("run_id", type=int)
-@request_options(RunWork, without=("run_id", "joins", "only"))
+@request_options(RunWork)
 @detach_option
 @reporting(_ended)
 def join(request: RunWork, detach: bool) -> Result:

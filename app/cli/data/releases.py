@@ -1,5 +1,7 @@
 """`inf releases`: create, list, show, compare and push releases."""
 
+from collections.abc import Callable
+
 import click
 
 from app.cli.kit.formerly import formerly, with_former_keys
@@ -145,34 +147,34 @@ def pushed_text(result: Result) -> str:
     return "\n".join([f"{head}: pushed to {where}{tag}", *rows])
 
 
-@releases.command()
-@click.argument("release_id", type=int)
-@request_options(PushStart, without=("release_id", "checkpoint_id"))
-@detach_option
-@reporting(pushed_text)
-def push(request: PushStart, detach: bool) -> Result:
-    """Push a release to the Hub, as a dataset.
-
-    The contents of a repository are never overwritten without --replace, --branch or
-    --pull-request. An interrupted push resumes when it is run again.
-    """
-    return push_to_hub(request, detach)
+Place = Callable[[click.Command], click.Command]
 
 
-@click.command()
-@request_options(PushStart)
-@detach_option
-@reporting(pushed_text)
-def push_either(request: PushStart, detach: bool) -> Result:
-    """Push a release (as a dataset) or a checkpoint (as a model).
+def push_command(what: str, *places: Place) -> click.Command:
+    """The command that pushes `what` to the Hub, named by these arguments or options."""
 
-    The contents of a repository are never overwritten without --replace, --branch or
-    --pull-request. An interrupted push resumes when it is run again.
-    """
-    return push_to_hub(request, detach)
+    @click.command("push")
+    @request_options(PushStart)
+    @detach_option
+    @reporting(pushed_text)
+    def push(request: PushStart, detach: bool) -> Result:
+        launch = waited(detach=detach, title=f"pushing to {request.repo}")
+        return operations.push(command_actor(), request, launch)
+
+    push.help = (
+        f"Push {what}.\n\nThe contents of a repository are never overwritten without --replace, "
+        "--branch or --pull-request. An interrupted push resumes when it is run again."
+    )
+    for place in places:
+        push = place(push)
+    return push
 
 
-def push_to_hub(request: PushStart, detach: bool) -> Result:
-    """The result of a push of a release or a model."""
-    title = f"pushing to {request.repo}"
-    return operations.push(command_actor(), request, waited(detach=detach, title=title))
+releases.add_command(
+    push_command("a release to the Hub, as a dataset", click.argument("release_id", type=int))
+)
+push_either = push_command(
+    "a release (as a dataset) or a checkpoint (as a model)",
+    click.option("--release", "release_id", type=int, help="The release to push."),
+    click.option("--checkpoint", "checkpoint_id", type=int, help="The checkpoint to push."),
+)

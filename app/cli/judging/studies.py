@@ -71,7 +71,7 @@ def _created(result: Result) -> str:
 
 @studies.command()
 @click.argument("dataset")
-@request_options(StudyPlan, without=("dataset", "lines", "file", "guidelines"))
+@request_options(StudyPlan)
 @click.option(
     "--list",
     "list_file",
@@ -195,8 +195,8 @@ def _judged(result: Result) -> str:
 
 @studies.command("judge")
 @click.argument("study_id", type=int, required=False)
+@request_options(JudgeStart)
 @click.option("--judge", required=True, cls=RegistryOption, describe=describe_judges)
-@request_options(JudgeStart, without=("study_id", "judge", "group_id"))
 @detach_option
 @reporting(_judged)
 def judge_(request: JudgeStart, detach: bool) -> Result:

@@ -1,7 +1,7 @@
 """The options of a command from the fields of its request."""
 
 import functools
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar, get_args, get_origin
 
 import click
@@ -18,12 +18,12 @@ BOUNDS = {"ge": ("min", False), "gt": ("min", True), "le": ("max", False), "lt":
 def request_options(
     model: type[Request],
     *,
-    without: Collection[str] = (),
     types: Mapping[str, click.Path] | None = None,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Add an option for every field but those in `without`; the command takes the `request`.
+    """Add an option for every field that is one; the command takes the `request`.
 
-    An argument or option of the command's own that is named as a field goes into the request too.
+    An argument or option of the command's own that is named as a field goes into the request too;
+    an option of its own, below this decorator, takes the place of the field's.
     types: what click checks of a field's value, where that is more than its type.
     """
 
@@ -36,7 +36,7 @@ def request_options(
             values |= {name: _mapping(model, name, values[name]) for name in maps if name in values}
             return command(*args, request=request_of(model, values), **given)
 
-        return field_options(model, without=without, types=types)(wrapper)
+        return field_options(model, types=types)(wrapper)
 
     return decorate
 
@@ -44,19 +44,24 @@ def request_options(
 def field_options(
     model: type[Request],
     *,
-    without: Collection[str] = (),
     types: Mapping[str, click.Path] | None = None,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Add an option for every field but those in `without`; the command takes their values."""
+    """Add an option for every field that is one, as `request_options`; the command takes their
+    values."""
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        own: list[click.Parameter] = getattr(command, "__click_params__", [])
+        taken = {option: each for each in own for option in each.opts}
         for name in reversed(model.model_fields):
-            if name not in without:
-                names = (*options_of(model, name), name)
+            options = options_of(model, name)
+            if already := next((taken[each] for each in options if each in taken), None):
+                own.remove(already)  # to where the field is
+                own.append(already)
+            elif options:
                 attributes = _attributes(model, name)
                 if types and name in types:
                     attributes["type"] = types[name]
-                command = click.option(*names, **attributes)(command)
+                command = click.option(*options, name, **attributes)(command)
         return command
 
     return decorate

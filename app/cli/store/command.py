@@ -36,7 +36,7 @@ def store() -> None:
 
 @store.command()
 @click.argument("path", metavar="FILE", type=FILE)
-@request_options(BackupPlan, without=("path",))
+@request_options(BackupPlan)
 @detach_option
 @reporting(
     lambda result: lines(
@@ -55,7 +55,7 @@ def backup(request: BackupPlan, detach: bool) -> Result:
 
 @store.command()
 @click.argument("path", metavar="FILE", type=FILE)
-@request_options(RestorePlan, without=("path",))
+@request_options(RestorePlan)
 @detach_option
 @reporting(lambda result: f"restored {result['rows']:,} rows; content {result['content_sha256']}")
 def restore(request: RestorePlan, detach: bool) -> Result:
