@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session
 
 from db.tables import Event
 
+VIA = "via"
 # Names that do not begin with the noun.
 NOUNS = {
     **dict.fromkeys(("sign-in", "sign-out", "member", "openid"), "account"),
@@ -32,8 +33,11 @@ def record_event(
 ) -> None:
     """Add an event: to the thing of this id or name, or (noun, id). Does not commit.
 
-    Without a noun it is what the event's name begins with.
+    Without a noun it is what the event's name begins with. Where an actor was admitted to the
+    session, the data has `via`: the door.
     """
+    if VIA in session.info:
+        data["via"] = session.info[VIA]
     first = name.partition(".")[0]
     noun, noun_id = of if isinstance(of, tuple) else (NOUNS.get(first, first), of)
     session.add(Event(actor=actor, name=name, noun=noun, noun_id=str(noun_id), data=data))

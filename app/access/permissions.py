@@ -8,6 +8,7 @@ from sqlalchemy.orm import Session
 
 from app.access.identity import Actor
 from db.errors import Refused
+from db.events import VIA
 from db.store.scope import INFO, Scope
 from db.values import RIGHTS, STUDY_RIGHTS
 
@@ -104,8 +105,10 @@ def require(user: A | None, permission: str) -> A:
 def admit(session: Session, actor: Actor, permission: str) -> Actor:
     """The actor with the rights of now, the session limited to what they let them see.
 
-    In the transaction that writes: a right that was withdrawn a moment ago is none. Raises Refused.
+    In the transaction that writes: a right that was withdrawn a moment ago is none. Its events say
+    through which door it came. Raises Refused.
     """
     now = require(actor.now(session), permission)
     session.info[INFO] = NEEDS[permission].scope(now)
+    session.info[VIA] = actor.via
     return now

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqlalchemy.orm import Session
@@ -15,11 +16,13 @@ from curation.release.request import ReleasePlan
 from curation.run.shared_parts import is_unchecked, shared_sentence, stored_shared_parts
 from db.corpus.datasets import get_dataset
 from db.corpus.texts import pair_languages, pair_sources
+from db.errors import Refused
 from db.release.choice import ChosenCount, count_by_kind
 from db.release.diff import diff_releases
 from db.release.releases import get_release, list_releases, pushes
 from db.rows import Listed, Row
 from db.run.runs import RunSummary, get_run, list_runs
+from db.store.settings import home
 from db.study.studies import list_studies
 from db.tables import Dataset, Job, Release
 
@@ -99,10 +102,13 @@ def create(actor: Actor, wanted: ReleasePlan, launch: Launch[T]) -> T:
     """Export the kept groups of runs as files with a dataset card.
 
     Raises BadInput, NotFound or Refused before anything is launched where the plan names what is
-    not there.
+    not there; Refused where someone other than an admin writes outside of the releases' folder.
     """
     with reading(actor, RIGHT) as session:
         wanted = with_runs(session, wanted)
+    place = (home() / "releases").resolve()
+    if not actor.is_admin and place not in Path(wanted.out).resolve().parents:
+        raise Refused("only an admin can write to folders of the server", code="admin_only")
     return launch(actor, "export", wanted)
 
 

@@ -4,12 +4,15 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any, TypeVar
 
+from sqlalchemy.orm import Session
+
 from app.access.identity import Actor
-from app.access.permissions import require
+from app.access.permissions import NEEDS, require
+from app.jobs.places import require_places
 from app.operations.acting import Launch, reading, writing
 from curation.judging.text_baseline import text_baseline
 from curation.recipe.prices import Price, how_to_price
-from curation.recipe.recipe import Recipe
+from curation.recipe.recipe import Recipe, list_recipes
 from curation.run.estimate import StageEstimate, estimate_run, prices_for
 from curation.run.reuse import MAX_GROUPS, reuse_of_run
 from curation.run.shared_parts import is_unchecked, stored_shared_parts
@@ -28,6 +31,7 @@ from curation.servers.connection import prices_of
 from db.archive.dependents import dependents
 from db.archive.target import target_of
 from db.corpus.datasets import get_dataset
+from db.errors import Refused
 from db.review.reviews import count_reviews
 from db.rows import Listed, Row
 from db.run.runs import RunSummary, funnel, get_run, list_runs, set_concurrency, stop_run
@@ -111,12 +115,38 @@ class RunEstimate(Row):
     reason: str | None
 
 
+def _require_own_files(session: Session, actor: Actor, wanted: RunStart) -> None:
+    """Raise Refused where a recipe, a prompt or a model is a file of the server that the actor may
+    not use: what is wrong with a file says what stands in it, or that it is there."""
+    if NEEDS["server"].is_met(actor):
+        return
+    recipe = wanted.recipe
+    prompts = [
+        value
+        for place, _, value in (setting.partition("=") for setting in wanted.settings)
+        if place.strip().rpartition(".")[2].strip() == "prompt"
+    ]
+    if recipe not in (None, *list_recipes()) or any("/" in p or "\\" in p for p in prompts):
+        raise Refused(
+            "only an admin can use recipe and prompt files of the server",
+            "take a built-in recipe",
+            code="admin_only",
+        )
+    provider = provider_of(session, wanted.provider, wanted.connection)
+    models = [
+        {stage.model for stage in choose_recipe(provider, recipe, given).stages.values()}
+        for given in (wanted.overrides(), ())
+    ]
+    require_places(session, {"models": sorted(models[0] - models[1])})
+
+
 def create(actor: Actor, wanted: RunStart, launch: Launch[T]) -> T:
     """Create a run with its waiting groups, and launch a job that works on it.
 
     Raises as `curation.run.starting.start_run`; then there is neither.
     """
     with writing(actor, RIGHT) as session:
+        _require_own_files(session, actor, wanted)
         run_id = start_run(session, **wanted.arguments(), created_by=actor.name).id
     return launch(actor, "curate", RunWork(run_id=run_id))
 
@@ -154,6 +184,7 @@ def reuse_if_created(actor: Actor, wanted: RunStart, remedy: str) -> str:
         most = min(each for each in (wanted.limit, MAX_GROUPS) if each)
         wanted = wanted.model_copy(update={"limit": most})
     with writing(actor, RIGHT) as session:
+        _require_own_files(session, actor, wanted)
         message = reuse_of_run(session, start_run(session, **wanted.arguments()).id, remedy)
         session.rollback()
     return message
@@ -163,10 +194,11 @@ def estimate(actor: Actor, wanted: RunStart) -> RunEstimate:
     """What such a run will cost and take. Raises Refused, BadInput, NotFound."""
     require(actor, RIGHT)
     wanted, own = _with_provider(actor, wanted)
-    chosen = choose_recipe(wanted.provider, wanted.recipe, wanted.overrides())
     limits = (wanted.limit, wanted.sample, len(wanted.query_ids))
     concurrency = wanted.concurrency or default_concurrency(wanted.provider)
     with reading(actor, RIGHT) as session:
+        _require_own_files(session, actor, wanted)
+        chosen = choose_recipe(wanted.provider, wanted.recipe, wanted.overrides())
         dataset_id = get_dataset(session, wanted.dataset).id
         found = estimate_run(
             session,

@@ -1,7 +1,5 @@
 """Actions of the pages Studies and Adjudicate: what forms hold, to the operations on studies."""
 
-import tempfile
-from pathlib import Path
 from typing import Any
 
 import streamlit as st
@@ -137,10 +135,8 @@ def add_known(study_id: int) -> None:
     user, part, upload = signed_in_user(), _held("known_part"), _held("known_file")
     if upload is None:
         raise BadInput("no file", "choose one with a row per item", code="file_not_given")
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / Path(upload.name).name
-        path.write_bytes(upload.getvalue())
-        done = studies.change_gold(user, study_id, part, file=path)
+    given = (upload.name, upload.getvalue())
+    done = studies.change_gold(user, study_id, part, upload=given)
     notify(f"{counted(len(done.added), f'{PART_LABELS[part]} item')} added from {upload.name}.")
 
 

@@ -22,6 +22,7 @@ from app.operations import releases
 from app.operations.acting import queued, writing
 from curation.release.request import ReleasePlan
 from db.errors import BadInput, NotFound, Refused
+from db.events import list_events, record_event
 from db.jobs import jobs
 from db.people.rights import Rights
 from db.requests import Request, default_of, option
@@ -92,10 +93,14 @@ def test_an_actor_sees_and_launches_only_on_what_they_have_the_right(server: Sto
         with server.read() as session:
             dataset = session.query(Dataset).filter_by(name="books").one().id
     eve = with_rights("release", datasets=(dataset,))
-    assert releases.create(eve, ReleasePlan(runs=(mine,), out="/nowhere/out"), queued)
+    out = str(settings.home() / "releases" / "out")
+    assert releases.create(eve, ReleasePlan(runs=(mine,), out=out), queued)
+    for elsewhere in ("/nowhere/out", f"{out}/../../out", str(settings.home() / "releases")):
+        with pytest.raises(Refused, match="only an admin"):
+            releases.create(eve, ReleasePlan(runs=(mine,), out=elsewhere), queued)
     for wanted in (
-        ReleasePlan(runs=(other,), out="/nowhere/out"),
-        ReleasePlan(datasets=("films",), out="/nowhere/out"),
+        ReleasePlan(runs=(other,), out=out),
+        ReleasePlan(datasets=("films",), out=out),
     ):
         with pytest.raises(NotFound):
             releases.create(eve, wanted, queued)
@@ -311,6 +316,17 @@ def test_an_argument_is_no_option_and_a_command_s_own_option_stands_for_a_field_
         '| `what` |  | `"move"` |  | What is done. |',
         "| `to` | `--to` | required |  | Where. |",
     ]
+
+
+def test_an_event_says_through_which_door_it_came(server: Store) -> None:
+    with unscoped():
+        make_run(server)
+    for via in ("page", "command", "token"):
+        with writing(Actor("ada", rights=Rights(is_admin=True), via=via), "any") as session:
+            record_event(session, "ada", "dataset.archive", "books")
+    with unscoped(), server.read() as session:
+        found = [each.data for each in list_events(session)[0]]
+    assert found == [{"via": "token"}, {"via": "command"}, {"via": "page"}]
 
 
 def test_a_former_name_works_and_names_the_new_one() -> None:

@@ -1,5 +1,6 @@
 """Studies: create, list, show, change, let models judge; their judges, gold and disputed items."""
 
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import date
@@ -9,6 +10,7 @@ from typing import Any, Literal, TypeVar
 from sqlalchemy.orm import Session
 
 from app.access.identity import Actor, SessionUser
+from app.access.permissions import require
 from app.operations.acting import Launch, reading, writing
 from curation.judging.about_run import extend_by_plan, plan_for, plan_numbers
 from curation.judging.gold_item_file import add_from_file, template_rows
@@ -216,14 +218,21 @@ def change_gold(
     part: Literal["gold", "training"],
     *,
     file: Path | None = None,
+    upload: tuple[str, bytes] | None = None,
     sample: int | None = None,
     rules: Mapping[str, Any] | None = None,
 ) -> GoldChanged:
     """Add gold or qualification (`training`) items from a file or by sampling; set their rules.
 
-    Who writes the answers of a file has seen the groups. Raises NotFound, BadInput, BadRows.
+    A `file` is a place of the server, an admin's; an `upload` is its name and content. Who writes
+    the answers of a file has seen the groups. Raises Refused, NotFound, BadInput, BadRows.
     """
-    with writing(actor, RIGHT) as session:
+    if file is not None:
+        require(actor, "server")
+    with writing(actor, RIGHT) as session, tempfile.TemporaryDirectory() as folder:
+        if upload is not None:
+            file = Path(folder) / Path(upload[0]).name
+            file.write_bytes(upload[1])
         added = [] if file is None else add_from_file(session, study_id, part, file)
         if added and isinstance(actor, SessionUser):
             groups = [session.get_one(Item, item_id).group_id for item_id in added]

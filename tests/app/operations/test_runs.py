@@ -1,6 +1,7 @@
 """Runs: command, operation and page show the same rows; each operation asks for its right."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,8 +12,10 @@ from study_world import make_world
 
 from app.access.identity import Actor, owner
 from app.operations import runs
+from curation.recipe.recipe import FOLDER
 from curation.run.starting import RunResume, RunStart, RunWork
-from db.errors import BadInput, Refused
+from db.corpus.datasets import get_dataset
+from db.errors import BadInput, NotFound, Refused
 from db.jobs import jobs
 from db.people.rights import Rights
 from db.store.store import Store
@@ -163,3 +166,37 @@ def test_a_job_queued_by_an_earlier_version_opens(world: Store) -> None:
         RunWork.read({"run_id": 1, "concurency": 3})
     with world.read() as session:
         assert jobs.list_jobs(session) == []
+
+
+@pytest.mark.parametrize(
+    ("recipe", "setting"),
+    [
+        ("/etc/passwd", None),
+        ("recipe.toml", None),
+        (None, "validation.prompt=/etc/passwd"),
+        (None, "prompt=../../../secret.md"),
+        (None, ' validation . prompt ="/etc/pass\\u0077d"'),
+        (None, "validation.model=/checkpoints/of-another"),
+    ],
+)
+def test_a_file_of_the_server_is_an_admin_s(
+    world: Store, tmp_path: Path, recipe: str | None, setting: str | None
+) -> None:
+    """What is wrong with it, or that it is not there, would say what is on the server."""
+    given = () if setting is None else (setting,)
+    wanted = START.model_copy(update={"recipe": recipe, "settings": given})
+    with world.read() as session:
+        dataset_id = get_dataset(session, NAME).id
+    ann = Actor("ann", rights=Rights(on_datasets={dataset_id: frozenset({"curate"})}))
+    for call in (
+        lambda: runs.estimate(ann, wanted),
+        lambda: runs.create(ann, wanted, unlaunched),
+        lambda: runs.reuse_if_created(ann, wanted, ""),
+    ):
+        with pytest.raises((Refused, NotFound)) as refused:
+            call()
+        assert refused.value.code in ("admin_only", "not_visible")
+    own = tmp_path / "own.toml"
+    own.write_text((FOLDER / "offline.toml").read_text(encoding="utf-8"), encoding="utf-8")
+    mine = START.model_copy(update={"recipe": str(own)})
+    assert runs.estimate(owner("ada"), mine).pairs == runs.estimate(ann, START).pairs

@@ -1,6 +1,7 @@
 """Studies: command, operation and job are the same; each operation asks for its right."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from app.operations.acting import queued
 from app.operations.judging import studies
 from curation.judging.about_run import about_run
 from curation.judging.request import JudgeStart, StudyPlan
-from db.errors import BadInput, Refused
+from db.errors import BadInput, BadRows, Refused
 from db.people.rights import Rights
 from db.store.store import Store
 from db.study.judgments import get_or_create_judge
@@ -147,3 +148,19 @@ def test_a_curator_who_judges_does_not_see_own_gold_before_the_end(
     assert seen == {"eve": 0, "bob": 2}
     studies.change(owner("ada"), 1, status="closed")
     assert {row.gold_seen for row in studies.judges(eve, 1).data} == {2}
+
+
+def test_a_gold_file_of_the_server_is_an_admin_s_and_an_upload_a_curator_s(
+    world: Store, tmp_path: Path
+) -> None:
+    path = tmp_path / "gold.jsonl"
+    path.write_text('{"item": 1}\n', encoding="utf-8")
+    curator = with_right("curate")
+    with pytest.raises(Refused, match="requires admin"):
+        studies.change_gold(curator, 1, "gold", file=path)
+    upload = ("../gold.jsonl", path.read_bytes())
+    with pytest.raises(BadRows) as uploaded:
+        studies.change_gold(curator, 1, "gold", upload=upload)
+    with pytest.raises(BadRows) as of_a_file:
+        studies.change_gold(owner("ada"), 1, "gold", file=path)
+    assert str(uploaded.value) == str(of_a_file.value)
