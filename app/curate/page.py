@@ -1,7 +1,5 @@
 """Curate page: start a run, watch its funnel while it works, resume a stopped one."""
 
-from dataclasses import replace
-
 import streamlit as st
 
 from app.access.session_user import failures_shown
@@ -196,10 +194,12 @@ def draw_live(run: RunSummary, was_live: bool) -> None:
             found, now = funnel(session, run.id), get_run(session, run.id)
             workers = worker_totals(session, run.id)
             shape, votes = shape_and_votes(session, run.id)
-            is_now = with_actual_status(session, replace(run, status=now.status), workers)
+            is_now = with_actual_status(
+                session, run.model_copy(update={"status": now.status}), workers
+            )
         if was_live and is_now.status != run.status:
             st.rerun()
-        run = replace(run, spent_usd=now.spent_usd)
+        run = run.model_copy(update={"spent_usd": now.spent_usd})
         report, outdated, shared, unchecked = None, "", None, False
         if not was_live:
             with open_store().read() as session:

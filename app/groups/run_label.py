@@ -1,7 +1,5 @@
 """The name and the effective status of a run on pages."""
 
-from dataclasses import replace
-
 from sqlalchemy.orm import Session
 
 from app.jobs_page.card import LIVE as LIVE_JOB
@@ -31,4 +29,4 @@ def with_actual_status(session: Session, run: RunSummary, workers: WorkerTotals)
     live = jobs.list_jobs(session, kind="curate", statuses=LIVE_JOB)
     if any(job.config.get("run_id") == run.id for job in live):
         return run
-    return replace(run, status="lost", error=LOST)
+    return run.model_copy(update={"status": "lost", "error": LOST})

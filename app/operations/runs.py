@@ -1,7 +1,6 @@
 """Runs: create, resume, join, estimate, list, show, check, pause."""
 
 from dataclasses import asdict
-from datetime import datetime
 from typing import Any, TypeVar
 
 from sqlalchemy.orm import Session
@@ -42,32 +41,6 @@ RIGHT = "curate"
 T = TypeVar("T")
 
 
-class RunRow(Row):
-    """A run in a list."""
-
-    id: int
-    name: str
-    dataset: str
-    dataset_id: int
-    recipe: str
-    recipe_sha256: str
-    provider: str
-    connection: str | None
-    url: str | None
-    offline: bool
-    status: str
-    archived: bool
-    pairs: int
-    kept: int
-    dropped: int
-    spent_usd: float
-    budget_usd: float | None
-    created_by: str
-    created_at: datetime
-    finished_at: datetime | None
-    error: str | None
-
-
 class FunnelRow(Row):
     """How many groups of a run reached each stage, and were dropped by reason."""
 
@@ -77,7 +50,7 @@ class FunnelRow(Row):
     dropped: dict[str, int]
 
 
-class RunShown(RunRow):
+class RunShown(RunSummary):
     """A run with its progress and what depends on it.
 
     `unchecked`: its texts were never checked for what they share, and for leakage.
@@ -226,12 +199,12 @@ def estimate(actor: Actor, wanted: RunStart) -> RunEstimate:
 
 def list_all(
     actor: Actor, dataset: str | None = None, status: str | None = None, *, archived: bool = False
-) -> Listed[RunRow]:
+) -> Listed[RunSummary]:
     """Runs, newest first, of one dataset or of all. Raises NotFound."""
     with reading(actor, RIGHT) as session:
         dataset_id = None if dataset is None else get_dataset(session, dataset).id
         found = list_runs(session, dataset_id, archived=archived)
-    return Listed[RunRow].all([_row(one) for one in found if status in (None, one.status)])
+    return Listed[RunSummary].all([one for one in found if status in (None, one.status)])
 
 
 def show(actor: Actor, run_id: int) -> RunShown:
@@ -241,7 +214,7 @@ def show(actor: Actor, run_id: int) -> RunShown:
         (found,) = list_runs(session, run_id=run_id, archived=True)
         baseline = text_baseline(session, run_id)
         return RunShown(
-            **_row(found).model_dump(),
+            **found.model_dump(),
             seed=run.seed,
             concurrency=run.concurrency,
             batch=run.batch,
@@ -283,7 +256,3 @@ def _with_provider(actor: Actor, wanted: RunStart) -> tuple[RunStart, dict[str, 
         is_stored = wanted.connection != ENVIRONMENT
         own = prices_of(get_connection(session, wanted.connection)) if is_stored else {}
     return wanted.model_copy(update={"provider": provider}), own
-
-
-def _row(found: RunSummary) -> RunRow:
-    return RunRow(name=f"run {found.id}", **asdict(found))

@@ -16,6 +16,7 @@ from sqlalchemy.orm import Session
 from db.corpus.datasets import require_active
 from db.errors import BadInput, NotFound, Refused
 from db.events import record_event
+from db.rows import Row
 from db.shape import INF_IR, Shape, shape_from
 from db.tables import Dataset, Group, Pair, Prompt, Recipe, Run, utc_now
 
@@ -59,18 +60,21 @@ class Outcomes:
     dropped: dict[str, int]
 
 
-@dataclass(frozen=True)
-class RunSummary:
-    """A run as a list shows it."""
+class RunSummary(Row):
+    """A run in a list."""
 
     id: int
-    dataset_id: int
+    name: str
     dataset: str
+    dataset_id: int
     recipe: str
     recipe_sha256: str
     provider: str
+    connection: str | None
+    url: str | None
     offline: bool
     status: str
+    archived: bool
     pairs: int
     kept: int
     dropped: int
@@ -80,9 +84,6 @@ class RunSummary:
     created_at: datetime
     finished_at: datetime | None
     error: str | None
-    archived: bool = False
-    connection: str | None = None
-    url: str | None = None
 
 
 def store_recipe(
@@ -314,6 +315,7 @@ def list_runs(
     return [
         RunSummary(
             id=run.id,
+            name=f"run {run.id}",
             dataset_id=run.dataset_id,
             dataset=dataset,
             recipe=recipe,
