@@ -82,11 +82,13 @@ class Registry(Generic[K]):
         except Exception as error:  # another package's code: whatever it raises is its failure
             raise BadInput(
                 f"{where} cannot be loaded: {type(error).__name__}: {error}",
+                "Correct or remove the plugin",
                 code="plugin_load_failed",
             ) from error
         if not isinstance(kind, self._kind):
             raise BadInput(
                 f"{where} is a {type(kind).__name__}, not a {self._kind.__name__}",
+                "correct or remove the plugin",
                 code="plugin_kind_wrong",
             )
         return kind

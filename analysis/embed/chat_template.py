@@ -42,6 +42,7 @@ def set_chat_template(model: "BaseModel", *, applied: bool) -> None:
         if applied and not getattr(transformer.tokenizer, "chat_template", None):
             raise BadInput(
                 "chat_template=on: the model's tokenizer has no chat template",
+                "Give chat_template=off",
                 code="chat_template_missing",
             )
         if "text" not in modalities:

@@ -114,7 +114,8 @@ def encoder_of(name: str = DEFAULT_MODEL) -> Encoder:
     except Exception as error:  # whatever the libraries raise, the user needs the same remedy
         first_line = str(error).strip().splitlines()[:1] or [type(error).__name__]
         raise BadInput(
-            f"the embedding model {name!r} cannot be loaded ({first_line[0]}): {_remedy(name)}",
+            f"the embedding model {name!r} cannot be loaded ({first_line[0]})",
+            _remedy(name),
             code="embedding_model_load_failed",
         ) from error
 

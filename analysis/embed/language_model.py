@@ -107,6 +107,7 @@ class LanguageModel:
                 raise BadInput(
                     f"the model's tokenizer has no token of its own for {synonyms[0]!r}: it cannot "
                     "give this answer",
+                    "use another model",
                     code="answer_token_missing",
                 )
         return [sorted(ids) for ids in alone]
@@ -162,6 +163,7 @@ def load_language_model(name: str) -> LanguageModel:
         raise BadInput(
             f"the model {name!r} has no weights for {missing[0]}: it is no language model that "
             "can answer",
+            "give a model for causal language modelling",
             code="model_weights_missing",
         )
     return LanguageModel(tokenizer, model.to(device).eval())

@@ -20,6 +20,9 @@ TIMEOUT_SECONDS = 60.0
 TRIES = 5
 MAX_WAIT_SECONDS = 30.0
 TRY_AGAIN = (408, 409, 429, 500, 502, 503, 504)
+CHECK_ADDRESS = (
+    "check that OPENAI_BASE_URL is the address of an OpenAI-compatible server, up to /v1"
+)
 
 
 def base_url() -> str:
@@ -78,7 +81,9 @@ class EmbeddingServer:
             vectors = np.asarray([row["embedding"] for row in rows], dtype=np.float32)
         except (KeyError, TypeError, ValueError) as error:
             raise BadInput(
-                f"{self.url} returned no list of embeddings", code="embeddings_invalid"
+                f"{self.url} returned no list of embeddings",
+                CHECK_ADDRESS,
+                code="embeddings_invalid",
             ) from error
         if vectors.ndim != 2 or len(vectors) != len(texts) or not np.isfinite(vectors).all():
             raise BadInput(
@@ -107,7 +112,9 @@ class EmbeddingServer:
                         return answer.json()
                     except ValueError as error:
                         raise BadInput(
-                            f"{self.url} returned invalid JSON", code="embeddings_invalid"
+                            f"{self.url} returned invalid JSON",
+                            CHECK_ADDRESS,
+                            code="embeddings_invalid",
                         ) from error
                 if answer.status_code not in TRY_AGAIN:
                     break

@@ -115,7 +115,11 @@ def read_texts(path: Path) -> list[CorpusText]:
     if bad:
         raise BadRows(bad, "nothing was computed: correct these rows", code="rows_invalid")
     if not texts:
-        raise BadInput(f"{path}: holds no text", code="texts_missing")
+        raise BadInput(
+            f"{path}: holds no text",
+            "give a file with a text in a line, in the column `text`",
+            code="texts_missing",
+        )
     return texts
 
 
@@ -132,6 +136,7 @@ def _chosen_runs(
         if names and name not in names:
             raise BadInput(
                 f"run {run_id} is not a run of dataset {', '.join(map(repr, names))}",
+                "`runs list` has those of the dataset",
                 code="run_of_another_dataset",
             )
         by_name.setdefault(name, []).append(run_id)

@@ -64,9 +64,15 @@ def require_file(path: Path) -> None:
         if code in (errno.ENOENT, errno.ENOTDIR):
             link = path.is_symlink()
             reason = "a symbolic link to nothing" if link else "there is no such file"
-            raise BadInput(f"{path}: {reason}", code="file_missing") from error
+            raise BadInput(
+                f"{path}: {reason}",
+                "Check the path: it is one of the machine that does the work",
+                code="file_missing",
+            ) from error
         raise BadInput(
-            f"{path} cannot be read: {getattr(error, 'strerror', error)}", code="file_unreadable"
+            f"{path} cannot be read: {getattr(error, 'strerror', error)}",
+            "Let the account that runs this read it",
+            code="file_unreadable",
         ) from error
     if stat.S_ISDIR(mode):
         raise BadInput(f"{path} is a folder", "give a file", code="path_is_folder")
@@ -157,12 +163,16 @@ def _translated(path: Path) -> Iterator[None]:
         yield
     except (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError) as error:
         raise BadInput(
-            f"{path.name} is damaged or cut off: {error}", code="file_damaged"
+            f"{path.name} is damaged or cut off: {error}",
+            "Download or copy it again",
+            code="file_damaged",
         ) from error
     except OSError as error:
         if error.errno is None:  # bz2 has no error of its own
             raise BadInput(
-                f"{path.name} is damaged or cut off: {error}", code="file_damaged"
+                f"{path.name} is damaged or cut off: {error}",
+                "Download or copy it again",
+                code="file_damaged",
             ) from error
         raise
 
@@ -225,7 +235,15 @@ def _encoding_of_bytes(content: IO[bytes], start: bytes, least: int) -> str:
 def _require_text(path: Path, start: bytes) -> None:
     for magic, kind in BINARY.items():
         if start.startswith(magic):
-            raise BadInput(f"{path.name} is not text: it looks like {kind}", code="file_not_text")
+            raise BadInput(
+                f"{path.name} is not text: it looks like {kind}",
+                "Convert it to JSONL, CSV or Parquet",
+                code="file_not_text",
+            )
     control = sum(byte < 9 or 13 < byte < 32 for byte in start)
     if control * 10 > len(start) + 90:  # more than a tenth: no text; single ones are bad rows
-        raise BadInput(f"{path.name} is not text: it holds binary data", code="file_not_text")
+        raise BadInput(
+            f"{path.name} is not text: it holds binary data",
+            "Convert it to JSONL, CSV or Parquet",
+            code="file_not_text",
+        )

@@ -128,7 +128,11 @@ def _files(path: Path) -> list[Path]:
             )
         return [path]
     if not path.is_dir():
-        raise BadInput(f"{path}: no such file or folder", code="file_missing")
+        raise BadInput(
+            f"{path}: no such file or folder",
+            "Check the path: it is one of the machine that does the work",
+            code="file_missing",
+        )
     if (path / "release.json").is_file():
         path = path / "data"  # the other configurations of our releases hold the same texts again
     files = [

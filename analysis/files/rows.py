@@ -73,5 +73,7 @@ def read_rows(path: Path) -> Iterator[FileRow]:
         yield from READERS[extension](path)
     except OSError as error:
         raise BadInput(
-            f"{path.name} cannot be read: {error.strerror or error}", code="file_unreadable"
+            f"{path.name} cannot be read: {error.strerror or error}",
+            "Let the account that runs this read it",
+            code="file_unreadable",
         ) from error

@@ -131,7 +131,7 @@ class Place:
         """
         if self.is_local:
             if not Path(self.url).is_dir():
-                raise NotFound(f"no folder {self}", code="folder_missing")
+                raise NotFound(f"no folder {self}", "check the path", code="folder_missing")
             return Path(self.url)
         files, root = self._remote()
         found = [str(path) for path in files.find(root) if str(path).lower().endswith(endings)]
@@ -166,7 +166,9 @@ class Place:
             files, root = fsspec.core.url_to_fs(self.url)
         except (ImportError, ValueError) as error:
             raise BadInput(
-                f"{self} cannot be opened: {error}", code="storage_unreadable"
+                f"{self} cannot be opened: {error}",
+                "Check the address and the credentials",
+                code="storage_unreadable",
             ) from error
         return files, str(root).rstrip("/")
 
@@ -180,7 +182,11 @@ def local_file(given: str) -> Path:
         return Path(given[len("file://") :] if given.lower().startswith("file://") else given)
     files, remote = Place(given)._remote()
     if not files.isfile(remote):
-        raise NotFound(f"there is no file {given}", code="file_missing")
+        raise NotFound(
+            f"there is no file {given}",
+            "Check the path: it is one of the machine that does the work",
+            code="file_missing",
+        )
     key = hashlib.sha256(given.encode()).hexdigest()[:16]
     copy = home() / "fetched" / f"file-{key}" / remote.rpartition("/")[2]
     copy.parent.mkdir(parents=True, exist_ok=True)

@@ -23,7 +23,9 @@ def read_workbook(path: Path) -> Iterator[FileRow]:
         book = openpyxl.load_workbook(path, read_only=True, data_only=True)
     except Exception as error:  # openpyxl raises anything for a file that is no workbook
         raise BadInput(
-            f"{path.name} is not an Excel workbook (.xlsx): {error}", code="workbook_invalid"
+            f"{path.name} is not an Excel workbook (.xlsx): {error}",
+            "Save it as .xlsx again, or as CSV",
+            code="workbook_invalid",
         ) from error
     line = 1
     try:
@@ -46,7 +48,9 @@ def read_workbook(path: Path) -> Iterator[FileRow]:
         Exception
     ) as error:  # sheets are parsed while they are read, and openpyxl raises anything
         raise BadInput(
-            f"{path.name} is damaged after row {line}: {error}", code="file_damaged"
+            f"{path.name} is damaged after row {line}: {error}",
+            "Download or copy it again",
+            code="file_damaged",
         ) from error
     finally:
         book.close()
@@ -82,7 +86,9 @@ def read_parquet(path: Path) -> Iterator[FileRow]:
         file = parquet.ParquetFile(path)
     except damaged as error:
         raise BadInput(
-            f"{path.name} is not a Parquet file: {error}", code="parquet_invalid"
+            f"{path.name} is not a Parquet file: {error}",
+            "Download or copy it again",
+            code="parquet_invalid",
         ) from error
     size, rows = path.stat().st_size, max(1, file.metadata.num_rows)
     line = 0
@@ -93,7 +99,9 @@ def read_parquet(path: Path) -> Iterator[FileRow]:
             found = [] if batch is None else list(_batch_rows(batch))
         except damaged as error:
             raise BadInput(
-                f"{path.name} is damaged after row {line}: {error}", code="file_damaged"
+                f"{path.name} is damaged after row {line}: {error}",
+                "Download or copy it again",
+                code="file_damaged",
             ) from error
         if batch is None:
             return

@@ -39,6 +39,7 @@ def place(
     if len(fitted) < MIN_TEXTS:
         raise BadInput(
             f"a map of {len(fitted)} texts: at least {MIN_TEXTS} are needed to place others",
+            "Choose more texts, or `groups=all`",
             code="map_texts_too_few",
         )
     if not len(vectors):
@@ -65,6 +66,7 @@ def project(
     if len(vectors) < MIN_TEXTS:
         raise BadInput(
             f"{len(vectors)} different texts: a map needs at least {MIN_TEXTS}",
+            "Choose more texts, or `groups=all`",
             code="map_texts_too_few",
         )
     neighbours = min(neighbours, len(vectors) - 1)

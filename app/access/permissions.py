@@ -94,7 +94,8 @@ def require(user: A | None, permission: str) -> A:
     if not need.is_met(user):
         required = (" and " if need.needs_all else " or ").join(need.rights) or "admin"
         raise Refused(
-            f"{user.name} lacks a right: this requires {required} (ask an admin for it)",
+            f"{user.name} lacks a right: this requires {required}",
+            "ask an admin for it",
             code="no_right",
             name=user.name,
             required=required,

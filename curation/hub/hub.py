@@ -33,8 +33,8 @@ def connect() -> tuple[Any, dict[str, Any]]:
     token = os.environ.get(TOKEN, "").strip()
     if not token:
         raise Refused(
-            f"no token for the Hub: set {TOKEN} to one with the right to write "
-            "(huggingface.co/settings/tokens)",
+            "no token for the Hub",
+            f"set {TOKEN} to one with the right to write (huggingface.co/settings/tokens)",
             code="hub_token_missing",
         )
     api = HfApi(token=token)
@@ -108,11 +108,13 @@ def translated_errors(doing: str, *, pulling: bool = False) -> Iterator[None]:
         ) from error
     except errors.HFValidationError as error:
         raise BadInput(
-            f"{doing}: {error}. A repository is named USER/NAME", code="repository_name_invalid"
+            f"{doing}: {error}", "A repository is named USER/NAME", code="repository_name_invalid"
         ) from error
     except errors.RevisionNotFoundError as error:
         raise NotFound(
-            f"{doing}: no such revision on the Hub", code="hub_revision_unknown"
+            f"{doing}: no such revision on the Hub",
+            "Give a branch, a tag or a commit of it by `revision=`",
+            code="hub_revision_unknown",
         ) from error
     except errors.RepositoryNotFoundError as error:
         status = error.response.status_code
@@ -120,6 +122,7 @@ def translated_errors(doing: str, *, pulling: bool = False) -> Iterator[None]:
             raise HubError(f"{doing}: {_reason(401, pulling)}", code="hub_refused") from error
         raise NotFound(
             f"{doing}: no such repository on the Hub, or a private one that the token cannot see",
+            "Check its name; for a private one set HF_TOKEN to a token that sees it",
             code="hub_repository_unknown",
         ) from error
     except errors.HfHubHTTPError as error:

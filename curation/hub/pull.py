@@ -119,6 +119,7 @@ def _import(
         reasons = ", ".join(f"{reason} {number}" for reason, number in made.left_out.items())
         raise BadInput(
             f"no row gives a pair as {layout} ({reasons or 'there is no row'})",
+            "Map its columns by `column=`, or name its layout by `layout=`",
             code="rows_without_pairs",
         )
     pairs = import_dataset(store, pairs=made.pairs_path, passages=made.passages_path, **shared)

@@ -142,6 +142,7 @@ def mapping_by_kind(
         if dot and named not in kinds:
             raise BadInput(
                 f"`{given}` maps a column of {named}, and there is no file of {named}",
+                "give that file, too",
                 code="column_mapping_without_file",
             )
         able = [

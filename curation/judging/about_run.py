@@ -197,7 +197,7 @@ def _flagged(session: Session, study_id: int, judges: Collection[str]) -> dict[s
 
 def _kinds(session: Session, study: Study, *, of_study: int | None = None) -> Kinds:
     if study.run_id is None:
-        raise BadInput(NO_RUN, code="study_without_run")
+        raise BadInput(NO_RUN, "create a study of a run", code="study_without_run")
     return run_item_kinds(session, study.run_id, of_study=of_study)
 
 

@@ -58,7 +58,7 @@ def add_from_file(session: Session, study_id: int, part: str, path: Path) -> lis
     if bad:
         raise BadRows(bad, REMEDY, code="rows_invalid")
     if not added:
-        raise BadInput(f"{path.name} has no rows. {REMEDY}", code="rows_missing")
+        raise BadInput(f"{path.name} has no rows", REMEDY, code="rows_missing")
     return added
 
 
@@ -69,7 +69,11 @@ def template_rows(session: Session, study_id: int, count: int) -> list[dict[str,
     """
     study = get_study(session, study_id)
     if study.run_id is None:
-        raise BadInput(f"study {study_id} has no run to take items from", code="study_without_run")
+        raise BadInput(
+            f"study {study_id} has no run to take items from",
+            "create a study of a run",
+            code="study_without_run",
+        )
     used = _used_groups(session, study_id)
     free = {g: items for g, items in judged_groups(session, study.run_id).items() if g not in used}
     rows = []

@@ -64,10 +64,15 @@ class Sampling:
         if self.sample != "disagreement" and (self.of_study is not None or self.judges):
             raise BadInput(
                 "an earlier study and judges are for sampling by disagreement",
+                "give `sample=disagreement`",
                 code="sampling_needs_disagreement",
             )
         if self.sample != "list" and self.lines:
-            raise BadInput("a list is for sampling by a list", code="list_needs_list_sampling")
+            raise BadInput(
+                "a list is for sampling by a list",
+                "give `sample=list`",
+                code="list_needs_list_sampling",
+            )
         if self.only and self.only not in VERDICTS:
             raise BadInput(
                 f"no verdict {self.only!r}", f"one of {', '.join(VERDICTS)}", code="verdict_unknown"
@@ -113,7 +118,9 @@ def sample_study_items(
         count = len(groups) if count is None else count
     if count is None:
         raise BadInput(
-            "how many items? Only a list determines it by itself", code="item_count_missing"
+            "how many items? Only a list determines it by itself",
+            "give `items=`",
+            code="item_count_missing",
         )
     facts = group_facts(session, run_id)
     if sampling.only:

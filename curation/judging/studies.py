@@ -126,6 +126,7 @@ def judge_study(handle: JobHandle, study_id: int, name: str) -> dict[str, Any]:
         if study.status == "closed":
             raise Refused(
                 f"study {study_id} is closed: nothing can be judged in it",
+                "create another one",
                 code="study_not_open",
             )
         judge_id = enrol(session, judge).id

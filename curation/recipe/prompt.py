@@ -84,7 +84,9 @@ def read_prompt(task: Task, spec: TaskSpec, name: str, beside: Path) -> Prompt:
     try:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        raise BadInput(f"the prompt {name!r} is not UTF-8 text", code="text_not_utf8") from error
+        raise BadInput(
+            f"the prompt {name!r} is not UTF-8 text", "save it as UTF-8", code="text_not_utf8"
+        ) from error
     given, named = spec.inputs, Prompt(path.name, text).places
     unknown = sorted(named - set(given))
     missing = sorted(set(spec.needed) - named)

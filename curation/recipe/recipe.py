@@ -211,13 +211,21 @@ def _build(tables: dict[str, Any], path: Path, shape: Shape) -> Recipe:
     for task, spec in tasks.items():
         table = given.get(task) or _like_an_earlier(task, tasks, given)
         if not isinstance(table, dict):
-            raise BadInput(f"{where} has no [stages.{task}]", code="recipe_stages_missing")
+            raise BadInput(
+                f"{where} has no [stages.{task}]",
+                "see a built-in one with `recipes show NAME`",
+                code="recipe_stages_missing",
+            )
         place = f"{where}, [stages.{task}]"
         _only(table, ("model", "prompt", *PARAMETERS, *TRANSPORT), place)
         _check_transport(table, place)
         for name in ("model", "prompt"):
             if not isinstance(table.get(name), str) or not table[name]:
-                raise BadInput(f"{place} has no {name}", code="recipe_key_missing")
+                raise BadInput(
+                    f"{place} has no {name}",
+                    "see a built-in one with `recipes show NAME`",
+                    code="recipe_key_missing",
+                )
         if table.get("output", "text") not in OUTPUTS:
             raise BadInput(
                 f"{place}: output = {table['output']!r} is not text or json",

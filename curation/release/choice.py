@@ -36,6 +36,7 @@ def groups_of(session: Session, plan: Plan) -> ChosenGroups:
     if not any(found.values()):
         raise Refused(
             "the release would be empty: all its groups overlap with evaluation sets",
+            "Create it without `leave_out_contaminated=`",
             code="release_empty_by_overlap",
         )
     chosen = _once(session, found)

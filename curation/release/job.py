@@ -88,7 +88,9 @@ def export_release(handle: JobHandle) -> dict[str, Any]:
         raise
     except OSError as error:
         raise BadInput(
-            f"the release cannot be written to {plan.out}: {error}", code="release_unwritable"
+            f"the release cannot be written to {plan.out}: {error}",
+            "Give a folder that exists, where there is space and the right to write",
+            code="release_unwritable",
         ) from error
     finally:
         if not leave:

@@ -54,6 +54,7 @@ def check_leakage(store: Store, run_id: int) -> dict[str, Any]:
     if done.returncode != 0:
         raise InfError(
             f"the leakage check of run {run_id} failed: {done.stderr.strip()[-500:]}",
+            "Check again with `analyses leakage run=RUN`",
             code="leakage_check_run_failed",
         )
     report: dict[str, Any] = json.loads(done.stdout)

@@ -94,7 +94,9 @@ def _rows(place: str) -> Iterator[tuple[int, dict[str, Any] | str]]:
         found = datasets.load_dataset(name, config or None, split=split or "train", streaming=True)
     except Exception as error:  # the library raises anything: for the name, the network, a token
         raise BadInput(
-            f"the hub gives no dataset {name!r}: {error}", code="hub_dataset_unavailable"
+            f"the hub gives no dataset {name!r}: {error}",
+            "Check its name and the network",
+            code="hub_dataset_unavailable",
         ) from error
     yield from enumerate(found, 1)
 

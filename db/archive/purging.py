@@ -72,7 +72,8 @@ def purge(
         )
     if backup.exists():
         raise Refused(
-            f"{backup} exists: a backup never overwrites, give another name",
+            f"{backup} exists: a backup never overwrites",
+            "give another name",
             code="backup_exists",
         )
     with store.write() as session:
@@ -89,8 +90,8 @@ def purge(
         _lock_everything(session, target)
         if target.row.archived_at is None or _census(session, target) != before:
             raise Refused(
-                f"{target.title} changed while the backup was written: nothing was deleted, purge "
-                "it again with another file",
+                f"{target.title} changed while the backup was written: nothing was deleted",
+                "purge it again with another file",
                 code="changed_during_backup",
             )
         require_independent(session, target)

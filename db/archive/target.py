@@ -81,6 +81,7 @@ def require_curate(rights: Rights, target: Target) -> None:
     if not rights.on_dataset("curate", target.dataset.id):
         raise Refused(
             f"archiving {target.title} requires the right to curate dataset "
-            f"{target.dataset.name!r} (ask an admin for it)",
+            f"{target.dataset.name!r}",
+            "ask an admin for it",
             code="curate_right_missing",
         )

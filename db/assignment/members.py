@@ -140,7 +140,11 @@ def pause_on_failed_gold(
 def pause_judge(session: Session, study_id: int, judge_id: int, reason: str) -> None:
     """Lease nothing more to the judge in the study and free their leases. Does not commit."""
     if not reason.strip():
-        raise BadInput("a pause needs a reason: the judge reads it", code="pause_needs_reason")
+        raise BadInput(
+            "a pause needs a reason: the judge reads it",
+            "Give `reason=`",
+            code="pause_needs_reason",
+        )
     lock_study(session, study_id)
     member = membership(session, study_id, judge_id)
     member.state, member.reason, member.changed_at = "paused", reason.strip(), utc_now()

@@ -59,6 +59,7 @@ def reassign(
     if study.status == "closed":
         raise Refused(
             f"the study {study.name!r} is closed: nothing is assigned in it",
+            "create another one",
             code="study_not_open",
         )
     account = None if receiver.account_id is None else session.get(Account, receiver.account_id)

@@ -240,6 +240,10 @@ def _check(rights: Collection[str], dataset_id: int | None, study_id: int | None
 
 def _require_place(session: Session, dataset_id: int | None, study_id: int | None) -> None:
     if dataset_id is not None and session.get(Dataset, dataset_id) is None:
-        raise BadInput(f"no dataset {dataset_id}", code="dataset_unknown")
+        raise BadInput(
+            f"no dataset {dataset_id}", "`datasets list` has all", code="dataset_unknown"
+        )
     if study_id is not None and session.get(Study, study_id) is None:
-        raise BadInput(f"no study {study_id}", code="study_unknown", number=study_id)
+        raise BadInput(
+            f"no study {study_id}", "`studies list` has all", code="study_unknown", number=study_id
+        )

@@ -33,6 +33,7 @@ def diff_releases(session: Session, before: Release, after: Release) -> list[Dif
     if not datasets_of_release(session, before) & datasets_of_release(session, after):
         raise BadInput(
             f"releases {before.id} and {after.id} are of different datasets",
+            "compare two of one dataset: `releases list` has them",
             code="releases_of_different_datasets",
         )
     old, new = _released(session, before.id), _released(session, after.id)

@@ -188,6 +188,7 @@ def review_in_bulk(
     if action == "reject" and not reason.strip():
         raise BadInput(
             "a reject needs a reason: what is wrong with the groups?",
+            "Give `reason=`",
             code="reject_needs_reason",
         )
     require_active_run(session, get_run(session, wanted.run_id))
@@ -200,7 +201,9 @@ def review_in_bulk(
             code="filter_matches_changed",
         )
     if not ids:
-        raise BadInput("the filter matches no group", code="filter_matches_nothing")
+        raise BadInput(
+            "the filter matches no group", "choose a wider filter", code="filter_matches_nothing"
+        )
     shared: Row = {
         "action": action,
         "reason": reason.strip() if action == "reject" else "",

@@ -61,6 +61,7 @@ def reject_group(
     if not reason:
         raise BadInput(
             "a reject needs a reason: what is wrong with the group?",
+            "Give `reason=`",
             code="reject_needs_reason",
         )
     _require_storable("the reason", reason, MAX_REASON_CHARACTERS)
@@ -257,7 +258,8 @@ def _reviewable(session: Session, group_id: int) -> Group:
         raise NotFound(f"no group {group_id}", "see the Groups page", code="group_unknown")
     if group.verdict is None:
         raise Refused(
-            f"group {group_id} is in work: review it when its run has finished",
+            f"group {group_id} is in work",
+            "review it when its run has finished",
             code="group_in_progress",
         )
     require_active_run(session, get_run(session, group.run_id))

@@ -130,7 +130,9 @@ def get_group(session: Session, group_id: int, *, viewer: str | None = None) -> 
         .where(Group.id == group_id)
     ).first()
     if found is None:
-        raise NotFound(f"no group {group_id}", code="group_unknown")
+        raise NotFound(
+            f"no group {group_id}", "`groups list` has those of a run", code="group_unknown"
+        )
     group, run, dataset, pair, passage = found
     return GroupDetail(
         id=group.id,

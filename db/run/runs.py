@@ -215,7 +215,9 @@ def get_run(session: Session, run_id: int) -> Run:
     """The run as it is now. Raises NotFound."""
     run = session.get(Run, run_id, populate_existing=True)
     if run is None:
-        raise NotFound(f"no run {run_id}; {_newest_runs(session)}", code="run_unknown")
+        raise NotFound(
+            f"no run {run_id}; {_newest_runs(session)}", "`runs list` has all", code="run_unknown"
+        )
     return run
 
 
@@ -273,7 +275,11 @@ def choose_run(session: Session, dataset_id: int, run_id: int | None) -> Run:
     """
     run = latest_run(session, dataset_id) if run_id is None else get_run(session, run_id)
     if run.dataset_id != dataset_id:
-        raise BadInput(f"run {run_id} is of another dataset", code="run_of_another_dataset")
+        raise BadInput(
+            f"run {run_id} is of another dataset",
+            "`runs list` has those of the dataset",
+            code="run_of_another_dataset",
+        )
     require_active_run(session, run)
     return run
 

@@ -60,7 +60,8 @@ def write_backup(store: Store, path: Path, *, progress: Progress | None = None) 
     """
     if path.exists():
         raise Refused(
-            f"{path} exists: a backup never overwrites, give another name",
+            f"{path} exists: a backup never overwrites",
+            "give another name",
             code="backup_exists",
         )
     unfinished = path.with_name(f".{path.name}.unfinished")
@@ -69,7 +70,9 @@ def write_backup(store: Store, path: Path, *, progress: Progress | None = None) 
         unfinished.touch(mode=0o600)  # it holds password hashes
     except OSError as error:
         raise BadInput(
-            f"the backup cannot be written to {path}: {error}", code="backup_unwritable"
+            f"the backup cannot be written to {path}: {error}",
+            "Give a folder that exists, where there is space and the right to write",
+            code="backup_unwritable",
         ) from error
     try:
         with store.read() as session:
@@ -79,7 +82,9 @@ def write_backup(store: Store, path: Path, *, progress: Progress | None = None) 
         _to_disk(path.parent)
     except OSError as error:
         raise BadInput(
-            f"the backup cannot be written to {path}: {error}", code="backup_unwritable"
+            f"the backup cannot be written to {path}: {error}",
+            "Give a folder that exists, where there is space and the right to write",
+            code="backup_unwritable",
         ) from error
     finally:
         unfinished.unlink(missing_ok=True)
@@ -93,11 +98,14 @@ def read_manifest(path: Path) -> dict[str, Any]:
             manifest: dict[str, Any] = json.loads(file.read(MANIFEST))
     except (OSError, zipfile.BadZipFile, KeyError, ValueError) as error:
         raise BadInput(
-            f"{path} is not a backup of InF Studio: {error}", code="backup_invalid"
+            f"{path} is not a backup of InF Studio: {error}",
+            "Give a file that `store backup` wrote",
+            code="backup_invalid",
         ) from error
     if manifest.get("format") != FORMAT:
         raise BadInput(
             f"{path} has the backup format {manifest.get('format')}, not {FORMAT}",
+            "restore it with the version that wrote it",
             code="backup_format_unknown",
         )
     return manifest
@@ -113,6 +121,7 @@ def greatest_job_id(path: Path) -> int:
     except (OSError, zipfile.BadZipFile, KeyError, ValueError, IndexError) as error:
         raise BadInput(
             f"{path.name} is damaged: its jobs cannot be read ({error})",
+            "restore another backup",
             code="backup_damaged",
         ) from error
 
@@ -169,6 +178,7 @@ def restore_backup(
         if _content(session, own_job) != manifest["content_sha256"]:
             raise BadInput(
                 "the restored rows differ from the backup; nothing was changed",
+                "restore it again, or another backup",
                 code="restored_rows_differ",
             )
         end_open_jobs(session, when="the backup was made", but=own_job)
@@ -287,6 +297,7 @@ def _check_members(path: Path, manifest: dict[str, Any]) -> None:
     if set(manifest["tables"]) != names:
         raise BadInput(
             f"{path.name} holds other tables than this version of InF Studio has",
+            "restore it with the version that wrote it, then upgrade that store",
             code="backup_tables_differ",
         )
     with zipfile.ZipFile(path) as file:
@@ -294,12 +305,14 @@ def _check_members(path: Path, manifest: dict[str, Any]) -> None:
             if _member_sha256(file, name) != listed["sha256"]:
                 raise BadInput(
                     f"{path.name} is damaged: table {name} differs from its hash",
+                    "restore another backup",
                     code="backup_damaged",
                 )
     whole = _over({name: listed["sha256"] for name, listed in manifest["tables"].items()})
     if whole != manifest["content_sha256"]:
         raise BadInput(
             f"{path.name} is damaged: its manifest does not match its tables",
+            "restore another backup",
             code="backup_damaged",
         )
 

@@ -129,7 +129,7 @@ def _make_engine(url: str, schema: str) -> Engine:
         return engine
     if not parsed.database or parsed.database == ":memory:":
         raise BadInput(
-            "sqlite needs a file: INF_DATABASE_URL=sqlite:///PATH", code="sqlite_needs_file"
+            "sqlite needs a file", "set INF_DATABASE_URL=sqlite:///PATH", code="sqlite_needs_file"
         )
     path = Path(parsed.database)
     try:

@@ -221,7 +221,8 @@ def _copy(store: Store, revision: str, to: Path | None) -> Path:
     path = to or home() / "backups" / f"before-upgrade-{revision}-{stamp}.{kind}"
     if path.exists():
         raise Refused(
-            f"{path} exists: a copy never overwrites, give another name",
+            f"{path} exists: a copy never overwrites",
+            "give another name",
             code="store_copy_exists",
         )
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -251,7 +252,9 @@ def _copy_sqlite(source: Path, target: Path) -> None:
         answer = writing.execute("PRAGMA integrity_check").fetchone()[0]
     except sqlite3.Error as error:
         raise InfError(
-            f"{source} cannot be copied to {target}: {error}", code="store_copy_failed"
+            f"{source} cannot be copied to {target}: {error}",
+            "Check space and rights there",
+            code="store_copy_failed",
         ) from error
     finally:
         reading.close()

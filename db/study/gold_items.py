@@ -173,6 +173,7 @@ def add_gold_item(
     if row is not None and row.part == "main":
         raise BadInput(
             f"item {item_id} is judged in study {study_id}: it cannot be a gold item",
+            "take an item of a group that the study does not use",
             code="gold_item_in_study",
         )
     if row is None or row.part != part:

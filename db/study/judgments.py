@@ -126,6 +126,7 @@ def get_or_create_judge(
         else:
             raise Refused(
                 f"the name {name!r} is taken by another judge ({holder.kind})",
+                "choose another name",
                 code="judge_name_taken",
                 name=name,
             )

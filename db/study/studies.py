@@ -106,7 +106,7 @@ def add_study(
         )
     run = session.get(Run, run_id)
     if run is None:
-        raise NotFound(f"no run {run_id}", code="run_unknown")
+        raise NotFound(f"no run {run_id}", "`runs list` has all", code="run_unknown")
     require_active_run(session, run)
     _require_one_of_a_group(session, run_id, item_ids)
     study = Study(
@@ -189,7 +189,12 @@ def get_study(session: Session, study_id: int) -> Study:
     if study is None:
         there = [str(number) for number in session.scalars(select(Study.id).order_by(Study.id))]
         known = f"there are {', '.join(there)}" if there else "create one with `studies create`"
-        raise NotFound(f"no study {study_id}: {known}", code="study_unknown", number=study_id)
+        raise NotFound(
+            f"no study {study_id}: {known}",
+            "`studies list` has all",
+            code="study_unknown",
+            number=study_id,
+        )
     return study
 
 
@@ -317,7 +322,11 @@ def current_guideline(session: Session, study_id: int) -> Guideline:
         .limit(1)
     )
     if found is None:
-        raise NotFound(f"study {study_id} has no guidelines", code="study_without_guidelines")
+        raise NotFound(
+            f"study {study_id} has no guidelines",
+            "write them with `studies set ID guidelines=FILE`",
+            code="study_without_guidelines",
+        )
     return found
 
 
@@ -352,6 +361,7 @@ def extend_overlap(session: Session, study_id: int, overlap: int) -> Study:
     if overlap < study.overlap:
         raise BadInput(
             f"study {study_id} has {study.overlap} judges per item: the overlap can only be raised",
+            "Give a larger number",
             code="overlap_only_rises",
         )
     session.execute(

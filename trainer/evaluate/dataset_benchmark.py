@@ -17,6 +17,7 @@ def dataset_benchmark(store: Store, name: str) -> Benchmark:
     if not queries:
         raise BadInput(
             f"dataset {name!r} has no pair of a query and a passage to measure by",
+            "import some with `datasets import NAME pairs=FILE`",
             code="dataset_without_pairs",
         )
     return Benchmark(

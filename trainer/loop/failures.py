@@ -47,7 +47,7 @@ def translated(error: BaseException, settings: TrainSettings) -> BaseException:
     if isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in message:
         return BadInput(
             f"out of memory with rows_per_batch={settings.rows_per_batch}, query_tokens="
-            f"{settings.query_tokens}, passage_tokens={settings.passage_tokens}: "
+            f"{settings.query_tokens}, passage_tokens={settings.passage_tokens}",
             f"{_remedies(settings)} rows_per_batch or passage_tokens",
             code="memory_exhausted",
         )

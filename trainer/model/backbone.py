@@ -102,6 +102,7 @@ def require_packages(*, attention: str = "auto", quantize: str = "off") -> None:
     if attention == "flash" and not torch.cuda.is_available():
         raise BadInput(
             "attention=flash needs an NVIDIA GPU, and PyTorch sees none here",
+            "give attention=sdpa",
             code="flash_needs_nvidia",
         )
     if attention == "flash" and not torch.cuda.is_bf16_supported(including_emulation=False):
@@ -178,6 +179,7 @@ def load_backbone(settings: TrainSettings) -> "SentenceTransformer":
     if pooling is None:
         raise BadInput(
             f"{settings.base_model} has no pooling over tokens: it cannot be trained here",
+            "Choose another base model",
             code="pooling_missing",
         )
     mode = _pooling_mode(settings.pooling, plain, transformer.config.model_type)
@@ -187,6 +189,7 @@ def load_backbone(settings: TrainSettings) -> "SentenceTransformer":
         if transformer.tokenizer.eos_token is None:
             raise BadInput(
                 f"the tokenizer of {settings.base_model} has no token to pad with",
+                "choose another base model",
                 code="pad_token_missing",
             )
         transformer.tokenizer.pad_token = transformer.tokenizer.eos_token
@@ -269,7 +272,8 @@ def _require_lengths(
         if isinstance(longest, int) and 0 < longest < getattr(settings, name):
             raise BadInput(
                 f"{name}={getattr(settings, name)} is more than the {longest} tokens that "
-                f"{settings.base_model} can read: give {name}={longest} or less",
+                f"{settings.base_model} can read",
+                f"give {name}={longest} or less",
                 code="tokens_above_model_limit",
             )
 
@@ -311,11 +315,13 @@ def read_memory(name: str) -> dict[str, Any]:
     except ValueError as error:
         raise BadInput(
             f"{file} is not JSON ({error}): the checkpoint is damaged",
+            "Copy it again, or train it again",
             code="checkpoint_damaged",
         ) from error
     if not isinstance(memory, dict):
         raise BadInput(
             f"{file} is not a JSON object: the checkpoint is damaged",
+            "Copy it again, or train it again",
             code="checkpoint_damaged",
         )
     return memory

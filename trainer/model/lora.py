@@ -68,7 +68,9 @@ def attach_lora(
     ]
     if not chosen:
         raise BadInput(
-            "lora_rank: the model has no linear layer to add to", code="lora_layers_missing"
+            "lora_rank: the model has no linear layer to add to",
+            "Leave out lora_rank",
+            code="lora_layers_missing",
         )
     config = LoraConfig(
         r=rank,

@@ -32,6 +32,7 @@ def freeze(model: nn.Module, patterns: Sequence[str]) -> int:
     if not any(weights.requires_grad for weights in names.values()):
         raise BadInput(
             "freeze: every weight is frozen, nothing is left to train",
+            "Freeze fewer",
             code="freeze_leaves_no_weight",
         )
     return frozen

@@ -57,6 +57,7 @@ def _require(where: str, pin: str, contents: Sequence[Mapping[str, Any]]) -> Non
         raise BadInput(
             f"the benchmark is not the one that was pinned ({where} {digits[:12]}, its content "
             f"is {found}; {parts}): nothing was evaluated",
+            "Get the pinned files again, or leave out `pin=`",
             code="benchmark_pin_mismatch",
         )
 
@@ -66,7 +67,8 @@ def write_pin(folder: Path, contents: Sequence[Mapping[str, Any]]) -> Path:
     file = folder / PIN_FILE
     if file.exists():
         raise BadInput(
-            f"{file} exists: a pin is never overwritten, delete it to pin again",
+            f"{file} exists: a pin is never overwritten",
+            "delete it to pin again",
             code="pin_exists",
         )
     file.write_text(f"{content_together(contents)['sha256']}\n", encoding="utf-8")

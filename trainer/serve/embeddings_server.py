@@ -187,7 +187,8 @@ def serve(name: str, host: str, port: int) -> None:
     token = os.environ.get(SECRET, "")
     if not token and not is_loopback(host):
         raise Refused(
-            f"anyone who reaches {host} could use the model: set {SECRET} to a token first",
+            f"anyone who reaches {host} could use the model",
+            f"set {SECRET} to a token first",
             code="public_server_needs_token",
         )
     uvicorn.run(app(Embedder(name), token), host=host, port=port, log_level="warning")

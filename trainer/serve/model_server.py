@@ -139,7 +139,11 @@ class Searcher:
             dataset_id = get_dataset(session, dataset).id
             count, last = searched_passages(session, dataset_id)
         if not count:
-            raise BadInput(f"dataset {dataset!r} has no passages", code="dataset_without_passages")
+            raise BadInput(
+                f"dataset {dataset!r} has no passages",
+                "import some with `datasets import NAME passages=FILE`",
+                code="dataset_without_passages",
+            )
         key = (name, dataset_id, count, last)
         if key not in self._corpora:
             self._corpora = {k: v for k, v in self._corpora.items() if k[:2] != key[:2]}

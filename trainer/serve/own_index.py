@@ -149,7 +149,9 @@ class FolderIndex:
             )
         if len(ids) != len(vectors):
             raise BadInput(
-                f"{folder} has {len(ids)} ids for {len(vectors)} vectors", code="index_ids_mismatch"
+                f"{folder} has {len(ids)} ids for {len(vectors)} vectors",
+                "write ids and vectors of the same passages",
+                code="index_ids_mismatch",
             )
         self._ids = ids
         self._all = PassageVectors(np.arange(len(ids)), as_unit(vectors))
@@ -184,6 +186,7 @@ class FaissIndex:
         if len(self._ids) != self.count:
             raise BadInput(
                 f"{folder} has {len(self._ids)} ids for {self.count} vectors",
+                "write ids and vectors of the same passages",
                 code="index_ids_mismatch",
             )
         self._sign = 1.0 if self._index.metric_type == faiss.METRIC_INNER_PRODUCT else -1.0
@@ -329,11 +332,19 @@ class ElasticIndex:
 
 
 def _unreadable(place: str | Path, error: Exception) -> BadInput:
-    return BadInput(f"{place} cannot be read: {error}", code="index_unreadable")
+    return BadInput(
+        f"{place} cannot be read: {error}",
+        "Check the folder or the address",
+        code="index_unreadable",
+    )
 
 
 def _other_number(folder: Path, ids: Sequence[str], vectors: int) -> BadInput:
-    return BadInput(f"{folder} has {len(ids)} ids for {vectors} vectors", code="index_ids_mismatch")
+    return BadInput(
+        f"{folder} has {len(ids)} ids for {vectors} vectors",
+        "write ids and vectors of the same passages",
+        code="index_ids_mismatch",
+    )
 
 
 def _one_vector(place: str, names: Sequence[str], options: Mapping[str, str]) -> str:

@@ -38,7 +38,11 @@ def parse_space(texts: Sequence[str]) -> dict[str, Dimension]:
     for text in texts:
         dimension = _dimension(text)
         if dimension.name in found:
-            raise BadInput(f"`search={dimension.name}` is given twice", code="search_given_twice")
+            raise BadInput(
+                f"`search={dimension.name}` is given twice",
+                "give it once",
+                code="search_given_twice",
+            )
         found[dimension.name] = dimension
     if not found:
         raise BadInput(

@@ -98,7 +98,9 @@ def split_pairs(arguments: tuple[str, ...] | list[str]) -> dict[str, str]:
         key = ALIASES.get(key, key)
         if key in pairs:
             raise BadInput(
-                f"{key} is given twice: {pairs[key]!r} and {value!r}", code="setting_given_twice"
+                f"{key} is given twice: {pairs[key]!r} and {value!r}",
+                "Give it once",
+                code="setting_given_twice",
             )
         pairs[key] = value
     return pairs
@@ -147,7 +149,9 @@ def _check(settings: TrainSettings) -> None:
         )
     if settings.best_by.startswith("natural") and settings.natural_probe == "off":
         raise BadInput(
-            f"best_by={settings.best_by} needs natural_probe=on", code="best_by_needs_probe"
+            f"best_by={settings.best_by} needs natural_probe=on",
+            "give that, too",
+            code="best_by_needs_probe",
         )
     if settings.evaluate_steps and not settings.held_out and settings.best_by not in OFF_HELD_OUT:
         raise BadInput(
@@ -167,6 +171,7 @@ def _check(settings: TrainSettings) -> None:
         raise BadInput(
             f"matryoshka={settings.matryoshka!r} is for our objectives, and "
             f"objective={settings.objective} is a baseline",
+            "leave out matryoshka",
             code="matryoshka_excludes_baseline",
         )
     kind, _, teacher = settings.teacher.partition(":")
@@ -186,6 +191,7 @@ def _check(settings: TrainSettings) -> None:
     if settings.standard_share and settings.interaction == "II":
         raise BadInput(
             "standard_share needs interaction=I: plain queries have no instruction",
+            "Give interaction=I",
             code="standard_share_needs_interaction_i",
         )
     if settings.base_share and (settings.quantize != "off" or settings.fsdp == "on"):
@@ -204,14 +210,15 @@ def _check(settings: TrainSettings) -> None:
         )
     if settings.interaction == "II" and settings.template not in (DEFAULT_TEMPLATE, APART):
         raise BadInput(
-            "interaction=II encodes instruction and query apart: a template has no effect there, "
-            "leave template out, or give interaction=I",
+            "interaction=II encodes instruction and query apart: a template has no effect there",
+            "leave out template, or give interaction=I",
             code="template_excludes_interaction_ii",
         )
     objective, _ = settings.parsed_objective, settings.parsed_template
     if len({name for name, _ in settings.extra_releases}) < len(settings.extra_releases):
         raise BadInput(
             f"more_releases={settings.more_releases!r} names a release twice",
+            "name it once",
             code="release_named_twice",
         )
     reads_mined = "P" in objective.terms and not (objective.baseline and objective.baseline.loss)
@@ -219,18 +226,21 @@ def _check(settings: TrainSettings) -> None:
         raise BadInput(
             f"mined_negatives={settings.mined_negatives} applies only where our loss has the term "
             f"P, and objective={settings.objective} does not",
+            "leave out mined_negatives",
             code="mined_negatives_need_term",
         )
     if settings.positive_counted == "as-printed" and objective.mode != "multi":
         raise BadInput(
             f"positive_counted=as-printed applies only for multi objectives, "
             f"and objective={settings.objective} is not one",
+            "leave out positive_counted",
             code="positive_counted_needs_multi",
         )
     if settings.instructions_sampled and "I" not in objective.terms:
         raise BadInput(
             f"instructions_sampled={settings.instructions_sampled} applies only where the "
             f"objective has the term I, and objective={settings.objective} does not",
+            "leave out instructions_sampled",
             code="sampled_instructions_need_term",
         )
 
@@ -276,6 +286,7 @@ def _check_lora(settings: TrainSettings) -> None:
     elif settings.freeze:
         raise BadInput(
             f"freeze={settings.freeze!r} has no effect with lora_rank: only adapters are trained",
+            "Leave out freeze or lora_rank",
             code="freeze_excludes_lora",
         )
     if settings.dora == "on" and settings.quantize != "off":
@@ -346,6 +357,7 @@ def _check_fsdp(settings: TrainSettings) -> None:
             raise BadInput(
                 f"fsdp=on needs {name}={wanted or 'empty'}: with {getattr(settings, name)} its "
                 "gradients are not tested against one process",
+                "Give that, or leave out fsdp",
                 code="fsdp_setting_unsupported",
             )
 

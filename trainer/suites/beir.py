@@ -23,6 +23,7 @@ def read_beir(folder: Path) -> Benchmark:
     if unknown := sorted(judgments.keys() - questions.keys()):
         raise BadInput(
             f"{folder / 'qrels' / 'test.tsv'}: no query {unknown[0]!r} in queries.jsonl",
+            "Get the benchmark's files again",
             code="query_unknown",
         )
     return retrieval_benchmark(folder.name, questions, corpus, judgments, "qrels/test.tsv")

@@ -22,6 +22,7 @@ def read_bright(folder: Path) -> list[Benchmark]:
         if not documents:
             raise BadInput(
                 f"{folder / 'documents'} has no {task}-….parquet for the task {task}",
+                "Get the benchmark's files again",
                 code="benchmark_file_missing",
             )
         rows = parquet_rows(documents, ("id", "content"))

@@ -39,6 +39,7 @@ def read_followir(folder: Path) -> Benchmark:
         if row["pid"] not in corpus:
             raise BadInput(
                 f"{place}: no document {row['pid']!r} in corpus.jsonl",
+                "Get the benchmark's files again",
                 code="document_unknown",
             )
         for suffix in (ORIGINAL, CHANGED):

@@ -42,6 +42,7 @@ def read_infosearch(folder: Path) -> Benchmark:
     if unknown := sorted(judged[ORIGINAL].keys() - set(ids)):
         raise BadInput(
             f"{folder}/qrels_og/test.tsv: no query {unknown[0]!r} in queries.jsonl",
+            "Get the benchmark's files again",
             code="query_unknown",
         )
     kept: dict[str, list[str]] = {}

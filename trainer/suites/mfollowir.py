@@ -58,7 +58,9 @@ def read_mfollowir(folder: Path) -> list[Benchmark]:
 def _read_language(folder: Path, language: str, parts: Parts) -> Benchmark:
     if missing := [part for part in PARTS if part not in parts]:
         raise BadInput(
-            f"{folder / CARD} names no part {missing[0]}-{language}", code="benchmark_part_missing"
+            f"{folder / CARD} names no part {missing[0]}-{language}",
+            "Get the benchmark's files again",
+            code="benchmark_part_missing",
         )
     documents = rows_of_part(folder, parts["corpus"], ("text",))
     corpus = by_id(
@@ -103,6 +105,7 @@ def _read_language(folder: Path, language: str, parts: Parts) -> Benchmark:
         if lacking := [form for form in forms if form not in found]:
             raise BadInput(
                 f"{folder}: its part {name}-{language} has nothing for {lacking[0]!r}",
+                "Get the benchmark's files again",
                 code="benchmark_part_incomplete",
             )
     return Benchmark(

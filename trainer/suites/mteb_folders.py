@@ -63,11 +63,19 @@ def read_mteb(folder: Path, parts: Parts) -> Benchmark:
     for place, row in rows_of_part(folder, parts[part], ("query-id", "corpus-id", "score")):
         query, document = str(row["query-id"]), str(row["corpus-id"])
         if query not in questions:
-            raise BadInput(f"{place}: no query {query!r} among the queries", code="query_unknown")
+            raise BadInput(
+                f"{place}: no query {query!r} among the queries",
+                "Get the benchmark's files again",
+                code="query_unknown",
+            )
         check_document(place, document, corpus)
         judgments.setdefault(query, {})[document] = grade_of(place, row["score"])
     if not judgments:
-        raise BadInput(f"{folder}: its part {part} holds no judgment", code="judgments_empty")
+        raise BadInput(
+            f"{folder}: its part {part} holds no judgment",
+            "Get the benchmark's files again",
+            code="judgments_empty",
+        )
     candidates: dict[str, list[str]] = {}
     for place, row in rows_of_part(folder, parts.get("top_ranked", {}), ("query-id", "corpus-ids")):
         listed = [str(document) for document in row["corpus-ids"]]
@@ -77,6 +85,7 @@ def read_mteb(folder: Path, parts: Parts) -> Benchmark:
     if candidates and (missing := sorted(judgments.keys() - candidates.keys())):
         raise BadInput(
             f"{folder}: its part top_ranked has nothing for the query {missing[0]!r}",
+            "Get the benchmark's files again",
             code="benchmark_part_incomplete",
         )
     judged = f"the judgments' split {_split(folder, parts[part])}".rstrip()
@@ -139,6 +148,7 @@ def rows_of_part(
         if not files:
             raise BadInput(
                 f"{folder / CARD} names {pattern}, and there is no such file",
+                "Get the benchmark's files again",
                 code="benchmark_file_missing",
             )
         for file in files:
@@ -186,7 +196,11 @@ def grade_of(place: str, value: Any) -> int:
 def check_document(place: str, document: str, corpus: dict[str, str]) -> None:
     """Raise BadInput where the corpus lacks the document."""
     if document not in corpus:
-        raise BadInput(f"{place}: no document {document!r} in the corpus", code="document_unknown")
+        raise BadInput(
+            f"{place}: no document {document!r} in the corpus",
+            "Get the benchmark's files again",
+            code="document_unknown",
+        )
 
 
 SUITE = Suite(

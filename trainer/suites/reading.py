@@ -22,7 +22,11 @@ def corpus_of(folder: Path) -> dict[str, str]:
     rows = read_rows(folder / "corpus.jsonl", ("_id", "text"))
     corpus = by_id("document", ((place, row["_id"], titled_text(row)) for place, row in rows))
     if not corpus:
-        raise BadInput(f"{folder / 'corpus.jsonl'} holds no document", code="corpus_empty")
+        raise BadInput(
+            f"{folder / 'corpus.jsonl'} holds no document",
+            "Get the benchmark's files again",
+            code="corpus_empty",
+        )
     return corpus
 
 
@@ -62,11 +66,14 @@ def judgments_of(file: Path, corpus: dict[str, str]) -> dict[str, dict[str, int]
             if document not in corpus:
                 raise BadInput(
                     f"{file}, line {number}: no document {document!r} in corpus.jsonl",
+                    "Get the benchmark's files again",
                     code="document_unknown",
                 )
             judgments.setdefault(query, {})[document] = grade
     if not judgments:
-        raise BadInput(f"{file} holds no judgment", code="judgments_empty")
+        raise BadInput(
+            f"{file} holds no judgment", "Get the benchmark's files again", code="judgments_empty"
+        )
     return judgments
 
 
@@ -96,6 +103,7 @@ def check_documents(place: str, judged: Mapping[str, int], corpus: Mapping[str, 
     if missing := [name for name in judged if name not in corpus]:
         raise BadInput(
             f"{place}: no document {missing[0]!r} among the task's documents",
+            "Get the benchmark's files again",
             code="document_unknown",
         )
 
@@ -111,7 +119,9 @@ def parquet_rows(files: list[Path], columns: tuple[str, ...]) -> list[tuple[str,
             table = parquet.read_table(file, columns=list(columns))
         except (OSError, pyarrow.ArrowException) as error:
             raise BadInput(
-                f"{file} cannot be read as parquet: {error}", code="parquet_invalid"
+                f"{file} cannot be read as parquet: {error}",
+                "Download or copy it again",
+                code="parquet_invalid",
             ) from error
         if missing := [name for name in columns if name not in table.column_names]:
             raise BadInput(f"{file} has no column `{missing[0]}`", code="column_missing")

@@ -54,6 +54,7 @@ def take_subset(benchmarks: Sequence[Benchmark], subset: str) -> list[Benchmark]
     if missing := [task for task in SUBSETS[subset] if task not in found]:
         raise BadInput(
             f"{subset} needs the task {missing[0]}, and the benchmark has {', '.join(found)}",
+            "give another `subset=`",
             code="benchmark_task_missing",
         )
     return [found[task] for task in SUBSETS[subset]]
@@ -62,7 +63,11 @@ def take_subset(benchmarks: Sequence[Benchmark], subset: str) -> list[Benchmark]
 def read_benchmarks(folder: Path) -> list[Benchmark]:
     """The benchmarks of a folder: one, or every set of a suite. Raises NotFound or BadInput."""
     if not folder.is_dir():
-        raise NotFound(f"no benchmark folder {folder}", code="benchmark_folder_missing")
+        raise NotFound(
+            f"no benchmark folder {folder}",
+            "check the path; `benchmark=dataset:NAME` is a dataset of the store",
+            code="benchmark_folder_missing",
+        )
     for suite in SUITES.values():
         if suite.is_layout(folder):
             return suite.read(folder)

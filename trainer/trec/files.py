@@ -115,7 +115,11 @@ def _lines(
 ) -> Iterator[tuple[str, list[str]]]:
     """(place, fields) of every line; `seen` gets each line's bytes."""
     if not file.is_file():
-        raise BadInput(f"no file {file}", code="file_missing")
+        raise BadInput(
+            f"no file {file}",
+            "Check the path: it is one of the machine that does the work",
+            code="file_missing",
+        )
     try:
         with file.open("rb") as lines:
             for number, line in enumerate(lines, start=1):
@@ -130,7 +134,7 @@ def _lines(
                     yield f"{file}, line {number}", fields
     except UnicodeDecodeError as error:
         raise BadInput(
-            f"{file} is not UTF-8 text ({error.reason})", code="text_not_utf8"
+            f"{file} is not UTF-8 text ({error.reason})", "save it as UTF-8", code="text_not_utf8"
         ) from error
 
 

@@ -44,6 +44,7 @@ def read_run_of(file: Path, benchmarks: Sequence[Benchmark]) -> RunFile:
     if unknown := sorted(run.keys() - benchmark.questions.keys()):
         raise BadInput(
             f"{file}: no query {unknown[0]!r} in the benchmark {benchmark.name}",
+            "Score it on the benchmark that it was made on",
             code="query_unknown",
         )
     for query, of in run.items():
@@ -53,6 +54,7 @@ def read_run_of(file: Path, benchmarks: Sequence[Benchmark]) -> RunFile:
             raise BadInput(
                 f"{file}: document {missing[0]!r} of query {query!r} is not among what "
                 f"{benchmark.name} ranks",
+                "Score it on the benchmark that it was made on",
                 code="document_not_in_benchmark",
             )
     for forms in (benchmark.original, benchmark.changed, benchmark.reversed):
