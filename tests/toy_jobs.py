@@ -38,6 +38,10 @@ def toy(handle: JobHandle) -> dict[str, Any]:
         log.warning("asked with %s", secret)
         sys.stderr.write(f"answer to {secret}\n")
         raise ZeroDivisionError(f"refused {secret}")
+    if ending == "tells":
+        names = ("OPENAI_BASE_URL", "OPENAI_API_KEY")
+        url, other = (os.environ.get(name) for name in names)
+        return {"url": url, "key_length": len(os.environ["LAB_API_KEY"]), "other": other}
     if ending == "talks":
         log.warning("counted to %d", steps)
         sys.stdout.write("and that is all\n")

@@ -1,6 +1,5 @@
 """Actions of the Curate page: start, resume and stop runs, save prices."""
 
-import os
 from typing import NamedTuple
 
 import streamlit as st
@@ -14,6 +13,7 @@ from app.access.session_user import (
     signed_in_user,
 )
 from app.curate.pairs_actions import chosen_query_ids
+from app.curate.server_choice import chosen_server, model_settings
 from app.kit.frame.dataset import require_dataset
 from app.operations import runs
 from app.operations.acting import Launch, queued
@@ -43,20 +43,10 @@ from db.store.store import open_store
 from db.tables import Group, Pair
 
 
-def provider_problem(provider: str) -> str | None:
-    """Why a provider cannot be used on this server, or None. Keys are never shown on pages."""
-    if provider == "openai" and not os.environ.get("OPENAI_API_KEY"):
-        return (
-            "OPENAI_API_KEY is not set for the app: set it (and OPENAI_BASE_URL for another "
-            "server), then restart `inf serve`"
-        )
-    return None
-
-
 @action
 def start(trial: bool = False) -> None:
     """Create the run that the form describes and queue it; a trial takes only the chosen pairs."""
-    if problem := provider_problem(st.session_state["curate.provider"]):
+    if problem := chosen_server().problem:
         raise BadInput(problem, code="run_start_impossible")
     launch = _queuing("Run", f" on {require_dataset().name}")
     runs.create(signed_in_user(), wanted_run(trial=trial), launch)
@@ -65,20 +55,24 @@ def start(trial: bool = False) -> None:
 def uses_batches() -> bool:
     """Whether batches are chosen; the checkbox keeps its value when another provider hides it."""
     state = st.session_state
-    return bool(state.get("curate.batch")) and PROVIDERS.find(state["curate.provider"]).batches
+    return bool(state.get("curate.batch")) and PROVIDERS.find(chosen_server().provider).batches
 
 
 def wanted_run(*, trial: bool = False) -> RunStart:
     """The run that the form describes. Raises BadInput."""
-    state = st.session_state
+    state, server = st.session_state, chosen_server()
     chosen = state["curate.trial_pairs"] if trial else chosen_query_ids()
     lines = (state["curate.settings"] or "").splitlines()
     return RunStart.read(
         {
             "dataset": require_dataset().name,
-            "provider": state["curate.provider"],
+            "provider": server.provider,
+            "connection": server.connection,
             "recipe": state["curate.recipe"],
-            "settings": [line.strip() for line in lines if line.strip()],
+            "settings": [
+                *model_settings(server),
+                *(line.strip() for line in lines if line.strip()),
+            ],
             "timeout_seconds": int(state["curate.timeout"]) or None,
             "limit": None if trial else int(state["curate.limit"]) or None,
             "query_ids": list(chosen or ()),

@@ -16,22 +16,28 @@ from curation.run.estimate import StageEstimate
 from db.errors import InfError
 
 
-def draw_estimate() -> None:
-    """Draw the estimate for the settings of the form, with a table of its stages."""
+def draw_estimate(*, with_table: bool) -> str:
+    """Estimate the form's run; with a table of its stages if so chosen.
+
+    Returns the summary, which stands next to the button; "" where there is no estimate.
+    """
     user = signed_in_user()
     try:
         wanted = actions.wanted_run()
         estimate = runs.estimate(user, wanted)
-        reuse = runs.reuse_if_created(user, wanted, "Choose “Request new answers” above")
+        reuse = ""
+        if with_table:
+            reuse = runs.reuse_if_created(user, wanted, "Choose “Request new answers” above")
     except InfError as error:
         st.error(plain(in_pages(str(error))))
-        return
-    _draw_table(estimate, offline=wanted.provider == "offline")
-    st.caption(plain(_summary(estimate, wanted.provider)))
-    if reuse:
-        st.caption(plain(reuse))
-    if estimate.unpriced:
-        _draw_price_form(estimate.unpriced)
+        return ""
+    if with_table:
+        _draw_table(estimate, offline=wanted.provider == "offline")
+        if reuse:
+            st.caption(plain(reuse))
+        if estimate.unpriced:
+            _draw_price_form(estimate.unpriced)
+    return _summary(estimate, wanted.provider)
 
 
 def _draw_table(estimate: RunEstimate, *, offline: bool) -> None:

@@ -21,6 +21,7 @@ from app.curate.run_live import (
     draw_trouble,
 )
 from app.curate.run_verdict import run_sentence
+from app.curate.server_choice import draw_models, draw_problem, draw_server_choice
 from app.curate.shared_parts import draw_shared_parts
 from app.curate.trial import MAX_PAIRS, draw_results, draw_trial
 from app.groups.funnel import draw_funnel
@@ -34,7 +35,7 @@ from app.kit.frame.links import page_link
 from app.kit.page import draw_empty, draw_hand_off, draw_heading, draw_labels, draw_status
 from app.text.plain import plain
 from app.text.remedies import in_pages
-from curation.providers.registry import PROVIDERS, describe_providers
+from curation.providers.registry import PROVIDERS
 from curation.recipe.drop_reasons import reason_text
 from curation.recipe.recipe import list_recipes
 from curation.recorded import NAME as RECORDED
@@ -83,15 +84,15 @@ NUMBERS = (
 def draw_form(dataset: PageDataset) -> None:
     read_address()
     first, second = st.columns(2)
-    provider = first.selectbox(
-        "Provider", PROVIDERS.names(), key="curate.provider", help=describe_providers()
-    )
+    with first:
+        chosen = draw_server_choice()
     second.selectbox(
         "Recipe",
         (None, *list_recipes()),
         format_func=lambda name: name or BY_DEFAULT,
         key="curate.recipe",
     )
+    draw_models(chosen)
     draw_chosen_pairs()
     with st.container(horizontal=True):
         for label, maximum, key, hint in NUMBERS:
@@ -105,7 +106,7 @@ def draw_form(dataset: PageDataset) -> None:
             help="The run pauses at this budget. 0: no limit.",
             width=140,
         )
-    if provider and PROVIDERS.find(provider).batches:
+    if PROVIDERS.find(chosen.provider).batches:
         st.checkbox(
             "Use batches (half the price, within a day)",
             key="curate.batch",
@@ -122,23 +123,24 @@ def draw_form(dataset: PageDataset) -> None:
             key="curate.settings",
             placeholder="validation.model=o4-mini\ntemperature=0.7",
         )
-    problem = actions.provider_problem(provider or "offline")
-    if problem:
-        st.caption(plain(problem))
-    if provider == "offline":
+    draw_problem(chosen)
+    if chosen.provider == "offline":
         st.caption(
             "Offline: rules write instructions that can be checked on the text, and an embedding "
             "model judges. All results are labelled offline."
         )
-    if st.toggle("Estimate time and cost", key="curate.estimate"):
-        draw_estimate()
-    st.button(
-        "Start run",
-        type="primary",
-        key="curate.start",
-        on_click=actions.start,
-        disabled=problem is not None,
-    )
+    wants_table = st.toggle("Estimate time and cost", key="curate.estimate")
+    is_paid = PROVIDERS.find(chosen.provider).paid and chosen.problem is None
+    summary = draw_estimate(with_table=wants_table) if wants_table or is_paid else ""
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.button(
+            "Start run",
+            type="primary",
+            key="curate.start",
+            on_click=actions.start,
+            disabled=chosen.problem is not None,
+        )
+        st.caption(plain(summary), width="stretch")
     with st.expander("Try it on a few pairs first", icon=":material/science:"):
         draw_trial(dataset.id)
 
@@ -153,8 +155,10 @@ def draw_run(listed: RunSummary) -> None:
         draw_labels(offline=run.offline, recorded=run.provider == RECORDED)
         # the amount spent is shown below, where it is refreshed while the run works
         money = f" · budget ${run.budget_usd:,.2f}" if run.budget_usd is not None else ""
+        server = f" · {run.connection}: {run.url}" if run.url else ""
+        by = f"by {run.created_by}"
         st.caption(
-            plain(f"recipe {run.recipe} {run.recipe_sha256[:10]} · by {run.created_by}{money}"),
+            plain(f"recipe {run.recipe} {run.recipe_sha256[:10]} · {by}{server}{money}"),
             width="stretch",
         )
         page_link(

@@ -3,6 +3,7 @@
 import streamlit as st
 
 from app.curate import actions
+from app.curate.server_choice import chosen_server
 from app.groups.group import draw_group
 from app.text.numbers import counted
 from app.text.plain import plain
@@ -34,7 +35,7 @@ def draw_trial(dataset_id: int) -> None:
     )
     if chosen and st.toggle("Preview the first prompt", key="curate.trial_prompts"):
         _draw_prompts([offered[name] for name in chosen])
-    problem = actions.provider_problem(st.session_state["curate.provider"])
+    problem = chosen_server().problem
     st.button(
         f"Try it on {counted(len(chosen), 'pair')}",
         key="curate.try",
@@ -46,7 +47,6 @@ def draw_trial(dataset_id: int) -> None:
 
 
 def _draw_prompts(pairs: list[PairView]) -> None:
-    state = st.session_state
     try:
         wanted = actions.wanted_run()
         recipe = choose_recipe(wanted.provider, wanted.recipe, wanted.overrides())
@@ -54,7 +54,7 @@ def _draw_prompts(pairs: list[PairView]) -> None:
         st.error(in_pages(str(error)))
         return
     stage = recipe.stages["instruction_positive"]
-    if state["curate.provider"] == "offline":
+    if wanted.provider == "offline":
         st.caption("Offline: prompts are not sent; rules replace them.")
     st.caption(plain(f"The first call of each group, to the model {stage.model}."))
     for pair in pairs:

@@ -110,12 +110,7 @@ def draw_calls(group: GroupDetail) -> None:
     prompts = prompts_of(group)
     with st.container(border=True):
         for call in group.calls:
-            st.caption(
-                plain(
-                    f"{call.task} · {call.provider} {call.model} · {call.outcome} · "
-                    f"{call.input_tokens + call.output_tokens:,} tokens · ${call.cost_usd:.4f}"
-                )
-            )
+            st.caption(plain(call.title))
             for message in prompts.get(call.id, ()):
                 draw_text(message["content"], label=f"Prompt ({message['role']})", whole=True)
             draw_text(call.answer, label="Raw answer", whole=True)

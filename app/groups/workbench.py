@@ -92,8 +92,7 @@ def calls(group: GroupDetail, prompts: Mapping[int, list[CallText]]) -> dict[str
         "group": group.id,
         "list": [
             {
-                "title": f"{call.task} · {call.provider} {call.model} · {call.outcome} · "
-                f"{call.input_tokens + call.output_tokens:,} tokens · ${call.cost_usd:.4f}",
+                "title": call.title,
                 "parts": [
                     *(
                         [f"Prompt ({message['role']})", message["content"]]

@@ -18,6 +18,7 @@ from sqlalchemy.orm import Session
 from app.access.identity import Actor
 from app.access.permissions import admit
 from app.jobs import supervisors
+from app.jobs.handed_over import hand_over, with_handed_over
 from app.jobs.kinds import KINDS
 from app.jobs.places import require_places
 from app.jobs.processes import (
@@ -53,6 +54,8 @@ def launch(
     launcher = chosen_launcher()
     with unscoped(), store.write() as session:
         job = _admitted(session, kind, config, actor, launcher=launcher, after=after)
+        if launcher == jobs.LOCAL:  # a cluster's nodes have their own
+            hand_over(job.id)
         session.commit()
     supervisors.ensure_taken(store, launcher)
     return job.id
@@ -135,7 +138,7 @@ def start_process(
     """Start the process of a claimed job, its output going to its log file."""
     logs().mkdir(parents=True, exist_ok=True)
     log_path = logs() / f"job-{job.id}-{job.attempt}.log"
-    variables = PROCESS_DEFAULTS | inherited() | SAFE_PATH
+    variables = PROCESS_DEFAULTS | with_handed_over(job.id, inherited()) | SAFE_PATH
     variables |= {"INF_DATABASE_URL": store.url, "PYTHONUNBUFFERED": "1"}
     variables |= environment or {}
     if ends_with_us:

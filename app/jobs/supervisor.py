@@ -15,7 +15,7 @@ from app.jobs import launching
 from app.jobs.processes import end_rest_of_group
 from app.jobs.slots import Slot, slots
 from app.jobs.supervisors import try_supervisor_lock
-from db.errors import BadInput
+from db.errors import BadInput, InfError
 from db.jobs import jobs
 from db.machine import end_group, process_exists, stop_process
 from db.store.store import Store
@@ -87,7 +87,7 @@ def _start(store: Store, place: Slot) -> Running | None:
         return None
     try:
         child = launching.start_process(store, job, environment=place.environment)
-    except OSError as error:  # disk full, or no more processes
+    except (OSError, InfError) as error:  # disk full, no more processes, another file of keys
         with store.write() as session:
             jobs.finish_job(
                 session, job.id, job.attempt, "failed", error=f"could not be started: {error}"

@@ -72,6 +72,7 @@ MENU = (
     View("jobs", "jobs_page/page.py", "Jobs", "schedule", "Jobs", "jobs"),
     View("members", "people/members_page.py", "Members", "badge", SETTINGS, "accounts"),
     View("accounts", "people/page.py", "Accounts", "group", SETTINGS, "accounts"),
+    View("connections", "connections/page.py", "Connections", "hub", SETTINGS, "connections"),
     View("audit", "people/audit_page.py", "Audit log", "history", SETTINGS, "audit"),
 )
 

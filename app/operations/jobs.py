@@ -10,6 +10,7 @@ from sqlalchemy import select
 from app.access.identity import Actor
 from app.access.permissions import require
 from app.jobs import launching, supervisor, supervisors
+from app.jobs.handed_over import forget, hand_over
 from app.jobs.kinds import KINDS
 from app.jobs.outcome import summary
 from app.jobs.places import require_places
@@ -145,6 +146,8 @@ def cancel(actor: Actor, job_id: int) -> JobChanged:
                 f"job {job_id} is {job.status}: there is nothing to cancel", code="job_over"
             )
         jobs.request_stop(session, job_id)
+        if job.status != "running":
+            forget(job_id)
         record_event(session, actor.name, "job.cancel", job_id)
         status = "stopping" if job.status == "running" else job.status
     return JobChanged(id=job_id, status=status)
@@ -155,6 +158,8 @@ def resume(actor: Actor, job_id: int) -> JobChanged:
     with writing(actor, _permission(actor, job_id)) as session:
         require_places(session, jobs.get_job(session, job_id).config)
         job = jobs.requeue_job(session, job_id)
+        if job.launcher == jobs.LOCAL:
+            hand_over(job_id)
         record_event(session, actor.name, "job.resume", job_id)
     supervisors.ensure_taken(open_store(), job.launcher)
     return JobChanged(id=job_id, status=job.status)

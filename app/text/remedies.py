@@ -16,6 +16,7 @@ PAGES: Mapping[str, str] = {
     "analyses contamination": "Overlaps",
     "analyses coverage": "Coverage",
     "analyses leakage": "Curate",
+    "connections": "Connections",
     "datasets": "Datasets",
     "evaluations create": "Evaluations",
     "groups": "Groups",

@@ -137,6 +137,12 @@ class OpenAIProvider:
             provider.headers[task] = dict(stage.transport.get("headers", {}))
         return provider
 
+    @property
+    def answered_as(self) -> dict[str, str]:
+        """Models that answered under another name than they were requested by, with that name."""
+        every = (each.reported.items() for each in self.endpoints.all)
+        return {model: name for of in every for model, name in of if name != model}
+
     def parameters(self) -> dict[str, Any]:
         """Empty: the recipe alone decides what is sent."""
         return {}

@@ -31,7 +31,7 @@ from curation.run.journal import Journal
 from curation.run.leakage import check_leakage
 from curation.run.plan import Plan, make_plan
 from curation.run.shared_parts import check_shared_parts
-from curation.run.starting import RunWork, scope_of
+from curation.run.starting import RunWork, note_answering_models, scope_of
 from curation.run.time_left import RecentRate, time_left, time_left_text
 from curation.run.tuned_gc import tuned_gc
 from db.errors import ProviderError
@@ -230,6 +230,7 @@ class Worker:
 
     def _end(self, session: Session) -> None:
         self._count(session)
+        note_answering_models(session, self._run_id, getattr(self._provider, "answered_as", {}))
         leave(session, self._run_id, self._owner)
 
     async def _feed(self) -> None:

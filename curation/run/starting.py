@@ -4,7 +4,7 @@ The command line and the Curate page call the same functions; the work itself is
 `curate` with the run's id.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Self
 
 from pydantic import model_validator
@@ -316,6 +316,17 @@ def _note_environment(run: Run, recipe: Recipe) -> None:
     now, before = environment_server(recipe.endpoints).record(), run.server.get("url")
     urls = [*(before.split(", ") if before else ()), *now["url"].split(", ")]
     run.server = now | {"url": ", ".join(dict.fromkeys(urls))}
+
+
+def note_answering_models(session: Session, run_id: int, names: Mapping[str, str]) -> None:
+    """Record by which other names a server's models answered: `answered_as` of a run's stages."""
+    if not names:
+        return
+    run = get_run(session, run_id)
+    run.models = {
+        task: of | ({"answered_as": names[of["model"]]} if of["model"] in names else {})
+        for task, of in run.models.items()
+    }
 
 
 def scope_of(run: Run) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Addresses of servers: those of the environment or a recipe, and how a connection's is written."""
 
+import ipaddress
 import os
 import re
 from collections.abc import Sequence
@@ -9,6 +10,7 @@ from urllib.parse import urlsplit
 from db.errors import BadInput
 
 VENDOR_URL: Final = "https://api.openai.com/v1"
+OWN_NAMES: Final = (".local", ".internal", ".lan", ".home", ".home.arpa", ".localdomain", ".test")
 HOST = re.compile(r"[a-z0-9._-]+|\[[0-9a-f:.]+\]")
 
 
@@ -61,6 +63,16 @@ def public_url(url: str) -> str:
     parts = urlsplit(url)
     host = parts.netloc.rpartition("@")[2].lower()
     return parts._replace(netloc=host, scheme=parts.scheme.lower(), query="").geturl()
+
+
+def published_url(url: str) -> str:
+    """An address as a dataset card names it: what is not in the public internet stays unnamed."""
+    host = (urlsplit(url).hostname or "").rstrip(".")
+    try:
+        is_public = ipaddress.ip_address(host).is_global
+    except ValueError:
+        is_public = "." in host and not host.endswith(OWN_NAMES)
+    return public_url(url) if is_public else "a server of its makers' own network"
 
 
 def server_urls(endpoints: Sequence[str] = ()) -> list[str]:

@@ -69,7 +69,10 @@ class ValidatorJudgment:
 
 @dataclass(frozen=True)
 class CallView:
-    """One call that served a group: the prompt by its sha256, the raw answer."""
+    """One call that served a group: the prompt by its sha256, the raw answer.
+
+    `server`: the server group that answered, None before servers were recorded.
+    """
 
     id: int
     task: str
@@ -77,6 +80,7 @@ class CallView:
     outcome: str
     provider: str
     model: str
+    server: str | None
     prompt_sha256: str
     request: dict[str, Any]
     answer: str
@@ -86,6 +90,16 @@ class CallView:
     cost_usd: float
     latency_seconds: float
     created_at: datetime
+
+    @property
+    def title(self) -> str:
+        """What was asked of which model where, how it ended, and what it took."""
+        where = f" at {self.server}" if self.server else ""
+        tokens = self.input_tokens + self.output_tokens
+        return (
+            f"{self.task} · {self.provider} {self.model}{where} · {self.outcome} · "
+            f"{tokens:,} tokens · ${self.cost_usd:.4f}"
+        )
 
 
 @dataclass(frozen=True)
@@ -218,6 +232,7 @@ def _calls(session: Session, group_id: int) -> list[CallView]:
             outcome=served.outcome,
             provider=call.provider,
             model=call.model,
+            server=call.server_group,
             prompt_sha256=call.prompt_sha256,
             request=call.request,
             answer=call.answer,

@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 
 from db.errors import BadInput, InfError, NotFound, Refused
 from db.servers.sealing import seal, unseal
-from db.store.secrets import ENDINGS, FILE, is_secret, secret_now
+from db.store.secrets import ENDINGS, FILE, is_secret, redact_from_now_on, secret_now
 from db.tables import Connection, Run
 
 ENVIRONMENT: Final = "environment"  # the connection that the environment variables are
@@ -119,7 +119,8 @@ def key_of(connection: Connection) -> str | None:
     if not connection.secret:
         return None
     if connection.sealed_key is not None:
-        return unseal(connection.sealed_key, connection.name)
+        key = unseal(connection.sealed_key)
+        return redact_from_now_on(key, f"the key of {connection.name}")
     found = None if connection.secret == TYPED else secret_now(connection.secret)
     if found is None:
         what = f"{connection.secret} is neither in the environment nor in {FILE}"

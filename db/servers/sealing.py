@@ -10,33 +10,31 @@ import tempfile
 from pathlib import Path
 
 from db.errors import BadInput, InfError
-from db.store.secrets import redact_from_now_on
 from db.store.settings import home
 
 FILE = "connections.key"
 
 
-def seal(key: str) -> str:
-    """The key encrypted, as the store keeps it. Raises BadInput as `_key_of_keys`."""
+def seal(text: str) -> str:
+    """The text encrypted. Raises BadInput as `_key_of_keys`."""
     from cryptography.fernet import Fernet  # takes a tenth of a second to import
 
-    return Fernet(_key_of_keys(create=True)).encrypt(key.encode()).decode()
+    return Fernet(_key_of_keys(create=True)).encrypt(text.encode()).decode()
 
 
-def unseal(sealed: str, connection: str) -> str:
-    """The key of a connection. Raises InfError where it was sealed with another file."""
+def unseal(sealed: str) -> str:
+    """What was encrypted. Raises InfError where that was done with another file."""
     from cryptography.fernet import Fernet, InvalidToken
 
     try:
-        key = Fernet(_key_of_keys(create=False)).decrypt(sealed).decode()
+        return Fernet(_key_of_keys(create=False)).decrypt(sealed).decode()
     except (InvalidToken, FileNotFoundError) as error:
         raise InfError(
-            f"the key of the connection {connection} cannot be opened on this machine: it was "
-            f"typed where {home() / FILE} is another file",
-            f"copy that file, or give the key again with `connections change {connection} key=yes`",
+            f"what was sealed cannot be opened on this machine: it was sealed with another file "
+            f"{home() / FILE}",
+            "copy that file, or give the key again",
             code="connection_key_sealed_elsewhere",
         ) from error
-    return redact_from_now_on(key, f"the key of {connection}")
 
 
 def _key_of_keys(*, create: bool) -> bytes:

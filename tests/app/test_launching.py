@@ -23,6 +23,7 @@ from db.events import list_events
 from db.jobs import jobs
 from db.jobs.resources import parts_of
 from db.jobs.runner import Cancelled
+from db.store.settings import home
 from db.store.store import Store
 from db.values import JOB_KINDS
 
@@ -316,3 +317,23 @@ def test_a_heartbeat_says_what_the_job_uses(toys: Store, monkeypatch: pytest.Mon
     (part,) = parts_of(job.resources)
     assert part["memory_mb"] > 10 and part["cpu_seconds"] > 0
     assert part["pid"] == job.pid
+
+
+def test_a_queued_job_has_the_servers_and_keys_of_who_launched_it_not_the_supervisors(
+    toys: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://new.example/v1")
+    monkeypatch.setenv("LAB_API_KEY", "the-key-of-now")
+    monkeypatch.setattr(supervisors, "ensure_taken", lambda *_: None)  # below, in this process
+    job_id = launching.launch(toys, "curate", {"ending": "tells"}, actor=owner("me"))
+    left = home() / "launched" / f"job-{job_id}.json"
+    assert left.stat().st_mode & 0o777 == 0o600 and b"the-key-of-now" not in left.read_bytes()
+    # the supervisor's own environment is of days ago
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://old.example/v1")
+    monkeypatch.setenv("LAB_API_KEY", "the-key-of-then")
+    monkeypatch.setenv("OPENAI_API_KEY", "another-key")
+    supervise(toys, idle_seconds=0.5)
+    with toys.read() as session:
+        result = jobs.get_job(session, job_id).result
+    assert result == {"url": "http://new.example/v1", "key_length": 14, "other": None}
+    assert not left.exists()

@@ -15,7 +15,7 @@ from db.people.accounts import add_account, set_disabled
 from db.store.store import Store
 from db.values import ACCOUNT_ROLES
 
-ONLY_ADMINS = {"accounts", "audit", "members"}
+ONLY_ADMINS = {"accounts", "audit", "connections", "members"}
 PAGES = {
     "annotator": {"home", "judge", "answers", "groups"},
     "curator": {view.name for view in MENU} - ONLY_ADMINS,

@@ -10,7 +10,7 @@ import pytest
 from aiohttp import web
 from openai_server import Server
 
-from curation.servers.addresses import checked_url
+from curation.servers.addresses import checked_url, published_url
 from curation.servers.guard import address_problem, guarded_session, require_reachable
 from db.errors import BadInput, ProviderError
 
@@ -180,3 +180,18 @@ def test_a_redirect_to_a_private_address_ends_nowhere() -> None:
 
     asyncio.run(attack())
     assert reached == []
+
+
+@pytest.mark.parametrize(
+    ("url", "named"),
+    [
+        ("https://Models.example.org/v1", "https://models.example.org/v1"),
+        ("https://user:key@models.example.org/v1?key=1", "https://models.example.org/v1"),
+        *(
+            (f"http://{host}:8000/v1", "a server of its makers' own network")
+            for host in ("localhost", "127.0.0.1", "10.1.2.3", "[::1]", "gpu7", "gpu7.lab.internal")
+        ),
+    ],
+)
+def test_a_card_names_no_host_of_a_private_network(url: str, named: str) -> None:
+    assert published_url(url) == named

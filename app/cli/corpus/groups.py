@@ -140,6 +140,7 @@ def as_json(found: GroupDetail) -> Result:
                 "call_id": call.id,
                 "task": call.task,
                 "model": call.model,
+                "server": call.server,
                 "outcome": call.outcome,
                 "input_tokens": call.input_tokens,
                 "output_tokens": call.output_tokens,

@@ -19,7 +19,16 @@ from db.errors import BadInput, NotFound
 PARAMETER = "dataset"
 CHOSEN, REFUSED = "frame.page_dataset", "frame.refused"
 WIDGET = "frame.named_dataset"
-OF_NO_DATASET = ("judge", "answers", "evaluations", "jobs", "members", "accounts", "audit")
+OF_NO_DATASET = (
+    "judge",
+    "answers",
+    "evaluations",
+    "jobs",
+    "connections",
+    "members",
+    "accounts",
+    "audit",
+)
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ class RunFacts:
     """A run in the release: its dataset, how it was made, and how many of its groups are here.
 
     `by_licence`: groups in the release by licence, None in a preview of many groups.
+    `servers`: where its models answered, as a card may name them.
     `duplicates`: groups left out because another run of the release has their pair.
     """
 
@@ -43,6 +44,7 @@ class RunFacts:
     duplicates: int = 0
     prompts: dict[str, str] = field(default_factory=dict)
     origin: str = ""
+    servers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,11 @@ from curation.release.card.facts import CardFacts, RunFacts, Stage
 from curation.release.findings import findings
 from curation.release.plan import ChosenRun, Plan
 from curation.release.writing import Counted
+from curation.servers.addresses import published_url
 from db.release.releases import recipe_of_run
 from db.review.reviews import count_reviews
 from db.run.runs import funnel
+from db.tables import Run
 
 
 def facts_of(
@@ -53,7 +55,9 @@ def _run_facts(session: Session, chosen: ChosenRun, written: Counted) -> RunFact
     recipe, prompts = recipe_of_run(session, run_id)
     counts = funnel(session, run_id)
     stages = [
-        Stage(task, stage["model"], stage["prompt"], stage["prompt_sha256"])
+        Stage(
+            task, _model(chosen.run, task, stage["model"]), stage["prompt"], stage["prompt_sha256"]
+        )
         for task, stage in recipe.body.get("stages", {}).items()
     ]
     return RunFacts(
@@ -81,7 +85,18 @@ def _run_facts(session: Session, chosen: ChosenRun, written: Counted) -> RunFact
             if stage.prompt_sha256 in prompts
         },
         origin=str(recipe.body.get("origin", "")),
+        servers=tuple(dict.fromkeys(map(published_url, _urls(chosen.run)))),
     )
+
+
+def _model(run: Run, task: str, requested: str) -> str:
+    """The model of a stage, with the name under which it answered where that is another one."""
+    answered = run.models.get(task, {}).get("answered_as")
+    return f"{requested} (answered as {answered})" if answered else requested
+
+
+def _urls(run: Run) -> list[str]:
+    return [url for url in str(run.server.get("url") or "").split(", ") if url]
 
 
 def _filter_sentences(plan: Plan) -> list[str]:

@@ -65,6 +65,8 @@ def _making(run: RunFacts) -> str:
         if run.offline
         else f"{code(run.provider)}"
     )
+    if run.servers:
+        provider += f" at {', '.join(map(inline, run.servers))}"
     note = f"**{RECORDED_NOTE}**\n\n" if run.provider == RECORDED else ""
     rows = "\n".join(
         f"| {inline(stage.task)} | {inline(stage.model)} | {inline(stage.prompt)} "

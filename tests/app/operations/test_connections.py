@@ -149,7 +149,7 @@ def test_a_typed_key_is_in_no_byte_of_the_store_its_backups_and_its_logs(
             assert KEY not in str(event.data)
     with target.read() as session:  # the copy goes on with the same key file
         copy = session.scalars(select(Connection)).one()
-        assert sealing.unseal(str(copy.sealed_key), "lab") == KEY
+        assert sealing.unseal(str(copy.sealed_key)) == KEY
     target.close()
 
 
@@ -164,7 +164,7 @@ def test_the_key_file_is_its_owners_alone_and_a_store_without_it_has_no_key(
     path.chmod(0o600)
     assert connections.show(COMMAND, "lab").problem is None
     path.unlink()
-    assert "typed where" in str(connections.show(COMMAND, "lab").problem)
+    assert "cannot be opened on this machine" in str(connections.show(COMMAND, "lab").problem)
     add(name="other", url="https://example.org/v1", key=OTHER_KEY)  # another key file is made
     with pytest.raises(InfError) as refused:
         connections.test(COMMAND, "lab")
@@ -219,12 +219,32 @@ def test_a_run_goes_to_its_connection_whatever_the_environment_names(
         answered = lab.answered.total()
         ran = inf("curate", "small", "--connection", "environment", "--set", "model=small")
         assert ran.code == 0 and other.answered.total() > 0 and lab.answered.total() == answered
+        group = inf("groups", "show", 1, "--json").json
+        assert {call["server"] for call in group["calls"]} == {lab.url}
         shown = [inf("runs", "show", each, "--json").json for each in (1, 2)]
         assert [each["connection"] for each in shown] == ["lab", "environment"]
         assert [each["url"] for each in shown] == [lab.url, other.url]
     with sqlite_store.read() as session:
         groups = set(session.scalars(select(Call.server_group)))
     assert groups == {lab.url, other.url}
+
+
+def test_a_run_and_its_card_name_the_model_that_answered(
+    sqlite_store: Store, inf: Callable[..., Ran], tmp_path: Path
+) -> None:
+    add_dataset(sqlite_store, pairs=3)
+    with Server() as server:
+        server.other_model = (0, "small-2026-08")
+        add(url=server.url)
+        asked = ("--connection", "lab", "--set", "model=small", "--json")
+        assert inf("curate", "small", *asked).code == 0
+        models = inf("runs", "show", 1, "--json").json["models"]
+        assert {of["answered_as"] for of in models.values()} == {"small-2026-08"}
+        released = inf("releases", "create", "small", "--out", tmp_path / "release", "--json")
+        assert released.code == 0, released.err
+    card = (tmp_path / "release" / "README.md").read_text(encoding="utf-8")
+    assert "provider `openai` at a server of its makers' own network" in card
+    assert "small (answered as small-2026-08)" in card and server.url not in card
 
 
 def test_a_run_that_is_not_over_keeps_its_connection_and_its_address(

@@ -1,0 +1,99 @@
+"""Actions of the Connections page: what its forms hold, to the operations on connections."""
+
+from typing import Any
+
+import streamlit as st
+
+from app.access.session_user import action, notify, signed_in_user
+from app.operations import connections
+from app.operations.connections import ConnectionAdd, ConnectionChange, ConnectionRow
+from db.errors import BadInput
+from db.servers.connections import ENVIRONMENT
+
+TESTED = "connections.tested"  # of the environment, which the store has no row for
+
+
+def _held(key: str) -> Any:
+    return st.session_state.get(f"connections.{key}") or ""
+
+
+def _taken(key: str) -> str:
+    """A typed key, which leaves its field and the session's state at once."""
+    typed = str(_held(key))
+    st.session_state[f"connections.{key}"] = ""
+    return typed
+
+
+def _prices(key: str) -> dict[str, str]:
+    """The lines `model=in/out` of a field. Raises BadInput for any other line."""
+    found = {}
+    for line in filter(None, map(str.strip, str(_held(key)).splitlines())):
+        model, equals, price = (part.strip() for part in line.rpartition("="))
+        if not (equals and model):
+            raise BadInput(
+                f"{line!r} is no price", "write model=0.15/0.6", code="price_line_invalid"
+            )
+        found[model] = price
+    return found
+
+
+@action
+def add() -> None:
+    """Add the connection of the form, and try it at once."""
+    key = _taken("key")
+    wanted = ConnectionAdd.read(
+        {name: _held(name).strip() for name in ("name", "kind", "url", "secret", "api_version")}
+        | {"private": bool(_held("private")), "prices": _prices("prices")}
+    )
+    added = connections.add(signed_in_user(), wanted, key)
+    for name in ("name", "url", "secret", "api_version", "prices"):
+        st.session_state[f"connections.{name}"] = ""
+    notify(f"{added.name} is a connection; its key, if any, is stored and not shown again.")
+    if added.url and not added.problem:
+        _test(added.name, "")
+
+
+@action
+def test(name: str, key: str) -> None:
+    """Try a connection with the model chosen in widget `key`."""
+    _test(name, _held(key))
+
+
+def _test(name: str, model: str) -> None:
+    row = connections.test(signed_in_user(), name, model)
+    assert row.tested is not None
+    if name == ENVIRONMENT:
+        st.session_state[TESTED] = row.tested
+    notify(f"{name} answers: {row.tested.model} in {row.tested.seconds:.2f} s.")
+
+
+@action
+def change_key(name: str, key: str) -> None:
+    """Give a connection the key, or the name of a secret, of its form."""
+    typed, secret = _taken(f"key-{key}"), _held(f"secret-{key}").strip()
+    changed = connections.change(
+        signed_in_user(), ConnectionChange(name=name, secret=secret), typed
+    )
+    notify(f"{changed.name} has {key_text(changed)} now.")
+
+
+@action
+def change_prices(name: str, key: str) -> None:
+    """Set the prices of the form."""
+    connections.change(
+        signed_in_user(), ConnectionChange.read({"name": name, "prices": _prices(key)})
+    )
+    notify(f"The prices of {name} are saved.")
+
+
+@action
+def remove(name: str) -> None:
+    """Remove a connection."""
+    notify(f"{connections.remove(signed_in_user(), name).name} is removed.")
+
+
+def key_text(row: ConnectionRow) -> str:
+    """Where the key of a connection is."""
+    if not row.secret:
+        return "no key"
+    return "a typed key" if row.secret == "typed" else f"the key {row.secret}"

@@ -1,0 +1,69 @@
+"""What the process of a queued job gets of the environment of whoever launched or resumed it.
+
+The supervisor that starts queued jobs may have begun days ago in another shell: with its variables
+a run would go to another server, with another key. So a launch leaves the variables that name
+servers and open doors in a file of INF_HOME, secrets sealed as typed keys are; the supervisor reads
+it once, when it starts the process. Without the file, as on another machine, its own are used.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from db.servers.sealing import seal, unseal
+from db.store.environment import VARIABLES
+from db.store.secrets import inherited, is_secret
+from db.store.settings import home
+
+SECTIONS: Final = ("Language models", "Hugging Face Hub")
+NAMES: Final = frozenset(each.name for section in SECTIONS for each in VARIABLES[section])
+
+
+def hand_over(job_id: int) -> None:
+    """Leave this process's variables for the process of a job; before the job can be claimed."""
+    held = {name: value for name, value in inherited().items() if _is_handed_over(name)}
+    secrets = {name: value for name, value in held.items() if is_secret(name)}
+    content = {
+        "plain": {name: value for name, value in held.items() if name not in secrets},
+        "sealed": seal(json.dumps(secrets)) if secrets else "",
+    }
+    path = _path(job_id)
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    unfinished = path.with_suffix(".unfinished")
+    unfinished.unlink(missing_ok=True)
+    opened = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(opened, "w", encoding="utf-8") as file:
+        json.dump(content, file)
+    unfinished.replace(path)
+
+
+def with_handed_over(job_id: int, variables: Mapping[str, str]) -> dict[str, str]:
+    """The variables of a supervisor with those that the job's launcher left in their place.
+
+    Raises InfError where the file of keys was changed since.
+    """
+    path = _path(job_id)
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return dict(variables)
+    secrets: dict[str, str] = json.loads(unseal(content["sealed"])) if content["sealed"] else {}
+    path.unlink(missing_ok=True)
+    own = {name: value for name, value in variables.items() if not _is_handed_over(name)}
+    plain: dict[str, str] = content["plain"]
+    return own | plain | secrets
+
+
+def forget(job_id: int) -> None:
+    """Delete what was left for a job that will not start."""
+    _path(job_id).unlink(missing_ok=True)
+
+
+def _is_handed_over(name: str) -> bool:
+    return name in NAMES or is_secret(name)
+
+
+def _path(job_id: int) -> Path:
+    return home() / "launched" / f"job-{job_id}.json"

@@ -1,0 +1,131 @@
+"""The Connections page and the connection of a run's form: from a URL to a run without a shell."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from app_pages import open_page, sign_in, words
+from curation_runs import add_dataset
+from openai_server import Server
+from sqlalchemy import select
+from streamlit.testing.v1 import AppTest
+
+from app.access.identity import owner
+from app.operations import connections
+from app.operations.connections import ConnectionAdd
+from db.people.accounts import add_account
+from db.store import secrets
+from db.store.store import Store
+from db.tables import Connection, Job, Run
+
+KEY = "sk-typed-0123456789abcdef"
+
+
+@pytest.fixture(autouse=True)
+def forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(secrets, "_used_here", {})
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with Server(key=KEY, models=("large", "small")) as running:
+        yield running
+
+
+def fill_form(at: AppTest, **given: Any) -> AppTest:
+    for name, value in given.items():
+        at.text_input(key=f"connections.{name}").set_value(value)
+    return at.button(key="connections.submit").click().run()
+
+
+def everything(at: AppTest) -> str:
+    """All that a page holds: what is shown, what fields hold, and the session's state."""
+    held = [each.value for each in (*at.text_input, *at.text_area)]
+    return f"{words(at)} {held} {at.session_state!r}"
+
+
+def test_an_engineer_comes_from_a_url_to_a_queued_run_without_a_shell(
+    sqlite_store: Store, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_dataset(sqlite_store, pairs=3)
+    at = open_page("connections")
+    assert "No connections yet" in words(at) and "environment" in words(at)
+    at = fill_form(at, name="lab", url=server.url, key=KEY)
+    assert not at.error, at.error
+    shown = words(at).replace("\\", "")
+    assert "2 models" in shown and "reasoning unknown" in shown and "a typed key" in shown
+    assert KEY not in everything(at)
+    at = open_page("curate")
+    assert at.selectbox(key="curate.provider").options[-1] == f"lab ({server.url})"
+    at.selectbox(key="curate.provider").select("connection lab").run()
+    assert at.selectbox(key="curate.model-lab-").value == "large"  # the recipe's is not listed
+    at.selectbox(key="curate.model-lab-validation").select("small").run()
+    assert "an unknown price" in words(at)
+    at.button(key="curate.start").click().run()
+    assert not at.exception and not at.error
+    with sqlite_store.read() as session:
+        run, job = session.scalars(select(Run)).one(), session.scalars(select(Job)).one()
+        assert run.server == {"connection": "lab", "kind": "compatible", "url": server.url}
+        models = {of["model"] for task, of in run.models.items() if task != "validation"}
+        assert models == {"large"} and run.models["validation"]["model"] == "small"
+        assert job.config == {"run_id": run.id}
+        row = session.scalars(select(Connection)).one()
+        assert row.tested["models"] == ["large", "small"]
+
+
+def test_the_key_of_a_connection_is_changed_and_not_shown(
+    sqlite_store: Store, server: Server
+) -> None:
+    at = fill_form(open_page("connections"), name="lab", url=server.url, key="sk-wrong-0123456")
+    assert "refuses the key" in at.error[0].value and "sk-wrong" not in everything(at)
+    with sqlite_store.read() as session:
+        row = session.scalars(select(Connection)).one()
+    at = open_page("connections")
+    at.text_input(key=f"connections.key-{row.id}").set_value(KEY)
+    at.button(key=f"connections.key-do-{row.id}").click().run()
+    assert not at.error
+    at.button(key=f"connections.test-{row.id}").click().run()
+    assert not at.error and "2 models" in words(at)
+    assert KEY not in everything(at)
+    at.text_area(key=f"connections.prices-{row.id}").set_value("large = 1/2").run()
+    at.button(key=f"connections.prices-do-{row.id}").click().run()
+    assert connections.show(owner("me"), "lab").prices == {"large": {"input": 1.0, "output": 2.0}}
+    at.button(key=f"connections.remove-do-{row.id}").click().run()
+    assert "No connections yet" in words(at)
+
+
+def test_the_page_refuses_a_private_network_on_a_shared_server_in_its_words(
+    sqlite_store: Store, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sign_in(sqlite_store, monkeypatch, "admin")
+    at = fill_form(open_page("connections"), name="lab", url=server.url)
+    assert "a private network" in at.error[0].value
+    with sqlite_store.read() as session:
+        assert session.scalars(select(Connection)).all() == []
+    assert server.asked.total() == 0
+
+
+def test_a_curator_is_told_who_connects_a_server_and_uses_what_there_is(
+    sqlite_store: Store, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_dataset(sqlite_store, pairs=3)
+    connections.add(owner("me"), ConnectionAdd(name="lab", url=server.url), KEY)
+    sign_in(sqlite_store, monkeypatch, "curator")
+    at = open_page("curate")
+    at.selectbox(key="curate.provider").select("openai").run()
+    assert "An admin can connect a model server" in words(at)
+    assert at.button(key="curate.start").disabled
+    at.selectbox(key="curate.provider").select("connection lab").run()
+    assert not at.button(key="curate.start").disabled
+
+
+def test_an_annotator_sees_no_server(
+    sqlite_store: Store, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connections.add(owner("me"), ConnectionAdd(name="lab", url=server.url), KEY)
+    with sqlite_store.write() as session:
+        add_account(session, "root", None, role="admin", actor="test")
+        session.commit()
+    sign_in(sqlite_store, monkeypatch, "annotator")
+    for name in ("home", "judge", "answers", "groups"):
+        assert server.url not in everything(open_page(name))
