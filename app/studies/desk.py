@@ -14,6 +14,11 @@ from db.study.quality import JudgeRow
 from db.study.rules import StudyRules, fails_gold
 from db.study.studies import StudySummary
 
+COLUMNS = (
+    *("name", "kind", "state", "judged", "median_seconds", "too_fast", "gold_right", "gold_seen"),
+    *("last_at", "flagged", "notes", "skipped", "leased", "qualification", "simulated", "offline"),
+)
+
 
 def draw_quality(study: StudySummary) -> None:
     """Progress, pace and quality per judge, and the actions on them."""
@@ -23,22 +28,37 @@ def draw_quality(study: StudySummary) -> None:
     if not judges:
         st.caption("No judgments in this study yet.")
         return
+    share = st.column_config.ProgressColumn(
+        "Judged", format="%d", max_value=max(study.items, 1), color="primary", width=110
+    )
     draw_table(
-        [_row(each, study) for each in judges],
+        [each.as_json() for each in judges],
+        column_order=COLUMNS,
         column_config={
-            "Share": st.column_config.ProgressColumn(
-                format="%.0f%%", max_value=100, color="primary", width=110
+            "name": "Judge",
+            "kind": "Kind",
+            "state": "State",
+            "judged": share,
+            "median_seconds": st.column_config.NumberColumn(
+                "Seconds", format="%.1f", help="Median time from display to decision, last 200."
             ),
-            "Seconds": st.column_config.NumberColumn(
-                format="%.1f",
-                help="Median time from display to decision, last 200 answers.",
-            ),
-            "Too fast": st.column_config.NumberColumn(
+            "too_fast": st.column_config.NumberColumn(
+                "Too fast",
                 format="percent",
                 help=f"Share of the last 200 answers in less than {rules.too_fast_seconds:g} s.",
             ),
-            "Gold": st.column_config.TextColumn(help="Correct answers to hidden gold items."),
-            "Last": st.column_config.DatetimeColumn(format="YYYY-MM-DD HH:mm"),
+            "gold_right": st.column_config.NumberColumn(
+                "Gold right", help="Correct answers to hidden gold items."
+            ),
+            "gold_seen": st.column_config.NumberColumn("of gold", help="Hidden gold items seen."),
+            "last_at": st.column_config.DatetimeColumn("Last", format="YYYY-MM-DD HH:mm"),
+            "flagged": "Flagged",
+            "notes": "Notes",
+            "skipped": "Skipped",
+            "leased": "Leased",
+            "qualification": "Qualification",
+            "simulated": "Simulated",
+            "offline": "Offline",
         },
     )
     people = [each for each in judges if each.kind == "person" and not each.simulated]
@@ -65,26 +85,6 @@ def _draw_warning(each: JudgeRow, rules: StudyRules) -> None:
             plain(f"{text}, below the required {rules.gold_threshold:.0%}"),
             icon=":material/target:",
         )
-
-
-def _row(each: JudgeRow, study: StudySummary) -> dict[str, object]:
-    kind = "simulated" if each.simulated else "offline model" if each.offline else each.kind
-    return {
-        "Judge": each.name,
-        "Kind": kind,
-        "State": each.state,
-        "Judged": each.judged,
-        "Share": 100 * each.judged / study.items if study.items else 0.0,
-        "Seconds": each.median_seconds,
-        "Too fast": each.too_fast,
-        "Gold": f"{each.gold_right} of {each.gold_seen}" if each.gold_seen else "",
-        "Last": each.last_at,
-        "Flagged": each.flagged,
-        "Notes": each.notes,
-        "Skipped": each.skipped,
-        "Leased": each.leased,
-        "Qualification": each.qualification,
-    }
 
 
 def _draw_actions(study_id: int, people: Sequence[JudgeRow]) -> None:
@@ -136,19 +136,13 @@ def _draw_fast(study_id: int, fastest: float) -> None:
         f"{counted(len(found), 'answer')} in less than {fastest:g} s", icon=":material/bolt:"
     ):
         draw_table(
-            [
-                {
-                    "Judge": one.judge,
-                    "Item": one.item_id,
-                    "Answer": one.choice.replace("_", " "),
-                    "Seconds": one.seconds,
-                    "When": one.decided_at,
-                }
-                for one in found
-            ],
+            [one.as_json() for one in found],
             column_config={
-                "Seconds": st.column_config.NumberColumn(format="%.2f"),
-                "When": st.column_config.DatetimeColumn(format="YYYY-MM-DD HH:mm:ss"),
+                "judge": "Judge",
+                "item_id": st.column_config.NumberColumn("Item", format="%d"),
+                "choice": "Answer",
+                "seconds": st.column_config.NumberColumn("Seconds", format="%.2f"),
+                "decided_at": st.column_config.DatetimeColumn("When", format="YYYY-MM-DD HH:mm:ss"),
             },
         )
 

@@ -65,8 +65,11 @@ def study_report(
     left_out: Collection[int] = (),
     with_flags: bool = True,
     draws: int = DRAWS,
+    over_time: bool = True,
+    by_judge: bool = True,
 ) -> dict[str, Any]:
-    """`report` as in `agreement_report`, `windows` over time and `profiles` of the judges.
+    """The figures of a study, of page, command and job: `report` as in `agreement_report`, and
+    where wanted `windows` over time and `profiles` of the judges.
 
     Reads the judgments one by one: memory grows by 32 bytes for each. Raises NotFound.
     """
@@ -75,14 +78,13 @@ def study_report(
     answers = number_decisions(row for row in decisions if row.item not in left_out)
     flagged = flagged_people(session, study_id) if with_flags else {}
     report = report_of(answers, flagged, draws)
-    quality = judge_quality(session, study_id)
-    return {
-        "report": report,
-        "windows": agreement_over_time(answers, flagged),
-        "profiles": judge_profiles(
-            report, quality, study_choices(session, study_id), with_gold=with_flags
-        ),
-    }
+    found: dict[str, Any] = {"report": report}
+    if over_time:
+        found["windows"] = agreement_over_time(answers, flagged)
+    if by_judge:
+        quality, choices = judge_quality(session, study_id), study_choices(session, study_id)
+        found["profiles"] = judge_profiles(report, quality, choices, with_gold=with_flags)
+    return found
 
 
 def agreement_job(handle: JobHandle) -> dict[str, Any]:

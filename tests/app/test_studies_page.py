@@ -182,14 +182,14 @@ def test_a_curator_who_judges_reads_neither_own_gold_nor_choices_of_hidden_items
             )
         session.commit()
 
-    def shown() -> tuple[dict[str, str], set[str]]:
+    def shown() -> tuple[dict[str, int], set[str]]:
         frames = [frame.value for frame in open_page("studies").dataframe]
-        judges = next(frame for frame in frames if "Gold" in frame)
-        fast = next(frame for frame in frames if "Answer" in frame)
-        return dict(zip(judges["Judge"], judges["Gold"], strict=True)), set(fast["Answer"])
+        judges = next(frame for frame in frames if "too_fast" in frame)
+        fast = next(frame for frame in frames if "choice" in frame)
+        return dict(zip(judges["name"], judges["gold_seen"], strict=True)), set(fast["choice"])
 
     own, answers = shown()
-    assert own["local admin"] == "" and own["ann"] and answers == {""}
+    assert own["local admin"] == 0 and own["ann"] and answers == {""}
     with sqlite_store.write() as session:
         studies.set_status(session, study_id, "closed")
         session.commit()
@@ -268,7 +268,7 @@ def test_a_judge_without_times_has_a_dash_for_them_and_no_none(sqlite_store: Sto
                 study_id=study_id,
             )
         session.commit()
-    found = [frame for frame in open_page("studies").dataframe if "Too fast" in frame.value]
-    assert found[0].value[["Seconds", "Too fast"]].isna().all().all()
+    found = [frame for frame in open_page("studies").dataframe if "too_fast" in frame.value]
+    assert found[0].value[["median_seconds", "too_fast"]].isna().all().all()
     assert found[0].proto.placeholder == "–"
-    assert list(found[0].value)[:5] == ["Judge", "Kind", "State", "Judged", "Share"]  # in sight
+    assert list(found[0].proto.column_order)[:4] == ["name", "kind", "state", "judged"]  # in sight

@@ -12,12 +12,9 @@ from typing import Any, NamedTuple, TypeVar
 
 from sqlalchemy.orm import Session
 
-from analysis.agreement.agreement import agreement_report, report_of
-from analysis.agreement.answers import number_decisions
+from analysis.agreement.agreement import agreement_report
 from analysis.agreement.flagged import flag_note
-from analysis.agreement.judge_profile import judge_profiles
-from analysis.agreement.judgment_filter import JudgmentFilter, chosen_rows, decisions_of
-from analysis.agreement.over_time import agreement_over_time
+from analysis.agreement.judgment_filter import JudgmentFilter, decisions_of, study_decisions
 from analysis.agreement.validators import choosing_report
 from app.access.identity import Actor, SessionUser
 from app.operations.acting import Launch, reading, store_address
@@ -37,7 +34,6 @@ from curation.recipe.prices import load_prices
 from curation.run.estimate import judging_prices
 from db.assignment.hidden import hidden_items_of_study
 from db.corpus.datasets import get_dataset
-from db.run.position_bias import study_choices
 from db.run.runs import choose_run
 from db.run.validations import (
     RunAnswers,
@@ -54,7 +50,7 @@ from db.study.judgments import (
     judgment_frame,
     judgment_state,
 )
-from db.study.quality import flagged_people, judge_quality
+from db.study.quality import flagged_people
 from db.study.run_items import estimate_state
 from db.study.studies import get_study
 from db.tables import Analysis
@@ -71,6 +67,9 @@ JOINING: Mapping[str, str] = {
     "open_study": "no person has judged here, and the study is not open: open it, or create "
     "another",
 }
+
+
+PARTS = {"windows": "over_time", "profiles": "by_judge"}  # of `study_report`, by the key in JSON
 
 
 class Seen(NamedTuple):
@@ -134,32 +133,29 @@ def agreement(
     """
     with reading(actor, RIGHT) as session:
         study = get_study(session, study_id)
-        rows = judgment_frame(session, study_id)
-        places = study_item_places(session, study_id)
-        scope = study_scope(session, study_id)
-        circular = validator_sentence(session, study_id, {row.judge for row in rows})
         reader = _reader(session, study_id, actor)
-        by_judge = by_judge and not reader.is_blind
-        flagged = {} if reader.is_blind else flagged_people(session, study_id)
-        quality = judge_quality(session, study_id) if by_judge else []
-        choices = study_choices(session, study_id) if by_judge else {}
-        is_open = study.status == "open"
-    seen = [row for row in rows if row.item_id not in reader.left_out]
-    rows = chosen_rows(seen, places, chosen)
+        found = study_report(
+            session,
+            study_id,
+            chosen=chosen,
+            left_out=reader.left_out,
+            with_flags=not reader.is_blind,
+            draws=resamples,
+            over_time=over_time,
+            by_judge=by_judge and not reader.is_blind,
+        )
+        report, scope = found["report"], study_scope(session, study_id)
+        judges = [judge["judge"] for judge in report["judges"]]
+        circular = validator_sentence(session, study_id, judges)
+        notes: Result = {"circular": circular} if circular else {}
+        if judges and all(judge["kind"] == "model" for judge in report["judges"]):
+            notes["joining"] = joining(study.status == "open")
+            notes["answered"] = {judge: Counter[str]() for judge in judges}
+            for each in study_decisions(session, study_id, chosen):
+                if each.item not in reader.left_out:
+                    notes["answered"][each.judge][each.label] += 1
     scope = scope if chosen == JudgmentFilter() else of_filtered(scope)
-    decisions = list(decisions_of(rows))
-    answers = number_decisions(decisions)
-    report = report_of(answers, flagged, resamples)
-    notes: Result = {"circular": circular} if circular else {}
-    if report["judges"] and all(judge["kind"] == "model" for judge in report["judges"]):
-        notes["joining"] = joining(is_open)
-        notes["answered"] = {judge["judge"]: Counter[str]() for judge in report["judges"]}
-        for each in decisions:
-            notes["answered"][each.judge][each.label] += 1
-    if over_time:
-        notes["over_time"] = agreement_over_time(answers, flagged)
-    if by_judge:
-        notes["by_judge"] = judge_profiles(report, quality, choices)
+    notes |= {new: found[name] for name, new in PARTS.items() if name in found}
     return {"study_id": study_id, "scope": asdict(scope), **report, **notes}
 
 

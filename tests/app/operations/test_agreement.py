@@ -1,5 +1,6 @@
 """Agreement: page, command and operation give the same; who judges reads it without own items."""
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -14,9 +15,12 @@ from app.access.identity import Actor, SessionUser, owner
 from app.operations.acting import queued
 from app.operations.judging import agreement
 from app.text.remedies import in_commands
+from curation.judging.job import work_on_study
 from curation.judging.request import AgreementStart
 from db.assignment import members
 from db.errors import NotFound, Refused
+from db.jobs import jobs
+from db.jobs.runner import JobHandle
 from db.people.rights import Rights
 from db.store.store import Store
 from db.study.judgments import get_or_create_judge
@@ -149,3 +153,25 @@ def test_who_judges_a_study_sees_no_flags_and_no_profiles_of_it(sqlite_store: St
     assert "by_judge" not in mine and not mine["flagged"]
     assert all_of_it["by_judge"]
     assert mine["items"] < all_of_it["items"]
+
+
+def test_page_command_and_job_have_the_same_figures(world: Store, inf: Callable[..., Ran]) -> None:
+    words_given = ("--study", 1, "--over-time", "--by-judge", "--json")
+    printed = inf("analyze", "agreement", *words_given).json
+    figures = json.loads(json.dumps(agreement.figures(ADA, 1, ALL)))
+    assert {name: printed[name] for name in figures["report"]} == figures["report"]
+    assert printed["over_time"] == figures["windows"]
+    assert printed["by_judge"] == figures["profiles"] != []
+    agreement.compute(ADA, 1, queued)
+    with world.write() as session:
+        job = session.scalars(select(Job)).one()
+        claimed = jobs.claim_job(session, job.id)
+        assert claimed is not None
+        session.commit()
+    work_on_study(JobHandle(world, claimed.id, claimed.attempt))
+    stored = agreement.stored(ADA, 1)
+    assert stored is not None
+    assert {name: stored.found.result[name] for name in figures} == figures
+    only = JudgmentFilter(judges=("ann",))
+    filtered = agreement.agreement(ADA, 1, chosen=only, resamples=0)
+    assert filtered["judges"] == agreement.figures(ADA, 1, only)["report"]["judges"]

@@ -1,15 +1,18 @@
 """Studies: command, operation and job are the same; each operation asks for its right."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from app_pages import open_page
 from conftest import Ran
 from sqlalchemy import func, select
 from study_world import make_world, sampled_study
 
 from app.access.identity import Actor, owner
+from app.operations import jobs
 from app.operations.acting import queued
 from app.operations.judging import studies
 from curation.judging.about_run import about_run
@@ -164,3 +167,38 @@ def test_a_gold_file_of_the_server_is_an_admin_s_and_an_upload_a_curator_s(
     with pytest.raises(BadRows) as of_a_file:
         studies.change_gold(owner("ada"), 1, "gold", file=path)
     assert str(uploaded.value) == str(of_a_file.value)
+
+
+def test_page_and_command_show_the_judges_that_the_operation_returns(
+    world: Store, inf: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("INF_DATABASE_URL", world.url)
+    done = inf("studies", "judge", 1, "--judge", "offline:embedding", "--json").json
+    rows = studies.judges(owner("ada"), 1).as_json()
+    assert [(row["name"], row["judged"], row["offline"]) for row in rows["data"]] == [
+        ("offline:embedding", 4, True)
+    ]
+    printed = inf("studies", "people", 1, "--json").json
+    assert {key: printed[key] for key in rows} == rows
+    drawn = next(each for each in open_page("studies").dataframe if "too_fast" in each.value)
+    assert json.loads(drawn.value.to_json(orient="records")) == rows["data"]
+    stored = jobs.show(owner("ada"), done.pop("job_id")).result
+    assert stored == done
+    assert {
+        row["judge"]: row["judged"] for row in studies.show(owner("ada"), 1).as_json()["judges"]
+    } == {"offline:embedding": 4}
+
+
+def test_page_and_command_show_the_work_that_the_operation_returns(
+    world: Store, inf: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("INF_DATABASE_URL", world.url)
+    with world.write() as session:
+        get_or_create_judge(session, "ann", kind="person")
+        session.commit()
+    studies.change_judge(owner("ada"), 1, "let_in", 1)
+    rows = studies.work(owner("ada"), 1, None, None).as_json()
+    assert rows["total"] == 1 and rows["data"][0]["person"] == "ann"
+    assert inf("studies", "work", 1, "--json").json == rows | {"work": rows["data"]}
+    drawn = next(each for each in open_page("studies").dataframe if "active_minutes" in each.value)
+    assert json.loads(drawn.value.to_json(orient="records")) == rows["data"]
