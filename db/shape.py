@@ -5,7 +5,8 @@ scenario is an instruction and a query of the group with the passage that is rig
 stored as a triplet, and judged as an item whose right answer has the scenario's role as its label.
 
 A shape belongs to a run's recipe: `Recipe.shape`, and `shape_of(session, run_id)` for who has the
-run alone. Recipes without one have InF-IR's. Runs of different shapes lie side by side in a store.
+run alone; a release's manifest has that of its runs. Where none is named (`shape_in`) it is
+InF-IR's. Runs of different shapes lie side by side in a store.
 
 Order matters: of texts, for the columns of a release; of scenarios, for items, samples and pages.
 """
@@ -24,6 +25,13 @@ FIELDS: Final[tuple[Field, ...]] = ("instruction", "query", "passage")
 # Answers of InF-IR's runs are kept under the sample number place + 3 * vote: every shape numbers
 # its first three scenarios so, and those after them from the next LANE on.
 PLACES_IN_LANE, LANE = 3, 1_000_000
+# What else a release's row, a prompt or a judge's answer has by name beside texts and scenarios.
+RELEASE_COLUMNS: Final = (
+    *("group_id", "query_id", "passage_id", "source", "licence"),
+    *("verdict", "drop_reason", "review", "offline"),
+)
+TAKEN_COLUMNS: Final = (*RELEASE_COLUMNS, "document", "language", "validation")
+TAKEN_ROLES: Final = ("none", "ambiguous")
 _COLUMN = re.compile(r"[a-z][a-z0-9_]*")  # of a passage; others are names in prompts
 _ROLE = re.compile(r"[a-z][a-z_]*")
 
@@ -137,6 +145,22 @@ class Shape:
         """The scenario that is complete last: a group that has it has them all."""
         return self.all_scenarios[-1]
 
+    @cached_property
+    def written(self) -> tuple[GroupText, ...]:
+        """The texts that a run writes, and that a person may edit: all but the pair's own."""
+        return tuple(text for text in self.all_texts if not text.from_source)
+
+    @cached_property
+    def editable(self) -> dict[str, tuple[tuple[Role, Field], ...]]:
+        """The columns of the written texts, and which triplets hold each (`places`)."""
+        return {text.column: self.places(text) for text in self.written}
+
+    @property
+    def entry(self) -> dict[str, Any]:
+        """The shape as `shape` of a recipe's body or a manifest: nothing for InF-IR's, so that
+        hashes and files are those of before there were others."""
+        return {} if self == INF_IR else {"shape": self.body()}
+
     def introduced(self, role: Role) -> tuple[GroupText, ...]:
         """The texts that come into a group with this scenario: instruction, query, passage."""
         return tuple(text for text in self.scenarios[role].texts if text.introduced_by == role)
@@ -201,6 +225,19 @@ class Shape:
         }
 
 
+def shape_in(holder: Mapping[str, Any], where: str = "the shape") -> Shape:
+    """The shape that a recipe's body or a release's manifest names; InF-IR's without one.
+
+    Raises BadInput for one that cannot be read: a manifest may come from anywhere.
+    """
+    if "shape" not in holder:
+        return INF_IR
+    try:
+        return shape_from(holder["shape"], where)
+    except (TypeError, KeyError, AttributeError, ValueError) as error:
+        raise _bad(where, "it is not the shape of groups", "unreadable") from error
+
+
 def shape_from(body: Mapping[str, Any], where: str = "the shape") -> Shape:
     """The shape of a stored body. Raises BadInput, which names the place after `where`."""
     texts, scenarios = list(body["texts"]), list(body["scenarios"])
@@ -213,6 +250,8 @@ def shape_from(body: Mapping[str, Any], where: str = "the shape") -> Shape:
     for place, entry in _places(where, scenarios, "scenarios", "role"):
         if not _ROLE.fullmatch(str(entry.get("role"))):
             raise _bad(place, "a role is of small letters and _", "role")
+        if entry["role"] in TAKEN_ROLES:
+            raise _bad(place, "a judge's answer has this name", "role_taken")
         for field in FIELDS:
             sign = entry.get(field)
             if field_of.get(str(sign)) != field:
@@ -250,6 +289,7 @@ def shape_from(body: Mapping[str, Any], where: str = "the shape") -> Shape:
         ),
     )
     _check_source(where, shape)
+    _check_once(where, "texts", "task", [text.task for text in shape.written])
     return shape
 
 
@@ -266,6 +306,8 @@ def _check_text(place: str, entry: Mapping[str, Any]) -> None:
     if not pattern.fullmatch(str(entry.get("column"))):
         wanted = "is not a name of small letters and _ (a passage's may have digits)"
         raise _bad(place, f"column = {entry.get('column')!r} {wanted}", "column")
+    if entry["column"] in TAKEN_COLUMNS:
+        raise _bad(place, f"column = {entry['column']!r} is a name of our own", "column_taken")
     if not isinstance(entry.get("from_source", False), bool):
         raise _bad(place, f"from_source = {entry['from_source']!r} is not true or false", "source")
 

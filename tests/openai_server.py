@@ -367,7 +367,7 @@ def answer_to(prompt: str) -> tuple[str, str]:
     told = re.search(r"is a solution in (.+), the task|below, written in (.+), is the one", prompt)
     where = f"In {told[1] or told[2]} " if told else ""  # the recipe for code
     query = _line(prompt, "Query")
-    code = hashlib.sha256(query.encode()).hexdigest()[:8]
+    code = hashlib.sha256(f"{query}{_line(prompt, 'Variant')}".encode()).hexdigest()[:8]
     if "Passage: <your passage>" in prompt:
         topic = _line(prompt, "Instruction").split()[-1].strip(".")
         old = "Old query" in prompt
@@ -408,6 +408,9 @@ def _choose(prompt: str) -> str:
         for number, text in passages
         if wanted in text and (coded or not re.search(r"\bmu[0-9a-f]{8}\b", text))
     ]
+    if len(fitting) > 1:  # two passages for the altered query: the instruction tells them apart
+        texts = dict(passages)
+        fitting = [number for number in fitting if topic in texts[number]] or fitting
     return fitting[0] if len(fitting) == 1 else ("ambiguous" if fitting else "none")
 
 

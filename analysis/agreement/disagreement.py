@@ -12,7 +12,7 @@ import numpy as np
 
 from analysis.agreement.answers import Decision, number_decisions
 from analysis.agreement.cohen import confusion
-from db.shape import INF_IR
+from db.shape import INF_IR, TAKEN_ROLES
 
 
 @dataclass(frozen=True)
@@ -58,10 +58,11 @@ def confusion_of(
 
 
 def label_rank(label: str) -> tuple[int, str]:
-    """Roles first, in their order; then distractors; "none" and others last."""
+    """InF-IR's roles first, in their order; those of other shapes; distractors; "none" last."""
     if label in INF_IR.roles:
         return INF_IR.roles.index(label), ""
-    return (len(INF_IR.roles) if label.startswith("distractor") else len(INF_IR.roles) + 1), label
+    is_last = label in TAKEN_ROLES
+    return len(INF_IR.roles) + label.startswith("distractor") + 2 * is_last, label
 
 
 def _disagreement(labels: Sequence[str]) -> float:

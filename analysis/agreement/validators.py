@@ -1,7 +1,7 @@
 """Choosing the validator: how each judge would filter, and how well it agrees with people. Pure.
 
 An item asks whether the judge finds the passage written for its scenario. A judge would keep a
-group when it finds the right passage in all three scenarios; of a study at most one scenario per
+group when it finds the right passage in every scenario; of a study at most one scenario per
 group is judged, so its share of items passed is reported apart from the groups it would keep. Of
 groups that it saw in part the drops are certain all the same: one missed scenario drops the group.
 """
@@ -11,18 +11,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from db.run.validations import Pattern
-from db.shape import INF_IR
+from db.shape import INF_IR, Shape
 
 POLICIES: Final = ("any", "majority", "all")
 Patterns = Mapping[Pattern, int]
 Outcomes = Mapping[tuple[bool | None, int, int], int]
 
 
-def judge_as_validator(patterns: Patterns, judge: str) -> dict[str, Any]:
+def judge_as_validator(patterns: Patterns, judge: str, shape: Shape = INF_IR) -> dict[str, Any]:
     """What the judge would keep, next to what the run kept.
 
-    `patterns` as in `db.run.validations.RunAnswers`. Groups count where the judge answered all
-    three scenarios.
+    `patterns` as in `db.run.validations.RunAnswers`. Groups count where the judge answered every
+    scenario of the run's shape.
     """
     mine: Counter[tuple[bool | None, int, int]] = Counter()
     for (kept, seen), groups in patterns.items():
@@ -36,11 +36,13 @@ def judge_as_validator(patterns: Patterns, judge: str) -> dict[str, Any]:
         "items": items,
         "items_passed": found / items if items else None,
         **({} if items else {"reason": "the judge answered no item"}),
-        **_beside(mine),
+        **_beside(mine, shape),
     }
 
 
-def vote_as_validator(patterns: Patterns, judges: Iterable[str], policy: str) -> dict[str, Any]:
+def vote_as_validator(
+    patterns: Patterns, judges: Iterable[str], policy: str, shape: Shape = INF_IR
+) -> dict[str, Any]:
     """What several judges would keep together: a group passes a scenario when any of them, more
     than half, or all of them find its passage. Groups count where every judge answered all."""
     names = list(judges)
@@ -50,17 +52,17 @@ def vote_as_validator(patterns: Patterns, judges: Iterable[str], policy: str) ->
         by_judge = {name: (answered, passed) for name, answered, passed in seen}
         if not names or not by_judge.keys() >= set(names):
             continue
-        common = INF_IR.all_bits
+        common = shape.all_bits
         for name in names:
             common &= by_judge[name][0]
         if common:
             found = sum(
                 bit
-                for bit in INF_IR.bits.values()
+                for bit in shape.bits.values()
                 if bit & common and sum(bool(bit & by_judge[name][1]) for name in names) >= enough
             )
             votes[kept, common, found] += groups
-    return {"policy": policy, "judges": names, **_beside(votes)}
+    return {"policy": policy, "judges": names, **_beside(votes, shape)}
 
 
 def choosing_report(
@@ -70,22 +72,27 @@ def choosing_report(
     human_model: Mapping[str, Mapping[str, Any]],
     voters: Sequence[str] = (),
     estimates: Mapping[str, tuple[float | None, str]] | None = None,
+    shape: Shape = INF_IR,
 ) -> dict[str, Any]:
     """Every model judge of a run as its validator, and votes of them under each policy.
 
     `models` are judges' models and whether they cost nothing, `costs` by model the journaled calls
     and what they cost, `human_model` the figures of `agreement_report` (may be empty), `voters`
     who votes (default: every judge that answered a whole group), `estimates` by model what 1,000
-    items would cost, or None and the reason. A model's price is that of its calls; where the
-    journal holds none it is the estimate (`price_from` says which); else undefined, with its
-    reason. `not_asked` are the models of the estimates that judged nothing here.
+    items would cost, or None and the reason, `shape` the run's. A model's price is that of its
+    calls; where the journal holds none it is the estimate (`price_from` says which); else
+    undefined, with its reason. `not_asked` are the models of the estimates that judged nothing
+    here.
     """
     estimates = estimates or {}
     judges = sorted({name for _, seen in patterns for name, _, _ in seen} & set(models))
     found = []
     for judge in judges:
         model, free = models[judge]
-        row = {**judge_as_validator(patterns, judge), **_price(model, free, costs, estimates)}
+        row = {
+            **judge_as_validator(patterns, judge, shape),
+            **_price(model, free, costs, estimates),
+        }
         found.append({**row, "human_kappa": human_model[judge]} if judge in human_model else row)
     whole = list(voters) or [row["judge"] for row in found if row["groups"]]
     return {
@@ -97,7 +104,7 @@ def choosing_report(
             for model, (usd, _) in sorted(estimates.items())
             if usd is not None and model not in {models[row["judge"]][0] for row in found}
         ],
-        "policies": [vote_as_validator(patterns, whole, policy) for policy in POLICIES]
+        "policies": [vote_as_validator(patterns, whole, policy, shape) for policy in POLICIES]
         if len(whole) > 1
         else [],
     }
@@ -121,13 +128,13 @@ def _price(
     return {"usd_per_1000_items": None, "price_from": None, "price_reason": why}
 
 
-def _beside(outcomes: Outcomes) -> dict[str, int]:
+def _beside(outcomes: Outcomes, shape: Shape) -> dict[str, int]:
     """Next to the run's verdicts; `outcomes` counts groups by verdict, answered and passed."""
     whole: Counter[tuple[bool, bool]] = Counter()  # kept by the run, kept here
     in_part = dropped = 0
     for (kept, answered, passed), groups in outcomes.items():
-        if kept is not None and answered == INF_IR.all_bits:
-            whole[kept, passed == INF_IR.all_bits] += groups
+        if kept is not None and answered == shape.all_bits:
+            whole[kept, passed == shape.all_bits] += groups
         elif kept:
             in_part += groups
             dropped += groups * (passed != answered)

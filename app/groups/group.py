@@ -9,7 +9,7 @@ from app.text.plain import plain
 from app.text.texts import draw_text
 from curation.recipe.drop_reasons import reason_text
 from db.run.group_detail import GroupDetail, ValidatorJudgment
-from db.shape import INF_IR, Role
+from db.shape import Shape
 
 
 def draw_group(group: GroupDetail, *, show_verdict: bool = True) -> None:
@@ -38,40 +38,36 @@ def draw_group(group: GroupDetail, *, show_verdict: bool = True) -> None:
 
 
 def draw_triplets(group: GroupDetail) -> None:
-    """Draw the triplets side by side; differences from the positive one are marked."""
+    """Draw the triplets side by side; differences from the first one are marked."""
     if not group.triplets:
-        draw_text(group.query_positive, label=INF_IR.texts["Q+"].label)
-        draw_text(group.document_positive, label=INF_IR.texts["P+"].label)
+        draw_text(group.query_positive, label=group.shape.first.query.label)
+        draw_text(group.document_positive, label=group.shape.first.passage.label)
         st.caption("The pair was dropped before any text was generated.")
         return
-    positive = group.triplets.get("positive")
-    for role, column in zip(INF_IR.roles, st.columns(len(INF_IR.roles)), strict=True):
+    shape = group.shape
+    first = group.triplets.get(shape.first.role)
+    for (role, scenario), column in zip(
+        shape.scenarios.items(), st.columns(len(shape.roles)), strict=True
+    ):
         with column.container(border=True):
-            st.markdown(f"**{INF_IR.scenarios[role].title}**  \n:small[{INF_IR.labels[role]}]")
+            st.markdown(f"**{plain(scenario.title)}**  \n:small[{plain(scenario.label)}]")
             texts = group.triplets.get(role)
             if texts is None:
                 st.caption("Not generated.")
                 continue
-            other = None if role == "positive" else positive
-            for label, field in zip(labels(role), texts._fields, strict=True):
+            other = None if scenario is shape.first else first
+            for text, field in zip(scenario.texts, texts._fields, strict=True):
                 draw_text(
                     getattr(texts, field),
-                    label=label,
+                    label=text.label,
                     unlike=getattr(other, field) if other is not None else None,
                 )
 
 
-def labels(role: Role) -> tuple[str, str, str]:
-    """The labels of a triplet's texts."""
-    instruction, query, passage = INF_IR.scenarios[role].texts
-    return instruction.label, query.label, passage.label
-
-
-def title_of(scenario: str) -> str:
-    """The scenario's title; any other value unchanged."""
-    return next(
-        (each.title for each in INF_IR.scenarios.values() if each.role == scenario), scenario
-    )
+def title_of(shape: Shape, scenario: str) -> str:
+    """The scenario's title; any other label of a candidate in words."""
+    found = shape.scenarios.get(scenario)
+    return found.title if found else scenario.replace("_", " ")
 
 
 def draw_judgments(group: GroupDetail) -> None:
@@ -79,10 +75,10 @@ def draw_judgments(group: GroupDetail) -> None:
     if not group.judgments:
         return
     st.markdown("**The validator's choices**")
-    draw_table([_row(judgment) for judgment in group.judgments])
+    draw_table([_row(group.shape, judgment) for judgment in group.judgments])
     with st.expander("Candidates in the order shown"):
         for judgment in group.judgments:
-            st.markdown(f"**{title_of(judgment.scenario)}**")
+            st.markdown(f"**{plain(title_of(group.shape, judgment.scenario))}**")
             draw_text(f"{judgment.instruction}\n{judgment.query}", label="Instruction and query")
             for number, label in enumerate(judgment.order_shown, start=1):
                 chosen = " · chosen" if label == judgment.choice else ""
@@ -90,9 +86,9 @@ def draw_judgments(group: GroupDetail) -> None:
                 draw_text(judgment.candidates.get(label, ""), label=name)
 
 
-def _row(judgment: ValidatorJudgment) -> dict[str, object]:
+def _row(shape: Shape, judgment: ValidatorJudgment) -> dict[str, object]:
     return {
-        "Scenario": title_of(judgment.scenario),
+        "Scenario": title_of(shape, judgment.scenario),
         "Chose": judgment.choice.replace("_", " "),
         "Agrees": judgment.agrees,
         "Judge": judgment.judge,

@@ -24,7 +24,6 @@ from db.review.reviews import (
     review_of_event,
     undo_review,
 )
-from db.review.texts import FIELDS
 from db.tables import Group
 from db.values import is_storable
 
@@ -32,6 +31,7 @@ MAX_EVENTS = 200
 CALLS = "calls"
 VALIDATE = "validate"
 MAX_EVENT_CHARACTERS = 64
+MAX_TEXTS = 64  # of an edit; which of them a group has is checked with the edit
 
 
 def store_reviews(
@@ -148,7 +148,7 @@ def _require_current(
 
 def _texts(entry: Mapping[str, Any]) -> dict[str, str]:
     texts = entry.get("texts")
-    if not isinstance(texts, Mapping) or len(texts) > len(FIELDS):
+    if not isinstance(texts, Mapping) or len(texts) > MAX_TEXTS:
         raise BadInput("the edit contains no texts", code="edit_empty")
     return {_text(name): _text(text) for name, text in texts.items()}
 

@@ -4,18 +4,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from app.groups.actions import CallText, Desk, workbench_data
-from app.groups.group import labels, title_of
+from app.groups.group import title_of
 from app.kit.card_files import nothing
 from app.kit.outbox_card import card_component, outbox_of
-from app.text.texts import differences, differs_throughout, meanings
+from app.text.texts import differences, differs_throughout
 from curation.recipe.drop_reasons import reason_text
-from db.review.texts import FIELDS, missing_texts
-from db.run.group_detail import GroupDetail, Texts
+from db.review.texts import missing_texts
+from db.run.group_detail import GroupDetail
 from db.run.groups import GroupRow
-from db.shape import INF_IR, Role
+from db.shape import Scenario
 
 CARD = card_component("workbench", "groups/workbench")
-FIELD_OF = {places[0]: name for name, places in FIELDS.items()}
 ACTIONS = {"approve": "approved", "reject": "rejected", "edit": "edited"}
 SAYS = {
     "holds": "the validator finds this passage after the edit",
@@ -79,7 +78,7 @@ def group_as_json(
             *(["offline"] if group.offline else []),
         ],
         "notes": [*_notes(group, blind, carried_from_run), *filter(None, [why_not_validated])],
-        "missing": [text.sign for text in missing_texts(known)],
+        "missing": [text.sign for text in missing_texts(group.shape, known)],
         "calls": with_calls and bool(group.calls),
         "columns": _columns(group, known, {} if blind else revalidation, blind, is_validating),
         "before": _before(group),
@@ -128,10 +127,10 @@ def _notes(group: GroupDetail, blind: bool, carried_from_run: int | None) -> lis
 def _known(group: GroupDetail) -> dict[str, str]:
     """The group's texts by column, those of the pair too."""
     known = {
-        INF_IR.texts["Q+"].column: group.query_positive,
-        INF_IR.texts["P+"].column: group.document_positive,
+        group.shape.first.query.column: group.query_positive,
+        group.shape.first.passage.column: group.document_positive,
     }
-    for text in INF_IR.texts.values():
+    for text in group.shape.all_texts:
         if text.introduced_by in group.triplets:
             known[text.column] = getattr(group.triplets[text.introduced_by], text.field)
     return known
@@ -144,39 +143,43 @@ def _columns(
     blind: bool,
     is_validating: bool,
 ) -> list[dict[str, Any]]:
-    positive = Texts(*(known.get(text.column, "") for text in INF_IR.scenarios["positive"].texts))
-    found = []
-    for role in INF_IR.roles:
-        texts = Texts(*(known.get(text.column, "") for text in INF_IR.scenarios[role].texts))
+    found, shape = [], group.shape
+    for role, scenario in shape.scenarios.items():
+        other = None if scenario is shape.first else shape.first
         says, state = _says(group, role, revalidation, blind)
         found.append(
             {
-                "title": INF_IR.scenarios[role].title,
-                "scenario": INF_IR.scenarios[role].label,
+                "title": scenario.title,
+                "scenario": scenario.label,
                 "says": says,
                 "state": state,
                 "validating": is_validating,
-                "parts": _parts(role, texts, None if role == "positive" else positive),
+                "parts": _parts(group, known, scenario, other),
             }
         )
     return found
 
 
-def _parts(role: Role, texts: Texts, other: Texts | None) -> list[dict[str, Any]]:
-    return [
-        {
-            "label": label,
-            "meaning": meanings(label),
-            "field": FIELD_OF.get((role, column)),
-            "text": text,
-            "other": unlike if other is not None else "",
-            "is_passage": column == "passage",
-            **_compared(text, text if other is None else unlike),
-        }
-        for label, column, text, unlike in zip(
-            labels(role), texts._fields, texts, other or texts, strict=True
+def _parts(
+    group: GroupDetail, known: Mapping[str, str], scenario: Scenario, other: Scenario | None
+) -> list[dict[str, Any]]:
+    """A scenario's texts, each beside that of `other`; edited where they are introduced."""
+    found = []
+    for text, unlike in zip(scenario.texts, (other or scenario).texts, strict=True):
+        own, compared = known.get(text.column, ""), known.get(unlike.column, "")
+        is_edited_here = text in group.shape.written and text.introduced_by == scenario.role
+        found.append(
+            {
+                "label": text.label,
+                "meaning": text.meaning,
+                "field": text.column if is_edited_here else None,
+                "text": own,
+                "other": compared if other is not None else "",
+                "is_passage": text.field == "passage",
+                **_compared(own, compared),
+            }
         )
-    ]
+    return found
 
 
 def _compared(text: str, other: str) -> dict[str, Any]:
@@ -188,7 +191,7 @@ def _compared(text: str, other: str) -> dict[str, Any]:
 
 
 def _says(
-    group: GroupDetail, role: Role, revalidation: Mapping[str, str], blind: bool
+    group: GroupDetail, role: str, revalidation: Mapping[str, str], blind: bool
 ) -> tuple[str, str]:
     """The validator's result for the scenario (after the last edit, if any) and its state."""
     if blind:
@@ -197,8 +200,7 @@ def _says(
         return SAYS[revalidation[role]], revalidation[role]
     for judgment in group.judgments:
         if judgment.scenario == role:
-            choice = judgment.choice
-            chose = title_of(choice) if choice in INF_IR.scenarios else choice.replace("_", " ")
+            chose = title_of(group.shape, judgment.choice)
             return f"{judgment.judge} chose {chose}", "holds" if judgment.agrees else "fails"
     return "", ""
 

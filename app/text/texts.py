@@ -44,11 +44,6 @@ def with_meanings(label: str) -> str:
     )
 
 
-def meanings(label: str) -> str:
-    """The meanings of the paper's symbols in the label; empty without one."""
-    return "; ".join(INF_IR.texts[symbol].meaning for symbol in SYMBOL.findall(label))
-
-
 def marked(text: str, other: str) -> str:
     """The text as HTML with <mark> around what `other` does not contain; unmarked if too long."""
     return "".join(

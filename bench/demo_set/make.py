@@ -388,9 +388,12 @@ def leakage() -> None:
     """Print the leakage check of the kept groups: of all, of the pilot's and of the others."""
     from analysis.text.leakage import leakage_report
     from curation.run.leakage import compared_texts
+    from db.shape import INF_IR
 
     with grown() as (store, run_id), store.read() as session:
-        parts = {name: compared_texts(session, ids) for name, ids in parts_of(session, run_id)}
+        parts = {
+            name: compared_texts(session, ids, INF_IR) for name, ids in parts_of(session, run_id)
+        }
     for part, compared in parts.items():
         for name, one in leakage_report(compared)["comparisons"].items():
             low, high = one["interval"]

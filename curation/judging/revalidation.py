@@ -23,7 +23,6 @@ from db.review.texts import group_texts, missing_texts
 from db.run.group_detail import get_group
 from db.run.revalidations import FAILS, HOLDS, waiting_items
 from db.run.runs import get_run
-from db.shape import INF_IR
 from db.store.store import Store
 from db.tables import Group, Pair, Recipe, Run
 
@@ -39,20 +38,20 @@ def check_edit(session: Session, group_id: int, changes: Mapping[str, str]) -> N
     rules = filters_from_store(body)
     known = {
         **group_texts(session, [group_id])[group_id],
-        INF_IR.texts["Q+"].column: group.query_positive,
-        INF_IR.texts["P+"].column: group.document_positive,
+        group.shape.first.query.column: group.query_positive,
+        group.shape.first.passage.column: group.document_positive,
         **changes,
     }
-    if missing_texts(known):
+    if missing_texts(group.shape, known):
         return  # `edit_group` refuses it
-    texts = {text.sign: known[text.column] for text in INF_IR.texts.values()}
+    texts = {text.sign: known[text.column] for text in group.shape.all_texts}
     meta = session.scalars(
         select(Pair.meta).join(Group, Group.pair_id == Pair.id).where(Group.id == group_id)
     ).one()
     language = str(meta.get("language") or "")
     found = [
-        check_text(INF_IR, text, changes[text.column], rules, texts, language=language)
-        for text in INF_IR.texts.values()
+        check_text(group.shape, text, changes[text.column], rules, texts, language=language)
+        for text in group.shape.all_texts
         if text.column in changes
     ]
     drops = [drop for drop in found if drop is not None]

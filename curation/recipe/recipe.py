@@ -33,7 +33,7 @@ from curation.recipe.tasks import Task, TaskSpec, tasks_of
 from curation.recipe.token_limits import with_room_to_reason
 from db.corpus.datasets import text_sha256
 from db.errors import BadInput
-from db.shape import INF_IR, Shape, shape_from
+from db.shape import INF_IR, Shape, shape_from, shape_in
 
 FOLDER = Path(__file__).parent / "recipes"
 # the tables of a shape: what names an entry, and its keys
@@ -102,7 +102,7 @@ class Recipe:
             # left out where empty or InF-IR's: the hashes of such recipes stay as they are
             **({"endpoints": list(self.endpoints)} if self.endpoints else {}),
             **({"server_group": self.server_group} if self.server_group else {}),
-            **({"shape": self.shape.body()} if self.shape != INF_IR else {}),
+            **self.shape.entry,
         }
 
     @property
@@ -177,7 +177,7 @@ def recipe_from_store(body: Mapping[str, Any], prompts: Mapping[str, str]) -> Re
         filters=filters_from_store(body),
         endpoints=tuple(body.get("endpoints", ())),
         server_group=body.get("server_group", ""),
-        shape=shape_from(body["shape"]) if "shape" in body else INF_IR,
+        shape=shape_in(body),
     )
 
 

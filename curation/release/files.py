@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from analysis.files.csv_writer import CsvWriter
-from curation.release.rows import CONFIGS, PASSAGE, canonical_line
+from curation.release.rows import PASSAGE, canonical_line
 
 BATCH = 2000
 WAITING = 4
@@ -54,9 +54,17 @@ class Pen:
 class SplitWriter:
     """The file of one configuration's split in one part; created with the first row."""
 
-    def __init__(self, folder: Path, config: str, split: str, format: str, part: int) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        config: str,
+        columns: dict[str, str],
+        split: str,
+        format: str,
+        part: int,
+    ) -> None:
         self.config, self.split = config, split
-        self._format = format
+        self._format, self._columns = format, columns
         self.path = file_path(config, split, format)
         self._to = folder / temporary_path(self.path, part)
         self.rows = 0
@@ -94,7 +102,7 @@ class SplitWriter:
     def _write(self, rows: list[Row]) -> None:
         if self._open is None:
             self._to.parent.mkdir(parents=True, exist_ok=True)
-            self._open = OPENERS[self._format](self._to, CONFIGS[self.config])
+            self._open = OPENERS[self._format](self._to, self._columns)
         self._open[0](rows)
 
     def _close(self) -> None:

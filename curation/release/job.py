@@ -69,7 +69,7 @@ def export_release(handle: JobHandle) -> dict[str, Any]:
                 handle.report(groups, groups, stage)
 
             report("measuring leakage")
-            leakage = release_leakage(session, plan.by_run, chosen.ids)
+            leakage = release_leakage(session, plan.by_run, chosen.ids, plan.shape)
             facts = facts_of(session, plan, written, leakage, report)
             report("writing the card")
             picture = coverage_picture(session, plan)
@@ -185,6 +185,7 @@ def _finish_folder(
         "languages": languages_of(written.languages),
         "format": plan.wanted.format,
         "filter": plan.filter,
+        **plan.shape.entry,
         "counts": _counts(written),
         "splits": written.splits,
         "sources": written.sources,

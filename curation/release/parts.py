@@ -15,6 +15,7 @@ from typing import Any
 
 from curation.release.card.text_counts import TextCounts
 from curation.release.files import temporary_path
+from db.shape import Shape
 
 LEDGER = "parts.jsonl"
 ROW_HASH_BYTES = 16
@@ -40,8 +41,8 @@ class Part:
 class Ledger:
     """The contents of an unfinished folder."""
 
-    def __init__(self, folder: Path, made_of: dict[str, Any]) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, made_of: dict[str, Any], shape: Shape) -> None:
+        self.folder, self.shape = folder, shape
         self.parts: list[Part] = []
         self._file = folder / LEDGER
         lines = self._file.read_text(encoding="utf-8").split("\n") if self._file.is_file() else []
@@ -66,7 +67,7 @@ class Ledger:
         """Table 1's counts over all parts."""
         import numpy as np
 
-        total = TextCounts()
+        total = TextCounts(self.shape)
         for part in self.parts:
             with np.load(self._facts(part.number)) as saved:
                 total.take(part.words, {kind: saved[f"texts_{kind}"] for kind in part.words})

@@ -1,6 +1,7 @@
 """The plan of an export: a job's config, checked before any work; a folder's manifest."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -16,7 +17,7 @@ from db.errors import BadInput, NotFound, Refused
 from db.release.choice import Choice, chosen_licences
 from db.review.reviews import count_reviews
 from db.run.runs import choose_run, funnel, get_run, shape_of
-from db.shape import INF_IR
+from db.shape import Shape
 from db.tables import Dataset, Run, Study
 
 MANIFEST = "release.json"
@@ -44,6 +45,7 @@ class Plan:
     out: Place
     name: str
     configs: tuple[str, ...]
+    shape: Shape
 
     @property
     def first(self) -> ChosenRun:
@@ -111,6 +113,7 @@ def is_held_out(split: str) -> bool:
 def plan_release(session: Session, wanted: ReleasePlan) -> Plan:
     """The plan of a request. Raises BadInput, NotFound or Refused before any work."""
     found = _runs(session, wanted)
+    shape = _one_shape(session, [run for _, run in found])
     configs = tuple(dict.fromkeys(("default", *(wanted.configs or STANDARD), *wanted.views)))
     if wanted.format == "csv" and "tevatron" in configs:
         raise BadInput(
@@ -132,7 +135,22 @@ def plan_release(session: Session, wanted: ReleasePlan) -> Plan:
         out=_checked_folder(place_of(wanted.out)),
         name=wanted.name or " and ".join(dict.fromkeys(each.name for each, _ in found)),
         configs=configs,
+        shape=shape,
     )
+
+
+def _one_shape(session: Session, runs: Sequence[Run]) -> Shape:
+    """The shape of all runs of a release: its rows have one set of columns."""
+    shape = shape_of(session, runs[0].id)
+    other = next((run.id for run in runs[1:] if shape_of(session, run.id) != shape), None)
+    if other is not None:
+        raise Refused(
+            f"runs {runs[0].id} and {other} have groups of different shapes: one release holds "
+            "groups of one shape",
+            "export them one by one",
+            code="release_of_two_shapes",
+        )
+    return shape
 
 
 def choice_of(wanted: ReleasePlan, run_id: int) -> Choice:
@@ -186,13 +204,6 @@ def _runs(session: Session, wanted: ReleasePlan) -> list[tuple[Dataset, Run]]:
             "no dataset and no run is named", "name a dataset", code="dataset_or_run_missing"
         )
     runs = [get_run(session, number) for number in numbers]
-    other = next((run.id for run in runs if shape_of(session, run.id) != INF_IR), None)
-    if other is not None:
-        raise Refused(
-            f"run {other} has groups of another shape than InF-IR's: no release can hold them",
-            "leave it out",
-            code="release_of_other_shape",
-        )
     return [(session.get_one(Dataset, run.dataset_id), run) for run in runs]
 
 
@@ -249,7 +260,7 @@ def refuse_empty(session: Session, plan: Plan) -> None:
         )
     rejected = count_reviews(session, plan.first.run.id).get("reject", 0)
     raise Refused(
-        f"{why} {rejected} of {counts.kept} kept groups are rejected and no other has its three "
+        f"{why} {rejected} of {counts.kept} kept groups are rejected and no other has all its "
         f"triplets (dropped: {dropped or 'none'})",
         code="release_without_triplets",
     )

@@ -55,13 +55,13 @@ def preview_release(session: Session, wanted: ReleasePlan) -> ReleasePreview:
         by_run={} if len(ids) <= COUNTED else None,
         duplicates=chosen.duplicates,
     )
-    texts = TextCounts()
+    texts = TextCounts(plan.shape)
     rows: list[dict[str, Any]] = []
-    for batch in release_rows(session, ids if len(ids) <= COUNTED else ids[:ROWS]):
+    for batch in release_rows(session, ids if len(ids) <= COUNTED else ids[:ROWS], plan.shape):
         for found in batch:
-            row = row_of_run(found, plan.by_run[found.run_id])
+            row = row_of_run(found, plan.by_run[found.run_id], plan.shape)
             texts.add(row)
-            language = language_of_row(row)
+            language = language_of_row(row, plan.shape)
             counted.languages[language] = counted.languages.get(language, 0) + 1
             counted.verdicts[found.verdict] = counted.verdicts.get(found.verdict, 0) + 1
             if counted.by_run is not None:
@@ -75,7 +75,7 @@ def preview_release(session: Session, wanted: ReleasePlan) -> ReleasePreview:
     else:
         counted.rescued = sum(count_rescued(session, each.choice) for each in plan.runs)
     card = write_card(
-        facts_of(session, plan, counted, known_leakage(session, plan.by_run, ids)), None
+        facts_of(session, plan, counted, known_leakage(session, plan.by_run, ids, plan.shape)), None
     )
     return ReleasePreview(len(ids), counted.splits, conflicts(licences), rows, card)
 

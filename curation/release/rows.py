@@ -1,9 +1,10 @@
 """The rows of a release, configuration by configuration. Pure.
 
-`default` is InF-IR's seven columns, under their published names, and a few more; `provenance` has
-the origin of each group; `triplets` is the same groups flattened; `judgments` who chose what. Two
-more are views for other trainers, made on request: `sentence-transformers` and `tevatron`, with
-instruction and query in one text (the paper's Interaction I).
+`default` is the columns of the groups' shape (InF-IR's seven, under their published names) and a
+few more; `provenance` has the origin of each group; `triplets` is the same groups flattened;
+`judgments` who chose what. Two more are views for other trainers, made on request:
+`sentence-transformers` and `tevatron`, with instruction and query in one text (the paper's
+Interaction I).
 A text column without a value holds "": every column has one type in every format.
 """
 
@@ -11,12 +12,13 @@ import json
 import re
 import unicodedata
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from curation.rules.language import language_of
 from db.question import is_right
 from db.release.rows import GroupJudgment, ReleaseRow
-from db.shape import FIELDS, INF_IR
+from db.shape import FIELDS, INF_IR, RELEASE_COLUMNS, Shape
 
 
 @dataclass(frozen=True)
@@ -27,22 +29,21 @@ class Column:
     meaning: str
 
 
-# To add a column, add a row here and its value in `release_row`.
-DEFAULT: dict[str, Column] = {
-    **{text.column: Column("string", text.meaning) for text in INF_IR.texts.values()},
-    "group_id": Column("int64", "the group in the store it was made in"),
-    "query_id": Column("string", "the pair's id in its source"),
-    "passage_id": Column("string", "the id of P+ in its source"),
-    "source": Column("string", "where query and passage come from"),
-    "licence": Column("string", "the licence of query and passage"),
-    "verdict": Column("string", "kept or dropped by the filter and the validation"),
-    "drop_reason": Column("string", "why a dropped group was dropped"),
-    "review": Column("string", "the current review: approve, edit, reject or nothing"),
-    "offline": Column("bool", "whether rules instead of a language model wrote the group"),
-}
-TYPES = {name: column.type for name, column in DEFAULT.items()}
-CONFIGS: dict[str, dict[str, str]] = {
-    "default": TYPES,
+# To add a column, add its name in `db.shape`, a row here and its value in `release_row`.
+_MEANINGS = (
+    "the group in the store it was made in",
+    "the pair's id in its source",
+    "the id of {passage} in its source",
+    "where query and passage come from",
+    "the licence of query and passage",
+    "kept or dropped by the filter and the validation",
+    "why a dropped group was dropped",
+    "the current review: approve, edit, reject or nothing",
+    "whether rules instead of a language model wrote the group",
+)
+_NOT_STRINGS = {"group_id": "int64", "offline": "bool"}
+# Of every shape alike; `default` and `sentence-transformers` have columns by shape.
+_SHARED: dict[str, dict[str, str]] = {
     "provenance": {
         "group_id": "int64",
         "query_id": "string",
@@ -85,12 +86,6 @@ CONFIGS: dict[str, dict[str, str]] = {
         "choice": "string",
         "position": "int64",
     },
-    "sentence-transformers": {
-        "anchor": "string",
-        "positive": "string",
-        "negative_1": "string",
-        "negative_2": "string",
-    },
     "tevatron": {
         "query_id": "string",
         "query": "string",
@@ -101,19 +96,52 @@ CONFIGS: dict[str, dict[str, str]] = {
 # Of a script only where one language is by far the most likely.
 SCRIPT_LANGUAGES = {"HANGUL": "ko", "THAI": "th", "GREEK": "el", "HEBREW": "he"}
 VIEWS = ("sentence-transformers", "tevatron")
-STANDARD = tuple(name for name in CONFIGS if name not in VIEWS)
+STANDARD = ("default", "provenance", "triplets", "judgments")
 PASSAGE = ("docid", "title", "text")
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
-# Which texts are instructions, queries and passages, for the counts of the paper's Table 1.
-KINDS = {
-    field[0].upper(): tuple(text.column for text in INF_IR.texts.values() if text.field == field)
-    for field in FIELDS
-}
 
 
-def release_row(found: ReleaseRow, *, source: str, licence: str, offline: bool) -> dict[str, Any]:
+@lru_cache(maxsize=64)
+def default_columns(shape: Shape) -> dict[str, Column]:
+    """The columns of the default configuration: the shape's texts, then what is of every shape."""
+    passage = shape.first.passage.sign
+    return {text.column: Column("string", text.meaning) for text in shape.all_texts} | {
+        name: Column(_NOT_STRINGS.get(name, "string"), meaning.format(passage=passage))
+        for name, meaning in zip(RELEASE_COLUMNS, _MEANINGS, strict=True)
+    }
+
+
+@lru_cache(maxsize=64)
+def configs_of(shape: Shape) -> dict[str, dict[str, str]]:
+    """The columns of every configuration with their types, by its name."""
+    negatives = range(1, len(shape.roles))
+    anchored = ("anchor", "positive", *(f"negative_{number}" for number in negatives))
+    return {
+        "default": {name: column.type for name, column in default_columns(shape).items()},
+        **{name: columns for name, columns in _SHARED.items() if name not in VIEWS},
+        "sentence-transformers": dict.fromkeys(anchored, "string"),
+        "tevatron": _SHARED["tevatron"],
+    }
+
+
+CONFIGS = configs_of(INF_IR)
+TYPES = CONFIGS["default"]
+
+
+@lru_cache(maxsize=64)
+def kinds_of(shape: Shape) -> dict[str, tuple[str, ...]]:
+    """The columns of instructions, queries and passages, for the counts of the paper's Table 1."""
+    return {
+        field[0].upper(): tuple(text.column for text in shape.all_texts if text.field == field)
+        for field in FIELDS
+    }
+
+
+def release_row(
+    found: ReleaseRow, shape: Shape, *, source: str, licence: str, offline: bool
+) -> dict[str, Any]:
     """A group as a row; a `source` or `licence` of the pair overrides the dataset's."""
-    row: dict[str, Any] = dict(zip(INF_IR.columns, found.texts, strict=True))
+    row: dict[str, Any] = dict(zip(shape.columns, found.texts, strict=True))
     return row | {
         "group_id": found.group_id,
         "query_id": found.query_id,
@@ -132,9 +160,9 @@ def is_rescued(found: ReleaseRow) -> bool:
     return found.verdict == "dropped" and found.review == "approve"
 
 
-def language_of_row(row: dict[str, Any]) -> str:
+def language_of_row(row: dict[str, Any], shape: Shape) -> str:
     """The language of a group's texts as the Hub's code (ISO 639-1), "" where it is unclear."""
-    found = language_of(" ".join(str(row[column]) for column in INF_IR.columns)) or ""
+    found = language_of(" ".join(str(row[column]) for column in shape.columns)) or ""
     return SCRIPT_LANGUAGES.get(found, found if len(found) == 2 else "")
 
 
@@ -148,7 +176,7 @@ def provenance_row(
     """
     sure = [one.confidence for one in judged if one.confidence is not None]
     return {
-        **{name: row[name] for name in CONFIGS["provenance"] if name in row},
+        **{name: row[name] for name in _SHARED["provenance"] if name in row},
         **run,
         "judgments": len(judged),
         "judgments_as_meant": sum(bool(is_right(one.choice, one.expected)) for one in judged),
@@ -156,16 +184,18 @@ def provenance_row(
     }
 
 
-def triplet_rows(row: dict[str, Any]) -> list[dict[str, Any]]:
-    """The five triplets of a group, with label 1 if the passage fits.
+def triplet_rows(row: dict[str, Any], shape: Shape) -> list[dict[str, Any]]:
+    """The triplets of a group, with label 1 if the passage fits: of each scenario its own passage,
+    and that of the first, for which it was altered.
 
-    P+ fits (I+, Q+) and neither (I-, Q+) nor (I+, Q-), for which P1- and P2- were written.
+    InF-IR's are five: P+ fits (I+, Q+) and neither (I-, Q+) nor (I+, Q-), for which P1- and P2-
+    were written.
     """
     found = []
-    for role, scenario in INF_IR.scenarios.items():
+    for role, scenario in shape.scenarios.items():
         instruction, query, _ = scenario.columns
-        for passage_role in dict.fromkeys((role, INF_IR.scenarios["positive"].role)):
-            _, _, passage = INF_IR.scenarios[passage_role].columns
+        for passage_role in dict.fromkeys((role, shape.first.role)):
+            _, _, passage = shape.scenarios[passage_role].columns
             found.append(
                 {
                     "group_id": row["group_id"],
@@ -181,10 +211,10 @@ def triplet_rows(row: dict[str, Any]) -> list[dict[str, Any]]:
     return found
 
 
-def trainer_rows(view: str, row: dict[str, Any]) -> list[dict[str, Any]]:
-    """A group in the format of another trainer: its three queries, each with the passage that fits.
+def trainer_rows(view: str, row: dict[str, Any], shape: Shape) -> list[dict[str, Any]]:
+    """A group in the format of another trainer: a query per scenario, with the passage that fits.
 
-    The other two passages of the group are its negatives. `sentence-transformers`: the columns of a
+    The group's other passages are its negatives. `sentence-transformers`: the columns of a
     loss such as MultipleNegativesRankingLoss. `tevatron`: the rows of its training files.
     """
     passages = {
@@ -194,7 +224,7 @@ def trainer_rows(view: str, row: dict[str, Any]) -> list[dict[str, Any]]:
             else f"{row['group_id']}-{scenario.passage.sign}",
             row[scenario.columns[2]],
         )
-        for role, scenario in INF_IR.scenarios.items()
+        for role, scenario in shape.scenarios.items()
     }
     make = _anchor_row if view == "sentence-transformers" else _tevatron_row
     return [
@@ -204,7 +234,7 @@ def trainer_rows(view: str, row: dict[str, Any]) -> list[dict[str, Any]]:
             passages[role],
             [passage for other, passage in passages.items() if other != role],
         )
-        for role, scenario in INF_IR.scenarios.items()
+        for role, scenario in shape.scenarios.items()
     ]
 
 
@@ -232,7 +262,7 @@ def _tevatron_row(
 
 def judgment_row(judged: GroupJudgment) -> dict[str, Any]:
     """A judgment in a release; `position` 0 if no candidate was chosen."""
-    row: dict[str, Any] = {name: getattr(judged, name) for name in CONFIGS["judgments"]}
+    row: dict[str, Any] = {name: getattr(judged, name) for name in _SHARED["judgments"]}
     return row | {"position": judged.position or 0}
 
 

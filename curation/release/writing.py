@@ -18,9 +18,10 @@ from curation.release.files import Pen, SplitWriter, content_sha256, file_sha256
 from curation.release.parts import Ledger, Part, PartFacts
 from curation.release.plan import ChosenRun, Plan, is_held_out
 from curation.release.rows import (
-    CONFIGS,
+    STANDARD,
     VIEWS,
     canonical_line,
+    configs_of,
     is_rescued,
     judgment_row,
     language_of_row,
@@ -29,11 +30,11 @@ from curation.release.rows import (
     trainer_rows,
     triplet_rows,
 )
-from db.corpus.texts import INTRODUCES
 from db.jobs.runner import JobHandle
 from db.release.choice import choice_state
 from db.release.releases import recipe_of_run
 from db.release.rows import GroupJudgment, ReleaseRow, group_judgments, release_rows, split_texts
+from db.shape import Shape
 
 IDENTITY = ("default", "judgments")  # the other configurations repeat the same facts
 
@@ -85,9 +86,11 @@ def write_groups(
         ],
         "groups": len(group_ids),
         # a killed export may be continued by a version that writes other columns
-        "columns": {config: list(CONFIGS[config].items()) for config in plan.configs},
+        "columns": {
+            config: list(configs_of(plan.shape)[config].items()) for config in plan.configs
+        },
     }
-    ledger = Ledger(folder, made_of)
+    ledger = Ledger(folder, made_of, plan.shape)
     if len(ledger.parts) * plan.wanted.groups_per_part < len(group_ids):
         held = _held_out(handle, session, plan, group_ids)
         constants = {each.run.id: _run_constants(session, each) for each in plan.runs}
@@ -98,7 +101,7 @@ def write_groups(
                     continue
                 ids = group_ids[start : start + plan.wanted.groups_per_part]
                 writing = _PartWriting(folder, plan, number, constants, held)
-                for batch in release_rows(session, ids):
+                for batch in release_rows(session, ids, plan.shape):
                     handle.check()
                     writing.add(batch, _judgments(session, plan, batch), pen)
                     done = start + len(writing.facts.ids)
@@ -110,7 +113,7 @@ def write_groups(
 
 def _written(folder: Path, ledger: Ledger, duplicates: dict[int, int]) -> Written:
     files = ledger.name_files()
-    order = list(CONFIGS)
+    order = [*STANDARD, *VIEWS]
     files.sort(
         key=lambda file: (
             order.index(file["config"]),
@@ -176,7 +179,7 @@ class _PartWriting:
         constants: dict[int, dict[str, Any]],
         held: frozenset[int],
     ) -> None:
-        self.facts, self.counts = PartFacts(), TextCounts()
+        self.facts, self.counts = PartFacts(), TextCounts(plan.shape)
         self._folder, self._plan, self._number = folder, plan, number
         self._constants, self._held = constants, held
         self._open: dict[tuple[str, str], SplitWriter] = {}
@@ -192,7 +195,7 @@ class _PartWriting:
         """Add a batch of groups and hand it to the pen."""
         for found in batch:
             run = self._plan.by_run[found.run_id]
-            row = row_of_run(found, run)
+            row = row_of_run(found, run, self._plan.shape)
             line = canonical_line(row)
             out = found.group_id in self._held
             split = self._plan.split(run.dataset.name, row["source"], out)
@@ -202,7 +205,7 @@ class _PartWriting:
             self._verdicts[found.verdict] += 1
             self._rescued += is_rescued(found)
             self._sources[row["source"]] += 1
-            self._languages[language_of_row(row)] += 1
+            self._languages[language_of_row(row, self._plan.shape)] += 1
             licences = self._by_run.setdefault(str(found.run_id), Counter())
             licences[row["licence"]] += 1
         for writer in self._open.values():
@@ -251,9 +254,9 @@ class _PartWriting:
                 made = provenance_row(row, self._constants[run_id], judged)
                 self._writer(config, split).add(made)
             elif config == "triplets":
-                self._writer(config, split).add_all(triplet_rows(row))
+                self._writer(config, split).add_all(triplet_rows(row, self._plan.shape))
             elif config in VIEWS:
-                self._writer(config, split).add_all(trainer_rows(config, row))
+                self._writer(config, split).add_all(trainer_rows(config, row, self._plan.shape))
             else:
                 for one in judged:
                     made = judgment_row(one)
@@ -262,7 +265,9 @@ class _PartWriting:
     def _writer(self, config: str, split: str) -> SplitWriter:
         found = self._open.get((config, split))
         if found is None:
-            found = SplitWriter(self._folder, config, split, self._plan.wanted.format, self._number)
+            columns = configs_of(self._plan.shape)[config]
+            plan = self._plan.wanted
+            found = SplitWriter(self._folder, config, columns, split, plan.format, self._number)
             self._open[config, split] = found
         return found
 
@@ -272,7 +277,7 @@ def _judgments(
 ) -> dict[int, list[GroupJudgment]]:
     if not {"judgments", "provenance"} & set(plan.configs):
         return {}
-    return group_judgments(session, [found.group_id for found in batch])
+    return group_judgments(session, [found.group_id for found in batch], plan.shape)
 
 
 def _held_out(
@@ -290,7 +295,7 @@ def _held_out(
         for group_id, role, query, passage in batch:
             texts = found.setdefault(group_id, set())
             texts.add(_text_key("passage", passage))
-            if "query" in INTRODUCES[role]:  # for other roles it is the positive one again
+            if plan.shape.scenarios[role].query.introduced_by == role:  # else it is there already
                 texts.add(_text_key("query", query))
         for texts in found.values():
             keys.extend(texts)
@@ -310,10 +315,11 @@ def _text_key(kind: str, text: str) -> int:
     return key_hash(f"{kind} {' '.join(text.lower().split())}")
 
 
-def row_of_run(found: ReleaseRow, chosen: ChosenRun) -> dict[str, Any]:
+def row_of_run(found: ReleaseRow, chosen: ChosenRun, shape: Shape) -> dict[str, Any]:
     """A group as a row, with the source, licence and origin of its own dataset and run."""
     return release_row(
         found,
+        shape,
         source=chosen.dataset.source,
         licence=chosen.dataset.licence,
         offline=chosen.run.offline,

@@ -18,6 +18,7 @@ from curation.recipe.recipe import Recipe, load_recipe
 from curation.recipe.tasks import VALIDATION, Task, tasks_of
 from curation.recipe.token_limits import is_reasoning_model
 from db.run.new_items import in_order_of_roles
+from db.run.runs import shape_of
 from db.tables import Call, Group, Item, Pair, Passage
 
 CHARACTERS_PER_TOKEN = 4.0
@@ -210,7 +211,7 @@ def judging_prices(
             >= select(func.min(Group.id)).where(Group.run_id == run_id).scalar_subquery(),
             exists().where(Group.id == Item.group_id, Group.run_id == run_id),
         )
-        .order_by(Item.group_id, *in_order_of_roles())
+        .order_by(Item.group_id, *in_order_of_roles(shape_of(session, run_id)))
         .limit(ITEMS_READ)
     ).all()
     if not items:

@@ -15,7 +15,7 @@ from db.errors import InfError
 from db.modules import run_module
 from db.release.rows import release_rows
 from db.run.runs import shape_of
-from db.shape import INF_IR, GroupText, Shape
+from db.shape import GroupText, Shape
 from db.store.scope import unscoped
 from db.store.store import Store, open_store
 from db.tables import Group, Job, Review, Triplet
@@ -69,23 +69,23 @@ def measure(store: Store, run_id: int) -> dict[str, Any]:
 
 
 def release_leakage(
-    session: Session, run_ids: Collection[int], group_ids: Sequence[int]
+    session: Session, run_ids: Collection[int], group_ids: Sequence[int], shape: Shape
 ) -> dict[str, Any]:
     """The report over a release's groups of these runs, as their texts are now.
 
     A single run's own report where it was made from exactly these texts.
     """
-    texts = compared_texts(session, group_ids)
+    texts = compared_texts(session, group_ids, shape)
     return _known(session, run_ids, texts) or _report("released", texts)
 
 
 def known_leakage(
-    session: Session, run_ids: Collection[int], group_ids: Sequence[int]
+    session: Session, run_ids: Collection[int], group_ids: Sequence[int], shape: Shape
 ) -> dict[str, Any] | None:
     """A single run's own report if it was made from exactly these groups' texts, else None."""
     if _stored(session, run_ids) is None:
         return None  # texts of a million groups are not read for nothing
-    return _known(session, run_ids, compared_texts(session, group_ids))
+    return _known(session, run_ids, compared_texts(session, group_ids, shape))
 
 
 def kept_groups(session: Session, run_id: int) -> Sequence[int]:
@@ -98,7 +98,7 @@ def kept_groups(session: Session, run_id: int) -> Sequence[int]:
     ).all()
 
 
-def compared_texts(session: Session, group_ids: Sequence[int], shape: Shape = INF_IR) -> "Texts":
+def compared_texts(session: Session, group_ids: Sequence[int], shape: Shape) -> "Texts":
     """The compared texts of groups of one shape: each generated negative with its positive.
 
     A pair is named by its texts: ids differ between stores, and two datasets may share one. Queries

@@ -1,12 +1,14 @@
 """The texts of runs and of pairs that contain some words: where they stand."""
 
 from collections.abc import Collection
+from itertools import product
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from db.corpus.browsing import contains
-from db.corpus.texts import INTRODUCES
+from db.run.runs import shape_of
+from db.shape import Shape
 from db.tables import Group, Pair, Passage, Triplet
 
 Found = set[tuple[int, str, str]]
@@ -21,12 +23,15 @@ def texts_with(session: Session, run_ids: Collection[int], text: str) -> Found:
         "passage": contains(Passage.text, text),
     }
     found: Found = set()
-    for field, holds in columns.items():
-        roles = [role for role, fields in INTRODUCES.items() if field in fields]
+    runs_of: dict[Shape, list[int]] = {}
+    for run_id in run_ids:
+        runs_of.setdefault(shape_of(session, run_id), []).append(run_id)
+    for (shape, runs), (field, holds) in product(runs_of.items(), columns.items()):
+        roles = [text.introduced_by for text in shape.all_texts if text.field == field]
         query = (
             select(Triplet.group_id, Triplet.role)
             .join(Group, Group.id == Triplet.group_id)
-            .where(Group.run_id.in_(run_ids), Triplet.role.in_(roles), holds)
+            .where(Group.run_id.in_(runs), Triplet.role.in_(roles), holds)
         )
         if field == "passage":
             query = query.join(Passage, Passage.id == Triplet.passage_id)

@@ -6,18 +6,13 @@ pairs, under `positive`.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Final, NamedTuple, TypeVarTuple
+from typing import NamedTuple, TypeVarTuple
 
 from sqlalchemy import ColumnElement, Select, exists, func, select
 from sqlalchemy.orm import Session
 
-from db.shape import INF_IR
+from db.run.runs import shape_of
 from db.tables import Dataset, Group, Pair, Passage, Triplet
-
-INTRODUCES: Final[dict[str, tuple[str, ...]]] = {
-    role: tuple(text.field for text in INF_IR.introduced(role)) for role in INF_IR.roles
-}
-
 
 Columns = TypeVarTuple("Columns")
 
@@ -86,6 +81,8 @@ def run_texts(
         .order_by(Group.id, Triplet.id)
     )
     query = query.join(Pair, Pair.id == Group.pair_id)
+    shape = shape_of(session, run_id)
+    introduces = {role: [text.field for text in shape.introduced(role)] for role in shape.roles}
     rows = session.execute(_of_source(query, source))
     return [
         CorpusText(
@@ -98,7 +95,7 @@ def run_texts(
             pair_id,
         )
         for role, instruction, query, passage, group_id, verdict, of, pair_id in rows
-        for field in INTRODUCES[role]
+        for field in introduces[role]
     ]
 
 

@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 from db.corpus.texts import pair_source
 from db.errors import BadInput
 from db.run.groups import complete_groups
+from db.run.runs import shape_of
 from db.tables import Dataset, Group, Item, Judgment, Pair, Passage, Review, StudyItem
 
 REVIEWS = ("not-rejected", "approved")
@@ -23,7 +24,7 @@ class Choice:
     """Which groups of a run go into a release.
 
     A group that a person approved does, whatever the filter decided (it is *rescued* if dropped). A
-    group without its three triplets never does: it has nothing to train on. `sources` and
+    group without all its triplets never does: it has nothing to train on. `sources` and
     `languages` are values of the pairs' columns `source` (the dataset's if a pair has none) and
     `language`; empty means all. `study_id`: only groups that have items in that study.
     """
@@ -46,7 +47,7 @@ class Choice:
 
 def chosen_ids(session: Session, choice: Choice) -> "array[int]":
     """The ids of the chosen groups, ascending: eight bytes each, to hold millions of them."""
-    query = _chosen(_written_groups(), choice).order_by(Group.id)
+    query = _chosen(_of_written(session, choice, select(Group.id)), choice).order_by(Group.id)
     found = session.execute(query.execution_options(yield_per=BATCH))
     return array("q", (group_id for (group_id,) in found))
 
@@ -112,8 +113,8 @@ def pairs_of_groups(session: Session, group_ids: Sequence[int]) -> Iterator[list
 
 def count_rescued(session: Session, choice: Choice) -> int:
     """How many of the chosen groups the filter dropped and a person approved."""
-    query = select(func.count()).select_from(Group).join(Pair, Pair.id == Group.pair_id)
-    query = _chosen(query.where(Group.id.in_(complete_groups())), choice)
+    query = _of_written(session, choice, select(func.count()).select_from(Group))
+    query = _chosen(query, choice)
     return session.scalar(query.where(Group.verdict == "dropped", Review.action == "approve")) or 0
 
 
@@ -131,14 +132,15 @@ def count_by_kind(session: Session, choice: Choice, source: str) -> list[ChosenC
     value = func.coalesce(func.nullif(Pair.meta["source"].as_string(), ""), source)
     review = func.coalesce(Review.action, "")
     query = select(Group.verdict, review, value, func.count()).select_from(Group)
-    query = query.join(Pair, Pair.id == Group.pair_id).where(Group.id.in_(complete_groups()))
+    query = _of_written(session, choice, query)
     query = _chosen(query, choice).group_by(Group.verdict, review, value)
     return [ChosenCount(*row) for row in session.execute(query)]
 
 
-def _written_groups() -> Select[int]:
-    query = select(Group.id).join(Pair, Pair.id == Group.pair_id)
-    return query.where(Group.id.in_(complete_groups()))
+def _of_written(session: Session, choice: Choice, query: ChoiceQuery) -> ChoiceQuery:
+    """The query over groups with their pairs, of those that have all their triplets."""
+    complete = complete_groups(shape_of(session, choice.run_id))
+    return query.join(Pair, Pair.id == Group.pair_id).where(Group.id.in_(complete))
 
 
 def _chosen(query: ChoiceQuery, choice: Choice) -> ChoiceQuery:

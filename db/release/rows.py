@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session, aliased
 
 from db.corpus.texts import pair_source
 from db.run.new_items import in_order_of_roles, is_pick
-from db.shape import INF_IR, Shape
+from db.shape import Shape
 from db.study.strictness import confidence_of
 from db.tables import Dataset, Group, Item, Judge, Judgment, Pair, Passage, Review, Triplet
 
@@ -63,7 +63,7 @@ def use_snapshot(session: Session) -> None:
 
 
 def release_rows(
-    session: Session, group_ids: Sequence[int], shape: Shape = INF_IR
+    session: Session, group_ids: Sequence[int], shape: Shape
 ) -> Iterator[list[ReleaseRow]]:
     """The given groups, which are of one shape, in their order, a batch at a time.
 
@@ -142,8 +142,10 @@ def datasets_of_groups(session: Session, group_ids: Sequence[int]) -> list[str]:
     return found
 
 
-def group_judgments(session: Session, group_ids: Sequence[int]) -> dict[int, list[GroupJudgment]]:
-    """The current judgments of the groups' items, by group; people as `person-N`.
+def group_judgments(
+    session: Session, group_ids: Sequence[int], shape: Shape
+) -> dict[int, list[GroupJudgment]]:
+    """The current judgments of the items of groups of one shape, by group; people as `person-N`.
 
     Of the picks of a passage alone: a release has no column yet for answers to other questions.
     `position` is that of the chosen candidate, counted from 1; None for "none".
@@ -169,7 +171,7 @@ def group_judgments(session: Session, group_ids: Sequence[int]) -> dict[int, lis
         .join(Judgment, Judgment.item_id == Item.id)
         .join(Judge, Judge.id == Judgment.judge_id)
         .where(Item.group_id.in_(group_ids), Judgment.is_current, is_pick())
-        .order_by(Item.group_id, *in_order_of_roles(), Judgment.id)
+        .order_by(Item.group_id, *in_order_of_roles(shape), Judgment.id)
     )
     found: dict[int, list[GroupJudgment]] = {}
     for row in session.execute(query):

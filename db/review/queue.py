@@ -18,7 +18,7 @@ from db.errors import BadInput, Refused
 from db.events import record_event
 from db.review.carrying import replace_reviews, same_texts
 from db.run.groups import GroupPage, complete_groups, group_rows, matching_groups
-from db.run.runs import get_run, require_active_run
+from db.run.runs import get_run, require_active_run, shape_of
 from db.store.bulk import Row
 from db.tables import Group, Review, Run, utc_now
 
@@ -118,7 +118,7 @@ def _reviewable_by(
         without=hidden_pair(session, reviewer, Group.pair_id),
     ).where(Group.verdict.is_not(None))
     if blind:
-        query = query.where(Group.id.in_(complete_groups()))
+        query = query.where(Group.id.in_(complete_groups(shape_of(session, wanted.run_id))))
     if wanted.ids is not None:
         query = query.where(Group.id.in_(wanted.ids))
     return query
@@ -126,7 +126,9 @@ def _reviewable_by(
 
 def _reviewed_by(session: Session, wanted: QueueFilter, action: str, reviewer: str) -> Select[int]:
     query = _reviewable_by(session, wanted, reviewer=reviewer, blind=False)
-    return query.where(Group.id.in_(complete_groups())) if action == "approve" else query
+    if action != "approve":
+        return query
+    return query.where(Group.id.in_(complete_groups(shape_of(session, wanted.run_id))))
 
 
 def count_matching(

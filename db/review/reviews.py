@@ -22,9 +22,9 @@ from sqlalchemy.orm import Session
 from db.errors import BadInput, NotFound, Refused
 from db.events import record_event
 from db.review.carrying import copies_of, lock_pair, same_texts, spread
-from db.review.texts import FIELDS, FROM_THE_SOURCE, group_texts, missing_texts, write_texts
-from db.run.runs import get_run, require_active_run
-from db.shape import GroupText
+from db.review.texts import group_texts, missing_texts, write_texts
+from db.run.runs import get_run, require_active_run, shape_of
+from db.shape import GroupText, Shape
 from db.tables import Group, Review, utc_now
 from db.values import is_storable
 
@@ -39,9 +39,9 @@ def approve_group(
 
     Raises NotFound, Refused for one that lacks texts. Does not commit.
     """
-    missing = missing_texts(group_texts(session, [group_id])[group_id])
+    shape = shape_of(session, _reviewable(session, group_id).run_id)
+    missing = missing_texts(shape, group_texts(session, [group_id])[group_id])
     if missing:
-        _reviewable(session, group_id)
         raise Refused(
             f"group {group_id} lacks {_named(missing)}",
             "write the missing texts first, then approve",
@@ -79,17 +79,17 @@ def edit_group(
     reason: str = "",
     event_id: str | None = None,
 ) -> Review:
-    """Replace texts of the group's triplets; `changes` by the names in FIELDS.
+    """Replace texts of the group's triplets; `changes` by the columns of the run's shape.
 
     Of a group that lacks texts all missing ones have to be given: they complete it.
 
     Raises BadInput for an unknown field, an empty, unchanged or missing text, NotFound, Refused.
     Does not commit.
     """
-    _check_fields(changes)
-    _reviewable(session, group_id)
+    shape = shape_of(session, _reviewable(session, group_id).run_id)
+    _check_fields(shape, changes)
     known = group_texts(session, [group_id])[group_id]
-    missing = [text for text in missing_texts(known) if text.column not in changes]
+    missing = [text for text in missing_texts(shape, known) if text.column not in changes]
     if missing:
         raise BadInput(
             f"group {group_id} lacks {_named(missing)}, too",
@@ -217,22 +217,19 @@ def count_reviews(session: Session, run_id: int) -> dict[str, int]:
     return {action: int(number) for action, number in session.execute(query)}
 
 
-def _check_fields(changes: Mapping[str, str]) -> None:
+def _check_fields(shape: Shape, changes: Mapping[str, str]) -> None:
+    names = ", ".join(shape.editable)
     if not changes:
-        raise BadInput(
-            "nothing to edit", f"give a text for one of {', '.join(FIELDS)}", code="edit_empty"
-        )
+        raise BadInput("nothing to edit", f"give a text for one of {names}", code="edit_empty")
     for name, text in changes.items():
-        if name in FROM_THE_SOURCE:
+        if name in shape.columns and name not in shape.editable:
             raise BadInput(
                 f"`{name}` comes from the source and is not edited",
                 "reject the group instead",
                 code="field_not_editable",
             )
-        if name not in FIELDS:
-            raise BadInput(
-                f"no field {name!r}", f"one of {', '.join(FIELDS)}", code="field_unknown"
-            )
+        if name not in shape.editable:
+            raise BadInput(f"no field {name!r}", f"one of {names}", code="field_unknown")
         if not text.strip():
             raise BadInput(
                 f"`{name}` would be empty", "reject the group instead", code="field_empty"

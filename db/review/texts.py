@@ -1,4 +1,4 @@
-"""The generated texts of groups by release column: reading them, which are missing, writing them.
+"""The written texts of groups by release column: reading them, which are missing, writing them.
 
 A group that was dropped early lacks texts: a person may write them by hand, all that are missing at
 once, since a scenario is stored only as a whole.
@@ -11,21 +11,18 @@ from sqlalchemy.orm import Session
 
 from db.corpus.datasets import text_sha256
 from db.run.new_items import insert_items, is_pick
-from db.shape import INF_IR, GroupText, Role
+from db.run.runs import shape_of, shapes_of_groups
+from db.shape import GroupText, Role, Shape
 from db.tables import Group, Item, Pair, Passage, Run, Triplet, utc_now
 
-# The column of a release, and where its text is stored: (role, column) of the triplets.
-FIELDS: dict[str, tuple[tuple[Role, str], ...]] = {
-    text.column: INF_IR.places(text) for text in INF_IR.texts.values() if not text.from_source
-}
-FROM_THE_SOURCE = tuple(text.column for text in INF_IR.texts.values() if text.from_source)
 BATCH = 500
 BY_HAND = 2  # the first revision of a scenario is what a run's validator judged; here it never did
 
 
 def group_texts(session: Session, group_ids: Sequence[int]) -> dict[int, dict[str, str]]:
-    """The generated texts of each group by column, without those that were never written."""
+    """The written texts of each group by column, without those that are not there."""
     found: dict[int, dict[str, str]] = {group_id: {} for group_id in group_ids}
+    shapes = shapes_of_groups(session, group_ids)
     for start in range(0, len(group_ids), BATCH):
         rows = session.execute(
             select(Triplet.group_id, Triplet.role, Triplet.instruction, Triplet.query, Passage.text)
@@ -36,19 +33,15 @@ def group_texts(session: Session, group_ids: Sequence[int]) -> dict[int, dict[st
             fields = {"instruction": instruction, "query": query, "passage": passage}
             found[group_id] |= {
                 text.column: fields[text.field]
-                for text in INF_IR.texts.values()
-                if text.introduced_by == role and not text.from_source
+                for text in shapes[group_id].written
+                if text.introduced_by == role
             }
     return found
 
 
-def missing_texts(texts: Mapping[str, str]) -> list[GroupText]:
-    """The generated texts that are not among these, which are by column."""
-    return [
-        text
-        for text in INF_IR.texts.values()
-        if not text.from_source and not texts.get(text.column)
-    ]
+def missing_texts(shape: Shape, texts: Mapping[str, str]) -> list[GroupText]:
+    """The written texts of the shape that are not among these, which are by column."""
+    return [text for text in shape.written if not texts.get(text.column)]
 
 
 def write_texts(session: Session, group: Group, name: str, texts: Mapping[str, str]) -> None:
@@ -63,12 +56,13 @@ def write_texts(session: Session, group: Group, name: str, texts: Mapping[str, s
             select(Triplet).where(Triplet.group_id == group.id).with_for_update()
         )
     }
-    were_missing = [role for role in INF_IR.roles if role not in triplets]
+    shape = shape_of(session, group.run_id)
+    were_missing = [role for role in shape.roles if role not in triplets]
     known = group_texts(session, [group.id])[group.id]
     new = {each: text for each, text in texts.items() if text != known.get(each)}
     replaced: dict[int, int] = {}
     for changed, text in new.items():
-        for role, column in FIELDS[changed]:
+        for role, column in shape.editable[changed]:
             if role not in triplets:
                 continue
             triplet = triplets[role]
@@ -79,23 +73,25 @@ def write_texts(session: Session, group: Group, name: str, texts: Mapping[str, s
             else:
                 setattr(triplet, column, text)
     if were_missing:
-        _create(session, group, name, were_missing, known | new, triplets)
+        _create(session, group, name, shape, were_missing, known | new, triplets)
     session.flush()
-    _renew_items(session, group.id, triplets, replaced, is_completed=bool(were_missing))
+    completed = shape.roles if were_missing else ()
+    _renew_items(session, group.id, triplets, replaced, completed)
 
 
 def _create(
     session: Session,
     group: Group,
     name: str,
+    shape: Shape,
     roles: Sequence[Role],
     texts: Mapping[str, str],
     triplets: dict[str, Triplet],
 ) -> None:
     pair = session.get_one(Pair, group.pair_id)
-    known = {**texts, INF_IR.texts["Q+"].column: pair.query}
+    known = {**texts, shape.first.query.column: pair.query}
     for role in roles:
-        instruction, query, passage = INF_IR.scenarios[role].texts
+        instruction, query, passage = shape.scenarios[role].texts
         passage_id = (
             pair.passage_id
             if passage.from_source
@@ -134,10 +130,12 @@ def _renew_items(
     group_id: int,
     triplets: Mapping[str, Triplet],
     replaced: Mapping[int, int],
-    *,
-    is_completed: bool,
+    completed: Sequence[Role],
 ) -> None:
-    """The next revision of the group's picks, with the triplets' texts and passages."""
+    """The next revision of the group's picks, with the triplets' texts and passages.
+
+    `completed`: all roles of a group whose missing texts were written just now.
+    """
     newest: dict[str, Item] = {}
     query = select(Item).where(Item.group_id == group_id, is_pick()).order_by(Item.revision)
     for item in session.scalars(query):
@@ -149,9 +147,9 @@ def _renew_items(
         ]
         for scenario, item in newest.items()
     }
-    if is_completed and not newest:
-        own = [{"passage_id": triplets[role].passage_id, "label": role} for role in INF_IR.roles]
-        candidates = dict.fromkeys(INF_IR.roles, own)
+    if completed and not newest:
+        own = [{"passage_id": triplets[role].passage_id, "label": role} for role in completed]
+        candidates = dict.fromkeys(completed, own)
     rows = [
         {
             "group_id": group_id,

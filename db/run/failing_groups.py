@@ -11,7 +11,8 @@ from sqlalchemy import ColumnElement, Select, bindparam, delete, exists, func, o
 from sqlalchemy.orm import Session
 
 from db.errors import BadInput, Refused
-from db.shape import INF_IR
+from db.run.runs import shape_of
+from db.shape import Shape
 from db.tables import (
     Base,
     Group,
@@ -28,9 +29,6 @@ from db.tables import (
 
 SLICE = 500  # groups per statement: SQLite takes 32,766 bound values in one
 BY_JUDGE = "judge_"  # drop reasons that begin so are the judge's choice, not one answer's fault
-PASSAGES = tuple(
-    text.task for text in INF_IR.texts.values() if text.field == "passage" and not text.from_source
-)
 _GROUP = Base.metadata.tables[Group.__tablename__]
 
 
@@ -88,8 +86,9 @@ def reopen_dropped(session: Session, run_id: int, reason: str) -> Reopened:
             "judged or reviewed: they stay as they are",
             code="dropped_groups_in_use",
         )
+    shape = shape_of(session, run_id)
     for start in range(0, len(free), SLICE):
-        _reopen(session, free[start : start + SLICE], reason)
+        _reopen(session, free[start : start + SLICE], reason, shape)
     return Reopened(len(free), len(dropped) - len(free))
 
 
@@ -131,8 +130,8 @@ def _referred_to(run_id: int) -> ColumnElement[bool]:
     )
 
 
-def _reopen(session: Session, group_ids: Sequence[int], reason: str) -> None:
-    retries = _next_retries(session, group_ids, reason)
+def _reopen(session: Session, group_ids: Sequence[int], reason: str, shape: Shape) -> None:
+    retries = _next_retries(session, group_ids, reason, shape)
     items = select(Item.id).where(Item.group_id.in_(group_ids))
     written = session.scalars(
         select(Passage.id)
@@ -162,13 +161,14 @@ def _reopen(session: Session, group_ids: Sequence[int], reason: str) -> None:
 
 
 def _next_retries(
-    session: Session, group_ids: Sequence[int], reason: str
+    session: Session, group_ids: Sequence[int], reason: str, shape: Shape
 ) -> dict[int, dict[str, int]]:
     """`Group.retries` with one more for each answer that led to the drop.
 
     That is the answer at fault; of a drop by the judge's choice, which no single answer is to
-    blame for, the judge's answers and the two passages they are about.
+    blame for, the judge's answers and the written passages they are about.
     """
+    of_judge = {text.task for text in shape.written if text.field == "passage"} | {"validation"}
     before = session.execute(select(Group.id, Group.retries).where(Group.id.in_(group_ids)))
     found = {group_id: Counter[str](retries) for group_id, retries in before}
     calls = session.execute(
@@ -177,7 +177,7 @@ def _next_retries(
         )
     )
     for group_id, task, sample, outcome in calls:
-        by_choice = reason.startswith(BY_JUDGE) and task in (*PASSAGES, "validation")
+        by_choice = reason.startswith(BY_JUDGE) and task in of_judge
         if outcome != "ok" or by_choice:
             found[group_id][f"{task}/{sample}"] += 1
     return {group_id: dict(retries) for group_id, retries in found.items()}

@@ -16,6 +16,8 @@ from db.corpus.texts import passage_texts
 from db.errors import NotFound
 from db.question import PICK, is_right
 from db.run.new_items import in_order_of_roles
+from db.run.runs import shape_of
+from db.shape import Shape
 from db.tables import (
     Call,
     Dataset,
@@ -121,6 +123,7 @@ class GroupDetail:
     verdict: str | None
     drop_reason: str | None
     drop_detail: str | None
+    shape: Shape
     triplets: dict[str, Texts]
     review: Review | None
     judgments: list[ValidatorJudgment]
@@ -164,6 +167,7 @@ def get_group(session: Session, group_id: int, *, viewer: str | None = None) -> 
         verdict=group.verdict,
         drop_reason=group.drop_reason,
         drop_detail=group.drop_detail,
+        shape=shape_of(session, run.id),
         triplets=_triplets(session, [group_id]).get(group_id, {}),
         review=session.scalars(
             select(Review).where(Review.group_id == group_id, Review.is_current)
@@ -193,7 +197,7 @@ def _validations(session: Session, group_id: int, run_id: int) -> list[Validator
         .join(Judge, Judge.id == Judgment.judge_id)
         .outerjoin(Question, Question.id == Item.question_id)
         .where(Item.group_id == group_id, Judgment.run_id == run_id)
-        .order_by(*in_order_of_roles(), Judgment.id)
+        .order_by(*in_order_of_roles(shape_of(session, run_id)), Judgment.id)
     )
     # not in the query: SQLite would search all judgments without a study for those of the group
     rows = [row for row in found if row[2].study_id is None]

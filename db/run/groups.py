@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, and_, exists, func, or_, select, union
+from sqlalchemy import ColumnElement, Select, and_, case, exists, func, or_, select, union
 from sqlalchemy.orm import Session, aliased
 
 from db.corpus.texts import pair_source
-from db.shape import INF_IR
+from db.run.runs import shape_of
+from db.shape import Shape
 from db.tables import Dataset, Group, Pair, Passage, Review, Triplet
 
 BATCH = 500
@@ -16,7 +17,8 @@ BATCH = 500
 
 @dataclass(frozen=True)
 class GroupRow:
-    """A group as a list shows it; `instruction_positive` is "" where none was written.
+    """A group as a list shows it; `instruction_positive` (of the shape's first scenario) is ""
+    where none was written.
 
     `review_id` is that of its current review; `is_complete`: it has all its triplets.
     """
@@ -79,6 +81,12 @@ def list_groups(
 def group_rows(session: Session, ids: Sequence[int]) -> list[GroupRow]:
     """The given groups as a list shows them, by id."""
     positive, last = aliased(Triplet), aliased(Triplet)
+    of_ids = select(Group.run_id).where(Group.id.in_(ids)).distinct()
+    shapes = {run_id: shape_of(session, run_id) for run_id in session.scalars(of_ids)}
+    if not shapes:
+        return []
+    first_role = case({each: of.first.role for each, of in shapes.items()}, value=Group.run_id)
+    last_role = case({each: of.last.role for each, of in shapes.items()}, value=Group.run_id)
     rows = session.execute(
         select(
             Group.id,
@@ -94,8 +102,8 @@ def group_rows(session: Session, ids: Sequence[int]) -> list[GroupRow]:
             last.id.is_not(None),
         )
         .join(Pair, Pair.id == Group.pair_id)
-        .outerjoin(positive, and_(positive.group_id == Group.id, positive.role == "positive"))
-        .outerjoin(last, and_(last.group_id == Group.id, last.role == INF_IR.last.role))
+        .outerjoin(positive, and_(positive.group_id == Group.id, positive.role == first_role))
+        .outerjoin(last, and_(last.group_id == Group.id, last.role == last_role))
         .outerjoin(Review, and_(Review.group_id == Group.id, Review.is_current))
         .where(Group.id.in_(ids))
         .order_by(Group.id)
@@ -140,9 +148,10 @@ def matching_groups(
     return query
 
 
-def complete_groups() -> Select[int]:
-    """The ids of groups with all their triplets: the negatives are written together, last."""
-    return select(Triplet.group_id).where(Triplet.role == INF_IR.last.role)
+def complete_groups(shape: Shape) -> Select[int]:
+    """The ids of groups of this shape with all their triplets: the negatives are written together,
+    last. Another shape may give a role the same name: for a condition beside that of the run."""
+    return select(Triplet.group_id).where(Triplet.role == shape.last.role)
 
 
 def _reviewed(query: Select[int], review: str | None) -> Select[int]:

@@ -12,7 +12,7 @@ from sqlalchemy import ColumnElement, case, select
 from sqlalchemy.orm import Session
 
 from db.question import PICK, Kind, Question
-from db.shape import INF_IR
+from db.shape import Shape
 from db.store.bulk import Row, insert_for_ids
 from db.tables import Item
 from db.tables import Question as QuestionRow
@@ -32,12 +32,9 @@ def insert_items(session: Session, rows: Sequence[Row]) -> list[int]:
     return ids
 
 
-def in_order_of_roles() -> tuple[ColumnElement[Any], ...]:
-    """What to order a group's items by: revision, then scenario. Ids are in a random order.
-
-    Scenarios come as in InF-IR, those that it has not after them by their names.
-    """
-    places = {role: number for number, role in enumerate(INF_IR.roles)}
+def in_order_of_roles(shape: Shape) -> tuple[ColumnElement[Any], ...]:
+    """What to order a group's items by: revision, then scenario. Ids are in a random order."""
+    places = {role: number for number, role in enumerate(shape.roles)}
     place = case(places, value=Item.scenario, else_=len(places))
     return Item.revision.expression, place, Item.scenario.expression
 

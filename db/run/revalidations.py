@@ -8,6 +8,7 @@ from sqlalchemy import Select, and_, exists, func, select
 from sqlalchemy.orm import Session, aliased
 
 from db.run.new_items import in_order_of_roles, is_pick
+from db.run.runs import shapes_of_groups
 from db.study.judgments import has_judged
 from db.tables import Group, Item, Judge, Judgment, Review
 
@@ -61,6 +62,7 @@ def revalidation_of(session: Session, group_id: int) -> dict[str, str]:
     validators = select(Judgment.judge_id).where(
         Judgment.item_id.in_(of_group), Judgment.run_id.is_not(None)
     )
+    shape = shapes_of_groups(session, [group_id])[group_id]
     newest = select(func.max(Item.revision)).where(Item.group_id == group_id).scalar_subquery()
     rows = session.execute(
         select(Item.scenario, Item.expected, Item.revision, Judgment.choice)
@@ -73,7 +75,7 @@ def revalidation_of(session: Session, group_id: int) -> dict[str, str]:
             ),
         )
         .where(Item.group_id == group_id, Item.revision == newest, is_pick())
-        .order_by(*in_order_of_roles())
+        .order_by(*in_order_of_roles(shape))
     )
     return {
         scenario: WAITING if choice is None else HOLDS if choice == expected else FAILS

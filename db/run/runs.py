@@ -17,7 +17,7 @@ from db.corpus.datasets import require_active
 from db.errors import BadInput, NotFound, Refused
 from db.events import record_event
 from db.rows import Row
-from db.shape import INF_IR, Shape, shape_from
+from db.shape import Shape, shape_in
 from db.tables import Dataset, Group, Pair, Prompt, Recipe, Run, utc_now
 
 MAX_IDS_PER_STATEMENT = 10_000  # SQLite allows 32,766 bound values in one statement
@@ -408,13 +408,23 @@ def shape_of(session: Session, run_id: int) -> Shape:
     return shape_and_votes(session, run_id)[0]
 
 
+def shapes_of_groups(session: Session, group_ids: Sequence[int]) -> dict[int, Shape]:
+    """The shape of each group, by its run."""
+    run_of: dict[int, int] = {}
+    for start in range(0, len(group_ids), MAX_IDS_PER_STATEMENT):
+        ids = group_ids[start : start + MAX_IDS_PER_STATEMENT]
+        rows = session.execute(select(Group.id, Group.run_id).where(Group.id.in_(ids)))
+        run_of.update(rows.all())
+    shapes = {run_id: shape_of(session, run_id) for run_id in set(run_of.values())}
+    return {group_id: shapes[run_id] for group_id, run_id in run_of.items()}
+
+
 def shape_and_votes(session: Session, run_id: int) -> tuple[Shape, int]:
     """The shape of the run's groups, and how often the judge answers each of its scenarios."""
     body = session.scalars(
         select(Recipe.body).join(Run, Run.recipe_id == Recipe.id).where(Run.id == run_id)
     ).one()
-    shape = shape_from(body["shape"]) if "shape" in body else INF_IR
-    return shape, int(body.get("validation", {}).get("votes", 1))
+    return shape_in(body), int(body.get("validation", {}).get("votes", 1))
 
 
 def set_run_status(session: Session, run_id: int, status: str, *, error: str | None = None) -> None:

@@ -10,7 +10,8 @@ from sqlalchemy import Select, String, case, cast, exists, func, select
 from sqlalchemy.orm import Session, aliased
 
 from db.run.new_items import is_pick
-from db.shape import INF_IR
+from db.run.runs import shape_of
+from db.shape import Shape
 from db.tables import Call, Group, Item, Judge, Judgment
 
 ON_THIS_MACHINE = ("offline", "transformers")
@@ -24,8 +25,8 @@ class RunAnswers:
     """The answers on a run's newest items, with the newest judgment's number and time.
 
     `patterns` counts groups by whether the run kept them (None: no verdict yet) and by what was
-    answered: each judge's name, the `SCENARIO_BITS` that it answered, and those of them in which it
-    found the passage written for the scenario.
+    answered: each judge's name, the `bits` of the run's shape that it answered, and those of them
+    in which it found the passage written for the scenario.
     """
 
     patterns: Mapping[Pattern, int]
@@ -49,7 +50,9 @@ def run_answers(session: Session, run_id: int) -> RunAnswers:
     names = dict(session.execute(select(Judge.id, Judge.name)).all())
     found: Counter[Pattern] = Counter()
     newest, times = 0, list[datetime]()
-    for verdict, texts, groups, last, last_at in session.execute(_counted_answers(run_id)):
+    for verdict, texts, groups, last, last_at in session.execute(
+        _counted_answers(run_id, shape_of(session, run_id))
+    ):
         seen = sorted(_seen(text, names) for text in texts.split(BETWEEN[0]))
         found[_is_kept(verdict), tuple(seen)] += groups
         newest = max(newest, last)
@@ -62,7 +65,7 @@ def run_answers(session: Session, run_id: int) -> RunAnswers:
     return RunAnswers(dict(found), newest, max(times, default=None))
 
 
-def _counted_answers(run_id: int) -> Select[str | None, str, int, int, datetime]:
+def _counted_answers(run_id: int, shape: Shape) -> Select[str | None, str, int, int, datetime]:
     """Verdict, the judges' answers as a text, the number of groups, newest judgment, its time."""
     newer = aliased(Item)
     superseded = exists().where(
@@ -70,7 +73,7 @@ def _counted_answers(run_id: int) -> Select[str | None, str, int, int, datetime]
         newer.scenario == Item.scenario,
         newer.revision > Item.revision,
     )
-    bit = case(INF_IR.bits, value=Item.scenario, else_=0)
+    bit = case(shape.bits, value=Item.scenario, else_=0)
     of_judge = (
         select(
             Group.id.label("group_id"),

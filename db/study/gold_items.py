@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 
 from db.errors import BadInput
 from db.rows import Row
-from db.shape import INF_IR
+from db.run.runs import shape_of, shapes_of_groups
 from db.study.studies import get_study, judged_groups
 from db.tables import Item, Passage, Review, Study, StudyItem, StudyJudge, Triplet
 from db.values import NONE
@@ -77,9 +77,9 @@ def sample_gold_items(session: Session, study_id: int, part: str, count: int) ->
     chance = random.Random(f"{study.seed} {part}")
     order = sorted(groups)
     chance.shuffle(order)
-    sampled = []
+    sampled, roles = [], shape_of(session, study.run_id).roles
     for number, group_id in enumerate(order[:count]):
-        wanted: str = INF_IR.roles[number % len(INF_IR.roles)]
+        wanted: str = roles[number % len(roles)]
         scenario = wanted if wanted in groups[group_id] else min(groups[group_id])
         item_id = groups[group_id][scenario]
         right = session.get_one(Item, item_id).expected or NONE
@@ -129,7 +129,7 @@ def explain(session: Session, group_id: int, scenario: str) -> str:
         return "A reviewer approved the group of this item."
     instruction, query, passage = texts[scenario]
     clauses = []
-    for role in INF_IR.roles:
+    for role in shapes_of_groups(session, [group_id])[group_id].roles:
         if role == scenario or role not in texts:
             continue
         other = texts[role]

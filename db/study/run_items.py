@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session, aliased
 
 from db.corpus.texts import pair_source
 from db.run.new_items import in_order_of_roles, is_pick
+from db.run.runs import shape_of
 from db.study.judgments import JudgmentRow
 from db.study.studies import get_study
 from db.tables import Dataset, Group, Item, Judge, Judgment, Pair, StudyItem
@@ -77,7 +78,7 @@ def run_item_kinds(
         .join(Pair, Pair.id == Group.pair_id)
         .join(Dataset, Dataset.id == Pair.dataset_id)
         .where(Group.run_id == run_id, Group.verdict.is_not(None), Item.revision == 1, is_pick())
-        .order_by(Item.group_id, *in_order_of_roles())
+        .order_by(Item.group_id, *in_order_of_roles(shape_of(session, run_id)))
     )
     rows = session.execute(_within(query, of_study)).all()
     missed: dict[int, int | None] = {}

@@ -8,9 +8,7 @@ import random
 from collections import Counter
 from collections.abc import Hashable, Mapping
 
-from db.shape import INF_IR
-
-Groups = Mapping[int, Mapping[str, int]]  # of each group: its items by scenario
+Groups = Mapping[int, Mapping[str, int]]  # its items by scenario, in their order
 
 
 def sample_items(
@@ -94,16 +92,10 @@ def _of_even_strata(
 
 def _pick(items: Mapping[str, int], used: Counter[str]) -> int:
     """The item of the scenario used least so far."""
-    scenario = min(sorted(items, key=_place), key=lambda name: used[name])
+    scenario = min(items, key=lambda name: used[name])
     used[scenario] += 1
     return items[scenario]
 
 
 def _any(items: Mapping[str, int], chance: random.Random) -> int:
     return items[chance.choice(sorted(items))]
-
-
-def _place(scenario: str) -> tuple[int, str]:
-    """InF-IR's scenarios in their order, those that it has not after them by their names."""
-    known = INF_IR.roles
-    return known.index(scenario) if scenario in known else len(known), scenario

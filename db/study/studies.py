@@ -18,7 +18,7 @@ from sqlalchemy.orm import Session
 from db.errors import BadInput, NotFound, Refused
 from db.rows import Row
 from db.run.new_items import is_pick
-from db.run.runs import require_active_run
+from db.run.runs import require_active_run, shape_of
 from db.tables import (
     Assignment,
     Dataset,
@@ -159,7 +159,8 @@ def _require_one_of_a_group(session: Session, run_id: int, item_ids: Sequence[in
 
 
 def judged_groups(session: Session, run_id: int) -> dict[int, dict[str, int]]:
-    """The newest item by scenario of every group of the run that reached validation."""
+    """The newest item by scenario of every group of the run that reached validation; scenarios in
+    the order of the run's shape."""
     query = (
         select(Item.group_id, Item.scenario, Item.id)
         .join(Group, Group.id == Item.group_id)
@@ -169,7 +170,11 @@ def judged_groups(session: Session, run_id: int) -> dict[int, dict[str, int]]:
     found: dict[int, dict[str, int]] = {}
     for group_id, scenario, item_id in session.execute(query):
         found.setdefault(group_id, {})[scenario] = item_id
-    return found
+    roles = shape_of(session, run_id).roles
+    return {
+        group_id: {role: items[role] for role in roles if role in items}
+        for group_id, items in found.items()
+    }
 
 
 def used_groups(session: Session, study_id: int) -> set[int]:

@@ -16,6 +16,7 @@ from curation.judging.text_baseline import text_baseline
 from curation.recorded.recording import SHIPPED, item_key
 from curation.rules.language import language_of
 from curation.run.leakage import compared_texts
+from db.shape import INF_IR
 from db.store.store import Store, open_store
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -98,7 +99,7 @@ def test_the_leakage_check_is_of_the_pilot_s_groups_and_of_the_others(
     store, result = replayed
     with store.read() as session:
         parts = dict(make.parts_of(session, result["run_id"]))
-        compared = {name: compared_texts(session, ids) for name, ids in parts.items()}
+        compared = {name: compared_texts(session, ids, INF_IR) for name, ids in parts.items()}
     sizes = {name: len(ids) for name, ids in parts.items()}
     assert sizes == {"all": KEPT, "the pilot's": 179, "the others": KEPT - 179}
     assert sorted(parts["the pilot's"] + parts["the others"]) == sorted(parts["all"])

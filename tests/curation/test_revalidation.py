@@ -14,6 +14,7 @@ from db.errors import BadInput, Refused
 from db.release.rows import group_judgments
 from db.review.reviews import edit_group
 from db.run.revalidations import revalidation_of, waiting_items
+from db.shape import INF_IR
 from db.store.store import Store
 from db.tables import Group, Item, Judge, Judgment, Run
 
@@ -131,7 +132,9 @@ def test_a_second_judge_answers_every_group_once_and_is_not_the_validator(store:
         assert len(rows) == len(items) == 3 * len(groups) == done["judged"] == done["items"]
         assert {(row.run_id, row.study_id) for row in rows} == {(None, None)}
         assert set(revalidation_of(session, group_id).values()) == {"waiting"}
-        assert group_judgments(session, [group_id])[group_id][-1].simulated  # a release has them
+        assert group_judgments(session, [group_id], INF_IR)[group_id][
+            -1
+        ].simulated  # a release has them
     again = judge(claim(store, config, kind="judge"))
     assert (again["judged"], again["judged_before"]) == (0, done["items"])
 

@@ -1,6 +1,5 @@
 """Runs of different shapes side by side: InF-IR's, and one that a recipe declares."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -8,12 +7,9 @@ from typing import Any
 import pytest
 from curation_runs import add_dataset, run_curation
 from openai_server import Server
+from shaped_recipes import write_recipe
 from sqlalchemy import select
 
-from curation.recipe.prompt import FOLDER
-from curation.release.plan import plan_release
-from curation.release.request import ReleasePlan
-from db.errors import Refused
 from db.run.group_detail import get_group
 from db.run.groups import list_groups
 from db.run.position_bias import position_bias
@@ -23,43 +19,14 @@ from db.store.store import Store
 from db.tables import Call, Item
 
 PAIRS = 12
-NEGATIVE = "instruction_negative"
-STAGES = ("instruction_positive", "defiance", "passage_defying", "validation")
-SHAPE: dict[str, dict[str, dict[str, Any]]] = {
-    "texts": {
-        "Q": {"field": "query", "column": "query_positive", "from_source": True},
-        "I": {"field": "instruction", "column": "instruction_positive"},
-        "P": {"field": "passage", "column": "passage", "from_source": True},
-        "D": {"field": "instruction", "column": "defiance"},
-        "N1": {"field": "passage", "column": "negative_1"},
-    },
-    "scenarios": {
-        "plain": {"instruction": "I", "query": "Q", "passage": "P"},
-        "defying": {"instruction": "D", "query": "Q", "passage": "N1"},
-    },
-}
 
 
 @pytest.fixture
 def recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """A recipe with the shape, its prompts next to it, and a server that answers them."""
-    lines = []
-    for task in STAGES:
-        lines += [f"[stages.{task}]", 'model = "small"', f'prompt = "{task}.md"']
-    for table, entries in SHAPE.items():
-        for name, values in entries.items():
-            lines.append(f"[{table}.{json.dumps(name)}]")
-            lines += [f"{key} = {json.dumps(value)}" for key, value in values.items()]
-    (tmp_path / "two.toml").write_text("\n".join(lines))
-    for name, of in (
-        ("defiance", "instruction_negative"),
-        ("passage_defying", "passage_" + NEGATIVE),
-    ):
-        text = (FOLDER / f"{of}.md").read_text()
-        (tmp_path / f"{name}.md").write_text(text.replace("{instruction_negative}", "{defiance}"))
+    """A recipe with the shape `two`, and a server that answers it."""
     with Server() as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        yield str(tmp_path / "two.toml")
+        yield write_recipe(tmp_path, "two")
 
 
 def test_groups_of_two_shapes_lie_side_by_side_and_each_is_measured_by_its_own(
@@ -90,8 +57,6 @@ def test_groups_of_two_shapes_lie_side_by_side_and_each_is_measured_by_its_own(
         scenarios = set(session.scalars(select(Item.scenario)))
         assert scenarios == {*INF_IR.roles, "plain", "defying"}
         calls = len(session.scalars(select(Call.id)).all())
-        with pytest.raises(Refused, match=f"run {result['run_id']} has groups of another shape"):
-            plan_release(session, ReleasePlan(runs=(result["run_id"],), out="out"))
     again = run_curation(store, **asked, **own)
     assert again["calls"]["made"] == 0 and again["kept"] == PAIRS
     old = run_curation(store, **asked, settings=["model=small"])

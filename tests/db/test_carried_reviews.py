@@ -18,7 +18,7 @@ from db.review.reviews import (
     undo_bulk,
     undo_review,
 )
-from db.review.texts import FIELDS, group_texts
+from db.review.texts import group_texts
 from db.run.group_detail import get_group
 from db.run.revalidations import WAITING, revalidation_of, waiting_items
 from db.shape import INF_IR
@@ -242,4 +242,4 @@ def test_who_has_no_right_to_the_dataset_finds_no_group_to_review(sqlite_store: 
 
 
 def test_every_editable_field_can_be_missing() -> None:
-    assert set(BY_HAND) == set(FIELDS)
+    assert set(BY_HAND) == set(INF_IR.editable)

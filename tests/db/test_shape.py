@@ -8,9 +8,7 @@ from records_world import group_ids, make_run
 from sqlalchemy import update
 from sqlalchemy.exc import IntegrityError
 
-from db.corpus.texts import INTRODUCES
 from db.errors import BadInput
-from db.review.texts import FIELDS, FROM_THE_SOURCE
 from db.shape import INF_IR, Role, shape_from
 from db.store import schema
 from db.store.store import Store
@@ -52,12 +50,14 @@ def test_no_scenario_shares_its_right_passage_with_another(role: Role) -> None:
 
 
 def test_an_edited_instruction_is_written_into_both_triplets_that_hold_it() -> None:
-    assert FIELDS["instruction_positive"] == (
+    assert INF_IR.editable["instruction_positive"] == (
         ("positive", "instruction"),
         ("query_negative", "instruction"),
     )
-    assert set(FIELDS) | set(FROM_THE_SOURCE) == set(INF_IR.columns)
-    assert INTRODUCES["instruction_negative"] == ("instruction", "passage")
+    given = {text.column for text in INF_IR.all_texts if text.from_source}
+    assert set(INF_IR.editable) | given == set(INF_IR.columns)
+    introduced = [text.field for text in INF_IR.introduced("instruction_negative")]
+    assert introduced == ["instruction", "passage"]
 
 
 def test_a_scenario_is_complete_once_its_three_texts_are_there() -> None:

@@ -19,7 +19,7 @@ from app.cli.kit.report import (
 from app.operations.judging import reviews as operations
 from app.text.numbers import counted
 from db.review.queue import QueueFilter
-from db.review.texts import FIELDS
+from db.shape import INF_IR
 
 
 @click.group()
@@ -80,7 +80,7 @@ SET_OPTIONS = (
         "edits",
         multiple=True,
         metavar="FIELD=TEXT",
-        help=f"Replace a text; repeatable. Fields: {', '.join(FIELDS)}.",
+        help=f"Replace a text; repeatable. Fields of InF-IR: {', '.join(INF_IR.editable)}.",
     ),
     click.option("--reason", default="", help="Reason of the rejection or edit."),
 )

@@ -34,7 +34,7 @@ from curation.recipe.prices import load_prices
 from curation.run.estimate import judging_prices
 from db.assignment.hidden import hidden_items_of_study
 from db.corpus.datasets import get_dataset
-from db.run.runs import choose_run
+from db.run.runs import choose_run, shape_of
 from db.run.validations import (
     RunAnswers,
     answers_version,
@@ -42,6 +42,7 @@ from db.run.validations import (
     judging_cost,
     run_answers,
 )
+from db.shape import Shape
 from db.study.items import ItemPlace, study_item_places
 from db.study.judgments import (
     JudgmentRow,
@@ -114,6 +115,7 @@ class Judges(NamedTuple):
     costs: dict[str, tuple[int, float]]
     estimates: dict[str, tuple[float | None, str]]
     scope: Scope | None
+    shape: Shape
 
 
 def agreement(
@@ -185,7 +187,7 @@ def filtered(
 ) -> Result:
     """How the judges, and votes among them, would filter a run, by their answers. Pure."""
     return choosing_report(
-        found.patterns, about.models, about.costs, people, judges, about.estimates
+        found.patterns, about.models, about.costs, people, judges, about.estimates, about.shape
     )
 
 
@@ -335,4 +337,5 @@ def _judges(session: Session, run_id: int, study_id: int | None) -> Judges:
         judging_cost(session, ("validation",)),
         judging_prices(session, run_id, known),
         None if study_id is None else study_scope(session, study_id),
+        shape_of(session, run_id),
     )

@@ -5,7 +5,8 @@ from curation.release.card.front_matter import configs, front_matter
 from curation.release.card.markdown import inline
 from curation.release.card.runs import runs_sections, sources_section
 from curation.release.plan import HELD_OUT, TEST
-from curation.release.rows import DEFAULT
+from curation.release.rows import default_columns, kinds_of
+from db.shape import INF_IR, Shape
 
 OFFLINE_WARNING = (
     "> [!WARNING]\n"
@@ -22,11 +23,12 @@ PAPER = """@article{zhuang2025towards,
 }"""
 CONFIG_MEANINGS = {
     "provenance": "where each group comes from, and how it was judged",
-    "triplets": "instruction, query, passage and a label, five rows per group",
+    "triplets": "instruction, query, passage and a label, {triplets} per group",
     "judgments": "who chose which candidate; people under pseudonyms",
-    "sentence-transformers": "anchor, positive and negatives, three rows per group",
-    "tevatron": "queries with their passages, three rows per group",
+    "sentence-transformers": "anchor, positive and negatives, {scenarios} per group",
+    "tevatron": "queries with their passages, {scenarios} per group",
 }
+NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
 
 def write_card(facts: CardFacts, release_id: int | None) -> str:
@@ -42,8 +44,8 @@ def write_card(facts: CardFacts, release_id: int | None) -> str:
         "\n\n".join(["## What was measured", *facts.findings]) if facts.findings else "",
         _licence(facts),
         _loading(facts),
-        _columns(),
-        f"## Citing\n\nThe method is that of the paper:\n\n```bibtex\n{PAPER}\n```",
+        _columns(facts.shape),
+        f"## Citing\n\n{_cited(facts.shape)}:\n\n```bibtex\n{PAPER}\n```",
         _identity(facts, release_id),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -76,11 +78,41 @@ def _what(facts: CardFacts) -> str:
         )
     return (
         f"{groups:,} groups for training retrieval models that follow instructions, grown from "
-        f"the queries and passages of {grown_from}. Each group is three "
-        "triplets of instruction, query and passage: a positive one, and two in which the "
-        "instruction or the query was poisoned and a passage was written to match, so that the "
-        f"positive passage no longer fits.{dropped}{_rescued(facts)}"
+        f"the queries and passages of {grown_from}. {_shape(facts.shape)}{dropped}{_rescued(facts)}"
     )
+
+
+def _shape(shape: Shape) -> str:
+    """What a group is."""
+    if shape == INF_IR:
+        return (
+            "Each group is three triplets of instruction, query and passage: a positive one, and "
+            "two in which the instruction or the query was poisoned and a passage was written to "
+            "match, so that the positive passage no longer fits."
+        )
+    listed = "\n".join(
+        f"- {inline(each.title)}: {inline(each.label)}" for each in shape.all_scenarios
+    )
+    count = len(shape.roles)
+    are = "a triplet" if count == 1 else f"{_number(count)} triplets"
+    return (
+        f"Each group is {are} of instruction, query and passage, of the recipe's own shape and "
+        f"not of InF-IR's:\n\n{listed}\n"
+    )
+
+
+def _cited(shape: Shape) -> str:
+    if shape == INF_IR:
+        return "The method is that of the paper"
+    return "The method follows that of the paper, with groups of another shape"
+
+
+def _number(count: int) -> str:
+    return NUMBERS[count] if count < len(NUMBERS) else str(count)
+
+
+def _rows(count: int) -> str:
+    return f"{_number(count)} row{'s' if count != 1 else ''}"
 
 
 def _or_approved(facts: CardFacts) -> str:
@@ -109,8 +141,9 @@ def _counts(facts: CardFacts) -> str:
         sources = f"Groups by source: {listed}.\n\n"
     chosen = f"Chosen: {'; '.join(map(inline, facts.chosen))}.\n\n" if facts.chosen else ""
     table = (
-        "As in Table 1 of the paper, which counts every text of every group (`#I` is two per "
-        "group); below them how many are different. Averages are in words.\n\n"
+        "As in Table 1 of the paper, which counts every text of every group (`#I` is "
+        f"{_number(len(kinds_of(facts.shape)['I']))} per group); below them how many are "
+        "different. Averages are in words.\n\n"
         "| | #I | #Q | #P | Avg. I | Avg. Q | Avg. P |\n|---|---:|---:|---:|---:|---:|---:|\n"
         f"| all | {number['I']} | {number['Q']} | {number['P']} "
         f"| {mean['I']} | {mean['Q']} | {mean['P']} |\n"
@@ -154,15 +187,17 @@ def _loading(facts: CardFacts) -> str:
         "```python\n"
         "from datasets import load_dataset\n\n"
         'groups = load_dataset("PATH_OR_NAME")  # this folder, or its name on the Hub\n'
-        f'print(groups["{first}"][0]["instruction_positive"])\n'
+        f'print(groups["{first}"][0]["{facts.shape.first.instruction.column}"])\n'
         f"{_other_configs(facts)}```{_apostrophes(facts)}"
     )
 
 
 def _other_configs(facts: CardFacts) -> str:
+    count = len(facts.shape.roles)
+    rows = {"triplets": _rows(2 * count - 1), "scenarios": _rows(count)}
     return "".join(
         f'{name.replace("-", "_")} = load_dataset("PATH_OR_NAME", "{name}")  '
-        f"# {CONFIG_MEANINGS[name]}\n"
+        f"# {CONFIG_MEANINGS[name].format(**rows)}\n"
         for name in configs(facts)[1:]
     )
 
@@ -177,10 +212,15 @@ def _apostrophes(facts: CardFacts) -> str:
     )
 
 
-def _columns() -> str:
-    rows = "\n".join(f"| `{name}` | {column.meaning} |" for name, column in DEFAULT.items())
+def _columns(shape: Shape) -> str:
+    rows = "\n".join(
+        f"| `{name}` | {inline(column.meaning)} |"
+        for name, column in default_columns(shape).items()
+    )
     head = "| column | is |\n|---|---|"
-    return f"## Columns\n\nThe first seven are named as in InF-IR.\n\n{head}\n{rows}"
+    first = f"The first {_number(len(shape.columns))} are"
+    named = "named as in InF-IR" if shape == INF_IR else "the texts of the recipe's shape"
+    return f"## Columns\n\n{first} {named}.\n\n{head}\n{rows}"
 
 
 def _identity(facts: CardFacts, release_id: int | None) -> str:

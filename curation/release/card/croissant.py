@@ -8,7 +8,8 @@ import json
 from typing import Any
 
 from analysis.text.licences import hub_identifier
-from curation.release.rows import CONFIGS, DEFAULT, PASSAGE
+from curation.release.rows import PASSAGE, configs_of, default_columns
+from db.shape import Shape, shape_in
 
 CROISSANT = "croissant.json"
 ENCODINGS = {
@@ -61,6 +62,7 @@ CONTEXT: dict[str, Any] = {
 def croissant(manifest: dict[str, Any]) -> str:
     """The text of `croissant.json` for a release with this manifest."""
     files: list[dict[str, Any]] = manifest["files"]
+    shape = shape_in(manifest)
     configs = list(dict.fromkeys(file["config"] for file in files))
     described = {
         "@context": CONTEXT,
@@ -79,7 +81,7 @@ def croissant(manifest: dict[str, Any]) -> str:
         "citeAs": "arXiv:2505.21439",
         "distribution": [_file(file, manifest["format"]) for file in files],
         "recordSet": [
-            _record_set(config, file, manifest["format"])
+            _record_set(config, file, manifest["format"], shape)
             for config in configs
             for file in files
             if file["config"] == config
@@ -108,7 +110,7 @@ def _file(file: dict[str, Any], format: str) -> dict[str, Any]:
     }
 
 
-def _record_set(config: str, file: dict[str, Any], format: str) -> dict[str, Any]:
+def _record_set(config: str, file: dict[str, Any], format: str, shape: Shape) -> dict[str, Any]:
     """The records of one file; its id is the file's path without the ending."""
     name = file["path"].removesuffix(f".{format}")
     return {
@@ -117,17 +119,19 @@ def _record_set(config: str, file: dict[str, Any], format: str) -> dict[str, Any
         "name": name,
         "description": f"Configuration {config}, split {file['split']}.",
         "field": [
-            _field(name, file["path"], column, kind) for column, kind in CONFIGS[config].items()
+            _field(name, file["path"], column, kind, shape)
+            for column, kind in configs_of(shape)[config].items()
         ],
     }
 
 
-def _field(record_set: str, path: str, column: str, kind: str) -> dict[str, Any]:
+def _field(record_set: str, path: str, column: str, kind: str, shape: Shape) -> dict[str, Any]:
+    known = default_columns(shape)
     field: dict[str, Any] = {
         "@type": "cr:Field",
         "@id": f"{record_set}/{column}",
         "name": column,
-        "description": DEFAULT[column].meaning if column in DEFAULT else column,
+        "description": known[column].meaning if column in known else column,
     }
     source = {"fileObject": {"@id": path}, "extract": {"column": column}}
     if kind != "passages":

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from db.shape import Shape
+
 
 @dataclass(frozen=True)
 class Stage:
@@ -52,6 +54,7 @@ class CardFacts:
     """All values in the card; `runs` in their order of precedence."""
 
     title: str
+    shape: Shape
     runs: Sequence[RunFacts]
     licences: Sequence[str]
     reviews: str

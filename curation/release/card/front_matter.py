@@ -7,7 +7,8 @@ from huggingface_hub import DatasetCardData
 
 from analysis.text.licences import licence_metadata
 from curation.release.card.facts import CardFacts
-from curation.release.rows import CONFIGS, PASSAGE
+from curation.release.rows import PASSAGE, configs_of
+from db.shape import INF_IR
 
 TAGS = (
     "instruction-following-retrieval",
@@ -35,7 +36,10 @@ def front_matter(facts: CardFacts) -> str:
         **({"language": found} if (found := languages_of(facts.languages)) else {}),
         "pretty_name": facts.title,
         "task_categories": ["text-retrieval"],
-        "tags": [*TAGS, *(["offline-rules"] if facts.offline else [])],
+        "tags": [
+            *(tag for tag in TAGS if tag != "inf-ir" or facts.shape == INF_IR),
+            *(["offline-rules"] if facts.offline else []),
+        ],
         "size_categories": [size_category(sum(facts.splits.values()))],
     }
     if facts.files:
@@ -85,7 +89,9 @@ def _features(facts: CardFacts) -> list[dict[str, Any]]:
     return [
         {
             "config_name": config,
-            "features": [_feature(name, kind) for name, kind in CONFIGS[config].items()],
+            "features": [
+                _feature(name, kind) for name, kind in configs_of(facts.shape)[config].items()
+            ],
             "splits": [
                 {
                     "name": split,

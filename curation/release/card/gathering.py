@@ -30,6 +30,7 @@ def facts_of(
     """
     return CardFacts(
         title=plan.name,
+        shape=plan.shape,
         runs=[_run_facts(session, each, written) for each in plan.runs],
         licences=written.licences,
         reviews=plan.choice.reviews,

@@ -5,7 +5,8 @@ from array import array
 from collections.abc import Mapping
 from typing import Any
 
-from curation.release.rows import KINDS
+from curation.release.rows import kinds_of
+from db.shape import Shape
 
 
 class TextCounts:
@@ -15,13 +16,14 @@ class TextCounts:
     with a probability below 1e-7.
     """
 
-    def __init__(self) -> None:
-        self.words = dict.fromkeys(KINDS, 0)
-        self._hashes = {kind: array("Q") for kind in KINDS}
+    def __init__(self, shape: Shape) -> None:
+        self._kinds = kinds_of(shape)
+        self.words = dict.fromkeys(self._kinds, 0)
+        self._hashes = {kind: array("Q") for kind in self._kinds}
 
     def add(self, row: Mapping[str, Any]) -> None:
         """Count the texts of one group."""
-        for kind, columns in KINDS.items():
+        for kind, columns in self._kinds.items():
             texts = [row[column] for column in columns]
             self.words[kind] += sum(len(text.split()) for text in texts)
             digests = [hashlib.blake2b(text.encode(), digest_size=8).digest() for text in texts]
@@ -35,7 +37,7 @@ class TextCounts:
 
     def take(self, words: Mapping[str, int], hashes: Mapping[str, Any]) -> None:
         """Add another's counts: its words and its hashes by kind."""
-        for kind in KINDS:
+        for kind in self._kinds:
             self.words[kind] += words[kind]
             self._hashes[kind].frombytes(hashes[kind].tobytes())
 
