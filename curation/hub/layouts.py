@@ -1,6 +1,6 @@
 """Published datasets as groups or pairs: which columns hold what, by preset or by mapping.
 
-- `groups`: InF-IR's seven columns.
+- `groups`: InF-IR's seven columns, or those of the shape that the release's manifest names.
 - `pairs`: `query` with `passage` or `passage_id`.
 - `promptriever` (samaya-ai/msmarco-w-instructions): a query with and without its instruction, lists
   of passages. Queries with an instruction get ids of their own, `ID-instructed`.
@@ -39,7 +39,7 @@ from curation.sources.rows import (
 )
 from db.corpus.datasets import text_sha256
 from db.errors import BadInput, Refused
-from db.shape import INF_IR
+from db.shape import INF_IR, Shape
 
 GROUPS, PAIRS = "groups", "pairs"
 QUERY = ("query", "anchor", "question")
@@ -83,13 +83,16 @@ class Wanted:
             )
 
 
-def layout_of(files: Sequence[Path], wanted: Wanted) -> str:
-    """The layout of the files, by their first rows. Raises Refused with the columns there are, and
-    BadInput for a mapping of or to a column that there is not."""
-    _check_mapping(files, wanted.columns)
+def layout_of(files: Sequence[Path], wanted: Wanted, shape: Shape = INF_IR) -> str:
+    """The layout of the files, by their first rows; `shape` is that of groups.
+
+    Raises Refused with the columns there are, and BadInput for a mapping of or to a column that
+    there is not.
+    """
+    _check_mapping(files, wanted.columns, (*OURS, *shape.columns))
     if wanted.layout is not None:
         return wanted.layout
-    found = {_layout(_first(file, wanted.columns)) for file in files}
+    found = {_layout(_first(file, wanted.columns), shape) for file in files}
     if len(found) == 1 and (only := found.pop()) is not None:
         return only
     columns = ", ".join(dict.fromkeys(name for file in files for name in _first(file, {})))
@@ -103,17 +106,17 @@ def layout_of(files: Sequence[Path], wanted: Wanted) -> str:
     )
 
 
-def _check_mapping(files: Sequence[Path], columns: Mapping[str, str]) -> None:
+def _check_mapping(files: Sequence[Path], columns: Mapping[str, str], known: Sequence[str]) -> None:
     """Refuse a mapping to a name that no layout has, or of a column that no file has."""
     if not columns:
         return
     there = [columns_of("pairs", file) for file in files]
     for ours, theirs in columns.items():
         plain = ours.removeprefix("pairs.")
-        if plain not in OURS and not plain.startswith(NEGATIVE):
+        if plain not in known and not plain.startswith(NEGATIVE):
             raise BadInput(
-                f"no column `{ours}` to map to{did_you_mean(plain, OURS)}",
-                f"one of {', '.join(OURS)}",
+                f"no column `{ours}` to map to{did_you_mean(plain, known)}",
+                f"one of {', '.join(dict.fromkeys(known))}",
                 code="column_unknown",
             )
         files_having(ours, theirs, there)
@@ -230,10 +233,10 @@ def _first(file: Path, columns: Mapping[str, str]) -> Values:
     return {} if row is None else renamed(row.values, columns)
 
 
-def _layout(row: Values) -> str | None:
+def _layout(row: Values, shape: Shape) -> str | None:
     """The layout of a first row; None for none of ours."""
     names = set(row)
-    if names >= set(INF_IR.columns):
+    if names >= set(shape.columns):
         return GROUPS
     if names >= {"only_query", "positive_passages"}:
         return "promptriever"

@@ -1,8 +1,9 @@
 """Pulling a dataset from the Hub into the store, by name and revision.
 
-Files with InF-IR's seven columns become groups; other layouts and mapped columns become pairs
-(`curation.hub.layouts`). The origin is recorded by commit, whatever the name of the requested
-revision. In place of a repository, a folder of this machine or of a storage (`s3://…`) is read.
+Files with InF-IR's seven columns, or those of their release's shape, become groups; other layouts
+and mapped columns become pairs (`curation.hub.layouts`). The origin is recorded by commit, whatever
+the name of the requested revision. In place of a repository, a folder of this machine or of a
+storage (`s3://…`) is read.
 """
 
 import json
@@ -17,7 +18,7 @@ from curation.hub.hub import reading_api, translated_errors
 from curation.hub.layouts import GROUPS, PAIRS, Wanted, layout_of, rows_of
 from curation.hub.request import DatasetPull, is_folder
 from curation.importing.columns import renamed
-from curation.importing.files import DATA_ENDINGS, data_files, of_split
+from curation.importing.files import DATA_ENDINGS, data_files, of_split, shape_of_files
 from curation.importing.groups import GroupImport, Progress, import_groups
 from curation.importing.importing import ImportReport, import_dataset
 from curation.importing.job import as_json, groups_as_json
@@ -101,13 +102,16 @@ def _import(
 ) -> Pulled:
     """Import the folder's data files; changed copies of rows are written to `aside`."""
     files = data_files(folder)
-    layout = layout_of(files, wanted)
+    shape = shape_of_files(files)
+    layout = layout_of(files, wanted, shape)
     if layout != GROUPS or wanted.split is not None:  # of groups all, if none is named
         files = of_split(files, wanted.split)
     if layout == GROUPS:
         if wanted.columns:
             files = [_mapped(file, wanted, aside) for file in files]
-        groups = import_groups(store, files=files, origin=origin, imported_by=imported_by, **shared)
+        groups = import_groups(
+            store, files=files, origin=origin, imported_by=imported_by, shape=shape, **shared
+        )
         return Pulled("", "", "", groups, None, layout)
     if layout == PAIRS:
         reports = [

@@ -29,6 +29,7 @@ from curation.sources.converting import write_files
 from curation.sources.registry import SOURCES
 from curation.sources.rows import SourceKind
 from db.errors import BadInput, BadRow, Refused
+from db.shape import Shape, shape_in
 
 # on the Hub a .json file describes the dataset
 DATA_ENDINGS = (
@@ -183,6 +184,22 @@ def data_files(folder: Path) -> list[Path]:
             code="dataset_files_missing",
         )
     return inner or found
+
+
+def shape_of_files(files: Sequence[Path]) -> Shape:
+    """The shape of groups in these files, by the manifest of the release whose folder, or `data`
+    in it, they are in; InF-IR's without one. Raises BadInput for two."""
+    folders = {path.parent.parent if path.parent.name == "data" else path.parent for path in files}
+    found = {
+        shape_in(read_manifest(each) or {}, f"the manifest in {each.name}") for each in folders
+    }
+    if len(found) > 1:
+        raise BadInput(
+            "these files are of releases of different shapes",
+            "import each release by itself",
+            code="files_of_two_shapes",
+        )
+    return found.pop()
 
 
 def of_split(files: Sequence[Path], split: str | None) -> list[Path]:

@@ -1,9 +1,10 @@
 """Import of finished groups: files with InF-IR's seven columns become a run of a dataset.
 
-Published InF-IR, or a release of another store, can thus be reviewed, judged, analysed and used for
-training. The run has no recipe of ours: its provider is `import`, its recipe names the origin.
+Files of a release whose manifest names another shape have the columns of that one. Published
+InF-IR, or a release of another store, can thus be reviewed, judged, analysed and used for training.
+The run has no recipe of ours: its provider is `import`, its recipe names the origin.
 
-Note: the items made for studies hold the three passages of the group and no random ones, since the
+Note: the items made for studies hold the passages of the group and no random ones, since the
 candidates shown to the validator elsewhere are unknown. Importing the same files again adds
 nothing; a killed import continues with the missing groups.
 """
@@ -33,7 +34,7 @@ from db.errors import BadInput, BadRow, BadRows
 from db.review.carrying import carry_reviews
 from db.run.new_items import insert_items
 from db.run.runs import require_active_run, set_run_status
-from db.shape import INF_IR, Role
+from db.shape import INF_IR, Role, Shape
 from db.store.store import Store
 from db.tables import Group, Pair, Recipe, Run, Triplet, utc_now
 
@@ -44,7 +45,7 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class GroupRow:
-    """A row with the seven texts and its other columns."""
+    """A row with the texts by column and its other columns."""
 
     texts: dict[str, str]
     query_id: str
@@ -67,9 +68,9 @@ class GroupImport:
     notices: list[str] = field(default_factory=list)
 
 
-def has_groups(path: Path) -> bool:
-    """Whether the file's first row has InF-IR's seven columns."""
-    return all(name in row.values for row in islice(read_rows(path), 1) for name in INF_IR.columns)
+def has_groups(path: Path, shape: Shape = INF_IR) -> bool:
+    """Whether the file's first row has the columns of the shape's texts."""
+    return all(name in row.values for row in islice(read_rows(path), 1) for name in shape.columns)
 
 
 def import_groups(
@@ -83,15 +84,16 @@ def import_groups(
     skip_bad: bool = False,
     imported_by: str = "",
     progress: Progress | None = None,
+    shape: Shape = INF_IR,
 ) -> GroupImport:
-    """Import the groups of the files into the dataset `name`, as one run of it.
+    """Import the groups of the files, of one shape, into the dataset `name`, as one run of it.
 
     Raises BadRows if rows are bad and `skip_bad` is not set, BadInput; then nothing was
     imported. Commits in batches.
     """
     total = 2 * sum(path.stat().st_size for path in files if path.is_file())
     meter = _Meter(total, progress)
-    bad, offline = _check(files, meter)
+    bad, offline = _check(files, meter, shape)
     if bad and not skip_bad:
         raise BadRows(
             bad,
@@ -100,15 +102,15 @@ def import_groups(
         )
     with store.write() as session:
         dataset_id = get_or_create_dataset(session, name, source=source, licence=licence).id
-        run_id = _run(session, dataset_id, files, origin, offline, imported_by)
+        run_id = _run(session, dataset_id, files, origin, offline, imported_by, shape)
         session.commit()
     notices = [notice for path in files if (notice := encoding_notice(path))]
     report = GroupImport(dataset_id, run_id, skipped=bad, notices=notices)
     for path in files:
-        rows = _good(path, meter)
+        rows = _good(path, meter, shape)
         while batch := list(islice(rows, BATCH)):
             with store.write() as session:
-                new = _add(session, report, batch)
+                new = _add(session, report, batch, shape)
                 session.commit()
             report.imported += new
             report.unchanged += len(batch) - new
@@ -118,18 +120,19 @@ def import_groups(
     return report
 
 
-def parse_group(values: dict[str, Any], default_id: str) -> GroupRow:
+def parse_group(values: dict[str, Any], default_id: str, shape: Shape = INF_IR) -> GroupRow:
     """A row as a group. Raises BadValue with the reason."""
     texts: dict[str, str] = {}
-    for name in INF_IR.columns:
+    for name in shape.columns:
         value = values.get(name)
         if not isinstance(value, str) or not value.strip():
-            raise BadValue(f"no `{name}`: every group needs the seven columns of InF-IR")
+            of = "InF-IR" if shape == INF_IR else "its release's shape"
+            raise BadValue(f"no `{name}`: every group needs the {len(shape.columns)} texts of {of}")
         if len(value) * 4 > MAX_TEXT_BYTES and len(value.encode()) > MAX_TEXT_BYTES:
             raise BadValue(f"text too long: `{name}` has more than {MAX_TEXT_BYTES:,} bytes")
         texts[name] = value
     known = {
-        *INF_IR.columns,
+        *shape.columns,
         "group_id",
         "query_id",
         "passage_id",
@@ -138,7 +141,7 @@ def parse_group(values: dict[str, Any], default_id: str) -> GroupRow:
         "review",
     }
     dropped = values.get("verdict") == "dropped"
-    passage = text_sha256(texts["document_positive"])[:16]
+    passage = text_sha256(texts[shape.first.passage.column])[:16]
     return GroupRow(
         texts=texts,
         query_id=str(values.get("query_id") or default_id),
@@ -150,8 +153,9 @@ def parse_group(values: dict[str, Any], default_id: str) -> GroupRow:
     )
 
 
-def _check(files: Sequence[Path], meter: "_Meter") -> tuple[list[BadRow], bool]:
+def _check(files: Sequence[Path], meter: "_Meter", shape: Shape) -> tuple[list[BadRow], bool]:
     """The bad rows of all files, and whether any text was made offline."""
+    positive = shape.first.passage.column
     bad: list[BadRow] = []
     seen: dict[str, bytes] = {}
     passages: dict[str, bytes] = {}
@@ -162,11 +166,11 @@ def _check(files: Sequence[Path], meter: "_Meter") -> tuple[list[BadRow], bool]:
             try:
                 if row.reason is not None:
                     raise BadValue(row.reason)
-                group = parse_group(row.values, _default_id(path, row.line))
+                group = parse_group(row.values, _default_id(path, row.line), shape)
                 content = bytes.fromhex(content_sha256(group.texts))
                 if seen.setdefault(group.query_id, content) != content:
                     raise BadValue(f"duplicate query_id {group.query_id!r} with other texts")
-                text = bytes.fromhex(text_sha256(group.texts["document_positive"]))
+                text = bytes.fromhex(text_sha256(group.texts[positive]))
                 if passages.setdefault(group.passage_id, text) != text:
                     raise BadValue(f"duplicate passage_id {group.passage_id!r} with another text")
                 offline, rows = offline or group.offline, rows + 1
@@ -180,7 +184,7 @@ def _check(files: Sequence[Path], meter: "_Meter") -> tuple[list[BadRow], bool]:
     return bad, offline
 
 
-def _good(path: Path, meter: "_Meter") -> Iterator[GroupRow]:
+def _good(path: Path, meter: "_Meter", shape: Shape) -> Iterator[GroupRow]:
     seen: set[str] = set()
     passages: dict[str, str] = {}
     for row in read_rows(path):
@@ -188,10 +192,10 @@ def _good(path: Path, meter: "_Meter") -> Iterator[GroupRow]:
         if row.reason is not None:
             continue
         try:
-            group = parse_group(row.values, _default_id(path, row.line))
+            group = parse_group(row.values, _default_id(path, row.line), shape)
         except BadValue:
             continue  # reported by the check before
-        text = text_sha256(group.texts["document_positive"])
+        text = text_sha256(group.texts[shape.first.passage.column])
         if group.query_id not in seen and passages.setdefault(group.passage_id, text) == text:
             seen.add(group.query_id)
             yield group
@@ -209,6 +213,7 @@ def _run(
     origin: str,
     offline: bool,
     imported_by: str,
+    shape: Shape,
 ) -> int:
     """The run of these files: the existing one, or a new one."""
     body = {
@@ -219,6 +224,7 @@ def _run(
         "stages": {},
         "validation": {},
         "filters": {},
+        **shape.entry,
     }
     sha256 = content_sha256(body)
     recipe = session.scalars(select(Recipe).where(Recipe.sha256 == sha256)).first()
@@ -245,7 +251,7 @@ def _run(
     return run.id
 
 
-def _add(session: Session, report: GroupImport, batch: list[GroupRow]) -> int:
+def _add(session: Session, report: GroupImport, batch: list[GroupRow], shape: Shape) -> int:
     """Add those groups of the batch whose pair has none in the run yet. Returns how many."""
     ids = [group.query_id for group in batch]
     stored = set(
@@ -258,8 +264,8 @@ def _add(session: Session, report: GroupImport, batch: list[GroupRow]) -> int:
     new = [group for group in batch if group.query_id not in stored]
     if not new:
         return 0
-    passages = _add_passages(session, report, new)
-    pairs = _add_pairs(session, report, new, passages)
+    passages = _add_passages(session, report, new, shape)
+    pairs = _add_pairs(session, report, new, passages, shape)
     now = utc_now()
     session.execute(
         insert(Group),
@@ -288,9 +294,9 @@ def _add(session: Session, report: GroupImport, batch: list[GroupRow]) -> int:
     triplets, items = [], []
     for group in new:
         group_id = groups[pairs[group.query_id]]
-        texts = _triplets(group, passages, report.run_id)
-        candidates = [{"passage_id": texts[role][2], "label": role} for role in INF_IR.roles]
-        for role in INF_IR.roles:
+        texts = _triplets(group, passages, report.run_id, shape)
+        candidates = [{"passage_id": texts[role][2], "label": role} for role in shape.roles]
+        for role in shape.roles:
             instruction, query, passage_id = texts[role]
             shared = {"group_id": group_id, "instruction": instruction, "query": query}
             triplets.append({**shared, "role": role, "passage_id": passage_id})
@@ -311,10 +317,10 @@ def _add(session: Session, report: GroupImport, batch: list[GroupRow]) -> int:
 
 
 def _triplets(
-    group: GroupRow, passages: dict[str, int], run_id: int
+    group: GroupRow, passages: dict[str, int], run_id: int, shape: Shape
 ) -> dict[Role, tuple[str, str, int]]:
     found: dict[Role, tuple[str, str, int]] = {}
-    for number, (role, scenario) in enumerate(INF_IR.scenarios.items()):
+    for number, (role, scenario) in enumerate(shape.scenarios.items()):
         instruction, query, _ = scenario.columns
         passage_id = group.passage_id if number == 0 else _generated_id(run_id, group, number)
         found[role] = (group.texts[instruction], group.texts[query], passages[passage_id])
@@ -325,11 +331,13 @@ def _generated_id(run_id: int, group: GroupRow, number: int) -> str:
     return f"import-{run_id}-{group.query_id}-{number}"
 
 
-def _add_passages(session: Session, report: GroupImport, new: list[GroupRow]) -> dict[str, int]:
+def _add_passages(
+    session: Session, report: GroupImport, new: list[GroupRow], shape: Shape
+) -> dict[str, int]:
     wanted: dict[str, tuple[str, str]] = {}
     for group in new:
-        wanted[group.passage_id] = (group.texts["document_positive"], "seed")
-        for number, scenario in enumerate(INF_IR.scenarios.values()):
+        wanted[group.passage_id] = (group.texts[shape.first.passage.column], "seed")
+        for number, scenario in enumerate(shape.all_scenarios):
             if number:
                 text = group.texts[scenario.columns[2]]
                 wanted[_generated_id(report.run_id, group, number)] = (text, "generated")
@@ -362,7 +370,11 @@ def _add_passages(session: Session, report: GroupImport, new: list[GroupRow]) ->
 
 
 def _add_pairs(
-    session: Session, report: GroupImport, new: list[GroupRow], passages: dict[str, int]
+    session: Session,
+    report: GroupImport,
+    new: list[GroupRow],
+    passages: dict[str, int],
+    shape: Shape,
 ) -> dict[str, int]:
     known = stored_pairs(session, report.dataset_id, [group.query_id for group in new])
     add_pairs(
@@ -371,7 +383,7 @@ def _add_pairs(
             {
                 "dataset_id": report.dataset_id,
                 "external_id": group.query_id,
-                "query": group.texts["query_positive"],
+                "query": group.texts[shape.first.query.column],
                 "passage_id": passages[group.passage_id],
                 "meta": group.meta,
             }

@@ -5,6 +5,7 @@ from typing import Any
 
 from analysis.files.storage import local_file
 from curation.importing.checking import Progress
+from curation.importing.files import shape_of_files
 from curation.importing.groups import GroupImport, import_groups
 from curation.importing.importing import ImportReport, import_dataset
 from curation.importing.request import DatasetImport
@@ -47,7 +48,14 @@ def import_as(
     if request.pairs is None:
         files = [local_file(each) for each in request.groups]
         origin = ", ".join(path.name for path in files)
-        groups = import_groups(store, files=files, origin=origin, imported_by=by, **about)
+        groups = import_groups(
+            store,
+            files=files,
+            origin=origin,
+            imported_by=by,
+            shape=shape_of_files(files),
+            **about,
+        )
         result, counts = groups_as_json(request.name, groups), {"groups": groups.imported}
     else:
         report = import_dataset(

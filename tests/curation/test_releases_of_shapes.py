@@ -11,12 +11,17 @@ from exporting import export, load_afresh, rows_of
 from openai_server import Server
 from shaped_recipes import SHAPES, write_recipe
 
+from curation.hub.pull import pull
+from curation.importing.job import import_as
+from curation.importing.request import DatasetImport
 from curation.recipe.recipe import load_recipe
 from curation.release.plan import plan_release
 from curation.release.request import ReleasePlan
-from db.errors import BadInput, Refused
+from db.errors import BadInput, BadRows, Refused
 from db.review.reviews import approve_group, edit_group
+from db.run.group_detail import get_group
 from db.run.groups import list_groups
+from db.run.runs import shape_of
 from db.shape import INF_IR, RELEASE_COLUMNS, shape_from, shape_in
 from db.store.store import Store
 
@@ -173,3 +178,50 @@ def test_recipes_of_all_shapes_have_identities_of_their_own(tmp_path: Path) -> N
     found = {name: load_recipe(write_recipe(tmp_path, name)).sha256 for name in SHAPES}
     assert len(set(found.values())) == len(SHAPES)
     assert INF_IR.entry == {}
+
+
+@pytest.mark.parametrize("name", ["one", "reordered", "five"])
+def test_a_release_is_imported_with_its_shape_and_released_again_as_it_was(
+    store: Store, server: Server, tmp_path: Path, name: str
+) -> None:
+    add_dataset(store, pairs=PAIRS)
+    run_id = grown(store, tmp_path, name)
+    export(store, tmp_path / "out", dataset="small", runs=[run_id], format="jsonl")
+    again = pull(store, repo=str(tmp_path / "out"), name="again").groups
+    assert again is not None and again.imported == PAIRS
+    file = next((tmp_path / "out" / "data").iterdir())
+    by_file = DatasetImport(name="filed", groups=(str(file),))
+    for count in (PAIRS, 0):
+        result = import_as(store, by_file, by="ada", progress=lambda done, total: None)
+        assert result["imported"] == count
+    with store.read() as session:
+        assert shape_of(session, again.run_id) == SHAPES[name]
+        assert shape_of(session, result["run_id"]) == SHAPES[name]
+        group = get_group(session, list_groups(session, again.run_id).rows[0].id)
+        assert tuple(group.triplets) == SHAPES[name].roles
+    export(store, tmp_path / "twice", dataset="again", runs=[again.run_id], format="jsonl")
+    texts = [
+        sorted(tuple(row[column] for column in SHAPES[name].columns) for row in found)
+        for found in (rows_of(tmp_path / "out")["small"], rows_of(tmp_path / "twice")["again"])
+    ]
+    assert texts[0] == texts[1]
+
+
+def test_files_of_releases_of_two_shapes_are_not_imported_as_one(
+    store: Store, tmp_path: Path
+) -> None:
+    files = []
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "release.json").write_text(json.dumps(SHAPES[name].entry))
+        files.append(str(tmp_path / name / "x.jsonl"))
+        row = dict.fromkeys(SHAPES[name].columns, "a text")
+        Path(files[-1]).write_text(json.dumps(row) + "\n")
+    wanted = DatasetImport(name="both", groups=tuple(files))
+    with pytest.raises(BadInput) as refused:
+        import_as(store, wanted, by="ada", progress=lambda done, total: None)
+    assert refused.value.code == "files_of_two_shapes"
+    alone = DatasetImport(name="alone", groups=(files[0],))
+    (tmp_path / "one" / "x.jsonl").write_text('{"query_positive": "q"}\n')
+    with pytest.raises(BadRows, match="3 texts of its release's shape"):
+        import_as(store, alone, by="ada", progress=lambda done, total: None)
