@@ -146,6 +146,44 @@ class Shape:
         return self.all_scenarios[-1]
 
     @cached_property
+    def other_instruction(self) -> int | None:
+        """The place of the first scenario with the first one's query and another instruction."""
+        return self._other("query", "instruction")
+
+    @cached_property
+    def other_query(self) -> int | None:
+        """The place of the first scenario with the first one's instruction and another query."""
+        return self._other("instruction", "query")
+
+    @cached_property
+    def places_of_signs(self) -> dict[str, int]:
+        """Where each sign's text is among the texts of a group."""
+        return {sign: place for place, sign in enumerate(self.texts)}
+
+    @cached_property
+    def places_of_triplets(self) -> tuple[tuple[int, int, int], ...]:
+        """Where each scenario's instruction, query and passage are among the texts of a group."""
+        place = self.places_of_signs
+        return tuple(
+            (place[i], place[q], place[p])
+            for i, q, p in (scenario.signs for scenario in self.all_scenarios)
+        )
+
+    @cached_property
+    def places_of_split(self) -> tuple[int, ...]:
+        """Where the queries, then the passages are: what no two sides of a split share."""
+        place = self.places_of_signs
+        fields = ("query", "passage")
+        return tuple(place[t.sign] for field in fields for t in self.all_texts if t.field == field)
+
+    def _other(self, same: str, unlike: str) -> int | None:
+        for place, scenario in enumerate(self.all_scenarios):
+            is_same = getattr(scenario, same) == getattr(self.first, same)
+            if is_same and getattr(scenario, unlike) != getattr(self.first, unlike):
+                return place
+        return None
+
+    @cached_property
     def written(self) -> tuple[GroupText, ...]:
         """The texts that a run writes, and that a person may edit: all but the pair's own."""
         return tuple(text for text in self.all_texts if not text.from_source)

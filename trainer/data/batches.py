@@ -1,9 +1,9 @@
 """From rows (one group each) to a batch: different texts, tokenised once, and an index table.
 
-B rows become N = 3B triplets (I_i, Q_i, P_i). What the objectives contrast are scores of texts that
-repeat a lot: I+ stands in two triplets of its row, and with the I term N² crossed texts
-iq_{j,i} = (I_j, Q_i) are wanted. So each different text is embedded once, and tables say where in
-the list of different texts each triplet's is.
+B rows of S scenarios become N = SB triplets (I_i, Q_i, P_i). What the objectives contrast are
+scores of texts that repeat a lot: I+ stands in two triplets of its row, and with the I term N²
+crossed texts iq_{j,i} = (I_j, Q_i) are wanted. So each different text is embedded once, and tables
+say where in the list of different texts each triplet's is.
 
 Note: sampling is seeded with the batch's own text, never a global generator: a
 batch that is prefetched, or built again after a resume, is the same batch.
@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from db.shape import INF_IR
+from db.shape import INF_IR, Shape
 from trainer.data.groups import Group, group_key, group_of
 from trainer.data.passage_pool import PassagePool
 from trainer.objectives.names import Objective
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 TeacherScores = Mapping[str, list[list[float]]]
-"""{key of a group: scores (3 scenarios, 3 passages)}."""
+"""{key of a group: scores (S scenarios, S passages)}."""
 
 NOWHERE = -1
 # No name may start with another one: sentence-transformers finds columns by their prefix.
@@ -122,11 +122,13 @@ def _negatives(
     generator = _generator(groups)
     rows: list[list[str | None]] = []
     for group in groups:
-        for own, _, _ in group.triplets():
+        own_triplets, place = group.triplets(), group.shape.other_instruction
+        plain, unlike = own_triplets[0][0], own_triplets[place or 0][0]
+        for own, _, _ in own_triplets:
             if not own:
                 rows.append([None] * sampled)
                 continue
-            contrast = group.text("I-") if own == group.text("I+") else group.text("I+")
+            contrast = unlike if own == plain else plain
             first = [contrast] if contrast != own else []
             rest = [other for other in different if other not in (own, contrast)]
             others = generator.sample(rest, min(len(rest), sampled - len(first)))
@@ -185,13 +187,15 @@ class Collator:
         packing: bool = False,
         pool: PassagePool | None = None,
         processes: Processes = ALONE,
+        shape: Shape = INF_IR,
     ) -> None:
         """pool: the passages' vectors where passages are not trained; there is no column of them
         then, and places of passages are those of the pool."""
         self.preprocess: Callable[..., Mapping[str, Any]] = model.preprocess
         self.pad_token_id: int = getattr(model[0].tokenizer, "pad_token_id", 0) if packing else 0
         self.prompts = dict(model.prompts)
-        self.template, self.objective = template, objective
+        self.template, self.objective = template, objective.for_shape(shape)
+        self.shape = shape
         self.instructions_sampled, self.packing = instructions_sampled, packing
         self.processes, self.standard_share = processes, standard_share
         self.teacher, self.mined, self.pool = teacher, mined, pool
@@ -202,7 +206,7 @@ class Collator:
 
         if torch.utils.data.get_worker_info() is not None:  # forked: tokenizers' threads are gone
             os.environ["TOKENIZERS_PARALLELISM"] = "false"
-        whole = [group_of(row) for row in rows]
+        whole = [group_of(row, shape=self.shape) for row in rows]
         mined = [text for group in whole for text in (self.mined or {}).get(group_key(group), ())]
         groups = with_plain_rows(whole, self.standard_share)
         batch = build_batch(groups, self.template, self.objective, self.instructions_sampled, mined)
@@ -211,7 +215,7 @@ class Collator:
             "passage_of": torch.tensor(batch.passage_of),  # (N,)
         }
         if self.teacher is not None:
-            count = len(INF_IR.scenarios)
+            count = len(self.shape.roles)
             # Plain rows: the teacher read their instructions.
             unknown = [[math.nan] * count] * count
             scores = [self.teacher.get(group_key(group), unknown) for group in groups]

@@ -8,7 +8,6 @@ validator nor a relative of the base model, scores on these groups are independe
 from collections import defaultdict
 
 from analysis.embed.model_hash import DEFAULT_MODEL, NamedModel, named_model
-from db.shape import INF_IR
 from trainer.data.judged import choices_of
 from trainer.data.release_files import ReleaseData
 
@@ -22,7 +21,8 @@ def confirmed_by(release: ReleaseData, judge: str) -> frozenset[str]:
     for (group_id, scenario), choices in choices_of(release, judge, "held_out_judge").items():
         if set(choices) == {scenario}:
             scenarios[group_id].add(scenario)
-    return frozenset(group for group, found in scenarios.items() if found >= set(INF_IR.scenarios))
+    every = set(release.shape.roles)
+    return frozenset(group for group, found in scenarios.items() if found >= every)
 
 
 def judge_model(judge: str) -> NamedModel:

@@ -1,34 +1,18 @@
 """A group of a release as training reads it; loads neither the store nor a file format."""
 
 import hashlib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from operator import itemgetter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from db.shape import INF_IR
-
-_PLACES = {sign: place for place, sign in enumerate(INF_IR.texts)}
-# Made once: training reads these of every group in every epoch.
-_TRIPLETS: tuple[Callable[[tuple[str, ...]], tuple[str, str, str]], ...] = tuple(
-    itemgetter(*(_PLACES[sign] for sign in scenario.signs))
-    for scenario in INF_IR.scenarios.values()
-)
-_SPLIT_KEYS: Callable[[tuple[str, ...]], tuple[str, ...]] = itemgetter(
-    *(
-        _PLACES[text.sign]
-        for field in ("query", "passage")
-        for text in INF_IR.texts.values()
-        if text.field == field
-    )
-)
+from db.shape import INF_IR, Shape
 
 
 @dataclass(frozen=True)
 class Group:
-    """One row of InF-IR: a triplet per scenario (definitions, section 1).
+    """One row of a release: a triplet per scenario (definitions, section 1).
 
-    `texts` are the text columns, in the order of `db.shape.INF_IR`.
+    `texts` are the text columns, in the order of `shape`.
     """
 
     group_id: str
@@ -45,38 +29,42 @@ class Group:
     read, or not judged."""
     set_aside: bool = False
     """In a split that the release itself holds out (`<split>_held_out`)."""
+    shape: Shape = field(default=INF_IR, compare=False, repr=False)
 
     def text(self, sign: str) -> str:
         """The text of that sign (I+, P1-, …)."""
-        return self.texts[_PLACES[sign]]
+        return self.texts[self.shape.places_of_signs[sign]]
 
     def without_instructions(self) -> "Group":
         """The same group with "" for every instruction."""
-        kinds = zip(self.texts, INF_IR.texts.values(), strict=True)
+        kinds = zip(self.texts, self.shape.all_texts, strict=True)
         return replace(
             self, texts=tuple("" if kind.field == "instruction" else text for text, kind in kinds)
         )
 
     def triplets(self) -> tuple[tuple[str, str, str], ...]:
-        """(instruction, query, passage) of each scenario, in the order of `db.shape`."""
-        return tuple(read(self.texts) for read in _TRIPLETS)
+        """(instruction, query, passage) of each scenario, in the order of the shape."""
+        texts = self.texts
+        return tuple((texts[i], texts[q], texts[p]) for i, q, p in self.shape.places_of_triplets)
 
     def split_keys(self) -> tuple[str, ...]:
         """What must not be on both sides of a split: queries and passages."""
-        return _SPLIT_KEYS(self.texts)
+        return tuple(self.texts[place] for place in self.shape.places_of_split)
 
     def row(self) -> dict[str, str]:
         """The text columns by name."""
-        return dict(zip(INF_IR.columns, self.texts, strict=True))
+        return dict(zip(self.shape.columns, self.texts, strict=True))
 
 
-def group_of(row: Mapping[str, Any], *, group_id: str = "", **more: Any) -> Group:
+def group_of(
+    row: Mapping[str, Any], *, group_id: str = "", shape: Shape = INF_IR, **more: Any
+) -> Group:
     """The group with the text columns of a row."""
-    return Group(group_id, tuple(row[name] for name in INF_IR.columns), **more)
+    return Group(group_id, tuple(row[name] for name in shape.columns), shape=shape, **more)
 
 
 def group_key(group: Group) -> str:
-    """A digest of the seven texts: the same for groups with the same texts."""
+    """A digest of the texts: the same for groups with the same texts."""
     return hashlib.sha256("\0".join(group.row().values()).encode()).hexdigest()
 
 

@@ -49,14 +49,15 @@ def choices_of(release: ReleaseData, judge: str, setting: str | None) -> Choices
     return {item: choices for item, choices in last.items() if choices}
 
 
-def scores_of(choices: Iterable[str]) -> tuple[float, ...]:
+def scores_of(choices: Iterable[str], roles: Sequence[str] = INF_IR.roles) -> tuple[float, ...]:
     """Of each of a group's passages the logarithm of its share of the choices.
 
-    Each passage has half a choice more (Jeffreys' prior), so that one choice makes 0.6, 0.2 and
-    0.2. A choice of another candidate, or of none, speaks for no passage of the group.
+    Each passage has half a choice more (Jeffreys' prior), so that of three passages one choice
+    makes 0.6, 0.2 and 0.2. A choice of another candidate, or of none, speaks for no passage of the
+    group.
     """
     chosen = list(choices)
-    counts = [chosen.count(scenario) + UNSEEN for scenario in INF_IR.scenarios]
+    counts = [chosen.count(scenario) + UNSEEN for scenario in roles]
     return tuple(math.log(count / sum(counts)) for count in counts)
 
 
@@ -67,12 +68,10 @@ def with_scores(
 
     setting: as for `choices_of`.
     """
-    choices = choices_of(release, judge, setting)
-    keys = {
-        group.group_id: [(group.group_id, each) for each in INF_IR.scenarios] for group in groups
-    }
+    choices, roles = choices_of(release, judge, setting), release.shape.roles
+    keys = {group.group_id: [(group.group_id, each) for each in roles] for group in groups}
     return [
-        replace(group, judged=tuple(scores_of(choices[key]) for key in keys[group.group_id]))
+        replace(group, judged=tuple(scores_of(choices[key], roles) for key in keys[group.group_id]))
         if all(key in choices for key in keys[group.group_id])
         else group
         for group in groups

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from db.errors import BadInput
+from db.shape import Shape
 from trainer.data.groups import Group, group_key, plain
 from trainer.data.release_files import ReleaseData
 
@@ -31,15 +32,28 @@ def apart_from(keys: frozenset[str], groups: Iterable[Group]) -> list[Group]:
 
 
 def mix_in(
-    release: ReleaseData, weight: float, *, away_from: frozenset[str], include_dropped: bool
+    release: ReleaseData,
+    weight: float,
+    *,
+    shape: Shape,
+    away_from: frozenset[str],
+    include_dropped: bool,
 ) -> tuple[MixedRelease, list[Group]]:
     """(what is recorded, the groups that train, some of them several times).
 
     A group is read `weight` times an epoch: 2.5 is twice for every group and a third time for half
     of them, chosen by their texts, so that every process and every resume chooses the same.
     away_from: the queries and passages (`plain_keys`) of every group that the main release or any
-    other holds out; groups with one of them do not train. Raises BadInput where none is left.
+    other holds out; groups with one of them do not train. Raises BadInput where none is left, and
+    for groups of another shape than the main release's: a batch has one.
     """
+    if release.shape != shape:
+        raise BadInput(
+            f"more_releases: the groups of {release.path} have another shape than the main "
+            "release's",
+            "name releases of one shape",
+            code="more_releases_of_two_shapes",
+        )
     willing = [
         group
         for group in release.groups

@@ -14,7 +14,7 @@ from typing import Any
 from analysis.files.rows import read_rows
 from analysis.files.storage import place_of
 from db.errors import BadInput, NotFound
-from db.shape import INF_IR
+from db.shape import Shape, shape_in
 from db.store.store import Store
 from db.tables import Release
 from trainer.data.groups import Group, group_of
@@ -38,6 +38,11 @@ class ReleaseData:
     @property
     def name(self) -> str:
         return str(self.manifest.get("name") or self.manifest.get("dataset") or self.path.name)
+
+    @property
+    def shape(self) -> Shape:
+        """What its groups are, by the manifest."""
+        return self.groups[0].shape
 
     @property
     def release_id(self) -> int | None:
@@ -89,7 +94,8 @@ def read_release(path: Path) -> ReleaseData:
     licences: dict[str, None] = {}
     # `test` is ours only where the manifest says so: another's test split was never held out here
     has_test = (manifest.get("filter") or {}).get("split_by") == "train"
-    groups = [group for file in files for group in _groups(file, path, licences, has_test)]
+    shape = shape_in(manifest, f"{path / MANIFEST}")
+    groups = [group for file in files for group in _groups(file, path, licences, has_test, shape)]
     if not groups:
         raise BadInput(
             f"{path} holds no groups",
@@ -129,18 +135,20 @@ def _files(path: Path) -> list[Path]:
     return files
 
 
-def _groups(file: Path, root: Path, licences: dict[str, None], has_test: bool) -> Iterator[Group]:
+def _groups(
+    file: Path, root: Path, licences: dict[str, None], has_test: bool, shape: Shape
+) -> Iterator[Group]:
     """The groups of one file; their licences are noted in `licences`."""
     split = file.name.split("-")[0]
     place = file.relative_to(root)
     for number, row in rows_of_file(file, place):
-        for column in INF_IR.columns:
+        for column in shape.columns:
             value = row.get(column)
             if not isinstance(value, str) or not value.strip():
                 found = "no" if value is None else "an empty" if value == "" else "no usable"
                 raise BadInput(
                     f"{place}, row {number}: {found} `{column}`; every group needs the "
-                    f"{len(INF_IR.columns)} text columns of a release",
+                    f"{len(shape.columns)} text columns of a release",
                     code="group_column_missing",
                 )
         if row.get("licence"):
@@ -149,6 +157,7 @@ def _groups(file: Path, root: Path, licences: dict[str, None], has_test: bool) -
         yield group_of(
             row,
             group_id=str(group_id) if group_id is not None else f"{place}:{number}",
+            shape=shape,
             dropped=row.get("verdict", "kept") != "kept" and row.get("review") != "approve",
             approved=row.get("review") == "approve",
             set_aside=split.endswith(HELD_OUT_SUFFIX) or (has_test and split == TEST),

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 from analysis.text.splits import held_out
 from db.errors import BadInput
-from db.shape import INF_IR
 from trainer.data.confirmed import confirmed_by
 from trainer.data.groups import Group
 from trainer.data.mixing import MixedRelease
@@ -82,7 +81,7 @@ def split_groups(
             raise BadInput(
                 f"held_out_judge: {held_out_judge} confirmed none of the {len(chosen)} held-out "
                 f"groups of {release.path}: it must judge all "
-                f"{len(INF_IR.scenarios)} items of a group",
+                f"{len(release.shape.roles)} items of a group",
                 code="held_out_none_confirmed",
             )
         chosen = found

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from db.shape import INF_IR
+from db.shape import INF_IR, Shape
 from trainer.data.groups import Group
 from trainer.evaluate.following import GroupPlaces
 
@@ -53,9 +53,10 @@ class Benchmark:
     kept: dict[str, list[str]] = field(default_factory=dict)
     language: str = "en"
     downloads: Mapping[str, str] = field(default_factory=dict)
+    shape: Shape = INF_IR
+    """Of `groups`."""
 
 
-ROLES = tuple(role.replace("_", "-") for role in INF_IR.scenarios)
 P_MRR_CANDIDATES = 100
 
 
@@ -64,15 +65,19 @@ def held_out_benchmark(name: str, groups: list[Group], language: str = "en") -> 
 
     p-MRR: original (I+,Q+), changed (I-,Q+), changed document P+, which the changed instruction
     makes wrong, ranked over one fixed list: BM25's best 100 for Q+ and the group's own passages.
-    Equal passages are one document, equal questions keep their own ids.
+    Equal passages are one document, equal questions keep their own ids. Groups of a shape without a
+    second instruction for the query have no p-MRR.
     """
+    shape = groups[0].shape if groups else INF_IR
+    roles = [role.replace("_", "-") for role in shape.roles]
+    other = shape.other_instruction
     places: dict[str, str] = {}
     questions: dict[str, Question] = {}
     judgments: dict[str, dict[str, int]] = {}
     right: dict[tuple[str, str], dict[str, int]] = {}
     benchmark_ids: dict[str, tuple[str, str]] = {}
     for number, group in enumerate(groups):
-        for role, (instruction, query, passage) in zip(ROLES, group.triplets(), strict=True):
+        for role, (instruction, query, passage) in zip(roles, group.triplets(), strict=True):
             document = places.setdefault(passage, f"d{len(places):06d}")
             question = f"g{number:06d}-{role}"
             questions[question] = Question(instruction, query)
@@ -83,7 +88,7 @@ def held_out_benchmark(name: str, groups: list[Group], language: str = "en") -> 
     ids = {f"g{number:06d}": group for number, group in enumerate(groups)}
     in_benchmark = {
         key: GroupPlaces(
-            questions=tuple(f"{key}-{role}" for role in ROLES),
+            questions=tuple(f"{key}-{role}" for role in roles),
             documents=tuple(places[passage] for _, _, passage in group.triplets()),
         )
         for key, group in ids.items()
@@ -100,10 +105,15 @@ def held_out_benchmark(name: str, groups: list[Group], language: str = "en") -> 
         questions=questions,
         corpus={document: passage for passage, document in places.items()},
         judgments=judgments,
-        original={key: f"{key}-positive" for key in ids},
-        changed={key: f"{key}-instruction-negative" for key in ids},
-        changed_documents={key: [places[group.text("P+")]] for key, group in ids.items()},
+        original={key: f"{key}-{roles[0]}" for key in ids},
+        changed={} if other is None else {key: f"{key}-{roles[other]}" for key in ids},
+        changed_documents=(
+            {}
+            if other is None
+            else {key: [places[group.triplets()[0][2]]] for key, group in ids.items()}
+        ),
         language=language,
+        shape=shape,
     )
 
 
@@ -119,7 +129,7 @@ def _p_mrr_candidates(
         return dict.fromkeys(groups, ids)
     from analysis.text.bm25 import Bm25
 
-    queries = [group.text("Q+") for group in groups.values()]
+    queries = [group.triplets()[0][1] for group in groups.values()]
     best, _ = Bm25(list(places), language).top(queries, P_MRR_CANDIDATES)
     return {
         key: list(dict.fromkeys([*found[key].documents, *(ids[place] for place in row)]))

@@ -24,7 +24,7 @@ import numpy as np
 
 from analysis.files.rows import read_rows
 from db.errors import BadInput
-from db.shape import INF_IR
+from db.shape import INF_IR, Shape
 from trainer.evaluate.measures.among_all import (
     AMONG_ALL,
     Rank,
@@ -70,15 +70,24 @@ class GroupPlaces:
     documents: tuple[str, ...]
 
 
-def follows(scores: np.ndarray) -> dict[str, float]:
-    """Every measure of one group, 0.0 or 1.0; scores (S, S) of S scenarios for their passages."""
+def follows(scores: np.ndarray, shape: Shape = INF_IR) -> dict[str, float]:
+    """Every measure of one group, 0.0 or 1.0; scores (S, S) of S scenarios for their passages.
+
+    A shape without a second instruction for its query, or a second query for its instruction, has
+    no flip by it; one of a single scenario has no measure.
+    """
+    if len(shape.roles) == 1:
+        return {}
     own = np.diag(scores)
     others = scores + np.diag([-np.inf] * len(scores))
-    return {
-        STRICT: float((own > others.max(axis=1)).all()),
-        INSTRUCTION_FLIP: _flips(scores, INF_IR.roles.index("instruction_negative")),
-        QUERY_FLIP: _flips(scores, INF_IR.roles.index("query_negative")),
-    }
+    found = {STRICT: float((own > others.max(axis=1)).all())}
+    for name, other in (
+        (INSTRUCTION_FLIP, shape.other_instruction),
+        (QUERY_FLIP, shape.other_query),
+    ):
+        if other is not None:
+            found[name] = _flips(scores, other)
+    return found
 
 
 def _flips(scores: np.ndarray, other: int) -> float:
@@ -87,7 +96,7 @@ def _flips(scores: np.ndarray, other: int) -> float:
 
 
 def texts_of(benchmark: "Benchmark", template: Template, control: str = "") -> list[str]:
-    """The three texts of every group: by the template, or one half alone as a control."""
+    """The texts of every group's scenarios: by the template, or one half alone as a control."""
     texts = []
     for group in benchmark.groups.values():
         for name in group.questions:
@@ -108,7 +117,7 @@ def group_scores(
     texts = texts_of(benchmark, template, control)
     wanted = [group.documents for group in benchmark.groups.values() for _ in group.questions]
     scores = np.asarray(score(texts, wanted), dtype=np.float64).reshape(
-        -1, len(INF_IR.roles), len(INF_IR.roles)
+        -1, len(benchmark.shape.roles), len(benchmark.shape.roles)
     )
     return dict(zip(benchmark.groups, scores, strict=True))
 
@@ -118,7 +127,7 @@ def follow_by_group(
 ) -> dict[str, dict[str, float]]:
     """{group: {measure: 0.0 or 1.0}}; empty for a benchmark without groups."""
     found = group_scores(benchmark, template, score, control)
-    return {name: follows(of) for name, of in found.items()}
+    return {name: follows(of, benchmark.shape) for name, of in found.items()}
 
 
 def comply_by_group(
@@ -127,12 +136,16 @@ def comply_by_group(
     """{group: {sicr, wise}} of P+: Q+ alone, (I+,Q+), and (I-,Q+) as the reversal.
 
     Ranked over the list that p-MRR is ranked over. Two documents answer Q+ alone: P+ and P1-.
+    Empty for a shape without a second instruction.
     """
+    place_of_other = benchmark.shape.other_instruction
+    if place_of_other is None:
+        return {}
     texts: list[str] = []
     wanted: list[list[str]] = []
     for key, group in benchmark.groups.items():
         one = benchmark.questions[group.questions[0]]
-        other = benchmark.questions[group.questions[INF_IR.roles.index("instruction_negative")]]
+        other = benchmark.questions[group.questions[place_of_other]]
         texts += [
             template.apply("", one.query),
             template.apply(one.instruction, one.query),
@@ -263,8 +276,8 @@ def following_of(
             for key, values in right_first_by_group(documents, texts, rank).items():
                 found[control][key] |= values
     if rank and controls:
-        queries = texts_of(benchmark, template, QUERY_ALONE)[:: len(INF_IR.roles)]
-        for key, values in plain_ndcg_by_group(documents, queries, rank).items():
+        queries = texts_of(benchmark, template, QUERY_ALONE)[:: len(benchmark.shape.roles)]
+        for key, values in plain_ndcg_by_group(documents, queries, rank, benchmark.shape).items():
             found[""][key] |= values
     return found
 

@@ -149,7 +149,7 @@ def beside_following(
         return {}
     found = comply_by_group(benchmark, template, score)
     for key, values in stability_by_group(benchmark, template, score, paraphrases or {}).items():
-        found[key] |= values
+        found.setdefault(key, {}).update(values)
     return found
 
 

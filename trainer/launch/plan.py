@@ -70,6 +70,7 @@ def groups_of(folder: Path, settings: TrainSettings, more: Sequence[Path] = ()) 
     more: the folders of the settings' further releases, in their order.
     """
     release = read_release(folder)
+    settings.parsed_objective.require_contrast(release.shape)
     training, held_out = split_groups(
         release,
         fraction=settings.held_out,
@@ -98,7 +99,11 @@ def groups_of(folder: Path, settings: TrainSettings, more: Sequence[Path] = ()) 
     mixed = []
     for other, (_, weight) in zip(others, settings.extra_releases, strict=True):
         recorded, groups = mix_in(
-            other, weight, away_from=keys, include_dropped=settings.dropped == "include"
+            other,
+            weight,
+            shape=release.shape,
+            away_from=keys,
+            include_dropped=settings.dropped == "include",
         )
         if has_order:
             groups = _with_order(groups, other, is_one_of=len(others) + 1)
@@ -111,8 +116,8 @@ def groups_of(folder: Path, settings: TrainSettings, more: Sequence[Path] = ()) 
     chosen = choose_groups(together, settings.max_groups, settings.seed)
     if judge and not any(group.judged for group in chosen):
         raise BadInput(
-            f"teacher={settings.teacher}: of no group that would train did this judge judge all "
-            "three scenarios",
+            f"teacher={settings.teacher}: of no group that would train did this judge judge "
+            "every scenario",
             "let it judge them in studies and export again",
             code="teacher_judgments_missing",
         )

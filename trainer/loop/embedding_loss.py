@@ -29,7 +29,7 @@ import torch
 from sentence_transformers.base.losses import CachedLossMixin
 from torch import Tensor, nn
 
-from db.shape import INF_IR
+from db.shape import INF_IR, Shape
 from trainer.data.batches import NOWHERE
 from trainer.objectives.distillation import teacher_loss
 from trainer.objectives.multivariate import multivariate_loss
@@ -131,23 +131,23 @@ NO_TEACHING = Teaching()
 def taught_loss(
     columns: Sequence[Tensor], tables: dict[str, Any], teaching: Teaching, temperature: float
 ) -> Tensor:
-    """The teacher's loss over the anchors that the objective embeds; tables["teacher"] (N, 3)."""
-    scores, own, known = own_group_scores(columns, tables)
+    """The teacher's loss over the anchors that the objective embeds; tables["teacher"] (N, S)."""
+    scores, own, known = own_group_scores(columns, tables, tables["teacher"].shape[1])
     student = scores / temperature
     teacher = tables["teacher"][known].to(student) / teaching.temperature
     return teacher_loss(teaching.kind, student, teacher, own)
 
 
 def own_group_scores(
-    columns: Sequence[Tensor], tables: dict[str, Any]
+    columns: Sequence[Tensor], tables: dict[str, Any], count: int
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Cosines of the anchors that are embedded with their group's passages.
 
     Returns (scores (A, S), which of the S each anchor's own is (A,), the anchors among the N
-    triplets (N,) as a mask); S scenarios, N = S × groups.
+    triplets (N,) as a mask); S = count scenarios, N = S × groups.
     """
     queries, passages = (nn.functional.normalize(each.float(), dim=1) for each in columns)
-    matched_of, count = tables["matched_of"], len(INF_IR.scenarios)
+    matched_of = tables["matched_of"]
     of_group = tables["passage_of"].view(-1, count).repeat_interleave(count, dim=0)  # (N, S)
     known = matched_of != NOWHERE
     own = torch.arange(len(matched_of), device=matched_of.device) % count
@@ -155,9 +155,14 @@ def own_group_scores(
     return torch.einsum("ad,asd->as", anchors, passages[of_group[known]]), own[known], known
 
 
-def group_loss(columns: Sequence[Tensor], tables: dict[str, Any], temperature: float) -> Tensor:
+def group_loss(
+    columns: Sequence[Tensor],
+    tables: dict[str, Any],
+    temperature: float,
+    count: int = len(INF_IR.roles),
+) -> Tensor:
     """Mean cross-entropy of each anchor's own passage among its group's: −log softmax(s/τ)."""
-    scores, own, _ = own_group_scores(columns, tables)
+    scores, own, _ = own_group_scores(columns, tables, count)
     return nn.functional.cross_entropy(scores / temperature, own)
 
 
@@ -180,6 +185,7 @@ class EmbeddingLoss(CachedLossMixin, nn.Module):
         teaching: Teaching = NO_TEACHING,
         group_weight: float = 0.0,
         frozen: Tensor | None = None,
+        shape: Shape = INF_IR,
     ) -> None:
         """sizes: the loss is the mean over the whole vectors and their first `sizes` numbers.
         frozen: the vectors (V, d) of all passages, where a batch has no column of them.
@@ -189,7 +195,8 @@ class EmbeddingLoss(CachedLossMixin, nn.Module):
         self.frozen: Tensor | None
         self.register_buffer("frozen", frozen, persistent=False)
         self.model = model
-        self.objective, self.temperature = objective, temperature
+        self.objective, self.temperature = objective.for_shape(shape), temperature
+        self.scenarios = len(shape.roles)
         self.positive_as_printed = positive_as_printed
         self.sizes, self.teaching = sizes, teaching
         self.mini_batch_size = texts_at_once
@@ -242,7 +249,7 @@ class EmbeddingLoss(CachedLossMixin, nn.Module):
             self.of_terms["teacher"] = taught.detach()
             loss = loss + self.teaching.weight * taught
         if self.group_weight:
-            own = group_loss(columns, labels, self.temperature)
+            own = group_loss(columns, labels, self.temperature, self.scenarios)
             self.of_terms["group"] = own.detach()
             loss = loss + self.group_weight * own
         if with_backward:

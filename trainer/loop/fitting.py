@@ -18,7 +18,7 @@ from transformers.trainer_callback import PrinterCallback
 
 from analysis.embed.model_source import model_source
 from db.errors import BadInput
-from db.shape import INF_IR
+from db.shape import INF_IR, Shape
 from trainer.data.batch_sample import sample_of
 from trainer.data.batches import Collator, TeacherScores
 from trainer.data.curriculum import ConfidentFirst
@@ -99,7 +99,7 @@ def fit(
         settings.precision, model, compute, work / "precision.json", processes
     )
     settings = replace(settings, precision=precision.used)
-    loss = make_loss(model, settings, pool)
+    loss = make_loss(model, settings, pool, groups[0].shape)
     dtypes = describe_dtypes(model, model_source(settings.base_model))
     log.info("weights: %s", ", ".join(f"{name} {kind}" for name, kind in dtypes.items()))
     if show is not None:
@@ -172,7 +172,7 @@ def loss_of_few(
     It raises BadInput where memory does not suffice.
     """
     rows = [group.row() for group in groups[: min(settings.rows_per_batch, MEASURED_GROUPS)]]
-    loss = make_loss(model, replace(settings, texts_at_once=0), pool)
+    loss = make_loss(model, replace(settings, texts_at_once=0), pool, groups[0].shape)
 
     def compute() -> Tensor:
         try:
@@ -225,7 +225,10 @@ def _mined(
 
 
 def make_loss(
-    model: "SentenceTransformer", settings: TrainSettings, pool: PassagePool | None = None
+    model: "SentenceTransformer",
+    settings: TrainSettings,
+    pool: PassagePool | None = None,
+    shape: Shape = INF_IR,
 ) -> EmbeddingLoss:
     """The loss of the settings; it teaches where a batch has a teacher's scores."""
     return EmbeddingLoss(
@@ -240,6 +243,7 @@ def make_loss(
         ),
         group_weight=settings.group_weight,
         frozen=None if pool is None else pool.vectors,
+        shape=shape,
     )
 
 
@@ -293,7 +297,7 @@ def _trainer(
         model=model,
         args=training_arguments(settings, work),
         train_dataset=Dataset.from_dict(
-            {name: [group.row()[name] for group in groups] for name in INF_IR.columns}
+            {name: [group.row()[name] for group in groups] for name in groups[0].shape.columns}
         ),
         loss=loss,
         data_collator=stock_collator,

@@ -61,10 +61,10 @@ def mine_negatives(
     rows = list(keyed.items())
     for start in range(0, len(rows), GROUPS_AT_ONCE):
         part = rows[start : start + GROUPS_AT_ONCE]
-        texts = [template.apply(group.text("I+"), group.text("Q+")) for _, group in part]
+        texts = [template.apply(*group.triplets()[0][:2]) for _, group in part]
         scores = encode_unique(question_encoder(model, ()), texts, counted) @ corpus.T
         for (key, group), of in zip(part, scores, strict=True):
-            limit = margin * float(of[place_of[group.text("P+")]])
+            limit = margin * float(of[place_of[group.triplets()[0][2]]])
             allowed = of <= limit if limit > 0 else np.zeros(len(of), dtype=bool)
             allowed[[place for text in group.split_keys() for place in kin[plain(text)]]] = False
             best = np.argsort(-np.where(allowed, of, -np.inf), kind="stable")[:count]

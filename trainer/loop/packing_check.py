@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from db.shape import INF_IR
 from trainer.data.batches import NOWHERE, QUERIES, Collator, TeacherScores
 from trainer.data.groups import Group
 from trainer.data.passage_pool import PassagePool
@@ -45,6 +46,7 @@ def make_collator(
             packing=packing,
             pool=pool,
             processes=of,
+            shape=groups[0].shape if groups else INF_IR,
         )
 
     plain = collator(packing=False, of=processes)

@@ -1,14 +1,13 @@
 """The scores of a reranker over every training group's passages, computed once before training.
 
 They are kept in the work folder, so that a training that goes on after a kill reads the same
-numbers. Every scenario of a group is scored against the group's three passages.
+numbers. Every scenario of a group is scored against all of the group's passages.
 """
 
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from db.shape import INF_IR
 from trainer.data.groups import Group, group_key
 from trainer.evaluate.reranking import PairScorer
 from trainer.settings.template import Template
@@ -34,8 +33,9 @@ def teacher_scores(
         part = missing[start : start + GROUPS_AT_ONCE]
         pairs = [pair for _, group in part for pair in scenario_pairs(group, template)]
         scores = iter(score_pairs(pairs))
-        for key, _ in part:
-            found[key] = [[next(scores) for _ in INF_IR.scenarios] for _ in INF_IR.scenarios]
+        for key, group in part:
+            roles = group.shape.roles
+            found[key] = [[next(scores) for _ in roles] for _ in roles]
         progress(start + len(part), len(missing))
     if missing:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -46,7 +46,7 @@ def teacher_scores(
 
 
 def scenario_pairs(group: Group, template: Template) -> list[tuple[str, str]]:
-    """The group's scenarios in order, each as (instruction and query, passage) with all three."""
+    """The group's scenarios in order, each as (instruction and query, passage) with all."""
     triplets = group.triplets()
     return [
         (template.apply(instruction, query), passage)

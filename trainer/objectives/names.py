@@ -8,11 +8,11 @@ one where it needs a loss of its own.
 """
 
 import difflib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from db.errors import BadInput
-from db.shape import INF_IR
+from db.shape import INF_IR, Shape
 
 Term = Literal["P", "I", "IQ"]
 Mode = Literal["uni", "multi"]
@@ -65,6 +65,23 @@ class Objective:
     def anchor_every(self) -> int:
         """N where every N-th of a row's triplets is an anchor."""
         return self.baseline.every if self.baseline else 1
+
+    def for_shape(self, shape: Shape) -> "Objective":
+        """The same for groups of this shape: an anchor of each group is one of so many."""
+        if self.baseline is None or self.baseline.every == 1:
+            return self
+        return replace(self, baseline=replace(self.baseline, every=len(shape.roles)))
+
+    def require_contrast(self, shape: Shape) -> None:
+        """Raise BadInput for terms that contrast instructions of groups that have no second one."""
+        terms = [term for term in self.terms if term != "P"]
+        if terms and shape.other_instruction is None:
+            raise BadInput(
+                f"objective {self.name!r} contrasts {' and '.join(TERM_HELP[one] for one in terms)}"
+                ", and no query of these groups has a second instruction",
+                "Train with `objective=P`",
+                code="objective_without_contrast",
+            )
 
     @property
     def help(self) -> str:

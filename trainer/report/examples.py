@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from db.shape import INF_IR
 from trainer.data.groups import Group
 
 SIGNS = ("P+", "P1-")
@@ -30,15 +29,15 @@ INDEX_STAYS = (
     "Your index of {base} stays valid: passages and queries without an instruction have its "
     "vectors to the bit. Only queries with an instruction are encoded by the trained copy."
 )
-_OTHER = INF_IR.roles.index("instruction_negative")
 
 
-def first_of(scores: np.ndarray) -> tuple[str, str]:
-    """Which of P+ and P1- is first for (I+,Q+) and for (I-,Q+), by a group's scores (S, S).
+def first_of(scores: np.ndarray, other: int = 1) -> tuple[str, str]:
+    """Which of P+ and P1- is first for (I+,Q+) and for (I-,Q+), by a group's scores (S, S); `other`
+    is the place of the scenario with I-.
 
     NEITHER for equal scores and for NaN.
     """
-    return _first(*scores[0, [0, _OTHER]]), _first(*scores[_OTHER, [0, _OTHER]])
+    return _first(*scores[0, [0, other]]), _first(*scores[other, [0, other]])
 
 
 def _first(one: float, other: float) -> str:
@@ -52,13 +51,14 @@ def choose_examples(
     those that the base and the trained model follow, and the trained one alone; and by RULE the
     count and the first examples of each kind.
 
+    groups: of a shape with a second instruction for the query, whose texts are called as InF-IR's.
     before, after: each group's scores. A group whose P+ and P1- are one text is not compared: no
     model can rank one above the other.
     """
     compared = [
-        (group, first_of(base), first_of(trained))
+        (group, first_of(base, _other(group)), first_of(trained, _other(group)))
         for group, base, trained in zip(groups, before, after, strict=True)
-        if group.text("P+") != group.text("P1-")
+        if group.triplets()[0][2] != group.triplets()[_other(group)][2]
     ]
     followed = [each for each in compared if each[2] == SIGNS]
     works = [each for each in followed if each[1][0] == each[1][1] != NEITHER]
@@ -75,6 +75,12 @@ def choose_examples(
     }
 
 
+def _other(group: Group) -> int:
+    place = group.shape.other_instruction
+    assert place is not None, "a caller compares only groups with a second instruction"
+    return place
+
+
 def _shortest(
     found: Sequence[tuple[Group, tuple[str, str], tuple[str, str]]],
 ) -> list[dict[str, Any]]:
@@ -84,5 +90,8 @@ def _shortest(
 
 
 def _example(group: Group, before: tuple[str, str], after: tuple[str, str]) -> dict[str, Any]:
-    texts = {sign: group.text(sign) for sign in ("Q+", "I+", "I-", *SIGNS)}
+    triplets = group.triplets()
+    (instruction, query, right), (unlike, _, other) = triplets[0], triplets[_other(group)]
+    signs = ("Q+", "I+", "I-", *SIGNS)
+    texts = dict(zip(signs, (query, instruction, unlike, right, other), strict=True))
     return {"group": group.group_id, "texts": texts, "before": before, "after": after}

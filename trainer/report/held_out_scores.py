@@ -99,7 +99,7 @@ class HeldOutScores:
 
     def shown_examples(self) -> dict[str, Any] | None:
         """What the instruction changed, for Try it; None before both ends are scored."""
-        if self.of_groups.keys() != {"before", "after"}:
+        if self.of_groups.keys() != {"before", "after"} or not self.probes:
             return None
         return choose_examples(self.held_out, self.of_groups["before"], self.of_groups["after"])
 

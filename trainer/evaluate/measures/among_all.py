@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean
 from typing import Final
 
-from db.shape import INF_IR
+from db.shape import INF_IR, Shape
 from trainer.evaluate.measures.rankings import measure
 
 RIGHT_FIRST: Final = "right-first"
@@ -48,10 +48,14 @@ def _is_first(own: str, found: Mapping[str, float]) -> float:
 
 
 def plain_ndcg_by_group(
-    documents: Mapping[str, Sequence[str]], queries: Sequence[str], rank: Rank
+    documents: Mapping[str, Sequence[str]],
+    queries: Sequence[str],
+    rank: Rank,
+    shape: Shape = INF_IR,
 ) -> dict[str, dict[str, float]]:
     """{group: {plain-ndcg@10}}; queries: of each group Q+ as the model reads it without I+."""
-    answering = (0, INF_IR.roles.index("instruction_negative"))
+    asked = shape.first.query
+    answering = [place for place, of in enumerate(shape.all_scenarios) if of.query == asked]
     answers = {key: {own[place]: 1 for place in answering} for key, own in documents.items()}
     found = measure(dict(zip(documents, rank(queries, DEPTH), strict=True)), answers)
     return {key: {PLAIN_NDCG: found[key]["ndcg@10"]} for key in documents}
