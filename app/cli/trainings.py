@@ -131,7 +131,6 @@ def _setting_help(setting: Setting) -> str:
 @trainings.command("create", cls=TrainCommand)
 @field_options(
     TrainStart,
-    without=("settings", "sweep", "tune"),
     types={"out": click.Path(file_okay=False)},
 )
 @experiment_option
@@ -158,7 +157,7 @@ def _queued(result: Result) -> str:
 
 
 @trainings.command("sweep")
-@field_options(TrainSweep, without=("settings",))
+@field_options(TrainSweep)
 @experiment_option
 @settings_argument
 @launcher_options
@@ -195,7 +194,7 @@ def _searched(result: Result) -> str:
 
 
 @trainings.command("search")
-@field_options(TrainSearch, without=("settings",))
+@field_options(TrainSearch)
 @experiment_option
 @settings_argument
 @launcher_options

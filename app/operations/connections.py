@@ -44,7 +44,7 @@ PRICES = option(
 class ConnectionAdd(Request):
     """A model server: its address and the name of the secret that holds its key."""
 
-    name: str = option(..., "What runs call it.")
+    name: str = option(..., "What runs call it.", names=(), metavar="NAME")
     kind: Literal["openai", "azure", "compatible", "offline", "recorded"] = option(
         "compatible",
         "What it speaks; compatible: any server of OpenAI's protocol (vLLM, llama.cpp, a gateway).",
@@ -71,7 +71,7 @@ class ConnectionAdd(Request):
 class ConnectionChange(Request):
     """What is changed of a connection; its address stays, since runs name it."""
 
-    name: str = option(..., "The connection.")
+    name: str = option(..., "The connection.", names=(), metavar="NAME")
     secret: str | None = option(
         None, "The name of another secret with the key; '': no key.", metavar="VAR"
     )

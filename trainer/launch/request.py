@@ -17,7 +17,6 @@ from trainer.settings.settings import ALIASES, parse_settings
 from trainer.settings.table import GUARD_MEASURE, SETTINGS
 
 MAX_SWEEP_TRAININGS = 200
-NO_OPTION = ("–",)
 RELEASE = "A release: folder or id."
 SETTINGS_OF = "Settings by name (training-settings.md); the others are as by default."
 
@@ -27,7 +26,7 @@ class _OfSettings(Request):
 
     model_config = ConfigDict(extra="forbid", frozen=True, coerce_numbers_to_str=True)
 
-    settings: Mapping[str, Any] = option({}, SETTINGS_OF, names=("KEY=VALUE",))
+    settings: Mapping[str, Any] = option({}, SETTINGS_OF, names=(), metavar="KEY=VALUE")
 
     @field_validator("settings")
     @classmethod
@@ -80,8 +79,8 @@ class TrainStart(_OfSettings):
         "CPU cores and INF_RAY_GPUS GPUs.",
         ge=1,
     )
-    sweep: str | None = option(None, "The sweep or search that it is part of.", names=NO_OPTION)
-    tune: TrialPlan | None = option(None, "Which trial of a search it is.", names=NO_OPTION)
+    sweep: str | None = option(None, "The sweep or search that it is part of.", names=())
+    tune: TrialPlan | None = option(None, "Which trial of a search it is.", names=())
 
     @model_validator(mode="after")
     def _agree(self) -> Self:

@@ -79,7 +79,7 @@ def _added(result: Result) -> str:
 
 @connections.command()
 @click.argument("name")
-@request_options(ConnectionAdd, without=("name",))
+@request_options(ConnectionAdd)
 @key_option
 @reporting(_added)
 def add(request: ConnectionAdd, takes_key: bool) -> Result:
@@ -90,7 +90,7 @@ def add(request: ConnectionAdd, takes_key: bool) -> Result:
 
 @connections.command()
 @click.argument("name")
-@request_options(ConnectionChange, without=("name", "private"))
+@request_options(ConnectionChange)
 @click.option("--private/--public", "private", default=None, help="May it be in a private network?")
 @key_option
 @reporting(_shown)
