@@ -32,6 +32,7 @@ from db.values import AMBIGUOUS, NONE
 Kind = Literal["pick", "grade", "yes_no", "score"]
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 YES, NO = "yes", "no"
+CHECK: Final = "check_"  # a run's task and drop reason: a check's name behind this
 DECIMALS = 4  # of a stored score
 _COMPARE: Final[dict[str, Callable[[float, float], bool]]] = {
     ">=": operator.ge,
@@ -178,7 +179,7 @@ def number_of(answer: str) -> float | None:
 
 
 def score(text: str) -> str | None:
-    """A score as it is stored: 0.7 of "0.70"; None for what is no number from 0 to 1."""
+    """A score as it is stored: 0.7 of "0.70"; None for what is not a number from 0 to 1."""
     if not re.fullmatch(r"\d{1,3}(?:\.\d{1,20})?|\.\d{1,20}", text):
         return None
     number = round(float(text), DECIMALS)

@@ -3,6 +3,8 @@
 A column is added and, of SQLite, no table copied; existing items expect the label of their scenario.
 """
 
+import re
+
 import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import postgresql
@@ -13,6 +15,7 @@ branch_labels = None
 depends_on = None
 
 REFERENCE = "fk_item_question_id_question"
+DECLARED = f", \n\tCONSTRAINT {REFERENCE} FOREIGN KEY(question_id) REFERENCES question (id)"
 
 
 def upgrade() -> None:
@@ -31,10 +34,11 @@ def upgrade() -> None:
         sa.UniqueConstraint("key", name=op.f("uq_question_key")),
     )
     op.add_column("item", sa.Column("expected", sa.String()))
-    op.execute(
-        "ALTER TABLE item ADD COLUMN question_id INTEGER "
-        f"CONSTRAINT {REFERENCE} REFERENCES question (id)"
-    )
+    op.add_column("item", sa.Column("question_id", sa.Integer()))
+    if op.get_bind().dialect.name == "postgresql":
+        op.create_foreign_key(op.f(REFERENCE), "item", "question", ["question_id"], ["id"])
+    else:
+        _rewrite(lambda written: re.sub(r"\s*\)\s*\Z", f"{DECLARED}\n)", written))
     op.execute("UPDATE item SET expected = scenario")
 
 
@@ -47,6 +51,25 @@ def downgrade() -> None:
             f"an item asks {asked!r}, which the version before cannot hold: delete the runs whose "
             "recipes declare [checks], or put the copy of the upgrade back"
         )
+    if op.get_bind().dialect.name == "postgresql":
+        op.drop_constraint(op.f(REFERENCE), "item", type_="foreignkey")
+    else:
+        _rewrite(lambda written: written.replace(DECLARED, ""))
     op.drop_column("item", "question_id")
     op.drop_column("item", "expected")
     op.drop_table("question")
+
+
+def _rewrite(changed) -> None:
+    """Change how SQLite declares the table without copying it, as in 0024."""
+    connection = op.get_bind()
+    find = "SELECT sql FROM sqlite_master WHERE type = 'table' AND name = 'item'"
+    written = connection.exec_driver_sql(find).scalar_one()
+    version = connection.exec_driver_sql("PRAGMA schema_version").scalar_one()
+    connection.exec_driver_sql("PRAGMA writable_schema = ON")
+    connection.exec_driver_sql(
+        "UPDATE sqlite_master SET sql = ? WHERE type = 'table' AND name = 'item'",
+        (changed(written),),
+    )
+    connection.exec_driver_sql(f"PRAGMA schema_version = {version + 1}")
+    connection.exec_driver_sql("PRAGMA writable_schema = OFF")

@@ -274,6 +274,7 @@ def test_an_older_store_expects_the_scenarios_label_and_keeps_its_judgments(stor
     with store.engine.connect() as connection:
         assert connection.execute(query).all() == before
     schema.upgrade(store)
+    schema.require_current(store)
     with store.read() as session:
         items = session.execute(select(Item.scenario, Item.expected, Item.question_id)).all()
         assert len(items) == 9
