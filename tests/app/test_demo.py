@@ -11,6 +11,7 @@ from pathlib import Path
 import httpx
 import psutil
 import pytest
+from app_pages import open_page, words
 from conftest import Ran, count_rows
 from curation_runs import wait_for
 from live_server import serving
@@ -22,6 +23,7 @@ from db.store import schema
 from db.store.store import Store, open_store
 from db.tables import Base, Job
 
+README = Path(__file__).parents[2] / "README.md"
 pytestmark = [pytest.mark.long, pytest.mark.timeout(2400)]  # trains for three minutes of CPU
 
 
@@ -52,12 +54,21 @@ def test_an_interrupted_demo_goes_on_and_a_second_one_repeats_nothing(
         "release": 1,
         "checkpoint": 1,
     }
+    home = words(open_page("home"))
+    assert home_of_the_readme() in home, home
 
     everything = rows_of(store, *(table for table in Base.metadata.tables))
     second = inf_process("demo", "--no-serve")
     assert second.code == 0 and "/13]" not in second.out
     assert rows_of(store, *everything) == everything
     store.close()
+
+
+def home_of_the_readme() -> str:
+    """The instruction flip that README says Home shows, as Home prints it."""
+    said = re.search(r"instruction flip (0\.\d+) → (0\.\d+)", README.read_text())
+    assert said is not None
+    return f"{float(said[1]):.2f} → {float(said[2]):.2f}"
 
 
 def rows_of(store: Store, *tables: str) -> dict[str, int]:
