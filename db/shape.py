@@ -230,8 +230,7 @@ class Shape:
         It depends on the scenario's place alone, not on how many others there are: a scenario
         added at the end of a shape leaves the answers of those before it as they are.
         """
-        lane, place = divmod(self.roles.index(role), PLACES_IN_LANE)
-        return LANE * lane + place + PLACES_IN_LANE * vote
+        return vote_number(self.roles.index(role), vote)
 
     def role_of_sample(self, sample: int) -> Role:
         """The scenario of a vote's number."""
@@ -261,6 +260,12 @@ class Shape:
                 for scenario in self.all_scenarios
             ],
         }
+
+
+def vote_number(place: int, vote: int) -> int:
+    """The sample number of a vote on the item at this place, whatever other places there are."""
+    lane, within = divmod(place, PLACES_IN_LANE)
+    return LANE * lane + within + PLACES_IN_LANE * vote
 
 
 def shape_in(holder: Mapping[str, Any], where: str = "the shape") -> Shape:

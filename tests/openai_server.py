@@ -364,6 +364,8 @@ def answer_to(prompt: str) -> tuple[str, str]:
     """The task of a prompt and what a fairly good model would say."""
     if "end with one line in exactly this form" in prompt:
         return "validation", f"Choice: {_choose(prompt)}"
+    if asked := re.search(r"^(Answer|Grade|Score): <", prompt, re.M):
+        return "check", f"{asked[1]}: {_fits(prompt)[asked[1]]}"
     told = re.search(r"is a solution in (.+), the task|below, written in (.+), is the one", prompt)
     where = f"In {told[1] or told[2]} " if told else ""  # the recipe for code
     query = _line(prompt, "Query")
@@ -412,6 +414,18 @@ def _choose(prompt: str) -> str:
         texts = dict(passages)
         fitting = [number for number in fitting if topic in texts[number]] or fitting
     return fitting[0] if len(fitting) == 1 else ("ambiguous" if fitting else "none")
+
+
+def _fits(prompt: str) -> dict[str, str]:
+    """What is said of a passage: it fits where it has the instruction's topic."""
+    topic = _line(prompt, "Instruction").split()[-1].strip(".")
+    passage = prompt.rpartition("<passage>")[2].partition("</passage>")[0]
+    fits = topic in passage
+    return {
+        "Answer": "yes" if fits else "no",
+        "Grade": str(2 * fits),
+        "Score": f"{0.2 + 0.7 * fits:.2f}",
+    }
 
 
 def _line(prompt: str, label: str) -> str:

@@ -53,7 +53,7 @@ from db.run.runs import (
     get_run,
     list_runs,
     outcomes,
-    shape_and_votes,
+    shape_and_judging,
 )
 from db.run.workers import worker_totals
 from db.store.store import open_store
@@ -197,7 +197,7 @@ def draw_live(run: RunSummary, was_live: bool) -> None:
         with open_store().read() as session:
             found, now = funnel(session, run.id), get_run(session, run.id)
             workers = worker_totals(session, run.id)
-            shape, votes = shape_and_votes(session, run.id)
+            shape, judged = shape_and_judging(session, run.id)
             is_now = with_actual_status(
                 session, run.model_copy(update={"status": now.status}), workers
             )
@@ -214,7 +214,7 @@ def draw_live(run: RunSummary, was_live: bool) -> None:
         draw_pulse(run, found, workers, live=was_live)
         draw_trouble(workers.trouble, live=was_live)
         if was_live and not now.batch:
-            draw_time_left(time_left(found, workers.pace, votes, shape))
+            draw_time_left(time_left(found, workers.pace, judged, shape))
         if not was_live:
             draw_after_run(found)
         draw_funnel(found)

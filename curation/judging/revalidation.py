@@ -105,4 +105,9 @@ def validator_of(store: Store, run_id: int) -> ItemJudge:
             code="validator_missing",
         )
     model = str(body.get("stages", {}).get("validation", {}).get("model", ""))
+    if body.get("checks") and not model:
+        raise Refused(
+            f"the recipe of run {run_id} has checks and no validation, which edits are judged by",
+            code="validator_missing",
+        )
     return judge_named(PROVIDERS.find(run.provider).judge_name(model), store)

@@ -11,15 +11,17 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from curation.judges.embedding import EmbeddingJudge
-from curation.judges.judge import ItemView
+from curation.judges.judge import Choice, ItemView
 from curation.offline.vocabulary import Vocabulary
 from curation.offline.writing import CannotWrite, Writer
 from curation.providers.provider import Answer, ProviderState, Request, RowFailed
 from curation.recipe.tasks import TASKS
+from db.question import NO, YES, Question
 from db.store.store import Store
 
 AT_ONCE = 1024
 QUIET_SECONDS = 0.05
+YES_FROM = 0.5  # of the cosine
 
 
 class OfflineProvider:
@@ -36,7 +38,7 @@ class OfflineProvider:
         self._parameters = {"seed": seed, "vocabulary": vocabulary.sha256}
         self._writer = Writer(vocabulary, seed)
         self._judge = EmbeddingJudge(store, judge_model)
-        self._waiting: list[tuple[ItemView, asyncio.Future[Answer]]] = []
+        self._waiting: list[tuple[ItemView, asyncio.Future[Choice]]] = []
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="judge")
         self._judging: asyncio.Task[None] | None = None
 
@@ -44,6 +46,8 @@ class OfflineProvider:
         """A text by rule, or the judge's choice."""
         if request.task == "validation":
             return await self._judged(request)
+        if request.question is not None:
+            return await self._checked(request, request.question)
         write = getattr(self._writer, request.task, None)
         if request.task not in TASKS or write is None:
             raise RowFailed("no_rule_fits", f"there is no offline rule for {request.task}")
@@ -81,10 +85,30 @@ class OfflineProvider:
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     async def _judged(self, request: Request) -> Answer:
-        instruction, query = request.inputs["instruction"], request.inputs["query"]
-        passages = request.inputs["passages"]
-        assert isinstance(instruction, str) and isinstance(query, str)
-        future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        choice = await self._choice(request, request.inputs["passages"])
+        word = "none" if choice.position is None else str(choice.position + 1)
+        return Answer(f"Choice: {word}")
+
+    async def _checked(self, request: Request, question: Question) -> Answer:
+        """An answer by the cosine of a passage with its instruction and query, as the pick is.
+
+        A score is the cosine, a grade its step of as many equal ones, and yes at least YES_FROM.
+        """
+        passage = request.inputs.get("passage")
+        if passage is None:
+            raise RowFailed("no_rule_fits", f"there is no offline rule for {request.task}")
+        choice = await self._choice(request, [str(passage)])
+        cosine = min(max(float(choice.detail["scores"][0]), 0.0), 1.0)
+        if question.kind == "grade":
+            step = min(int(cosine * len(question.answers)), len(question.answers) - 1)
+            return Answer(f"Grade: {question.answers[step]}")
+        if question.kind == "yes_no":
+            return Answer(f"Answer: {YES if cosine >= YES_FROM else NO}")
+        return Answer(f"Score: {cosine:.4f}")
+
+    async def _choice(self, request: Request, passages: Sequence[str]) -> Choice:
+        instruction, query = (str(request.inputs.get(one, "")) for one in ("instruction", "query"))
+        future: asyncio.Future[Choice] = asyncio.get_running_loop().create_future()
         self._waiting.append((ItemView(instruction, query, tuple(passages)), future))
         if self._judging is None or self._judging.done():
             self._judging = asyncio.create_task(self._judge_all())
@@ -109,6 +133,5 @@ class OfflineProvider:
                         future.set_exception(error)
                 raise
             for (_, future), choice in zip(batch, choices, strict=True):
-                word = "none" if choice.position is None else str(choice.position + 1)
                 if not future.done():
-                    future.set_result(Answer(f"Choice: {word}"))
+                    future.set_result(choice)

@@ -14,6 +14,7 @@ from curation.recipe.prompt import Inputs, Prompt, escapes
 from curation.recipe.tasks import Gives, Task
 from db.corpus.datasets import text_sha256
 from db.errors import ProviderError
+from db.question import Question
 from db.run.workers import Trouble
 from db.tables import utc_now
 
@@ -27,7 +28,7 @@ class Request:
 
     `scope`: what limits whose answers it takes: the server group, the seed, a fresh run. Calls
     before servers were recorded have none; they are looked up by `older_key`. `gives`: what the
-    answer is labelled with; None: what InF-IR's task of this name gives.
+    answer is labelled with; None: what InF-IR's task of this name gives. `question`: a check's.
     """
 
     task: Task
@@ -39,7 +40,9 @@ class Request:
     sample: int = 0
     failed_attempts: int = 0  # of its group, in earlier lives of the run; no part of the key
     scope: Mapping[str, Any] = field(default_factory=dict)
-    gives: Gives | None = None  # no part of the key: the task and its prompt determine it
+    # no part of the key: the task and its prompt determine them
+    gives: Gives | None = None
+    question: Question | None = None
 
     @cached_property
     def key(self) -> str:

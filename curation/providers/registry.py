@@ -75,7 +75,7 @@ def _offline(setting: WorkerSetting) -> Provider:
         setting.store,
         vocabulary,
         seed=setting.run.seed,
-        judge_model=setting.recipe.stages["validation"].model,
+        judge_model=setting.recipe.judge_model,
     )
 
 
@@ -105,7 +105,7 @@ def _recorded(setting: WorkerSetting) -> Provider:
     from curation.recorded.provider import RecordedProvider
     from curation.recorded.recording import load_recording
 
-    return RecordedProvider(load_recording(), setting.recipe.stages["validation"].model)
+    return RecordedProvider(load_recording(), setting.recipe.judge_model)
 
 
 PROVIDERS = Registry(

@@ -19,11 +19,14 @@ def build_body(request: Request, *, form: int, limit_name: str) -> dict[str, Any
     step = FORMS[form]
     sent = messages(request.prompt, request.inputs)
     if wants_json and step == "json_schema":
-        parameters["response_format"] = response_format(request.task, request.gives)
+        parameters["response_format"] = response_format(
+            request.task, request.gives, request.question
+        )
     elif wants_json and step == "json_object":
         parameters["response_format"] = {"type": "json_object"}
         sent[-1] = sent[-1] | {
-            "content": sent[-1]["content"] + json_hint(request.task, request.gives)
+            "content": sent[-1]["content"]
+            + json_hint(request.task, request.gives, request.question)
         }
     limit = parameters.pop("max_output_tokens", None)
     if limit is not None:

@@ -18,7 +18,9 @@ from curation.recipe.characters import cleaned
 from curation.recipe.leftovers import find_leftover, find_refusal
 from curation.recipe.prompt import Prompt
 from curation.recipe.reasoning import UnclosedReasoning, strip_reasoning
-from curation.recipe.tasks import TASKS, Gives, Task
+from curation.recipe.tasks import JUDGED, TASKS, Gives, Task
+from db.errors import BadInput
+from db.question import NO, YES, Question, score
 from db.values import AMBIGUOUS, NONE
 
 NO_CHARACTER = "\ufffd"
@@ -91,8 +93,11 @@ def parse(
     candidates: int = 0,
     prompt: Prompt | None = None,
     given: Mapping[str, str] | None = None,
+    question: Question | None = None,
 ) -> str:
     """The text an answer gives, or the choice of a validator ("1" … , "none" or "ambiguous").
+
+    With a `question`, the answer to it in its stored form (`db.question`).
 
     `prompt` and `given` (the inputs that are texts) distinguish echoes and leftovers from text.
     `gives`: the label of the answer; None: that of InF-IR's task of this name.
@@ -110,6 +115,8 @@ def parse(
         raise Unparsable("too_long", f"{task}: the answer has {len(plain):,} characters")
     if gives == "Choice":
         return _choice(task, plain, candidates)
+    if question is not None:
+        return _verdict(task, gives, plain, question)
     return _text(task, gives, plain, prompt, given)
 
 
@@ -168,7 +175,7 @@ def _from_json(task: Task, gives: Gives, plain: str) -> Any | None:
     if any(one != found[0] for one in found):
         raise Unparsable("unparsable", f"{task}: several JSON values that differ")
     value = found[0]
-    if gives != "Choice":
+    if gives not in JUDGED:
         if not isinstance(value, str):
             raise Unparsable("unparsable", f"{task}: {gives.lower()} is {value!r:.80}, not a text")
         outside = {one for one in _labels(gives, plain) if one and not one.startswith(("{", "`"))}
@@ -179,7 +186,7 @@ def _from_json(task: Task, gives: Gives, plain: str) -> Any | None:
 
 
 def _wanted(gives: Gives) -> tuple[str, ...]:
-    return (gives.lower(), "answer") if gives == "Choice" else (gives.lower(),)
+    return (gives.lower(), "answer") if gives in JUDGED else (gives.lower(),)
 
 
 def _key(name: str) -> str:
@@ -347,3 +354,71 @@ def _candidate(task: Task, word: str, candidates: int) -> str:
             "unknown_candidate", f"{task}: chose passage {word[:12]} of {candidates} shown"
         )
     return str(int(word))
+
+
+# ---- answers to questions
+
+_DECIMAL = r"(?<![-−.,/\d])(?:\d+(?:\.\d+)?|\.\d+)(?![.,/:%]?\d|\s*[%/])"
+_WORD_OR_NUMBER = rf"(?:yes|no|ambiguous|{_DECIMAL})(?![\w-])"
+_BARE = re.compile(rf"{_DRESS}({_WORD_OR_NUMBER})[\s*_\"'”\])>}}`.!]*", re.IGNORECASE)
+_LINE = re.compile(
+    rf"^[^\w<{{\n]*(?:(?:my|the|your|final)\s+)*(?:answer|verdict|grade|score)\b[\s*_\"'\])]*"
+    rf"(?:is\b|[:=])[:\s*_\"'“\[(#`]*({_WORD_OR_NUMBER})([^\n]*)",
+    re.IGNORECASE | re.MULTILINE,
+)
+_LINE_BEGINS = re.compile(
+    r"^[^\w<{\n]*(?:(?:my|the|your|final)\s+)*(?:answer|verdict|grade|score)\b[\s*_\"'\])]*[:=]",
+    re.IGNORECASE | re.MULTILINE,
+)
+# behind the value: punctuation, or a reason
+_GOES_ON = re.compile(
+    r"(?:[*_\"'”\])>}`]*\s*)(?:$|[.;!(]|[-—–]\s(?!\W*\d)|,\s*(?:because|as|since)\b|(?:because|as|since)\b)"
+)
+_OTHER_VALUE = re.compile(
+    rf"\b(?:wait|actually|though|rather|instead|correction|should be|or|but)\b\W*(?:\w+\W+){{0,3}}?"
+    rf"({_WORD_OR_NUMBER})",
+    re.IGNORECASE,
+)
+
+
+def _verdict(task: Task, gives: Gives, plain: str, question: Question) -> str:
+    """The answer to a question: the value of a JSON object, or of the last line that names one."""
+    value = _from_json(task, gives, plain)
+    if value is None:
+        word = _word_of_text(task, unicodedata.normalize("NFKC", _unfenced(plain)))
+    elif isinstance(value, bool):
+        word = (YES if value else NO) if question.kind == "yes_no" else str(value)
+    elif isinstance(value, int | float):
+        word = f"{value:.6f}".rstrip("0").rstrip(".") if abs(value) < 1e9 else "a large number"
+    elif isinstance(value, str):
+        text = unicodedata.normalize("NFKC", value).strip()
+        word = _word_of_text(task, text)
+    else:
+        raise Unparsable("unparsable", f"{task}: the answer is {value!r:.80}")
+    word = word.lower()
+    if question.kind == "score":
+        word = score(word) or word
+    try:
+        question.check(word)
+    except BadInput as error:
+        raise Unparsable("unparsable", f"{task}: {word[:20]!r} is no answer to it") from error
+    return word
+
+
+def _word_of_text(task: Task, text: str) -> str:
+    """The word or number that a text answers with: alone, or in its last line of that form."""
+    if alone := _BARE.fullmatch(text.strip()):
+        return alone[1]
+    found = list(_LINE.finditer(text))
+    if not found:
+        if refusal := find_refusal(text):
+            raise Unparsable(refusal.reason, f"{task}: {refusal.what}")
+        raise Unparsable("unparsable", f"{task}: no line says `Answer: …`")
+    last = found[-1]
+    if not _GOES_ON.match(last[2]) or "?" in last[2]:
+        raise Unparsable("unparsable", f"{task}: the line of the answer names more than one")
+    if _OTHER_VALUE.search(text, last.end(1)) or _LINE_BEGINS.search(text, last.end()):
+        raise Unparsable("unparsable", f"{task}: the answer is taken back")
+    if any(one[1].lower() != last[1].lower() for one in found) and text[last.end() :].strip():
+        raise Unparsable("unparsable", f"{task}: several answers, and the last line is none")
+    return last[1]

@@ -2,6 +2,7 @@
 
 from typing import Final, NamedTuple
 
+from db.question import CHECK
 from db.shape import INF_IR
 
 
@@ -69,4 +70,6 @@ DROP_REASONS: Final[dict[str, Reason]] = {
 def reason_text(reason: str) -> str:
     """A drop reason in words; of an unknown one, its name."""
     known = DROP_REASONS.get(reason)
+    if known is None and reason.startswith(CHECK):
+        return f"an answer to the check “{reason.removeprefix(CHECK)}” is not the expected one"
     return known.meaning if known else reason.replace("_", " ")

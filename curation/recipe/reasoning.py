@@ -1,4 +1,7 @@
-"""Take a model's thinking out of its answer. Pure.
+"""Models that reason: the thinking taken out of an answer, and the limit they need. Pure.
+
+Reasoning counts as output: at the 160 tokens that suffice for an instruction such a model is cut
+off in mid-thought, every time. A limit costs nothing by itself: what is generated is paid.
 
 Servers with a reasoning parser put the thinking into a field of its own; without one (or with the
 wrong one) it is in the text, in the tags of the model's template. What a model thinks holds
@@ -7,7 +10,15 @@ tag to the *last* closing one everything goes, also where a thought names its ow
 """
 
 import re
+from typing import Final
 
+REASONING_TOKENS: Final = 8192
+_REASONS = re.compile(
+    r"(?:^|[/:_-])(?:o[1-9](?:$|[-_.:])|gpt-5(?!-chat)|gpt-oss|qwq|qwen-?3|magistral|glm-4\.[5-9]|glm-[5-9]"
+    r"|deepseek-(?:r|v3\.[1-9])|r1(?:$|[-_.:])|kimi-k2|minimax-m|phi-4-(?:mini-)?reason|nemotron"
+    r"|gemini-(?:2\.5|[3-9])|grok-[3-9]|smollm3|seed-oss)|reason|think",
+    re.IGNORECASE,
+)
 _TAGS = "think(?:ing)?|thoughts?|reason(?:ing)?|reflect(?:ion)?|analysis|scratchpad|seed:think"
 _OPEN = re.compile(
     rf"<(?:{_TAGS})\b[^>]*>|<details\s+type=.?reasoning[^>]*>|◁think▷|\[THINK\]"
@@ -84,3 +95,15 @@ def _without_tags(text: str) -> str:
     if opening is not None:
         raise UnclosedReasoning("the model's thinking begins and never ends")
     return text
+
+
+def is_reasoning_model(model: str) -> bool:
+    """Whether a model's name is one of those that reason by default."""
+    return not re.search(r"non-?(?:reason|think)|instruct", model, re.IGNORECASE) and bool(
+        _REASONS.search(model)
+    )
+
+
+def with_room_to_reason(model: str, limit: int) -> int:
+    """The limit for a model: at least REASONING_TOKENS where it reasons."""
+    return max(limit, REASONING_TOKENS) if is_reasoning_model(model) else limit

@@ -6,13 +6,17 @@ determines what a run does.
 
 import difflib
 import json
+import re
 import tomllib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from curation.recipe.checks import KEYS, Check, check_from
 from curation.recipe.prompt import Prompt, read_prompt
+from curation.recipe.reasoning import with_room_to_reason
 from curation.recipe.settings import (
     FILTERS,
     FORMER_FILTERS,
@@ -29,8 +33,8 @@ from curation.recipe.settings import (
     validation_to_store,
 )
 from curation.recipe.structured import OUTPUTS
+from curation.recipe.tasks import VALIDATION as VALIDATING
 from curation.recipe.tasks import Task, TaskSpec, tasks_of
-from curation.recipe.token_limits import with_room_to_reason
 from db.corpus.datasets import text_sha256
 from db.errors import BadInput
 from db.shape import INF_IR, Shape, shape_from, shape_in
@@ -70,7 +74,7 @@ class Recipe:
 
     `endpoints`: addresses of servers in place of those of the environment. `server_group`: the
     name under which their answers are kept; empty: after the endpoints. `shape`: the texts and
-    scenarios of its groups.
+    scenarios of its groups; `checks`: what else is asked about its texts.
     """
 
     name: str
@@ -81,6 +85,24 @@ class Recipe:
     endpoints: tuple[str, ...] = ()
     server_group: str = ""
     shape: Shape = INF_IR
+    checks: tuple[Check, ...] = ()
+
+    @cached_property
+    def tasks(self) -> dict[Task, TaskSpec]:
+        """Its tasks in their order: those of its shape, then its checks."""
+        return tasks_of(self.shape) | {check.task: check.spec for check in self.checks}
+
+    @property
+    def judge_model(self) -> str:
+        """The model that validates its groups, or else the one of its first check."""
+        judging = VALIDATING if VALIDATING in self.stages else self.checks[0].task
+        return self.stages[judging].model
+
+    @property
+    def judged_calls(self) -> int:
+        """How many answers its judges give about a group that reaches them."""
+        picks = len(self.shape.roles) * self.validation.votes * (VALIDATING in self.stages)
+        return picks + sum(len(check.over) * check.votes for check in self.checks)
 
     def body(self) -> dict[str, Any]:
         """The recipe as JSON, with prompts by name and sha256."""
@@ -103,6 +125,7 @@ class Recipe:
             **({"endpoints": list(self.endpoints)} if self.endpoints else {}),
             **({"server_group": self.server_group} if self.server_group else {}),
             **self.shape.entry,
+            **({"checks": [check.body() for check in self.checks]} if self.checks else {}),
         }
 
     @property
@@ -153,9 +176,10 @@ def load_recipe(name_or_path: str, settings: Sequence[str] = ()) -> Recipe:
     if isinstance(filters := tables.get("filters"), dict):
         tables["filters"] = present_names(filters, f"the recipe {path.name}, [filters]")
     shape = _shape(tables, f"the recipe {path.name}")
+    checks = _checks(tables, shape, f"the recipe {path.name}")
     for setting in settings:
-        _put(tables, setting, tasks_of(shape))
-    return _with_room_to_reason(_build(tables, path, shape), settings)
+        _put(tables, setting, [*tasks_of(shape), *(check.task for check in checks)])
+    return _with_room_to_reason(_build(tables, path, shape, checks), settings)
 
 
 def recipe_from_store(body: Mapping[str, Any], prompts: Mapping[str, str]) -> Recipe:
@@ -169,6 +193,7 @@ def recipe_from_store(body: Mapping[str, Any], prompts: Mapping[str, str]) -> Re
         )
         for task, stage in body["stages"].items()
     }
+    shape = shape_in(body)
     return Recipe(
         name=body["name"],
         description=body["description"],
@@ -177,7 +202,11 @@ def recipe_from_store(body: Mapping[str, Any], prompts: Mapping[str, str]) -> Re
         filters=filters_from_store(body),
         endpoints=tuple(body.get("endpoints", ())),
         server_group=body.get("server_group", ""),
-        shape=shape_in(body),
+        shape=shape,
+        checks=_with_prompts(
+            [check_from(each, shape, "the stored recipe") for each in body.get("checks", ())],
+            stages,
+        ),
     )
 
 
@@ -201,14 +230,41 @@ def _shape(tables: dict[str, Any], where: str) -> Shape:
     return shape_from(body, where)
 
 
-def _build(tables: dict[str, Any], path: Path, shape: Shape) -> Recipe:
-    where, tasks = f"the recipe {path.name}", tasks_of(shape)
+def _checks(tables: dict[str, Any], shape: Shape, where: str) -> list[Check]:
+    """The [checks] of a file, taken out; the model, prompt and sampling of each become a stage."""
+    given = tables.pop("checks", {})
+    if not isinstance(given, dict):
+        raise BadInput(f"{where}, [checks] is not a table", code="recipe_table_invalid")
+    checks = []
+    for name, table in given.items():
+        place = f"{where}, [checks.{name}]"
+        if not re.fullmatch(r"[a-z][a-z_]*", name):
+            raise BadInput(
+                f"{place}: a check's name is of small letters and _", code="check_name_invalid"
+            )
+        _only(table, ("model", "prompt", *KEYS, *PARAMETERS, *TRANSPORT), place)
+        own = {key: table[key] for key in KEYS if key in table}
+        checks.append(check_from({"name": name, **own}, shape, place))
+        stage = {key: value for key, value in table.items() if key not in KEYS}
+        tables.setdefault("stages", {})[checks[-1].task] = stage
+    return checks
+
+
+def _with_prompts(checks: Sequence[Check], stages: Mapping[Task, Stage]) -> tuple[Check, ...]:
+    return tuple(check.with_prompt(stages[check.task].prompt.sha256) for check in checks)
+
+
+def _build(tables: dict[str, Any], path: Path, shape: Shape, checks: Sequence[Check]) -> Recipe:
+    where = f"the recipe {path.name}"
+    tasks = tasks_of(shape) | {check.task: check.spec for check in checks}
     _only(tables, ("name", "description", "stages", "validation", "filters", *SERVERS), where)
     _check_servers(tables, where)
     given = tables.get("stages", {})
     _only(given, tuple(tasks), f"{where}, [stages]")
     stages: dict[Task, Stage] = {}
     for task, spec in tasks.items():
+        if task == VALIDATING and checks and task not in given:
+            continue  # its checks judge it
         table = given.get(task) or _like_an_earlier(task, tasks, given)
         if not isinstance(table, dict):
             raise BadInput(
@@ -252,6 +308,7 @@ def _build(tables: dict[str, Any], path: Path, shape: Shape) -> Recipe:
         endpoints=tuple(tables.get("endpoints", ())),
         server_group=tables.get("server_group", ""),
         shape=shape,
+        checks=_with_prompts(checks, stages),
     )
 
 

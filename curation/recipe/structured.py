@@ -7,7 +7,9 @@ answer has exactly the keys of its schema.
 
 from typing import Any, Final, Literal
 
-from curation.recipe.tasks import TASKS, Gives, Task
+from curation.recipe.tasks import JUDGED, TASKS, Gives, Task
+from db.question import Question
+from db.values import AMBIGUOUS
 
 Output = Literal["text", "json"]
 OUTPUTS: Final[tuple[Output, ...]] = ("text", "json")
@@ -16,19 +18,31 @@ DESCRIPTIONS: Final[dict[Gives, str]] = {
     "Query": "The query alone, in one line, without a label.",
     "Passage": "The passage alone, without a label.",
     "Choice": 'The number of the passage, or "none" or "ambiguous".',
+    "Answer": 'yes or no; "ambiguous" if it cannot be decided.',
+    "Grade": 'The grade; "ambiguous" if it cannot be decided.',
+    "Score": 'A number from 0 to 1, as in "0.85"; "ambiguous" if it cannot be decided.',
 }
 
 
-def response_format(task: Task, gives: Gives | None = None) -> dict[str, Any]:
-    """The `response_format` of a request (OpenAI's Structured Outputs); `gives` as in `parse`."""
+def response_format(
+    task: Task, gives: Gives | None = None, question: Question | None = None
+) -> dict[str, Any]:
+    """The `response_format` of a request (OpenAI's Structured Outputs); `gives` as in `parse`.
+
+    `question`: whose answers the schema lists, where they are a list.
+    """
     gives = gives or TASKS[task].gives
-    properties: dict[str, Any] = {
-        gives.lower(): {"type": "string", "description": DESCRIPTIONS[gives]}
-    }
-    if gives == "Choice":  # a judge thinks before it chooses, as the text prompt lets it
+    value: dict[str, Any] = {"type": "string", "description": DESCRIPTIONS[gives]}
+    if question is not None and question.labels:
+        value["description"] = "; ".join(f"{one}: {of}" for one, of in question.labels.items())
+    if question is not None and question.answers:
+        value["enum"] = [*question.answers, AMBIGUOUS]
+    properties: dict[str, Any] = {gives.lower(): value}
+    if gives in JUDGED:  # a judge thinks before it answers, as the text prompt lets it
+        what = "Which passage fits, and why the others do not."
         reasoning = {
             "type": "string",
-            "description": "Which passage fits, and why the others do not.",
+            "description": what if gives == "Choice" else "Why this answer and not another.",
         }
         properties = {"reasoning": reasoning, **properties}
     return {
@@ -46,8 +60,8 @@ def response_format(task: Task, gives: Gives | None = None) -> dict[str, Any]:
     }
 
 
-def json_hint(task: Task, gives: Gives | None = None) -> str:
+def json_hint(task: Task, gives: Gives | None = None, question: Question | None = None) -> str:
     """The text added to a prompt if a server takes `json_object` and no schema."""
-    properties = response_format(task, gives)["json_schema"]["schema"]["properties"]
+    properties = response_format(task, gives, question)["json_schema"]["schema"]["properties"]
     keys = ", ".join(f'"{name}": "{one["description"]}"' for name, one in properties.items())
     return f"\n\nIn place of that form, answer with one JSON object and nothing else: {{{keys}}}"

@@ -8,15 +8,24 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Literal
 
+from db.question import Kind
 from db.shape import INF_IR, GroupText, Shape
 
 Task = str
-Gives = Literal["Instruction", "Query", "Passage", "Choice"]
+Gives = Literal["Instruction", "Query", "Passage", "Choice", "Answer", "Grade", "Score"]
 GIVES: Final[dict[str, Gives]] = {
     "instruction": "Instruction",
     "query": "Query",
     "passage": "Passage",
 }
+# what answers to questions are labelled with: the last line of a judge's answer
+ANSWERED_WITH: Final[dict[Kind, Gives]] = {
+    "pick": "Choice",
+    "yes_no": "Answer",
+    "grade": "Grade",
+    "score": "Score",
+}
+JUDGED: Final = frozenset(ANSWERED_WITH.values())
 VALIDATION: Final = "validation"
 WRITING: Final = ("instruction", "negatives", "passages")
 

@@ -136,7 +136,7 @@ class Worker:
             recipe=plan.recipe,
             provider=provider.name,
             seed=plan.run.seed,
-            judge_id=plan.judge_id,
+            judges=plan.judges,
             parameters=provider.parameters(),
             scope=scope_of(plan.run),
         )
@@ -455,7 +455,7 @@ class Worker:
     def _estimate(self, session: Session) -> str:
         pace = worker_totals(session, self._run_id).pace
         recipe = self._plan.recipe
-        left = time_left(funnel(session, self._run_id), pace, recipe.validation.votes, recipe.shape)
+        left = time_left(funnel(session, self._run_id), pace, recipe.judged_calls, recipe.shape)
         return "" if left.seconds is None else time_left_text(left.seconds)
 
     def _message(self) -> str:

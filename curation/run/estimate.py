@@ -14,15 +14,15 @@ from sqlalchemy.orm import Session
 
 from curation.providers.registry import PROVIDERS
 from curation.recipe.prices import FREE, Price, load_prices
+from curation.recipe.reasoning import is_reasoning_model
 from curation.recipe.recipe import Recipe, load_recipe
-from curation.recipe.tasks import VALIDATION, Task, tasks_of
-from curation.recipe.token_limits import is_reasoning_model
+from curation.recipe.tasks import JUDGED, VALIDATION, Task
 from db.run.new_items import in_order_of_roles
 from db.run.runs import shape_of
 from db.tables import Call, Group, Item, Pair, Passage
 
 CHARACTERS_PER_TOKEN = 4.0
-USUAL_TOKENS = {"Instruction": 45.0, "Query": 15.0, "Choice": 700.0}
+USUAL_TOKENS = {"Instruction": 45.0, "Query": 15.0} | dict.fromkeys(JUDGED, 700.0)
 THINKING_TOKENS = 1000.0  # paid as output; `reasoning_effort` and the task move it widely
 LABEL_TOKENS = 3.0
 ITEMS_READ = 200
@@ -171,14 +171,16 @@ def _stage(
     lengths: dict[str, float],
     votes: int,
 ) -> StageEstimate:
-    stage, described = recipe.stages[task], tasks_of(recipe.shape)[task]
-    calls = pairs * (len(recipe.shape.roles) * votes if task == VALIDATION else 1)
+    stage, described = recipe.stages[task], recipe.tasks[task]
+    per_group = {check.task: len(check.over) * check.votes for check in recipe.checks}
+    per_group[VALIDATION] = len(recipe.shape.roles) * votes
+    calls = pairs * per_group.get(task, 1)
     prompt_tokens = len(stage.prompt.text) / CHARACTERS_PER_TOKEN
     sent = prompt_tokens + sum(lengths.get(name, 0.0) for name in described.inputs)
     received = (
         lengths["document"] if described.gives == "Passage" else USUAL_TOKENS[described.gives]
     )
-    if is_reasoning_model(stage.model) and described.gives != "Choice":  # that has its own
+    if is_reasoning_model(stage.model) and described.gives not in JUDGED:  # that has its own
         received += THINKING_TOKENS
     limit = stage.parameters.get("max_output_tokens")
     received = min(received, limit) if limit else received

@@ -8,22 +8,23 @@ the passage written for the scenario in all of them.
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from curation.judging.candidates import seeded
 from curation.providers.provider import Request, RowFailed, ServerFailed
 from curation.recipe.answers import Unparsable, parse
+from curation.recipe.checks import Check
 from curation.recipe.completion import how_it_ended
 from curation.recipe.prompt import Inputs
 from curation.recipe.recipe import Recipe
-from curation.recipe.tasks import VALIDATION, Task, stages_of, tasks_of
+from curation.recipe.tasks import JUDGED, VALIDATION, Task, stages_of
 from curation.rules.filters import Drop, check_text
-from db.question import is_right
+from db.question import CHECK, Question, is_right
 from db.run.calls import StoredCall
 from db.run.group_queue import ClaimedGroup, DoneGroup, DoneItem
-from db.shape import GroupText, Role
+from db.shape import GroupText, Role, vote_number
 from db.values import AMBIGUOUS, NONE, distractor
 
 Ask = Callable[[Request], Awaitable[StoredCall]]
@@ -38,7 +39,7 @@ class Setting:
     recipe: Recipe
     provider: str
     seed: int
-    judge_id: int
+    judges: Mapping[Task, int]  # their ids, by what they are asked
     parameters: dict[str, Any] = field(default_factory=dict)
     scope: dict[str, Any] = field(default_factory=dict)
 
@@ -70,7 +71,7 @@ class GroupWork:
     ) -> None:
         self._setting, self._group, self._ask = setting, group, ask
         self._shape = setting.recipe.shape
-        self._tasks, self._stages = tasks_of(self._shape), stages_of(self._shape)
+        self._tasks, self._stages = setting.recipe.tasks, stages_of(self._shape)
         self._grown_from = {"document", self._shape.first.query.column}
         self._is_to_blame, self._failure_counted = is_to_blame, False
         self.answers: Counter[str] = Counter()  # by stage, so far
@@ -121,9 +122,14 @@ class GroupWork:
                 is_source = scenario.passage.from_source
                 self._triplets[scenario.role] = instruction, query, None if is_source else passage
         self._stage = VALIDATION
-        return await self._validate(
-            {role: texts[each.passage.sign] for role, each in self._shape.scenarios.items()}
-        )
+        judged = [
+            self._checked(check, text, texts)
+            for check in self._setting.recipe.checks
+            for text in check.over
+        ]
+        if VALIDATION in self._setting.recipe.stages:
+            judged = [*self._picks(texts), *judged]
+        return tuple(await asyncio.gather(*judged))
 
     async def _text(self, text: GroupText, texts: Mapping[str, str]) -> str:
         """Request a text, store the answer, parse it, filter it; `texts`: those there, by sign."""
@@ -148,7 +154,9 @@ class GroupWork:
             raise self._drop(task, 0, drop)
         return new
 
-    async def _answer(self, task: Task, inputs: Inputs, sample: int = 0) -> StoredCall:
+    async def _answer(
+        self, task: Task, inputs: Inputs, sample: int = 0, question: Question | None = None
+    ) -> StoredCall:
         stage = self._setting.recipe.stages[task]
         spec, named = self._tasks[task], stage.prompt.places | self._grown_from
         request = Request(
@@ -162,6 +170,7 @@ class GroupWork:
             failed_attempts=self._group.failed_attempts,
             scope=self._setting.scope,
             gives=spec.gives,
+            question=question,
         )
         try:
             answer = await self._ask(request)
@@ -179,26 +188,26 @@ class GroupWork:
         ending = how_it_ended(answer.finish_reason)
         if ending == "refused":
             raise self._drop(task, sample, Drop("refused", f"{task}: the model refused"))
-        if ending == "cut_off" and spec.gives != "Choice":
+        if ending == "cut_off" and spec.gives not in JUDGED:
             why = f"{task}: the server ended the answer with “{answer.finish_reason}”"
             raise self._drop(task, sample, Drop("cut_off", why))
         return answer
 
-    async def _validate(self, written: dict[str, str]) -> tuple[DoneItem, ...]:
-        """Have all scenarios judged over the same candidates, shuffled for each call."""
-        texts = written | {
+    def _picks(self, written: Mapping[str, str]) -> list[Coroutine[Any, Any, DoneItem]]:
+        """All scenarios, to be judged over the same candidates, shuffled for each call."""
+        scenarios = self._shape.scenarios
+        texts = {role: written[each.passage.sign] for role, each in scenarios.items()} | {
             distractor(number): text for number, (_, text) in enumerate(self._distractors, 1)
         }
         ids = {
             role: self._group.passage_id
-            for role, scenario in self._shape.scenarios.items()
+            for role, scenario in scenarios.items()
             if scenario.passage.from_source
         } | {
             distractor(number): passage_id
             for number, (passage_id, _) in enumerate(self._distractors, 1)
         }
-        scenarios = (self._scenario(role, texts, ids) for role in self._shape.roles)
-        return tuple(await asyncio.gather(*scenarios))
+        return [self._scenario(role, texts, ids) for role in self._shape.roles]
 
     async def _scenario(self, role: Role, texts: dict[str, str], ids: dict[str, int]) -> DoneItem:
         instruction, query, _ = self._triplets[role]
@@ -222,10 +231,58 @@ class GroupWork:
             candidates=tuple((label, ids.get(label)) for label in texts),
             choice=choice,
             order_shown=votes[0].order_shown,
-            judge_id=self._setting.judge_id,
+            judge_id=self._setting.judges[VALIDATION],
             expected=role,
             detail=detail,
         )
+
+    async def _checked(self, check: Check, text: GroupText, texts: Mapping[str, str]) -> DoneItem:
+        """The answers to a check's question about one text."""
+        shown: dict[str, str | list[str]] = {
+            one.field: texts[one.sign] for one in (*check.given, text)
+        }
+        place = self._shape.all_texts.index(text)
+        votes = await asyncio.gather(
+            *(
+                self._check_vote(check, shown, vote_number(place, vote))
+                for vote in range(check.votes)
+            )
+        )
+        detail = dict(votes[0].detail)
+        if len(votes) > 1:
+            detail = {"votes": [asdict(vote) for vote in votes]}
+            unusable = [vote.detail for vote in votes if vote.detail]
+            if 2 * len(unusable) > len(votes):
+                detail |= unusable[0]
+        labels = [
+            role
+            for role, scenario in self._shape.scenarios.items()
+            for one in (*check.given, text)
+            if scenario.passage == one
+        ]
+        return DoneItem(
+            scenario=check.place(text),
+            instruction=str(shown.get("instruction", "")),
+            query=str(shown.get("query", "")),
+            candidates=tuple((label, None) for label in labels),
+            choice=check.decide([vote.choice for vote in votes]),
+            order_shown=tuple(labels),
+            judge_id=self._setting.judges[check.task],
+            expected=check.expected.get(text.sign),
+            detail=detail,
+            question=check.question,
+        )
+
+    async def _check_vote(self, check: Check, shown: Inputs, sample: int) -> _Vote:
+        answer = await self._answer(check.task, shown, sample, check.question)
+        try:
+            choice = parse(
+                check.task, answer.answer, gives=check.spec.gives, question=check.question
+            )
+        except Unparsable as error:
+            self._calls[check.task, sample] = (answer.id, error.reason)
+            return _Vote(AMBIGUOUS, (), {"unusable": error.reason, "message": str(error)})
+        return _Vote(choice, ())
 
     async def _vote(self, vote: int, role: Role, texts: dict[str, str]) -> _Vote:
         """One choice over the candidates in an order of its own."""
@@ -259,14 +316,28 @@ class GroupWork:
 
 
 def _verdict(items: Sequence[DoneItem]) -> Drop | None:
-    """None if every scenario got its passage; else a drop by the first that did not."""
+    """None if every item is answered as expected; else a drop by the first that is not.
+
+    An item of which nothing is expected decides nothing.
+    """
+    items = [item for item in items if item.expected is not None]
     for item in items:
         if "unusable" in item.detail:
             return Drop(item.detail["unusable"], f"{item.scenario}: {item.detail['message']}")
     wrong = [item for item in items if not is_right(item.choice, item.expected)]
     if not wrong:
         return None
-    choices = "; ".join(f"{item.scenario}: the judge chose {item.choice}" for item in wrong)
+    choices = "; ".join(
+        f"{item.scenario}: the judge "
+        + (
+            f"answered {item.choice}, not {item.expected}"
+            if item.question
+            else f"chose {item.choice}"
+        )
+        for item in wrong
+    )
+    if wrong[0].question is not None:
+        return Drop(CHECK + wrong[0].question.name, choices)
     for label in (NONE, AMBIGUOUS):
         if wrong[0].choice == label:
             return Drop(f"judge_{label}", choices)

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from analysis.embed.model_hash import model_sha256
 from curation.judging.candidates import HardPassages, Pool, load_pool
 from curation.recipe.recipe import Recipe
-from curation.run.starting import recipe_of, settle_servers, validator
+from curation.recipe.tasks import Task
+from curation.run.starting import judges_of, recipe_of, settle_servers
 from db.run.runs import get_run
 from db.store.store import Store
 from db.tables import Run
@@ -18,7 +19,7 @@ class Plan:
     run: Run
     recipe: Recipe
     pool: Pool
-    judge_id: int
+    judges: dict[Task, int]
     concurrency: int
     follows_run: bool
     hard: HardPassages | None
@@ -30,7 +31,7 @@ def make_plan(store: Store, run_id: int, concurrency: int | None) -> Plan:
     with store.write() as session:
         run = get_run(session, run_id)
         recipe = recipe_of(session, run)
-        judge = validator(session, run.provider, recipe)
+        judges = judges_of(session, run.provider, recipe)
         settle_servers(session, run, recipe)
         rules = recipe.validation
         pool = load_pool(
@@ -42,7 +43,7 @@ def make_plan(store: Store, run_id: int, concurrency: int | None) -> Plan:
             run=run,
             recipe=recipe,
             pool=pool,
-            judge_id=judge.id,
+            judges=judges,
             concurrency=concurrency or run.concurrency,
             follows_run=concurrency is None,
             hard=hard,

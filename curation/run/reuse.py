@@ -49,7 +49,12 @@ def count_reusable(session: Session, run: Run, recipe: Recipe) -> Reusable:
         group = find_group(session, urls, recipe.server_group)
         scope = {"server_group": group} | scope
     return asyncio.run(
-        _count(session, run, recipe, Setting(recipe, run.provider, run.seed, 0, {}, scope))
+        _count(
+            session,
+            run,
+            recipe,
+            Setting(recipe, run.provider, run.seed, dict.fromkeys(recipe.tasks, 0), {}, scope),
+        )
     )
 
 

@@ -13,16 +13,18 @@ from sqlalchemy.orm import Session
 
 from curation.providers.registry import PROVIDERS
 from curation.recipe.recipe import Recipe, load_recipe, recipe_from_store
+from curation.recipe.tasks import JUDGED, Task
 from curation.servers.connection import PROVIDER_OF_KIND, environment_server, url_of_connection
 from db.corpus.datasets import get_dataset
 from db.errors import BadInput
 from db.requests import Request, option
 from db.run.failing_groups import reopen_dropped
+from db.run.new_items import store_questions
 from db.run.runs import create_run, get_run, reopen_run, set_run_status, store_recipe
 from db.servers.connections import ENVIRONMENT, get_connection
 from db.servers.groups import join_group
 from db.study.judgments import get_or_create_judge
-from db.tables import Judge, Prompt, Run
+from db.tables import Prompt, Run
 from db.tables import Recipe as RecipeRow
 
 GROUPS_IN_BATCHES = 5000
@@ -169,9 +171,9 @@ def start_run(
         body=chosen.body(),
         prompts=chosen.prompts(),
     )
-    validator(
-        session, provider, chosen
-    )  # created here, or workers that start at once would race to create it
+    # created here, or workers that start at once would race to create them
+    judges_of(session, provider, chosen)
+    store_questions(session, [check.question for check in chosen.checks])
     run = create_run(
         session,
         dataset_id=get_dataset(session, dataset).id,
@@ -255,17 +257,22 @@ def _check_batch(provider: str, limit: int | None) -> None:
         )
 
 
-def validator(session: Session, provider: str, recipe: Recipe) -> Judge:
-    """The judge that validates runs of this provider and recipe. Does not commit."""
+def judges_of(session: Session, provider: str, recipe: Recipe) -> dict[Task, int]:
+    """The ids of the judges of runs of this provider and recipe, by task. Does not commit."""
     kind = PROVIDERS.find(provider)
-    return get_or_create_judge(
-        session,
-        kind.judge_name(recipe.stages["validation"].model),
-        kind="model",
-        provider=provider,
-        model=recipe.stages["validation"].model,
-        offline=kind.offline,
-    )
+    judging = (task for task, spec in recipe.tasks.items() if spec.gives in JUDGED)
+    return {
+        task: get_or_create_judge(
+            session,
+            kind.judge_name(recipe.stages[task].model),
+            kind="model",
+            provider=provider,
+            model=recipe.stages[task].model,
+            offline=kind.offline,
+        ).id
+        for task in judging
+        if task in recipe.stages
+    }
 
 
 def resume_run(

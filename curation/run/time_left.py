@@ -87,16 +87,19 @@ class RecentRate:
         return 60 * answers / seconds
 
 
-def calls_per_group(shape: Shape, votes: int = 1) -> dict[str, int]:
-    """The calls of a group that is not dropped, by stage."""
+def calls_per_group(shape: Shape, judged: int | None = None) -> dict[str, int]:
+    """The calls of a group that is not dropped, by stage; `judged` of its judges, one a scenario
+    if none."""
     written = {stage: len(texts) for stage, texts in stages_of(shape).items()}
-    return written | {VALIDATION: len(shape.roles) * votes}
+    return written | {VALIDATION: len(shape.roles) if judged is None else judged}
 
 
-def time_left(found: Funnel, pace: Pace, votes: int = 1, shape: Shape = INF_IR) -> TimeLeft:
+def time_left(
+    found: Funnel, pace: Pace, judged: int | None = None, shape: Shape = INF_IR
+) -> TimeLeft:
     """The calls and the time that a run of groups of this shape still takes."""
     open_groups = found.pairs - found.finished
-    calls = calls_per_group(shape, votes)
+    calls = calls_per_group(shape, judged)
     left = _calls_left(found, pace.in_progress, calls)
     why = ""
     if open_groups and found.finished < max(MIN_FINISHED, found.in_work):

@@ -11,6 +11,7 @@ from sqlalchemy import ColumnElement, Select, bindparam, delete, exists, func, o
 from sqlalchemy.orm import Session
 
 from db.errors import BadInput, Refused
+from db.question import CHECK
 from db.run.runs import shape_of
 from db.shape import Shape
 from db.tables import (
@@ -28,7 +29,7 @@ from db.tables import (
 )
 
 SLICE = 500  # groups per statement: SQLite takes 32,766 bound values in one
-BY_JUDGE = "judge_"  # drop reasons that begin so are the judge's choice, not one answer's fault
+BY_JUDGE = ("judge_", CHECK)  # such drop reasons are a judge's choice, no one answer's fault
 _GROUP = Base.metadata.tables[Group.__tablename__]
 
 
@@ -177,7 +178,7 @@ def _next_retries(
         )
     )
     for group_id, task, sample, outcome in calls:
-        by_choice = reason.startswith(BY_JUDGE) and task in of_judge
+        by_choice = reason.startswith(BY_JUDGE) and (task in of_judge or task.startswith(CHECK))
         if outcome != "ok" or by_choice:
             found[group_id][f"{task}/{sample}"] += 1
     return {group_id: dict(retries) for group_id, retries in found.items()}

@@ -405,7 +405,7 @@ def outcomes(session: Session, run_id: int) -> Outcomes:
 
 def shape_of(session: Session, run_id: int) -> Shape:
     """The shape of the run's groups, by its recipe."""
-    return shape_and_votes(session, run_id)[0]
+    return shape_and_judging(session, run_id)[0]
 
 
 def shapes_of_groups(session: Session, group_ids: Sequence[int]) -> dict[int, Shape]:
@@ -419,12 +419,16 @@ def shapes_of_groups(session: Session, group_ids: Sequence[int]) -> dict[int, Sh
     return {group_id: shapes[run_id] for group_id, run_id in run_of.items()}
 
 
-def shape_and_votes(session: Session, run_id: int) -> tuple[Shape, int]:
-    """The shape of the run's groups, and how often the judge answers each of its scenarios."""
+def shape_and_judging(session: Session, run_id: int) -> tuple[Shape, int]:
+    """The shape of the run's groups, and how many answers its judges give about one of them."""
     body = session.scalars(
         select(Recipe.body).join(Run, Run.recipe_id == Recipe.id).where(Run.id == run_id)
     ).one()
-    return shape_in(body), int(body.get("validation", {}).get("votes", 1))
+    shape = shape_in(body)
+    checks = body.get("checks", [])
+    votes = int(body.get("validation", {}).get("votes", 1))
+    picks = len(shape.roles) * votes if not checks or "validation" in body["stages"] else 0
+    return shape, picks + sum(len(check["over"]) * int(check["votes"]) for check in checks)
 
 
 def set_run_status(session: Session, run_id: int, status: str, *, error: str | None = None) -> None:

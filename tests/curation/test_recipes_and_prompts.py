@@ -10,10 +10,10 @@ from curation.recipe import settings
 from curation.recipe.answers import Unparsable, parse
 from curation.recipe.completion import read_completion
 from curation.recipe.prompt import FOLDER, Prompt, messages, read_prompt
+from curation.recipe.reasoning import REASONING_TOKENS, is_reasoning_model
 from curation.recipe.recipe import list_recipes, load_recipe, recipe_from_store
 from curation.recipe.settings import FORMER_FILTERS, Filters
 from curation.recipe.tasks import TASKS
-from curation.recipe.token_limits import REASONING_TOKENS, is_reasoning_model
 from curation.rules.filters import check_instruction, check_passage, check_query
 from db.corpus.datasets import text_sha256
 from db.errors import BadInput

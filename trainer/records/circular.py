@@ -5,6 +5,7 @@ from typing import Any
 
 from analysis.embed.model_hash import NamedModel, named_model, same_model
 from db.outcome.evaluations import Scored
+from db.question import CHECK
 from trainer.data.confirmed import judge_model
 from trainer.data.release_files import ReleaseData
 
@@ -19,7 +20,8 @@ def held_out_record(release: ReleaseData, split: Mapping[str, Any]) -> dict[str,
     validators = {
         str(of["model"]): of.get("sha256")
         for run in manifest.get("runs") or [manifest]
-        if (of := (run.get("models") or {}).get(VALIDATION)) and of.get("model")
+        for task, of in (run.get("models") or {}).items()
+        if (task == VALIDATION or task.startswith(CHECK)) and of.get("model")
     }
     if judge := split.get("judge"):
         chose = judge_model(judge)

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from analysis.embed.model_hash import NamedModel, model_sha256, same_model
+from db.question import CHECK
 from trainer.data.confirmed import judge_model
 from trainer.evaluate.reranking import plain_name
 from trainer.report.public_name import without_folders
@@ -30,7 +31,8 @@ def origins_of(settings: TrainSettings, manifest: Mapping[str, Any]) -> dict[str
         of_runs = [origins_of(settings, run) | {"run": run["run_id"]} for run in manifest["runs"]]
         return {**of_runs[0], "runs": of_runs}
     models = dict(manifest.get("models") or {})
-    judged = models.pop(VALIDATION, None)
+    checks = [models.pop(task) for task in list(models) if task.startswith(CHECK)]
+    judged = models.pop(VALIDATION, None) or next(iter(checks), None)
     return {
         "wrote": models,
         "judged": judged,

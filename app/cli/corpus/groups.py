@@ -129,6 +129,8 @@ def as_json(found: GroupDetail) -> Result:
         "judgments": [
             {
                 "scenario": each.scenario,
+                "question": each.question,
+                "expected": each.expected,
                 "judge": each.judge,
                 "choice": each.choice,
                 "agrees": each.agrees,

@@ -1,0 +1,137 @@
+"""Checks: questions that a recipe has a model asked about single texts of each group.
+
+    [checks.fits]
+    question = "yes_no"          # or grade, with a table of labels, or score
+    prompt = "fits.md"           # and model, temperature …, as of a stage
+    model = "gpt-4o-mini"
+    over = ["P+", "P1-"]         # one item for each of these texts
+    with = ["I+", "Q+"]          # shown with it
+    votes = 3                    # more than half must agree; of scores the median counts
+    expected = {"P+" = "yes", "P1-" = "no"}
+
+A group is dropped where an answer is not the expected one; texts without one are asked about, and
+decide nothing. The prompt names its texts by their kind: {instruction}, {query}, {passage}.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from statistics import median
+from typing import Any, Final
+
+from curation.recipe.tasks import ANSWERED_WITH, VALIDATION, Task, TaskSpec
+from db.errors import BadInput
+from db.question import CHECK, Question, number_of, question_from, score
+from db.shape import GroupText, Shape
+from db.values import AMBIGUOUS
+
+KEYS: Final = ("question", "labels", "over", "with", "votes", "expected")
+
+
+@dataclass(frozen=True)
+class Check:
+    """A question asked about each text of `over`, with the texts of `given` next to it, by sign."""
+
+    question: Question
+    over: tuple[GroupText, ...]
+    given: tuple[GroupText, ...]
+    expected: Mapping[str, str] = field(default_factory=dict)
+    votes: int = 1
+
+    @property
+    def name(self) -> str:
+        return self.question.name
+
+    @property
+    def task(self) -> Task:
+        return CHECK + self.name
+
+    @property
+    def spec(self) -> TaskSpec:
+        """The task of its calls. The text asked about has to be in the prompt."""
+        fields = tuple(text.field for text in (*self.given, self.over[0]))
+        return TaskSpec(
+            fields, ANSWERED_WITH[self.question.kind], VALIDATION, needed=(self.over[0].field,)
+        )
+
+    def place(self, text: GroupText) -> str:
+        """What its item about a text is called in the group: "fits:P1-"."""
+        return f"{self.name}:{text.sign}"
+
+    def with_prompt(self, prompt_sha256: str) -> "Check":
+        """The check with its prompt, which is part of its question's identity."""
+        return replace(self, question=replace(self.question, prompt_sha256=prompt_sha256))
+
+    def decide(self, answers: Sequence[str]) -> str:
+        """One answer of several votes: that of more than half, of scores the median of them."""
+        numbers = [one for one in map(number_of, answers) if one is not None]
+        if self.question.kind == "score" and 2 * len(numbers) > len(answers):
+            return score(f"{median(numbers):.4f}") or AMBIGUOUS
+        most = max(answers, key=answers.count)
+        return most if 2 * answers.count(most) > len(answers) else AMBIGUOUS
+
+    def body(self) -> dict[str, Any]:
+        """The check as JSON; its prompt, model and sampling are those of its stage."""
+        return {
+            "name": self.name,
+            "question": self.question.kind,
+            "over": [text.sign for text in self.over],
+            "with": [text.sign for text in self.given],
+            "votes": self.votes,
+            "expected": dict(self.expected),
+            **({"labels": dict(self.question.labels)} if self.question.labels else {}),
+        }
+
+
+def check_from(body: Mapping[str, Any], shape: Shape, where: str) -> Check:
+    """The check of a recipe's table or a stored body, without its prompt. Raises BadInput."""
+    question = question_from(
+        {"name": body["name"], "kind": body.get("question"), "labels": body.get("labels")}, where
+    )
+    if question.kind == "pick":
+        what = "question = 'pick' is that of [validation]; a check asks about one text"
+        raise BadInput(f"{where}: {what}", code="check_question_invalid")
+    over, given = (_texts(body, key, shape, where) for key in ("over", "with"))
+    if not over or len({text.field for text in over}) > 1:
+        what = "over names the texts it is asked about, one or more of one field"
+        raise BadInput(f"{where}: {what}", code="check_over_invalid")
+    fields = [text.field for text in (*given, over[0])]
+    if len(set(fields)) < len(fields):
+        twice = next(one for one in fields if fields.count(one) > 1)
+        raise BadInput(
+            f"{where}: a prompt shows one {twice}, and over and with name several",
+            code="check_field_twice",
+        )
+    votes = body.get("votes", 1)
+    if isinstance(votes, bool) or not isinstance(votes, int) or votes < 1:
+        raise BadInput(
+            f"{where}: votes = {votes!r} is not a whole number from 1 up", code="votes_invalid"
+        )
+    expected = body.get("expected", {})
+    if not isinstance(expected, Mapping):
+        raise BadInput(
+            f"{where}: expected is a table of signs and answers", code="check_expected_invalid"
+        )
+    judged = {text.sign for text in over}
+    for sign, answer in expected.items():
+        if sign not in judged:
+            raise BadInput(
+                f"{where}: expected names {sign!r}, which over does not",
+                code="check_expected_invalid",
+            )
+        question.check_expected(str(answer), f"{where}, expected.{sign!r}")
+    return Check(
+        question, over, given, {sign: str(answer) for sign, answer in expected.items()}, votes
+    )
+
+
+def _texts(body: Mapping[str, Any], key: str, shape: Shape, where: str) -> tuple[GroupText, ...]:
+    signs = body.get(key, [])
+    if not isinstance(signs, list) or len(set(map(str, signs))) < len(signs):
+        raise BadInput(f"{where}: {key} is a list of signs, each once", code="check_texts_invalid")
+    unknown = next((sign for sign in signs if sign not in shape.texts), None)
+    if unknown is not None:
+        raise BadInput(
+            f"{where}: {key} names {unknown!r}; the texts are {', '.join(shape.texts)}",
+            code="check_text_unknown",
+        )
+    return tuple(shape.texts[sign] for sign in signs)
