@@ -13,7 +13,7 @@ from app.corpora.stored_analysis import (
     origin_of,
 )
 from app.kit.frame.dataset import chosen_dataset
-from app.kit.page import draw_heading, draw_link
+from app.kit.page import draw_empty, draw_heading, draw_link
 from app.operations import analyses
 from app.operations.analyses import CorporaOptions
 from db.tables import Analysis
@@ -81,6 +81,15 @@ number = None if dataset is None else dataset.id
 options = analyses.options(user)
 found = {question: analyses.stored(user, question, number) for question in ANALYSES}
 draw_heading("Overlaps", LEAD)
+if dataset is None:
+    draw_empty(
+        "No dataset yet.",
+        "Compared are the groups that a curation run kept, the pairs of a dataset without a run, "
+        "releases, and files in published formats.",
+        view="datasets",
+        link="Datasets",
+        command="inf datasets import NAME --pairs FILE",
+    )
 question = str(
     st.segmented_control(
         "Question",

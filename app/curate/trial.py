@@ -2,15 +2,16 @@
 
 import streamlit as st
 
+from app.access.session_user import signed_in_user
 from app.curate import actions
 from app.curate.server_choice import chosen_server
 from app.groups.group import draw_group
+from app.operations import runs
 from app.text.numbers import counted
 from app.text.plain import plain
 from app.text.remedies import in_pages
 from app.text.texts import draw_text
 from curation.recipe.prompt import messages
-from curation.run.starting import choose_recipe
 from db.corpus.browsing import PairView
 from db.errors import InfError
 
@@ -49,7 +50,7 @@ def draw_trial(dataset_id: int) -> None:
 def _draw_prompts(pairs: list[PairView]) -> None:
     try:
         wanted = actions.wanted_run()
-        recipe = choose_recipe(wanted.provider, wanted.recipe, wanted.overrides())
+        recipe = runs.recipe_of_start(signed_in_user(), wanted)
     except InfError as error:
         st.error(in_pages(str(error)))
         return

@@ -229,6 +229,15 @@ def show(actor: Actor, run_id: int) -> RunShown:
         )
 
 
+def recipe_of_start(actor: Actor, wanted: RunStart) -> Recipe:
+    """The recipe that such a run would have. Raises Refused, BadInput, NotFound."""
+    with reading(actor, RIGHT) as session:
+        _require_own_files(session, actor, wanted)
+        get_dataset(session, wanted.dataset)
+        provider = provider_of(session, wanted.provider, wanted.connection)
+        return choose_recipe(provider, wanted.recipe, wanted.overrides())
+
+
 def recipe(actor: Actor, run_id: int) -> Recipe:
     """The recipe of a run with its prompts, as they were stored at its start. Raises NotFound."""
     with reading(actor, RIGHT) as session:

@@ -39,6 +39,7 @@ NEEDING_CURATE: dict[str, Callable[[Actor], Any]] = {
     "list_all": runs.list_all,
     "show": lambda actor: runs.show(actor, 1),
     "recipe": lambda actor: runs.recipe(actor, 1),
+    "recipe_of_start": lambda actor: runs.recipe_of_start(actor, START),
     "stop": lambda actor: runs.stop(actor, 1),
     "change_concurrency": lambda actor: runs.change_concurrency(actor, 1, 2),
 }
@@ -192,6 +193,7 @@ def test_a_file_of_the_server_is_an_admin_s(
         lambda: runs.estimate(ann, wanted),
         lambda: runs.create(ann, wanted, unlaunched),
         lambda: runs.reuse_if_created(ann, wanted, ""),
+        lambda: runs.recipe_of_start(ann, wanted),
     ):
         with pytest.raises((Refused, NotFound)) as refused:
             call()
