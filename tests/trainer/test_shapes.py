@@ -92,7 +92,7 @@ def test_every_objective_gives_a_gradient(
     loss = EmbeddingLoss(model, settings.parsed_objective, temperature=0.05, shape=shape)
     anchors = tables["matched_of"][:: loss.objective.anchor_every]
     assert len(anchors) == (4 if objective == "promptriever" else 4 * len(shape.roles))
-    vectors = [torch.randn(64, 8, requires_grad=True) for _ in range(2)]
+    vectors = [torch.randn(512, 8, requires_grad=True) for _ in range(2)]
     value = loss._objective(vectors, tables, {})
     value.backward()
     assert torch.isfinite(value) and all(each.grad is not None for each in vectors)
@@ -102,7 +102,7 @@ def test_every_objective_gives_a_gradient(
 
 def test_objectives_that_contrast_instructions_need_a_second_one(tmp_path: Path) -> None:
     folder = release(tmp_path, SHAPES["one"])
-    for objective in ("I", "IQ", "P,I:multi", "P,IQ"):
+    for objective in ("I", "IQ", "P,I:multi", "P,IQ:uni"):
         with pytest.raises(BadInput) as refused:
             groups_of(folder, parse_settings({"objective": objective}))
         assert refused.value.code == "objective_without_contrast"
