@@ -126,6 +126,7 @@ def create(actor: Actor, wanted: TrainStart, launch: Launch[T]) -> T:
 
 def sweep(actor: Actor, wanted: TrainSweep, launch: Launch[T]) -> list[T]:
     """A training of every combination; none where one of them is refused. Raises as `create`."""
+    require(actor, RIGHT)
     grid = wanted.trainings()
     for each in grid:
         _check(actor, each)

@@ -3,9 +3,9 @@
 import importlib
 import inspect
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
+from typing import Any, get_args, get_origin, get_type_hints
 from unittest.mock import MagicMock
 
 import pytest
@@ -55,7 +55,9 @@ PLAIN = {int: 1, str: "world", bool: False, float: 0.5, Path: Path("file")}
 
 
 def filler(hint: Any) -> Any:
-    """A value of the hint's first plain type; a stand-in for a request, which nobody reads."""
+    """One of a sequence, a value of the hint's first plain type, else a stand-in."""
+    if isinstance(origin := get_origin(hint), type) and issubclass(origin, Collection):
+        return {} if issubclass(origin, Mapping) else (filler(get_args(hint)[0]),)
     options = [one for one in get_args(hint) if isinstance(one, type) and one in PLAIN]
     plain = hint if isinstance(hint, type) and hint in PLAIN else next(iter(options), None)
     return MagicMock() if plain is None else PLAIN[plain]
