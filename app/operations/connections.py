@@ -180,9 +180,9 @@ def change(actor: Actor, wanted: ConnectionChange, key: str = "") -> ConnectionR
     """Change the key, the prices or the reach of a connection. Raises as `add`, and NotFound."""
     with reading(actor, RIGHT) as session:
         url = _stored(session, wanted.name).url
-    private = None
-    if wanted.private is not None:
-        private = _may_be_private(actor, url, wanted.private)
+    private = wanted.private
+    if private:
+        _may_be_private(actor, url, private)
     with writing(actor, RIGHT) as session:
         found = _stored(session, wanted.name)
         if key or wanted.secret is not None:

@@ -354,6 +354,21 @@ def test_on_a_shared_server_private_addresses_are_its_owners_to_allow(
         assert server.asked.total() == 3
 
 
+def test_the_reach_of_a_connection_changes_only_where_that_is_asked(
+    sqlite_store: Store, inf: Callable[..., Ran]
+) -> None:
+    with sqlite_store.write() as session:
+        add_account(session, "ada", None, role="admin", actor="test", dataset_ids=None)
+        session.commit()
+    add(COMMAND, url="http://127.0.0.1:9/v1", private=True)
+    assert inf("connections", "change", "lab", "--price", "a=1/2", "--json").json["private"]
+    assert not inf("connections", "change", "lab", "--public", "--json").json["private"]
+    with pytest.raises(Refused) as refused:
+        connections.change(ADMIN, ConnectionChange(name="lab", private=True))
+    assert refused.value.code == "private_network_needs_owner"
+    assert inf("connections", "change", "lab", "--private", "--json").json["private"]
+
+
 @pytest.mark.parametrize("private", [False, True])
 def test_a_metadata_service_is_nobodys_connection(sqlite_store: Store, private: bool) -> None:
     with pytest.raises(ProviderError) as refused:
