@@ -206,14 +206,19 @@ def questions(study_id: int, judge_id: int) -> dict[str, Callable[[Session], obj
         ),
         "groups to review": lambda session: review_queue.listed_groups(
             session,
-            QueueFilter(1, "kept", review="none"),
+            QueueFilter(run_id=1, verdict="kept", review="none"),
             viewer="a",
             blind=False,
             offset=0,
             limit=50,
         ),
         "groups to review, blind": lambda session: review_queue.listed_groups(
-            session, QueueFilter(1, review="none"), viewer="a", blind=True, offset=0, limit=50
+            session,
+            QueueFilter(run_id=1, review="none"),
+            viewer="a",
+            blind=True,
+            offset=0,
+            limit=50,
         ),
     }
 

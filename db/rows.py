@@ -35,6 +35,16 @@ class Listed(BaseModel, Generic[R]):
         """A list that is given as a whole."""
         return cls(data=tuple(rows), total=len(rows))
 
+    @classmethod
+    def page(cls, rows: Sequence[R], *, offset: int, total: int) -> "Listed[R]":
+        """The rows from `offset` on, of `total`."""
+        after = offset + len(rows)
+        return cls(data=tuple(rows), next=after if after < total else None, total=total)
+
+    def part(self, limit: int | None, offset: int) -> "Listed[R]":
+        """At most `limit` rows of a whole list, from `offset` on."""
+        return self.page(self.data[offset:][:limit], offset=offset, total=self.total)
+
     def as_json(self) -> dict[str, Any]:
         """`{"data": […], "next": …, "total": …}`."""
         return self.model_dump(mode="json")

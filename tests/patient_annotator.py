@@ -25,10 +25,11 @@ from sqlalchemy.engine import Engine
 from streamlit.runtime import context
 
 from app.access.identity import COOKIE
-from app.access.session_user import cookie_holder
-from app.groups.actions import Desk, workbench_data
+from app.access.session_user import cookie_holder, signed_in_user
+from app.groups.workbench import as_data
 from app.judge.actions import card_data
 from app.operations.judging import answers
+from app.operations.judging.desk import Desk, on_desk
 from db.people.accounts import add_account
 from db.people.sign_ins import start_session
 from db.review.queue import QueueFilter
@@ -313,13 +314,9 @@ def undo_everything(world: World) -> dict[str, dict[int, Value]]:
             secrets.token_hex(8): {"run": world.run_id, "group": group_id, **fields}
             for group_id in groups
         }
-        data = workbench_data(
-            Desk(QueueFilter(world.run_id)),
-            {"events": [{"event": event_id, **entry} for event_id, entry in sent.items()]},
-            row_as_json=lambda *_, **__: {},
-            as_json=lambda *_, **__: {},
-            calls_as_json=lambda *_, **__: {},
-        )
+        desk = Desk(QueueFilter(run_id=world.run_id))
+        outbox = {"events": [{"event": event_id, **entry} for event_id, entry in sent.items()]}
+        data = as_data(on_desk(signed_in_user(), desk, outbox), desk, "ann")
         for event_id, group_id in zip(sent, groups, strict=True):
             answer = data["acknowledged"][event_id]
             seen[f"review: {name}"][group_id] = re.sub(r"\d+", "#", answer)

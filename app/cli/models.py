@@ -10,7 +10,7 @@ from app.access.identity import Actor, owner
 from app.cli.data.releases import push_command
 from app.cli.kit.options import request_options
 from app.cli.kit.report import Result, command_actor, lines, me, reporting
-from app.cli.kit.table import table
+from app.cli.kit.table import paged, table
 from app.operations import models as operations
 from app.operations import try_it
 from app.operations.try_it import Search
@@ -45,10 +45,11 @@ def _listed(result: Result) -> str:
 
 @models.command("list")
 @click.option("--dataset", help="Only models trained on releases of this dataset.")
+@paged()
 @reporting(_listed)
-def list_(dataset: str | None) -> Result:
+def list_(dataset: str | None, limit: int | None, offset: int) -> Result:
     """List trained models, newest first, with the numbers that the other commands take."""
-    return operations.list_some(command_actor(), dataset).as_json()
+    return operations.list_some(command_actor(), dataset, limit=limit, offset=offset).as_json()
 
 
 def _shown(result: Result) -> str:

@@ -14,7 +14,7 @@ from app.access.identity import owner
 from app.cli.kit.report import Result, command_actor, launcher_options, me, reporting
 from app.cli.start import without_collection
 from app.operations.jobs import ensure_worked
-from app.operations.status import store_state
+from app.operations.overview.status import store_state
 from app.operations.store import upgrade
 from app.server.origins import public_address
 from app.server.proxies import note_at_start, trusted_proxies

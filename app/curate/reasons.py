@@ -28,7 +28,7 @@ def draw_reasons(found: Funnel) -> None:
             for group in actions.dropped_examples(found.run_id, reason, limit=EXAMPLES):
                 with st.container(horizontal=True, vertical_alignment="center"):
                     with st.container():
-                        draw_text(group.query_positive)
+                        draw_text(group.query)
                     page_link(
                         "groups",
                         "Open",

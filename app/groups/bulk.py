@@ -2,7 +2,10 @@
 
 import streamlit as st
 
+from app.access.session_user import signed_in_user
 from app.groups import actions
+from app.operations.judging import reviews
+from app.operations.judging.reviews import Action
 from app.text.numbers import counted
 from app.text.plain import plain
 from db.review.queue import QueueFilter
@@ -35,9 +38,9 @@ def draw_bulk(wanted: QueueFilter) -> None:
 
 
 @st.dialog("Review many groups")
-def confirm(wanted: QueueFilter, action: str, reason: str) -> None:
+def confirm(wanted: QueueFilter, action: Action, reason: str) -> None:
     """Draw what would change, and the confirmation with the number of groups."""
-    found = actions.preview_many(wanted, action)
+    found = reviews.preview(signed_in_user(), wanted, action)
     verb = "Approve" if action == "approve" else "Reject"
     st.markdown(f"**{verb} {counted(found.groups, 'group')} of run {wanted.run_id}?**")
     filters = ", ".join(

@@ -9,7 +9,8 @@ from typing import Any
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from app.groups import actions
+from app.access.identity import SessionUser
+from app.operations import groups
 from curation.recipe.drop_reasons import reason_text
 from db.review.queue import QueueFilter
 from db.run.runs import STAGES, RunSummary
@@ -41,12 +42,14 @@ WRITTEN = "groups.address"
 MAX_IDS = 800  # proxies refuse addresses of more than 8 KB
 
 
-def draw_filters(run: RunSummary, *, blind: bool, place: DeltaGenerator) -> QueueFilter:
+def draw_filters(
+    user: SessionUser, run: RunSummary, *, blind: bool, place: DeltaGenerator
+) -> QueueFilter:
     """Draw the views of a run's groups, and the filters in `place`.
 
     Blind, none that reveals a verdict.
     """
-    sources, reasons = actions.filter_options(run, blind=blind)
+    sources, reasons = groups.options(user, run.id, blind=blind)
     options = {
         "verdict": () if blind else ("kept", "dropped"),
         "reason": reasons,
@@ -83,16 +86,14 @@ def draw_filters(run: RunSummary, *, blind: bool, place: DeltaGenerator) -> Queu
         found = st.session_state.get(f"groups.{name}", ALL) if options[name] else ALL
         return None if found == ALL else str(found)
 
-    return QueueFilter(
-        run_id=run.id,
-        verdict=value("verdict"),
-        reason=value("reason"),
-        source=value("source"),
-        review=value("review"),
-        search=(search or "").strip() or None,
-        ids=ids,
-        stage=value("stage"),
-        in_passages=bool(in_passages and (search or "").strip()),
+    return QueueFilter.read(
+        {
+            **{name: value(name) for name in options},
+            "run_id": run.id,
+            "search": (search or "").strip() or None,
+            "in_passages": bool(in_passages and (search or "").strip()),
+            "ids": ids,
+        }
     )
 
 

@@ -2,8 +2,9 @@
 
 import streamlit as st
 
-from app.groups.actions import prompts_of
+from app.access.session_user import signed_in_user
 from app.kit.page import draw_labels, draw_status, draw_table
+from app.operations import groups
 from app.text.numbers import counted
 from app.text.plain import plain
 from app.text.texts import draw_text
@@ -103,7 +104,7 @@ def draw_calls(group: GroupDetail) -> None:
     label = f"{counted(len(group.calls), 'call')}: prompts and raw answers"
     if not st.toggle(label, key=f"group.calls-{group.id}"):
         return
-    prompts = prompts_of(group)
+    prompts = groups.prompts(signed_in_user(), group)
     with st.container(border=True):
         for call in group.calls:
             st.caption(plain(call.title))

@@ -4,11 +4,13 @@ Who may not curate the dataset sees no verdict, and no list that reveals one, un
 allows it for the run.
 """
 
+from collections.abc import Mapping, Sequence
+
 import streamlit as st
 
+from app.access.identity import SessionUser
 from app.access.session_user import failures_shown, require_permission
 from app.groups import actions
-from app.groups.actions import Desk
 from app.groups.bulk import draw_bulk
 from app.groups.filters import draw_filters
 from app.groups.funnel import draw_funnel
@@ -18,14 +20,13 @@ from app.kit.choice import choose
 from app.kit.frame.dataset import chosen_dataset
 from app.kit.outbox_card import draw_lifeline
 from app.kit.page import draw_empty, draw_heading
+from app.operations import groups
+from app.operations.judging.desk import Desk
+from app.operations.runs import list_all as list_runs
 from app.text.numbers import counted
 from curation.recorded import NAME as RECORDED
 from db.errors import Refused
-from db.review.reviews import count_reviews
-from db.run.revalidations import waiting_items
-from db.run.runs import RunSummary, funnel, list_runs
-from db.store.store import open_store
-from db.tables import Group, Run
+from db.run.runs import RunSummary
 
 ALL = "all"
 LEAD = "Read a group; approve, reject with a reason, edit. Approved groups are released."
@@ -51,8 +52,8 @@ def draw_hidden(run_id: int, number: int, *, curates: bool) -> None:
         st.button(
             f"Open {counted(number, 'group')}",
             key="groups.open_all",
-            on_click=actions.open_run,
-            args=(run_id,),
+            on_click=actions.open_hidden,
+            args=(None, run_id),
         )
 
 
@@ -62,14 +63,12 @@ def draw_warning(group_id: int) -> None:
     st.button(
         "Open the group",
         key=f"groups.open-{group_id}",
-        on_click=actions.open_group,
-        args=(group_id,),
+        on_click=actions.open_hidden,
+        args=(group_id, None),
     )
 
 
-def draw_counts(run: RunSummary, hidden: int) -> None:
-    with open_store().read() as session:
-        counts = count_reviews(session, run.id)
+def draw_counts(counts: Mapping[str, int], run: RunSummary, hidden: int) -> None:
     summary = f"{sum(counts.values()):,} of {counted(run.kept + run.dropped, 'group')} reviewed"
     names = {"approve": "approved", "reject": "rejected", "edit": "edited"}
     summary += "".join(f" · {n:,} {names[action]}" for action, n in counts.items())
@@ -80,19 +79,17 @@ def draw_counts(run: RunSummary, hidden: int) -> None:
     st.caption(summary)
 
 
-def draw_curators_part(run: RunSummary) -> None:
+def draw_curators_part(user: SessionUser, run: RunSummary, *, verdicts_shown: bool) -> None:
     """Draw the funnel, validation of edits, and the visibility of verdicts."""
-    with open_store().read() as session:
-        waiting = len(waiting_items(session, run.id))
-        shown = session.get_one(Run, run.id).verdicts_shown
+    waiting = groups.waiting(user, run.id)
     box = st.expander("Funnel and drop reasons", key="groups.funnel", on_change="rerun")
     if box.open:  # counting 100,000 groups takes 80 ms
-        with box, open_store().read() as session:
-            draw_funnel(funnel(session, run.id))
+        with box:
+            draw_funnel(groups.progress(user, run.id))
     with st.container(horizontal=True, vertical_alignment="center"):
         st.toggle(
             "Show verdicts of this run to annotators",
-            shown,
+            verdicts_shown,
             key=f"review.verdicts_{run.id}",
             on_change=actions.show_verdicts,
             args=(run.id,),
@@ -112,9 +109,9 @@ def draw_desk(desk: Desk, run: RunSummary, hidden: int) -> None:
     """The counts stand above the workbench, which first stores what was decided."""
     counts = st.container()
     with failures_shown():
-        draw_workbench(desk, key=f"groups.workbench_{run.id}")
+        user = draw_workbench(desk, key=f"groups.workbench_{run.id}")
         with counts:
-            draw_counts(run, hidden)
+            draw_counts(groups.reviewed(user, run.id), run, hidden)
 
 
 def named_group() -> int | None:
@@ -123,25 +120,22 @@ def named_group() -> int | None:
     return int(named) if named.isdecimal() and len(named) < 10 else None
 
 
-def read_run_of_group(runs: list[RunSummary]) -> None:
+def read_run_of_group(user: SessionUser, runs: Sequence[RunSummary]) -> None:
     """Choose the run of the group that the URL names, if it names no run."""
     group_id = named_group()
     if group_id is None or "run" in st.query_params:
         return
-    with open_store().read() as session:
-        group = session.get(Group, group_id)
-    if group is not None and any(run.id == group.run_id for run in runs):
-        st.query_params["run"] = str(group.run_id)
+    run_id = groups.run_of(user, group_id)
+    if any(run.id == run_id for run in runs):
+        st.query_params["run"] = str(run_id)
 
 
-def draw_page(runs: list[RunSummary]) -> None:
-    user = require_permission("groups")
-
+def draw_page(user: SessionUser, runs: Sequence[RunSummary]) -> None:
     def curates(run: RunSummary) -> bool:
         return user.rights.on_dataset("curate", run.dataset_id)
 
     place = st.container(key="groups-head")
-    read_run_of_group(runs)
+    read_run_of_group(user, runs)
     providers = sorted({run.provider for run in runs if curates(run)})
     with st.container(key="groups-choice"):
         chosen, filters = st.columns([2, 3], vertical_alignment="bottom")
@@ -164,32 +158,31 @@ def draw_page(runs: list[RunSummary]) -> None:
         )
     with place:
         draw_heading("Groups", LEAD, offline=run.offline, recorded=run.provider == RECORDED)
-    with open_store().read() as session:
-        viewer = actions.viewer_of(session, run.id)
-    wanted = draw_filters(run, blind=viewer.blind, place=filters)
+    here = groups.standing_in(user, run.id)
+    wanted = draw_filters(user, run, blind=here.blind, place=filters)
     group_id = named_group()
-    if group_id is not None and actions.is_hidden(group_id):
-        if not viewer.curates:
+    if group_id is not None and groups.is_hidden(user, group_id):
+        if not here.curates:
             raise Refused(f"group {group_id} is not in your queue", code="group_not_in_queue")
         draw_warning(group_id)
         group_id = None
-    hidden = actions.count_hidden(run.id)
+    hidden = groups.count_hidden(user, run.id)
     draw_desk(Desk(wanted, group_id), run, hidden)
     draw_lifeline()
-    draw_hidden(run.id, hidden, curates=viewer.curates)
-    if viewer.curates and viewer.reviews:
+    draw_hidden(run.id, hidden, curates=here.curates)
+    if here.curates and here.reviews:
         draw_bulk(wanted)
-    if viewer.curates:
-        draw_curators_part(run)
+    if here.curates:
+        draw_curators_part(user, run, verdicts_shown=here.run.verdicts_shown)
 
 
 chosen = chosen_dataset()
-with open_store().read() as session:
-    runs = [] if chosen is None else list_runs(session, chosen.id)
-    found = [run for run in runs if run.kept + run.dropped]
+user = require_permission("groups")
+runs = () if chosen is None else list_runs(user, dataset_id=chosen.id, right="groups").data
+found = [run for run in runs if run.kept + run.dropped]
 if found:
     with failures_shown():
-        draw_page(found)
+        draw_page(user, found)
 else:
     draw_heading("Groups", LEAD)
     draw_empty(

@@ -87,7 +87,7 @@ class Workbench extends OutboxCard {
     this.pending.delete(group.id);
     this.details.set(group.id, group);
     const row = this.row(group.id);
-    if (row) Object.assign(row, { review: group.review, seen: group.seen });
+    if (row) Object.assign(row, { review: group.review, review_id: group.seen });
   }
 
   merged(rows) {
@@ -178,7 +178,7 @@ class Workbench extends OutboxCard {
     for (const id of ids) {
       this.dropRefusedValidations(id);
       const row = this.row(id) ?? this.selected.get(id);
-      const seen = this.details.has(id) ? this.details.get(id).seen : row?.seen ?? null;
+      const seen = this.details.has(id) ? this.details.get(id).seen : row?.review_id ?? null;
       const event = newEventId();
       const entry = {
         event,
@@ -419,7 +419,7 @@ class Workbench extends OutboxCard {
     const preview = make("div", "preview");
     preview.setAttribute("role", "status");
     const confirm = (kind) => {
-      const able = kind === "approve" ? rows.filter((row) => row.complete) : rows;
+      const able = kind === "approve" ? rows.filter((row) => row.is_complete) : rows;
       const text = reason.value.trim();
       if (kind === "reject" && !text) {
         this.say("A rejection needs a reason.");
@@ -621,7 +621,8 @@ class Workbench extends OutboxCard {
     const signs = make("span", "signs");
     if (row.verdict) signs.append(make("span", `label-badge ${row.verdict}`, row.verdict));
     if (row.review) signs.append(make("span", `label-badge ${DONE[row.review]}`, DONE[row.review]));
-    if (row.reason) signs.append(make("span", "quiet", row.reason));
+    const why = this.data.reasons[row.drop_reason];
+    if (why) signs.append(make("span", "quiet", why));
     const query = make("span", "query", row.query);
     query.dir = "auto";
     button.append(query, signs);

@@ -3,18 +3,22 @@
 from collections.abc import Mapping
 from typing import Any
 
-from app.groups.actions import CallText, Desk, workbench_data
+from app.access.identity import SessionUser
+from app.access.session_user import require_permission
 from app.groups.group import title_of
 from app.kit.card_files import nothing
-from app.kit.outbox_card import card_component, outbox_of
+from app.kit.outbox_card import card_component, outbox_of, outbox_scope
+from app.operations.groups import PAGE
+from app.operations.judging.desk import CallText, Desk, GroupOnDesk, OnDesk, on_desk
+from app.text.remedies import in_pages
 from app.text.texts import differences, differs_throughout
 from curation.recipe.drop_reasons import reason_text
 from db.review.texts import missing_texts
 from db.run.group_detail import GroupDetail
-from db.run.groups import GroupRow
 from db.shape import Scenario
 
 CARD = card_component("workbench", "groups/workbench")
+DWELL_MS = 300
 ACTIONS = {"approve": "approved", "reject": "rejected", "edit": "edited"}
 SAYS = {
     "holds": "the validator finds this passage after the edit",
@@ -23,50 +27,61 @@ SAYS = {
 }
 
 
-def draw_workbench(desk: Desk, *, key: str) -> None:
-    """Store what the card sent and draw it. Raises Refused without the permission."""
-    data = workbench_data(
-        desk, outbox_of(key), row_as_json=row_as_json, as_json=group_as_json, calls_as_json=calls
-    )
+def draw_workbench(desk: Desk, *, key: str) -> SessionUser:
+    """Store what the card sent and draw it. Returns the user of now. Raises Refused without the
+    permission."""
+    user = require_permission("groups")
+    data = as_data(on_desk(user, desk, outbox_of(key)), desk, user.name)
     CARD(key=key, data=data, on_outbox_change=nothing)
+    return user
 
 
-def row_as_json(row: GroupRow, *, blind: bool) -> dict[str, Any]:
-    """A line of the list; blind, without anything that reveals the verdict."""
-    shown = {
-        "id": row.id,
-        "query": row.query_positive,
-        "review": row.review or "",
-        "seen": row.review_id,
-        "complete": True,
-    }
-    if blind:
-        return shown
-    return shown | {
-        "verdict": row.verdict or "",
-        "reason": reason_text(row.drop_reason) if row.drop_reason else "",
-        "complete": row.is_complete,
+def as_data(found: OnDesk, desk: Desk, viewer: str) -> dict[str, Any]:
+    """What the card takes: the rows are those of every list of groups.
+
+    `scope` separates the outboxes of different users and stores in the same browser; `formerly` is
+    what an earlier version made of the name. `reasons`: the drop reasons of the rows in words.
+    """
+    here, run = found.standing, found.standing.run
+    shown = [each.group.id for each in found.groups]
+    reasons = {row.drop_reason for row in found.listed.data if row.drop_reason}
+    return {
+        "scope": outbox_scope(*found.person, run.id, run.created_at),
+        "formerly": outbox_scope(viewer, run.id, run.created_at),
+        "run": run.id,
+        "queue": found.queue,
+        "offset": found.offset,
+        "page": PAGE,
+        "total": found.listed.total,
+        "rows": [row.as_json() for row in found.listed.data],
+        "reasons": {reason: reason_text(reason) for reason in sorted(reasons)},
+        "at": desk.wanted_group if desk.wanted_group in shown else None,
+        "groups": [
+            group_as_json(each, blind=here.blind, viewer=viewer, with_calls=here.curates)
+            for each in found.groups
+        ],
+        "gone": found.gone,
+        "calls": None if found.calls is None else calls(*found.calls),
+        "acknowledged": {
+            event: "" if error is None else in_pages(str(error))
+            for event, error in found.answers.items()
+        },
+        "may_review": here.reviews,
+        "may_validate": here.curates,
+        "dwell_ms": DWELL_MS,
     }
 
 
 def group_as_json(
-    group: GroupDetail,
-    revalidation: Mapping[str, str],
-    *,
-    blind: bool,
-    viewer: str = "",
-    carried_from_run: int | None = None,
-    is_validating: bool = False,
-    why_not_validated: str = "",
-    with_calls: bool = False,
+    on_desk: GroupOnDesk, *, blind: bool, viewer: str = "", with_calls: bool = False
 ) -> dict[str, Any]:
     """The group as sent to the browser; blind, without anything that reveals the verdict.
 
-    `is_validating`: its validator is at work on it; `why_not_validated`: why it ended without an
-    answer. `with_calls`: the viewer may ask for its calls.
+    `with_calls`: the viewer may ask for its calls.
     """
-    review = group.review
-    known = _known(group)
+    group, review = on_desk.group, on_desk.group.review
+    known, revalidation = _known(group), {} if blind else on_desk.revalidation
+    why_not = in_pages(on_desk.why_not_validated)
     return {
         "id": group.id,
         "name": group.query_id,
@@ -77,10 +92,10 @@ def group_as_json(
             *([group.verdict] if group.verdict and not blind else []),
             *(["offline"] if group.offline else []),
         ],
-        "notes": [*_notes(group, blind, carried_from_run), *filter(None, [why_not_validated])],
+        "notes": [*_notes(group, blind, on_desk.carried_from_run), *filter(None, [why_not])],
         "missing": [text.sign for text in missing_texts(group.shape, known)],
         "calls": with_calls and bool(group.calls),
-        "columns": _columns(group, known, {} if blind else revalidation, blind, is_validating),
+        "columns": _columns(group, known, revalidation, blind, on_desk.is_validating),
         "before": _before(group),
     }
 

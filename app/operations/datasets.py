@@ -15,7 +15,7 @@ from db.archive import archiving, purging
 from db.archive.dependents import dependents
 from db.archive.target import target_of
 from db.corpus.browsing import PairView, list_pairs, list_passages
-from db.corpus.datasets import find_dataset, get_dataset, list_datasets
+from db.corpus.datasets import find_dataset, get_dataset, list_datasets, summarise_dataset
 from db.corpus.texts import pair_sources
 from db.errors import Refused
 from db.modules import load
@@ -23,7 +23,7 @@ from db.people import accounts
 from db.people.rights import add_rights, rights_of
 from db.requests import Request
 from db.rows import Listed, Row
-from db.run.runs import list_runs
+from db.run.runs import run_ids
 from db.store.scope import unscoped
 from db.store.settings import home
 from db.store.store import open_store
@@ -70,10 +70,10 @@ def list_all(actor: Actor, *, archived: bool = False) -> Listed[DatasetRow]:
 def show(actor: Actor, name: str) -> DatasetShown:
     """One dataset. Raises NotFound."""
     with reading(actor, RIGHT) as session:
-        dataset_id = get_dataset(session, name).id
-        row = next(one for one in list_datasets(session, archived=True) if one.id == dataset_id)
-        sources = tuple(pair_sources(session, dataset_id))
-        runs = tuple(run.id for run in list_runs(session, dataset_id, archived=True))
+        dataset = get_dataset(session, name)
+        row = summarise_dataset(session, dataset)
+        sources = tuple(pair_sources(session, dataset.id))
+        runs = tuple(run_ids(session, dataset.id))
     return DatasetShown(
         **DatasetRow.model_validate(row).model_dump(),
         sources=sources,

@@ -128,15 +128,14 @@ def options(actor: Actor) -> EvaluationOptions:
 
 
 def list_some(
-    actor: Actor, benchmark: str | None = None, *, limit: int = 100, offset: int = 0
+    actor: Actor, benchmark: str | None = None, *, limit: int | None = None, offset: int = 0
 ) -> Listed[EvaluationRow]:
     """Stored evaluations, newest first, on one benchmark or on all."""
     with reading(actor, RIGHT) as session:
         found = list_evaluations(session, benchmark=benchmark, limit=limit, offset=offset)
         total = count_evaluations(session, benchmark=benchmark)
         rows = tuple(EvaluationRow(**_fields(each)) for each in found)
-    after = offset + len(rows)
-    return Listed[EvaluationRow](data=rows, next=after if after < total else None, total=total)
+    return Listed[EvaluationRow].page(rows, offset=offset, total=total)
 
 
 def show(actor: Actor, evaluation_id: int) -> EvaluationShown:

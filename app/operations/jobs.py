@@ -84,9 +84,8 @@ def list_some(
         found = jobs.list_jobs(session, statuses=tuple(statuses), limit=limit, offset=offset)
         by_status = jobs.count_jobs(session)
     total = sum(n for status, n in by_status.items() if not statuses or status in statuses)
-    after = offset + len(found)
-    rows = tuple(JobRow(**_fields(job)) for job in found)
-    return Listed[JobRow](data=rows, next=after if after < total else None, total=total)
+    rows = [JobRow(**_fields(job)) for job in found]
+    return Listed[JobRow].page(rows, offset=offset, total=total)
 
 
 def count(actor: Actor) -> dict[str, int]:

@@ -50,7 +50,7 @@ class ModelIndexed(Row):
 
 
 def list_some(
-    actor: Actor, dataset: str | None = None, *, limit: int = 100, offset: int = 0
+    actor: Actor, dataset: str | None = None, *, limit: int | None = None, offset: int = 0
 ) -> Listed[ModelRow]:
     """Trained models, newest first: all, or of one dataset and of no release. Raises NotFound."""
     with reading(actor, RIGHT) as session:
@@ -59,8 +59,7 @@ def list_some(
             session, dataset_id=dataset_id, of_none=True, limit=limit, offset=offset
         )
         total = count_checkpoints(session, dataset_id=dataset_id, of_none=True)
-    after = offset + len(found)
-    return Listed[ModelRow](data=rows_of(found), next=after if after < total else None, total=total)
+    return Listed[ModelRow].page(rows_of(found), offset=offset, total=total)
 
 
 def show(actor: Actor, model_id: int) -> ModelShown:

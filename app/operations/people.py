@@ -266,9 +266,8 @@ def audit(
     """A page of the audit log, newest first."""
     with reading(actor, "audit") as session:
         found, total = list_events(session, names=names, offset=offset, limit=limit)
-    after = offset + len(found)
-    rows = tuple(AuditRow.model_validate(each) for each in found)
-    return Listed[AuditRow](data=rows, next=after if after < total else None, total=total)
+    rows = [AuditRow.model_validate(each) for each in found]
+    return Listed[AuditRow].page(rows, offset=offset, total=total)
 
 
 def audit_names(actor: Actor) -> list[str]:

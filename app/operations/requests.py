@@ -31,6 +31,7 @@ REQUESTS: Mapping[str, str] = {
     "trainings create": "trainer.launch.request:TrainStart",
     "trainings search": "trainer.launch.request:TrainSearch",
     "trainings sweep": "trainer.launch.request:TrainSweep",
+    "groups list": "db.review.queue:QueueFilter",
     "runs create": "curation.run.starting:RunStart",
     "runs resume": "curation.run.starting:RunResume",
     "runs join": "curation.run.starting:RunWork",

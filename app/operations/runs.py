@@ -11,7 +11,8 @@ from app.jobs.places import require_places
 from app.operations.acting import Launch, reading, writing
 from curation.judging.text_baseline import text_baseline
 from curation.recipe.prices import Price, how_to_price
-from curation.recipe.recipe import Recipe, list_recipes
+from curation.recipe.recipe import Recipe, load_recipe
+from curation.recipe.recipe import list_recipes as recipe_names
 from curation.run.estimate import StageEstimate, estimate_run, prices_for
 from curation.run.reuse import MAX_GROUPS, reuse_of_run
 from curation.run.shared_parts import is_unchecked, stored_shared_parts
@@ -39,6 +40,15 @@ from db.servers.connections import ENVIRONMENT, get_connection
 
 RIGHT = "curate"
 T = TypeVar("T")
+
+
+class RecipeRow(Row):
+    """A built-in recipe in a list."""
+
+    name: str
+    description: str
+    models: tuple[str, ...]
+    sha256: str
 
 
 class FunnelRow(Row):
@@ -99,7 +109,7 @@ def _require_own_files(session: Session, actor: Actor, wanted: RunStart) -> None
         for place, _, value in (setting.partition("=") for setting in wanted.settings)
         if place.strip().rpartition(".")[2].strip() == "prompt"
     ]
-    if recipe not in (None, *list_recipes()) or any("/" in p or "\\" in p for p in prompts):
+    if recipe not in (None, *recipe_names()) or any("/" in p or "\\" in p for p in prompts):
         raise Refused(
             "only an admin can use recipe and prompt files of the server",
             "take a built-in recipe",
@@ -171,7 +181,7 @@ def estimate(actor: Actor, wanted: RunStart) -> RunEstimate:
     concurrency = wanted.concurrency or default_concurrency(wanted.provider)
     with reading(actor, RIGHT) as session:
         _require_own_files(session, actor, wanted)
-        chosen = choose_recipe(wanted.provider, wanted.recipe, wanted.overrides())
+        chosen = wanted.chosen
         dataset_id = get_dataset(session, wanted.dataset).id
         found = estimate_run(
             session,
@@ -198,11 +208,17 @@ def estimate(actor: Actor, wanted: RunStart) -> RunEstimate:
 
 
 def list_all(
-    actor: Actor, dataset: str | None = None, status: str | None = None, *, archived: bool = False
+    actor: Actor,
+    dataset: str | None = None,
+    status: str | None = None,
+    *,
+    dataset_id: int | None = None,
+    archived: bool = False,
+    right: str = RIGHT,
 ) -> Listed[RunSummary]:
-    """Runs, newest first, of one dataset or of all. Raises NotFound."""
-    with reading(actor, RIGHT) as session:
-        dataset_id = None if dataset is None else get_dataset(session, dataset).id
+    """Runs, newest first, of one dataset (by its name or id) or of all. Raises NotFound."""
+    with reading(actor, right) as session:
+        dataset_id = dataset_id if dataset is None else get_dataset(session, dataset).id
         found = list_runs(session, dataset_id, archived=archived)
     return Listed[RunSummary].all([one for one in found if status in (None, one.status)])
 
@@ -236,6 +252,11 @@ def recipe_of_start(actor: Actor, wanted: RunStart) -> Recipe:
         get_dataset(session, wanted.dataset)
         provider = provider_of(session, wanted.provider, wanted.connection)
         return choose_recipe(provider, wanted.recipe, wanted.overrides())
+
+
+def list_recipes() -> Listed[RecipeRow]:
+    """The built-in recipes, which are files of this version: no right is needed."""
+    return Listed[RecipeRow].all([RecipeRow.model_validate(load_recipe(n)) for n in recipe_names()])
 
 
 def recipe(actor: Actor, run_id: int) -> Recipe:

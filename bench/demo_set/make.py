@@ -239,7 +239,7 @@ def items_of(store: "Store", run_id: int) -> list[dict[str, Any]]:
         for row in list_groups(session, run_id, limit=10_000).rows:
             group = get_group(session, row.id)
             if len(group.judgments) != len(INF_IR.roles):
-                print("not judged:", row.query_id, row.drop_reason, group.drop_detail)
+                print("not judged:", row.name, row.drop_reason, group.drop_detail)
             found += [
                 {
                     "query_id": row.query_id,
@@ -408,7 +408,7 @@ def parts_of(session: "Session", run_id: int) -> Iterator[tuple[str, list[int]]]
     from curation.run.leakage import kept_groups
     from db.run.groups import list_groups
 
-    names = {row.id: row.query_id for row in list_groups(session, run_id, limit=10_000).rows}
+    names = {row.id: row.name for row in list_groups(session, run_id, limit=10_000).rows}
     kept = kept_groups(session, run_id)
     yield "all", list(kept)
     yield "the pilot's", [one for one in kept if is_pilot(names[one])]

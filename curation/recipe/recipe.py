@@ -104,6 +104,11 @@ class Recipe:
         picks = len(self.shape.roles) * self.validation.votes * (VALIDATING in self.stages)
         return picks + sum(len(check.over) * check.votes for check in self.checks)
 
+    @property
+    def models(self) -> list[str]:
+        """The models of its stages, by name."""
+        return sorted({stage.model for stage in self.stages.values()})
+
     def body(self) -> dict[str, Any]:
         """The recipe as JSON, with prompts by name and sha256."""
         return {

@@ -5,6 +5,7 @@ The command line and the Curate page call the same functions; the work itself is
 """
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any, Literal, Self
 
 from pydantic import model_validator
@@ -83,10 +84,17 @@ class RunStart(Request):
             return list(self.settings)
         return [*self.settings, f"timeout_seconds={self.timeout_seconds}"]
 
+    @cached_property
+    def chosen(self) -> Recipe:
+        """The recipe with the settings that override its own, read once: a file that changes
+        meanwhile does not change the run. Raises BadInput."""
+        return choose_recipe(self.provider, self.recipe, self.overrides())
+
     def arguments(self) -> dict[str, Any]:
         """The arguments of `start_run`."""
         found = self.model_dump(exclude={"timeout_seconds", "settings", "no_guard"})
-        return found | {"settings": self.overrides(), "guard": not self.no_guard}
+        found |= {"settings": self.overrides(), "guard": not self.no_guard}
+        return found | ({"recipe": self.chosen} if self.provider else {})  # else its connection's
 
 
 class RunResume(Request):
@@ -134,7 +142,7 @@ def start_run(
     dataset: str,
     provider: str = "",
     connection: str | None = None,
-    recipe: str | None = None,
+    recipe: Recipe | str | None = None,
     settings: Sequence[str] = (),
     limit: int | None = None,
     sample: int | None = None,
@@ -155,7 +163,9 @@ def start_run(
     BadInput, NotFound.
     """
     provider = provider_of(session, provider, connection)
-    chosen = choose_recipe(provider, recipe, settings)
+    chosen = recipe
+    if not isinstance(chosen, Recipe):
+        chosen = choose_recipe(provider, chosen, settings)
     if concurrency is not None and concurrency < 1:
         raise BadInput(
             f"a concurrency of {concurrency}", "give at least 1", code="concurrency_invalid"

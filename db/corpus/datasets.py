@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Table, case, func, select, update
+from sqlalchemy import Select, Table, case, func, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
@@ -84,22 +84,33 @@ def require_active(session: Session, dataset: Dataset) -> None:
 
 def list_datasets(session: Session, *, archived: bool = False) -> list[DatasetSummary]:
     """Datasets with their counts, by name; with `archived` the archived ones, too."""
-    pairs = {
-        dataset_id: int(number)
-        for dataset_id, number in session.execute(
-            select(Pair.dataset_id, func.count()).group_by(Pair.dataset_id)
-        )
-    }
-    generated = func.sum(case((Passage.origin == "generated", 1), else_=0))
-    passages = {
-        dataset_id: (int(total) - int(written), int(written))
-        for dataset_id, total, written in session.execute(
-            select(Passage.dataset_id, func.count(), generated).group_by(Passage.dataset_id)
-        )
-    }
     query = select(Dataset).order_by(Dataset.name)
     if not archived:
         query = query.where(Dataset.archived_at.is_(None))
+    return _summaries(session, query)
+
+
+def summarise_dataset(session: Session, dataset: Dataset) -> DatasetSummary:
+    """One dataset as the list has it: only what it holds is counted."""
+    (found,) = _summaries(session, select(Dataset).where(Dataset.id == dataset.id), dataset.id)
+    return found
+
+
+def _summaries(
+    session: Session, query: Select[Dataset], only: int | None = None
+) -> list[DatasetSummary]:
+    """The datasets of a query with their counts, which are of `only` one where that is all."""
+    of_pairs = select(Pair.dataset_id, func.count()).group_by(Pair.dataset_id)
+    generated = func.sum(case((Passage.origin == "generated", 1), else_=0))
+    of_passages = select(Passage.dataset_id, func.count(), generated).group_by(Passage.dataset_id)
+    if only is not None:
+        of_pairs = of_pairs.where(Pair.dataset_id == only)
+        of_passages = of_passages.where(Passage.dataset_id == only)
+    pairs = {dataset_id: int(number) for dataset_id, number in session.execute(of_pairs)}
+    passages = {
+        dataset_id: (int(total) - int(written), int(written))
+        for dataset_id, total, written in session.execute(of_passages)
+    }
     return [
         DatasetSummary(
             id=dataset.id,

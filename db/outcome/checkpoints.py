@@ -58,7 +58,7 @@ def list_checkpoints(
     release_id: int | None = None,
     dataset_id: int | None = None,
     of_none: bool = False,
-    limit: int = 100,
+    limit: int | None = 100,
     offset: int = 0,
 ) -> list[Checkpoint]:
     """Checkpoints, newest first: all, or those trained on a release, or on any of a dataset.

@@ -68,7 +68,7 @@ def list_evaluations(
     benchmark: str | None = None,
     checkpoint_id: int | None = None,
     job_id: int | None = None,
-    limit: int = 100,
+    limit: int | None = 100,
     offset: int = 0,
 ) -> list[Evaluation]:
     """Evaluations, newest first."""

@@ -7,7 +7,7 @@ would see which passage is which.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from sqlalchemy import Select, func, select
 from sqlalchemy.exc import IntegrityError
@@ -16,29 +16,37 @@ from sqlalchemy.orm import Session
 from db.assignment.hidden import hidden_pair
 from db.errors import BadInput, Refused
 from db.events import record_event
+from db.requests import Request, option
 from db.review.carrying import replace_reviews, same_texts
-from db.run.groups import GroupPage, complete_groups, group_rows, matching_groups
-from db.run.runs import get_run, require_active_run, shape_of
+from db.run.groups import GroupPage, complete_groups, matching_groups, page_of_groups
+from db.run.runs import STAGES, drop_reasons, get_run, require_active_run, shape_of
 from db.store.bulk import Row
 from db.tables import Group, Review, Run, utc_now
+from db.values import Verdict
 
 CHUNK = 1000
+REVIEW_STATES = ("none", "approve", "reject", "edit")
 
 
-@dataclass(frozen=True)
-class QueueFilter:
-    """Filter of a run's groups: verdict, drop reason, source, review ("none": unreviewed), text;
-    `stage` it reached; `ids`: only these groups; `in_passages`: whether to search there, too."""
+class QueueFilter(Request):
+    """Which groups of a run are listed, or reviewed at once: all of them, or those that match."""
 
-    run_id: int
-    verdict: str | None = None
-    reason: str | None = None
-    source: str | None = None
-    review: str | None = None
-    search: str | None = None
-    ids: tuple[int, ...] | None = None
-    stage: str | None = None
-    in_passages: bool = False
+    run_id: int = option(..., "Id of the run.", names=("--run",))
+    verdict: Verdict | None = option(None, "Only kept or only dropped groups.")
+    reason: str | None = option(
+        None, "Only groups dropped for this reason.", names=("--drop-reason",)
+    )
+    stage: str | None = option(None, "Only groups that ended at this stage.", choices=STAGES)
+    source: str | None = option(None, "Only groups whose pair is of this source.")
+    review: str | None = option(
+        None,
+        "Only groups of this review status; none: not reviewed.",
+        names=("--review", "--reviewed"),
+        choices=REVIEW_STATES,
+    )
+    search: str | None = option(None, "Only groups with this text in the query or an instruction.")
+    in_passages: bool = option(False, "Search the passages, too.")
+    ids: tuple[int, ...] | None = option(None, "Only these groups.", names=("--group",))
 
 
 @dataclass(frozen=True)
@@ -56,35 +64,30 @@ def listed_groups(
     session: Session,
     wanted: QueueFilter,
     *,
-    viewer: str,
+    viewer: str | None,
     blind: bool,
     offset: int,
-    limit: int,
+    limit: int | None,
 ) -> GroupPage:
     """A page of the finished groups that match and are not hidden from the viewer, and their total.
 
-    Blind, rows are without verdict, reason, stage and whether texts are missing. Raises Refused for
-    a blind filter by any of these.
+    Without a viewer, for a program: groups in work, too. Blind, rows are without verdict, reason,
+    stage, state and whether texts are missing. Raises Refused for a blind filter by any of these.
     """
     if blind and (wanted.verdict or wanted.reason or wanted.stage):
         raise Refused("this run is reviewed without verdicts", code="run_without_verdicts")
     query = _reviewable_by(session, wanted, reviewer=viewer, blind=blind)
-    if wanted.search:  # looked for once: the count and the page are of what was found
-        found = list(session.scalars(query.order_by(Group.id)))
-        total, ids = len(found), found[offset : offset + limit]
-    else:
-        total = session.scalar(select(func.count()).select_from(query.subquery())) or 0
-        ids = list(session.scalars(query.order_by(Group.id).offset(offset).limit(limit)))
-    rows = group_rows(session, ids)
+    found = page_of_groups(
+        session, query, is_search=bool(wanted.search), offset=offset, limit=limit
+    )
     if blind:
-        rows = [
-            replace(row, verdict=None, drop_reason=None, stage="", is_complete=True) for row in rows
-        ]
-    return GroupPage(rows, total)
+        told = {"verdict": None, "drop_reason": None, "stage": "", "state": "", "is_complete": True}
+        return GroupPage([row.model_copy(update=told) for row in found.rows], found.total)
+    return found
 
 
 def place_in_list(
-    session: Session, wanted: QueueFilter, group_id: int, *, viewer: str, blind: bool
+    session: Session, wanted: QueueFilter, group_id: int, *, viewer: str | None, blind: bool
 ) -> int | None:
     """How many groups of the filter come before this one; None if it is not among them."""
     query = _reviewable_by(session, wanted, reviewer=viewer, blind=blind)
@@ -94,17 +97,19 @@ def place_in_list(
     return session.scalar(select(func.count()).select_from(before)) or 0
 
 
-def can_review(session: Session, group_id: int, *, reviewer: str, blind: bool) -> bool:
+def can_review(session: Session, group_id: int, *, reviewer: str | None, blind: bool) -> bool:
     """Whether the group may be shown to this person for a review."""
     group = session.get(Group, group_id)
     if group is None:
         return False
-    query = _reviewable_by(session, QueueFilter(group.run_id), reviewer=reviewer, blind=blind)
+    query = _reviewable_by(
+        session, QueueFilter(run_id=group.run_id), reviewer=reviewer, blind=blind
+    )
     return session.scalar(query.where(Group.id == group_id)) is not None
 
 
 def _reviewable_by(
-    session: Session, wanted: QueueFilter, *, reviewer: str, blind: bool
+    session: Session, wanted: QueueFilter, *, reviewer: str | None, blind: bool
 ) -> Select[int]:
     query = matching_groups(
         wanted.run_id,
@@ -115,8 +120,10 @@ def _reviewable_by(
         search=wanted.search,
         stage=wanted.stage,
         in_passages=wanted.in_passages,
-        without=hidden_pair(session, reviewer, Group.pair_id),
-    ).where(Group.verdict.is_not(None))
+        without=None if reviewer is None else hidden_pair(session, reviewer, Group.pair_id),
+    )
+    if reviewer is not None:
+        query = query.where(Group.verdict.is_not(None))
     if blind:
         query = query.where(Group.id.in_(complete_groups(shape_of(session, wanted.run_id))))
     if wanted.ids is not None:
@@ -129,6 +136,17 @@ def _reviewed_by(session: Session, wanted: QueueFilter, action: str, reviewer: s
     if action != "approve":
         return query
     return query.where(Group.id.in_(complete_groups(shape_of(session, wanted.run_id))))
+
+
+def require_drop_reason(session: Session, wanted: QueueFilter) -> None:
+    """Raise BadInput if the filter's drop reason is none of the run's."""
+    known = [] if wanted.reason is None else drop_reasons(session, wanted.run_id)
+    if wanted.reason is not None and wanted.reason not in known:
+        raise BadInput(
+            f"run {wanted.run_id} has no drop reason {wanted.reason!r}: "
+            f"{', '.join(known) or 'no groups were dropped'}",
+            code="drop_reason_unknown",
+        )
 
 
 def count_matching(

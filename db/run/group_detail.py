@@ -148,7 +148,9 @@ def get_group(session: Session, group_id: int, *, viewer: str | None = None) -> 
     ).first()
     if found is None:
         raise NotFound(
-            f"no group {group_id}", "`groups list` has those of a run", code="group_unknown"
+            f"no group {group_id}",
+            "`groups list run=RUN` shows those of a run",
+            code="group_unknown",
         )
     group, run, dataset, pair, passage = found
     return GroupDetail(

@@ -8,6 +8,7 @@ from sqlalchemy import ColumnElement, Select, and_, case, exists, func, or_, sel
 from sqlalchemy.orm import Session, aliased
 
 from db.corpus.texts import pair_source
+from db.rows import Row
 from db.run.runs import shape_of
 from db.shape import Shape
 from db.tables import Dataset, Group, Pair, Passage, Review, Triplet
@@ -15,18 +16,17 @@ from db.tables import Dataset, Group, Pair, Passage, Review, Triplet
 BATCH = 500
 
 
-@dataclass(frozen=True)
-class GroupRow:
-    """A group as a list shows it; `instruction_positive` (of the shape's first scenario) is ""
-    where none was written.
+class GroupRow(Row):
+    """A group in a list; `name` is its query's id in the source, `instruction` "" if none is there.
 
-    `review_id` is that of its current review; `is_complete`: it has all its triplets.
+    `review` is the action of its current review, `review_id`; `is_complete`: it has all its
+    triplets. To a blind reviewer `stage` and `state` are "", `verdict` and `drop_reason` None.
     """
 
     id: int
-    query_id: str
-    query_positive: str
-    instruction_positive: str
+    name: str
+    query: str
+    instruction: str
     stage: str
     state: str
     verdict: str | None
@@ -69,9 +69,17 @@ def list_groups(
         search=search,
         without=without,
     )
-    if search and search.strip():  # looked for once: the count and the page are of what was found
+    is_search = bool(search and search.strip())
+    return page_of_groups(session, query, is_search=is_search, offset=offset, limit=limit)
+
+
+def page_of_groups(
+    session: Session, query: Select[int], *, is_search: bool, offset: int, limit: int | None
+) -> GroupPage:
+    """A page of the groups whose ids a query gives, in the order of their pairs."""
+    if is_search:  # looked for once: the count and the page are of what was found
         found = list(session.scalars(query.order_by(Group.id)))
-        total, ids = len(found), found[offset : offset + limit]
+        total, ids = len(found), found[offset:][:limit]
     else:
         total = session.scalar(select(func.count()).select_from(query.subquery())) or 0
         ids = list(session.scalars(query.order_by(Group.id).offset(offset).limit(limit)))
@@ -108,7 +116,8 @@ def group_rows(session: Session, ids: Sequence[int]) -> list[GroupRow]:
         .where(Group.id.in_(ids))
         .order_by(Group.id)
     )
-    return [GroupRow(*row) for row in rows]
+    names = GroupRow.model_fields
+    return [GroupRow(**dict(zip(names, row, strict=True))) for row in rows]
 
 
 def matching_groups(

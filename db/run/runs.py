@@ -291,8 +291,8 @@ def list_runs(
     run_id: int | None = None,
     archived: bool = False,
 ) -> list[RunSummary]:
-    """Runs, newest first, of all datasets or of one, or one run, whose groups alone are counted;
-    with `archived` the archived ones, too.
+    """Runs, newest first, of all datasets or of one, or one run; only their groups are counted.
+    With `archived` the archived ones, too.
 
     A run is archived with its dataset.
     """
@@ -304,6 +304,10 @@ def list_runs(
     ).group_by(Group.run_id)
     if run_id is not None:
         counted = counted.where(Group.run_id == run_id)
+    elif dataset_id is not None:
+        counted = counted.where(
+            Group.run_id.in_(select(Run.id).where(Run.dataset_id == dataset_id))
+        )
     verdicts = counted.subquery()
     query = (
         select(Run, Dataset.name, Dataset.archived_at, Recipe.name, Recipe.sha256, *verdicts.c[1:])
@@ -344,6 +348,12 @@ def list_runs(
         )
         for run, dataset, hidden, recipe, sha256, pairs, kept, dropped in session.execute(query)
     ]
+
+
+def run_ids(session: Session, dataset_id: int) -> list[int]:
+    """The ids of a dataset's runs, newest first, archived ones too; nothing is counted."""
+    query = select(Run.id).where(Run.dataset_id == dataset_id)
+    return list(session.scalars(query.order_by(Run.id.desc())))
 
 
 def funnel(session: Session, run_id: int, of: ColumnElement[bool] | None = None) -> Funnel:

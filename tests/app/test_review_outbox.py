@@ -7,11 +7,11 @@ from records_world import group_ids, make_run
 from sqlalchemy import select
 from study_world import list_reviews
 
-from app.groups.outbox import numbers_of, store_reviews, wanted_page
-from app.groups.workbench import group_as_json, row_as_json
+from app.groups.workbench import group_as_json
+from app.operations.judging.desk import GroupOnDesk, numbers_of, store_reviews, wanted_page
+from app.text.remedies import in_pages
 from db.review.reviews import approve_group, count_reviews, current_review
 from db.run.group_detail import get_group
-from db.run.groups import GroupRow
 from db.store.store import Store
 from db.tables import Review
 
@@ -22,7 +22,7 @@ def send(store: Store, *entries: Any, blind: bool = False, run_id: int = 1) -> d
     with store.write() as session:
         answers, _ = store_reviews(session, WHO, entries, blind=blind, run_id=run_id)
         session.commit()
-        return answers
+        return {name: in_pages(str(error or "")) for name, error in answers.items()}
 
 
 def entry(event: str, group: Any, kind: str = "approve", **more: Any) -> dict[str, Any]:
@@ -150,17 +150,14 @@ def test_nothing_sent_to_a_blind_reviewer_tells_a_verdict(sqlite_store: Store) -
         for verdict in ("kept", "dropped"):
             group = get_group(session, group_ids(sqlite_store, run_id, verdict)[0])
             group.judgments[0].candidates["positive"] = "seen"
-            shown = group_as_json(group, {"positive": "fails"}, blind=True)
+            on_desk = GroupOnDesk(group, {"positive": "fails"}, None, False, "")
+            shown = group_as_json(on_desk, blind=True)
             told.append([shown[name] for name in ("notes", "labels", "calls", "missing")])
             told.append([(each["says"], each["state"]) for each in shown["columns"]])
-            open_one = group_as_json(group, {"positive": "fails"}, blind=False, with_calls=True)
+            open_one = group_as_json(on_desk, blind=False, with_calls=True)
             assert verdict in open_one["labels"]
             assert "does not find" in open_one["columns"][0]["says"]
     assert told[:2] == told[2:] == [[[], ["offline"], False, []], [("", "")] * 3]
-    row = GroupRow(1, "q", "query", "", "negatives", "done", "dropped", "rule", None, None, False)
-    shown = row_as_json(row, blind=True)
-    assert set(shown) == {"id", "query", "review", "seen", "complete"} and shown["complete"]
-    assert row_as_json(row, blind=False)["verdict"] == "dropped"
     # A blind reviewer's word on a group that is not whole, as only dropped ones are, is refused.
     unwritten = group_ids(sqlite_store, run_id, "dropped")[-1]
     assert "not in your queue" in send(sqlite_store, entry("1", unwritten), blind=True)["1"]

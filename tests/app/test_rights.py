@@ -28,9 +28,9 @@ from study_world import make_world, sampled_study
 from app.access import rights_table
 from app.access.identity import COOKIE, SessionUser
 from app.access.permissions import NEEDS, require
-from app.groups.outbox import store_reviews
 from app.jobs.places import require_places
 from app.kit.menu import APP, MENU, views_for
+from app.operations.judging.desk import store_reviews
 from db.assignment.leasing import lease_items
 from db.assignment.reassigning import reassign
 from db.errors import BadInput, InfError, NotFound, Refused
@@ -160,8 +160,8 @@ def make_place(store: Store, name: str) -> Place:
 def review(session: Session, place: Place) -> None:
     entry = {"event": f"e{place.group}", "run": place.run, "group": place.group, "kind": "approve"}
     answers, _ = store_reviews(session, "somebody", [entry], blind=False, run_id=place.run)
-    if answers[f"e{place.group}"]:
-        raise Refused(answers[f"e{place.group}"], code="refused")
+    if (error := answers[f"e{place.group}"]) is not None:
+        raise error
 
 
 def judge(session: Session, place: Place) -> None:

@@ -11,9 +11,10 @@ from sqlalchemy import select
 from streamlit.testing.v1 import AppTest
 from study_world import sampled_study
 
+from app.operations import groups
+from curation.judging.request import JudgeStart
 from db.people.renaming import rename_account
 from db.review.reviews import approve_group, count_reviews, edit_group
-from db.run import runs
 from db.store.store import Store
 from db.tables import Item, Job, Pair, Review, Run, StudyItem
 
@@ -67,8 +68,9 @@ def test_an_annotator_reviews_blind_until_a_curator_allows_verdicts(
     assert not keys(page, "review.many") and f"review.verdicts_{run_id}" not in told
     data = card_data(page)
     assert (data["total"], data["may_review"], data["may_validate"]) == (4, True, False)
-    assert {tuple(row) for row in data["rows"]} == {("id", "query", "review", "seen", "complete")}
-    assert all(row["complete"] for row in data["rows"])
+    assert all(row["is_complete"] for row in data["rows"]) and data["reasons"] == {}
+    private = ("verdict", "drop_reason", "stage", "state")  # a blind row has the keys, no values
+    assert {tuple(row[key] for key in private) for row in rows(page)} == {(None, None, "", "")}
     with sqlite_store.write() as session:
         session.get_one(Run, run_id).verdicts_shown = True
         session.commit()
@@ -178,7 +180,7 @@ def test_edits_wait_for_the_validator_until_it_is_asked(
     page.button(key="review.revalidate").click().run()
     with sqlite_store.read() as session:
         job = session.scalars(select(Job)).one()
-    assert (job.kind, job.config) == ("judge", {"run_id": run_id})
+    assert (job.kind, job.config) == ("judge", JudgeStart(run_id=run_id).config())
     assert card_data(page)["groups"][0]["columns"][0]["validating"] is True
 
 
@@ -238,8 +240,8 @@ def test_the_funnel_is_counted_once_it_is_opened(
 ) -> None:
     run_id = make_run(sqlite_store, kept=2, dropped=1)
     counted: list[int] = []
-    true_funnel = runs.funnel
-    monkeypatch.setattr(runs, "funnel", lambda *of: counted.append(of[1]) or true_funnel(*of))
+    true_funnel = groups.funnel
+    monkeypatch.setattr(groups, "funnel", lambda *of: counted.append(of[1]) or true_funnel(*of))
     page = open_page("groups")
     assert not counted
     page.session_state["groups.funnel"] = True

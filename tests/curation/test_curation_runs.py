@@ -306,15 +306,15 @@ def test_groups_are_searched_filtered_and_listed(store: Store, server: Server) -
     run_id = run_curation(store, **ASKED)["run_id"]
     with store.read() as session:
         (first, *_) = list_groups(session, run_id).rows
-        found = list_groups(session, run_id, search=first.query_positive.upper())
-        assert [row.query_id for row in found.rows] == ["q0"]
+        found = list_groups(session, run_id, search=first.query.upper())
+        assert [row.name for row in found.rows] == ["q0"]
         assert list_groups(session, run_id, search="100%").total == 0
         assert list_groups(session, run_id, verdict="dropped").total == 0
         assert list_groups(session, run_id, review="none").total == 12
         page = list_groups(session, run_id, offset=10, limit=5)
         assert (page.total, len(page.rows)) == (12, 2)
         rows = list_groups(session, run_id).rows
-        assert [row.query_id for row in rows] == [f"q{n}" for n in range(12)]
+        assert [row.name for row in rows] == [f"q{n}" for n in range(12)]
         assert all(len(get_group(session, row.id).triplets) == 3 for row in rows)
         with pytest.raises(NotFound):
             get_group(session, 10**6)

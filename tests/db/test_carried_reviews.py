@@ -115,7 +115,7 @@ def test_a_review_of_either_run_is_one_of_both(store: Store) -> None:
         texts = group_texts(session, [two, of[two]])
     assert texts[two] == texts[of[two]] and texts[two]["query_negative"] == "who sold book 1"
     with store.write() as session:
-        wanted = QueueFilter(run_id, review="edit")
+        wanted = QueueFilter(run_id=run_id, review="edit")
         review_queue.review_in_bulk(
             session, wanted, "reject", expected=1, reviewed_by="bob", reason="no", bulk="b1"
         )
@@ -170,7 +170,7 @@ def test_a_group_that_lacks_texts_is_completed_by_hand_and_then_approved(store: 
             approve_group(session, group_id, reviewed_by="ada")
         with pytest.raises(BadInput, match=r"lacks I\+, Q-, P1-, P2-, too"):
             edit_group(session, group_id, {"instruction_negative": "x"}, reviewed_by="ada")
-        wanted = QueueFilter(run_id, verdict="dropped")
+        wanted = QueueFilter(run_id=run_id, verdict="dropped")
         with pytest.raises(BadInput, match="matches no group"):
             review_queue.review_in_bulk(session, wanted, "approve", expected=0, reviewed_by="ada")
         edit_group(session, group_id, BY_HAND, reviewed_by="ada")
@@ -199,7 +199,7 @@ def test_a_group_that_lacks_texts_is_completed_by_hand_and_then_approved(store: 
 
 def test_groups_that_lack_texts_are_left_out_of_a_bulk_approval_and_counted(store: Store) -> None:
     run_id = make_run(store, kept=2, dropped=1, unwritten=2)
-    everything = QueueFilter(run_id)
+    everything = QueueFilter(run_id=run_id)
     with store.write() as session:
         reject_group(session, group_ids(store, run_id)[0], reason="no", reviewed_by="bob")
         found = review_queue.preview_bulk(session, everything, "approve", reviewer="ada")
@@ -215,7 +215,7 @@ def test_groups_that_lack_texts_are_left_out_of_a_bulk_approval_and_counted(stor
             )
             == 3
         )
-        chosen = QueueFilter(run_id, ids=tuple(group_ids(store, run_id, "dropped")))
+        chosen = QueueFilter(run_id=run_id, ids=tuple(group_ids(store, run_id, "dropped")))
         found = review_queue.preview_bulk(session, chosen, "reject", reviewer="ada")
         assert (found.groups, found.left_out, found.dropped) == (3, 0, 3)
         session.commit()
@@ -234,7 +234,7 @@ def test_who_has_no_right_to_the_dataset_finds_no_group_to_review(sqlite_store: 
         ):
             with pytest.raises(Exception, match="no group"):
                 change()
-        wanted = QueueFilter(run_id, ids=(kept[0],))
+        wanted = QueueFilter(run_id=run_id, ids=(kept[0],))
         found = review_queue.preview_bulk(session, wanted, "reject", reviewer="eve")
         assert found.groups == 0
     with sqlite_store.read() as session:

@@ -99,14 +99,14 @@ def test_every_query_that_shows_groups_leaves_out_hidden_ones(store: Store) -> N
     with store.read() as session:
         for blind in (True, False):
             listed = queue.listed_groups(
-                session, QueueFilter(run_id), viewer="ann", blind=blind, offset=0, limit=100
+                session, QueueFilter(run_id=run_id), viewer="ann", blind=blind, offset=0, limit=100
             )
             assert not secret & {row.id for row in listed.rows}
             assert listed.total <= GROUPS - len(secret)
             for group_id in secret:
                 assert (
                     queue.place_in_list(
-                        session, QueueFilter(run_id), group_id, viewer="ann", blind=blind
+                        session, QueueFilter(run_id=run_id), group_id, viewer="ann", blind=blind
                     )
                     is None
                 )
@@ -195,7 +195,7 @@ def test_who_reviewed_a_group_before_the_study_goes_on_seeing_it(store: Store) -
 
 def test_a_bulk_review_neither_counts_nor_reviews_hidden_groups(store: Store) -> None:
     run_id, study_id = make_study(store)
-    wanted = QueueFilter(run_id)
+    wanted = QueueFilter(run_id=run_id)
     with store.write() as session:
         assert queue.count_matching(session, wanted, reviewer="cora") == GROUPS - 4
         done = queue.review_in_bulk(
@@ -361,7 +361,7 @@ def test_listing_groups_beside_an_open_study_does_not_walk_its_items_for_each(
         session.commit()
     with sqlite_store.read() as session, steps_counted(session) as steps:
         found = queue.listed_groups(
-            session, QueueFilter(run_id), viewer="ann", blind=False, offset=0, limit=50
+            session, QueueFilter(run_id=run_id), viewer="ann", blind=False, offset=0, limit=50
         )
     assert found.total == 20
     assert steps.total < 12_000

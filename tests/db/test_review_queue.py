@@ -1,7 +1,6 @@
 """Who reviews which group next, blind or not; and reviewing many at once."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -40,12 +39,12 @@ def listed(
 def test_kept_and_dropped_come_mixed_and_whole_to_who_reviews_blind(store: Store) -> None:
     run_id = make_run(store, kept=3, dropped=2, unwritten=2)
     kept, dropped = group_ids(store, run_id), group_ids(store, run_id, "dropped")
-    open_ones = QueueFilter(run_id, review="none")
+    open_ones = QueueFilter(run_id=run_id, review="none")
     assert listed(store, open_ones) == (sorted([*kept, *dropped]), 7)
     ids, total = listed(store, open_ones, blind=True)
     assert total == 5 and set(kept) < set(ids)
     with pytest.raises(Refused, match="without verdicts"):
-        listed(store, QueueFilter(run_id, verdict="kept"), blind=True)
+        listed(store, QueueFilter(run_id=run_id, verdict="kept"), blind=True)
     with store.read() as session:
         unwritten = next(each for each in dropped if each not in ids)
         assert not review_queue.can_review(session, unwritten, reviewer="ann", blind=True)
@@ -57,7 +56,7 @@ def test_a_blind_list_has_nothing_that_tells_kept_from_dropped(store: Store) -> 
     run_id = make_run(store, kept=2, dropped=2, unwritten=2)
     with store.read() as session:
         page = review_queue.listed_groups(
-            session, QueueFilter(run_id), viewer="ann", blind=True, offset=0, limit=9
+            session, QueueFilter(run_id=run_id), viewer="ann", blind=True, offset=0, limit=9
         )
         told = {(r.verdict, r.drop_reason, r.stage, r.is_complete, r.review) for r in page.rows}
         assert told == {(None, None, "", True, None)} and page.total == 4
@@ -65,7 +64,7 @@ def test_a_blind_list_has_nothing_that_tells_kept_from_dropped(store: Store) -> 
             with pytest.raises(Refused, match="without verdicts"):
                 review_queue.listed_groups(
                     session,
-                    QueueFilter(run_id, **wanted),
+                    QueueFilter(run_id=run_id, **wanted),
                     viewer="ann",
                     blind=True,
                     offset=0,
@@ -77,12 +76,15 @@ def test_a_list_has_pages_and_the_place_of_a_group(sqlite_store: Store) -> None:
     run_id = make_run(sqlite_store, kept=4, dropped=1, unwritten=0)
     one, two, three, four = group_ids(sqlite_store, run_id)
     (dropped,) = group_ids(sqlite_store, run_id, "dropped")
-    wanted = QueueFilter(run_id, verdict="kept", search="book")
+    wanted = QueueFilter(run_id=run_id, verdict="kept", search="book")
     assert listed(sqlite_store, wanted, offset=1, limit=2) == ([two, three], 4)
-    assert listed(sqlite_store, QueueFilter(run_id, ids=(four, one, 999))) == ([one, four], 2)
-    passage = QueueFilter(run_id, search="PRINTED BY PRINTER 2")
+    assert listed(sqlite_store, QueueFilter(run_id=run_id, ids=(four, one, 999))) == (
+        [one, four],
+        2,
+    )
+    passage = QueueFilter(run_id=run_id, search="PRINTED BY PRINTER 2")
     assert listed(sqlite_store, passage) == ([], 0)
-    assert listed(sqlite_store, replace(passage, in_passages=True)) == ([three], 1)
+    assert listed(sqlite_store, passage.model_copy(update={"in_passages": True})) == ([three], 1)
     with sqlite_store.read() as session:
         places = [
             review_queue.place_in_list(session, wanted, each, viewer="ann", blind=False)
@@ -105,7 +107,7 @@ def test_a_group_is_not_shown_to_anyone_who_may_judge_an_item_of_it(store: Store
         set_status(session, study.id, "closed")
         for name in ("ann", "bob"):
             assert review_queue.can_review(session, group_id, reviewer=name, blind=True)
-    assert group_id not in listed(store, QueueFilter(run_id))[0]
+    assert group_id not in listed(store, QueueFilter(run_id=run_id))[0]
 
 
 def test_a_review_sent_twice_is_stored_once_and_a_stale_one_is_refused(store: Store) -> None:
@@ -126,7 +128,7 @@ def test_a_review_sent_twice_is_stored_once_and_a_stale_one_is_refused(store: St
 def test_many_are_reviewed_only_as_many_as_were_confirmed(store: Store) -> None:
     run_id = make_run(store, kept=4, dropped=2, unwritten=1)
     first = group_ids(store, run_id)[0]
-    kept = QueueFilter(run_id, verdict="kept", review="none")
+    kept = QueueFilter(run_id=run_id, verdict="kept", review="none")
     with store.write() as session:
         assert review_queue.count_matching(session, kept, reviewer="ann") == 4
         approve_group(session, first, reviewed_by="bob")
@@ -136,13 +138,17 @@ def test_many_are_reviewed_only_as_many_as_were_confirmed(store: Store) -> None:
             review_queue.review_in_bulk(session, kept, "reject", expected=3, reviewed_by="ann")
         with pytest.raises(BadInput, match="is not a bulk action"):
             review_queue.review_in_bulk(session, kept, "edit", expected=3, reviewed_by="ann")
-        dropped = QueueFilter(run_id, verdict="dropped")
+        dropped = QueueFilter(run_id=run_id, verdict="dropped")
         done = review_queue.review_in_bulk(
             session, dropped, "reject", expected=3, reviewed_by="ann", reason="dropped"
         )
         assert done == 3
         review_queue.review_in_bulk(
-            session, QueueFilter(run_id, verdict="kept"), "approve", expected=4, reviewed_by="ann"
+            session,
+            QueueFilter(run_id=run_id, verdict="kept"),
+            "approve",
+            expected=4,
+            reviewed_by="ann",
         )
         session.commit()
     with store.read() as session:
@@ -160,10 +166,10 @@ def test_unfinished_groups_are_in_no_queue(sqlite_store: Store) -> None:
         group = session.get_one(Group, group_ids(sqlite_store, run_id)[0])
         group.state, group.verdict = "waiting", None
         session.commit()
-        assert review_queue.count_matching(session, QueueFilter(run_id), reviewer="ann") == 1
+        assert review_queue.count_matching(session, QueueFilter(run_id=run_id), reviewer="ann") == 1
         review_queue.show_verdicts(session, run_id, True, actor="cora")
         assert session.get_one(Run, run_id).verdicts_shown
-    assert listed(sqlite_store, QueueFilter(run_id))[1] == 1
+    assert listed(sqlite_store, QueueFilter(run_id=run_id))[1] == 1
 
 
 def test_the_command_reviews_many_only_when_told_yes(sqlite_store: Store, inf: Inf) -> None:

@@ -15,7 +15,7 @@ from records_world import make_run
 from restartable import Restartable
 from sqlalchemy import select
 
-from app.groups.actions import PAGE
+from app.operations.groups import PAGE
 from db.run.group_detail import get_group
 from db.store.store import Store
 from db.tables import Group, Review

@@ -17,7 +17,7 @@ from app.cli.kit.report import (
     reporting,
     waited,
 )
-from app.cli.kit.table import table
+from app.cli.kit.table import paged, table
 from app.jobs import launching
 from app.operations import datasets as operations
 from curation.hub.request import DatasetPull
@@ -48,11 +48,12 @@ def _listed(result: Result) -> str:
 
 @datasets.command("list")
 @archived_option
+@paged()
 @reporting(_listed)
-def list_(archived: bool) -> Result:
+def list_(archived: bool, limit: int | None, offset: int) -> Result:
     """List datasets by name, with their counts."""
-    found = operations.list_all(command_actor(), archived=archived).as_json()
-    return with_former_keys(found, "datasets", FORMER_KEYS)
+    found = operations.list_all(command_actor(), archived=archived).part(limit, offset)
+    return with_former_keys(found.as_json(), "datasets", FORMER_KEYS)
 
 
 def _shown(result: Result) -> str:

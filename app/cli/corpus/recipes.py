@@ -4,10 +4,10 @@ import click
 
 from app.cli.kit.formerly import with_former_keys
 from app.cli.kit.report import Result, command_actor, lines, reporting
-from app.cli.kit.table import table
+from app.cli.kit.table import paged, table
 from app.operations import runs as operations
 from curation.recipe.prices import load_prices
-from curation.recipe.recipe import Recipe, list_recipes, load_recipe
+from curation.recipe.recipe import load_recipe
 
 
 @click.group()
@@ -15,11 +15,8 @@ def recipes() -> None:
     """List, show and check recipes: prompts, models, sampling and filters of a run."""
 
 
-def _models(recipe: Recipe) -> list[str]:
-    return sorted({stage.model for stage in recipe.stages.values()})
-
-
 @recipes.command("list")
+@paged()
 @reporting(
     lambda result: table(
         ("recipe", "models", "description"),
@@ -27,18 +24,10 @@ def _models(recipe: Recipe) -> list[str]:
         empty="no recipes",
     )
 )
-def list_() -> Result:
+def list_(limit: int | None, offset: int) -> Result:
     """List the built-in recipes; any TOML file is one, too."""
-    rows = [
-        {
-            "name": name,
-            "description": recipe.description,
-            "models": _models(recipe),
-            "sha256": recipe.sha256,
-        }
-        for name, recipe in ((name, load_recipe(name)) for name in list_recipes())
-    ]
-    return with_former_keys({"data": rows, "next": None, "total": len(rows)}, "recipes", {})
+    found = operations.list_recipes().part(limit, offset)
+    return with_former_keys(found.as_json(), "recipes", {})
 
 
 def _shown(result: Result) -> str:
@@ -106,6 +95,6 @@ def check(recipe: str, settings: tuple[str, ...]) -> Result:
         "name": found.name,
         "sha256": found.sha256,
         "stages": list(found.stages),
-        "models": _models(found),
-        "without_price": [model for model in _models(found) if model not in prices],
+        "models": found.models,
+        "without_price": [model for model in found.models if model not in prices],
     }

@@ -22,7 +22,7 @@ from app.cli.kit.report import (
     reporting,
     waited,
 )
-from app.cli.kit.table import table
+from app.cli.kit.table import paged, table
 from app.operations import runs as operations
 from app.operations.connections import show as show_connection
 from app.text.numbers import counted, duration, money
@@ -33,7 +33,7 @@ from curation.recipe.drop_reasons import reason_text
 from curation.recipe.prices import Price, load_prices, save_price
 from curation.recipe.recipe import Recipe
 from curation.run.shared_parts import check_command, part_text, shared_sentence
-from curation.run.starting import RunResume, RunStart, RunWork, choose_recipe
+from curation.run.starting import RunResume, RunStart, RunWork
 from db.errors import BadInput
 from db.requests import Request, default_of
 
@@ -145,8 +145,8 @@ def start_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return field_options(RunStart)(provider(command))
 
 
-def _request(given: dict[str, Any]) -> tuple[RunStart, Recipe]:
-    """The request and its recipe. Raises UsageError for what they refuse."""
+def _request(given: dict[str, Any]) -> RunStart:
+    """The request, its recipe read. Raises UsageError for what they refuse."""
     wanted = request_of(RunStart, given)
     if wanted.connection is not None:
         provider = show_connection(command_actor(), wanted.connection).provider
@@ -154,9 +154,10 @@ def _request(given: dict[str, Any]) -> tuple[RunStart, Recipe]:
     if wanted.batch and not PROVIDERS.find(wanted.provider).batches:
         raise click.UsageError("--batch requires --provider openai")
     try:
-        return wanted, choose_recipe(wanted.provider, wanted.recipe, wanted.overrides())
+        _ = wanted.chosen  # read here, where what it refuses is a wrong option
     except BadInput as error:
         raise click.UsageError(in_commands(str(error))) from error
+    return wanted
 
 
 def _ask_for_prices(provider: str, recipe: Recipe) -> None:
@@ -164,7 +165,7 @@ def _ask_for_prices(provider: str, recipe: Recipe) -> None:
     if not PROVIDERS.find(provider).paid or not sys.stdin.isatty():
         return
     known = load_prices()
-    for model in sorted({stage.model for stage in recipe.stages.values()} - set(known)):
+    for model in (each for each in recipe.models if each not in known):
         click.echo(f"The price of {model!r} is unknown (enter 0 for a free model).", err=True)
         input_price, output_price = (
             click.prompt(f"USD per million {what} tokens", type=click.FloatRange(min=0), err=True)
@@ -187,14 +188,13 @@ def _launching(*, detach: bool, shows_reuse: bool = True) -> Callable[..., Resul
 
 
 def _create(given: dict[str, Any], detach: bool) -> Result:
-    wanted, recipe = _request(given)
-    actor = command_actor()
-    _ask_for_prices(wanted.provider, recipe)
+    wanted, actor = _request(given), command_actor()
+    _ask_for_prices(wanted.provider, wanted.chosen)
     return operations.create(actor, wanted, _launching(detach=detach))
 
 
 def _estimate(given: dict[str, Any]) -> Result:
-    return operations.estimate(command_actor(), _request(given)[0]).as_json()
+    return operations.estimate(command_actor(), _request(given)).as_json()
 
 
 def _join(wanted: RunWork, detach: bool) -> Result:
@@ -321,11 +321,14 @@ def _listed(result: Result) -> str:
 @click.option("--dataset", help="Only runs of this dataset.")
 @click.option("--status", type=click.Choice(STATUSES), help="Only runs of this status.")
 @archived_option
+@paged()
 @reporting(_listed)
-def list_(dataset: str | None, status: str | None, archived: bool) -> Result:
+def list_(
+    dataset: str | None, status: str | None, archived: bool, limit: int | None, offset: int
+) -> Result:
     """List runs, newest first."""
-    found = operations.list_all(command_actor(), dataset, status, archived=archived).as_json()
-    return with_former_keys(found, "runs", FORMER_KEYS)
+    found = operations.list_all(command_actor(), dataset, status, archived=archived)
+    return with_former_keys(found.part(limit, offset).as_json(), "runs", FORMER_KEYS)
 
 
 def _server_text(result: Result) -> str:

@@ -15,7 +15,7 @@ from app.cli.kit.report import (
     reporting,
     waited,
 )
-from app.cli.kit.table import table
+from app.cli.kit.table import paged, table
 from app.operations import releases as operations
 from app.text.numbers import counted
 from app.text.remedies import in_commands
@@ -95,11 +95,12 @@ FORMER_KEYS = {"release_id": "id"}
 
 @releases.command("list")
 @click.option("--dataset", help="Only releases of this dataset.")
+@paged()
 @reporting(_listed)
-def list_(dataset: str | None) -> Result:
+def list_(dataset: str | None, limit: int | None, offset: int) -> Result:
     """List releases, newest first."""
-    found = operations.list_all(command_actor(), dataset).as_json()
-    return with_former_keys(found, "releases", FORMER_KEYS)
+    found = operations.list_all(command_actor(), dataset).part(limit, offset)
+    return with_former_keys(found.as_json(), "releases", FORMER_KEYS)
 
 
 def _shown(result: Result) -> str:

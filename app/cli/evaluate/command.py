@@ -11,7 +11,7 @@ from app.cli.kit.formerly import formerly, with_former_keys
 from app.cli.kit.one_by_default import OneByDefault
 from app.cli.kit.options import request_options
 from app.cli.kit.report import Result, command_actor, detach_option, lines, reporting, waited
-from app.cli.kit.table import table
+from app.cli.kit.table import paged, table
 from app.operations import evaluations as operations
 from app.text.numbers import counted, score
 from db.outcome.evaluations import Scored
@@ -245,11 +245,12 @@ def _listed(result: Result) -> str:
 
 @evaluations.command("list")
 @click.option("--benchmark", help="Only those of this benchmark, by its stored name.")
+@paged()
 @reporting(_listed)
-def list_(benchmark: str | None) -> Result:
+def list_(benchmark: str | None, limit: int | None, offset: int) -> Result:
     """List stored evaluations, newest first, with the ids that `compare` takes."""
-    found = operations.list_some(command_actor(), benchmark).as_json()
-    return with_former_keys(found, "evaluations", {"evaluation_id": "id"})
+    found = operations.list_some(command_actor(), benchmark, limit=limit, offset=offset)
+    return with_former_keys(found.as_json(), "evaluations", {"evaluation_id": "id"})
 
 
 def _shown(result: Result) -> str:

@@ -7,6 +7,7 @@ import click
 
 from app.cli.kit.formerly import formerly
 from app.cli.kit.one_by_default import OneByDefault
+from app.cli.kit.options import request_options
 from app.cli.kit.report import (
     Result,
     command_actor,
@@ -141,45 +142,25 @@ def _bulk(result: Result) -> str:
 @click.argument("run_id", type=int)
 @click.option("--approve", is_flag=True, help="Approve every matching group.")
 @click.option("--reject", is_flag=True, help="Reject every matching group; requires --reason.")
-@click.option("--reason", default="", help="Reason of the rejection.")
-@click.option("--verdict", type=click.Choice(["kept", "dropped"]), help="Only with this verdict.")
-@click.option("--drop-reason", help="Only groups dropped for this reason (see `inf curate`).")
-@click.option("--source", help="Only groups from pairs of this source.")
-@click.option(
-    "--reviewed",
-    type=click.Choice(["none", "approve", "reject", "edit"]),
-    help="Only groups with this current review.",
-)
-@click.option("--search", help="Text in the query, the instructions or Q-.")
+@click.option("--reason", "because", default="", help="Reason of the rejection.")
+@request_options(QueueFilter, without=("run_id", "ids"))
 @click.option("--yes", is_flag=True, help="Skip the confirmation.")
 @reporting(_bulk)
-def bulk(
-    run_id: int,
-    approve: bool,
-    reject: bool,
-    reason: str,
-    verdict: str | None,
-    drop_reason: str | None,
-    source: str | None,
-    reviewed: str | None,
-    search: str | None,
-    yes: bool,
-) -> Result:
+def bulk(request: QueueFilter, approve: bool, reject: bool, because: str, yes: bool) -> Result:
     """Approve or reject every group of a run that matches a filter, each with its own review.
 
     Groups that lack texts are not approved.
 
     A terminal shows the count and asks for confirmation; otherwise nothing is done without --yes.
     """
-    action = _action(approve, reject, False, reason, "either --approve or --reject")
-    wanted = QueueFilter(run_id, verdict, drop_reason, source, reviewed, search)
-    actor = command_actor()
-    count = operations.count(actor, wanted, action)
+    action = _action(approve, reject, False, because, "either --approve or --reject")
+    actor, run_id = command_actor(), request.run_id
+    count = operations.count(actor, request, action)
     if not yes and count and sys.stdin.isatty():
         click.confirm(f"{action} {counted(count, 'group')} of run {run_id}?", abort=True, err=True)
         yes = True
     if yes:
-        return operations.bulk(actor, wanted, action, expected=count, reason=reason).as_json()
+        return operations.bulk(actor, request, action, expected=count, reason=because).as_json()
     return {"run_id": run_id, "action": action, "groups": count, "done": False}
 
 

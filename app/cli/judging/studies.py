@@ -17,7 +17,7 @@ from app.cli.kit.report import (
     reporting,
     waited,
 )
-from app.cli.kit.table import table
+from app.cli.kit.table import paged, table
 from app.jobs import launching
 from app.operations.judging import studies as operations
 from curation.judges.registry import describe_judges
@@ -140,11 +140,12 @@ def _listed(result: Result) -> str:
 
 @studies.command("list")
 @click.option("--dataset", help="Only studies of this dataset.")
+@paged()
 @reporting(_listed)
-def list_(dataset: str | None) -> Result:
+def list_(dataset: str | None, limit: int | None, offset: int) -> Result:
     """List studies, newest first, with their progress."""
-    found = operations.list_all(command_actor(), dataset).as_json()
-    return with_former_keys(found, "studies", FORMER_KEYS)
+    found = operations.list_all(command_actor(), dataset).part(limit, offset)
+    return with_former_keys(found.as_json(), "studies", FORMER_KEYS)
 
 
 def _shown(result: Result) -> str:

@@ -17,6 +17,7 @@ import click
 
 from app.access.identity import Actor, owner
 from app.cli.kit.progress import progress_bar
+from app.cli.kit.table import and_more
 from app.jobs import launching
 from app.jobs.ray_cluster import checked_address
 from app.operations.acting import Launch
@@ -75,7 +76,8 @@ def reporting(human: Callable[[Result], str]) -> Callable[..., Any]:
             if as_json:
                 click.echo(json.dumps(without_nan(result), ensure_ascii=False))
             else:
-                click.echo(_detached(result) if set(result) == {"job_id"} else human(result))
+                is_queued = set(result) == {"job_id"}
+                click.echo(_detached(result) if is_queued else human(result) + and_more(result))
             if result.get("paused"):
                 click.get_current_context().exit(3)
 

@@ -2,10 +2,44 @@
 
 import io
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import click
 
 MAX_CELL_COLUMNS = 60
 MAX_TABLE_COLUMNS = 10_000  # a row is never wrapped: a terminal may do that, a file need not
+
+
+def paged(limit: int | None = None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Add `--limit`, by default this many or all, and `--offset`: the paging of every list."""
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        at_most = click.option(
+            "--limit",
+            type=click.IntRange(min=1),
+            default=limit,
+            show_default="all" if limit is None else True,
+            help="Maximum number of rows.",
+        )
+        start = click.option(
+            "--offset",
+            type=click.IntRange(min=0),
+            default=0,
+            show_default=True,
+            help="Rows to leave out: the `next` of the list before.",
+        )
+        return at_most(start(command))
+
+    return decorate
+
+
+def and_more(listed: dict[str, Any]) -> str:
+    """How many rows of a list are shown and how the next ones are, where there are any; else ""."""
+    if listed.get("next") is None or "total" not in listed:
+        return ""
+    shown = f"{len(listed['data']):,} of {listed['total']:,}"
+    return f"\n{shown}: --offset {listed['next']} lists the next ones"
 
 
 def table(

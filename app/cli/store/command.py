@@ -19,8 +19,8 @@ from app.cli.kit.report import (
 )
 from app.cli.kit.table import table
 from app.jobs import launching
-from app.operations import status as operation_of_status
 from app.operations import store as operations
+from app.operations.overview import status as operation_of_status
 from app.text.remedies import in_commands
 from curation.backups import BackupPlan, RestorePlan
 from db.jobs.jobs import LOCAL

@@ -11,7 +11,7 @@ import click
 from app.access.identity import owner
 from app.cli.kit.report import Result, me, reporting
 from app.cli.kit.table import table
-from app.operations.status import store_state
+from app.operations.overview.status import store_state
 from app.text.remedies import in_commands
 from curation.recipe.prices import load_prices
 from db.errors import BadInput, InfError

@@ -6,7 +6,7 @@ import click
 
 from app.cli.kit.formerly import with_former_keys
 from app.cli.kit.report import Result, command_actor, launcher_options, reporting
-from app.cli.kit.table import table
+from app.cli.kit.table import paged, table
 from app.cli.store.follow_log import follow_log
 from app.jobs import launching
 from app.operations import jobs as operations
@@ -35,12 +35,12 @@ def _listed(result: Result) -> str:
 
 @jobs.command("list")
 @click.option("--status", type=click.Choice(operations.STATUSES), help="Only of this status.")
-@click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True)
+@paged(50)
 @reporting(_listed)
-def list_(status: str | None, limit: int) -> Result:
+def list_(status: str | None, limit: int, offset: int) -> Result:
     """List jobs, newest first."""
     statuses = (status,) if status else ()
-    found = operations.list_some(command_actor(), statuses=statuses, limit=limit)
+    found = operations.list_some(command_actor(), statuses=statuses, limit=limit, offset=offset)
     return with_former_keys(found.as_json(), "jobs", FORMER_KEYS)
 
 

@@ -8,7 +8,7 @@ import click
 from app.cli.kit.formerly import formerly, with_former_keys
 from app.cli.kit.password import ask_password
 from app.cli.kit.report import Result, command_actor, lines, reporting
-from app.cli.kit.table import table
+from app.cli.kit.table import paged, table
 from app.operations import people as operations
 from db.errors import Refused
 from db.people.fields import FIELDS, AccountField
@@ -37,10 +37,12 @@ def _listed(result: Result) -> str:
 
 
 @people.command("list")
+@paged()
 @reporting(_listed)
-def list_() -> Result:
+def list_(limit: int | None, offset: int) -> Result:
     """List accounts."""
-    return with_former_keys(operations.list_all(command_actor()).as_json(), "accounts", {})
+    found = operations.list_all(command_actor()).part(limit, offset)
+    return with_former_keys(found.as_json(), "accounts", {})
 
 
 @people.command()

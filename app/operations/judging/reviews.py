@@ -14,11 +14,12 @@ from db.assignment.hidden import require_visible
 from db.errors import BadInput, Refused
 from db.events import record_event
 from db.review import queue
-from db.review.queue import QueueFilter
+from db.review.queue import BulkPreview, QueueFilter
 from db.review.reviews import approve_group, edit_group, reject_group
+from db.review.reviews import undo_bulk as undo_reviews
 from db.rows import Row
 from db.run.group_detail import get_group
-from db.run.runs import funnel, get_run
+from db.run.runs import get_run
 
 RIGHT, RIGHT_OF_MANY = "review", "review_many"
 MAX_SELECTED = 2000
@@ -87,23 +88,38 @@ def count(actor: Actor, wanted: QueueFilter, action: Action) -> int:
     the run does not have."""
     with reading(actor, RIGHT_OF_MANY) as session:
         get_run(session, wanted.run_id)
-        dropped = funnel(session, wanted.run_id).dropped
-        if wanted.reason is not None and wanted.reason not in dropped:
-            there = ", ".join(dropped) or "no groups were dropped"
-            raise BadInput(
-                f"run {wanted.run_id} has no drop reason {wanted.reason!r}: {there}",
-                code="drop_reason_unknown",
-            )
+        queue.require_drop_reason(session, wanted)
         return queue.count_matching(session, wanted, reviewer=actor.name, action=action)
 
 
+def preview(actor: Actor, wanted: QueueFilter, action: Action) -> BulkPreview:
+    """What a bulk review would change, without groups that are hidden from the actor."""
+    with reading(actor, RIGHT_OF_MANY) as session:
+        return queue.preview_bulk(session, wanted, action, reviewer=actor.name)
+
+
 def bulk(
-    actor: Actor, wanted: QueueFilter, action: Action, *, expected: int, reason: str = ""
+    actor: Actor,
+    wanted: QueueFilter,
+    action: Action,
+    *,
+    expected: int,
+    reason: str = "",
+    mark: str = "",
 ) -> BulkReview:
-    """Review all `expected` groups that match, each for itself. Raises as `review_in_bulk`."""
+    """Review all `expected` groups that match, each for itself. Raises as `review_in_bulk`.
+
+    With a `mark`, `undo_bulk` finds them again.
+    """
     with writing(actor, RIGHT_OF_MANY) as session:
         groups = queue.review_in_bulk(
-            session, wanted, action, expected=expected, reviewed_by=actor.name, reason=reason
+            session,
+            wanted,
+            action,
+            expected=expected,
+            reviewed_by=actor.name,
+            reason=reason,
+            bulk=mark,
         )
     return BulkReview(run_id=wanted.run_id, action=action, groups=groups, done=True)
 
@@ -127,6 +143,12 @@ def reject_selected(actor: Actor, group_ids: Sequence[int], reason: str) -> int:
         number = len(group_ids)
         record_event(session, actor.name, "coverage.reject", str(number), reason=reason.strip())
     return number
+
+
+def undo_bulk(actor: Actor, run_id: int, mark: str) -> int:
+    """Undo those of the reviews with this mark that are still current. Returns how many."""
+    with writing(actor, RIGHT_OF_MANY) as session:
+        return undo_reviews(session, run_id, mark, reviewed_by=actor.name)
 
 
 def verdicts(actor: Actor, run_id: int, shown: bool | None = None) -> VerdictsShown:

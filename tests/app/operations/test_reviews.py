@@ -23,8 +23,11 @@ from db.tables import Event, Job, Review
 
 OPERATIONS: dict[str, tuple[str, Callable[[Actor], Any]]] = {
     "set_one": ("curate", lambda actor: reviews.set_one(actor, 1, "approve")),
-    "count": ("review", lambda actor: reviews.count(actor, QueueFilter(1), "approve")),
-    "bulk": ("curate", lambda actor: reviews.bulk(actor, QueueFilter(1), "approve", expected=4)),
+    "count": ("review", lambda actor: reviews.count(actor, QueueFilter(run_id=1), "approve")),
+    "bulk": (
+        "curate",
+        lambda actor: reviews.bulk(actor, QueueFilter(run_id=1), "approve", expected=4),
+    ),
     "verdicts": ("judge", lambda actor: reviews.verdicts(actor, 1)),
     "verdicts shown": ("review", lambda actor: reviews.verdicts(actor, 1, True)),
     "validate": ("review", lambda actor: reviews.validate(actor, 1, queued)),
@@ -59,7 +62,7 @@ def test_the_command_prints_the_operation_s_row_under_both_names(
         row = reviews.ReviewRow.model_validate(stored).as_json()
     assert new == {"review_id": row["id"], **row}
     wanted = ("--verdict", "kept", "--reject", "--reason", "vague", "--json")
-    counted = reviews.count(owner("ada"), QueueFilter(run_id, "kept"), "reject")
+    counted = reviews.count(owner("ada"), QueueFilter(run_id=run_id, verdict="kept"), "reject")
     assert inf("reviews", "bulk", run_id, *wanted).json["groups"] == counted == 4
     former = inf("review", "many", "--run", run_id, *wanted, "--yes")
     assert former.json == {"run_id": run_id, "action": "reject", "groups": 4, "done": True}

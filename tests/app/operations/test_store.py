@@ -12,8 +12,8 @@ from conftest import Ran
 from records_world import make_run
 
 from app.access.identity import Actor, owner
-from app.operations import status as status_of
 from app.operations import store as operations
+from app.operations.overview import status as status_of
 from curation.backups import BackupPlan, RestorePlan
 from db.errors import Refused
 from db.events import list_events

@@ -98,7 +98,9 @@ def status(actor: Actor) -> Status:
         runs = list_runs(session)
         unreviewed = {
             run.id: count_matching(
-                session, QueueFilter(run.id, verdict="kept", review="none"), reviewer=actor.name
+                session,
+                QueueFilter(run_id=run.id, verdict="kept", review="none"),
+                reviewer=actor.name,
             )
             for run in runs[:LOOKED_AT]
         }

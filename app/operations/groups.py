@@ -1,0 +1,290 @@
+"""Groups: list, show, their calls; what is hidden from a person, and opening it.
+
+A person lists the finished groups of a run that they may not judge, blind unless they may curate
+its dataset or its curator shows verdicts (`db.review.queue`). The store's owner at a command lists
+all groups, those in work too.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from app.access.identity import Actor
+from app.operations.acting import reading, writing
+from curation.recipe.rendered_call import rendered_messages
+from db.assignment import hidden
+from db.corpus.texts import pair_sources
+from db.errors import NotFound
+from db.review import queue
+from db.review.queue import QueueFilter
+from db.review.reviews import count_reviews
+from db.rows import Listed, Row
+from db.run import group_detail
+from db.run.group_detail import GroupDetail
+from db.run.groups import GroupRow
+from db.run.revalidations import waiting_items
+from db.run.runs import Funnel, drop_reasons, funnel, get_run
+from db.store.store import open_store
+from db.tables import Group, Pair, Run
+
+RIGHT = "groups"
+PAGE = 50
+
+
+class TripletRow(Row):
+    """The texts of a triplet."""
+
+    instruction: str
+    query: str
+    passage: str
+
+
+class GroupReview(Row):
+    """The current review of a group."""
+
+    action: str
+    reason: str
+    reviewed_by: str
+    created_at: datetime
+
+
+class GroupJudgment(Row):
+    """What a judge of the run answered about an item; it `agrees` if that is the right answer."""
+
+    scenario: str
+    question: str
+    expected: str | None
+    judge: str
+    choice: str
+    agrees: bool
+
+
+class GroupCall(Row):
+    """A call that served a group, without request and answer; `call_id` is its number."""
+
+    call_id: int
+    task: str
+    model: str
+    server: str | None
+    outcome: str
+    input_tokens: int
+    output_tokens: int
+    cost_usd: float
+
+
+class GroupShown(Row):
+    """A group in full; `triplets` by role."""
+
+    id: int
+    name: str
+    run_id: int
+    dataset: str
+    offline: bool
+    query: str
+    passage_id: str
+    passage: str
+    stage: str
+    state: str
+    verdict: str | None
+    drop_reason: str | None
+    drop_detail: str | None
+    triplets: dict[str, TripletRow]
+    review: GroupReview | None
+    judgments: tuple[GroupJudgment, ...]
+    calls: tuple[GroupCall, ...]
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What an actor may see and do with the groups of a run.
+
+    `viewer` is their name where groups that they may judge are hidden; None for the store's owner.
+    """
+
+    run: Run
+    viewer: str | None
+    curates: bool
+    reviews: bool
+    blind: bool
+
+
+def list_some(
+    actor: Actor, wanted: QueueFilter, *, limit: int | None = PAGE, offset: int = 0
+) -> Listed[GroupRow]:
+    """Groups of a run in the order of its pairs.
+
+    Raises NotFound, BadInput for a drop reason that the run does not have, Refused for a filter
+    that would tell verdicts to a blind reviewer.
+    """
+    with reading(actor, RIGHT) as session:
+        here = standing(session, actor, wanted.run_id)
+        return page(session, here, wanted, limit=limit, offset=offset)
+
+
+def page(
+    session: Session, here: Standing, wanted: QueueFilter, *, limit: int | None, offset: int
+) -> Listed[GroupRow]:
+    """As `list_some`, in a session of the actor's."""
+    found = queue.listed_groups(
+        session, wanted, viewer=here.viewer, blind=here.blind, offset=offset, limit=limit
+    )
+    if not found.total:
+        queue.require_drop_reason(session, wanted)
+    return Listed[GroupRow].page(found.rows, offset=offset, total=found.total)
+
+
+def show(actor: Actor, group_id: int) -> GroupShown:
+    """One group in full, for who curates its dataset. Raises NotFound, Refused if it is hidden."""
+    with reading(actor, "curate") as session:
+        viewer = None if actor.via == "command" else actor.name
+        return _shown(group_detail.get_group(session, group_id, viewer=viewer))
+
+
+def details(actor: Actor, run_id: int, *, limit: int) -> list[GroupDetail]:
+    """The first groups of a run in full, those with a verdict, and recorded as read."""
+    with reading(actor, "curate") as session:
+        here = standing(session, actor, run_id)
+        found = page(session, here, QueueFilter(run_id=run_id), limit=limit, offset=0)
+        ids = [row.id for row in found.data if row.verdict]
+        shown = [group_detail.get_group(session, each, viewer=here.viewer) for each in ids]
+    record_read(actor, ids)
+    return shown
+
+
+def record_read(actor: Actor, group_ids: Collection[int]) -> None:
+    """Record groups that are shown in full to a person; a write only where one is new."""
+    with reading(actor, RIGHT) as session:
+        unread = hidden.unread_groups(session, group_ids, actor.name)
+    if unread:
+        with writing(actor, RIGHT) as session:
+            hidden.record_read(session, unread, actor.name)
+
+
+def prompts(actor: Actor, group: GroupDetail) -> dict[int, list[dict[str, str]]]:
+    """The messages sent in each call of a group, by the call's number."""
+    with reading(actor, "curate") as session:
+        return {call.id: list(rendered_messages(session, call.id)) for call in group.calls}
+
+
+def standing(session: Session, actor: Actor, run_id: int) -> Standing:
+    """What the actor may see and do with a run's groups. Raises NotFound."""
+    run = get_run(session, run_id)
+    curates = actor.rights.on_dataset("curate", run.dataset_id)
+    return Standing(
+        run,
+        None if actor.via == "command" else actor.name,
+        curates=curates,
+        reviews=actor.rights.on_dataset("review", run.dataset_id),
+        blind=not curates and not run.verdicts_shown,
+    )
+
+
+def may_see(session: Session, here: Standing, group_id: int) -> bool:
+    """Whether a group of the run may be shown to them; blind, only a complete one."""
+    of_run = session.scalar(select(Group.run_id).where(Group.id == group_id))
+    return of_run == here.run.id and queue.can_review(
+        session, group_id, reviewer=here.viewer, blind=here.blind
+    )
+
+
+def standing_in(actor: Actor, run_id: int) -> Standing:
+    """As `standing`. Raises Refused without the right."""
+    with reading(actor, RIGHT) as session:
+        return standing(session, actor, run_id)
+
+
+def run_of(actor: Actor, group_id: int) -> int | None:
+    """The run of a group; None for one that the actor may not see."""
+    with reading(actor, RIGHT) as session:
+        return session.scalar(select(Group.run_id).where(Group.id == group_id))
+
+
+def options(actor: Actor, run_id: int, *, blind: bool) -> tuple[list[str], list[str]]:
+    """The sources of a run's pairs and its drop reasons; blind, no reasons."""
+    with reading(actor, RIGHT) as session:
+        run = get_run(session, run_id)
+        newest = session.scalar(select(func.max(Pair.id)))
+        reasons = [] if blind else drop_reasons(session, run_id)
+        return _sources(run.dataset_id, (open_store().url, run.created_at, newest)), reasons
+
+
+@lru_cache(maxsize=32)
+def _sources(dataset_id: int, version: tuple[object, ...]) -> list[str]:
+    """The sources of a dataset's pairs; `version` names the store, the run and the newest pair."""
+    with open_store().read() as session:
+        return pair_sources(session, dataset_id)
+
+
+def reviewed(actor: Actor, run_id: int) -> dict[str, int]:
+    """How many groups of a run have a current review of each action."""
+    with reading(actor, RIGHT) as session:
+        return count_reviews(session, run_id)
+
+
+def waiting(actor: Actor, run_id: int) -> int:
+    """How many edited items of a run wait for its validator."""
+    with reading(actor, "curate") as session:
+        return len(waiting_items(session, run_id))
+
+
+def progress(actor: Actor, run_id: int) -> Funnel:
+    """How far the groups of a run came, and why they were dropped."""
+    with reading(actor, "curate") as session:
+        return funnel(session, run_id)
+
+
+def count_hidden(actor: Actor, run_id: int) -> int:
+    """How many groups of a run are hidden from the actor, whatever the filter: by verdict or text,
+    the count would be their answer."""
+    with reading(actor, RIGHT) as session:
+        return hidden.count_hidden(session, run_id, actor.name)
+
+
+def is_hidden(actor: Actor, group_id: int) -> bool:
+    """Whether the group is hidden from the actor."""
+    with reading(actor, RIGHT) as session:
+        return hidden.is_hidden(session, group_id, actor.name)
+
+
+def open_hidden(actor: Actor, *, group_id: int | None = None, run_id: int | None = None) -> int:
+    """Open a hidden group, or all of a run, for the actor, who is never given their items to judge
+    afterwards. Returns how many were opened."""
+    with writing(actor, "curate") as session:
+        if group_id is not None:
+            return hidden.open_groups(session, [group_id], person=actor.name)
+        if run_id is None:
+            raise NotFound("neither a group nor a run is named", code="group_unknown")
+        return hidden.open_run(session, run_id, person=actor.name)
+
+
+def _shown(found: GroupDetail) -> GroupShown:
+    texts: Mapping[str, TripletRow] = {
+        role: TripletRow.model_validate(each) for role, each in found.triplets.items()
+    }
+    own = ("id", "run_id", "dataset", "offline", "passage_id", "stage", "state", "verdict")
+    return GroupShown(
+        **{name: getattr(found, name) for name in (*own, "drop_reason", "drop_detail")},
+        name=found.query_id,
+        query=found.query_positive,
+        passage=found.document_positive,
+        triplets=dict(texts),
+        review=None if found.review is None else GroupReview.model_validate(found.review),
+        judgments=tuple(map(GroupJudgment.model_validate, found.judgments)),
+        calls=tuple(
+            GroupCall(
+                call_id=each.id,
+                task=each.task,
+                model=each.model,
+                server=each.server,
+                outcome=each.outcome,
+                input_tokens=each.input_tokens,
+                output_tokens=each.output_tokens,
+                cost_usd=each.cost_usd,
+            )
+            for each in found.calls
+        ),
+    )
