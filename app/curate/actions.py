@@ -1,46 +1,22 @@
-"""Actions of the Curate page: start, resume and stop runs, save prices."""
-
-from typing import NamedTuple
+"""Actions of the Curate page: start, resume and stop runs, choose their pairs, save prices."""
 
 import streamlit as st
 
 from app.access.identity import Actor
-from app.access.session_user import (
-    action,
-    notify,
-    record_read,
-    require_permission,
-    signed_in_user,
-)
-from app.curate.pairs_actions import chosen_query_ids
+from app.access.session_user import action, notify, require_permission, signed_in_user
 from app.curate.server_choice import chosen_server, model_settings
 from app.kit.frame.dataset import require_dataset
 from app.operations import runs
 from app.operations.acting import Launch, queued
-from curation.judging.text_baseline import TextBaseline, text_baseline
+from app.operations.overview import run
 from curation.providers.registry import PROVIDERS
 from curation.recipe.prices import Price, save_price
 from curation.run.starting import RunResume, RunStart, RunWork
-from db.assignment.hidden import hidden_pair
-from db.corpus.browsing import PairView, list_pairs
 from db.errors import BadInput
-from db.release.releases import recipe_of_run
 from db.requests import Request
-from db.run.batches import BatchSummary, list_batches
-from db.run.calls import CallTotals, call_totals, count_unknown_servers
-from db.run.comparison import (
-    SharedPair,
-    changed_pairs,
-    count_shared,
-    differing_settings,
-    shared_funnels,
-)
-from db.run.group_detail import GroupDetail, get_group
-from db.run.groups import GroupRow, list_groups
-from db.run.position_bias import PlaceCount, position_bias
-from db.run.runs import Funnel
-from db.store.store import open_store
-from db.tables import Group, Pair
+
+PAIRS = "curate.pairs"
+MAX_ID = 2**63 - 1
 
 
 @action
@@ -148,84 +124,34 @@ def _queuing(before: str, after: str = "") -> Launch[int]:
     return launch
 
 
-def position_counts(run_id: int) -> list[PlaceCount]:
-    """How often each candidate position was right and chosen in a run."""
-    with open_store().read() as session:
-        return position_bias(session, run_id)
+def read_address() -> None:
+    """Take the pairs from the address that led here (`?pairs=`), as the map does; before the form
+    is drawn.
+
+    For pairs that were grown before, new answers are requested: the same ones would give the same
+    groups.
+    """
+    named = st.query_params.get("pairs")
+    if named is None or st.session_state.get("curate.pairs_address") == named:
+        return
+    st.session_state["curate.pairs_address"] = named
+    ids = [int(each) for each in named.split(",") if each.isdecimal() and int(each) <= MAX_ID]
+    st.session_state[PAIRS] = ids
+    st.session_state["curate.fresh"] = run.were_grown(signed_in_user(), ids)
 
 
-def baseline_of(run_id: int) -> TextBaseline | None:
-    """How often shared words alone find the right passage of a run's items."""
-    with open_store().read() as session:
-        return text_baseline(session, run_id)
+def chosen_query_ids() -> list[str] | None:
+    """The chosen pairs of the form's dataset by their ids in its source; None for all.
+
+    Raises BadInput where none of them is of the dataset: a run over all would be another one.
+    """
+    ids = st.session_state.get(PAIRS)
+    if ids is None:
+        return None
+    return run.query_ids(signed_in_user(), require_dataset().name, ids)
 
 
-def batches_of(run_id: int) -> list[BatchSummary]:
-    """The batches of a run."""
-    with open_store().read() as session:
-        return list_batches(session, run_id)
-
-
-def calls_of(run_id: int) -> tuple[list[CallTotals], dict[str, dict[str, str]]]:
-    """Totals of a run's calls, and the stages of its recipe."""
-    with open_store().read() as session:
-        stages = recipe_of_run(session, run_id)[0].body.get("stages", {})
-        return call_totals(session, run_id), stages
-
-
-def unknown_servers(run_id: int) -> int:
-    """Answers of a run that are older than the recording of servers."""
-    with open_store().read() as session:
-        return count_unknown_servers(session, run_id)
-
-
-def search_pairs(dataset_id: int, text: str, *, limit: int) -> list[PairView]:
-    """The first pairs of a dataset whose query contains the text."""
-    with open_store().read() as session:
-        return list_pairs(session, dataset_id, search=text, limit=limit)[0]
-
-
-def finished_groups(run_id: int, *, limit: int) -> list[GroupDetail]:
-    """The first groups of a run in full, those with a verdict and not hidden from the user."""
-    user = require_permission("curate")
-    with open_store().read() as session:
-        without = hidden_pair(session, user.name, Group.pair_id)
-        rows = list_groups(session, run_id, without=without, limit=limit).rows
-        found = [get_group(session, row.id, viewer=user.name) for row in rows if row.verdict]
-    record_read([group.id for group in found], user)
-    return found
-
-
-def dropped_examples(run_id: int, reason: str, *, limit: int) -> list[GroupRow]:
-    """The first groups dropped for a reason, without those hidden from the user."""
-    user = require_permission("curate")
-    with open_store().read() as session:
-        without = hidden_pair(session, user.name, Group.pair_id)
-        return list(
-            list_groups(
-                session, run_id, verdict="dropped", reason=reason, without=without, limit=limit
-            ).rows
-        )
-
-
-class Compared(NamedTuple):
-    """Two runs over the pairs that both finished."""
-
-    funnels: tuple[Funnel, Funnel]
-    shared: dict[tuple[str, str], int]
-    changed: list[SharedPair]
-    settings: list[tuple[str, str, str]]
-
-
-def compare_runs(first: int, second: int, *, offset: int, limit: int) -> Compared:
-    """Funnels and outcomes of the pairs that both runs finished, those with different outcomes,
-    and every setting that differs."""
-    user = require_permission("curate")
-    with open_store().read() as session:
-        without = hidden_pair(session, user.name, Pair.id)
-        return Compared(
-            shared_funnels(session, first, second),
-            count_shared(session, first, second),
-            changed_pairs(session, first, second, without=without, offset=offset, limit=limit),
-            differing_settings(session, first, second),
-        )
+def forget_pairs() -> None:
+    """Take all pairs of the dataset again."""
+    st.session_state.pop(PAIRS, None)
+    st.query_params.pop("pairs", None)

@@ -2,16 +2,17 @@
 
 import streamlit as st
 
-from app.curate import actions
+from app.access.identity import SessionUser
 from app.kit.page import draw_table
+from app.operations.overview import run
 from app.text.numbers import counted
 from app.text.plain import plain
 from db.run.batches import OPEN, BatchSummary
 
 
-def draw_batches(run_id: int) -> None:
+def draw_batches(user: SessionUser, run_id: int) -> None:
     """Draw a line on the open batches, and a table of all batches on request."""
-    found = actions.batches_of(run_id)
+    found = run.batches(user, run_id)
     waiting = [each for each in found if each.status in OPEN]
     calls = sum(each.calls for each in waiting)
     summary = (

@@ -2,17 +2,17 @@
 
 import streamlit as st
 
-from app.curate import pairs_actions
+from app.curate import actions
 from app.text.numbers import counted
 from db.errors import BadInput
 
 
 def draw_chosen_pairs() -> None:
     """How many pairs of the dataset are chosen, and the way back to all; nothing for all."""
-    if st.session_state.get(pairs_actions.KEY) is None:
+    if st.session_state.get(actions.PAIRS) is None:
         return
     try:
-        count = len(pairs_actions.chosen_query_ids() or ())
+        count = len(actions.chosen_query_ids() or ())
     except BadInput:
         count = 0
     with st.container(horizontal=True, vertical_alignment="center"):
@@ -20,6 +20,6 @@ def draw_chosen_pairs() -> None:
         st.button(
             "All pairs",
             key="curate.all_pairs",
-            on_click=pairs_actions.forget_pairs,
+            on_click=actions.forget_pairs,
             type="tertiary",
         )

@@ -2,13 +2,13 @@
 
 import streamlit as st
 
-from app.access.session_user import failures_shown
+from app.access.identity import SessionUser
+from app.access.session_user import failures_shown, signed_in_user
 from app.curate import actions
 from app.curate.batches import draw_batches
 from app.curate.chosen_pairs import draw_chosen_pairs
 from app.curate.estimate import draw_estimate
 from app.curate.leakage import draw_leakage
-from app.curate.pairs_actions import read_address
 from app.curate.place_bias import draw_place_bias, draw_text_baseline
 from app.curate.reasons import draw_reasons
 from app.curate.run_comparison import draw_comparison
@@ -25,14 +25,14 @@ from app.curate.server_choice import draw_models, draw_problem, draw_server_choi
 from app.curate.shared_parts import draw_shared_parts
 from app.curate.trial import MAX_PAIRS, draw_results, draw_trial
 from app.groups.funnel import draw_funnel
-from app.groups.run_label import LIVE as LIVE_RUN
-from app.groups.run_label import run_name, with_actual_status
-from app.jobs_page.card import LIVE, follow_job
+from app.groups.run_label import run_name
+from app.jobs_page.card import follow_job
 from app.kit.choice import choose
 from app.kit.frame.dataset import chosen_dataset
 from app.kit.frame.dataset_actions import PageDataset
 from app.kit.frame.links import page_link
 from app.kit.page import draw_empty, draw_hand_off, draw_heading, draw_labels, draw_status
+from app.operations.overview import run as run_now
 from app.text.plain import plain
 from app.text.remedies import in_pages
 from curation.providers.registry import PROVIDERS
@@ -40,23 +40,12 @@ from curation.recipe.drop_reasons import reason_text
 from curation.recipe.recipe import list_recipes
 from curation.recorded import NAME as RECORDED
 from curation.run.guard import Guard
-from curation.run.leakage import stored_leakage, why_outdated
-from curation.run.shared_parts import is_unchecked, stored_shared_parts
 from curation.run.time_left import time_left
-from db.corpus.browsing import has_pairs
-from db.jobs import jobs
 from db.run.runs import (
     Funnel,
     Outcomes,
     RunSummary,
-    funnel,
-    get_run,
-    list_runs,
-    outcomes,
-    shape_and_judging,
 )
-from db.run.workers import worker_totals
-from db.store.store import open_store
 
 EVERY_SECONDS = 2.0
 NOTHING = Outcomes(0, {})
@@ -81,8 +70,8 @@ NUMBERS = (
 )
 
 
-def draw_form(dataset: PageDataset) -> None:
-    read_address()
+def draw_form(user: SessionUser, dataset: PageDataset) -> None:
+    actions.read_address()
     first, second = st.columns(2)
     with first:
         chosen = draw_server_choice()
@@ -142,14 +131,11 @@ def draw_form(dataset: PageDataset) -> None:
         )
         st.caption(plain(summary), width="stretch")
     with st.expander("Try it on a few pairs first", icon=":material/science:"):
-        draw_trial(dataset.id)
+        draw_trial(user, dataset.id)
 
 
-def draw_run(listed: RunSummary) -> None:
-    with open_store().read() as session:
-        run = with_actual_status(session, listed, worker_totals(session, listed.id))
-        row, ended = get_run(session, run.id), outcomes(session, run.id)
-        concurrency, guarded = row.concurrency, row.guard
+def draw_run(user: SessionUser, listed: RunSummary) -> None:
+    run, ended, concurrency, guarded = run_now.now(user, listed)
     with st.container(horizontal=True, vertical_alignment="center"):
         draw_status(run.status)
         draw_labels(offline=run.offline, recorded=run.provider == RECORDED)
@@ -168,7 +154,7 @@ def draw_run(listed: RunSummary) -> None:
             icon=":material/arrow_forward:",
             width="content",
         )
-    is_live = run.status in LIVE_RUN
+    is_live = run.status in run_now.LIVE
     tripped = not is_live and guarded and Guard(NOTHING).tripped_by(ended) is not None
     if run.error and tripped:
         st.warning(plain(in_pages(run.error)), icon=":material/front_hand:")
@@ -192,54 +178,43 @@ def draw_after_run(found: Funnel) -> None:
             draw_hand_off("releases", "Release what was kept", run=found.run_id)
 
 
-def draw_live(run: RunSummary, was_live: bool) -> None:
+def draw_live(shown: RunSummary, was_live: bool) -> None:
     with failures_shown():
-        with open_store().read() as session:
-            found, now = funnel(session, run.id), get_run(session, run.id)
-            workers = worker_totals(session, run.id)
-            shape, judged = shape_and_judging(session, run.id)
-            is_now = with_actual_status(
-                session, run.model_copy(update={"status": now.status}), workers
-            )
-        if was_live and is_now.status != run.status:
+        user = signed_in_user()
+        at = run_now.progress(user, shown, is_live=was_live)
+        if was_live and at.run.status != shown.status:
             st.rerun()
-        run = run.model_copy(update={"spent_usd": now.spent_usd})
-        report, outdated, shared, unchecked = None, "", None, False
+        found, workers = at.funnel, at.workers
+        run = shown.model_copy(update={"spent_usd": at.run.spent_usd})
         if not was_live:
-            with open_store().read() as session:
-                report, outdated = stored_leakage(session, run.id), why_outdated(session, run.id)
-                shared = stored_shared_parts(session, run.id)
-                unchecked = is_unchecked(session, run.id)
-            st.markdown(plain(run_sentence(found, report, run.spent_usd, outdated)))
+            st.markdown(plain(run_sentence(found, at.leakage, run.spent_usd, at.outdated)))
         draw_pulse(run, found, workers, live=was_live)
         draw_trouble(workers.trouble, live=was_live)
-        if was_live and not now.batch:
-            draw_time_left(time_left(found, workers.pace, judged, shape))
+        if was_live and not at.batch:
+            draw_time_left(time_left(found, workers.pace, at.judged, at.shape))
         if not was_live:
             draw_after_run(found)
         draw_funnel(found)
         if not was_live:
-            draw_reasons(found)
-        if now.batch:
-            draw_batches(run.id)
-        draw_calls(run.id)
-        draw_place_bias(run.id)
-        draw_text_baseline(run.id)
-        draw_shared_parts(shared, run.id, unchecked=unchecked)
-        draw_leakage(report, run.id, outdated)
+            draw_reasons(user, found)
+        if at.batch:
+            draw_batches(user, run.id)
+        draw_calls(user, run.id)
+        draw_place_bias(user, run.id)
+        draw_text_baseline(user, run.id)
+        draw_shared_parts(at.shared_parts, run.id, unchecked=at.unchecked)
+        draw_leakage(at.leakage, run.id, at.outdated)
         if found.pairs <= MAX_PAIRS:
-            draw_results(run.id)
+            draw_results(user, run.id)
 
 
 draw_heading(
     "Curate", "Generate three triplets from every pair; keep those a judge confirms three times."
 )
 chosen = chosen_dataset()
-with open_store().read() as session:
-    runs = [] if chosen is None else list_runs(session, chosen.id)
-    is_ready = chosen is not None and has_pairs(session, chosen.id)
-    live = jobs.list_jobs(session, kind="curate", statuses=LIVE, limit=1)
-if chosen is None or not is_ready:
+user = signed_in_user()
+of_dataset = None if chosen is None else run_now.of_dataset(user, chosen.id)
+if chosen is None or of_dataset is None or not of_dataset.has_pairs:
     draw_empty(
         "No pairs yet.",
         "A run generates groups from the pairs of a dataset: import a dataset first.",
@@ -248,15 +223,16 @@ if chosen is None or not is_ready:
         command="inf datasets import NAME --pairs pairs.jsonl",
     )
     st.stop()
+runs = of_dataset.runs
 is_new = not runs or not {"new", "pairs"}.isdisjoint(st.query_params)
 with st.expander("New run", icon=":material/add:", expanded=is_new):
-    draw_form(chosen)
-job_id = live[0].id if live else st.session_state.get("curate.job")
+    draw_form(user, chosen)
+job_id = of_dataset.job_id or st.session_state.get("curate.job")
 if job_id is not None:
     follow_job(job_id, key="curate.follow")
 if runs:
     shown = choose(
         "Run", runs, key="curate.run", parameter="run", ident=lambda run: run.id, name=run_name
     )
-    draw_run(shown)
-    draw_comparison(shown, [run for run in runs if run.id != shown.id])
+    draw_run(user, shown)
+    draw_comparison(user, shown, [run for run in runs if run.id != shown.id])

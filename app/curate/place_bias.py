@@ -4,8 +4,9 @@ import streamlit as st
 
 from analysis.agreement.judge_profile import place_bias
 from analysis.figures.means import share_of
-from app.curate import actions
+from app.access.identity import SessionUser
 from app.kit.figure import draw_rows
+from app.operations.overview import run
 from app.text.numbers import counted
 from app.text.plain import plain
 from curation.judging.text_baseline import baseline_sentence
@@ -14,11 +15,11 @@ from db.run.position_bias import MAX_JUDGMENTS, PlaceCount
 SIGNIFICANCE = 0.01
 
 
-def draw_place_bias(run_id: int) -> None:
+def draw_place_bias(user: SessionUser, run_id: int) -> None:
     """Draw per position: how often the right passage was there, was chosen, and was found."""
     if not st.toggle("Position bias of the judge", key="curate.show_bias"):
         return
-    places = actions.position_counts(run_id)
+    places = run.positions(user, run_id)
     if not places:
         st.caption("No answers of the judge yet.")
         return
@@ -45,11 +46,11 @@ def found_text(each: PlaceCount) -> str:
     return share_of(each.accuracy, each.groups, "group")
 
 
-def draw_text_baseline(run_id: int) -> None:
+def draw_text_baseline(user: SessionUser, run_id: int) -> None:
     """How often the passage that shares most words with instruction and query is the right one."""
     if not st.toggle("Text baseline of the items", key="curate.show_baseline"):
         return
-    found = actions.baseline_of(run_id)
+    found = run.baseline(user, run_id)
     if found is None:
         st.caption("No items yet.")
         return

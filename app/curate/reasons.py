@@ -2,19 +2,21 @@
 
 import streamlit as st
 
-from app.curate import actions
+from app.access.identity import SessionUser
 from app.kit.frame.links import page_link
+from app.operations import groups
 from app.text.plain import plain
 from app.text.remedies import in_pages
 from app.text.texts import draw_text
 from curation.recipe.drop_reasons import DROP_REASONS, reason_text
+from db.review.queue import QueueFilter
 from db.run.runs import Funnel
 
 SHOWN = 3
 EXAMPLES = 2
 
 
-def draw_reasons(found: Funnel) -> None:
+def draw_reasons(user: SessionUser, found: Funnel) -> None:
     """The most frequent reasons of a run that ended; nothing where no group was dropped."""
     if not found.dropped:
         return
@@ -25,7 +27,8 @@ def draw_reasons(found: Funnel) -> None:
             meaning = reason_text(reason)
             share = f", {count / found.finished:.1%} of the finished groups" if count > 1 else ""
             st.markdown(f"**{plain(meaning[0].upper() + meaning[1:])}**: {count:,}{share}")
-            for group in actions.dropped_examples(found.run_id, reason, limit=EXAMPLES):
+            wanted = QueueFilter(run_id=found.run_id, verdict="dropped", reason=reason)
+            for group in groups.list_some(user, wanted, limit=EXAMPLES).data:
                 with st.container(horizontal=True, vertical_alignment="center"):
                     with st.container():
                         draw_text(group.query)

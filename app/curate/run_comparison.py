@@ -2,17 +2,18 @@
 
 import streamlit as st
 
-from app.curate import actions
+from app.access.identity import SessionUser
 from app.groups.run_label import run_name
 from app.kit.choice import draw_pages, page_offset
 from app.kit.figure import draw_rows
 from app.kit.frame.links import page_link
+from app.operations.overview.run import compare
 from app.text.numbers import counted
 from app.text.texts import draw_text
 from db.run.runs import STAGES, Funnel, RunSummary
 
 
-def draw_comparison(run: RunSummary, others: list[RunSummary]) -> None:
+def draw_comparison(user: SessionUser, run: RunSummary, others: list[RunSummary]) -> None:
     """Draw the choice of another run of the same dataset and the comparison."""
     by_id = {each.id: each for each in others}
     if not by_id:
@@ -26,12 +27,12 @@ def draw_comparison(run: RunSummary, others: list[RunSummary]) -> None:
             label_visibility="collapsed",
         )
         if chosen is not None:
-            _draw_both(run, by_id[chosen])
+            _draw_both(user, run, by_id[chosen])
 
 
-def _draw_both(first: RunSummary, second: RunSummary) -> None:
-    funnels, shared, changed, settings = actions.compare_runs(
-        first.id, second.id, offset=page_offset("curate.changed"), limit=20
+def _draw_both(user: SessionUser, first: RunSummary, second: RunSummary) -> None:
+    funnels, shared, changed, settings = compare(
+        user, first.id, second.id, offset=page_offset("curate.changed"), limit=20
     )
     names = tuple(f"Run {each.id}" for each in (first, second))
     _draw_settings(settings, names)

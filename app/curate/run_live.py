@@ -6,9 +6,11 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import streamlit as st
 
+from app.access.identity import SessionUser
 from app.curate import actions
-from app.groups.run_label import LIVE
 from app.kit.page import MISSING, draw_table
+from app.operations.overview import run as run_now
+from app.operations.overview.run import LIVE
 from app.text.numbers import counted, duration
 from app.text.plain import plain
 from curation.recipe.drop_reasons import reason_text
@@ -146,24 +148,24 @@ def draw_pulse(run: RunSummary, found: Funnel, workers: WorkerTotals, *, live: b
                 st.caption(plain(more))
 
 
-def draw_calls(run_id: int) -> None:
+def draw_calls(user: SessionUser, run_id: int) -> None:
     """Draw acceptance, tokens and cost of finished groups by stage, prompt and model."""
     if not st.toggle("Calls by stage, prompt and model", key="curate.show_calls"):
         return
-    totals, stages = actions.calls_of(run_id)
-    if not totals:
+    found = run_now.calls(user, run_id)
+    if not found.totals:
         st.caption("No finished groups yet.")
         return
     draw_table(
-        [_row(each, stages.get(each.task, {})) for each in totals],
+        [_row(each, found.stages.get(each.task, {})) for each in found.totals],
         column_config={
             "Accepted": st.column_config.ProgressColumn(format="percent", color="primary"),
             "USD": st.column_config.NumberColumn(format="%.4f"),
             **dict.fromkeys(COUNTS, st.column_config.NumberColumn(format="localized")),
         },
     )
-    if unknown := actions.unknown_servers(run_id):
-        st.caption(f"{counted(unknown, 'older answer')} from an unknown server.")
+    if found.unknown_servers:
+        st.caption(f"{counted(found.unknown_servers, 'older answer')} from an unknown server.")
     st.caption("Accepted: parsed and passed the rules. Reasoning tokens count as output tokens.")
 
 

@@ -2,11 +2,11 @@
 
 import streamlit as st
 
-from app.access.session_user import signed_in_user
+from app.access.identity import SessionUser
 from app.curate import actions
 from app.curate.server_choice import chosen_server
 from app.groups.group import draw_group
-from app.operations import runs
+from app.operations import datasets, groups, runs
 from app.text.numbers import counted
 from app.text.plain import plain
 from app.text.remedies import in_pages
@@ -19,10 +19,10 @@ MAX_PAIRS = 5
 MAX_OPTIONS = 50
 
 
-def draw_trial(dataset_id: int) -> None:
+def draw_trial(user: SessionUser, dataset_id: int) -> None:
     """Draw the choice of up to five pairs, a preview of the first prompt, and the button."""
     search = st.text_input("Search in queries", key="curate.trial_search", type="search")
-    pairs = actions.search_pairs(dataset_id, search or "", limit=MAX_OPTIONS)
+    pairs, _ = datasets.pairs(user, dataset_id, search=search or "", limit=MAX_OPTIONS)
     offered = {each.query_id: each for each in pairs}
     kept = [each for each in st.session_state.get("curate.trial_pairs", []) if each in offered]
     st.session_state["curate.trial_pairs"] = kept
@@ -35,7 +35,7 @@ def draw_trial(dataset_id: int) -> None:
         placeholder=f"up to {MAX_PAIRS}",
     )
     if chosen and st.toggle("Preview the first prompt", key="curate.trial_prompts"):
-        _draw_prompts([offered[name] for name in chosen])
+        _draw_prompts(user, [offered[name] for name in chosen])
     problem = chosen_server().problem
     st.button(
         f"Try it on {counted(len(chosen), 'pair')}",
@@ -47,10 +47,10 @@ def draw_trial(dataset_id: int) -> None:
     )
 
 
-def _draw_prompts(pairs: list[PairView]) -> None:
+def _draw_prompts(user: SessionUser, pairs: list[PairView]) -> None:
     try:
         wanted = actions.wanted_run()
-        recipe = runs.recipe_of_start(signed_in_user(), wanted)
+        recipe = runs.recipe_of_start(user, wanted)
     except InfError as error:
         st.error(in_pages(str(error)))
         return
@@ -69,7 +69,7 @@ def _draw_prompts(pairs: list[PairView]) -> None:
                 draw_text(message["content"], label=message["role"].capitalize(), whole=True)
 
 
-def draw_results(run_id: int) -> None:
+def draw_results(user: SessionUser, run_id: int) -> None:
     """Draw every group of a small run in full, with prompts and answers."""
-    for group in actions.finished_groups(run_id, limit=MAX_PAIRS):
+    for group in groups.details(user, run_id, limit=MAX_PAIRS):
         draw_group(group)

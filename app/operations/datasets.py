@@ -83,11 +83,11 @@ def show(actor: Actor, name: str) -> DatasetShown:
 
 
 def pairs(
-    actor: Actor, dataset_id: int, *, search: str = "", offset: int = 0
+    actor: Actor, dataset_id: int, *, search: str = "", offset: int = 0, limit: int = 20
 ) -> tuple[list[PairView], int]:
     """A page of pairs with this text in the query, and how many there are in all."""
     with reading(actor, RIGHT) as session:
-        return list_pairs(session, dataset_id, search=search, offset=offset)
+        return list_pairs(session, dataset_id, search=search, offset=offset, limit=limit)
 
 
 def passages(

@@ -453,7 +453,7 @@ def test_an_example_that_is_hidden_from_the_user_is_not_shown(
     run_id = run_with_drops(sqlite_store, "a secret query")
     secret = select(Pair.id).where(Pair.query == "a secret query")
     monkeypatch.setattr(
-        "app.curate.actions.hidden_pair", lambda session, user, pair_id: pair_id.in_(secret)
+        "db.review.queue.hidden_pair", lambda session, user, pair_id: pair_id.in_(secret)
     )
     at = open_page("curate", run=str(run_id))
     assert not at.exception

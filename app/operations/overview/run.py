@@ -1,0 +1,202 @@
+"""A run of the Curate page: whether it works, how far it is, what it spent, what it dropped.
+
+Each function reads in one session what one part of the page draws, of which some are drawn anew
+every two seconds.
+"""
+
+from typing import Any, NamedTuple
+
+from sqlalchemy.orm import Session
+
+from app.access.identity import Actor
+from app.operations.acting import reading
+from curation.judging.text_baseline import TextBaseline, text_baseline
+from curation.run.leakage import stored_leakage, why_outdated
+from curation.run.shared_parts import is_unchecked, stored_shared_parts
+from db.assignment.hidden import hidden_pair
+from db.corpus.browsing import has_pairs
+from db.corpus.growing import query_ids_of
+from db.corpus.growing import were_grown as were_grown_before
+from db.jobs import jobs
+from db.release.releases import recipe_of_run
+from db.run.batches import BatchSummary, list_batches
+from db.run.calls import CallTotals, call_totals, count_unknown_servers
+from db.run.comparison import (
+    SharedPair,
+    changed_pairs,
+    count_shared,
+    differing_settings,
+    shared_funnels,
+)
+from db.run.position_bias import PlaceCount, position_bias
+from db.run.runs import (
+    Funnel,
+    Outcomes,
+    RunSummary,
+    funnel,
+    get_run,
+    list_runs,
+    outcomes,
+    shape_and_judging,
+)
+from db.run.workers import WorkerTotals, worker_totals
+from db.shape import Shape
+from db.tables import Pair
+
+RIGHT = "curate"
+LIVE = ("created", "running")
+LIVE_JOB = ("queued", "running")
+LOST = (
+    "No worker is running: the last one was killed, or its machine went down. "
+    "Answers are kept; choose Resume to continue."
+)
+
+
+class RunsOfDataset(NamedTuple):
+    """The runs of a dataset, whether it has pairs to grow, and a job that works on any run."""
+
+    runs: tuple[RunSummary, ...]
+    has_pairs: bool
+    job_id: int | None
+
+
+class RunNow(NamedTuple):
+    """A run with its status of now (`lost`: nothing works on it), and what it kept and dropped."""
+
+    run: RunSummary
+    outcomes: Outcomes
+    concurrency: int
+    guard: bool
+
+
+class RunProgress(NamedTuple):
+    """How far a run is; the checks of its texts are read once it has ended."""
+
+    run: RunSummary
+    funnel: Funnel
+    workers: WorkerTotals
+    shape: Shape
+    judged: int
+    batch: bool
+    leakage: dict[str, Any] | None
+    outdated: str
+    shared_parts: dict[str, Any] | None
+    unchecked: bool
+
+
+class RunCalls(NamedTuple):
+    """Totals of a run's calls, the stages of its recipe, and answers of an unknown server."""
+
+    totals: list[CallTotals]
+    stages: dict[str, dict[str, str]]
+    unknown_servers: int
+
+
+class Compared(NamedTuple):
+    """Two runs over the pairs that both finished."""
+
+    funnels: tuple[Funnel, Funnel]
+    shared: dict[tuple[str, str], int]
+    changed: list[SharedPair]
+    settings: list[tuple[str, str, str]]
+
+
+def of_dataset(actor: Actor, dataset_id: int) -> RunsOfDataset:
+    """What the page shows of a dataset before a run is chosen."""
+    with reading(actor, RIGHT) as session:
+        live = jobs.list_jobs(session, kind="curate", statuses=LIVE_JOB, limit=1)
+        return RunsOfDataset(
+            tuple(list_runs(session, dataset_id)),
+            has_pairs(session, dataset_id),
+            live[0].id if live else None,
+        )
+
+
+def now(actor: Actor, run: RunSummary) -> RunNow:
+    """The run as it is now."""
+    with reading(actor, RIGHT) as session:
+        found = get_run(session, run.id)
+        current = _with_actual_status(session, run, worker_totals(session, run.id))
+        return RunNow(current, outcomes(session, run.id), found.concurrency, found.guard)
+
+
+def progress(actor: Actor, run: RunSummary, *, is_live: bool) -> RunProgress:
+    """How far the run is, and what was checked of one that is not live."""
+    with reading(actor, RIGHT) as session:
+        found, of_now = funnel(session, run.id), get_run(session, run.id)
+        workers = worker_totals(session, run.id)
+        shape, judged = shape_and_judging(session, run.id)
+        run = run.model_copy(update={"status": of_now.status, "spent_usd": of_now.spent_usd})
+        return RunProgress(
+            _with_actual_status(session, run, workers),
+            found,
+            workers,
+            shape,
+            judged,
+            of_now.batch,
+            None if is_live else stored_leakage(session, run.id),
+            "" if is_live else why_outdated(session, run.id),
+            None if is_live else stored_shared_parts(session, run.id),
+            not is_live and is_unchecked(session, run.id),
+        )
+
+
+def positions(actor: Actor, run_id: int) -> list[PlaceCount]:
+    """How often each candidate position was right and chosen in a run."""
+    with reading(actor, RIGHT) as session:
+        return position_bias(session, run_id)
+
+
+def baseline(actor: Actor, run_id: int) -> TextBaseline | None:
+    """How often shared words alone find the right passage of a run's items."""
+    with reading(actor, RIGHT) as session:
+        return text_baseline(session, run_id)
+
+
+def batches(actor: Actor, run_id: int) -> list[BatchSummary]:
+    """The batches of a run."""
+    with reading(actor, RIGHT) as session:
+        return list_batches(session, run_id)
+
+
+def calls(actor: Actor, run_id: int) -> RunCalls:
+    """What the calls of a run took, by stage, prompt and model."""
+    with reading(actor, RIGHT) as session:
+        stages = recipe_of_run(session, run_id)[0].body.get("stages", {})
+        totals = call_totals(session, run_id)
+        return RunCalls(totals, stages, count_unknown_servers(session, run_id) if totals else 0)
+
+
+def compare(actor: Actor, first: int, second: int, *, offset: int, limit: int) -> Compared:
+    """Funnels and outcomes of the pairs that both runs finished, those with different outcomes,
+    and every setting that differs."""
+    with reading(actor, RIGHT) as session:
+        without = hidden_pair(session, actor.name, Pair.id)
+        return Compared(
+            shared_funnels(session, first, second),
+            count_shared(session, first, second),
+            changed_pairs(session, first, second, without=without, offset=offset, limit=limit),
+            differing_settings(session, first, second),
+        )
+
+
+def query_ids(actor: Actor, dataset: str, pair_ids: list[int]) -> list[str]:
+    """The pairs of a dataset by their ids in its source. Raises BadInput where none is of it."""
+    with reading(actor, RIGHT) as session:
+        return query_ids_of(session, dataset, pair_ids)
+
+
+def were_grown(actor: Actor, pair_ids: list[int]) -> bool:
+    """Whether any of the pairs was grown before: the same answers would give the same groups."""
+    with reading(actor, RIGHT) as session:
+        return were_grown_before(session, pair_ids)
+
+
+def _with_actual_status(session: Session, run: RunSummary, workers: WorkerTotals) -> RunSummary:
+    """The run, with status `lost` if it is marked running but has neither worker nor live job."""
+    if run.status != "running" or workers.alive:
+        return run
+    live = jobs.list_jobs(session, kind="curate", statuses=LIVE_JOB)
+    if any(job.config.get("run_id") == run.id for job in live):
+        return run
+    return run.model_copy(update={"status": "lost", "error": LOST})
