@@ -17,28 +17,23 @@ from pathlib import Path
 from typing import NamedTuple
 
 import click
-from sqlalchemy import exists, select
-from sqlalchemy.orm import Session
 
 import curation
 from analysis.embed.model_source import DEFAULT_MODEL
+from app.access.identity import Actor, owner
+from app.cli.kit.report import me
+from app.operations.overview import demo as operations
+from app.operations.overview.demo import JUDGE, OWN_STUDY, DemoState
+from app.operations.overview.home import DEMO as NAME
 from curation.recorded import NOTE
-from db.errors import NotFound
 from db.modules import run_module
-from db.store import schema
 from db.store.settings import home
-from db.store.store import Store, open_store
-from db.study.judgments import judgment_frame
-from db.tables import Analysis, Checkpoint, Dataset, Evaluation, Release, Run, Study
 
-NAME = "demo"
 FILES = Path(curation.__file__).parent / "demo"
 SEED = 1
 PROVIDER = "recorded"
 ITEMS = 90
 OWN_ITEMS = 10
-OWN_STUDY = "Ten items for you"
-JUDGE = "recorded:B"
 SECONDS_TO_END = 2
 BESIDE_THE_APP = "Train a model on the release"
 WHY_MINUTES = (
@@ -70,29 +65,55 @@ class Step(NamedTuple):
     """
 
     title: str
-    is_done: Callable[[Session], bool]
-    command: Callable[[Session], Sequence[object]]
+    is_done: Callable[[DemoState], bool]
+    command: Callable[[DemoState], Sequence[object]]
     why: str = ""
-    measure: Callable[[Session], Sequence[object]] | None = None
+    measure: Callable[[DemoState], Sequence[object]] | None = None
     needs: tuple[str, ...] = ()
 
 
 def steps() -> list[Step]:
     """The steps, in order; the app opens before the one BESIDE_THE_APP."""
     return [
-        Step("Import the demo set", _has(Dataset), _import),
-        Step("Curate: replay what a language model wrote and judged", _curated, _curate),
-        Step("Create a study", _has(Study), _make_study),
-        Step(f"Judge as {JUDGE}", _judged, _judge),
-        Step("Reserve ten items for you", _reserved, _reserve),
+        Step("Import the demo set", lambda found: found.dataset_id is not None, _import),
+        Step(
+            "Curate: replay what a language model wrote and judged",
+            lambda found: found.run_id is not None,
+            _curate,
+        ),
+        Step("Create a study", lambda found: found.study_id is not None, _make_study),
+        Step(f"Judge as {JUDGE}", lambda found: found.judged >= ITEMS, _judge),
+        Step("Reserve ten items for you", lambda found: found.has_own_items, _reserve),
         Step("Agreement of the judges", _released, _agreement),
         Step(f"Let {JUDGE} judge every group, for the held-out set", _released, _judge_all),
         Step("Create a release", _released, _release),
-        Step(BESIDE_THE_APP, _trained, _train, WHY_MINUTES, _estimate, needs=MODELS),
-        Step("Evaluate against the base model", _evaluated, _evaluate, needs=MODELS),
-        Step("Embed the passages for Try it", _indexed, _index, needs=EMBEDDING),
-        Step("Diversity", _analysed("diversity"), _analyse("diversity"), needs=EMBEDDING),
-        Step("Coverage", _analysed("coverage"), _analyse("coverage"), needs=(*EMBEDDING, "umap")),
+        Step(
+            BESIDE_THE_APP,
+            lambda found: found.checkpoint is not None,
+            _train,
+            WHY_MINUTES,
+            _estimate,
+            needs=MODELS,
+        ),
+        Step(
+            "Evaluate against the base model",
+            lambda found: found.evaluated,
+            _evaluate,
+            needs=MODELS,
+        ),
+        Step("Embed the passages for Try it", lambda found: found.indexed, _index, needs=EMBEDDING),
+        Step(
+            "Diversity",
+            lambda found: "diversity" in found.analyses,
+            _analyse("diversity"),
+            needs=EMBEDDING,
+        ),
+        Step(
+            "Coverage",
+            lambda found: "coverage" in found.analyses,
+            _analyse("coverage"),
+            needs=(*EMBEDDING, "umap"),
+        ),
     ]
 
 
@@ -103,15 +124,15 @@ def demo(port: int, no_serve: bool) -> None:
     """Run every step on the demo set (recorded answers, no network), then open the app."""
     if no_serve:
         signal.signal(signal.SIGTERM, _interrupt)
-    store = open_store()
-    schema.upgrade(store)
+    actor = owner(me())
+    address = operations.prepare(actor)
     started = time.monotonic()
     until = None if no_serve else BESIDE_THE_APP
     _announce_left_out()
-    is_whole = _walk(store, until)
-    click.echo(f"\nThe demo is in {store.url} ({time.monotonic() - started:.0f} s).")
+    is_whole = _walk(actor, until)
+    click.echo(f"\nThe demo is in {address} ({time.monotonic() - started:.0f} s).")
     click.echo(NOTE)
-    store.close()
+    operations.close(actor)
     if no_serve:
         return
     if is_whole:
@@ -181,26 +202,24 @@ def _announce_left_out() -> None:
     )
 
 
-def _walk(store: Store, until: str | None) -> bool:
+def _walk(actor: Actor, until: str | None) -> bool:
     """Do what is left, up to the step of this title; whether nothing is left after that."""
     path = steps()
     for number, step in enumerate(path, 1):
         if missing_modules(step):
             continue
-        with store.read() as session:
-            if step.is_done(session):
-                continue
-            if step.title == until:
-                return False
-            arguments = [str(each) for each in step.command(session)]
+        found = operations.state(actor)
+        if step.is_done(found):
+            continue
+        if step.title == until:
+            return False
+        arguments = [str(each) for each in step.command(found)]
         click.secho(f"\n[{number}/{len(path)}] {step.title}", bold=True)
         click.echo(f"$ inf {shlex.join(arguments)}")
         if step.why:
             click.echo(step.why)
         if step.measure is not None:
-            with store.read() as session:
-                measuring = [str(each) for each in step.measure(session)]
-            _run(measuring)
+            _run([str(each) for each in step.measure(found)])
         _run(arguments)
     return True
 
@@ -211,156 +230,65 @@ def _run(arguments: list[str]) -> None:
     inf.main(args=arguments, prog_name="inf", standalone_mode=False)
 
 
-def _demo_id(session: Session) -> int:
-    found = session.scalar(select(Dataset.id).where(Dataset.name == NAME))
-    if found is None:
-        raise NotFound(
-            f"no dataset {NAME!r}", "`inf demo` imports it first", code="dataset_unknown"
-        )
-    return found
-
-
-def _has(table: type[Dataset] | type[Study]) -> Callable[[Session], bool]:
-    """Whether the store has the demo dataset, or a study of it."""
-
-    def is_there(session: Session) -> bool:
-        query = select(Dataset.id).where(Dataset.name == NAME)
-        if table is Study:
-            query = query.join(Study, Study.dataset_id == Dataset.id)
-        return bool(session.scalar(select(exists(query))))
-
-    return is_there
-
-
-def _import(_: Session) -> Sequence[object]:
+def _import(_: DemoState) -> Sequence[object]:
     files = ("--pairs", FILES / "pairs.jsonl", "--passages", FILES / "passages.jsonl")
     about = ("--source", "InF Studio demo set", "--licence", "cc0-1.0")
     return ("import", "--dataset", NAME, *files, *about)
 
 
-def _run_with(session: Session, *statuses: str) -> int | None:
-    query = select(Run.id).where(Run.dataset_id == _demo_id(session), Run.status.in_(statuses))
-    return session.scalar(query.order_by(Run.id.desc()).limit(1))
-
-
-def _curated(session: Session) -> bool:
-    return _run_with(session, "done") is not None
-
-
-def _curate(session: Session) -> Sequence[object]:
-    begun = _run_with(session, "created", "running", "paused", "failed", "cancelled")
-    if begun is not None:
-        return ("runs", "resume", begun)
+def _curate(found: DemoState) -> Sequence[object]:
+    if found.begun_run_id is not None:
+        return ("runs", "resume", found.begun_run_id)
     return ("runs", "create", NAME, "--provider", PROVIDER)
 
 
-def _study_id(session: Session) -> int:
-    query = select(Study.id).where(Study.dataset_id == _demo_id(session)).order_by(Study.id)
-    found = session.scalar(query.limit(1))
-    assert found is not None
-    return found
-
-
-def _make_study(_: Session) -> Sequence[object]:
+def _make_study(_: DemoState) -> Sequence[object]:
     size = ("--items", ITEMS, "--overlap", 1, "--seed", SEED)
     return ("studies", "create", NAME, "--name", "Demo study", *size)
 
 
-def _judged(session: Session) -> bool:
-    rows = judgment_frame(session, _study_id(session))
-    return sum(row.judge == JUDGE for row in rows) >= ITEMS
+def _judge(found: DemoState) -> Sequence[object]:
+    return ("studies", "judge", found.study_id, "--judge", JUDGE)
 
 
-def _judge(session: Session) -> Sequence[object]:
-    return ("studies", "judge", _study_id(session), "--judge", JUDGE)
+def _judge_all(found: DemoState) -> Sequence[object]:
+    return ("studies", "judge", "--run", found.run_id, "--judge", JUDGE)
 
 
-def _judge_all(session: Session) -> Sequence[object]:
-    return ("studies", "judge", "--run", _run_with(session, "done"), "--judge", JUDGE)
-
-
-def _reserved(session: Session) -> bool:
-    query = exists().where(Study.dataset_id == _demo_id(session), Study.name == OWN_STUDY)
-    return bool(session.scalar(select(query)))
-
-
-def _reserve(session: Session) -> Sequence[object]:
+def _reserve(found: DemoState) -> Sequence[object]:
     size = ("--items", OWN_ITEMS, "--overlap", 1, "--seed", SEED, "--close-when-done")
-    apart = ("--apart-from", _study_id(session))
-    return ("studies", "create", NAME, "--name", OWN_STUDY, *size, *apart)
+    return ("studies", "create", NAME, "--name", OWN_STUDY, *size, "--apart-from", found.study_id)
 
 
-def _agreement(session: Session) -> Sequence[object]:
-    return ("analyze", "agreement", "--study", _study_id(session))
+def _agreement(found: DemoState) -> Sequence[object]:
+    return ("analyze", "agreement", "--study", found.study_id)
 
 
-def _analysed(kind: str) -> Callable[[Session], bool]:
-    return lambda session: bool(
-        session.scalar(
-            select(exists().where(Analysis.dataset_id == _demo_id(session), Analysis.kind == kind))
-        )
-    )
+def _analyse(kind: str) -> Callable[[DemoState], Sequence[object]]:
+    return lambda _: ("analyze", kind, "--dataset", NAME)
 
 
-def _analyse(kind: str) -> Callable[[Session], Sequence[object]]:
-    return lambda session: ("analyze", kind, "--dataset", NAME)
+def _released(found: DemoState) -> bool:
+    return found.release_id is not None
 
 
-def _latest_release(session: Session) -> Release | None:
-    query = select(Release).where(Release.dataset_id == _demo_id(session))
-    return session.scalars(query.order_by(Release.id.desc()).limit(1)).first()
-
-
-def _released(session: Session) -> bool:
-    return _latest_release(session) is not None
-
-
-def _release(_: Session) -> Sequence[object]:
+def _release(_: DemoState) -> Sequence[object]:
     return ("releases", "create", NAME, "--out", home() / "releases" / NAME, "--format", "parquet")
 
 
-def _indexed(session: Session) -> bool:
-    from trainer.serve.passage_vectors import has_vectors
-
-    return has_vectors(session, _demo_id(session))
-
-
-def _index(_: Session) -> Sequence[object]:
+def _index(_: DemoState) -> Sequence[object]:
     # the trained model's too: its index is the base's
     return ("models", "index", DEFAULT_MODEL, "--dataset", NAME)
 
 
-def _checkpoint(session: Session) -> Checkpoint | None:
-    release = _latest_release(session)
-    assert release is not None
-    return session.scalars(select(Checkpoint).where(Checkpoint.release_id == release.id)).first()
-
-
-def _trained(session: Session) -> bool:
-    return _checkpoint(session) is not None
-
-
-def _train(session: Session) -> Sequence[object]:
-    release = _latest_release(session)
-    assert release is not None
+def _train(found: DemoState) -> Sequence[object]:
     out = ("--out", home() / "checkpoints" / NAME)
-    return ("train", "--release", release.id, *out, *TRAINING.split())
+    return ("train", "--release", found.release_id, *out, *TRAINING.split())
 
 
-def _estimate(session: Session) -> Sequence[object]:
-    release = _latest_release(session)
-    assert release is not None
-    return ("train", "--release", release.id, "--estimate", *TRAINING.split())
+def _estimate(found: DemoState) -> Sequence[object]:
+    return ("train", "--release", found.release_id, "--estimate", *TRAINING.split())
 
 
-def _evaluated(session: Session) -> bool:
-    checkpoint = _checkpoint(session)
-    assert checkpoint is not None
-    query = exists().where(Evaluation.checkpoint_id == checkpoint.id)
-    return bool(session.scalar(select(query)))
-
-
-def _evaluate(session: Session) -> Sequence[object]:
-    checkpoint, release = _checkpoint(session), _latest_release(session)
-    assert checkpoint is not None and release is not None
-    return ("evaluations", "create", "--model", checkpoint.path, "--release", release.id)
+def _evaluate(found: DemoState) -> Sequence[object]:
+    return ("evaluations", "create", "--model", found.checkpoint, "--release", found.release_id)

@@ -29,10 +29,10 @@ from app.groups.run_label import run_name
 from app.jobs_page.card import follow_job
 from app.kit.choice import choose
 from app.kit.frame.dataset import chosen_dataset
-from app.kit.frame.dataset_actions import PageDataset
 from app.kit.frame.links import page_link
 from app.kit.page import draw_empty, draw_hand_off, draw_heading, draw_labels, draw_status
 from app.operations.overview import run as run_now
+from app.operations.overview.frame import PageDataset
 from app.text.plain import plain
 from app.text.remedies import in_pages
 from curation.providers.registry import PROVIDERS

@@ -13,7 +13,7 @@ from typing import Final
 import streamlit as st
 
 from app.access.identity import SessionUser
-from app.home.actions import EXAMPLE, may_show_example
+from app.operations.overview.home import EXAMPLE, may_show_example
 from app.text.plain import plain
 from app.text.texts import draw_text
 from curation.recorded.recording import GROUPS, SHIPPED

@@ -3,9 +3,9 @@
 import streamlit as st
 
 from analysis.figures.means import share_interval
-from app.home.actions import OwnItems
 from app.kit.frame.links import page_link
 from app.kit.page import draw_link, draw_table
+from app.operations.overview.home import OwnItems
 from app.text.numbers import counted
 from app.text.plain import plain
 from db.shape import INF_IR

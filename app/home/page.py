@@ -8,14 +8,11 @@ from app.access.identity import SessionUser
 from app.access.permissions import NEEDS
 from app.access.scope import begin_page
 from app.access.session_user import current_user
-from app.home.actions import OwnItems, read_own_items
-from app.home.demo_actions import demo_loading
 from app.home.example import draw_example
+from app.home.lights import read_quality
 from app.home.own_items import button_of, draw_invitation, draw_own_items
 from app.home.path import Step, next_step, path_of
-from app.home.quality_actions import read_quality
 from app.home.quality_line import draw_light, draw_lights
-from app.home.seen_actions import SeenStudies
 from app.home.start import draw_loading, draw_start
 from app.home.waiting import draw_waiting
 from app.jobs_page.card import follow_job
@@ -23,11 +20,11 @@ from app.kit.frame.dataset import chosen_dataset
 from app.kit.frame.links import go_to
 from app.kit.menu import may_open
 from app.kit.page import draw_heading, draw_labels, draw_link
+from app.operations.overview import demo
+from app.operations.overview.home import OwnItems, SeenStudies, overview, own_items
 from app.text.numbers import counted
 from app.text.plain import plain
-from db.jobs import jobs
-from db.outcome.overview import Overview, overview
-from db.store.store import open_store
+from db.outcome.overview import Overview
 
 
 def counts_text(found: Overview, dataset: str) -> str:
@@ -88,7 +85,7 @@ seen = SeenStudies(user)
 if not NEEDS["jobs"].is_met(user):
     draw_heading(f"Welcome, {user.name}", "Judge which passage answers an instruction best.")
     draw_link("judge", label="Go to your items", icon=":material/gavel:")
-    draw_own_items(read_own_items(seen))
+    draw_own_items(own_items(user, seen))
     draw_waiting(user, seen)
     st.stop()
 
@@ -97,13 +94,11 @@ heading = draw_heading(
     "Home",
     "From real query and passage pairs to trustworthy data and a model that follows instructions.",
 )
-with open_store().read() as session:
-    chosen = chosen_dataset()
-    found = overview(session, None if chosen is None else chosen.id)
-    running = jobs.list_jobs(session, statuses=("running", "queued"), limit=3)
+chosen = chosen_dataset()
+found, running = overview(user, None if chosen is None else chosen.id)
 with heading:
     draw_labels(offline=found.offline_runs > 0, simulated=found.simulated_judgments > 0)
-loading = demo_loading()
+loading = demo.loading()
 if loading is not None:
     draw_loading(user, loading)
 if chosen is None:
@@ -114,14 +109,14 @@ if chosen is None:
 line = read_quality(user, chosen, seen)
 st.caption(plain(counts_text(found, chosen.name)))
 steps = path_of(found, line.quality, line.judged, may_open=partial(may_open, user))
-step, own = next_step(steps), read_own_items(seen)
+step, own = next_step(steps), own_items(user, seen)
 is_next = leads_to(step, own)
 draw_next(step, user, own if is_next else None)
 draw_lights(line.quality.lights)
 if not is_next:
     draw_own_items(own)
-for job in running:
-    follow_job(job.id, key=f"home.job-{job.id}")
+for job_id in running:
+    follow_job(job_id, key=f"home.job-{job_id}")
 draw_waiting(user, seen, found.jobs_failed)
 draw_example(user, is_open=not found.reviews)
 st.subheader("The path", anchor=False)

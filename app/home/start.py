@@ -4,14 +4,28 @@ import streamlit as st
 
 from app.access.identity import SessionUser
 from app.access.permissions import NEEDS
-from app.access.session_user import failures_shown
-from app.home.demo_actions import Loading, demo_loading, dismiss_demo, load_demo
+from app.access.session_user import action, failures_shown, notify, signed_in_user
 from app.kit.frame.links import go_to
 from app.kit.menu import may_open
 from app.kit.page import draw_empty
+from app.operations.overview import demo
+from app.operations.overview.demo import Loading
 from app.text.plain import plain
 
 EVERY_SECONDS = 2.0
+
+
+@action
+def load_demo() -> None:
+    """Start the demo for the current store. Raises Refused while it runs."""
+    demo.load(signed_in_user())
+    notify("The demo is being loaded. Its groups are there within a minute.")
+
+
+@action
+def dismiss_demo() -> None:
+    """Forget the demo that failed: its message is gone for everybody, its log stays."""
+    demo.dismiss(signed_in_user())
 
 
 def draw_start(user: SessionUser) -> None:
@@ -62,7 +76,7 @@ def draw_loading(user: SessionUser, loading: Loading) -> None:
 
 def _draw_live(step_before: str) -> None:
     with failures_shown():
-        now = demo_loading()
+        now = demo.loading()
         if now is None or now.error or now.step != step_before:
             st.rerun()
         st.info(plain(f"Loading the demo: {now.step}"), icon=":material/hourglass_top:")

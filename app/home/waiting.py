@@ -3,18 +3,17 @@
 import streamlit as st
 
 from app.access.identity import SessionUser
-from app.home.actions import read_waiting
-from app.home.seen_actions import SeenStudies
 from app.kit.frame.links import page_link
 from app.kit.menu import may_open
 from app.kit.page import draw_link
+from app.operations.overview.home import SeenStudies, waiting
 from app.text.numbers import counted
 from app.text.plain import plain
 
 
 def draw_waiting(user: SessionUser, seen: SeenStudies, failed_jobs: int = 0) -> None:
     """A link per kind of work and study; nothing where nothing waits."""
-    found = [each for each in read_waiting(seen) if may_open(user, each.view)]
+    found = [each for each in waiting(user, seen) if may_open(user, each.view)]
     if not found and not failed_jobs:
         return
     st.subheader("Waiting for you", anchor=False)

@@ -31,7 +31,7 @@ from db.outcome.independence import runs_of_benchmark, trained_on_dataset
 from db.release.releases import list_releases
 from db.rows import Listed, Row
 from db.store.settings import home
-from db.tables import Evaluation
+from db.tables import Checkpoint, Evaluation
 from db.values import DATASET_BENCHMARK as DATASET
 from trainer.evaluate.request import EvaluationStart
 from trainer.records.circular import circular_sentence, validators_of_record
@@ -205,6 +205,18 @@ def scores(actor: Actor) -> list[Scored]:
     """The newest scores of every model on every benchmark."""
     with reading(actor, RIGHT) as session:
         return newest_scores(session)
+
+
+def of_dataset(
+    actor: Actor, dataset_id: int, *, right: str = RIGHT
+) -> tuple[list[Scored], list[Checkpoint]]:
+    """The newest scores of untrained models and of checkpoints trained on the dataset, and these
+    checkpoints, newest first."""
+    with reading(actor, right) as session:
+        checkpoints = list_checkpoints(session, dataset_id=dataset_id)
+        found = newest_scores(session)
+    known = {None, *(each.id for each in checkpoints)}
+    return [each for each in found if each.checkpoint_id in known], checkpoints
 
 
 def records(actor: Actor, evaluation_ids: Sequence[int]) -> dict[int, dict[str, Any]]:

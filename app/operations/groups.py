@@ -5,7 +5,7 @@ its dataset or its curator shows verdicts (`db.review.queue`). The store's owner
 all groups, those in work too.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
@@ -14,7 +14,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from app.access.identity import Actor
-from app.operations.acting import reading, writing
+from app.operations.acting import reading, record_read, writing
 from curation.recipe.rendered_call import rendered_messages
 from db.assignment import hidden
 from db.corpus.texts import pair_sources
@@ -151,17 +151,8 @@ def details(actor: Actor, run_id: int, *, limit: int) -> list[GroupDetail]:
         found = page(session, here, QueueFilter(run_id=run_id), limit=limit, offset=0)
         ids = [row.id for row in found.data if row.verdict]
         shown = [group_detail.get_group(session, each, viewer=here.viewer) for each in ids]
-    record_read(actor, ids)
+    record_read(ids, actor)
     return shown
-
-
-def record_read(actor: Actor, group_ids: Collection[int]) -> None:
-    """Record groups that are shown in full to a person; a write only where one is new."""
-    with reading(actor, RIGHT) as session:
-        unread = hidden.unread_groups(session, group_ids, actor.name)
-    if unread:
-        with writing(actor, RIGHT) as session:
-            hidden.record_read(session, unread, actor.name)
 
 
 def prompts(actor: Actor, group: GroupDetail) -> dict[int, list[dict[str, str]]]:

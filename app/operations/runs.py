@@ -173,6 +173,14 @@ def reuse_if_created(actor: Actor, wanted: RunStart, remedy: str) -> str:
     return message
 
 
+def recipe_if_created(actor: Actor, wanted: RunStart) -> Recipe:
+    """The recipe that such a run would have, with its prompts. Raises as `create`."""
+    wanted, _ = _with_provider(actor, wanted)
+    with reading(actor, RIGHT) as session:
+        _require_own_files(session, actor, wanted)
+        return wanted.chosen
+
+
 def estimate(actor: Actor, wanted: RunStart) -> RunEstimate:
     """What such a run will cost and take. Raises Refused, BadInput, NotFound."""
     require(actor, RIGHT)

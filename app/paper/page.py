@@ -3,12 +3,15 @@
 import streamlit as st
 
 from analysis.figures.figures import human_model_bars
-from app.access.session_user import current_user
+from app.access.identity import SessionUser
+from app.access.session_user import signed_in_user
 from app.agreement.report import bar_rows
 from app.kit.figure import draw_figure
 from app.kit.frame.dataset import chosen_dataset
 from app.kit.menu import may_open
 from app.kit.page import draw_empty, draw_heading
+from app.operations import analyses, evaluations
+from app.operations.overview.frame import PageDataset
 from app.paper import actions, data, models
 
 LEAD = (
@@ -18,10 +21,10 @@ LEAD = (
 )
 
 
-def draw_agreement(dataset_id: int) -> None:
+def draw_agreement(user: SessionUser, dataset: PageDataset) -> None:
     """Figure 4: agreement of people among themselves and of each model with them."""
     st.subheader("Figure 4: agreement of people and models", anchor=False)
-    found = actions.read_agreement(dataset_id)
+    found = actions.read_agreement(user, dataset)
     if found is None:
         draw_empty(
             "No judgments yet.",
@@ -55,7 +58,7 @@ def draw_agreement(dataset_id: int) -> None:
 
 draw_heading("Paper", LEAD)
 dataset = chosen_dataset()
-user = current_user()
+user = signed_in_user()
 if dataset is None:
     draw_empty(
         "No dataset yet.",
@@ -65,20 +68,20 @@ if dataset is None:
         command="inf datasets import NAME --pairs FILE",
     )
     st.stop()
-diversity = actions.read_analysis("diversity", dataset.id)
+diversity = next(iter(analyses.stored(user, "diversity", dataset.id)), None)
 data.draw_table_one(diversity)
-data.draw_coverage(actions.read_analysis("coverage", dataset.id))
+data.draw_coverage(next(iter(analyses.stored(user, "coverage", dataset.id)), None))
 data.draw_diversity(diversity)
-if user is not None and may_open(user, "agreement"):
-    draw_agreement(dataset.id)
-if user is not None and may_open(user, "evaluations"):
-    scores, checkpoints = actions.read_scores(dataset.id)
+if may_open(user, "agreement"):
+    draw_agreement(user, dataset)
+if may_open(user, "evaluations"):
+    scores, checkpoints = evaluations.of_dataset(user, dataset.id, right="analyze")
     ours = models.Ours(scores, actions.trained_of(checkpoints))
     models.draw_models("table_2", ours)
     models.draw_ranking(ours)
     models.draw_objectives(ours)
     models.draw_designs(ours)
 data.draw_filtering(diversity)
-if user is not None and may_open(user, "evaluations"):
+if may_open(user, "evaluations"):
     models.draw_models("table_5", ours)
     models.draw_backbone(ours)

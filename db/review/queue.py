@@ -81,8 +81,14 @@ def listed_groups(
         session, query, is_search=bool(wanted.search), offset=offset, limit=limit
     )
     if blind:
-        told = {"verdict": None, "drop_reason": None, "stage": "", "state": "", "is_complete": True}
-        return GroupPage([row.model_copy(update=told) for row in found.rows], found.total)
+        unseen = {
+            "verdict": None,
+            "drop_reason": None,
+            "stage": "",
+            "state": "",
+            "is_complete": True,
+        }
+        return GroupPage([row.model_copy(update=unseen) for row in found.rows], found.total)
     return found
 
 

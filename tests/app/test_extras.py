@@ -7,11 +7,12 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
+from app.access.identity import owner
 from app.cli import demo
+from app.operations.overview.demo import DemoState
 from db.extras import EXTRAS, missing_extra
 from db.store.store import Store
 
@@ -166,9 +167,9 @@ def test_the_demo_measures_its_training_before_it_starts_it(
     (training,) = (step for step in demo.steps() if step.title == demo.BESIDE_THE_APP)
     monkeypatch.setattr(demo, "steps", lambda: [training._replace(is_done=lambda _: False)])
     monkeypatch.setattr(demo, "missing_modules", lambda _: [])
-    monkeypatch.setattr(demo, "_latest_release", lambda _: SimpleNamespace(id=7))
+    monkeypatch.setattr(demo.operations, "state", lambda _: DemoState(release_id=7))
     monkeypatch.setattr(demo, "_run", ran.append)
-    assert demo._walk(sqlite_store, None)
+    assert demo._walk(owner("test"), None)
     measuring, starting = ran
     assert "--estimate" in measuring and "--out" not in measuring
     assert "--out" in starting and "--estimate" not in starting

@@ -14,8 +14,8 @@ from study_world import make_world, sampled_study
 
 from analysis.figures.paired import Difference
 from app.access.identity import SessionUser
-from app.home import actions, example
-from app.home import demo_actions as demo
+from app.home import example, start
+from app.home.lights import model_to_show, read_quality
 from app.home.path import Judged, next_step, path_of
 from app.home.quality import (
     HIDDEN,
@@ -29,8 +29,9 @@ from app.home.quality import (
     leakage_light,
     precision_light,
 )
-from app.home.quality_actions import model_to_show, newest_judged, newest_pair, read_quality
 from app.kit.menu import may_open
+from app.operations.overview import demo, home
+from app.operations.overview.quality import newest_judged, newest_pair
 from curation.judging.agreement import Reader
 from db.assignment.members import add_member, may_be_given_items, pause_judge
 from db.events import list_events
@@ -429,7 +430,7 @@ def test_home_says_nothing_about_a_study_to_who_judges_in_it(
     before = words(open_page("home"))
     assert "n \\= 12" in before or "n = 12" in before
     blind = Reader("local admin", frozenset({1}))
-    monkeypatch.setattr("app.home.quality_actions.reader_of", lambda *_: blind)
+    monkeypatch.setattr("app.operations.overview.quality.reader_of", lambda *_: blind)
     after = words(open_page("home"))
     assert "You judge in this study" in after and "n \\= 12" not in after
 
@@ -455,7 +456,7 @@ def test_an_empty_store_offers_the_demo_and_an_import_and_explains_a_group(
     assert started[0][-2:] == ["demo", "--no-serve"]
     assert [button.key for button in page.button] == ["tour.skip"]
     with pytest.raises(Exception, match="being loaded already"):
-        demo.load_demo.__wrapped__()  # type: ignore[attr-defined]
+        start.load_demo.__wrapped__()  # type: ignore[attr-defined]
     assert len(started) == 1
     with sqlite_store.read() as session:
         assert list_events(session)[0][0].name == "demo.load"
@@ -475,8 +476,8 @@ def test_the_example_is_a_kept_group_in_no_study_of_the_demo_and_hidden_from_its
     fill(sqlite_store)
     assert "What is a group?" in [each.label for each in open_page("home").get("expander")]
     run_id = make_world(sqlite_store, 4, name="demo")
-    monkeypatch.setattr(actions, "DEMO", "demo")
-    monkeypatch.setattr(actions, "EXAMPLE", "0")
+    monkeypatch.setattr(home, "DEMO", "demo")
+    monkeypatch.setattr(home, "EXAMPLE", "0")
     with sqlite_store.write() as session:
         sampled_study(session, run_id=run_id, items=4, overlap=2, name="of the demo")
         session.commit()
@@ -499,7 +500,7 @@ def test_what_waits_is_counted_for_its_person_and_links_to_its_study(
         reads.append(session)
         return list_studies(session)
 
-    monkeypatch.setattr("app.home.seen_actions.list_studies", counted)
+    monkeypatch.setattr("app.operations.overview.home.list_studies", counted)
     (link,) = links("to judge")
     assert link.label.replace("\\", "") == "12 items to judge in first study"
     assert "study=1" in link.query_string
@@ -568,7 +569,7 @@ def test_others_see_neither_the_log_of_the_demo_nor_buttons_that_refuse(
 
 
 def test_a_failed_demo_that_was_completed_since_is_no_longer_shown(failed_demo: Store) -> None:
-    assert demo.demo_loading() == demo.Loading("[2/11] Curate", "no space on /srv/secret")
+    assert demo.loading() == demo.Loading("[2/11] Curate", "no space on /srv/secret")
     with failed_demo.write() as session:
         dataset = Dataset(name="demo", source="test", licence="CC0-1.0")
         session.add(dataset)
@@ -598,10 +599,10 @@ def test_a_failed_demo_that_was_completed_since_is_no_longer_shown(failed_demo: 
             )
         )
         session.commit()
-    assert demo.demo_loading() is not None, "the map is still missing"
+    assert demo.loading() is not None, "the map is still missing"
     with failed_demo.write() as session:
         session.add(
             Analysis(dataset_id=1, kind="coverage", inputs_sha256="b", config={}, result={})
         )
         session.commit()
-    assert demo.demo_loading() is None
+    assert demo.loading() is None

@@ -12,8 +12,8 @@ import streamlit as st
 from app.access.identity import SessionUser
 from app.access.permissions import NEEDS
 from app.kit.choice import draw_choice
-from app.kit.frame.dataset_actions import PageDataset, read_datasets
 from app.kit.menu import permission_of
+from app.operations.overview.frame import PageDataset, datasets_of_page
 from db.errors import BadInput, NotFound
 
 PARAMETER = "dataset"
@@ -55,7 +55,7 @@ def find_dataset(user: SessionUser, page: str) -> Choice:
     st.session_state[REFUSED] = False
     if page in OF_NO_DATASET or not NEEDS[permission].is_met(user):
         return Choice()
-    found, of_row = read_datasets(user, permission, st.query_params)
+    found, of_row = datasets_of_page(user, permission, st.query_params)
     by_name = {one.name: one for one in found}
     names = tuple(sorted(by_name))
     wanted = st.query_params.get(PARAMETER)

@@ -11,10 +11,12 @@ import streamlit as st
 
 from app.access.identity import SessionUser
 from app.access.permissions import NEEDS
+from app.access.session_user import action, signed_in_user
 from app.kit.frame.links import page_link
-from app.kit.frame.tour_actions import ENDED_ON, end_tour, is_on_tour, restart_tour
 from app.kit.menu import DATA, GROUPS, MODELS, PEOPLE, View, views_for
+from app.operations.overview import frame
 
+ENDED_ON: Final = "tour.ended_on"  # the page on which it ended, until another one is opened
 JUDGED_ON: Final = ("judge", "answers", "adjudicate")
 ENDED: Final = "The tour is over. Home has a button under the menu that shows it again."
 
@@ -63,6 +65,19 @@ def steps_for(user: SessionUser) -> list[tuple[Step, View]]:
     return [(step, of_step[0]) for step, of_step in found if of_step]
 
 
+@action
+def end_tour(page: str) -> None:
+    """Finish or skip the tour on this page."""
+    frame.end_tour(signed_in_user())
+    st.session_state[ENDED_ON] = page
+
+
+@action
+def restart_tour() -> None:
+    """Take the tour again."""
+    frame.restart_tour(signed_in_user())
+
+
 def draw_tour(user: SessionUser, page: str) -> None:
     """The card of this page's step, for who is on the tour; its place is there on every page."""
     if st.session_state.get(ENDED_ON) != page:
@@ -70,7 +85,7 @@ def draw_tour(user: SessionUser, page: str) -> None:
     steps = [] if page in JUDGED_ON else steps_for(user)
     section = next((view.section for view in views_for(user) if view.name == page), "")
     number = next((n for n, (step, _) in enumerate(steps, 1) if step.section == section), 0)
-    is_shown = number > 0 and is_on_tour(user.name)
+    is_shown = number > 0 and frame.is_on_tour(user)
     with st.container(key="frame-tour", gap="small"):
         if is_shown:
             _draw_step(steps, number, page)

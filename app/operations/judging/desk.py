@@ -18,8 +18,8 @@ from sqlalchemy.orm import Session
 
 from app.access.identity import Actor, SessionUser, owner
 from app.jobs.kinds import KINDS
-from app.operations.acting import queued, reading, writing
-from app.operations.groups import PAGE, Standing, may_see, page, record_read, standing
+from app.operations.acting import queued, reading, record_read, writing
+from app.operations.groups import PAGE, Standing, may_see, page, standing
 from app.operations.judging.outbox import event_of
 from curation.judging.request import JudgeStart
 from curation.judging.revalidation import check_edit
@@ -126,7 +126,7 @@ def on_desk(actor: Actor, desk: Desk, outbox: Mapping[str, Any]) -> OnDesk:
             if here.curates and may_see(session, here, wanted):
                 calls = _with_prompts(session, wanted, here)
         person = _account_of(session, actor)
-    record_read(actor, shown)
+    record_read(shown, actor)
     return OnDesk(
         here,
         name,

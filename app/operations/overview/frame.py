@@ -1,17 +1,21 @@
-"""What the frame reads: the datasets that a page may be about, and whose row an address names."""
+"""What stands around every page: the dataset it is about, and the tour."""
 
+import logging
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
 from sqlalchemy import func, select
+from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
-from app.access.identity import SessionUser
-from app.access.scope import scope_kept, work_under
+from app.access.identity import Actor
+from app.operations.acting import reading, writing
+from db.people import tours
 from db.release.releases import datasets_of_release
-from db.store.store import open_store
 from db.tables import Analysis, Dataset, Group, Release, Run, Study
 
+log = logging.getLogger("inf.app")
+ON_TOUR: Final = "jobs"  # the right of who sees the tour
 MAX_DIGITS: Final = 9  # of a row's number in an address: a larger one is no PostgreSQL integer
 
 
@@ -22,10 +26,10 @@ class PageDataset(NamedTuple):
     name: str
 
 
-def read_datasets(
-    user: SessionUser, permission: str, parameters: Mapping[str, str]
+def datasets_of_page(
+    actor: Actor, permission: str, parameters: Mapping[str, str]
 ) -> tuple[list[PageDataset], set[int]]:
-    """The datasets on which the user has the permission, the one worked on last first, and the ids
+    """The datasets on which the actor has the permission, the one worked on last first, and the ids
     of those that the row named by an address's parameters is of."""
     worked_at = func.coalesce(func.max(Run.created_at), Dataset.created_at)
     query = (
@@ -35,11 +39,34 @@ def read_datasets(
         .group_by(Dataset.id)
         .order_by(worked_at.desc(), Dataset.id.desc())
     )
-    with scope_kept():
-        work_under(user, permission)
-        with open_store().read() as session:
-            found = [PageDataset(*row) for row in session.execute(query)]
-            return found, _datasets_of_row(session, parameters)
+    with reading(actor, permission) as session:
+        found = [PageDataset(*row) for row in session.execute(query)]
+        return found, _datasets_of_row(session, parameters)
+
+
+def is_on_tour(actor: Actor) -> bool:
+    """Whether the person is to see the tour; the first time, it is recorded that they do."""
+    with reading(actor, ON_TOUR) as session:
+        state = tours.tour_of(session, actor.name)
+    if state == "new":
+        try:
+            with writing(actor, ON_TOUR) as session:
+                tours.begin_tour(session, actor.name)
+        except OperationalError as error:  # a locked store must not refuse who only reads
+            log.warning("the first showing of a tour was not recorded: %s", error)
+    return state != "over"
+
+
+def end_tour(actor: Actor) -> None:
+    """Finish or skip the tour."""
+    with writing(actor, ON_TOUR) as session:
+        tours.end_tour(session, actor.name)
+
+
+def restart_tour(actor: Actor) -> None:
+    """Take the tour again."""
+    with writing(actor, ON_TOUR) as session:
+        tours.restart_tour(session, actor.name)
 
 
 def _datasets_of_row(session: Session, parameters: Mapping[str, str]) -> set[int]:
