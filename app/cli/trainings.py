@@ -25,7 +25,7 @@ from app.cli.kit.report import (
     reporting,
     waited,
 )
-from app.cli.kit.table import table
+from app.cli.kit.table import paged, table
 from app.operations import trainings as operations
 from app.operations.acting import queued
 from app.operations.trainings import TrialRow
@@ -245,13 +245,14 @@ def _listed(result: Result) -> str:
 @trainings.command("list")
 @click.option("--dataset", help="Without trainings on releases of other datasets.")
 @click.option("--sweep", help="Only those of this sweep or search, best first.")
+@paged()
 @reporting(_listed)
-def list_(dataset: str | None, sweep: str | None) -> Result:
+def list_(dataset: str | None, sweep: str | None, limit: int | None, offset: int) -> Result:
     """List trainings, newest first, with what they reached on held-out groups."""
     actor = command_actor()
     if sweep is not None:
-        return operations.list_sweep(actor, sweep).as_json()
-    return operations.list_some(actor, dataset).as_json()
+        return operations.list_sweep(actor, sweep).part(limit, offset).as_json()
+    return operations.list_some(actor, dataset, limit=limit, offset=offset).as_json()
 
 
 def _shown(result: Result) -> str:

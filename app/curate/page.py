@@ -161,7 +161,7 @@ def draw_run(user: SessionUser, listed: RunSummary) -> None:
     elif run.error:
         st.text(in_pages(run.error))
     draw_controls(run, concurrency, guard_tripped=tripped)
-    st.fragment(draw_live, run_every=EVERY_SECONDS if is_live else None)(run, is_live)
+    st.fragment(draw_live, run_every=EVERY_SECONDS if is_live else None)(run, is_live, [user])
     if not is_live:
         draw_retry(run, ended)
 
@@ -178,9 +178,10 @@ def draw_after_run(found: Funnel) -> None:
             draw_hand_off("releases", "Release what was kept", run=found.run_id)
 
 
-def draw_live(shown: RunSummary, was_live: bool) -> None:
+def draw_live(shown: RunSummary, was_live: bool, with_page: list[SessionUser]) -> None:
+    """Draw how far the run is; `with_page`: the page's user, the first time."""
     with failures_shown():
-        user = signed_in_user()
+        user = with_page.pop() if with_page else signed_in_user()  # later by the rights of then
         at = run_now.progress(user, shown, is_live=was_live)
         if was_live and at.run.status != shown.status:
             st.rerun()

@@ -1,18 +1,21 @@
 """Sessions of an actor, and the ways a job is launched: in the queue, or as a command waits."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol, TypeVar
 
 from sqlalchemy.orm import Session
 
-from app.access.identity import Actor
+from app.access.identity import Actor, owner
 from app.access.permissions import NEEDS, admit, require
 from app.jobs import launching
 from db.assignment import hidden
+from db.jobs.jobs import LOCAL
 from db.requests import Request
+from db.store.schema import require_current
 from db.store.scope import limited_to, unscoped
 from db.store.store import open_store
+from db.tables import Job
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -25,9 +28,34 @@ class Launch(Protocol[T_co]):
         ...
 
 
-def queue(actor: Actor, kind: str, config: dict[str, Any]) -> int:
-    """Queue a job of this config; returns its id. Raises as `app.jobs.launching.launch`."""
-    return launching.launch(open_store(), kind, config, actor=actor)
+def owner_of_store(name: str) -> Actor:
+    """Whoever owns the store's process: every right. Raises StoreBehind unless the
+    store is of this version."""
+    require_current(open_store())
+    return owner(name)
+
+
+def queue(actor: Actor, kind: str, config: dict[str, Any], *, after: int | None = None) -> int:
+    """Queue a job of this config; returns its id, which is greater than `after`.
+
+    Raises as `app.jobs.launching.launch`.
+    """
+    return launching.launch(open_store(), kind, config, actor=actor, after=after)
+
+
+def in_foreground(
+    actor: Actor,
+    kind: str,
+    config: dict[str, Any],
+    *,
+    watch: Callable[[Job], None],
+    after: int | None = None,
+) -> Job:
+    """Run a job as who waits for it, here or on the cluster that is chosen; `watch` sees it."""
+    if launching.chosen_launcher() != LOCAL:
+        job_id = queue(actor, kind, config, after=after)
+        return launching.wait_for(open_store(), job_id, watch=watch)
+    return launching.run_in_foreground(open_store(), kind, config, actor=actor, watch=watch)
 
 
 def queued(actor: Actor, kind: str, request: Request) -> int:

@@ -177,6 +177,7 @@ def recipe_if_created(actor: Actor, wanted: RunStart) -> Recipe:
     """The recipe that such a run would have, with its prompts. Raises as `create`."""
     wanted, _ = _with_provider(actor, wanted)
     with reading(actor, RIGHT) as session:
+        get_dataset(session, wanted.dataset)
         _require_own_files(session, actor, wanted)
         return wanted.chosen
 

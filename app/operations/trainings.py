@@ -180,7 +180,7 @@ def estimate(actor: Actor, wanted: TrainStart) -> Forecast:
 
 
 def list_some(
-    actor: Actor, dataset: str | None = None, *, limit: int = 100, offset: int = 0
+    actor: Actor, dataset: str | None = None, *, limit: int | None = None, offset: int = 0
 ) -> Listed[TrainingRow]:
     """Trainings, newest first, all or those on no other dataset's releases. Raises NotFound.
 
@@ -195,8 +195,7 @@ def list_some(
         found = list_trainings(session, without_releases=away, limit=limit, offset=offset)
         total = count_trainings(session, without_releases=away)
         rows = tuple(TrainingRow(**_fields(each)) for each in found)
-    after = offset + len(rows)
-    return Listed[TrainingRow](data=rows, next=after if after < total else None, total=total)
+    return Listed[TrainingRow].page(rows, offset=offset, total=total)
 
 
 def list_sweep(actor: Actor, name: str) -> Listed[TrainingRow]:

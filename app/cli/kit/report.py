@@ -15,20 +15,16 @@ from typing import Any
 
 import click
 
-from app.access.identity import Actor, owner
+from app.access.identity import Actor
 from app.cli.kit.progress import progress_bar
 from app.cli.kit.table import and_more
-from app.jobs import launching
 from app.jobs.ray_cluster import checked_address
-from app.operations.acting import Launch
+from app.operations.acting import Launch, in_foreground, owner_of_store, queue
 from app.text.remedies import in_commands
 from db.errors import InfError, Paused
 from db.extras import missing_extra
-from db.jobs import jobs
 from db.jobs.runner import Cancelled
 from db.requests import Request
-from db.store.schema import require_current
-from db.store.store import Store, open_store
 from db.tables import Job
 
 Result = dict[str, Any]
@@ -86,22 +82,14 @@ def reporting(human: Callable[[Result], str]) -> Callable[..., Any]:
     return decorate
 
 
-def ready_store() -> Store:
-    """The store of the environment. Raises InfError if its schema is not current."""
-    store = open_store()
-    require_current(store)
-    return store
-
-
 def me() -> str:
     """Who runs the command, for the audit log: the operating system account."""
     return f"cli:{getpass.getuser()}"
 
 
 def command_actor() -> Actor:
-    """Whoever runs the command: the store's owner, with every right. Raises as `ready_store`."""
-    ready_store()
-    return owner(me())
+    """Whoever runs the command: the store's owner, with every right. Raises as that."""
+    return owner_of_store(me())
 
 
 def waited(*, detach: bool, title: str, after: int | None = None) -> Launch[Result]:
@@ -111,8 +99,7 @@ def waited(*, detach: bool, title: str, after: int | None = None) -> Launch[Resu
     """
 
     def launch(actor: Actor, kind: str, request: Request) -> Result:
-        config = request.config()
-        return work(open_store(), kind, config, detach=detach, title=title, after=after)
+        return work(actor, kind, request.config(), detach=detach, title=title, after=after)
 
     return launch
 
@@ -165,7 +152,7 @@ def detach_option(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def work(
-    store: Store,
+    actor: Actor,
     kind: str,
     config: dict[str, Any],
     *,
@@ -177,12 +164,8 @@ def work(
 
     Returns the job's result with its `job_id`.
     """
-    on_cluster = launching.chosen_launcher() != jobs.LOCAL
-    job_id = None
-    if detach or on_cluster:
-        job_id = launching.launch(store, kind, config, actor=owner(me()), after=after)
     if detach:
-        return {"job_id": job_id}
+        return {"job_id": queue(actor, kind, config, after=after)}
     # curation's own estimate is in its message: tqdm's is from the rate since the start
     bar_format = WITHOUT_ESTIMATE if kind == "curate" else None
     with progress_bar(title, "", bar_format) as show:
@@ -191,12 +174,7 @@ def work(
             show(job.done, job.total, job.message)
 
         try:
-            if job_id is not None:
-                job = launching.wait_for(store, job_id, watch=watch)
-            else:
-                job = launching.run_in_foreground(
-                    store, kind, config, actor=owner(me()), watch=watch
-                )
+            job = in_foreground(actor, kind, config, watch=watch, after=after)
         except Cancelled as stopped:
             raise failed(stopped) from stopped
     return {**(job.result or {}), "job_id": job.id}

@@ -36,7 +36,7 @@ def paged(limit: int | None = None) -> Callable[[Callable[..., Any]], Callable[.
 
 def and_more(listed: dict[str, Any]) -> str:
     """How many rows of a list are shown and how the next ones are, where there are any; else ""."""
-    if listed.get("next") is None or "total" not in listed:
+    if listed.get("next") is None or "offset" not in click.get_current_context().params:
         return ""
     shown = f"{len(listed['data']):,} of {listed['total']:,}"
     return f"\n{shown}: --offset {listed['next']} lists the next ones"

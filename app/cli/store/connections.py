@@ -7,7 +7,7 @@ import click
 
 from app.cli.kit.options import request_options
 from app.cli.kit.report import Result, command_actor, lines, reporting
-from app.cli.kit.table import table
+from app.cli.kit.table import paged, table
 from app.operations import connections as operations
 from app.operations.connections import ConnectionAdd, ConnectionChange
 from app.text.remedies import in_commands
@@ -123,10 +123,11 @@ def _listed(result: Result) -> str:
 
 
 @connections.command("list")
+@paged()
 @reporting(_listed)
-def list_() -> Result:
+def list_(limit: int | None, offset: int) -> Result:
     """List connections; the environment variables are the one called environment."""
-    return operations.list_all(command_actor()).as_json()
+    return operations.list_all(command_actor()).part(limit, offset).as_json()
 
 
 @connections.command()

@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 from app.access.identity import Actor, SessionUser
 from app.access.permissions import NEEDS
 from app.operations.acting import reading, record_read, writing
+from app.operations.judging.card import judge_of
 from db.answers.finishing import OwnChoice, own_choices
 from db.assignment.hidden import hidden_pair
 from db.assignment.members import may_be_given_items
@@ -20,7 +21,7 @@ from db.outcome.overview import Overview
 from db.store.scope import Scope, unscoped
 from db.store.store import open_store
 from db.study.blind_adjudication import ids_to_adjudicate
-from db.study.judgments import get_or_create_judge, of_person
+from db.study.judgments import of_person
 from db.study.rules import rules_of
 from db.study.studies import StudySummary, get_study, list_studies
 from db.tables import Dataset, Group, Judge, Pair
@@ -88,9 +89,7 @@ def own_items(user: SessionUser, seen: SeenStudies) -> OwnItems | None:
         return None
     studies = seen.under("judge", "open", "closed")
     with writing(user, "judge") as session:
-        judge_id = get_or_create_judge(
-            session, user.name, kind="person", account_id=user.account_id
-        ).id
+        judge_id = judge_of(session, user).id
     with reading(user, "judge") as session:
         return _newest(session, judge_id, studies)
 

@@ -80,7 +80,16 @@ def test_lists_are_paged_alike(sqlite_store: Store, inf: Callable[..., Ran]) -> 
         assert part[noun] == whole[noun][1:2], "the former key has the same page"
         out = inf(noun, "list", "--limit", 1).out
         assert f"1 of {whole['total']:,}: --offset 1 lists the next ones" in out
-    for noun in ("models", "evaluations", "releases", "studies", "people", "jobs"):
+    for noun in (
+        "models",
+        "evaluations",
+        "releases",
+        "studies",
+        "people",
+        "jobs",
+        "trainings",
+        "connections",
+    ):
         found = inf(noun, "list", "--limit", 1, "--offset", 3, "--json")
         assert (found.code, found.json["data"], found.json["next"]) == (0, [], None), noun
 

@@ -13,6 +13,7 @@ from app.operations import runs
 from app.operations.overview import demo, frame, home, quality, run
 from db.errors import InfError, Refused
 from db.people.rights import Rights
+from db.run.runs import RunSummary
 from db.store.store import Store
 
 CURATE: dict[str, Callable[[Actor], Any]] = {
@@ -36,7 +37,7 @@ SERVER: dict[str, Callable[[Actor], Any]] = {
 }
 
 
-def row() -> runs.RunRow:
+def row() -> RunSummary:
     return runs.list_all(owner("ada")).data[0]
 
 
