@@ -173,7 +173,7 @@ def reuse_if_created(actor: Actor, wanted: RunStart, remedy: str) -> str:
     return message
 
 
-def recipe_if_created(actor: Actor, wanted: RunStart) -> Recipe:
+def recipe_of_start(actor: Actor, wanted: RunStart) -> Recipe:
     """The recipe that such a run would have, with its prompts. Raises as `create`."""
     wanted, _ = _with_provider(actor, wanted)
     with reading(actor, RIGHT) as session:
@@ -252,15 +252,6 @@ def show(actor: Actor, run_id: int) -> RunShown:
             unchecked=is_unchecked(session, run_id),
             dependents=tuple(dependents(session, target_of(session, run_id=run_id))),
         )
-
-
-def recipe_of_start(actor: Actor, wanted: RunStart) -> Recipe:
-    """The recipe that such a run would have. Raises Refused, BadInput, NotFound."""
-    with reading(actor, RIGHT) as session:
-        _require_own_files(session, actor, wanted)
-        get_dataset(session, wanted.dataset)
-        provider = provider_of(session, wanted.provider, wanted.connection)
-        return choose_recipe(provider, wanted.recipe, wanted.overrides())
 
 
 def list_recipes() -> Listed[RecipeRow]:

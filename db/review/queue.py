@@ -31,7 +31,7 @@ REVIEW_STATES = ("none", "approve", "reject", "edit")
 class QueueFilter(Request):
     """Which groups of a run are listed, or reviewed at once: all of them, or those that match."""
 
-    run_id: int = option(..., "Id of the run.", names=("--run",))
+    run_id: int = option(..., "Id of the run.", names=(), metavar="RUN_ID")
     verdict: Verdict | None = option(None, "Only kept or only dropped groups.")
     reason: str | None = option(
         None, "Only groups dropped for this reason.", names=("--drop-reason",)
@@ -46,7 +46,7 @@ class QueueFilter(Request):
     )
     search: str | None = option(None, "Only groups with this text in the query or an instruction.")
     in_passages: bool = option(False, "Search the passages, too.")
-    ids: tuple[int, ...] | None = option(None, "Only these groups.", names=("--group",))
+    ids: tuple[int, ...] | None = option(None, "Only these groups.", names=())
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,7 @@ def _listed(result: Result) -> str:
 
 
 @groups.command("list")
+@click.option("--run", "run_id", type=int, required=True, help="Id of the run.")
 @request_options(QueueFilter)
 @paged(operations.PAGE)
 @reporting(_listed)

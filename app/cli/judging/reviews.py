@@ -143,7 +143,7 @@ def _bulk(result: Result) -> str:
 @click.option("--approve", is_flag=True, help="Approve every matching group.")
 @click.option("--reject", is_flag=True, help="Reject every matching group; requires --reason.")
 @click.option("--reason", "because", default="", help="Reason of the rejection.")
-@request_options(QueueFilter, without=("run_id", "ids"))
+@request_options(QueueFilter)
 @click.option("--yes", is_flag=True, help="Skip the confirmation.")
 @reporting(_bulk)
 def bulk(request: QueueFilter, approve: bool, reject: bool, because: str, yes: bool) -> Result:
