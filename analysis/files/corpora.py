@@ -16,7 +16,7 @@ from analysis.files.rows import BadValue, read_rows
 from db.corpus.datasets import get_dataset, text_sha256
 from db.corpus.texts import CorpusText, pair_sources, pair_texts, run_texts
 from db.errors import BadInput, BadRow, BadRows, NotFound, Refused
-from db.run.runs import funnel, get_run, latest_run
+from db.run.runs import funnel, get_run, latest_run, shape_of
 from db.tables import Dataset, Release
 from db.values import VERDICTS
 
@@ -182,7 +182,7 @@ def _dataset(
                 raise
             texts = pair_texts(session, dataset.id, source=source)
             return Corpus(title, "dataset", texts, dataset.id)
-    texts = run_texts(session, run.id, verdicts=verdicts, source=source)
+    texts = run_texts(session, run.id, shape_of(session, run.id), verdicts=verdicts, source=source)
     dropped = funnel(session, run.id).dropped
     if not texts:
         reasons = ", ".join(f"{reason} {number}" for reason, number in dropped.items()) or "none"

@@ -15,7 +15,7 @@ from db.outcome.analyses import get_analysis, list_analyses
 from db.release.releases import list_releases, runs_of_releases_at
 from db.rows import Row
 from db.run.groups import groups_by_run
-from db.run.runs import list_runs
+from db.run.runs import list_runs, shapes_of
 from db.tables import Analysis
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def search(
     with reading(actor, RIGHT) as session:
         runs |= set(runs_of_releases_at(session, published))
         return (
-            texts_with(session, runs, text) if runs else set(),
+            texts_with(session, shapes_of(session, runs), text),
             pairs_with(session, datasets, text) if datasets else set(),
         )
 

@@ -1,22 +1,21 @@
 """The texts of runs and of pairs that contain some words: where they stand."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from itertools import product
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from db.corpus.browsing import contains
-from db.run.runs import shape_of
 from db.shape import Shape
 from db.tables import Group, Pair, Passage, Triplet
 
 Found = set[tuple[int, str, str]]
 
 
-def texts_with(session: Session, run_ids: Collection[int], text: str) -> Found:
-    """(group, role, field) of every text that contains `text`, case-insensitive, listed under the
-    role of the triplet that introduced it."""
+def texts_with(session: Session, shapes: Mapping[int, Shape], text: str) -> Found:
+    """(group, role, field) of every text of the runs, given with the shape of their groups, that
+    contains `text`, case-insensitive, listed under the role of the triplet that introduced it."""
     columns = {
         "instruction": contains(Triplet.instruction, text),
         "query": contains(Triplet.query, text),
@@ -24,8 +23,8 @@ def texts_with(session: Session, run_ids: Collection[int], text: str) -> Found:
     }
     found: Found = set()
     runs_of: dict[Shape, list[int]] = {}
-    for run_id in run_ids:
-        runs_of.setdefault(shape_of(session, run_id), []).append(run_id)
+    for run_id, of_run in shapes.items():
+        runs_of.setdefault(of_run, []).append(run_id)
     for (shape, runs), (field, holds) in product(runs_of.items(), columns.items()):
         roles = [text.introduced_by for text in shape.all_texts if text.field == field]
         query = (

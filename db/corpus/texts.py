@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeVarTuple
 from sqlalchemy import ColumnElement, Select, exists, func, select
 from sqlalchemy.orm import Session
 
-from db.run.runs import shape_of
+from db.shape import Shape
 from db.tables import Dataset, Group, Pair, Passage, Triplet
 
 Columns = TypeVarTuple("Columns")
@@ -61,9 +61,15 @@ def pair_languages(session: Session, dataset_id: int) -> list[str]:
 
 
 def run_texts(
-    session: Session, run_id: int, *, verdicts: Sequence[str], source: str | None = None
+    session: Session,
+    run_id: int,
+    shape: Shape,
+    *,
+    verdicts: Sequence[str],
+    source: str | None = None,
 ) -> list[CorpusText]:
-    """The texts of a run's groups with these verdicts, by group and role; of one source or all."""
+    """The texts of a run's groups of that shape with these verdicts, by group and role; of one
+    source or all."""
     query = (
         select(
             Triplet.role,
@@ -81,7 +87,6 @@ def run_texts(
         .order_by(Group.id, Triplet.id)
     )
     query = query.join(Pair, Pair.id == Group.pair_id)
-    shape = shape_of(session, run_id)
     introduces = {role: [text.field for text in shape.introduced(role)] for role in shape.roles}
     rows = session.execute(_of_source(query, source))
     return [

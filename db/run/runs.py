@@ -5,7 +5,7 @@ group that ended there or later. Spending is stored in the transaction that stor
 """
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -418,6 +418,14 @@ def shape_of(session: Session, run_id: int) -> Shape:
     return shape_and_judging(session, run_id)[0]
 
 
+def shapes_of(session: Session, run_ids: Collection[int]) -> dict[int, Shape]:
+    """The shape of the groups of each run that the session sees."""
+    rows = session.execute(
+        select(Run.id, Recipe.body).join(Run, Run.recipe_id == Recipe.id).where(Run.id.in_(run_ids))
+    )
+    return {run_id: shape_in(body) for run_id, body in rows}
+
+
 def shapes_of_groups(session: Session, group_ids: Sequence[int]) -> dict[int, Shape]:
     """The shape of each group, by its run."""
     run_of: dict[int, int] = {}
@@ -425,7 +433,7 @@ def shapes_of_groups(session: Session, group_ids: Sequence[int]) -> dict[int, Sh
         ids = group_ids[start : start + MAX_IDS_PER_STATEMENT]
         rows = session.execute(select(Group.id, Group.run_id).where(Group.id.in_(ids)))
         run_of.update(rows.all())
-    shapes = {run_id: shape_of(session, run_id) for run_id in set(run_of.values())}
+    shapes = shapes_of(session, set(run_of.values()))
     return {group_id: shapes[run_id] for group_id, run_id in run_of.items()}
 
 

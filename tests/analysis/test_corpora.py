@@ -19,6 +19,7 @@ from db.outcome.analyses import (
     list_analyses,
     store_analysis,
 )
+from db.shape import INF_IR
 from db.store.store import Store
 from db.tables import Dataset, Pair, Passage
 
@@ -26,7 +27,7 @@ from db.tables import Dataset, Pair, Passage
 def test_every_text_is_listed_once_under_the_role_that_introduced_it(store: Store) -> None:
     run_id = grown(store, groups=2)
     with store.read() as session:
-        rows = run_texts(session, run_id, verdicts=["kept"])
+        rows = run_texts(session, run_id, INF_IR, verdicts=["kept"])
     assert [(row.field, row.role) for row in rows] == [
         ("instruction", "positive"),
         ("query", "positive"),

@@ -15,6 +15,7 @@ from app.corpora.map.points import rows_with
 from app.corpora.map.topics import compared_rows, short_names, topic_rows
 from db.corpus.texts import pair_texts, run_texts
 from db.run.groups import groups_by_run
+from db.shape import INF_IR
 from db.store.store import Store
 from db.study.studies import add_study
 from db.tables import Group, Item, Passage, Review
@@ -154,7 +155,7 @@ def test_the_groups_of_a_selection_are_told_by_run(store: Store) -> None:
     grown(store, "other", groups=2)
     with store.read() as session:
         assert groups_by_run(session, [4, 5, 1]) == {2: [4, 5], 1: [1]}
-        sources = {row.source for row in run_texts(session, 1, verdicts=("kept",))}
+        sources = {row.source for row in run_texts(session, 1, INF_IR, verdicts=("kept",))}
         assert sources == {row.source for row in pair_texts(session, 1)} == {""}
 
 
