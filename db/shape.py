@@ -147,12 +147,12 @@ class Shape:
 
     @cached_property
     def other_instruction(self) -> int | None:
-        """The place of the first scenario with the first one's query and another instruction."""
+        """The place of the next scenario with the query of scenario 0, another instruction."""
         return self._other("query", "instruction")
 
     @cached_property
     def other_query(self) -> int | None:
-        """The place of the first scenario with the first one's instruction and another query."""
+        """The place of the first scenario that has the instruction of scenario 0, another query."""
         return self._other("instruction", "query")
 
     @cached_property

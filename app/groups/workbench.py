@@ -178,7 +178,7 @@ def _columns(
 def _parts(
     group: GroupDetail, known: Mapping[str, str], scenario: Scenario, other: Scenario | None
 ) -> list[dict[str, Any]]:
-    """A scenario's texts, each beside that of `other`; edited where they are introduced."""
+    """A scenario's texts, each next to that of `other`; edited where they are introduced."""
     found = []
     for text, unlike in zip(scenario.texts, (other or scenario).texts, strict=True):
         own, compared = known.get(text.column, ""), known.get(unlike.column, "")

@@ -67,7 +67,7 @@ class Objective:
         return self.baseline.every if self.baseline else 1
 
     def for_shape(self, shape: Shape) -> "Objective":
-        """The same for groups of this shape: an anchor of each group is one of so many."""
+        """The same for groups of this shape: one anchor for as many triplets as a group has."""
         if self.baseline is None or self.baseline.every == 1:
             return self
         return replace(self, baseline=replace(self.baseline, every=len(shape.roles)))

@@ -54,8 +54,8 @@ def plain_ndcg_by_group(
     shape: Shape = INF_IR,
 ) -> dict[str, dict[str, float]]:
     """{group: {plain-ndcg@10}}; queries: of each group Q+ as the model reads it without I+."""
-    asked = shape.first.query
-    answering = [place for place, of in enumerate(shape.all_scenarios) if of.query == asked]
+    plain = shape.first.query
+    answering = [place for place, of in enumerate(shape.all_scenarios) if of.query == plain]
     answers = {key: {own[place]: 1 for place in answering} for key, own in documents.items()}
     found = measure(dict(zip(documents, rank(queries, DEPTH), strict=True)), answers)
     return {key: {PLAIN_NDCG: found[key]["ndcg@10"]} for key in documents}
