@@ -122,7 +122,11 @@ class Question:
             what = f"{expected!r} cannot be expected; {listed}" + (
                 ", such as '>= 0.5'" if self.kind == "score" else ""
             )
-        raise BadInput(f"{where}: {what}", code="question_expected_invalid")
+        raise BadInput(
+            f"{where}: {what}",
+            "expect an answer of the question, or a bound that some answers meet",
+            code="question_expected_invalid",
+        )
 
     def value(self, answer: str) -> float | None:
         """The answer as a number: of a grade or a score itself, of yes 1 and of no 0; else None."""

@@ -50,21 +50,20 @@ def add() -> None:
         st.session_state[f"connections.{name}"] = ""
     notify(f"{added.name} is a connection; its key, if any, is stored and not shown again.")
     if added.url and not added.problem:
-        _test(added.name, "")
+        _tell(connections.test(signed_in_user(), added.name))
 
 
 @action
 def test(name: str, key: str) -> None:
     """Try a connection with the model chosen in widget `key`."""
-    _test(name, _held(key))
+    _tell(connections.test(signed_in_user(), name, _held(key)))
 
 
-def _test(name: str, model: str) -> None:
-    row = connections.test(signed_in_user(), name, model)
+def _tell(row: ConnectionRow) -> None:
     assert row.tested is not None
-    if name == ENVIRONMENT:
+    if row.name == ENVIRONMENT:
         st.session_state[TESTED] = row.tested
-    notify(f"{name} answers: {row.tested.model} in {row.tested.seconds:.2f} s.")
+    notify(f"{row.name} answers: {row.tested.model} in {row.tested.seconds:.2f} s.")
 
 
 @action

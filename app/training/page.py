@@ -159,13 +159,13 @@ def draw_checkpoints(found: list[ModelRow]) -> None:
 
 user = require_permission(trainings.RIGHT)
 dataset = chosen_dataset()
+draw_heading(
+    "Train", "Fine-tune an embedding model on a release. The job continues if this page is closed."
+)
 name = None if dataset is None else dataset.name
 releases = trainings.releases(user, name)
 trained = list(models.list_some(user, name).data)
 newest = list(trainings.list_some(user, name, limit=TRAININGS).data)
-draw_heading(
-    "Train", "Fine-tune an embedding model on a release. The job continues if this page is closed."
-)
 if not releases:
     draw_empty(
         "No release yet.",

@@ -242,7 +242,7 @@ def items_of(store: "Store", run_id: int) -> list[dict[str, Any]]:
                 print("not judged:", row.name, row.drop_reason, group.drop_detail)
             found += [
                 {
-                    "query_id": row.query_id,
+                    "query_id": row.name,
                     "role": one.scenario,
                     "scenario": INF_IR.roles.index(one.scenario),
                     "query": one.query,

@@ -108,6 +108,7 @@ def validator_of(store: Store, run_id: int) -> ItemJudge:
     if body.get("checks") and not model:
         raise Refused(
             f"the recipe of run {run_id} has checks and no validation, which edits are judged by",
+            "let a judge answer its items in a study (`studies judge`)",
             code="validator_missing",
         )
     return judge_named(PROVIDERS.find(run.provider).judge_name(model), store)

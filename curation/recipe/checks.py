@@ -89,16 +89,21 @@ def check_from(body: Mapping[str, Any], shape: Shape, where: str) -> Check:
     )
     if question.kind == "pick":
         what = "question = 'pick' is that of [validation]; a check asks about one text"
-        raise BadInput(f"{where}: {what}", code="check_question_invalid")
+        raise BadInput(
+            f"{where}: {what}",
+            "take yes_no, grade or score",
+            code="check_question_invalid",
+        )
     over, given = (_texts(body, key, shape, where) for key in ("over", "with"))
     if not over or len({text.field for text in over}) > 1:
         what = "over names the texts it is asked about, one or more of one field"
-        raise BadInput(f"{where}: {what}", code="check_over_invalid")
+        raise BadInput(f"{where}: {what}", 'write over = ["P1-"]', code="check_over_invalid")
     fields = [text.field for text in (*given, over[0])]
     if len(set(fields)) < len(fields):
         twice = next(one for one in fields if fields.count(one) > 1)
         raise BadInput(
             f"{where}: a prompt shows one {twice}, and over and with name several",
+            "name one of them, and write a second check for the other",
             code="check_field_twice",
         )
     votes = body.get("votes", 1)
@@ -109,13 +114,16 @@ def check_from(body: Mapping[str, Any], shape: Shape, where: str) -> Check:
     expected = body.get("expected", {})
     if not isinstance(expected, Mapping):
         raise BadInput(
-            f"{where}: expected is a table of signs and answers", code="check_expected_invalid"
+            f"{where}: expected is a table of signs and answers",
+            'write expected = { "P1-" = "no" }',
+            code="check_expected_invalid",
         )
     judged = {text.sign for text in over}
     for sign, answer in expected.items():
         if sign not in judged:
             raise BadInput(
                 f"{where}: expected names {sign!r}, which over does not",
+                f"add {sign!r} to over, or take it out of expected",
                 code="check_expected_invalid",
             )
         question.check_expected(str(answer), f"{where}, expected.{sign!r}")
@@ -127,11 +135,16 @@ def check_from(body: Mapping[str, Any], shape: Shape, where: str) -> Check:
 def _texts(body: Mapping[str, Any], key: str, shape: Shape, where: str) -> tuple[GroupText, ...]:
     signs = body.get(key, [])
     if not isinstance(signs, list) or len(set(map(str, signs))) < len(signs):
-        raise BadInput(f"{where}: {key} is a list of signs, each once", code="check_texts_invalid")
+        raise BadInput(
+            f"{where}: {key} is a list of signs, each once",
+            f'write {key} = ["P1-"]',
+            code="check_texts_invalid",
+        )
     unknown = next((sign for sign in signs if sign not in shape.texts), None)
     if unknown is not None:
         raise BadInput(
             f"{where}: {key} names {unknown!r}; the texts are {', '.join(shape.texts)}",
+            "take some of these",
             code="check_text_unknown",
         )
     return tuple(shape.texts[sign] for sign in signs)

@@ -245,7 +245,9 @@ def _checks(tables: dict[str, Any], shape: Shape, where: str) -> list[Check]:
         place = f"{where}, [checks.{name}]"
         if not re.fullmatch(r"[a-z][a-z_]*", name):
             raise BadInput(
-                f"{place}: a check's name is of small letters and _", code="check_name_invalid"
+                f"{place}: a check's name is of small letters and _",
+                "rename the table",
+                code="check_name_invalid",
             )
         _only(table, ("model", "prompt", *KEYS, *PARAMETERS, *TRANSPORT), place)
         own = {key: table[key] for key in KEYS if key in table}

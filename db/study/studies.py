@@ -149,6 +149,7 @@ def _require_one_of_a_group(session: Session, run_id: int, item_ids: Sequence[in
             if not picks:
                 raise BadInput(
                     f"item {item_id} asks another question: a study asks which passage answers",
+                    "take items of scenarios",
                     code="item_not_a_pick",
                 )
     foreign = [item_id for item_id in item_ids if item_id not in group_of]
