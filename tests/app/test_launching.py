@@ -222,8 +222,8 @@ def test_every_launch_cancel_and_resume_is_in_the_audit_log_with_who_did_it(
         rows, _ = list_events(session)
     told = [(row.actor, row.name, row.subject, row.data) for row in reversed(rows)]
     assert told[:2] == [
-        ("cora", "job.launch", f"job {queued}", {"kind": "export"}),
-        ("cli:rita", "job.launch", f"job {run.id}", {"kind": "curate"}),
+        ("cora", "job.launch", f"job {queued}", {"kind": "export", "via": "command"}),
+        ("cli:rita", "job.launch", f"job {run.id}", {"kind": "curate", "via": "command"}),
     ]
     assert [row[1:3] for row in told[2:]] == [
         ("job.cancel", f"job {queued}"),

@@ -18,6 +18,7 @@ from db.run.new_items import is_pick, store_questions
 from db.run.position_bias import position_bias
 from db.run.revalidations import items_of_run, revalidation_of, waiting_items
 from db.run.validations import run_answers
+from db.shape import INF_IR
 from db.store import schema
 from db.store.store import Store
 from db.study.judgments import record_judgment
@@ -204,7 +205,7 @@ READERS: dict[str, Callable[[Session, int], Any]] = {
     "second_judge": lambda session, run_id: items_of_run(session, run_id, 99),
     "sampled": lambda session, run_id: sample_study_items(session, run_id, Sampling(), 4, 7),
     "release": lambda session, run_id: group_judgments(
-        session, sorted(judged_groups(session, run_id))
+        session, sorted(judged_groups(session, run_id)), INF_IR
     ),
     "revalidation": lambda session, run_id: [
         revalidation_of(session, each) for each in judged_groups(session, run_id)

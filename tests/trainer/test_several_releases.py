@@ -9,6 +9,7 @@ from trainer_jobs import claim, config_for
 from trainer_release import make_rows, write_release, write_rows
 
 from db.errors import BadInput
+from db.shape import INF_IR
 from db.store.store import Store
 from trainer.data.confidence import confidence_of
 from trainer.data.curriculum import ConfidentFirst
@@ -57,7 +58,9 @@ def test_a_held_out_group_that_validation_dropped_stays_out_too(tmp_path: Path) 
 def test_a_weight_is_how_often_a_group_is_read_in_an_epoch(tmp_path: Path) -> None:
     release = read_release(other_release(tmp_path / "other", 0, 20))
     for weight in (1.0, 2.0, 0.5, 2.5):
-        recorded, groups = mix_in(release, weight, away_from=frozenset(), include_dropped=False)
+        recorded, groups = mix_in(
+            release, weight, shape=INF_IR, away_from=frozenset(), include_dropped=False
+        )
         counts = Counter(group.group_id for group in groups)
         assert set(counts.values()) <= {int(weight), int(weight) + 1} - {0}
         assert recorded.groups == len(counts)
@@ -65,7 +68,7 @@ def test_a_weight_is_how_often_a_group_is_read_in_an_epoch(tmp_path: Path) -> No
             assert len(groups) == 20 * weight
         else:
             assert 20 * int(weight) < len(groups) < 20 * (int(weight) + 1)
-    again = mix_in(release, 2.5, away_from=frozenset(), include_dropped=False)[1]
+    again = mix_in(release, 2.5, shape=INF_IR, away_from=frozenset(), include_dropped=False)[1]
     assert again == groups
 
 
@@ -74,11 +77,15 @@ def test_what_a_release_holds_out_or_dropped_does_not_train_elsewhere(tmp_path: 
     held = folder / "data" / "bridges_held_out-00000-of-00001.jsonl"
     held.write_text(json.dumps(ROWS[5]) + "\n" + json.dumps(ROWS[6] | {"verdict": "dropped"}))
     release = read_release(folder)
-    assert len(mix_in(release, 1, away_from=frozenset(), include_dropped=True)[1]) == 3
+    assert (
+        len(mix_in(release, 1, shape=INF_IR, away_from=frozenset(), include_dropped=True)[1]) == 3
+    )
     with pytest.raises(BadInput, match=r"none of the 5 groups of .* can train"):
-        mix_in(release, 1, away_from=plain_keys(release.groups), include_dropped=False)
+        mix_in(
+            release, 1, shape=INF_IR, away_from=plain_keys(release.groups), include_dropped=False
+        )
     with pytest.raises(BadInput, match=r"weight 1e-09 leaves none of the 3 groups"):
-        mix_in(release, 1e-9, away_from=frozenset(), include_dropped=False)
+        mix_in(release, 1e-9, shape=INF_IR, away_from=frozenset(), include_dropped=False)
 
 
 @pytest.mark.parametrize("given", ["a*0", "a*-1", "a*x", "*2", "a*nan", "a*101", "a, a*2"])
