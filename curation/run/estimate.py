@@ -18,7 +18,8 @@ from curation.recipe.reasoning import is_reasoning_model
 from curation.recipe.recipe import Recipe, load_recipe
 from curation.recipe.tasks import JUDGED, VALIDATION, Task
 from db.run.new_items import in_order_of_roles
-from db.run.runs import shape_of
+from db.run.runs import shapes_of
+from db.shape import INF_IR
 from db.tables import Call, Group, Item, Pair, Passage
 
 CHARACTERS_PER_TOKEN = 4.0
@@ -205,6 +206,7 @@ def judging_prices(
     length.
     """
     wanted, prices = sorted(set(models)), load_prices()
+    shape = shapes_of(session, [run_id]).get(run_id, INF_IR)
     items = session.execute(
         select(Item.instruction, Item.query, Item.candidates)
         # in the items' order from the run's first group on: a join would be sorted whole
@@ -213,7 +215,7 @@ def judging_prices(
             >= select(func.min(Group.id)).where(Group.run_id == run_id).scalar_subquery(),
             exists().where(Group.id == Item.group_id, Group.run_id == run_id),
         )
-        .order_by(Item.group_id, *in_order_of_roles(shape_of(session, run_id)))
+        .order_by(Item.group_id, *in_order_of_roles(shape))
         .limit(ITEMS_READ)
     ).all()
     if not items:
