@@ -60,7 +60,7 @@ class GroupJudgment(Row):
     expected: str | None
     judge: str
     choice: str
-    agrees: bool
+    agrees: bool | None
 
 
 class GroupCall(Row):

@@ -66,8 +66,9 @@ def distributions(**_):
     return []
 importlib.metadata.distributions = distributions
 BidiComponentManager().discover_and_register_components(start_file_watching=False)
-before, read[:] = len(read), []
-import app.server.web
+before = len(read)
+import app.server.web  # pydantic looks for its plugins once, when the first model is made
+read.clear()
 BidiComponentManager().discover_and_register_components(start_file_watching=False)
 print(before, len(read))
 """

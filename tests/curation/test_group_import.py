@@ -82,7 +82,7 @@ def test_a_bad_group_is_told_with_its_line_and_nothing_is_imported(
     with pytest.raises(BadRows) as caught:
         import_groups(sqlite_store, **options)
     assert [(bad.line, bad.reason) for bad in caught.value.rows] == [
-        (2, "no `query_negative`: every group needs the seven columns of InF-IR"),
+        (2, "no `query_negative`: every group needs the 7 texts of InF-IR"),
         (4, "duplicate query_id 'x' with other texts"),
     ]
     assert count_rows(sqlite_store, "dataset") == 0

@@ -191,7 +191,10 @@ def test_the_command_reviews_many_only_when_told_yes(sqlite_store: Store, inf: I
         assert [row.name for row in rows] == ["review.bulk_approve", "review.bulk_reject"]
         assert all(row.actor.startswith("cli:") for row in rows)
     empty = inf("review", "many", *rest, "--reason", "again", "--yes", "--json")
-    assert (empty.code, empty.json["error"]) == (1, "the filter matches no group")
+    assert (empty.code, empty.json["error"]) == (
+        1,
+        "the filter matches no group: choose a wider filter",
+    )
     unknown = inf("review", "many", "--run", run_id, "--drop-reason", "ugly", "--approve")
     assert unknown.code == 1 and "no drop reason 'ugly'" in unknown.err
     assert inf("review", "many", "--run", 99, "--approve", "--json").json["code"] == "run_unknown"
