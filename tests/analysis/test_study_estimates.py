@@ -27,6 +27,7 @@ Kinds = dict[int, tuple[int, ItemKind]]
 
 def kind(verdict: str = "kept", **facts: object) -> ItemKind:
     facts = {"passed": True, "missed": 0, "scenario": "positive"} | facts
+    facts = {"expected": facts["scenario"]} | facts
     return ItemKind(verdict, **facts)  # type: ignore[arg-type]
 
 

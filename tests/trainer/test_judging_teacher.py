@@ -59,7 +59,8 @@ def test_a_judge_that_is_not_there_is_refused_with_those_that_are(tmp_path: Path
 
 def test_a_judge_that_judged_no_training_group_is_refused(tmp_path: Path) -> None:
     release = released(tmp_path, all_of(1000)[:2])
-    with pytest.raises(BadInput, match="of no group that would train did this judge judge all"):
+    told = "of no group that would train did this judge judge every scenario"
+    with pytest.raises(BadInput, match=told):
         groups_of(release.path, parse_settings({"teacher": f"judge:{JUDGE}", "held_out": "0"}))
 
 
