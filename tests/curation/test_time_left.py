@@ -46,7 +46,7 @@ def test_the_calls_and_seconds_left_by_hand() -> None:
     assert [phase.answered for phase in left.phases] == [44, 86, 40, 60]
     assert left.calls == 100 and left.seconds == pytest.approx(50.0)
     assert [phase.seconds for phase in left.phases] == pytest.approx([8.0, 17.0, 10.0, 15.0])
-    assert time_left(found, Pace(120.0, {}), votes=3).phases[3].left == 90
+    assert time_left(found, Pace(120.0, {}), judged=9).phases[3].left == 90
 
 
 def test_each_missing_basis_is_named_and_gives_no_figure() -> None:
