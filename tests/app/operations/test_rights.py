@@ -12,13 +12,13 @@ import pytest
 from sqlalchemy import func, select
 from study_world import make_world, sampled_study
 
-import app.operations
+from app import operations as rooms
 from app.access.identity import Actor
 from db.errors import Refused
 from db.store.store import Store
 from db.tables import Event, Job
 
-NOT_OPERATIONS = {"app.operations.acting"}  # how operations open their sessions
+NOT_OPERATIONS = {f"{rooms.__name__}.acting"}  # how operations open their sessions
 REFUSALS = ("no_right", "admin_only")
 ARGUMENTS = {
     "models.folder_of": {"model": "1"},  # any other name is a folder as it is
@@ -34,7 +34,7 @@ WITHOUT_RIGHT = {
 def operations() -> dict[str, Callable[..., Any]]:
     """Every public function of a module of operations whose first parameter is the actor."""
     found = {}
-    for module in pkgutil.walk_packages(app.operations.__path__, "app.operations."):
+    for module in pkgutil.walk_packages(rooms.__path__, f"{rooms.__name__}."):
         if module.ispkg or module.name in NOT_OPERATIONS:
             continue
         there = vars(importlib.import_module(module.name))
@@ -42,7 +42,7 @@ def operations() -> dict[str, Callable[..., Any]]:
             if inspect.isfunction(each) and each.__module__ == module.name and name[0] != "_":
                 first = next(iter(inspect.signature(each).parameters), None)
                 if first == "actor":
-                    found[f"{module.name.removeprefix('app.operations.')}.{name}"] = each
+                    found[f"{module.name.removeprefix(f'{rooms.__name__}.')}.{name}"] = each
     return found
 
 
