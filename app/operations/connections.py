@@ -3,9 +3,9 @@
 import math
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import field_validator
+from pydantic import AfterValidator
 from sqlalchemy.orm import Session
 
 from app.access.identity import Actor
@@ -41,6 +41,14 @@ PRICES = option(
 )
 
 
+def _are_prices(given: Mapping[str, str]) -> Mapping[str, str]:
+    read_prices(given)
+    return given
+
+
+Prices = Annotated[Mapping[str, str], AfterValidator(_are_prices)]
+
+
 class ConnectionAdd(Request):
     """A model server: its address and the name of the secret that holds its key."""
 
@@ -59,13 +67,7 @@ class ConnectionAdd(Request):
     private: bool = option(
         False, "It may be in a private network; on a server with accounts its owner's command only."
     )
-    prices: Mapping[str, str] = PRICES
-
-    @field_validator("prices")
-    @classmethod
-    def _are_prices(cls, given: Mapping[str, str]) -> Mapping[str, str]:
-        read_prices(given)
-        return given
+    prices: Prices = PRICES
 
 
 class ConnectionChange(Request):
@@ -76,13 +78,7 @@ class ConnectionChange(Request):
         None, "The name of another secret with the key; '': no key.", metavar="VAR"
     )
     private: bool | None = option(None, "Whether it may be in a private network.")
-    prices: Mapping[str, str] = PRICES
-
-    @field_validator("prices")
-    @classmethod
-    def _are_prices(cls, given: Mapping[str, str]) -> Mapping[str, str]:
-        read_prices(given)
-        return given
+    prices: Prices = PRICES
 
 
 class Tested(Row):

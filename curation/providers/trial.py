@@ -71,19 +71,6 @@ def try_server(server: Server, model: str = "") -> Trial:
     return asyncio.run(_try(server, model))
 
 
-def list_models(server: Server) -> tuple[str, ...]:
-    """The models that a server lists, sorted; empty where it has no list. Raises ProviderError."""
-
-    async def listed() -> tuple[str, ...]:
-        (endpoint, *_) = make_endpoints(server)
-        try:
-            return await _models(endpoint)
-        finally:
-            await endpoint.client.close()
-
-    return asyncio.run(listed())
-
-
 async def _try(server: Server, model: str) -> Trial:
     (endpoint, *_) = make_endpoints(server)
     try:
