@@ -11,8 +11,9 @@ float32, so that processors agree. Seeds are 1, 2, 3 unless given; none is chose
 A point of WiSE-FT is no training: the weights that its training without `base_share` left in DIR
 are mixed with the base model's and scored (seconds: of the training).
 
---table: print what DIR has of every point, and run nothing. --write: also write it to the file that
-the Train page draws (app/training/frontier.json), and the figure of docs/results.md.
+--table: print what DIR has of every point, and run nothing. --write: also add it to the file that
+the Train page draws (app/training/frontier.json: other points and seeds of the same set and model
+stay), and draw the figures of docs/results.md.
 
 --model, --rows: another base model and its batch, as a GPU takes them (`--model BAAI/bge-m3 --rows
 32`); SmolLM2 as a decoder embedder (bench/smollm2.py writes it) is `--model FOLDER` with the points
@@ -215,36 +216,82 @@ def gains_against_losses(results: Results, ways: Sequence[Way]) -> str:
 
 def write_figure(results: Results, ways: Sequence[Way], model: str) -> None:
     """The file of the Train page, and docs/pictures/frontier-*.svg."""
-    points = [
-        {
-            "point": way.name,
+    found = {
+        way.name: {
             "side": way.settings.get("trained_side", "both"),
-            "seeds": [int(split_pairs(row["settings"])["seed"]) for row in rows],
-            "gains": {
-                name: [
-                    round(after[name] - before[name], 6)
-                    for row in rows
-                    for before, after in [
-                        [scores_of(row["result"], when) for when in ("before", "after")]
-                    ]
-                ]
-                for name in (*HEADLINE, GUARD)
+            "of seed": {
+                int(split_pairs(row["settings"])["seed"]): (
+                    {
+                        name: round(after[name] - before[name], 6)
+                        for before, after in [
+                            [scores_of(row["result"], when) for when in ("before", "after")]
+                        ]
+                        for name in (*HEADLINE, GUARD)
+                    },
+                    round(row["result"]["seconds"]),
+                )
+                for row in rows
             },
-            "seconds": [round(row["result"]["seconds"]) for row in rows],
         }
         for way in ways
         if (rows := results.stored(way))
-    ]
+    }
     kept = kept_for_training(results.release)
     held_out = results.stored(ways[0])[0]["result"]["held_out"]["groups"]
     about = (
         f"demo set, {kept} training groups and {held_out} held-out groups that judge B confirmed"
     )
-    found = {"set": about, "model": model, "points": points}
-    FILE.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    points = with_those_before(found, about, model)
+    whole = {"set": about, "model": model, "points": points}
+    FILE.write_text(json.dumps(whole, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     for loss, name in {GUARD: "ordinary", "query-flip": "query-flip"}.items():
         picture = ROOT / "docs" / "pictures" / f"frontier-{name}.svg"
         picture.write_bytes(printed(frontier_figure(points, loss), "svg"))
+
+
+def with_those_before(
+    found: Mapping[str, Mapping[str, Any]], about: str, model: str
+) -> list[dict[str, Any]]:
+    """What was found, and the file's points and seeds that the folder lacks, as the file has them.
+
+    A file of another set or model is not added to: SystemExit names both.
+    """
+    before = json.loads(FILE.read_text(encoding="utf-8")) if FILE.exists() else {"points": []}
+    if before["points"] and (before["set"], before["model"]) != (about, model):
+        raise SystemExit(
+            f"{FILE} is of {before['set']!r} and {before['model']!r}, these trainings are of "
+            f"{about!r} and {model!r}: move the file away to begin another"
+        )
+    merged: dict[str, dict[str, Any]] = {}
+    for point in before["points"]:
+        merged[point["point"]] = {
+            "side": point["side"],
+            "of seed": {
+                seed: (
+                    {name: values[at] for name, values in point["gains"].items()},
+                    point["seconds"][at],
+                )
+                for at, seed in enumerate(point["seeds"])
+            },
+        }
+    for name, one in found.items():
+        kept: Mapping[int, Any] = merged.get(name, {}).get("of seed", {})
+        merged[name] = {"side": one["side"], "of seed": {**kept, **one["of seed"]}}
+    order = list(points())
+    return [
+        {
+            "point": name,
+            "side": merged[name]["side"],
+            "seeds": list(seeds),
+            "gains": {
+                measure: [seeds[seed][0][measure] for seed in seeds]
+                for measure in (*HEADLINE, GUARD)
+            },
+            "seconds": [seeds[seed][1] for seed in seeds],
+        }
+        for name in sorted(merged, key=order.index)
+        for seeds in [dict(sorted(merged[name]["of seed"].items()))]
+    ]
 
 
 def main() -> None:

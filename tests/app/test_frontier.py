@@ -1,7 +1,10 @@
 """The figure of gain against loss: every stored point, by its set, and none invented."""
 
 import json
+from pathlib import Path
+from typing import Any
 
+import pytest
 from app_pages import open_page, words
 from full_store import fill
 
@@ -56,3 +59,34 @@ def test_the_train_page_shows_the_figures_as_of_the_demos_set(sqlite_store: Stor
     assert "none is of a training of yours" in page.replace("\\", "")
     assert [one.label for one in at.expander if "demo's set" in one.label]
     assert len(LOSSES) == 2
+
+
+def test_writing_adds_to_the_points_that_a_lost_folder_had(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "bench"))
+    import frontier
+
+    monkeypatch.setattr(frontier, "FILE", tmp_path / "frontier.json")
+    names = (*frontier.HEADLINE, frontier.GUARD)
+
+    def found(value: float, *seeds: int) -> dict[str, Any]:
+        of_seed = {seed: (dict.fromkeys(names, value), 9) for seed in seeds}
+        return {"side": "query", "of seed": of_seed}
+
+    def write(points: dict[str, Any], about: str = "a set") -> list[dict[str, Any]]:
+        merged: list[dict[str, Any]] = frontier.with_those_before(points, about, "a model")
+        whole = {"set": about, "model": "a model", "points": merged}
+        frontier.FILE.write_text(json.dumps(whole), encoding="utf-8")
+        return merged
+
+    write({"query: LoRA 8": found(0.1, 2), "both": found(0.1, 1)})
+    points = write({"query": found(0.3, 1), "query: LoRA 8": found(0.2, 3, 1)})
+    assert [(one["point"], one["seeds"]) for one in points] == [
+        ("query", [1]),
+        ("query: LoRA 8", [1, 2, 3]),
+        ("both", [1]),
+    ]
+    assert points[1]["gains"]["strict"] == [0.2, 0.1, 0.2] and points[1]["seconds"] == [9, 9, 9]
+    with pytest.raises(SystemExit, match=r"'a set'.*'another'"):
+        write({"query": found(0.3, 1)}, "another")
