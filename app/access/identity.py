@@ -5,15 +5,15 @@ only. A session is a row of the store (`db.people.sign_ins`): ending it ends it 
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
-from db.errors import StoreBehind
-from db.people import accounts, sign_ins
+from db.errors import Refused, StoreBehind
+from db.people import accounts, sign_ins, tokens
 from db.people.attempts import KNOWN_FOR
 from db.people.rights import ALL_RIGHTS, Rights
 from db.store.scope import unscoped
@@ -74,6 +74,24 @@ class SessionUser(Actor):
 
 
 @dataclass(frozen=True)
+class TokenHolder(SessionUser):
+    """A program that acts for a person by a token, with what the token leaves of their rights.
+
+    `datasets`: what the token is limited to, None for all of its person's.
+    """
+
+    token_id: int = 0
+    datasets: frozenset[int] | None = None
+
+    def now(self, session: Session) -> "TokenHolder | None":
+        """As `Actor.now`: a token that ended meanwhile, or its person's account, is nobody's."""
+        try:
+            return _holder(session, tokens.held_token_by_id(session, self.token_id))
+        except Refused:
+            return None
+
+
+@dataclass(frozen=True)
 class CookieHolder(Actor):
     """Whoever the cookies name, read only in the transaction that does the work.
 
@@ -85,6 +103,35 @@ class CookieHolder(Actor):
     def now(self, session: Session) -> SessionUser | None:
         """The user of the cookies, as `user_in`."""
         return user_in(session, self.cookies)
+
+
+def holder_of_token(store: Store, text: str) -> TokenHolder:
+    """Who presents a token; its use is recorded. Raises Refused for one that is not valid."""
+    with unscoped(), store.read() as session:
+        held = tokens.held_token(session, text)
+        found, used_at = _holder(session, held), held.row.used_at
+    if used_at is None or utc_now() - used_at > tokens.USED_EVERY:
+        _note(store, lambda session: tokens.note_used(session, found.token_id))
+    return found
+
+
+def still_holds(store: Store, holder: TokenHolder) -> TokenHolder | None:
+    """The holder with the rights of now; None where the token ended."""
+    with unscoped(), store.read() as session:
+        return holder.now(session)
+
+
+def _holder(session: Session, held: tokens.Held) -> TokenHolder:
+    account = held.account
+    return TokenHolder(
+        held.person,
+        "token" if account is None else account.role,
+        None if account is None else account.id,
+        rights=held.rights,
+        via="token",
+        token_id=held.row.id,
+        datasets=tokens.datasets_of(session, held.row),
+    )
 
 
 def user_of_cookies(store: Store, cookies: Mapping[str, str]) -> SessionUser | None:
@@ -114,11 +161,16 @@ def note_seen(store: Store, user: SessionUser) -> None:
     """Record that the user's session is in use, unless it was recorded a moment ago."""
     if user.session_id is None or user.seen_at is None:
         return
+    session_id = user.session_id
     if utc_now() - user.seen_at > sign_ins.SEEN_EVERY:
-        try:
-            with unscoped(), store.write() as session:
-                sign_ins.note_seen(session, user.session_id)
-                session.commit()
-        # a store that is locked, or moved on, must not refuse who only reads
-        except (OperationalError, StoreBehind) as error:
-            log.warning("the use of a session was not recorded: %s", error)
+        _note(store, lambda session: sign_ins.note_seen(session, session_id))
+
+
+def _note(store: Store, note: Callable[[Session], None]) -> None:
+    try:
+        with unscoped(), store.write() as session:
+            note(session)
+            session.commit()
+    # a store that is locked, or moved on, must not refuse who only reads
+    except (OperationalError, StoreBehind) as error:
+        log.warning("the use of a session or token was not recorded: %s", error)

@@ -74,6 +74,7 @@ NEEDS: Mapping[str, Need] = {
     "try": Need(("train",), "try a model"),
     "export": Need(("release",), "make, download and push releases"),
     "jobs": Need(("curate", "train", "release"), "see jobs; each kind as its own permission"),
+    "tokens": Need(("curate", "train", "release"), "create, list and revoke own tokens"),
     "any": Need(RIGHTS, "open the home page"),
 }
 

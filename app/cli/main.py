@@ -70,6 +70,7 @@ COMMANDS = {
     ),
     "studies": ("app.cli.judging.studies:studies", "Create studies and run model judges on them."),
     "study": ("app.cli.judging.studies:study", "As `studies`, its former name."),
+    "tokens": ("app.cli.store.tokens:tokens", "Create, list and revoke tokens of programs."),
     "train": ("app.cli.trainings:train", "Short for `trainings create`."),
     "trainings": (
         "app.cli.trainings:trainings",

@@ -73,6 +73,7 @@ MENU = (
     View("members", "people/members_page.py", "Members", "badge", SETTINGS, "accounts"),
     View("accounts", "people/page.py", "Accounts", "group", SETTINGS, "accounts"),
     View("connections", "connections/page.py", "Connections", "hub", SETTINGS, "connections"),
+    View("tokens", "people/tokens_page.py", "Tokens", "key", SETTINGS, "tokens"),
     View("audit", "people/audit_page.py", "Audit log", "history", SETTINGS, "audit"),
 )
 

@@ -6,7 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
-from app.access.identity import Actor, SessionUser
+from app.access.identity import Actor, SessionUser, TokenHolder
 from app.access.permissions import require
 from app.operations.acting import Launch, reading, writing
 from curation.hub.request import DatasetPull, is_folder
@@ -17,7 +17,7 @@ from db.archive.target import target_of
 from db.corpus.browsing import PairView, list_pairs, list_passages
 from db.corpus.datasets import find_dataset, get_dataset, list_datasets, summarise_dataset
 from db.corpus.texts import pair_sources
-from db.errors import Refused
+from db.errors import NotFound, Refused
 from db.modules import load
 from db.people import accounts
 from db.people.rights import add_rights, rights_of
@@ -28,7 +28,7 @@ from db.store.scope import unscoped
 from db.store.settings import home
 from db.store.store import open_store
 from db.study.studies import get_study
-from db.tables import Account, Passage, utc_now
+from db.tables import Account, Dataset, Passage, utc_now
 from db.values import LOCAL_ADMIN, RIGHTS
 
 RIGHT, IMPORT = "curate", "import"
@@ -65,6 +65,17 @@ def list_all(actor: Actor, *, archived: bool = False) -> Listed[DatasetRow]:
     with reading(actor, RIGHT) as session:
         found = list_datasets(session, archived=archived)
     return Listed[DatasetRow].all([DatasetRow.model_validate(each) for each in found])
+
+
+def name_of(actor: Actor, dataset_id: int) -> str:
+    """The name of the dataset of this id. Raises NotFound."""
+    with reading(actor, RIGHT) as session:
+        found = session.get(Dataset, dataset_id)
+    if found is None:
+        raise NotFound(
+            f"no dataset {dataset_id}", "`datasets list` has all", code="dataset_unknown"
+        )
+    return found.name
 
 
 def show(actor: Actor, name: str) -> DatasetShown:
@@ -194,6 +205,12 @@ def _is_new(actor: Actor, name: str) -> bool:
             f"a dataset {name!r} exists, and you have no right to it",
             "choose another name",
             code="dataset_right_missing",
+        )
+    if not exists and isinstance(actor, TokenHolder) and actor.datasets is not None:
+        raise Refused(
+            "this token is limited to datasets, and there would be one more",
+            "use a token of all your datasets",
+            code="token_limited",
         )
     return not exists
 

@@ -28,6 +28,7 @@ REQUESTS: Mapping[str, str] = {
     "releases push": "curation.hub.request:PushStart",
     "connections add": "app.operations.connections:ConnectionAdd",
     "connections change": "app.operations.connections:ConnectionChange",
+    "tokens create": "app.operations.doors.tokens:TokenCreate",
     "trainings create": "trainer.launch.request:TrainStart",
     "trainings search": "trainer.launch.request:TrainSearch",
     "trainings sweep": "trainer.launch.request:TrainSweep",

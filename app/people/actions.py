@@ -1,4 +1,4 @@
-"""Actions of the pages Accounts and Members: what their forms hold, to the operations on people."""
+"""Actions of Accounts, Members and Tokens: what their forms hold, to the operations on people."""
 
 from typing import Any
 
@@ -6,10 +6,13 @@ import streamlit as st
 
 from app.access.session_user import action, notify, signed_in_user
 from app.operations import people
+from app.operations.doors import tokens
+from app.operations.doors.tokens import TokenCreate
 from app.operations.people import Place
 from db.people.fields import FIELDS, account_field
 
 LINK = "accounts.invitation"
+TOKEN = "tokens.created"
 
 
 def _held(key: str) -> Any:
@@ -91,3 +94,23 @@ def change_field(name: str, column: str, key: str) -> None:
     """Set an account's optional field from the text of widget `key`."""
     value = getattr(people.change_field(signed_in_user(), name, column, _held(key)), column)
     notify(f"{account_field(column).label} of {name}: {value or 'removed'}.")
+
+
+@action
+def create_token() -> None:
+    """Create the token of the form; it is shown once."""
+    wanted = TokenCreate.read(
+        {
+            "name": _held("tokens.name"),
+            "rights": list(_held("tokens.rights")),
+            "datasets": list(_held("tokens.datasets")),
+            "days": int(st.session_state["tokens.days"]),
+        }
+    )
+    st.session_state[TOKEN] = tokens.create(signed_in_user(), wanted).token
+
+
+@action
+def revoke_token(token_id: int) -> None:
+    """End a token at once."""
+    notify(f"The token {tokens.revoke(signed_in_user(), token_id).name} is revoked.")

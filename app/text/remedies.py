@@ -26,6 +26,7 @@ PAGES: Mapping[str, str] = {
     "reviews": "Groups",
     "runs": "Curate",
     "studies": "Studies",
+    "tokens": "Tokens",
     "trainings": "Train",
 }
 # The button of an operation there.

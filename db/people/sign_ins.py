@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 
 from db.errors import NotFound
 from db.people.rights import ALL_RIGHTS, RIGHT_COLUMNS, Rights, rights_in
-from db.tables import Account, AccountSession, Member, Study, utc_now
+from db.tables import Account, AccountSession, ApiToken, Member, Study, utc_now
 
 SESSION_DAYS = 30
 SEEN_EVERY = timedelta(minutes=10)  # not at every request: it is a write
@@ -115,11 +115,17 @@ def end_session(session: Session, account_id: int, session_id: int) -> None:
 
 
 def end_sessions(session: Session, account_id: int) -> None:
-    """End all sessions of an account. Does not commit."""
+    """End all sessions of an account, and revoke its tokens: whoever was in by one could have made
+    another. Does not commit."""
     session.execute(
         update(AccountSession)
         .where(AccountSession.account_id == account_id, AccountSession.ended_at.is_(None))
         .values(ended_at=utc_now())
+    )
+    session.execute(
+        update(ApiToken)
+        .where(ApiToken.account_id == account_id, ApiToken.revoked_at.is_(None))
+        .values(revoked_at=utc_now())
     )
 
 

@@ -6,7 +6,7 @@ from sqlalchemy import Connection, inspect, select, update
 from sqlalchemy.orm import Session
 
 from db.errors import Refused
-from db.tables import AccountSession, Job, PasswordLink, utc_now
+from db.tables import AccountSession, ApiToken, Job, PasswordLink, utc_now
 
 ALIVE = timedelta(seconds=60)  # a heartbeat younger than this is of a job that runs
 
@@ -45,7 +45,7 @@ def end_open_jobs(session: Session, *, when: str, but: int | None = None) -> Non
 
 
 def end_sign_ins(session: Session) -> None:
-    """End sessions and password links: some may have been ended after the copy was made.
+    """End sessions, password links and tokens: some may have been ended after the copy was made.
 
     A store of an earlier revision has none.
     """
@@ -57,3 +57,7 @@ def end_sign_ins(session: Session) -> None:
     session.execute(
         update(PasswordLink).where(PasswordLink.used_at.is_(None)).values(used_at=utc_now())
     )
+    if inspect(session.connection()).has_table(ApiToken.__tablename__):
+        session.execute(
+            update(ApiToken).where(ApiToken.revoked_at.is_(None)).values(revoked_at=utc_now())
+        )

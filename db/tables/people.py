@@ -7,7 +7,7 @@ from sqlalchemy import CheckConstraint, ForeignKey, Index, UniqueConstraint, tex
 from sqlalchemy.orm import Mapped, mapped_column
 
 from db.names import name_key, name_problem
-from db.tables.base import Base, created, key
+from db.tables.base import SEALED, Base, created, key
 from db.values import RIGHTS, STUDY_RIGHTS
 
 
@@ -105,6 +105,67 @@ class AccountSession(Base, kw_only=True):
     __table_args__ = (
         Index("ix_account_session_account_id", "account_id"),
         Index("ix_account_session_address", "address"),
+    )
+
+
+class ApiToken(Base, kw_only=True):
+    """A token by which a program acts for a person, with less than their rights, until it ends.
+
+    `rights` of theirs, on all that they have them on (`everywhere`) or on the datasets of
+    `ApiTokenDataset`. Only the sha256 of the token is stored, and no backup holds that; `hint` is
+    the end of it, by which its owner tells it from others. `account_id` is None for the local
+    admin of a store without accounts.
+    """
+
+    __tablename__ = "api_token"
+    id: Mapped[int] = key()
+    account_id: Mapped[int | None] = mapped_column(
+        ForeignKey("account.id", ondelete="CASCADE"), default=None
+    )
+    name: Mapped[str]
+    hint: Mapped[str]
+    token_sha256: Mapped[str | None] = mapped_column(default=None, unique=True, info=SEALED)
+    rights: Mapped[list[Any]]
+    everywhere: Mapped[bool]
+    created_at: Mapped[datetime] = created()
+    expires_at: Mapped[datetime]
+    used_at: Mapped[datetime | None] = mapped_column(default=None)
+    revoked_at: Mapped[datetime | None] = mapped_column(default=None)
+    __table_args__ = (
+        CheckConstraint("name <> ''", name="name_not_empty"),
+        Index("ix_api_token_account_id", "account_id"),
+    )
+
+
+class ApiTokenDataset(Base, kw_only=True):
+    """A dataset that a token is limited to; without its dataset the limit stays."""
+
+    __tablename__ = "api_token_dataset"
+    token_id: Mapped[int] = mapped_column(
+        ForeignKey("api_token.id", ondelete="CASCADE"), primary_key=True
+    )
+    dataset_id: Mapped[int] = mapped_column(
+        ForeignKey("dataset.id", ondelete="CASCADE"), primary_key=True
+    )
+
+
+class ApiAnswer(Base, kw_only=True):
+    """What a request with an `Idempotency-Key` was answered, so that a repeated one is not done.
+
+    `status` is None while the first is being worked on.
+    """
+
+    __tablename__ = "api_answer"
+    id: Mapped[int] = key()
+    token_id: Mapped[int] = mapped_column(ForeignKey("api_token.id", ondelete="CASCADE"))
+    request_key: Mapped[str]
+    request_sha256: Mapped[str]
+    status: Mapped[int | None] = mapped_column(default=None)
+    body: Mapped[str] = mapped_column(default="")
+    created_at: Mapped[datetime] = created()
+    __table_args__ = (
+        UniqueConstraint("token_id", "request_key"),
+        Index("ix_api_answer_created_at", "created_at"),
     )
 
 

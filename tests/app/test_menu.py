@@ -50,7 +50,7 @@ def test_who_judges_and_reviews_finds_the_judging_pages_without_an_entry_above_t
 
 
 def test_an_entry_with_one_page_left_goes_by_the_name_of_that_page() -> None:
-    assert labels(with_rights("release")) == ["Home", "Releases", "Jobs"]
+    assert labels(with_rights("release")) == ["Home", "Releases", "Jobs", "Tokens"]
 
 
 @pytest.mark.parametrize("right", ["judge", "review", "adjudicate", "curate", "train", "release"])

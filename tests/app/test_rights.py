@@ -75,6 +75,7 @@ TAKES: dict[str, set[str]] = {
     "try": {"train"},
     "export": {"release"},
     "jobs": {"curate", "train", "release"},
+    "tokens": {"curate", "train", "release"},
     "any": set(RIGHTS),
 }
 HELD: dict[str, set[str]] = {
@@ -190,7 +191,7 @@ WRITES: dict[str, Callable[[Session, Place], Any]] = {
     "export": lambda session, place: require_places(session, {"run_id": place.run}),
     "jobs": lambda session, place: request_stop(session, place.job),
 }
-WITHOUT_PLACE = {"accounts", "connections", "audit", "server", "upload", "any"}
+WITHOUT_PLACE = {"accounts", "connections", "audit", "server", "upload", "tokens", "any"}
 
 
 def rights_in(world: World, role: str, membership: str) -> Rights:

@@ -1,0 +1,1 @@
+"""Doors for programs: tokens, and the events that they follow."""

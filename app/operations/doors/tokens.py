@@ -1,0 +1,163 @@
+"""Tokens of programs: create, list, revoke. A person manages their own, and an admin sees all."""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator
+from sqlalchemy.orm import Session
+
+from app.access.identity import Actor, SessionUser, TokenHolder
+from app.access.permissions import NEEDS
+from app.operations.acting import reading, writing
+from db.corpus.datasets import get_dataset
+from db.errors import BadInput, NotFound, Refused
+from db.people import tokens
+from db.people.accounts import get_account, has_accounts, list_accounts
+from db.requests import Request, option
+from db.rows import Listed, Row
+from db.tables import Account, ApiToken, utc_now
+from db.values import LOCAL_ADMIN
+
+RIGHT, ALL = "tokens", "accounts"
+MAX_NAME = 60
+Held = Literal["judge", "review", "adjudicate", "curate", "train", "release"]
+
+
+def _is_name(given: str) -> str:
+    name = given.strip()
+    if not (0 < len(name) <= MAX_NAME and name.isprintable()):
+        raise BadInput(
+            f"the name of a token has 1 to {MAX_NAME} visible characters", code="token_name"
+        )
+    return name
+
+
+class TokenCreate(Request):
+    """A token of a person: some of their rights, on all or some of their datasets, for a time."""
+
+    name: Annotated[str, AfterValidator(_is_name)] = option(
+        ..., "What it is for.", names=(), metavar="NAME"
+    )
+    rights: tuple[Held, ...] = option(
+        ..., "A right that it has, of those of its person; repeatable.", names=("--right",)
+    )
+    datasets: tuple[str, ...] = option(
+        (),
+        "Limit it to this dataset; repeatable. Default: all of its person's.",
+        names=("--dataset",),
+        metavar="NAME",
+    )
+    days: int = option(90, "Days until it expires.", ge=1, le=tokens.MAX_DAYS)
+    person: str | None = option(
+        None, "Whose it is; only the store's owner may name another.", metavar="NAME"
+    )
+
+
+class TokenRow(Row):
+    """A token, without itself: `hint` is how it ends. `datasets`: None for all of its person's."""
+
+    id: int
+    name: str
+    hint: str
+    person: str
+    rights: tuple[str, ...]
+    datasets: tuple[str, ...] | None
+    status: str
+    created_at: datetime
+    expires_at: datetime
+    used_at: datetime | None
+    revoked_at: datetime | None
+
+
+class TokenCreated(TokenRow):
+    """A new token: `token` is shown this once and not stored."""
+
+    token: str
+
+
+def create(actor: Actor, wanted: TokenCreate) -> TokenCreated:
+    """Create a token of the actor, or (by the store's owner) of the person named.
+
+    Raises Refused for more than the person has, and by a token.
+    """
+    if not wanted.rights:
+        raise BadInput("a token without a right is of no use", "give one", code="request_invalid")
+    with writing(actor, RIGHT) as session:
+        if isinstance(actor, TokenHolder):
+            raise Refused(
+                "a token cannot make another, which could outlive it",
+                "create it when signed in",
+                code="token_by_token",
+            )
+        account = _account(session, actor, wanted.person)
+        ids = [get_dataset(session, name).id for name in wanted.datasets]
+        row, text = tokens.create_token(
+            session,
+            account,
+            name=wanted.name,
+            rights=wanted.rights,
+            dataset_ids=ids or None,
+            days=wanted.days,
+            actor=actor.name,
+        )
+        return TokenCreated(**_fields(session, row, account), token=text)
+
+
+def list_all(actor: Actor, *, everybody: bool = False) -> Listed[TokenRow]:
+    """The actor's tokens, newest first; those of `everybody` for admins and the store's owner."""
+    with reading(actor, ALL if everybody else RIGHT) as session:
+        owners: list[Account | None] = [None, *list_accounts(session)]
+        if not everybody:
+            own = _own_id(actor)
+            owners = [one for one in owners if (None if one is None else one.id) == own]
+        found = [
+            (row, one)
+            for one in owners
+            for row in tokens.list_tokens(session, None if one is None else one.id)
+        ]
+        found.sort(key=lambda pair: -pair[0].id)
+        return Listed[TokenRow].all([TokenRow(**_fields(session, *pair)) for pair in found])
+
+
+def revoke(actor: Actor, token_id: int) -> TokenRow:
+    """End a token at once: the actor's own, or for an admin anybody's. Raises NotFound."""
+    with writing(actor, RIGHT) as session:
+        row = tokens.get_token(session, token_id)
+        if not (row.account_id == _own_id(actor) or NEEDS[ALL].is_met(actor)):
+            raise NotFound(f"no token {token_id}", "`tokens list` has all", code="token_not_found")
+        account = None if row.account_id is None else session.get(Account, row.account_id)
+        return TokenRow(
+            **_fields(session, tokens.revoke_token(session, row, actor=actor.name), account)
+        )
+
+
+def _own_id(actor: Actor) -> int | None:
+    """The account of the actor, whose tokens are theirs."""
+    return actor.account_id if isinstance(actor, SessionUser) else None
+
+
+def _account(session: Session, actor: Actor, person: str | None) -> Account | None:
+    """Whose the token is: None for the local admin. Raises Refused, BadInput, NotFound."""
+    if isinstance(actor, SessionUser):
+        if person not in (None, actor.name):
+            raise Refused(
+                "a token acts for a person, who creates it",
+                code="token_of_another",
+            )
+        return None if actor.account_id is None else session.get_one(Account, actor.account_id)
+    if person is None and has_accounts(session):
+        raise BadInput("whose token is it?", "give `person=`", code="token_person_missing")
+    return None if person is None else get_account(session, person)
+
+
+def _fields(session: Session, row: ApiToken, account: Account | None) -> dict[str, Any]:
+    is_over = row.expires_at <= utc_now()
+    return {
+        **{name: getattr(row, name) for name in ("id", "name", "hint", "created_at", "expires_at")},
+        "person": LOCAL_ADMIN if account is None else account.name,
+        "rights": tuple(row.rights),
+        "datasets": tokens.names_of_datasets(session, row),
+        "status": "revoked" if row.revoked_at else "expired" if is_over else "valid",
+        "used_at": row.used_at,
+        "revoked_at": row.revoked_at,
+    }

@@ -1,0 +1,74 @@
+"""The Tokens page: the programs that act for the user, and (for admins) for everybody."""
+
+import streamlit as st
+
+from app.access.permissions import NEEDS
+from app.access.session_user import signed_in_user
+from app.kit.page import draw_empty, draw_heading, draw_table
+from app.operations import datasets
+from app.operations.doors import tokens
+from app.operations.doors.tokens import MAX_NAME, TokenRow
+from app.people import actions
+from app.text.plain import plain
+from db.people.tokens import MAX_DAYS
+from db.values import RIGHTS
+
+
+def draw_token(row: TokenRow) -> None:
+    """One valid token, and the button that ends it."""
+    with st.container(border=True, horizontal=True, vertical_alignment="center"):
+        st.markdown(f"**{plain(row.name)}**", width="content")
+        on = "all of their datasets" if row.datasets is None else ", ".join(row.datasets) or "none"
+        used = f"last used {row.used_at:%Y-%m-%d %H:%M} UTC" if row.used_at else "never used"
+        st.caption(
+            plain(
+                f"…{row.hint} · {row.person} · {', '.join(row.rights)} · {on} · "
+                f"until {row.expires_at:%Y-%m-%d} · {used}"
+            ),
+            width="stretch",
+        )
+        st.button(
+            "Revoke",
+            key=f"tokens.revoke-{row.id}",
+            help="Programs that use it are refused from now on.",
+            on_click=actions.revoke_token,
+            args=(row.id,),
+        )
+
+
+draw_heading(
+    "Tokens",
+    "A program acts for you by a token: with some of your rights, on all or some of your "
+    "datasets, until it expires or you revoke it.",
+)
+user = signed_in_user()
+is_admin = NEEDS[tokens.ALL].is_met(user)
+found = tokens.list_all(user, everybody=is_admin).data
+if shown := st.session_state.pop(actions.TOKEN, ""):
+    st.success("The token, shown this once:", icon=":material/key:")
+    st.code(shown, language=None)
+valid = [row for row in found if row.status == "valid"]
+for row in valid:
+    draw_token(row)
+if not valid:
+    draw_empty(
+        "No tokens.",
+        "With one, a notebook or script signs in at `/api/v1`, whose reference is at "
+        "`/api/v1/docs`.",
+    )
+with st.form("tokens.add", clear_on_submit=True):
+    st.markdown("**Create a token**")
+    first, second = st.columns([2, 1])
+    first.text_input("Name", key="tokens.name", max_chars=MAX_NAME, placeholder="what it is for")
+    second.number_input("Days", 1, MAX_DAYS, 90, key="tokens.days")
+    held = [right for right in RIGHTS if user.rights.anywhere(right)]
+    st.pills("Rights", held, selection_mode="multi", key="tokens.rights")
+    names = [each.name for each in datasets.list_all(user).data] if "curate" in held else []
+    st.multiselect(
+        "Datasets", names, key="tokens.datasets", placeholder="all that you have rights on"
+    )
+    st.form_submit_button("Create token", type="primary", on_click=actions.create_token)
+if ended := [row for row in found if row.status != "valid"]:
+    with st.expander(f"Expired and revoked ({len(ended)})"):
+        columns = {"name": "Token", "hint": "Ends in", "person": "Person", "status": "State"}
+        draw_table([{label: getattr(row, key) for key, label in columns.items()} for row in ended])
