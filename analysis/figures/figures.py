@@ -172,6 +172,7 @@ def diversity_bars(corpora: Sequence[Mapping[str, Any]], metric: str) -> go.Figu
             y=values,
             error_y={"type": "data", "array": spreads} if any(spreads) else None,
             marker_color=CATEGORY_COLOURS[place % len(CATEGORY_COLOURS)],
+            hovertemplate="%{fullData.name}<br>%{x}: %{y:.4f}<extra></extra>",
         )
     figure.update_layout(barmode="group", margin=MARGIN, height=340, showlegend=len(corpora) > 1)
     figure.update_layout(legend={"orientation": "h", "y": -0.15, "yanchor": "top"})

@@ -12,7 +12,6 @@ from typing import Any, Final
 import numpy as np
 
 TAG: Final = re.compile(r"<[^>]+>")
-PLACE: Final = re.compile(r"%\{([\w.]+)(?:\[(\d+)\])?(?::([^}]+))?\}")
 
 
 def places_of(bars: Sequence[Mapping[str, Any]]) -> dict[str, float]:
@@ -52,12 +51,6 @@ def rows_of(values: Any) -> list[list[Any]]:
     return [list(row) for row in _decoded(values)]
 
 
-def interval(error: Mapping[str, Any] | None, each: int, value: float) -> tuple[Any, Any] | None:
-    """The ends of the interval of one value; None without one."""
-    reach = reach_of(error, each)
-    return None if reach is None else (value - reach[0], value + reach[1])
-
-
 def reach_of(error: Mapping[str, Any] | None, each: int) -> tuple[Any, Any] | None:
     """How far the interval of one value goes below and above it; None without one."""
     above = listed((error or {}).get("array"))
@@ -84,29 +77,3 @@ def unmarked(text: Any) -> str:
 def plain_text(text: Any) -> str:
     """`unmarked` on one line; "" for None."""
     return "" if text is None else " ".join(unmarked(text).split())
-
-
-def number_text(value: float) -> str:
-    """A number at the pointer: four digits, or all before the point."""
-    return f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.0f}"
-
-
-def hover_text(trace: Mapping[str, Any], **values: Any) -> str:
-    """The text at one point, in lines: of its `hovertemplate`, or its values as `x: y`.
-
-    `values` are x, y, z and customdata of the point.
-    """
-    template = trace.get("hovertemplate")
-    if template is None:
-        first = plain_text(trace.get("name"))
-        return "\n".join([first] * bool(first) + [f"{values['x']}: {number_text(values['y'])}"])
-    named = values | {"fullData.name": trace.get("name", "")}
-    filled = PLACE.sub(lambda found: _filled(found, named), template)
-    return unmarked(re.sub(r"<extra>(.*?)</extra>", r"<br>\1", filled)).strip()
-
-
-def _filled(found: "re.Match[str]", values: Mapping[str, Any]) -> str:
-    """A place of a template, `%{customdata[0]:.2f}`, as text."""
-    name, number, written = found.groups()
-    value = values[name] if number is None else values[name][int(number)]
-    return format(value, written or "")

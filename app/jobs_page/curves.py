@@ -11,13 +11,18 @@ from analysis.figures.printed import printed
 from app.access.session_user import failures_shown
 from app.jobs_page.actions import read_job, read_metrics
 from app.jobs_page.card import LIVE
-from app.kit.figure import draw_downloads, draw_plot
+from app.kit.figure import draw_downloads, draw_plot, side_by_side
+from app.text.numbers import counted
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 EVERY_SECONDS = 2.0
 PROBE = "probe/"  # drawn by app.training.watched
+PARTS = {"All": 1.0, "Last half": 0.5, "Last tenth": 0.1}
+ALL_STEPS = "All"
+LEAST = 3  # points of a curve: the scores before and after are in the table
+OPEN = ("loss", "instruction-flip")  # the others are a click away
 ORDER = (
     "loss",
     "loss/P",
@@ -103,41 +108,72 @@ def curve_figure(lines: Mapping[str, Sequence[tuple[int, float]]], *, title: str
 
 def draw_curves(job_ids: Sequence[int], *, key: str, names: Mapping[int, str]) -> None:
     """The curves of jobs, one line per job, refreshed while one of them runs."""
-    smoothing = 0.0
+    smoothing, part = 0.0, ALL_STEPS
     if job_ids:
-        smoothing = st.slider("Smoothing", 0.0, 0.99, 0.0, 0.01, key=f"{key}.smoothing", width=260)
-        st.caption(
-            "Zoom a curve with Ctrl and the mouse wheel, drag to move it, double-click to reset it."
-        )
+        with st.container(horizontal=True, vertical_alignment="bottom", gap="large"):
+            smoothing = st.slider(
+                "Smoothing", 0.0, 0.99, 0.0, 0.01, key=f"{key}.smoothing", width=260
+            )
+            part = st.segmented_control(
+                "Steps", PARTS, default=ALL_STEPS, required=True, key=f"{key}.part", width="content"
+            )
     is_live = any(read_job(job_id).status in LIVE for job_id in job_ids)
     draw = st.fragment(_draw, run_every=EVERY_SECONDS if is_live else None)
-    draw(tuple(job_ids), key, dict(names), smoothing, is_live=is_live)
+    draw(tuple(job_ids), key, dict(names), smoothing, PARTS[part])
+
+
+def of_last(values: Sequence[tuple[int, float]], share: float) -> list[tuple[int, float]]:
+    """The points of the last share of the steps."""
+    if not values or share == 1:
+        return list(values)
+    first, last = values[0][0], values[-1][0]
+    return [point for point in values if point[0] >= last - share * (last - first)]
 
 
 def _draw(
-    job_ids: Sequence[int], key: str, names: Mapping[int, str], smoothing: float, *, is_live: bool
+    job_ids: Sequence[int], key: str, names: Mapping[int, str], smoothing: float, share: float
 ) -> None:
     with failures_shown():
         found = read_metrics(job_ids)
-        measured = [name for name in ORDER if any(name in each for each in found.values())]
-        others = {name for each in found.values() for name in each} - set(ORDER)
-        measured += sorted(name for name in others if not name.startswith(PROBE))
-        if not measured:
-            st.caption("No curve yet: it starts at the first logged step.")
+        measured = {
+            name
+            for each in found.values()
+            for name, values in each.items()
+            if len(values) >= LEAST and not name.startswith(PROBE)
+        }
+        ordered = [name for name in ORDER if name in measured]
+        ordered += sorted(measured - set(ORDER))
+        if not ordered:
+            st.caption(f"No curve yet: one starts with {LEAST} logged steps.")
             return
-        for place in range(0, len(measured), 2):
-            for name, column in zip(measured[place : place + 2], st.columns(2), strict=False):
-                lines = {
-                    names.get(job_id, f"job {job_id}"): smoothed(each[name], smoothing)
-                    for job_id, each in sorted(found.items())
-                    if name in each
-                }
-                figure = curve_figure(lines, title=TITLES.get(name, name))
-                with column:
-                    draw_plot(figure, live_key=f"{key}.{name}.zoom" if is_live else None)
-                    steps = [
-                        {"of": of, "step": step, name: value}
-                        for of, values in lines.items()
-                        for step, value in values
-                    ]
-                    draw_downloads(steps, key=f"{key}.{name}", picture=partial(printed, figure))
+        lines = {
+            name: {
+                names.get(job_id, f"job {job_id}"): of_last(smoothed(each[name], smoothing), share)
+                for job_id, each in sorted(found.items())
+                if name in each
+            }
+            for name in ordered
+        }
+        shown = [name for name in ordered if name in OPEN] or ordered[:1]
+        _draw_side_by_side({name: lines[name] for name in shown}, key)
+        if rest := {name: lines[name] for name in ordered if name not in shown}:
+            with st.expander(counted(len(rest), "more curve"), key=f"{key}.more"):
+                _draw_side_by_side(rest, key)
+
+
+def _draw_side_by_side(
+    curves: Mapping[str, Mapping[str, Sequence[tuple[int, float]]]], key: str
+) -> None:
+    named = list(curves.items())
+    for pair in (named[place : place + 2] for place in range(0, len(named), 2)):
+        columns = side_by_side(2, key=f"{key}.{pair[0][0]}")
+        for (name, lines), column in zip(pair, columns, strict=False):
+            figure = curve_figure(lines, title=TITLES.get(name, name))
+            with column:
+                draw_plot(figure, key=f"{key}.{name}.figure")
+                steps = [
+                    {"of": of, "step": step, name: value}
+                    for of, values in lines.items()
+                    for step, value in values
+                ]
+                draw_downloads(steps, key=f"{key}.{name}", picture=partial(printed, figure))

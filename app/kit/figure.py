@@ -1,7 +1,7 @@
 """Figures and tables with their downloads and their provenance: data version and command.
 
-Every figure is drawn here by Streamlit's script for Vega-Lite (except the map, see
-`corpora.map.canvas.card`), and every table of results. A click on SVG, PDF or PNG downloads the
+Every figure is drawn here by Plotly (except the map, see `corpora.map.canvas.card`), and every
+table of results. A click on SVG, PDF or PNG downloads the
 figure (`analysis.figures.printed`), on CSV or LaTeX its numbers. Files are made when they are
 downloaded, not with the page.
 """
@@ -19,8 +19,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from analysis.figures.printed import KINDS, printed
-from analysis.figures.screen.drawn import drawn
-from analysis.figures.screen.lines import ZOOM
+from analysis.figures.screen import CONFIG, on_screen
 from analysis.files.csv_writer import csv_text
 from app.kit.page import draw_table
 from app.text.latex import as_latex
@@ -44,21 +43,18 @@ def draw_figure(figure: go.Figure, rows: Rows, origin: Origin, *, key: str) -> N
 
     `rows` are its unrounded numbers, or a function that returns them as CSV on download.
     """
-    draw_plot(figure)
+    draw_plot(figure, key=f"{key}.figure")
     draw_origin(rows, origin, key=key, picture=partial(printed, figure))
 
 
-def draw_plot(figure: go.Figure, *, live_key: str | None = None) -> None:
+def draw_plot(figure: go.Figure, *, key: str) -> None:
     """Draw the figure alone, at its own height, and its notes on what is undefined.
 
-    With a `live_key` lines keep a person's zoom while their data grows: Streamlit resets a zoom
-    that it does not follow. Each zoom then draws the page, or its fragment, again.
+    Streamlit draws a figure anew when its data change, without the zoom of who looks at it: what
+    grows is shown in part by a choice of the page.
     """
-    found = drawn(figure)
-    followed: dict[str, Any] = {}
-    if live_key is not None:
-        followed = {"key": live_key, "on_select": "rerun", "selection_mode": ZOOM["name"]}
-    st.vega_lite_chart(found.spec, width="stretch", height=found.height, alt=found.alt, **followed)
+    found = on_screen(figure)
+    st.plotly_chart(found.figure, width="stretch", key=key, config=CONFIG, alt=found.alt)
     for note in found.notes:
         st.caption(plain(note))
 

@@ -78,7 +78,7 @@ def draw_ranking(ours: Ours) -> None:
     rows = [*ours.ranked(), *ranking_of("table_5")]
     rows.sort(key=_rank)
     figure = ranking_figure(rows)
-    draw_plot(figure)
+    draw_plot(figure, key="paper.figure_5.figure")
     draw_downloads(rows, key="paper.figure_5", picture=partial(printed, figure))
     st.caption(
         "Grey: published, with the values of Table 5. Blue: ours. The score is divided by 10, as "

@@ -25,7 +25,7 @@ DEFAULT_PORTS = {"http": 80, "https": 443}
 # Streamlit's index.html has one inline script; its sha256 is tested against the installed version.
 STREAMLIT_SCRIPT = "'sha256-THxz9J9+wf7rhwR2YkXJoSZ13UCmYyC+3lNDv2+8ugA='"
 # blob: cards are modules that Streamlit makes of text; 'unsafe-inline' of styles: Emotion. Nothing
-# compiles text: the expressions of Vega-Lite are interpreted.
+# compiles text: what Plotly compiles for WebGL no figure of ours asks for.
 PAGE_POLICY = "; ".join(
     (
         "default-src 'self'",

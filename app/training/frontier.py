@@ -115,7 +115,7 @@ def draw_frontier() -> None:
         for loss, column in zip(LOSSES, side_by_side(2, key="train.frontier"), strict=True):
             with column:
                 figure = frontier_figure(points, loss)
-                draw_plot(figure)
                 key = f"train.frontier.{loss}"
+                draw_plot(figure, key=f"{key}.figure")
                 rows = frontier_rows(points)
                 draw_downloads(rows, key=key, picture=partial(printed, figure))

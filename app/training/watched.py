@@ -162,7 +162,7 @@ def _draw_probes(job_id: int, probes: Sequence[Mapping[str, Any]]) -> None:
     if number is None:
         return
     figure = probe_figure(number, ranks)
-    draw_plot(figure)
+    draw_plot(figure, key="train.probe.figure")
     steps = [
         {"Step": step, "P+": UNDER[name], "Rank": rank}
         for name in UNDER

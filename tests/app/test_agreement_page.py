@@ -114,7 +114,7 @@ def test_one_judge_gives_no_figure_but_says_who_is_missing_and_what_to_do(
 ) -> None:
     judged(sqlite_store, {"ann": "pppp...."})
     page = open_page("agreement")
-    assert not page.exception and not page.metric and not page.get("vega_lite_chart")
+    assert not page.exception and not page.metric and not page.get("plotly_chart")
     assert "No item has judgments of two judges yet" in words(page)
     assert "inf studies judge 1" in words(page)
 
@@ -331,7 +331,7 @@ def test_every_figure_has_its_numbers_its_data_and_its_command(sqlite_store: Sto
     ):
         tab(page, name)
         assert not page.exception
-        assert len(page.get("vega_lite_chart")) == figures, name
+        assert len(page.get("plotly_chart")) == figures, name
         assert command + option in words(page), name
 
 

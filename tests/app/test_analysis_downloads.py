@@ -16,7 +16,7 @@ from app.kit.figure import frame_as_csv
 from db.corpus.texts import CorpusText
 from db.store.store import Store
 
-SHOWN = {"vega_lite_chart", "dataframe", "bidi_component"}
+SHOWN = {"plotly_chart", "dataframe", "bidi_component"}
 UNSEEN = (".hover", ".lit")  # bring the text at the pointer and the lit rows, show nothing
 
 
@@ -35,7 +35,7 @@ def shown_and_offered(page: AppTest, least: int) -> None:
         end = kinds.index("code", place)
         labels = [node.proto.label for _, node in told[place + 1 : end]]
         assert labels[:1] == ["CSV"], (place, kinds)
-        if kinds[place] == "vega_lite_chart":
+        if kinds[place] == "plotly_chart":
             assert labels == ["CSV", "SVG", "PDF", "PNG", "LaTeX"]
         assert told[end][1].value.startswith(("inf analyze ", "inf studies "))
         assert "--json" in told[end][1].value

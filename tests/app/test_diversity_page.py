@@ -55,7 +55,7 @@ def test_filtered_and_unfiltered_stand_side_by_side_with_the_reasons(sqlite_stor
     shown = words(page)
     assert "inf analyze diversity --dataset demo --run 1 --groups both --json" in shown
     assert "inf releases create demo --run 1 --out releases/unfiltered --include-dropped" in shown
-    assert len(page.get("vega_lite_chart")) == 4
+    assert len(page.get("plotly_chart")) == 4
     frames = [frame.value for frame in page.dataframe]
     assert any("INGF 2, samples" in frame for frame in frames)
     assert any(list(frame.get("groups", [])) == [7, 8] for frame in frames)

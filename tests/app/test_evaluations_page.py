@@ -99,7 +99,7 @@ def test_a_benchmark_without_changed_instructions_has_no_ranking_by_p_mrr(
             )
         session.commit()
     at = open_page("evaluations")
-    assert not at.exception and not at.get("vega_lite_chart")
+    assert not at.exception and not at.get("plotly_chart")
 
 
 def test_table_2_has_a_checkpoint_under_its_base_and_nothing_in_bold(store: Store) -> None:

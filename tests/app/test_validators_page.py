@@ -44,7 +44,7 @@ def test_price_kappa_kept_sets_and_votes_stand_side_by_side(sqlite_store: Store)
     assert not next(each for each in page.expander if "voters" in each.label).proto.expanded
     assert "O3 is not in the figure: no call in which o3 judged is stored" in shown
     assert "inf analyze validators --dataset demo --run 1 --study 1 --json" in shown
-    assert len(page.get("vega_lite_chart")) == 2
+    assert len(page.get("plotly_chart")) == 2
     assert dict(zip(tables[0]["Judge"], tables[0]["Price from"], strict=True))["GPT"] == "calls"
     assert "Estimated cost of other models" in [each.label for each in page.expander]
 

@@ -58,7 +58,7 @@ def launch_watch_cancel_resume(page: Page, store: Store, server: Restartable) ->
         server.start()
         page.goto(f"{server.url}/train?job={job.id}")
         settled(page)
-        expect(page.get_by_test_id("stVegaLiteChart").first).to_be_visible()
+        expect(page.get_by_test_id("stPlotlyChart").first).to_be_visible()
         place(page, "train.job.cancel").get_by_role("button").click()
         expect(place(page, "train.job-job").get_by_text("stopping", exact=True)).to_be_visible()
         assert training_of(store).stop_requested
@@ -76,7 +76,7 @@ def evaluate_and_compare(page: Page, store: Store) -> None:
     press(page, "evaluations.submit")
     wait_for_status(page, "evaluations.follow", "done")
     expect(page.get_by_role("heading", name="Compare", exact=True)).to_be_visible(timeout=SLOW)
-    expect(page.get_by_test_id("stVegaLiteChart").first).to_be_visible()
+    expect(page.get_by_test_id("stPlotlyChart").first).to_be_visible()
     with page.expect_download() as told:
         place(page, "evaluations.differences.csv").locator("button:visible").click()
     assert "Difference" in Path(told.value.path()).read_text().splitlines()[0]

@@ -111,8 +111,8 @@ def test_from_pairs_to_a_trained_and_evaluated_model_by_mouse_and_keyboard(
         open_view(page, "Diversity")
         press(page, "diversity.start")
         wait_for_job(page, "diversity-follow")
-        figure = page.get_by_test_id("stVegaLiteChart").first
-        expect(figure.get_by_role("img")).to_contain_text("APS (lower is more diverse)")
+        figure = page.get_by_test_id("stPlotlyChart").first
+        expect(figure).to_contain_text("APS (lower is more diverse)")
 
         open_view(page, "Coverage")
         press(page, "coverage.start")

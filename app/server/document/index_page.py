@@ -45,9 +45,7 @@ PARTS: Final = [
 LATER: Final = [
     "DataFrame",
     "ReadOnlyGrid",
-    "ArrowVegaLiteChart",
-    "vega-interpreter",
-    "embed",
+    "PlotlyChart",
 ]
 IMPORTED = re.compile(r"""(?:from|import)\s*["`']\./([^"`']+\.js)["`']""")
 

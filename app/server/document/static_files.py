@@ -80,7 +80,7 @@ def _has_brotli() -> bool:
 def compress_figures() -> None:
     """Compress the script of figures, the largest that pages load late, before a browser waits."""
     coding = _coding(f"{GZIP}, {BROTLI}") or GZIP
-    for path in (STATIC / "static" / "js").glob("embed.*.js"):  # vega-embed
+    for path in (STATIC / "static" / "js").glob("PlotlyChart.*.js"):
         _compressed(path, coding)
 
 
