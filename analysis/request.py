@@ -143,3 +143,4 @@ EMBEDDED: Mapping[str, type[CorporaChosen]] = {
     "near_duplicates": DuplicatesStart,
     "contamination": ContaminationStart,
 }
+REQUESTS: Mapping[str, type[CorporaChosen]] = {**EMBEDDED, "coverage": CoverageStart}

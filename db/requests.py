@@ -103,6 +103,20 @@ def options_of(model: type[Request], name: str) -> tuple[str, ...]:
     return (f"--{name.replace('_', '-')}",) if named is None else tuple(named)
 
 
+def arguments_of(request: Request) -> list[str]:
+    """The options on the command line that give this request, without words at their default."""
+    model, found = type(request), list[str]()
+    for name in model.model_fields:
+        value = getattr(request, name)
+        if value is None or (isinstance(value, str | bool) and value == default_of(model, name)):
+            continue
+        for option in options_of(model, name)[:1]:
+            many = value if isinstance(value, tuple) else (value,)
+            pairs = [part for one in many for part in (option, str(one))]
+            found += [option] if value is True else pairs
+    return found
+
+
 def metavar_of(model: type[Request], name: str) -> str | None:
     """What the help of the command calls the value of a field, or the argument that it is; None for
     its type."""

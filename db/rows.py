@@ -4,7 +4,7 @@ They lie here so that what a query of `db` finds *is* the row, with nothing to c
 """
 
 from collections.abc import Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
@@ -13,6 +13,12 @@ class Row(BaseModel):
     """One row; its fields are the keys of JSON, and never labels."""
 
     model_config = ConfigDict(frozen=True, from_attributes=True)
+
+    @classmethod
+    def of(cls, found: object, **more: Any) -> Self:
+        """The row of what a query found: its values by the names of the fields, but for `more`."""
+        own = {name: getattr(found, name) for name in cls.model_fields if name not in more}
+        return cls.model_validate(own | more)
 
     def as_json(self) -> dict[str, Any]:
         """The row as JSON values."""

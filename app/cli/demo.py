@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -66,55 +66,111 @@ class Step(NamedTuple):
 
     title: str
     is_done: Callable[[DemoState], bool]
-    command: Callable[[DemoState], Sequence[object]]
+    command: Callable[[DemoState], str]
     why: str = ""
-    measure: Callable[[DemoState], Sequence[object]] | None = None
+    measure: Callable[[DemoState], str] | None = None
     needs: tuple[str, ...] = ()
 
 
 def steps() -> list[Step]:
     """The steps, in order; the app opens before the one BESIDE_THE_APP."""
+    files = " ".join(
+        f"--{name} {_quoted(FILES / f'{name}.jsonl')}" for name in ("pairs", "passages")
+    )
+    about = "--source 'InF Studio demo set' --licence cc0-1.0"
+    sample = f"--overlap 1 --seed {SEED}"
+    own = f"--name '{OWN_STUDY}' --items {OWN_ITEMS} {sample} --close-when-done"
+    release, model = (_quoted(home() / folder / NAME) for folder in ("releases", "checkpoints"))
     return [
-        Step("Import the demo set", lambda found: found.dataset_id is not None, _import),
+        Step(
+            "Import the demo set",
+            lambda found: found.dataset_id is not None,
+            lambda _: f"import --dataset {NAME} {files} {about}",
+        ),
         Step(
             "Curate: replay what a language model wrote and judged",
             lambda found: found.run_id is not None,
-            _curate,
+            lambda found: (
+                f"runs create {NAME} --provider {PROVIDER}"
+                if found.begun_run_id is None
+                else f"runs resume {found.begun_run_id}"
+            ),
         ),
-        Step("Create a study", lambda found: found.study_id is not None, _make_study),
-        Step(f"Judge as {JUDGE}", lambda found: found.judged >= ITEMS, _judge),
-        Step("Reserve ten items for you", lambda found: found.has_own_items, _reserve),
-        Step("Agreement of the judges", _released, _agreement),
-        Step(f"Let {JUDGE} judge every group, for the held-out set", _released, _judge_all),
-        Step("Create a release", _released, _release),
+        Step(
+            "Create a study",
+            lambda found: found.study_id is not None,
+            lambda _: f"studies create {NAME} --name 'Demo study' --items {ITEMS} {sample}",
+        ),
+        Step(
+            f"Judge as {JUDGE}",
+            lambda found: found.judged >= ITEMS,
+            lambda found: f"studies judge {found.study_id} --judge {JUDGE}",
+        ),
+        Step(
+            "Reserve ten items for you",
+            lambda found: found.has_own_items,
+            lambda found: f"studies create {NAME} {own} --apart-from {found.study_id}",
+        ),
+        Step(
+            "Agreement of the judges",
+            _released,
+            lambda found: f"analyze agreement --study {found.study_id}",
+        ),
+        Step(
+            f"Let {JUDGE} judge every group, for the held-out set",
+            _released,
+            lambda found: f"studies judge --run {found.run_id} --judge {JUDGE}",
+        ),
+        Step(
+            "Create a release",
+            _released,
+            lambda _: f"releases create {NAME} --out {release} --format parquet",
+        ),
         Step(
             BESIDE_THE_APP,
             lambda found: found.checkpoint is not None,
-            _train,
+            lambda found: f"train --release {found.release_id} --out {model} {TRAINING}",
             WHY_MINUTES,
-            _estimate,
+            lambda found: f"train --release {found.release_id} --estimate {TRAINING}",
             needs=MODELS,
         ),
         Step(
             "Evaluate against the base model",
             lambda found: found.evaluated,
-            _evaluate,
+            lambda found: (
+                f"evaluations create --model {_quoted(found.checkpoint)} "
+                f"--release {found.release_id}"
+            ),
             needs=MODELS,
         ),
-        Step("Embed the passages for Try it", lambda found: found.indexed, _index, needs=EMBEDDING),
+        Step(
+            "Embed the passages for Try it",
+            lambda found: found.indexed,
+            # the trained model's too: its index is the base's
+            lambda _: f"models index {DEFAULT_MODEL} --dataset {NAME}",
+            needs=EMBEDDING,
+        ),
         Step(
             "Diversity",
             lambda found: "diversity" in found.analyses,
-            _analyse("diversity"),
+            lambda _: f"analyze diversity --dataset {NAME}",
             needs=EMBEDDING,
         ),
         Step(
             "Coverage",
             lambda found: "coverage" in found.analyses,
-            _analyse("coverage"),
+            lambda _: f"analyze coverage --dataset {NAME}",
             needs=(*EMBEDDING, "umap"),
         ),
     ]
+
+
+def _quoted(value: object) -> str:
+    return shlex.quote(str(value))
+
+
+def _released(found: DemoState) -> bool:
+    return found.release_id is not None
 
 
 @click.command()
@@ -213,13 +269,13 @@ def _walk(actor: Actor, until: str | None) -> bool:
             continue
         if step.title == until:
             return False
-        arguments = [str(each) for each in step.command(found)]
+        arguments = shlex.split(step.command(found))
         click.secho(f"\n[{number}/{len(path)}] {step.title}", bold=True)
         click.echo(f"$ inf {shlex.join(arguments)}")
         if step.why:
             click.echo(step.why)
         if step.measure is not None:
-            _run([str(each) for each in step.measure(found)])
+            _run(shlex.split(step.measure(found)))
         _run(arguments)
     return True
 
@@ -228,67 +284,3 @@ def _run(arguments: list[str]) -> None:
     from app.cli.main import inf  # here, because main imports the commands
 
     inf.main(args=arguments, prog_name="inf", standalone_mode=False)
-
-
-def _import(_: DemoState) -> Sequence[object]:
-    files = ("--pairs", FILES / "pairs.jsonl", "--passages", FILES / "passages.jsonl")
-    about = ("--source", "InF Studio demo set", "--licence", "cc0-1.0")
-    return ("import", "--dataset", NAME, *files, *about)
-
-
-def _curate(found: DemoState) -> Sequence[object]:
-    if found.begun_run_id is not None:
-        return ("runs", "resume", found.begun_run_id)
-    return ("runs", "create", NAME, "--provider", PROVIDER)
-
-
-def _make_study(_: DemoState) -> Sequence[object]:
-    size = ("--items", ITEMS, "--overlap", 1, "--seed", SEED)
-    return ("studies", "create", NAME, "--name", "Demo study", *size)
-
-
-def _judge(found: DemoState) -> Sequence[object]:
-    return ("studies", "judge", found.study_id, "--judge", JUDGE)
-
-
-def _judge_all(found: DemoState) -> Sequence[object]:
-    return ("studies", "judge", "--run", found.run_id, "--judge", JUDGE)
-
-
-def _reserve(found: DemoState) -> Sequence[object]:
-    size = ("--items", OWN_ITEMS, "--overlap", 1, "--seed", SEED, "--close-when-done")
-    return ("studies", "create", NAME, "--name", OWN_STUDY, *size, "--apart-from", found.study_id)
-
-
-def _agreement(found: DemoState) -> Sequence[object]:
-    return ("analyze", "agreement", "--study", found.study_id)
-
-
-def _analyse(kind: str) -> Callable[[DemoState], Sequence[object]]:
-    return lambda _: ("analyze", kind, "--dataset", NAME)
-
-
-def _released(found: DemoState) -> bool:
-    return found.release_id is not None
-
-
-def _release(_: DemoState) -> Sequence[object]:
-    return ("releases", "create", NAME, "--out", home() / "releases" / NAME, "--format", "parquet")
-
-
-def _index(_: DemoState) -> Sequence[object]:
-    # the trained model's too: its index is the base's
-    return ("models", "index", DEFAULT_MODEL, "--dataset", NAME)
-
-
-def _train(found: DemoState) -> Sequence[object]:
-    out = ("--out", home() / "checkpoints" / NAME)
-    return ("train", "--release", found.release_id, *out, *TRAINING.split())
-
-
-def _estimate(found: DemoState) -> Sequence[object]:
-    return ("train", "--release", found.release_id, "--estimate", *TRAINING.split())
-
-
-def _evaluate(found: DemoState) -> Sequence[object]:
-    return ("evaluations", "create", "--model", found.checkpoint, "--release", found.release_id)

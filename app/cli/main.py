@@ -2,6 +2,7 @@
 
 import errno
 import json
+import os
 import sys
 import traceback
 from pathlib import Path
@@ -18,67 +19,46 @@ from db.store.secrets import load_secrets
 from db.store.settings import home, owners_process
 
 COMMANDS = {
-    "analyze": ("app.cli.analyze.command:analyze", "Measure agreement, diversity and coverage."),
-    "backup": ("app.cli.store.command:former_backup", "As `store backup`, its former name."),
-    "config": ("app.cli.store.config:config", "Show every setting and where it came from."),
-    "connections": (
-        "app.cli.store.connections:connections",
-        "Add, test and list connections to model servers.",
-    ),
-    "convert": (
-        "app.cli.data.convert:convert",
-        "Convert published collections for import.",
-    ),
-    "curate": ("app.cli.corpus.runs:curate", "Generate groups from pairs and validate them."),
-    "datasets": (
-        "app.cli.corpus.datasets:datasets",
-        "List, show, import, pull, archive and purge datasets.",
-    ),
-    "db": ("app.cli.store.command:db", "As `store upgrade | check | copy`, its former names."),
-    "demo": ("app.cli.demo:demo", "Run every step on the demo set, then open the app."),
-    "evaluate": ("app.cli.evaluate.command:evaluate", "As `evaluations`, its former name."),
-    "evaluations": (
-        "app.cli.evaluate.command:evaluations",
-        "Score models on held-out groups or a benchmark, and compare them.",
-    ),
-    "export": ("app.cli.data.releases:export", "As `releases create`, its former name."),
-    "gpu-check": ("app.cli.gpu_check:gpu_check", "Check and measure training on this machine."),
-    "groups": ("app.cli.corpus.groups:groups", "List and show the groups of a run."),
-    "hub": ("app.cli.corpus.datasets:hub", "As `datasets pull` and `releases push`."),
-    "import": ("app.cli.data.import_:import_", "Read pairs and passages into a dataset."),
-    "jobs": ("app.cli.store.jobs:jobs", "List, follow, cancel and resume jobs."),
-    "judgments": ("app.cli.judging.judgments:judgments", "List and show answers of judges."),
-    "models": ("app.cli.models:models", "List, show, push, export and serve trained models."),
-    "people": (
-        "app.cli.store.people:people",
-        "Manage accounts: add, list, disable, reset password.",
-    ),
-    "recipes": ("app.cli.corpus.recipes:recipes", "List, show and check recipes."),
-    "releases": (
-        "app.cli.data.releases:releases",
-        "Create, list, show, compare and push releases.",
-    ),
-    "restore": ("app.cli.store.command:former_restore", "As `store restore`, its former name."),
-    "review": ("app.cli.judging.reviews:review", "As `reviews`, its former name."),
-    "reviews": ("app.cli.judging.reviews:reviews", "Approve, reject or edit groups, one or all."),
-    "runs": ("app.cli.corpus.runs:runs", "Create, resume, list, show and archive runs."),
-    "serve": ("app.cli.serve:serve", "Open the app."),
-    "status": ("app.cli.store.command:status", "Show store, server, jobs, runs and what waits."),
-    "store": (
-        "app.cli.store.command:store",
-        "Back up, restore, upgrade, check or copy the whole store.",
-    ),
-    "studies": ("app.cli.judging.studies:studies", "Create studies and run model judges on them."),
-    "study": ("app.cli.judging.studies:study", "As `studies`, its former name."),
-    "tokens": ("app.cli.store.tokens:tokens", "Create, list and revoke tokens of programs."),
-    "train": ("app.cli.trainings:train", "Short for `trainings create`."),
-    "trainings": (
-        "app.cli.trainings:trainings",
-        "Train models, sweep or search settings, list trainings.",
-    ),
-    "tune": ("app.cli.trainings:tune", "Short for `trainings search`."),
-    "upgrade": ("app.cli.store.command:former_upgrade", "As `store upgrade`, its former name."),
-    "users": ("app.cli.store.people:users", "As `people`, its former name."),
+    name: (f"app.cli.{place}", about)
+    for name, place, about in (
+        ("analyze", "analyze.command:analyze", "Measure agreement, diversity and coverage."),
+        ("backup", "store.command:former_backup", "As `store backup`, its former name."),
+        ("config", "store.config:config", "Show every setting and where it came from."),
+        ("connections", "store.connections:connections", "Add, test and list model servers."),
+        ("convert", "data.convert:convert", "Convert published collections for import."),
+        ("curate", "corpus.runs:curate", "Generate groups from pairs and validate them."),
+        ("datasets", "corpus.datasets:datasets", "List, import, pull, archive and purge datasets."),
+        ("db", "store.command:db", "As `store upgrade | check | copy`, its former names."),
+        ("demo", "demo:demo", "Run every step on the demo set, then open the app."),
+        ("evaluate", "evaluations:evaluate", "As `evaluations`, its former name."),
+        ("evaluations", "evaluations:evaluations", "Score models on held-out data and benchmarks."),
+        ("export", "data.releases:export", "As `releases create`, its former name."),
+        ("gpu-check", "gpu_check:gpu_check", "Check and measure training on this machine."),
+        ("groups", "corpus.groups:groups", "List and show the groups of a run."),
+        ("hub", "corpus.datasets:hub", "As `datasets pull` and `releases push`."),
+        ("import", "data.import_:import_", "Read pairs and passages into a dataset."),
+        ("jobs", "store.jobs:jobs", "List, follow, cancel and resume jobs."),
+        ("judgments", "judging.judgments:judgments", "List and show answers of judges."),
+        ("models", "models:models", "List, show, push, export and serve trained models."),
+        ("people", "store.people:people", "Manage accounts: add, list, disable, reset password."),
+        ("recipes", "corpus.recipes:recipes", "List, show and check recipes."),
+        ("releases", "data.releases:releases", "Create, list, show, compare and push releases."),
+        ("restore", "store.command:former_restore", "As `store restore`, its former name."),
+        ("review", "judging.reviews:review", "As `reviews`, its former name."),
+        ("reviews", "judging.reviews:reviews", "Approve, reject or edit groups, one or all."),
+        ("runs", "corpus.runs:runs", "Create, resume, list, show and archive runs."),
+        ("serve", "serve:serve", "Open the app."),
+        ("status", "store.command:status", "Show store, server, jobs, runs and what waits."),
+        ("store", "store.command:store", "Back up, restore, upgrade or copy the whole store."),
+        ("studies", "judging.studies:studies", "Create studies and run model judges on them."),
+        ("study", "judging.studies:study", "As `studies`, its former name."),
+        ("tokens", "store.tokens:tokens", "Create, list and revoke tokens of programs."),
+        ("train", "trainings:train", "Short for `trainings create`."),
+        ("trainings", "trainings:trainings", "Train models, sweep or search settings."),
+        ("tune", "trainings:tune", "Short for `trainings search`."),
+        ("upgrade", "store.command:former_upgrade", "As `store upgrade`, its former name."),
+        ("users", "store.people:users", "As `people`, its former name."),
+    )
 }
 READ_ONLY = (errno.EROFS, errno.EACCES, errno.EPERM)
 
@@ -134,6 +114,8 @@ def main(arguments: list[str] | None = None) -> None:
 
     Exit status: 0 done, 1 failed, 2 wrong arguments, 3 paused, 130 interrupted.
     """
+    # nothing of ours plugs into pydantic, whose search through all packages costs a start 20 ms
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     given = sys.argv[1:] if arguments is None else arguments
     try:
         with checked_output():

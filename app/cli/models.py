@@ -3,16 +3,19 @@
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
 from app.access.identity import Actor, owner
 from app.cli.data.releases import push_command
+from app.cli.kit.listing import listing
 from app.cli.kit.options import request_options
 from app.cli.kit.report import Result, command_actor, lines, me, reporting
-from app.cli.kit.table import paged, table
+from app.cli.kit.table import table
 from app.operations import models as operations
 from app.operations import try_it
+from app.operations.models import ModelIndexed, ModelRow, ModelShown
 from app.operations.try_it import Search
 from db.errors import Refused
 from db.modules import run_module
@@ -24,32 +27,18 @@ def models() -> None:
     """List, show and push trained models; export, serve, index and search with them."""
 
 
-def _listed(result: Result) -> str:
-    head = ("id", "name", "base", "objective", "release", "created", "")
-    rows = [
-        [
-            row["id"],
-            row["name"],
-            row["base_model"],
-            row["objective"],
-            row["release_id"],
-            row["created_at"][:16],
-            "OFFLINE" if row["offline"] else "",
-        ]
-        for row in result["data"]
-    ]
-    if not rows:
-        return "no models yet: inf trainings create --release RELEASE --out FOLDER"
-    return f"{table(head, rows, empty='')}\nnext: inf models show {rows[0][0]}"
-
-
 @models.command("list")
 @click.option("--dataset", help="Only models trained on releases of this dataset.")
-@paged()
-@reporting(_listed)
-def list_(dataset: str | None, limit: int | None, offset: int) -> Result:
+@listing(
+    *("id", "name", ("base", "base_model"), "objective", ("release", "release_id")),
+    ("created", lambda row: row["created_at"][:16]),
+    ("", lambda row: "OFFLINE" if row["offline"] else ""),
+    empty="no models yet: inf trainings create --release RELEASE --out FOLDER",
+    then="inf models show {id}",
+)
+def list_(dataset: str | None, **page: Any) -> Listed[ModelRow]:
     """List trained models, newest first, with the numbers that the other commands take."""
-    return operations.list_some(command_actor(), dataset, limit=limit, offset=offset).as_json()
+    return operations.list_some(command_actor(), dataset, **page)
 
 
 def _shown(result: Result) -> str:
@@ -63,9 +52,9 @@ def _shown(result: Result) -> str:
 @models.command()
 @click.argument("model_id", type=int, metavar="CHECKPOINT")
 @reporting(_shown)
-def show(model_id: int) -> Result:
+def show(model_id: int) -> ModelShown:
     """Show one trained model; --json includes its settings and what its training reported."""
-    return operations.show(command_actor(), model_id).as_json()
+    return operations.show(command_actor(), model_id)
 
 
 models.add_command(
@@ -167,7 +156,7 @@ def serve(model: str, host: str, port: int) -> Result:
         ("embedded", f"{found['seconds']:.1f} s" if found["made"] else "stored before"),
     )
 )
-def index(model: str, dataset: str) -> Result:
+def index(model: str, dataset: str) -> ModelIndexed:
     """Store the vectors of a dataset's passages by a model (checkpoint or name) for Try it.
 
     A checkpoint whose index stays reads those of its base model, and the other way round.
@@ -177,7 +166,7 @@ def index(model: str, dataset: str) -> Result:
         model,
         dataset,
         progress=lambda done, total: click.echo(f"{done:,} of {total:,} passages", err=True),
-    ).as_json()
+    )
 
 
 def _ranked(result: Result) -> str:
@@ -198,7 +187,7 @@ def _ranked(result: Result) -> str:
 @click.argument("query", metavar="QUERY")
 @request_options(Search)
 @reporting(_ranked)
-def search(request: Search) -> Result:
+def search(request: Search) -> Listed[try_it.Searched]:
     """Search with one model or several, in a dataset's passages or in an index of your own.
 
     An index is taken where a model reads passages as the one that made it: its base, or a
@@ -207,7 +196,7 @@ def search(request: Search) -> Result:
     actor = command_actor()
     models = tuple(operations.folder_of(actor, model) for model in request.models)
     found = try_it.search(actor, request.model_copy(update={"models": models}))
-    return Listed[try_it.Searched].all(list(found)).as_json()
+    return Listed[try_it.Searched].all(list(found))
 
 
 def _actor(model: str, release: str | None = None) -> Actor:

@@ -17,24 +17,25 @@ import click
 from analysis.files.storage import place_of
 from app.cli.kit.options import field_options, request_of
 from app.cli.kit.report import (
+    Launching,
     Result,
     command_actor,
-    detach_option,
+    launched,
     launcher_options,
     lines,
     reporting,
-    waited,
 )
 from app.cli.kit.table import paged, table
 from app.operations import trainings as operations
 from app.operations.acting import queued
-from app.operations.trainings import TrialRow
+from app.operations.trainings import TrainingRow, TrainingShown, TrialRow
 from app.text.numbers import counted, score
 from app.text.remedies import in_commands
 from app.training.wording import create_command, measured_text
 from db.errors import BadInput, NotFound
 from db.modules import run_module
 from db.requests import Request
+from db.rows import Listed
 from trainer.evaluate.intervals import HELD_OUT_INTERVALS
 from trainer.launch.request import TrainSearch, TrainStart, TrainSweep
 from trainer.report.scored import (
@@ -135,9 +136,11 @@ def _setting_help(setting: Setting) -> str:
 )
 @experiment_option
 @settings_argument
-@detach_option
+@launched
 @reporting(_trained)
-def train(experiment: str | None, settings: tuple[str, ...], detach: bool, **given: Any) -> Result:
+def train(
+    experiment: str | None, settings: tuple[str, ...], launch: Launching, **given: Any
+) -> Result:
     """Fine-tune an embedding model on a release, for example with epochs=3 max_seconds=60."""
     with _wrong_arguments():
         wanted = _from_anywhere(_request(TrainStart, experiment, settings, given))
@@ -148,7 +151,7 @@ def train(experiment: str | None, settings: tuple[str, ...], detach: bool, **giv
         if wanted.out is None and not wanted.estimate:
             raise click.UsageError("give --out: the folder for the checkpoint")
         operations.require_launcher(wanted)
-    return operations.create(command_actor(), wanted, waited(detach=detach, title="train"))
+    return operations.create(command_actor(), wanted, launch("train"))
 
 
 def _queued(result: Result) -> str:
@@ -247,12 +250,12 @@ def _listed(result: Result) -> str:
 @click.option("--sweep", help="Only those of this sweep or search, best first.")
 @paged()
 @reporting(_listed)
-def list_(dataset: str | None, sweep: str | None, limit: int | None, offset: int) -> Result:
+def list_(dataset: str | None, sweep: str | None, **page: Any) -> Listed[TrainingRow]:
     """List trainings, newest first, with what they reached on held-out groups."""
     actor = command_actor()
     if sweep is not None:
-        return operations.list_sweep(actor, sweep).part(limit, offset).as_json()
-    return operations.list_some(actor, dataset, limit=limit, offset=offset).as_json()
+        return operations.list_sweep(actor, sweep).part(**page)
+    return operations.list_some(actor, dataset, **page)
 
 
 def _shown(result: Result) -> str:
@@ -271,9 +274,9 @@ def _shown(result: Result) -> str:
 @trainings.command("show")
 @click.argument("training_id", type=int, metavar="TRAINING")
 @reporting(_shown)
-def show(training_id: int) -> Result:
+def show(training_id: int) -> TrainingShown:
     """Show one training by its number, which is its job's; --json includes its settings."""
-    return operations.show(command_actor(), training_id).as_json()
+    return operations.show(command_actor(), training_id)
 
 
 @contextmanager

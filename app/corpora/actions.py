@@ -4,15 +4,13 @@ from typing import Any
 
 import streamlit as st
 
-from analysis.request import EMBEDDED, CorporaChosen, CoverageStart, DiversityStart
+from analysis.request import REQUESTS, DiversityStart
 from app.access.session_user import action, notify, signed_in_user
 from app.corpora.files import keep_uploads
 from app.operations import analyses
 from app.operations.acting import queued
 from db.errors import BadInput
 from db.requests import default_of
-
-REQUESTS: dict[str, type[CorporaChosen]] = {**EMBEDDED, "coverage": CoverageStart}
 
 
 @action

@@ -4,31 +4,8 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-COMMANDS = {
-    "diversity": "diversity",
-    "coverage": "coverage",
-    "near_duplicates": "near-duplicates",
-    "contamination": "contamination",
-}
-MANY = {
-    "datasets": "--dataset",
-    "sources": "--source",
-    "runs": "--run",
-    "published": "--corpus",
-    "texts": "--texts",
-    "against": "--against",
-    "against_datasets": "--against-dataset",
-}
-ONE = {
-    "run": "--run",
-    "model": "--model",
-    "sample": "--sample",
-    "repeats": "--repeats",
-    "seed": "--seed",
-    "onto": "--onto",
-    "fit": "--fit",
-    "paraphrase_threshold": "--paraphrase-threshold",
-}
+from analysis.request import REQUESTS
+from db.requests import arguments_of
 
 
 def analysis_command(kind: str, config: Mapping[str, Any], run_ids: Sequence[int | None]) -> str:
@@ -37,23 +14,11 @@ def analysis_command(kind: str, config: Mapping[str, Any], run_ids: Sequence[int
     `run_ids` are the runs of its corpora: for a single dataset the command names the run, so that
     it does not pick a later one.
     """
-    arguments = ["inf", "analyze", COMMANDS[kind]]
-    for name, option in MANY.items():
-        for value in config.get(name) or ():
-            arguments += [option, str(value)]
-    settings = dict(config)
+    request = REQUESTS[kind].read(config)
     runs = {run_id for run_id in run_ids if run_id is not None}
-    is_named = settings.get("run") is not None or settings.get("runs")
-    if not is_named and len(config.get("datasets") or ()) == 1 and len(runs) == 1:
-        settings["run"] = runs.pop()
-    for name, option in ONE.items():
-        if settings.get(name) is not None:
-            arguments += [option, str(settings[name])]
-    if config.get("pairs"):
-        arguments.append("--pairs")
-    if (groups := config.get("groups") or "kept") != "kept":
-        arguments += ["--groups", str(groups)]
-    return shlex.join([*arguments, "--json"])
+    if not request.runs and len(request.datasets) == 1 and len(runs) == 1:
+        request = request.model_copy(update={"runs": tuple(runs)})
+    return shlex.join(["inf", "analyze", kind.replace("_", "-"), *arguments_of(request), "--json"])
 
 
 def agreement_command(study_id: int, options: Sequence[str]) -> str:

@@ -12,7 +12,7 @@ from analysis.text.diversity import (
     sample_sizes,
 )
 from analysis.text.diversity_tables import published_rows
-from app.cli.analyze.diversity import _sampled_line
+from app.cli.analyze.command import _sampled_line
 from db.corpus.texts import CorpusText
 
 WORDS = ["bee", "river", "violin", "bread", "comet"]

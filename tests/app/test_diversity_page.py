@@ -206,8 +206,8 @@ def test_an_uploaded_file_is_kept_by_its_content_inside_our_home(
 def test_a_command_names_everything_that_its_analysis_was_made_of() -> None:
     config = {"datasets": ["a b"], "published": ["/x/y"], "groups": "all", "sample": 10, "seed": 0}
     assert analysis_command("diversity", config, [3, None]) == (
-        "inf analyze diversity --dataset 'a b' --corpus /x/y --run 3 --sample 10 --seed 0 "
-        "--groups all --json"
+        "inf analyze diversity --dataset 'a b' --corpus /x/y --run 3 --groups all --sample 10 "
+        "--repeats 5 --seed 0 --json"
     )
     assert "--run" not in analysis_command("coverage", {"datasets": ["a", "b"]}, [1, 2])
     assert export_commands("demo/NQ open", 1).startswith(

@@ -10,7 +10,7 @@ from trainer_folders import write_beir, write_followir
 from trainer_jobs import claim, config_for
 from trainer_release import write_release
 
-from app.cli.evaluate.command import scored_text
+from app.cli.evaluations import scored_text
 from db.errors import BadInput
 from db.outcome.evaluations import list_benchmarks, list_evaluations
 from db.store.store import Store

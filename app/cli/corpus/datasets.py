@@ -1,27 +1,21 @@
 """`inf datasets`: list, show, import, pull, archive and purge datasets."""
 
+from typing import Any
+
 import click
 
 from app.cli.data.import_ import import_
 from app.cli.data.releases import push_either
 from app.cli.kit.deleting import add_archiving
-from app.cli.kit.formerly import formerly, with_former_keys
+from app.cli.kit.formerly import formerly
+from app.cli.kit.listing import listing
 from app.cli.kit.options import request_options
 from app.cli.kit.progress import progress_bar
-from app.cli.kit.report import (
-    Result,
-    command_actor,
-    counts,
-    detach_option,
-    lines,
-    reporting,
-    waited,
-)
-from app.cli.kit.table import paged, table
-from app.jobs import launching
+from app.cli.kit.report import Launching, Result, command_actor, counts, launched, lines, reporting
 from app.operations import datasets as operations
+from app.operations.datasets import DatasetRow, DatasetShown
 from curation.hub.request import DatasetPull
-from db.jobs.jobs import LOCAL
+from db.rows import Listed
 
 FORMER_KEYS = {"dataset_id": "id", "dataset": "name"}
 
@@ -36,24 +30,17 @@ add_archiving(datasets, "dataset")
 archived_option = click.option("--archived", is_flag=True, help="Also list archived ones.")
 
 
-def _listed(result: Result) -> str:
-    columns = ("id", "name", "pairs", "passages", "generated", "licence")
-    rows = [
-        (*(row[key] for key in columns), "archived" if row["archived_at"] else "active")
-        for row in result["data"]
-    ]
-    head = ("id", "dataset", *columns[2:], "state")
-    return table(head, rows, empty="no datasets: `inf datasets import NAME --pairs FILE`")
-
-
 @datasets.command("list")
 @archived_option
-@paged()
-@reporting(_listed)
-def list_(archived: bool, limit: int | None, offset: int) -> Result:
+@listing(
+    *("id", ("dataset", "name"), "pairs", "passages", "generated", "licence"),
+    ("state", lambda row: "archived" if row["archived_at"] else "active"),
+    empty="no datasets: `inf datasets import NAME --pairs FILE`",
+    former=("datasets", FORMER_KEYS),
+)
+def list_(archived: bool, **page: Any) -> Listed[DatasetRow]:
     """List datasets by name, with their counts."""
-    found = operations.list_all(command_actor(), archived=archived).part(limit, offset)
-    return with_former_keys(found.as_json(), "datasets", FORMER_KEYS)
+    return operations.list_all(command_actor(), archived=archived).part(**page)
 
 
 def _shown(result: Result) -> str:
@@ -80,11 +67,10 @@ def dependents_text(dependents: list[str]) -> list[str]:
 
 @datasets.command()
 @click.argument("name")
-@reporting(_shown)
-def show(name: str) -> Result:
+@reporting(_shown, former=FORMER_KEYS)
+def show(name: str) -> DatasetShown:
     """Show one dataset: counts, runs, and what depends on it."""
-    found = operations.show(command_actor(), name).as_json()
-    return found | {former: found[key] for former, key in FORMER_KEYS.items()}
+    return operations.show(command_actor(), name)
 
 
 def _pulled(result: Result) -> str:
@@ -103,19 +89,18 @@ def _pulled(result: Result) -> str:
 @datasets.command()
 @click.argument("repo", metavar="USER/NAME")
 @request_options(DatasetPull)
-@detach_option
+@launched
 @reporting(_pulled)
-def pull(request: DatasetPull, detach: bool) -> Result:
+def pull(request: DatasetPull, launch: Launching) -> Result:
     """Import a dataset from the Hub, or from a folder or URL (s3://…) given in place of USER/NAME.
 
     InF-IR's columns become groups; those of Promptriever, FollowIR-train and any (query, positive,
     negatives) dataset become pairs, with the negatives as passages of the pool. Columns of other
     names are mapped by --column.
     """
-    title = f"pulling {request.repo}"
-    actor = command_actor()
-    if detach or launching.chosen_launcher() != LOCAL:
-        return operations.pull(actor, request, waited(detach=detach, title=title))
+    actor, title = command_actor(), f"pulling {request.repo}"
+    if not launch.is_here:
+        return operations.pull(actor, request, launch(title))
     with progress_bar(title) as draw:
         return operations.pull(actor, request, operations.here(draw))
 

@@ -1,13 +1,16 @@
 """`inf recipes`: list, show and check recipes."""
 
+from typing import Any
+
 import click
 
-from app.cli.kit.formerly import with_former_keys
-from app.cli.kit.report import Result, command_actor, lines, reporting
-from app.cli.kit.table import paged, table
+from app.cli.kit.listing import listing
+from app.cli.kit.report import Result, command_actor, facts, lines, reporting
 from app.operations import runs as operations
+from app.operations.runs import RecipeRow
 from curation.recipe.prices import load_prices
 from curation.recipe.recipe import load_recipe
+from db.rows import Listed
 
 
 @click.group()
@@ -16,18 +19,14 @@ def recipes() -> None:
 
 
 @recipes.command("list")
-@paged()
-@reporting(
-    lambda result: table(
-        ("recipe", "models", "description"),
-        [(row["name"], ", ".join(row["models"]), row["description"]) for row in result["data"]],
-        empty="no recipes",
-    )
+@listing(
+    *(("recipe", "name"), ("models", lambda row: ", ".join(row["models"])), "description"),
+    empty="no recipes",
+    former=("recipes", {}),
 )
-def list_(limit: int | None, offset: int) -> Result:
+def list_(**page: Any) -> Listed[RecipeRow]:
     """List the built-in recipes; any TOML file is one, too."""
-    found = operations.list_recipes().part(limit, offset)
-    return with_former_keys(found.as_json(), "recipes", {})
+    return operations.list_recipes().part(**page)
 
 
 def _shown(result: Result) -> str:
@@ -72,21 +71,18 @@ def show(recipe: str | None, run_id: int | None, settings: tuple[str, ...]) -> R
     return {"recipe": found.body(), "sha256": found.sha256, "prompts": prompts}
 
 
-def _checked(result: Result) -> str:
-    unpriced = result["without_price"]
-    return lines(
-        ("recipe", f"{result['name']} is valid"),
-        ("sha256", result["sha256"]),
-        ("stages", ", ".join(result["stages"])),
-        ("models", ", ".join(result["models"])),
-        ("without a price", ", ".join(unpriced) or "none"),
-    )
-
-
 @recipes.command()
 @click.argument("recipe")
 @setting_option
-@reporting(_checked)
+@reporting(
+    facts(
+        ("recipe", lambda found: f"{found['name']} is valid"),
+        "sha256",
+        ("stages", lambda found: ", ".join(found["stages"])),
+        ("models", lambda found: ", ".join(found["models"])),
+        ("without a price", lambda found: ", ".join(found["without_price"]) or "none"),
+    )
+)
 def check(recipe: str, settings: tuple[str, ...]) -> Result:
     """Check a recipe and its prompts without a run; an error names the place and the remedy."""
     found = load_recipe(recipe, settings)

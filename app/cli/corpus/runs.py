@@ -10,21 +10,15 @@ import click
 from app.access.identity import Actor
 from app.cli.corpus.datasets import archived_option, dependents_text
 from app.cli.kit.deleting import add_archiving
-from app.cli.kit.formerly import note_former, with_former_keys
+from app.cli.kit.formerly import note_former
+from app.cli.kit.listing import listing
 from app.cli.kit.options import field_options, request_of, request_options
 from app.cli.kit.registered import RegistryOption
-from app.cli.kit.report import (
-    Result,
-    command_actor,
-    counts,
-    detach_option,
-    lines,
-    reporting,
-    waited,
-)
-from app.cli.kit.table import paged, table
+from app.cli.kit.report import Launching, Result, command_actor, counts, launched, lines, reporting
 from app.operations import runs as operations
+from app.operations.acting import Launch
 from app.operations.connections import show as show_connection
+from app.operations.runs import RunEstimate, RunShown
 from app.text.numbers import counted, duration, money
 from app.text.remedies import in_commands
 from curation.judging.text_baseline import TextBaseline, baseline_sentence
@@ -36,6 +30,8 @@ from curation.run.shared_parts import check_command, part_text, shared_sentence
 from curation.run.starting import RunResume, RunStart, RunWork
 from db.errors import BadInput
 from db.requests import Request, default_of
+from db.rows import Listed
+from db.run.runs import RunSummary
 
 STATUSES = ("created", "running", "paused", "done", "failed", "cancelled")
 FORMER_KEYS = {"run_id": "id"}
@@ -174,49 +170,49 @@ def _ask_for_prices(provider: str, recipe: Recipe) -> None:
         save_price(model, Price(input_price, output_price))
 
 
-def _launching(*, detach: bool, shows_reuse: bool = True) -> Callable[..., Result]:
+def _showing_reuse(launch: Launching, *, shows_reuse: bool = True) -> Launch[Result]:
     """Work on the run, or queue it; how many of its answers are stored is shown before."""
-    work = waited(detach=detach, title="curate")
+    work = launch("curate")
 
-    def launch(actor: Actor, kind: str, request: Request) -> Result:
+    def launch_run(actor: Actor, kind: str, request: Request) -> Result:
         assert isinstance(request, RunWork)
         if shows_reuse and (message := operations.reuse(actor, request.run_id)):
             click.echo(in_commands(message), err=True)
         return work(actor, kind, request) | {"run_id": request.run_id}
 
-    return launch
+    return launch_run
 
 
-def _create(given: dict[str, Any], detach: bool) -> Result:
+def _create(given: dict[str, Any], launch: Launching) -> Result:
     wanted, actor = _request(given), command_actor()
     _ask_for_prices(wanted.provider, wanted.chosen)
-    return operations.create(actor, wanted, _launching(detach=detach))
+    return operations.create(actor, wanted, _showing_reuse(launch))
 
 
-def _estimate(given: dict[str, Any]) -> Result:
-    return operations.estimate(command_actor(), _request(given)).as_json()
+def _estimate(given: dict[str, Any]) -> RunEstimate:
+    return operations.estimate(command_actor(), _request(given))
 
 
-def _join(wanted: RunWork, detach: bool) -> Result:
-    launch = _launching(detach=detach, shows_reuse=False)
-    return operations.work_on(command_actor(), wanted, launch)
+def _join(wanted: RunWork, launch: Launching) -> Result:
+    work = _showing_reuse(launch, shows_reuse=False)
+    return operations.work_on(command_actor(), wanted, work)
 
 
 @runs.command()
 @click.argument("dataset")
 @start_options
-@detach_option
+@launched
 @reporting(_ended)
-def create(detach: bool, **given: Any) -> Result:
+def create(launch: Launching, **given: Any) -> Result:
     """Generate groups from the pairs of a dataset and validate them (section 4.1 of the paper)."""
-    return _create(given, detach)
+    return _create(given, launch)
 
 
 @runs.command()
 @click.argument("dataset")
 @start_options
 @reporting(_estimated)
-def estimate(**given: Any) -> Result:
+def estimate(**given: Any) -> RunEstimate:
     """Estimate time and cost of a run with these options, without starting it."""
     return _estimate(given)
 
@@ -224,21 +220,21 @@ def estimate(**given: Any) -> Result:
 @runs.command()
 @click.argument("run_id", type=int)
 @request_options(RunResume)
-@detach_option
+@launched
 @reporting(_ended)
-def resume(request: RunResume, detach: bool) -> Result:
+def resume(request: RunResume, launch: Launching) -> Result:
     """Work on the rest of a run; with --retry its dropped groups of a reason are tried again."""
-    return operations.resume(command_actor(), request, _launching(detach=detach))
+    return operations.resume(command_actor(), request, _showing_reuse(launch))
 
 
 @runs.command()
 @click.argument("run_id", type=int)
 @request_options(RunWork)
-@detach_option
+@launched
 @reporting(_ended)
-def join(request: RunWork, detach: bool) -> Result:
+def join(request: RunWork, launch: Launching) -> Result:
     """Join a running run as another worker, on this machine or another one."""
-    return _join(request.model_copy(update={"joins": True}), detach)
+    return _join(request.model_copy(update={"joins": True}), launch)
 
 
 @click.command()
@@ -249,16 +245,16 @@ def join(request: RunWork, detach: bool) -> Result:
 @click.option("--retry", metavar="REASON", help="As `inf runs resume RUN --retry REASON`.")
 @click.option("--estimate", is_flag=True, help="As `inf runs estimate DATASET`.")
 @click.option("--worker", type=int, metavar="RUN", help="As `inf runs join RUN`.")
-@detach_option
+@launched
 @reporting(lambda result: _estimated(result) if "stages" in result else _ended(result))
 def curate(
     named: str | None,
     resume: int | None,
     estimate: bool,
     worker: int | None,
-    detach: bool,
+    launch: Launching,
     **given: Any,
-) -> Result:
+) -> Result | RunEstimate:
     """Generate groups from pairs and validate them: short for `inf runs create DATASET`."""
     exists = resume is not None or worker is not None
     if estimate and exists:
@@ -285,50 +281,32 @@ def curate(
             note_former(old, new)
     if worker is not None:
         given |= {"joins": True} | ({} if resume is None else {"resume": resume})
-        return _join(request_of(RunWork, given | {"run_id": worker}), detach)
+        return _join(request_of(RunWork, given | {"run_id": worker}), launch)
     if resume is not None:
         wanted = request_of(RunResume, given | {"run_id": resume})
-        return operations.resume(command_actor(), wanted, _launching(detach=detach))
-    return _estimate(given) if estimate else _create(given, detach)
+        return operations.resume(command_actor(), wanted, _showing_reuse(launch))
+    return _estimate(given) if estimate else _create(given, launch)
 
 
 def _state(row: Result) -> str:
     return f"{row['status']}, archived" if row["archived"] else str(row["status"])
 
 
-def _listed(result: Result) -> str:
-    return table(
-        ("run", "dataset", "recipe", "provider", "status", "pairs", "kept", "dropped", "USD"),
-        [
-            (
-                row["id"],
-                row["dataset"],
-                row["recipe"],
-                row["provider"],
-                _state(row),
-                row["pairs"],
-                row["kept"],
-                row["dropped"],
-                f"{row['spent_usd']:.2f}",
-            )
-            for row in result["data"]
-        ],
-        empty="no such runs: `inf runs create DATASET --provider NAME` creates one",
-    )
-
-
 @runs.command("list")
 @click.option("--dataset", help="Only runs of this dataset.")
 @click.option("--status", type=click.Choice(STATUSES), help="Only runs of this status.")
 @archived_option
-@paged()
-@reporting(_listed)
+@listing(
+    *(("run", "id"), "dataset", "recipe", "provider", ("status", _state)),
+    *("pairs", "kept", "dropped", ("USD", lambda row: f"{row['spent_usd']:.2f}")),
+    empty="no such runs: `inf runs create DATASET --provider NAME` creates one",
+    former=("runs", FORMER_KEYS),
+)
 def list_(
-    dataset: str | None, status: str | None, archived: bool, limit: int | None, offset: int
-) -> Result:
+    dataset: str | None, status: str | None, archived: bool, **page: Any
+) -> Listed[RunSummary]:
     """List runs, newest first."""
-    found = operations.list_all(command_actor(), dataset, status, archived=archived)
-    return with_former_keys(found.part(limit, offset).as_json(), "runs", FORMER_KEYS)
+    return operations.list_all(command_actor(), dataset, status, archived=archived).part(**page)
 
 
 def _server_text(result: Result) -> str:
@@ -373,8 +351,7 @@ def _shown(result: Result) -> str:
 
 @runs.command()
 @click.argument("run_id", type=int)
-@reporting(_shown)
-def show(run_id: int) -> Result:
+@reporting(_shown, former=FORMER_KEYS)
+def show(run_id: int) -> RunShown:
     """Show one run: progress, counts, and what depends on it."""
-    found = operations.show(command_actor(), run_id).as_json()
-    return found | {former: found[key] for former, key in FORMER_KEYS.items()}
+    return operations.show(command_actor(), run_id)

@@ -9,15 +9,7 @@ import click
 from analysis.files.storage import local_file
 from app.cli.kit.options import request_options
 from app.cli.kit.progress import progress_bar
-from app.cli.kit.report import (
-    Result,
-    command_actor,
-    counts,
-    detach_option,
-    lines,
-    reporting,
-    waited,
-)
+from app.cli.kit.report import Launching, Result, command_actor, counts, launched, lines, reporting
 from app.operations import datasets as operations
 from app.text.numbers import counted
 from curation.importing.request import DatasetImport
@@ -77,7 +69,7 @@ def _bad(result: Result) -> list[str]:
 )
 @click.option("--study", "study_id", type=int, help="The study whose items were judged.")
 @click.option("--question", help="Of several questions in --judgments: the one to import.")
-@detach_option
+@launched
 @reporting(_human)
 def import_(
     named: str | None,
@@ -87,7 +79,7 @@ def import_(
     judgments: str | None,
     study_id: int | None,
     question: str | None,
-    detach: bool,
+    launch: Launching,
 ) -> Result:
     """Read pairs (query and the passage that answers it) and passages into a dataset.
 
@@ -118,7 +110,7 @@ def import_(
     if question is not None and judgments is None:
         raise click.UsageError("--question requires --judgments")
     if judgments is not None:
-        if detach:
+        if launch.is_detached:
             raise click.UsageError("--detach requires --pairs or --groups")
         if study_id is None:
             raise click.UsageError("--judgments requires --study ID")
@@ -149,8 +141,8 @@ def import_(
             "bad_rows": list(map(dataclasses.asdict, shown.bad)),
             "notices": shown.notices,
         }
-    if detach:
-        return operations.import_files(actor, request, waited(detach=True, title=title))
+    if launch.is_detached:
+        return operations.import_files(actor, request, launch(title))
     with progress_bar(title) as draw:
         return operations.import_files(actor, request, operations.here(draw))
 

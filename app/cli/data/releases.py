@@ -1,27 +1,22 @@
 """`inf releases`: create, list, show, compare and push releases."""
 
 from collections.abc import Callable
+from typing import Any
 
 import click
 
-from app.cli.kit.formerly import formerly, with_former_keys
+from app.cli.kit.formerly import formerly
+from app.cli.kit.listing import listing
 from app.cli.kit.options import request_options
-from app.cli.kit.report import (
-    Result,
-    command_actor,
-    counts,
-    detach_option,
-    lines,
-    reporting,
-    waited,
-)
-from app.cli.kit.table import paged, table
+from app.cli.kit.report import Launching, Result, command_actor, counts, launched, lines, reporting
 from app.operations import releases as operations
+from app.operations.releases import ReleaseDiff, ReleaseRow, ReleaseShown
 from app.text.numbers import counted
 from app.text.remedies import in_commands
 from curation.hub.request import PushStart
 from curation.release.request import ReleasePlan
 from curation.run.shared_parts import check_command
+from db.rows import Listed
 
 
 @click.group()
@@ -48,9 +43,9 @@ def _made(result: Result) -> str:
 @releases.command()
 @click.argument("named", nargs=-1, metavar="[DATASET]…")
 @request_options(ReleasePlan)
-@detach_option
+@launched
 @reporting(_made)
-def create(named: tuple[str, ...], request: ReleasePlan, detach: bool) -> Result:
+def create(named: tuple[str, ...], request: ReleasePlan, launch: Launching) -> Result:
     """Create a release: the kept groups as files under DIR/data, with a dataset card.
 
     `datasets.load_dataset(DIR)` reads it. A release is never overwritten. Of several runs with a
@@ -66,28 +61,10 @@ def create(named: tuple[str, ...], request: ReleasePlan, detach: bool) -> Result
     for check in operations.checks(actor, wanted):
         about = check.shared or f"shared parts {check_command(check.run_id)}"
         click.echo(in_commands(f"run {check.run_id}: {about}"), err=True)
-    title = f"exporting {' and '.join(datasets)}"
-    return operations.create(actor, wanted, waited(detach=detach, title=title))
+    return operations.create(actor, wanted, launch(f"exporting {' and '.join(datasets)}"))
 
 
 export = formerly(create, "export", "releases create DATASET")
-
-
-def _listed(result: Result) -> str:
-    head = ("release", "name", "groups", "reviews", "format", "path", "offline")
-    rows = [
-        [
-            row["id"],
-            row["name"],
-            row["groups"],
-            row["reviews"],
-            row["format"],
-            row["path"],
-            "OFFLINE" if row["offline"] else "",
-        ]
-        for row in result["data"]
-    ]
-    return table(head, rows, empty="no releases yet: inf releases create DATASET --out FOLDER")
 
 
 FORMER_KEYS = {"release_id": "id"}
@@ -95,12 +72,15 @@ FORMER_KEYS = {"release_id": "id"}
 
 @releases.command("list")
 @click.option("--dataset", help="Only releases of this dataset.")
-@paged()
-@reporting(_listed)
-def list_(dataset: str | None, limit: int | None, offset: int) -> Result:
+@listing(
+    *(("release", "id"), "name", "groups", "reviews", "format", "path"),
+    ("offline", lambda row: "OFFLINE" if row["offline"] else ""),
+    empty="no releases yet: inf releases create DATASET --out FOLDER",
+    former=("releases", FORMER_KEYS),
+)
+def list_(dataset: str | None, **page: Any) -> Listed[ReleaseRow]:
     """List releases, newest first."""
-    found = operations.list_all(command_actor(), dataset).part(limit, offset)
-    return with_former_keys(found.as_json(), "releases", FORMER_KEYS)
+    return operations.list_all(command_actor(), dataset).part(**page)
 
 
 def _shown(result: Result) -> str:
@@ -109,11 +89,10 @@ def _shown(result: Result) -> str:
 
 @releases.command()
 @click.argument("release_id", type=int)
-@reporting(_shown)
-def show(release_id: int) -> Result:
+@reporting(_shown, former=FORMER_KEYS)
+def show(release_id: int) -> ReleaseShown:
     """Show one release; --json includes its card."""
-    found = operations.show(command_actor(), release_id).as_json()
-    return found | {former: found[key] for former, key in FORMER_KEYS.items()}
+    return operations.show(command_actor(), release_id)
 
 
 def _differences(result: Result) -> str:
@@ -125,9 +104,9 @@ def _differences(result: Result) -> str:
 @click.argument("before", type=int)
 @click.argument("after", type=int)
 @reporting(_differences)
-def diff(before: int, after: int) -> Result:
+def diff(before: int, after: int) -> ReleaseDiff:
     """Show what was added, removed and changed from release BEFORE to release AFTER, and why."""
-    return operations.diff(command_actor(), before, after).as_json()
+    return operations.diff(command_actor(), before, after)
 
 
 def pushed_text(result: Result) -> str:
@@ -156,11 +135,10 @@ def push_command(what: str, *places: Place) -> click.Command:
 
     @click.command("push")
     @request_options(PushStart)
-    @detach_option
+    @launched
     @reporting(pushed_text)
-    def push(request: PushStart, detach: bool) -> Result:
-        launch = waited(detach=detach, title=f"pushing to {request.repo}")
-        return operations.push(command_actor(), request, launch)
+    def push(request: PushStart, launch: Launching) -> Result:
+        return operations.push(command_actor(), request, launch(f"pushing to {request.repo}"))
 
     push.help = (
         f"Push {what}.\n\nThe contents of a repository are never overwritten without --replace, "

@@ -116,7 +116,9 @@ def _text(path: Path) -> str:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise BadInput(
-            f"{path} is not UTF-8 text (byte {error.start})", code="text_not_utf8"
+            f"{path} is not UTF-8 text (byte {error.start})",
+            "save it as UTF-8",
+            code="text_not_utf8",
         ) from error
 
 

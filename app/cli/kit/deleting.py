@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from app.cli.kit.formerly import formerly
-from app.cli.kit.password import ask_password
+from app.cli.kit.password import ask_secret
 from app.cli.kit.progress import progress_bar
 from app.cli.kit.report import Result, command_actor, counts, lines, reporting
 from app.operations import datasets as operations
@@ -42,47 +42,39 @@ def add_archiving(group: click.Group, key: str) -> None:
             ("content", result["content_sha256"]),
         )
 
-    @group.command()
+    @group.command(
+        help=f"Archive a {noun}: it is hidden, but kept.\n\nRefused while releases, reviews, "
+        "judgments, open studies or jobs depend on it; they are listed."
+    )
     @named
     @reporting(text)
     def archive(**what: Any) -> Result:
         operations.archive(command_actor(), **what)
         return {**what, "archived": True, "purged": False}
 
-    archive.help = (
-        f"Archive a {noun}: it is hidden, but kept.\n\nRefused while releases, reviews, judgments, "
-        "open studies or jobs depend on it; they are listed."
-    )
-
-    @group.command()
+    @group.command(help=f"Bring an archived {noun} back.")
     @named
     @reporting(text)
     def unarchive(**what: Any) -> Result:
         operations.unarchive(command_actor(), **what)
         return {**what, "archived": False}
 
-    unarchive.help = f"Bring an archived {noun} back."
-
     def purged(backup: Path | None, admin: str | None, what: dict[str, Any]) -> Result:
-        actor = operations.purging_admin(
-            command_actor(), admin, lambda: ask_password(confirm=False)
-        )
+        actor = operations.purging_admin(command_actor(), admin, lambda: ask_secret(confirm=False))
         with progress_bar("writing the backup", unit=" rows") as show:
             done = operations.purge(actor, backup=backup, progress=show, **what)
         return {**what, "archived": False, "purged": True, "by": actor.name, **done}
 
-    @group.command()
+    @group.command(
+        help=f"Delete a {noun} for good, after a backup of the store.\n\nRefused as `archive`; the "
+        "audit log records who did it."
+    )
     @named
     @backup_option
     @admin_option
     @reporting(text)
     def purge(backup: Path | None, admin: str | None, **what: Any) -> Result:
         return purged(backup, admin, what)
-
-    purge.help = (
-        f"Delete a {noun} for good, after a backup of the store.\n\nRefused as `archive`; the "
-        "audit log records who did it."
-    )
 
     @click.command()
     @named

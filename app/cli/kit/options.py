@@ -45,14 +45,18 @@ def field_options(
     model: type[Request],
     *,
     types: Mapping[str, click.Path] | None = None,
+    changed: Sequence[str] = (),
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Add an option for every field that is one, as `request_options`; the command takes their
-    values."""
+    values.
+
+    changed: only these, of what is stored; one that is not given is None and stays as it is.
+    """
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         own: list[click.Parameter] = getattr(command, "__click_params__", [])
         taken = {option: each for each in own for option in each.opts}
-        for name in reversed(model.model_fields):
+        for name in reversed(changed or [*model.model_fields]):
             options = options_of(model, name)
             if already := next((taken[each] for each in options if each in taken), None):
                 own.remove(already)  # to where the field is
@@ -61,6 +65,9 @@ def field_options(
                 attributes = _attributes(model, name)
                 if types and name in types:
                     attributes["type"] = types[name]
+                if changed:
+                    first = f"as it is; at first {default_of(model, name)}"
+                    attributes |= {"default": None, "show_default": first}
                 command = click.option(*options, name, **attributes)(command)
         return command
 
@@ -81,8 +88,9 @@ def _attributes(model: type[Request], name: str) -> dict[str, Any]:
     """What click needs to know of a field."""
     field = model.model_fields[name]
     kind, is_many = _plain(field.annotation)
+    about = field.description or ""
     found: dict[str, Any] = {
-        "help": field.description,
+        "help": about if not is_many or "repeatable" in about else f"{about} Repeatable.",
         "required": field.is_required(),
         "multiple": is_many,
         "metavar": metavar_of(model, name),

@@ -1,4 +1,4 @@
-"""Passwords of commands: from the terminal or standard input, never from the arguments."""
+"""Passwords and keys of commands: from the terminal or standard input, never from the arguments."""
 
 import sys
 
@@ -7,16 +7,15 @@ import click
 from db.errors import BadInput
 
 
-def ask_password(*, confirm: bool = True) -> str:
-    """The password: prompted on a terminal (twice to confirm), else a line of standard input."""
+def ask_secret(what: str = "Password", *, confirm: bool = True) -> str:
+    """The secret: prompted for on a terminal (twice to confirm), else a line of standard input."""
     if sys.stdin.isatty():
-        answer: str = click.prompt(
-            "Password", hide_input=True, confirmation_prompt=confirm, err=True
-        )
+        answer: str = click.prompt(what, hide_input=True, confirmation_prompt=confirm, err=True)
         return answer
     line = sys.stdin.readline().rstrip("\n")
-    if not line:
+    if not line.strip():
+        name = what.lower()
         raise BadInput(
-            "no password", "pass it as one line on standard input", code="password_missing"
+            f"no {name}", "pass it as one line on standard input", code=f"{name}_missing"
         )
     return line

@@ -1,8 +1,8 @@
 """Shared by all commands: `--json`, `--detach`, errors, the progress bar, the report.
 
-A command returns its result as a dictionary (printed unrounded by `--json`) and has a function that
-formats it as a short report. Exit status: 0 done, 1 failed, 2 wrong arguments, 3 paused at its
-budget.
+A command returns its result, a row or a dictionary (printed unrounded by `--json`), and has a
+function that formats it as a short report. Exit status: 0 done, 1 failed, 2 wrong arguments, 3
+paused at its budget.
 """
 
 import functools
@@ -10,21 +10,24 @@ import getpass
 import json
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import click
 
 from app.access.identity import Actor
 from app.cli.kit.progress import progress_bar
-from app.cli.kit.table import and_more
+from app.cli.kit.table import Column, and_more, cell_of, head_of
+from app.jobs import launching
 from app.jobs.ray_cluster import checked_address
 from app.operations.acting import Launch, in_foreground, owner_of_store, queue
 from app.text.remedies import in_commands
 from db.errors import InfError, Paused
 from db.extras import missing_extra
+from db.jobs.jobs import LOCAL
 from db.jobs.runner import Cancelled
 from db.requests import Request
+from db.rows import Listed, Row
 from db.tables import Job
 
 Result = dict[str, Any]
@@ -51,24 +54,31 @@ def failed(error: InfError, **details: Any) -> Failed:
     return Failed(message, 3 if isinstance(error, Paused) else 1, **details)
 
 
-def reporting(human: Callable[[Result], str]) -> Callable[..., Any]:
+def reporting(
+    human: Callable[[Result], str], *, former: Mapping[str, str] | None = None
+) -> Callable[..., Any]:
     """Decorate a command: add `--json`, print its result, translate our errors.
 
-    A result with `"paused": true` exits with 3.
+    A result with `"paused": true` exits with 3. former: keys of a row that an earlier version had,
+    and what they are now.
     """
 
-    def decorate(function: Callable[..., Result]) -> Callable[..., None]:
+    def decorate(
+        function: Callable[..., Result | Row | Listed[Any]],
+    ) -> Callable[..., None]:
         @click.option("--json", "as_json", is_flag=True, help="Print one JSON object only.")
         @functools.wraps(function)
         def wrapper(*args: Any, as_json: bool, **kwargs: Any) -> None:
             try:
-                result = function(*args, **kwargs)
+                found = function(*args, **kwargs)
             except InfError as error:
                 raise failed(error) from error
             except ImportError as error:
                 if not (message := missing_extra(error)):
                     raise
                 raise Failed(message) from error
+            result = found if isinstance(found, dict) else found.as_json()
+            result |= {old: result[new] for old, new in (former or {}).items()}
             if as_json:
                 click.echo(json.dumps(without_nan(result), ensure_ascii=False))
             else:
@@ -143,6 +153,32 @@ def _take_address(context: click.Context, _: click.Parameter, value: str | None)
         raise click.UsageError("--launcher ray requires --address URL or INF_RAY_ADDRESS")
 
 
+class Launching:
+    """How the job of a command starts: here with a progress bar, or where its options say."""
+
+    def __init__(self, *, is_detached: bool) -> None:
+        self.is_detached = is_detached
+
+    def __call__(self, title: str, after: int | None = None) -> Launch[Result]:
+        """The launch of the job, under this title."""
+        return waited(detach=self.is_detached, title=title, after=after)
+
+    @property
+    def is_here(self) -> bool:
+        """Whether this process may do the work itself."""
+        return not self.is_detached and launching.chosen_launcher() == LOCAL
+
+
+def launched(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add `--detach` and the launcher options; the command takes `launch`."""
+
+    @functools.wraps(command)
+    def wrapper(*args: Any, detach: bool, **given: Any) -> Any:
+        return command(*args, launch=Launching(is_detached=detach), **given)
+
+    return detach_option(wrapper)
+
+
 def detach_option(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add `--detach` and the launcher options."""
     detach = click.option(
@@ -184,6 +220,11 @@ def lines(*pairs: tuple[str, object]) -> str:
     """Aligned `name  value` lines."""
     width = max(len(name) for name, _ in pairs)
     return "\n".join(f"{name:<{width}}  {_plain(value)}" for name, value in pairs)
+
+
+def facts(*columns: Column) -> Callable[[Result], str]:
+    """The report of a row: a line for each of these, as `app.cli.kit.table` has them."""
+    return lambda row: lines(*((head_of(each), cell_of(each, row)) for each in columns))
 
 
 def counts(values: dict[str, int]) -> str:

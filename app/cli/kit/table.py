@@ -9,6 +9,19 @@ import click
 
 MAX_CELL_COLUMNS = 60
 MAX_TABLE_COLUMNS = 10_000  # a row is never wrapped: a terminal may do that, a file need not
+# A key of a row, or its label and the key, or its label and what makes its value of the row.
+Column = str | tuple[str, str] | tuple[str, Callable[[dict[str, Any]], object]]
+
+
+def head_of(column: Column) -> str:
+    """The label of a column."""
+    return column.replace("_", " ") if isinstance(column, str) else column[0]
+
+
+def cell_of(column: Column, row: dict[str, Any]) -> object:
+    """The value of a row in a column."""
+    value = column if isinstance(column, str) else column[1]
+    return value(row) if callable(value) else row[value]
 
 
 def paged(limit: int | None = None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

@@ -9,21 +9,20 @@ from app.cli.kit.formerly import formerly
 from app.cli.kit.options import request_options
 from app.cli.kit.progress import progress_bar
 from app.cli.kit.report import (
+    Launching,
     Result,
     command_actor,
-    detach_option,
+    facts,
+    launched,
     lines,
     me,
     reporting,
-    waited,
 )
 from app.cli.kit.table import table
-from app.jobs import launching
 from app.operations import store as operations
 from app.operations.overview import status as operation_of_status
 from app.text.remedies import in_commands
 from curation.backups import BackupPlan, RestorePlan
-from db.jobs.jobs import LOCAL
 from db.store.backup import greatest_job_id
 
 FILE = click.Path(path_type=Path, dir_okay=False)
@@ -37,28 +36,23 @@ def store() -> None:
 @store.command()
 @click.argument("path", metavar="FILE", type=FILE)
 @request_options(BackupPlan)
-@detach_option
-@reporting(
-    lambda result: lines(
-        *(("backup" if key == "path" else key, result[key]) for key in ("path", "rows", "bytes")),
-        ("content", result["content_sha256"]),
-    )
-)
-def backup(request: BackupPlan, detach: bool) -> Result:
+@launched
+@reporting(facts(("backup", "path"), "rows", "bytes", ("content", "content_sha256")))
+def backup(request: BackupPlan, launch: Launching) -> Result:
     """Write a consistent snapshot of the whole store to FILE while others keep working.
 
     Files outside the store (releases, checkpoints, logs) are not included.
     """
-    launch = waited(detach=detach, title=f"backing up to {Path(request.path).name}")
-    return operations.back_up(command_actor(), request, launch)
+    title = f"backing up to {Path(request.path).name}"
+    return operations.back_up(command_actor(), request, launch(title))
 
 
 @store.command()
 @click.argument("path", metavar="FILE", type=FILE)
 @request_options(RestorePlan)
-@detach_option
+@launched
 @reporting(lambda result: f"restored {result['rows']:,} rows; content {result['content_sha256']}")
-def restore(request: RestorePlan, detach: bool) -> Result:
+def restore(request: RestorePlan, launch: Launching) -> Result:
     """Restore the backup FILE into the store that INF_DATABASE_URL names, atomically.
 
     A backup of either engine can be restored into either engine. A store that is not empty
@@ -66,10 +60,9 @@ def restore(request: RestorePlan, detach: bool) -> Result:
     while other jobs run.
     """
     title = f"restoring {Path(request.path).name}"
-    if detach or launching.chosen_launcher() != LOCAL:
+    if not launch.is_here:
         after = greatest_job_id(Path(request.path))  # its row has to stay with those of the backup
-        launch = waited(detach=detach, title=title, after=after)
-        return operations.restore_as_job(owner(me()), request, launch)
+        return operations.restore_as_job(owner(me()), request, launch(title, after))
     with progress_bar(title, unit=" rows") as show:
         return operations.restore(owner(me()), request, show)
 

@@ -49,7 +49,9 @@ def _from_files() -> Iterator[Result]:
             auth = tomllib.loads(STREAMLIT.read_text(encoding="utf-8")).get("auth", {})
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise BadInput(
-                f"{STREAMLIT.absolute()} is no TOML: {error}", code="toml_invalid"
+                f"{STREAMLIT.absolute()} is no TOML: {error}",
+                "correct it there",
+                code="toml_invalid",
             ) from error
         for name in auth if isinstance(auth, dict) else ():
             yield _row(f"auth.{name}", MASK, "file", "OpenID", f"In {STREAMLIT.absolute()}.")

@@ -1,17 +1,17 @@
 """`inf connections`: model servers that runs name. Keys are never read from the arguments."""
 
-import sys
 from typing import Any
 
 import click
 
+from app.cli.kit.listing import listing
 from app.cli.kit.options import request_options
+from app.cli.kit.password import ask_secret
 from app.cli.kit.report import Result, command_actor, lines, reporting
-from app.cli.kit.table import paged, table
 from app.operations import connections as operations
-from app.operations.connections import ConnectionAdd, ConnectionChange
+from app.operations.connections import ConnectionAdd, ConnectionChange, ConnectionRow
 from app.text.remedies import in_commands
-from db.errors import BadInput
+from db.rows import Listed
 
 key_option = click.option(
     "--key",
@@ -26,14 +26,8 @@ def connections() -> None:
     """Add, test, list, show, change and remove connections to model servers."""
 
 
-def _read_key() -> str:
-    if sys.stdin.isatty():
-        prompted: str = click.prompt("Key", hide_input=True, err=True)
-        return prompted
-    line = sys.stdin.readline().strip()
-    if not line:
-        raise BadInput("no key", "pass it as one line on standard input", code="key_missing")
-    return line
+def _key(is_given: bool) -> str:
+    return ask_secret("Key", confirm=False).strip() if is_given else ""
 
 
 def _said(value: bool | None) -> str:
@@ -82,10 +76,9 @@ def _added(result: Result) -> str:
 @request_options(ConnectionAdd)
 @key_option
 @reporting(_added)
-def add(request: ConnectionAdd, takes_key: bool) -> Result:
+def add(request: ConnectionAdd, takes_key: bool) -> ConnectionRow:
     """Add a connection to a model server."""
-    actor = command_actor()
-    return operations.add(actor, request, _read_key() if takes_key else "").as_json()
+    return operations.add(command_actor(), request, _key(takes_key))
 
 
 @connections.command()
@@ -94,53 +87,43 @@ def add(request: ConnectionAdd, takes_key: bool) -> Result:
 @click.option("--private/--public", "private", default=None, help="May it be in a private network?")
 @key_option
 @reporting(_shown)
-def change(request: ConnectionChange, takes_key: bool) -> Result:
+def change(request: ConnectionChange, takes_key: bool) -> ConnectionRow:
     """Change a connection's key, prices or reach; its address stays."""
-    actor = command_actor()
-    return operations.change(actor, request, _read_key() if takes_key else "").as_json()
+    return operations.change(command_actor(), request, _key(takes_key))
 
 
 @connections.command()
 @click.argument("name")
 @click.option("--model", default="", help="The model to call; default: the first of the list.")
 @reporting(_shown)
-def test(name: str, model: str) -> Result:
+def test(name: str, model: str) -> ConnectionRow:
     """List a server's models, time one call, find what it supports (three small calls)."""
-    return operations.test(command_actor(), name, model).as_json()
-
-
-def _listed(result: Result) -> str:
-    rows: list[list[Any]] = [
-        [
-            *(row["id"], row["name"], row["kind"], row["url"], row["secret"]),
-            len(row["tested"]["models"]) if row["tested"] else None,
-            in_commands(row["problem"]) if row["problem"] else None,
-        ]
-        for row in result["data"]
-    ]
-    head = ("id", "connection", "kind", "url", "secret", "models", "problem")
-    return table(head, rows, empty="no connections")
+    return operations.test(command_actor(), name, model)
 
 
 @connections.command("list")
-@paged()
-@reporting(_listed)
-def list_(limit: int | None, offset: int) -> Result:
+@listing(
+    *("id", ("connection", "name"), "kind", "url", "secret"),
+    ("models", lambda row: len(row["tested"]["models"]) if row["tested"] else None),
+    ("problem", lambda row: in_commands(row["problem"]) if row["problem"] else None),
+    empty="no connections",
+)
+def list_(**page: Any) -> Listed[ConnectionRow]:
     """List connections; the environment variables are the one called environment."""
-    return operations.list_all(command_actor()).part(limit, offset).as_json()
+    return operations.list_all(command_actor()).part(**page)
 
 
 @connections.command()
 @click.argument("name")
 @reporting(_shown)
-def show(name: str) -> Result:
+def show(name: str) -> ConnectionRow:
     """Show one connection."""
-    return operations.show(command_actor(), name).as_json()
+    return operations.show(command_actor(), name)
 
 
 @connections.command()
 @click.argument("name")
 @reporting(lambda result: f"removed {result['name']}")
-def remove(name: str) -> Result:
+def remove(name: str) -> ConnectionRow:
     """Remove a connection that no unfinished run uses."""
-    return operations.remove(command_actor(), name).as_json()
+    return operations.remove(command_actor(), name)

@@ -1,18 +1,18 @@
 """`inf jobs`: list and control jobs, and run the supervisor."""
 
 import functools
+from typing import Any
 
 import click
 
-from app.cli.kit.formerly import with_former_keys
+from app.cli.kit.listing import listing
 from app.cli.kit.report import Result, command_actor, launcher_options, reporting
-from app.cli.kit.table import paged, table
 from app.cli.store.follow_log import follow_log
 from app.jobs import launching
 from app.operations import jobs as operations
+from app.operations.jobs import JobRow
 from app.text.remedies import in_commands
-
-FORMER_KEYS = {"job_id": "id"}
+from db.rows import Listed
 
 
 @click.group()
@@ -20,28 +20,24 @@ def jobs() -> None:
     """List, follow, cancel and resume jobs."""
 
 
-def _listed(result: Result) -> str:
-    rows = [
-        [
-            *(row["id"], row["kind"], row["status"]),
-            f"{row['done']}/{row['total']}" if row["total"] else str(row["done"] or ""),
-            in_commands(row["summary"]),
-        ]
-        for row in result["data"]
-    ]
-    head = ("job", "kind", "status", "progress", "message or outcome")
-    return table(head, rows, empty="no jobs yet", max_columns=80)
+def _progress(row: Result) -> str:
+    return f"{row['done']}/{row['total']}" if row["total"] else str(row["done"] or "")
 
 
 @jobs.command("list")
 @click.option("--status", type=click.Choice(operations.STATUSES), help="Only of this status.")
-@paged(50)
-@reporting(_listed)
-def list_(status: str | None, limit: int, offset: int) -> Result:
+@listing(
+    *(("job", "id"), "kind", "status", ("progress", _progress)),
+    ("message or outcome", lambda row: in_commands(row["summary"])),
+    empty="no jobs yet",
+    limit=50,
+    former=("jobs", {"job_id": "id"}),
+    max_columns=80,
+)
+def list_(status: str | None, **page: Any) -> Listed[JobRow]:
     """List jobs, newest first."""
     statuses = (status,) if status else ()
-    found = operations.list_some(command_actor(), statuses=statuses, limit=limit, offset=offset)
-    return with_former_keys(found.as_json(), "jobs", FORMER_KEYS)
+    return operations.list_some(command_actor(), statuses=statuses, **page)
 
 
 def _shown(result: Result) -> str:

@@ -2,17 +2,21 @@
 
 import sys
 from collections.abc import Callable
+from typing import Any
 
 import click
 
 from app.cli.kit.formerly import formerly, with_former_keys
-from app.cli.kit.password import ask_password
+from app.cli.kit.listing import listing
+from app.cli.kit.password import ask_secret
 from app.cli.kit.report import Result, command_actor, lines, reporting
-from app.cli.kit.table import paged, table
+from app.cli.kit.table import table
 from app.operations import people as operations
+from app.operations.people import PersonRow
 from db.errors import Refused
 from db.people.fields import FIELDS, AccountField
 from db.people.passwords import LINK_HOURS
+from db.rows import Listed
 from db.values import ACCOUNT_ROLES, RIGHTS
 
 ROLE = click.Choice(ACCOUNT_ROLES)
@@ -23,34 +27,25 @@ def people() -> None:
     """Add, list, rename, disable and delete accounts; reset passwords."""
 
 
-def _listed(result: Result) -> str:
-    rows = [
-        [
-            *(row["name"], row["role"], "disabled" if row["disabled"] else "enabled"),
-            *(row[field.column] for field in FIELDS),
-            "rename it: such a name is refused today" if row["name_problem"] else "",
-        ]
-        for row in result["data"]
-    ]
-    head = ("name", "role", "state", *(field.label.lower() for field in FIELDS), "remark")
-    return table(head, rows, empty="no accounts yet: inf people add NAME --role admin")
-
-
 @people.command("list")
-@paged()
-@reporting(_listed)
-def list_(limit: int | None, offset: int) -> Result:
+@listing(
+    *("name", "role", ("state", lambda row: "disabled" if row["disabled"] else "enabled")),
+    *((field.label.lower(), field.column) for field in FIELDS),
+    ("remark", lambda row: "rename it: such a name is refused today" * row["name_problem"]),
+    empty="no accounts yet: inf people add NAME --role admin",
+    former=("accounts", {}),
+)
+def list_(**page: Any) -> Listed[PersonRow]:
     """List accounts."""
-    found = operations.list_all(command_actor()).part(limit, offset)
-    return with_former_keys(found.as_json(), "accounts", {})
+    return operations.list_all(command_actor()).part(**page)
 
 
 @people.command()
 @click.argument("name")
 @reporting(lambda result: lines(*result.items()))
-def show(name: str) -> Result:
+def show(name: str) -> PersonRow:
     """Show one account."""
-    return operations.show(command_actor(), name).as_json()
+    return operations.show(command_actor(), name)
 
 
 def _field_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -74,16 +69,14 @@ def _field_options(command: Callable[..., None]) -> Callable[..., None]:
 @reporting(lambda result: f"added {result['name']} as {result['role']}")
 def add(
     name: str, role: str, datasets: tuple[str, ...], no_password: bool, **fields: str
-) -> Result:
+) -> PersonRow:
     """Add an account; the password is prompted for or read from standard input."""
     if no_password and not fields["email"]:
         raise click.UsageError(
             "--no-password requires --email: otherwise the account could not sign in"
         )
-    actor, password = command_actor(), None if no_password else ask_password()
-    return operations.add(
-        actor, name, password, role=role, fields=fields, datasets=datasets
-    ).as_json()
+    actor, password = command_actor(), None if no_password else ask_secret()
+    return operations.add(actor, name, password, role=role, fields=fields, datasets=datasets)
 
 
 def _field_command(field: AccountField) -> click.Command:
@@ -95,8 +88,8 @@ def _field_command(field: AccountField) -> click.Command:
     @reporting(
         lambda result: f"{field.label} of {result['name']}: {result[field.column] or 'removed'}"
     )
-    def command(name: str, text: str) -> Result:
-        return operations.change_field(command_actor(), name, field.column, text).as_json()
+    def command(name: str, text: str) -> PersonRow:
+        return operations.change_field(command_actor(), name, field.column, text)
 
     return command
 
@@ -109,9 +102,9 @@ for _field in FIELDS:
 @click.argument("name")
 @click.option("--enable", is_flag=True, help="Enable the account again.")
 @reporting(lambda result: f"{result['name']} is {'disabled' if result['disabled'] else 'enabled'}")
-def disable(name: str, enable: bool) -> Result:
+def disable(name: str, enable: bool) -> PersonRow:
     """Disable an account immediately, on every device."""
-    return operations.disable(command_actor(), name, disabled=not enable).as_json()
+    return operations.disable(command_actor(), name, disabled=not enable)
 
 
 @people.command()
@@ -152,9 +145,9 @@ def delete(name: str, yes: bool) -> Result:
 @click.argument("name")
 @click.argument("role", type=ROLE)
 @reporting(lambda result: f"{result['name']} is {result['role']}")
-def role(name: str, role: str) -> Result:
+def role(name: str, role: str) -> PersonRow:
     """Change the role of an account."""
-    return operations.change_role(command_actor(), name, role).as_json()
+    return operations.change_role(command_actor(), name, role)
 
 
 @people.command()
@@ -217,7 +210,7 @@ def reset_password(name: str, link: bool) -> Result:
     actor = command_actor()
     if link:
         return {"name": name, "path": operations.password_link(actor, name), "hours": LINK_HOURS}
-    return operations.reset_password(actor, name, ask_password()).as_json()
+    return operations.reset_password(actor, name, ask_secret()).as_json()
 
 
 users = formerly(people, "users", "people")

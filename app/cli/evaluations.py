@@ -6,23 +6,38 @@ from typing import Any
 
 import click
 
-from app.cli.evaluate.frozen import pin, trec
 from app.cli.kit.formerly import formerly, with_former_keys
+from app.cli.kit.listing import listing
 from app.cli.kit.one_by_default import OneByDefault
 from app.cli.kit.options import request_options
-from app.cli.kit.report import Result, command_actor, detach_option, lines, reporting, waited
-from app.cli.kit.table import paged, table
+from app.cli.kit.report import (
+    Launching,
+    Result,
+    command_actor,
+    facts,
+    launched,
+    lines,
+    reporting,
+)
+from app.cli.kit.table import table
 from app.operations import evaluations as operations
+from app.operations.evaluations import EvaluationRow, EvaluationShown
 from app.text.numbers import counted, score
 from db.outcome.evaluations import Scored
+from db.rows import Listed
 from db.values import DATASET_BENCHMARK as DATASET
 from trainer.evaluate.following import CONTROLS, ON_GROUPS, STABILITY
 from trainer.evaluate.intervals import ranked_over
 from trainer.evaluate.measures.compliance import COMPLIANCE
+from trainer.evaluate.measures.rankings import average, measure, without_relevant
 from trainer.evaluate.request import EvaluationStart
+from trainer.records.content import benchmark_content
+from trainer.records.pinning import write_pin
+from trainer.records.record import content_together
 from trainer.report.compared.differences import METHOD
 from trainer.report.compared.ordinary import NOT_MEASURED
-from trainer.suites.registry import DOWNLOAD_NAMES, LAYOUTS
+from trainer.suites.registry import DOWNLOAD_NAMES, LAYOUTS, read_benchmarks
+from trainer.trec.files import read_qrels, read_run
 
 MAX_NAMED = 10
 SHOWN = ("ndcg@5", "ndcg@10", "map", "mrr", "recall@10", "judged@10", "p-mrr")
@@ -156,9 +171,11 @@ def _difference(found: Result) -> str:
     help="Write the values of every query to this file (JSON lines).",
 )
 @click.option("--details", is_flag=True, help="Print the intervals of all means, and controls.")
-@detach_option
+@launched
 @reporting(_made)
-def create(request: EvaluationStart, per_query: Path | None, details: bool, detach: bool) -> Result:
+def create(
+    request: EvaluationStart, per_query: Path | None, details: bool, launch: Launching
+) -> Result:
     """Score models side by side: nDCG, MAP, MRR, recall and p-MRR.
 
     Differences from the first model come with a 95 % interval, over clusters of queries that belong
@@ -166,7 +183,7 @@ def create(request: EvaluationStart, per_query: Path | None, details: bool, deta
     checkpoint's training. Of a suite, or a folder of benchmark folders, every set is scored, and
     the mean over the sets.
     """
-    if per_query and detach:
+    if per_query and launch.is_detached:
         raise click.UsageError("--per-query cannot be combined with --detach")
     if per_query and per_query.exists():
         raise click.UsageError(f"{per_query} exists: choose another file")
@@ -176,8 +193,7 @@ def create(request: EvaluationStart, per_query: Path | None, details: bool, deta
         if file and not Path(file).is_file():
             raise click.UsageError(f"no file {file}")
     actor = command_actor()
-    launch = waited(detach=detach, title="evaluate")
-    result = operations.create(actor, _from_anywhere(request), launch)
+    result = operations.create(actor, _from_anywhere(request), launch("evaluate"))
     if per_query:
         parts = result.get("parts", [result])
         ids = [model["evaluation_id"] for part in parts for model in part["models"]]
@@ -226,31 +242,19 @@ def _absolute(name: str) -> str:
     return str(Path(name).expanduser().resolve()) if is_folder else name
 
 
-def _listed(result: Result) -> str:
-    rows = [
-        [
-            row["id"],
-            row["name"],
-            row["benchmark"],
-            score(row["metrics"].get("ndcg@10")),
-            row["created_at"][:16],
-            "" if row["has_record"] else "no record: not comparable",
-        ]
-        for row in result["data"]
-    ]
-    head = ("id", "name", "benchmark", "nDCG@10", "created", "")
-    listed = table(head, rows, empty="no evaluations: inf evaluations create --model MODEL")
-    return f"{listed}\nnext: inf evaluations compare ID ID" if len(rows) > 1 else listed
-
-
 @evaluations.command("list")
 @click.option("--benchmark", help="Only those of this benchmark, by its stored name.")
-@paged()
-@reporting(_listed)
-def list_(benchmark: str | None, limit: int | None, offset: int) -> Result:
+@listing(
+    *("id", "name", "benchmark", ("nDCG@10", lambda row: score(row["metrics"].get("ndcg@10")))),
+    ("created", lambda row: row["created_at"][:16]),
+    ("", lambda row: "" if row["has_record"] else "no record: not comparable"),
+    empty="no evaluations: inf evaluations create --model MODEL",
+    then="inf evaluations compare ID ID",
+    former=("evaluations", {"evaluation_id": "id"}),
+)
+def list_(benchmark: str | None, **page: Any) -> Listed[EvaluationRow]:
     """List stored evaluations, newest first, with the ids that `compare` takes."""
-    found = operations.list_some(command_actor(), benchmark, limit=limit, offset=offset)
-    return with_former_keys(found.as_json(), "evaluations", {"evaluation_id": "id"})
+    return operations.list_some(command_actor(), benchmark, **page)
 
 
 def _shown(result: Result) -> str:
@@ -262,9 +266,9 @@ def _shown(result: Result) -> str:
 @evaluations.command()
 @click.argument("evaluation_id", type=int)
 @reporting(_shown)
-def show(evaluation_id: int) -> Result:
+def show(evaluation_id: int) -> EvaluationShown:
     """Show one evaluation; --json includes the record of its data and settings."""
-    return operations.show(command_actor(), evaluation_id).as_json()
+    return operations.show(command_actor(), evaluation_id)
 
 
 def _compared(result: Result) -> str:
@@ -305,8 +309,67 @@ def compare(base: int, others: tuple[int, ...]) -> Result:
     return with_former_keys(found, "differences", FORMER_DIFFERENCES)
 
 
-evaluations.add_command(pin)
-evaluations.add_command(trec)
+@evaluations.command()
+@click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option(
+    "--write", is_flag=True, help="Write it to FOLDER/benchmark.sha256, which is checked."
+)
+@reporting(
+    facts(
+        *("sha256", ("benchmarks", lambda found: ", ".join(found["benchmarks"])), "documents"),
+        ("queries", "questions"),
+        ("pinned in", lambda found: found["file"] or "no file: --write makes one"),
+    )
+)
+def pin(folder: Path, write: bool) -> Result:
+    """Print the sha256 of a benchmark folder's content, for `inf evaluations create --pin SHA256`.
+
+    Of queries, instructions, corpus, judgments and candidates as they are read; names of files and
+    the order of lines do not count. With --write every later evaluation of the folder checks it.
+    """
+    folder = folder.resolve()
+    benchmarks = read_benchmarks(folder)
+    contents = [benchmark_content(benchmark) for benchmark in benchmarks]
+    found = content_together(contents)
+    return {
+        "sha256": found["sha256"],
+        "benchmarks": [benchmark.name for benchmark in benchmarks],
+        "documents": found["documents"],
+        "questions": found["questions"],
+        "file": str(write_pin(folder, contents)) if write else None,
+    }
+
+
+def _measured(result: Result) -> str:
+    scores = [f"{name:<12}{score(value)}" for name, value in result["metrics"].items()]
+    left_out = len(result["without_relevant"])
+    notes = [f"{result['queries']} queries in the means"]
+    notes += [f"{left_out} judged queries without a relevant document, in no mean"] * bool(left_out)
+    notes += [f"{len(result['missing'])} judged queries are not in the run and score 0"] * bool(
+        result["missing"]
+    )
+    return "\n".join([*scores, *notes])
+
+
+@evaluations.command()
+@click.option("--run", "run_file", type=click.Path(path_type=Path), required=True)
+@click.option("--qrels", "qrels_file", type=click.Path(path_type=Path), required=True)
+@reporting(_measured)
+def trec(run_file: Path, qrels_file: Path) -> Result:
+    """Measure a TREC run file by a qrels file, without a benchmark or the store.
+
+    The values are trec_eval's with -c: a judged query that the run lacks scores 0. Queries without
+    any relevant document are in no mean.
+    """
+    run, judgments = read_run(run_file).scores, read_qrels(qrels_file)
+    per_query = measure(run, judgments)
+    return {
+        "metrics": average(per_query),
+        "per_query": per_query,
+        "queries": len(per_query),
+        "without_relevant": without_relevant(judgments),
+        "missing": sorted(per_query.keys() - run.keys()),
+    }
 
 
 class CreateByDefault(OneByDefault):
