@@ -1,55 +1,61 @@
 """Widgets of a form from the fields of a request."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import streamlit as st
 
 from db.requests import Request, bounds_of, choices_of, default_of
 
+SHARE = {"ge": 0, "le": 1}  # the bounds of a share, which forms show in percent
 
-def draw_fields(model: type[Request], *, key: str, without: Collection[str]) -> None:
-    """Draw a widget for every field but these, under `KEY.FIELD` in the session's state."""
-    for name, field in model.model_fields.items():
-        if name not in without:
-            _draw_field(model, name, field.title or name.replace("_", " ").capitalize(), key)
+
+def draw_fields(
+    model: type[Request],
+    names: Iterable[str],
+    *,
+    key: str,
+    now: Request | None = None,
+    more: Mapping[str, Mapping[str, Any]] | None = None,
+) -> None:
+    """Draw a widget for each of these fields, under `KEY.FIELD` in the session's state.
+
+    now: what they begin with, by default the model's defaults; more: what the widget of a field
+    takes besides, such as `options` that are known only here. A share is drawn in percent.
+    """
+    for name in names:
+        value = default_of(model, name) if now is None else getattr(now, name)
+        _draw_field(model, name, value, {"key": f"{key}.{name}", **(more or {}).get(name, {})})
 
 
 def values_of_form(model: type[Request], *, key: str) -> dict[str, Any]:
     """What the widgets `KEY.FIELD` of a form hold; a field without a widget is left out."""
     held = {name: st.session_state.get(f"{key}.{name}") for name in model.model_fields}
-    return {name: value for name, value in held.items() if value is not None}
+    return {
+        name: value / 100 if bounds_of(model, name) == SHARE else value
+        for name, value in held.items()
+        if value is not None
+    }
 
 
-def _draw_field(model: type[Request], name: str, label: str, key: str) -> None:
-    field = model.model_fields[name]
-    default, where = default_of(model, name), f"{key}.{name}"
-    choices: Sequence[Any] = choices_of(model, name)
-    if isinstance(default, tuple):
-        if choices:
-            st.multiselect(
-                label,
-                choices,
-                default=default,
-                key=where,
-                placeholder="as by default",
-                help=field.description,
-            )
-    elif choices:
-        st.selectbox(
-            label, choices, index=choices.index(default), key=where, help=field.description
-        )
-    elif isinstance(default, bool):
-        st.checkbox(label, default, key=where, help=field.description)
-    elif isinstance(default, int | float):
-        bounds = bounds_of(model, name)
-        st.number_input(
-            label,
-            min_value=bounds.get("ge"),
-            max_value=bounds.get("le"),
-            value=default,
-            key=where,
-            help=field.description,
-        )
+def _draw_field(model: type[Request], name: str, value: Any, given: dict[str, Any]) -> None:
+    field, bounds = model.model_fields[name], bounds_of(model, name)
+    label = field.title or name.replace("_", " ").capitalize()
+    given = {"help": field.description, **given}
+    options = given.pop("options", choices_of(model, name))
+    if isinstance(value, tuple):
+        if options:
+            st.multiselect(label, options, value, **{"placeholder": "as by default", **given})
+    elif options:
+        st.selectbox(label, options, options.index(value), **given)
+    elif isinstance(value, bool):
+        st.checkbox(label, value, **given)
+    elif bounds == SHARE:
+        st.number_input(f"{label}, %", 0, 100, round(100 * value), **given)
+    elif isinstance(value, int | float):
+        number = type(value)  # Streamlit takes bounds of the value's own type alone
+        ends = (None if end is None else number(end) for end in map(bounds.get, ("ge", "le")))
+        limits = dict(zip(("min_value", "max_value"), ends, strict=True))
+        st.number_input(label, value=value, **{**limits, **given})
     else:
-        st.text_input(label, default or "", key=where, help=field.description)
+        st.text_input(label, value or "", **given)

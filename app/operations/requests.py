@@ -16,6 +16,7 @@ REQUESTS: Mapping[str, str] = {
     "datasets pull": "curation.hub.request:DatasetPull",
     "studies create": "curation.judging.request:StudyPlan",
     "studies judge": "curation.judging.request:JudgeStart",
+    "studies rules": "db.study.rules:StudyRules",
     "models search": "app.operations.try_it:Search",
     "evaluations create": "trainer.evaluate.request:EvaluationStart",
     "analyses contamination": "analysis.request:ContaminationStart",

@@ -1,6 +1,8 @@
 """The form of a new release: its filter with live counts, its splits and a preview."""
 
 from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import streamlit as st
 
@@ -20,15 +22,13 @@ from app.text.reviews import reviews_words
 from curation.release.request import ReleasePlan
 from db.errors import InfError
 from db.release.choice import ChosenCount
-from db.requests import choices_of
 from db.run.runs import RunSummary
 
-# What this form draws by hand, or knows; every other field of the plan is drawn from it.
-DRAWN = (
-    *("datasets", "runs", "out", "name", "format", "reviews", "include_dropped", "study_id"),
-    *("sources", "languages", "split_by", "held_out", "views", "balance", "accept_licences"),
-    "leave_out_contaminated",
-)
+# Where a field of the plan has its place; every other one is under More options.
+FILTER, CHOICES = ("reviews", "sources", "study_id"), ("include_dropped", "balance")
+SPLITS = ("name", "format", "split_by", "held_out")
+PLACED = (*FILTER, "languages", *CHOICES, "leave_out_contaminated", *SPLITS, "views")
+ELSEWHERE = ("datasets", "runs", "out", "accept_licences")
 DUPLICATES_NOTE = ", before duplicates between runs are left out"
 REVIEWED = {"": "not reviewed", "approve": "approved", "edit": "edited", "reject": "rejected"}
 
@@ -49,7 +49,7 @@ def draw_release_form(runs: list[RunSummary], elsewhere: list[RunSummary], numbe
     _draw_filter(ids, releases.options(user, ReleasePlan(runs=ids, out="release")))
     _draw_splits(number)
     with st.expander("More options"):
-        draw_fields(ReleasePlan, key=actions.FORM, without=DRAWN)
+        _draw(more_options(ReleasePlan))
     wanted = actions.plan_of_form(ids)
     _draw_counts(user, wanted)
     _draw_preview(user, wanted)
@@ -71,73 +71,52 @@ def _draw_further_runs(by_id: dict[int, RunSummary], run: RunSummary) -> list[Ru
     return [by_id[each] for each in further if each in others]
 
 
+def more_options(plan: type[ReleasePlan]) -> list[str]:
+    """The fields that have no place of their own."""
+    return [name for name in plan.model_fields if name not in (*PLACED, *ELSEWHERE)]
+
+
+def _draw(names: Iterable[str], **more: Mapping[str, Any]) -> None:
+    draw_fields(ReleasePlan, names, key=actions.FORM, more=more)
+
+
 def _draw_filter(runs: tuple[int, ...], options: ReleaseOptions) -> None:
-    sources, languages, studies = options.sources, options.languages, options.studies
-    first, second, third = st.columns(3)
-    first.selectbox(
-        "Reviews",
-        choices_of(ReleasePlan, "reviews"),
-        format_func=reviews_words,
-        key="releases.reviews",
-        help="All but rejected: groups that no person rejected, reviewed or not. Approved only: "
-        "groups that a person approved. (`inf releases create --reviews not-rejected` or "
-        "`approved`.)",
-    )
-    second.multiselect(
-        "Sources", sources, key="releases.sources", placeholder="all", disabled=len(sources) < 2
-    )
-    third.selectbox(
-        "Study",
-        [None, *studies],
-        format_func=lambda n: "any or none" if n is None else f"study {n} · {studies[n]}",
-        key="releases.study_id",
-        disabled=len(runs) > 1,
-        help="Only groups with items in this study.",
-    )
-    if languages:
-        st.multiselect("Languages", languages, key="releases.languages", placeholder="all")
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        st.checkbox("Include dropped groups", key="releases.include_dropped")
-        if len(sources) > 1:
-            st.selectbox(
-                "Groups per source",
-                choices_of(ReleasePlan, "balance"),
-                format_func={"none": "all", "source": "as many as the rarest has"}.__getitem__,
-                key="releases.balance",
-                width=240,
-            )
-        st.checkbox(
-            "Exclude overlaps with evaluation sets",
-            key="releases.leave_out_contaminated",
-            help="Requires a comparison of the run by `inf analyze contamination` or on the "
-            "Overlaps page.",
+    sources = options.sources
+    studies: dict[int | None, str] = {None: "any or none"}
+    studies |= {number: f"study {number} · {name}" for number, name in options.studies.items()}
+    with st.container(horizontal=True):
+        _draw(
+            FILTER,
+            reviews={"format_func": reviews_words},
+            sources={"options": sources, "placeholder": "all", "disabled": len(sources) < 2},
+            study_id={
+                "options": list(studies),
+                "format_func": studies.__getitem__,
+                "disabled": len(runs) > 1,
+            },
         )
+    if options.languages:
+        _draw(["languages"], languages={"options": options.languages, "placeholder": "all"})
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        balance = {"none": "all", "source": "as many as the rarest has"}
+        _draw(
+            CHOICES if len(sources) > 1 else CHOICES[:1],
+            balance={"format_func": balance.__getitem__, "width": 240},
+        )
+        _draw(["leave_out_contaminated"])
         draw_link("overlaps", label="Compare", icon=":material/compare:")
 
 
 def _draw_splits(number: int) -> None:
+    narrow: dict[str, float] = {"width": 140}
     with st.container(horizontal=True):
-        st.text_input("Name", f"release-{number}", key="releases.name", width=240)
-        st.selectbox("Format", choices_of(ReleasePlan, "format"), key="releases.format", width=140)
-        splits = choices_of(ReleasePlan, "split_by")
-        st.selectbox("Split by", splits, key="releases.split_by", width=140)
-        st.number_input(
-            "Held-out share",
-            0.0,
-            0.9,
-            0.0,
-            0.05,
-            key="releases.held_out",
-            width=140,
-            help="Share of groups in separate splits; no query or passage is on both sides.",
-        )
-    st.multiselect(
-        "Also export for",
-        choices_of(ReleasePlan, "views"),
-        key="releases.views",
-        placeholder="InF Studio and datasets only",
-        help="Adds a copy of the groups in the column layout of this trainer.",
-    )
+        named = ReleasePlan(out="release", name=f"release-{number}")
+        more = dict.fromkeys(SPLITS, narrow) | {
+            "name": {"width": 240},
+            "held_out": {"max_value": 0.9, "step": 0.05, **narrow},
+        }
+        draw_fields(ReleasePlan, SPLITS, key=actions.FORM, now=named, more=more)
+    _draw(["views"], views={"placeholder": "InF Studio and datasets only"})
 
 
 def _draw_counts(user: Actor, wanted: ReleasePlan) -> None:
@@ -170,11 +149,7 @@ def _draw_counts(user: Actor, wanted: ReleasePlan) -> None:
 
 def _breakdown(found: list[ChosenCount]) -> list[str]:
     """Group counts by verdict, review and source; a kind with a single value is left out."""
-    kinds = [
-        Counter[str](),
-        Counter[str](),
-        Counter[str](),
-    ]
+    kinds = [Counter[str]() for _ in range(3)]
     for each in found:
         for kind, name in zip(
             kinds, (each.verdict, REVIEWED[each.review], each.source or "no source"), strict=True
@@ -200,7 +175,7 @@ def _draw_preview(user: Actor, wanted: ReleasePlan) -> None:
             plain(f"These licences conflict: {'; '.join(found.conflicts)}."),
             icon=":material/gavel:",
         )
-        st.checkbox("I am permitted to combine these licences", key="releases.accept_licences")
+        _draw(["accept_licences"])
     splits = ", ".join(f"{name} {count:,}" for name, count in found.splits.items())
     st.caption(plain(f"Splits: {splits}"))
     rows, card = st.tabs(["First rows", "Card"])

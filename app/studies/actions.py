@@ -5,6 +5,7 @@ from typing import Any
 import streamlit as st
 
 from app.access.session_user import action, notify, signed_in_user
+from app.kit.fields import values_of_form
 from app.operations import people
 from app.operations.acting import queued
 from app.operations.judging import judgments, studies
@@ -12,11 +13,13 @@ from app.operations.judging.studies import JudgeAction
 from app.text.numbers import counted
 from curation.judging.request import JudgeStart, StudyPlan
 from db.errors import BadInput
+from db.study.rules import StudyRules
 
 LINKS = "studies.links"
 OPEN = "studies.thread"
 PART_LABELS = {"training": "qualification", "gold": "gold"}
-RULES = ("training_rounds", "training_items", "gold_action", "members_only")
+# Of the form; whether a study closes when all is answered is decided when it is made.
+RULES = tuple(name for name in StudyRules.model_fields if name != "closes_when_done")
 
 
 def _held(name: str) -> Any:
@@ -71,7 +74,7 @@ def start_judge(study_id: int) -> None:
     """Queue a job in which a model or a simulated judge answers the study's items."""
     judge = (_held("judge") or "").strip()
     if not judge:
-        raise BadInput("choose or type the name of a judge", code="judge_missing")
+        raise BadInput("no judge", "choose one or type its name", code="judge_missing")
     wanted = JudgeStart(study_id=study_id, judge=judge)
     job_id = studies.judge(signed_in_user(), wanted, queued)
     notify(f"Judging as {judge} is queued as job {job_id}.")
@@ -142,11 +145,8 @@ def add_known(study_id: int) -> None:
 
 @action
 def save_rules(study_id: int) -> None:
-    """Save the rules of the form, where shares are in percent."""
-    changes = {name: _held(f"{name}_{study_id}") for name in RULES}
-    for share in ("pass_mark", "gold_threshold"):
-        changes[share] = int(_held(f"{share}_{study_id}")) / 100
-    changes["too_fast_seconds"] = float(_held(f"too_fast_{study_id}"))
+    """Save the rules of the form."""
+    changes = values_of_form(StudyRules, key=f"studies.rules_{study_id}")
     studies.change_rules(signed_in_user(), study_id, changes)
     notify("Rules saved. They apply from now on.")
 

@@ -7,18 +7,13 @@ import streamlit as st
 
 from app.access.identity import SessionUser
 from app.access.session_user import signed_in_user
+from app.kit.fields import draw_fields
 from app.kit.page import draw_hand_off, draw_table
 from app.operations.judging import judgments, studies
 from app.studies import actions
-from db.assignment.members import SCORED_TOGETHER
 from db.people import invitations
 from db.study.gold_items import PARTS
-from db.study.rules import (
-    GOLD_ACTIONS,
-    MAX_EXAMPLES_PER_ROUND,
-    MAX_ROUNDS,
-    MAX_TOO_FAST_SECONDS,
-)
+from db.study.rules import StudyRules
 from db.study.studies import StudySummary
 
 MAX_LINKS = 50
@@ -172,65 +167,14 @@ def sample_gold_items(study: StudySummary) -> None:
 
 def draw_rules(study: StudySummary) -> None:
     """Pass mark, gold accuracy, pace and membership."""
-    rules = studies.rules(signed_in_user(), study.id)
+    rules, key = studies.rules(signed_in_user(), study.id), f"studies.rules_{study.id}"
     with (
         st.expander("Rules: pass mark, gold, pace, members", icon=":material/rule:"),
-        st.form(f"studies.rules_{study.id}", border=False),
+        st.form(key, border=False),
     ):
-        with st.container(horizontal=True):
-            st.number_input(
-                "Pass mark, %",
-                0,
-                100,
-                round(100 * rules.pass_mark),
-                key=f"studies.pass_mark_{study.id}",
-            )
-            st.number_input(
-                "Qualification rounds",
-                1,
-                MAX_ROUNDS,
-                rules.training_rounds,
-                key=f"studies.training_rounds_{study.id}",
-                help="After this many failed rounds the judge is paused for a curator to decide.",
-            )
-            st.number_input(
-                "Examples per round",
-                1,
-                MAX_EXAMPLES_PER_ROUND,
-                rules.training_items,
-                key=f"studies.training_items_{study.id}",
-                help="Every round has other examples; without enough of them a judge who fails "
-                "is paused until you add some.",
-            )
-            st.number_input(
-                "Required gold accuracy, %",
-                0,
-                100,
-                round(100 * rules.gold_threshold),
-                key=f"studies.gold_threshold_{study.id}",
-            )
-            st.selectbox(
-                "If below threshold",
-                GOLD_ACTIONS,
-                GOLD_ACTIONS.index(rules.gold_action),
-                key=f"studies.gold_action_{study.id}",
-                help="Warn the curator, or pause the judge: gold answers are scored after every "
-                f"{SCORED_TOGETHER} answers, so that a pause does not reveal a gold item.",
-            )
-        with st.container(horizontal=True, vertical_alignment="bottom"):
-            st.number_input(
-                "Minimum seconds per item",
-                0.0,
-                MAX_TOO_FAST_SECONDS,
-                float(rules.too_fast_seconds),
-                step=0.5,
-                key=f"studies.too_fast_{study.id}",
-            )
-            st.checkbox(
-                "Invited people only",
-                rules.members_only,
-                key=f"studies.members_only_{study.id}",
-            )
+        for names in (actions.RULES[:5], actions.RULES[5:]):
+            with st.container(horizontal=True, vertical_alignment="bottom"):
+                draw_fields(StudyRules, names, key=key, now=rules)
         st.form_submit_button(
             "Save rules",
             on_click=actions.save_rules,

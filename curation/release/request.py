@@ -25,20 +25,17 @@ class ReleasePlan(Request):
         names=("--run",),
     )
     reviews: Literal["not-rejected", "approved"] = option(
-        "not-rejected", "The review status a group must have."
+        "not-rejected",
+        "Groups that no person rejected, reviewed or not; or only those that a person approved.",
     )
     include_dropped: bool = option(
         False, "Include dropped groups, with the drop reason.", title="Include dropped groups"
     )
     study_id: int | None = option(
-        None, "Only groups that have items in this study.", names=("--study",)
+        None, "Only groups that have items in this study.", names=("--study",), title="Study"
     )
-    sources: tuple[str, ...] = option(
-        (), "Only pairs of this source; repeatable.", names=("--source",)
-    )
-    languages: tuple[str, ...] = option(
-        (), "Only this language; repeatable.", names=("--language",)
-    )
+    sources: tuple[str, ...] = option((), "Only pairs of this source.", names=("--source",))
+    languages: tuple[str, ...] = option((), "Only this language.", names=("--language",))
     split_by: Literal["train", "dataset", "source"] = option(
         "train", "Name splits train and test, or after the dataset or each source."
     )
@@ -58,12 +55,14 @@ class ReleasePlan(Request):
     )
     views: tuple[Literal["sentence-transformers", "tevatron"], ...] = option(
         (),
-        "Add a configuration in the format of another trainer; repeatable.",
+        "Add a configuration in the format of another trainer.",
         names=("--view",),
         title="Also export for",
     )
     balance: Literal["none", "source"] = option(
-        "none", "Sample as many groups of every source as the rarest source has."
+        "none",
+        "Sample as many groups of every source as the rarest source has.",
+        title="Groups per source",
     )
     groups_per_part: int = option(
         50_000,

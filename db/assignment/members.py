@@ -8,11 +8,10 @@ from sqlalchemy.orm import Session
 from db.assignment.places import lock_study, return_leases
 from db.errors import BadInput, Refused
 from db.study.judgments import of_person
-from db.study.rules import GOLD_SEEN, fails_gold, rules_of
+from db.study.rules import GOLD_SEEN, SCORED_TOGETHER, fails_gold, rules_of
 from db.study.studies import get_study
 from db.tables import Judge, Judgment, Study, StudyItem, StudyJudge, utc_now
 
-SCORED_TOGETHER = 20  # answers: about two gold items where one in ten is gold
 # Reasons that no curator wrote, by the code of what the judge reads in their own language.
 GOLD_REASON = re.compile(r"(?P<right>\d+) of (?P<seen>\d+) gold items correct")
 QUALIFICATION_REASON = re.compile(
@@ -59,6 +58,7 @@ def not_open(study: Study) -> Refused:
     """The refusal of items of a study that is paused or closed."""
     return Refused(
         f"the study {study.name!r} is {study.status}: nothing can be judged in it",
+        "ask a curator to open it",
         code=f"study_is_{study.status}",
         study=study.name,
     )
@@ -71,8 +71,10 @@ def require_active(member: StudyJudge) -> None:
     message = f"you are paused in this study: {member.reason}"
     for code, pattern in AUTOMATIC_REASONS.items():
         if found := pattern.fullmatch(member.reason):
-            raise Refused(message, code=code, **found.groupdict())
-    raise Refused(message, code="paused", reason=member.reason)
+            raise Refused(
+                message, "ask a curator to let you in again", code=code, **found.groupdict()
+            )
+    raise Refused(message, "ask a curator to let you in again", code="paused", reason=member.reason)
 
 
 def add_member(session: Session, study_id: int, judge_id: int) -> StudyJudge:

@@ -4,48 +4,74 @@ They are stored in `study.settings`; what is not set there has the default. A ch
 from then on: a judge who has passed the qualification stays qualified.
 """
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal
 
 from sqlalchemy.orm import Session
 
-from db.errors import BadInput
+from db.requests import Request, option
 from db.study.studies import get_study
 from db.tables import Study
 
-PASS_MARK = 0.8
-DEFAULT_ROUNDS = 3
-GOLD_THRESHOLD = 0.7
 GOLD_SEEN = 3  # below three answers, one mistake would already pause or flag a judge
-TOO_FAST_SECONDS = 1.5
-EXAMPLES_PER_ROUND = 5
-MAX_EXAMPLES_PER_ROUND = 1000
-GOLD_ACTIONS = ("warn", "pause")
-MAX_ROUNDS = 100
-MAX_TOO_FAST_SECONDS = 600.0
+SCORED_TOGETHER = 20  # answers: about two gold items where one in ten is gold
 
 
-@dataclass(frozen=True)
-class StudyRules:
-    """The rules in effect; shares from 0 to 1.
+class StudyRules(Request):
+    """The rules in effect in a study."""
 
-    `training_items`: examples in a round of the qualification; every round has others.
-    `closes_when_done`: the last answer closes the study, so that answers are final.
-    """
-
-    pass_mark: float = PASS_MARK
-    training_rounds: int = DEFAULT_ROUNDS
-    training_items: int = EXAMPLES_PER_ROUND
-    gold_threshold: float = GOLD_THRESHOLD
-    gold_action: str = "warn"
-    too_fast_seconds: float = TOO_FAST_SECONDS
-    members_only: bool = False
-    closes_when_done: bool = False
+    pass_mark: float = option(0.8, "Required share of right answers, 0 to 1.", ge=0, le=1)
+    training_rounds: int = option(
+        3,
+        "Attempts before a judge is paused, for a curator to decide.",
+        names=("--rounds",),
+        title="Qualification rounds",
+        ge=1,
+        le=100,
+    )
+    training_items: int = option(
+        5,
+        "Examples per round, each round with others; without enough of them a judge who fails is "
+        "paused until there are more.",
+        names=("--per-round",),
+        title="Examples per round",
+        ge=1,
+        le=1000,
+    )
+    gold_threshold: float = option(
+        0.7,
+        "Required gold accuracy, 0 to 1.",
+        names=("--threshold",),
+        title="Required gold accuracy",
+        ge=0,
+        le=1,
+    )
+    gold_action: Literal["warn", "pause"] = option(
+        "warn",
+        "Below the threshold: warn the curator, or pause the judge. Gold answers are scored after "
+        f"every {SCORED_TOGETHER} answers, so that a pause does not reveal a gold item.",
+        names=("--action",),
+        title="If below threshold",
+    )
+    too_fast_seconds: float = option(
+        1.5,
+        "Faster answers are counted as too fast.",
+        names=(),
+        title="Minimum seconds per item",
+        ge=0,
+        le=600,
+    )
+    members_only: bool = option(
+        False, "Only invited people judge.", names=(), title="Invited people only"
+    )
+    closes_when_done: bool = option(
+        False, "The last answer closes the study, so that answers are final.", names=()
+    )
 
 
 def rules_of(study: Study) -> StudyRules:
-    """The rules in effect in a study."""
-    return StudyRules(**{name: study.settings.get(name, default) for name, default in DEFAULTS})
+    """The rules in effect in a study, as they were checked when they were set."""
+    known = study.settings.keys() & StudyRules.model_fields.keys()
+    return StudyRules.model_construct(**{name: study.settings[name] for name in known})
 
 
 def fails_gold(right: int, seen: int, rules: StudyRules) -> bool:
@@ -58,36 +84,7 @@ def set_rules(session: Session, study_id: int, **changes: Any) -> StudyRules:
 
     Raises BadInput with the rule, its value and the permitted values.
     """
-    study = get_study(session, study_id)
-    for name, value in changes.items():
-        _check(name, value)
-    study.settings = {**study.settings, **changes}
+    study, given = get_study(session, study_id), StudyRules.read(changes)
+    study.settings = {**study.settings, **given.model_dump(include=set(changes))}
     session.flush()
     return rules_of(study)
-
-
-DEFAULTS = tuple(asdict(StudyRules()).items())
-
-
-def _check(name: str, value: Any) -> None:
-    ranges: dict[str, tuple[float, float]] = {
-        "pass_mark": (0, 1),
-        "gold_threshold": (0, 1),
-        "training_rounds": (1, MAX_ROUNDS),
-        "training_items": (1, MAX_EXAMPLES_PER_ROUND),
-        "too_fast_seconds": (0, MAX_TOO_FAST_SECONDS),
-    }
-    if name not in dict(DEFAULTS):
-        raise BadInput(
-            f"no rule {name!r}", f"one of {', '.join(dict(DEFAULTS))}", code="rule_unknown"
-        )
-    if name == "gold_action" and value not in GOLD_ACTIONS:
-        raise BadInput(
-            f"gold_action {value!r}: {' or '.join(GOLD_ACTIONS)}", code="gold_action_unknown"
-        )
-    if name in ranges:
-        minimum, maximum = ranges[name]
-        if not minimum <= value <= maximum:
-            raise BadInput(
-                f"{name} {value:g}: from {minimum:g} to {maximum:g}", code="rule_out_of_range"
-            )

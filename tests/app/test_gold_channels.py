@@ -21,8 +21,8 @@ from patient_annotator import (
 from sqlalchemy import func, select, update
 
 from db.assignment.answering import MAX_CHANGES
-from db.assignment.members import SCORED_TOGETHER
 from db.store.store import Store
+from db.study.rules import SCORED_TOGETHER
 from db.tables import Judgment, StudyItem, StudyJudge
 
 ROUNDS, BREAKS = 2000, 7

@@ -240,9 +240,9 @@ def test_a_new_field_is_an_option_a_widget_a_key_and_a_line_of_the_reference(
 
     def page(model):  # type: ignore[no-untyped-def]
         from app.kit.fields import draw_fields
-        from app.releases.form import DRAWN
+        from app.releases.form import more_options
 
-        draw_fields(model, key="releases", without=DRAWN)
+        draw_fields(model, more_options(model), key="releases")
 
     at = AppTest.from_function(page, kwargs={"model": Wider}).run()
     assert not at.exception

@@ -102,7 +102,7 @@ def test_the_command_adds_rows_sets_rules_and_refuses_what_cannot_be(
     ran = inf(*words, "--file", out, "--threshold", 0.5, "--action", "pause", "--json")
     assert (ran.json["gold"], ran.json["gold_threshold"]) == (2, 0.5)
     refused = inf("study", "qualification", "--study", study_id, "--pass-mark", 80)
-    assert refused.code == 1 and "pass_mark 80: from 0 to 1" in refused.err
+    assert refused.code == 2 and "80.0 is not in the range 0<=x<=1" in refused.err
     nothing = inf(*words)
     assert nothing.code == 2 and "--file" in nothing.err
     with store.read() as session:

@@ -138,7 +138,7 @@ def test_who_fails_every_round_is_paused_until_a_curator_lets_them_in(store: Sto
     draw(store, study_id, "training", 6)
     settle(store, study_id, training_items=2)
     ann = judge(store, "ann")
-    for _ in range(rules.DEFAULT_ROUNDS):
+    for _ in range(rules.StudyRules().training_rounds):
         train(store, study_id, ann, right=False)
     with store.write() as session:
         with pytest.raises(Refused, match="not passed in 3 rounds"):
@@ -280,7 +280,7 @@ def test_missed_gold_pauses_after_as_many_answers_wherever_it_was(store: Store, 
         with store.write() as session:
             members.pause_on_failed_gold(session, study_id, ann, answered=number, left=25 - number)
             session.commit()
-    assert paused_after == members.SCORED_TOGETHER
+    assert paused_after == rules.SCORED_TOGETHER
 
 
 def test_too_few_approved_groups_for_gold_are_counted(sqlite_store: Store) -> None:

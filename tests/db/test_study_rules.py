@@ -52,10 +52,10 @@ def test_rules_have_defaults_and_a_bad_one_is_told_with_what_it_may_be(store: St
         assert (set_to.pass_mark, set_to.gold_action, set_to.gold_threshold) == (0.5, "pause", 0.7)
         assert before.items() <= study.settings.items()  # the record of the sample stays
         for bad, words in (
-            ({"pass_mark": 1.1}, "pass_mark 1.1: from 0 to 1"),
-            ({"training_items": 0}, "training_items 0: from 1 to 1000"),
-            ({"gold_action": "shout"}, "warn or pause"),
-            ({"colour": 1}, "no rule 'colour': one of pass_mark"),
+            ({"pass_mark": 1.1}, "pass_mark=1.1: it should be less than or equal to 1"),
+            ({"training_items": 0}, "training_items=0: it should be greater than or equal to 1"),
+            ({"gold_action": "shout"}, "'warn' or 'pause'"),
+            ({"colour": 1}, "no key 'colour': Keys are pass_mark"),
         ):
             with pytest.raises(BadInput, match=words):
                 study_rules.set_rules(session, study_id, **bad)

@@ -88,8 +88,8 @@ def prepare(page: Page, study_id: int) -> None:
     add_known_items(page, "qualification", 2 * EXAMPLES)  # others in the second round
     add_known_items(page, "gold", GOLD)
     unfold(page, "Rules: pass mark")
-    fill(page, f"studies.pass_mark_{study_id}", "100")
-    fill(page, f"studies.training_items_{study_id}", str(EXAMPLES))
+    fill(page, f"studies.rules_{study_id}.pass_mark", "100")
+    fill(page, f"studies.rules_{study_id}.training_items", str(EXAMPLES))
     press(page, f"studies.save_rules_{study_id}")
     expect(page.get_by_text("Rules saved")).to_be_visible()
 

@@ -6,10 +6,11 @@ from typing import Any, Literal
 
 import click
 
-from app.cli.kit.report import Result, command_actor, lines, reporting
+from app.cli.kit.options import field_options
+from app.cli.kit.report import Result, command_actor, facts, reporting
 from app.operations.judging import studies as operations
 from db.errors import BadInput
-from db.study.rules import GOLD_ACTIONS
+from db.study.rules import StudyRules
 
 study_argument = click.argument("study_id", type=int)
 file_option = click.option(
@@ -17,6 +18,9 @@ file_option = click.option(
     "file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="Items with `right` and `explanation` (.jsonl, .csv, .parquet).",
+)
+sample_option = click.option(
+    "--sample", type=click.IntRange(min=1), help="Sample N items from approved groups."
 )
 
 
@@ -47,58 +51,38 @@ def _change(
 @click.command()
 @study_argument
 @file_option
-@click.option("--sample", type=click.IntRange(min=1), help="Sample N items from approved groups.")
-@click.option("--threshold", type=float, help="Required gold accuracy, 0 to 1 [0.7].")
-@click.option("--action", type=click.Choice(GOLD_ACTIONS), help="If below threshold [warn].")
+@sample_option
+@field_options(StudyRules, changed=("gold_threshold", "gold_action"))
 @reporting(
-    lambda result: lines(
-        ("study", result["study_id"]),
-        ("added", len(result["added"])),
-        ("gold items", result["gold"]),
-        ("threshold", result["gold_threshold"]),
-        ("if below", result["gold_action"]),
+    facts(
+        *(
+            ("study", "study_id"),
+            ("added", lambda done: len(done["added"])),
+            ("gold items", "gold"),
+        ),
+        *(("threshold", "gold_threshold"), ("if below", "gold_action")),
     )
 )
-def gold(
-    study_id: int,
-    file: Path | None,
-    sample: int | None,
-    threshold: float | None,
-    action: str | None,
-) -> Result:
+def gold(study_id: int, file: Path | None, sample: int | None, **rules: Any) -> Result:
     """Add gold items to a study, and set the rules for judges who miss them."""
-    rules = {"gold_threshold": threshold, "gold_action": action}
     return _change(study_id, "gold", file, sample, rules)
 
 
 @click.command()
 @study_argument
 @file_option
-@click.option("--sample", type=click.IntRange(min=1), help="Sample N items from approved groups.")
-@click.option("--pass-mark", type=float, help="Required share of right answers, 0 to 1 [0.8].")
-@click.option("--rounds", type=int, help="Attempts before a judge is paused [3].")
-@click.option("--per-round", type=int, help="Examples per round, each round with others [5].")
+@sample_option
+@field_options(StudyRules, changed=("pass_mark", "training_rounds", "training_items"))
 @reporting(
-    lambda result: lines(
-        ("study", result["study_id"]),
-        ("added", len(result["added"])),
-        ("examples", result["qualification"]),
-        ("pass mark", result["pass_mark"]),
-        ("rounds", result["training_rounds"]),
-        ("examples per round", result["training_items"]),
+    facts(
+        *(("study", "study_id"), ("added", lambda done: len(done["added"]))),
+        *(("examples", "qualification"), "pass_mark", ("rounds", "training_rounds")),
+        ("examples per round", "training_items"),
     )
 )
-def qualification(
-    study_id: int,
-    file: Path | None,
-    sample: int | None,
-    pass_mark: float | None,
-    rounds: int | None,
-    per_round: int | None,
-) -> Result:
+def qualification(study_id: int, file: Path | None, sample: int | None, **rules: Any) -> Result:
     """Add qualification examples with feedback, and set pass mark and number of attempts."""
-    given = {"pass_mark": pass_mark, "training_rounds": rounds, "training_items": per_round}
-    return _change(study_id, "training", file, sample, given)
+    return _change(study_id, "training", file, sample, rules)
 
 
 @click.command()
@@ -114,6 +98,8 @@ def template(study_id: int, items: int, out: Path) -> Result:
         out.write_text(text, encoding="utf-8")
     except OSError as error:
         raise BadInput(
-            f"{out} cannot be written: {error.strerror}", code="file_unwritable"
+            f"{out} cannot be written: {error.strerror}",
+            "name a file in a folder that this account can write",
+            code="file_unwritable",
         ) from error
     return {"study_id": study_id, "rows": len(rows), "out": str(out)}

@@ -243,7 +243,7 @@ def change_gold(
         noted = {} if rules is None else {"rules": dict(rules)}
         record_event(session, actor.name, f"study.{part}", study_id, items=len(added), **noted)
         total = studies.count_parts(session, study_id).get(part, 0)
-    return GoldChanged(added=tuple(added), total=total, rules=asdict(now))
+    return GoldChanged(added=tuple(added), total=total, rules=now.config())
 
 
 def change_rules(actor: Actor, study_id: int, changes: Mapping[str, Any]) -> StudyRules:
@@ -287,6 +287,7 @@ def template(actor: Actor, study_id: int, items: int) -> list[dict[str, Any]]:
     if not rows:
         raise BadInput(
             f"study {study_id} uses every group of its run: no items are left",
+            "grow the run, or create a study of another one",
             code="study_groups_exhausted",
         )
     return rows
