@@ -79,7 +79,9 @@ def new_figure(height: float, width: float = WIDTH) -> "Figure":
 def saved(figure: "Figure", kind: str, dots_per_inch: int = DOTS_PER_INCH) -> bytes:
     """The bytes of a file of this kind; without the time at which it was made."""
     if kind not in KINDS:
-        raise BadInput(f"{kind!r}: choose {', '.join(KINDS)}", code="figure_kind_unknown")
+        raise BadInput(
+            f"{kind!r}: choose {', '.join(KINDS)}", "name one of these", code="figure_kind_unknown"
+        )
     dates = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
     sink = io.BytesIO()
     figure.savefig(sink, format=kind, dpi=dots_per_inch, metadata=dates.get(kind))
@@ -110,6 +112,7 @@ def draw_on(axes: "Axes", traces: Sequence[Mapping[str, Any]], layout: Mapping[s
         elif trace["type"] != "bar":
             raise BadInput(
                 f"a figure with {trace['type']!r} cannot be saved as a file",
+                "save it from the browser",
                 code="figure_not_printable",
             )
     _draw_frame(axes, traces, layout)

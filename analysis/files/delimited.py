@@ -113,7 +113,9 @@ def _header(path: Path, reader: Any) -> list[str]:
     try:
         header: list[str] = next(reader, [])
     except csv.Error as error:
-        raise BadInput(f"{path.name}, line 1: invalid CSV: {error}", code="csv_invalid") from error
+        raise BadInput(
+            f"{path.name}, line 1: invalid CSV: {error}", "correct that line", code="csv_invalid"
+        ) from error
     twice = sorted({name for name in header if header.count(name) > 1})
     if twice:
         raise BadInput(

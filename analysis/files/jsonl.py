@@ -158,6 +158,7 @@ def _read_array(source: Source) -> Iterator[FileRow]:
         elif text[at : at + 1] != "]":
             raise BadInput(
                 f"{name}, line {line}: invalid JSON: no `,` or `]` after this element",
+                "correct that line",
                 code="json_invalid",
             )
 
@@ -167,14 +168,18 @@ def _element(name: str, text: str, at: int, line: int) -> tuple[Any, int]:
     try:
         return DECODER.raw_decode(text, at)
     except BadValue as bad:
-        raise BadInput(f"{name}, line {line}: {bad}", code="json_invalid") from bad
+        raise BadInput(
+            f"{name}, line {line}: {bad}", "correct that line", code="json_invalid"
+        ) from bad
     except RecursionError as error:
         raise BadInput(
-            f"{name}, line {line}: invalid JSON: nested too deep", code="json_nested_too_deep"
+            f"{name}, line {line}: invalid JSON: nested too deep",
+            "leave out what is nested",
+            code="json_nested_too_deep",
         ) from error
     except ValueError as error:
         raise BadInput(
-            f"{name}, line {line}: invalid JSON: {error}", code="json_invalid"
+            f"{name}, line {line}: invalid JSON: {error}", "correct that line", code="json_invalid"
         ) from error
 
 

@@ -59,6 +59,7 @@ def require_file(path: Path) -> None:
         if code == errno.ELOOP:
             raise BadInput(
                 f"{path}: a symbolic link that leads back to itself",
+                "name what it should lead to",
                 code="symbolic_link_loop",
             ) from error
         if code in (errno.ENOENT, errno.ENOTDIR):
@@ -77,7 +78,11 @@ def require_file(path: Path) -> None:
     if stat.S_ISDIR(mode):
         raise BadInput(f"{path} is a folder", "give a file", code="path_is_folder")
     if not stat.S_ISREG(mode):
-        raise BadInput(f"{path} is neither a file nor a folder", code="path_not_file")
+        raise BadInput(
+            f"{path} is neither a file nor a folder",
+            "name a file or a folder",
+            code="path_not_file",
+        )
 
 
 class Source:

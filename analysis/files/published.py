@@ -115,7 +115,11 @@ def _rows(path: Path) -> Iterator[Row]:
     """The rows of a file. Raises BadInput with the line of the first that cannot be read."""
     for row in read_rows(path):
         if row.reason:
-            raise BadInput(f"{path.name}, line {row.line}: {row.reason}", code="row_invalid")
+            raise BadInput(
+                f"{path.name}, line {row.line}: {row.reason}",
+                "correct that line",
+                code="row_invalid",
+            )
         yield row.values
 
 
@@ -147,7 +151,11 @@ def _files(path: Path) -> list[Path]:
         )
     ]
     if not files:
-        raise BadInput(f"{path}: holds no {', '.join(SUFFIXES)}", code="folder_without_data_files")
+        raise BadInput(
+            f"{path}: holds no {', '.join(SUFFIXES)}",
+            "name another folder",
+            code="folder_without_data_files",
+        )
     return files
 
 

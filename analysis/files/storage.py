@@ -136,7 +136,11 @@ class Place:
         files, root = self._remote()
         found = [str(path) for path in files.find(root) if str(path).lower().endswith(endings)]
         if not found:
-            raise NotFound(f"no files {', '.join(sorted(endings))} in {self}", code="files_missing")
+            raise NotFound(
+                f"no files {', '.join(sorted(endings))} in {self}",
+                "name another folder",
+                code="files_missing",
+            )
         for path in found:
             target = into / path.removeprefix(root).lstrip("/")
             target.parent.mkdir(parents=True, exist_ok=True)

@@ -30,7 +30,11 @@ def read_workbook(path: Path) -> Iterator[FileRow]:
     line = 1
     try:
         if not book.worksheets:
-            raise BadInput(f"{path.name}: the workbook has no sheet", code="workbook_empty")
+            raise BadInput(
+                f"{path.name}: the workbook has no sheet",
+                "save the rows in a sheet",
+                code="workbook_empty",
+            )
         rows = book.worksheets[0].iter_rows(values_only=True)
         header = _header(path, next(rows, ()))
         size, total = path.stat().st_size, max(1, book.worksheets[0].max_row or 1)

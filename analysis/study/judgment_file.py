@@ -45,7 +45,11 @@ def read_judgments(path: Path) -> list[Decision]:
     if bad:
         raise BadRows(bad, REMEDY, code="rows_invalid")
     if not decisions:
-        raise BadInput(f"{path}: holds no judgment", code="judgments_empty")
+        raise BadInput(
+            f"{path}: holds no judgment",
+            "name a file with a line per judgment",
+            code="judgments_empty",
+        )
     return decisions
 
 

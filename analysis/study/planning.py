@@ -92,15 +92,24 @@ def plan_items(
         )
     needed = {"precision": {"kept"}, "overturned": {"dropped"}, "recall": {"kept", "dropped"}}
     if not needed[target] <= set(design.known):
-        raise BadInput(f"no plan for {target}: {design.reason}", code="plan_impossible")
+        raise BadInput(
+            f"no plan for {target}: {design.reason}",
+            "create a study of sampled items: `studies create DATASET`",
+            code="plan_impossible",
+        )
     if target != "precision" and any(kind.passed is None for _, kind in kinds.values()):
         raise BadInput(
             f"no plan for {target}: the validator's answers are not in the store",
+            "choose another figure",
             code="validator_answers_missing",
         )
     parts = _parts(kinds, sample, design, target)
     if not parts:
-        raise BadInput(f"no plan for {target}: the run has no such item", code="plan_items_missing")
+        raise BadInput(
+            f"no plan for {target}: the run has no such item",
+            "choose another figure",
+            code="plan_items_missing",
+        )
     expected_of = _width_of(parts, target)
     now = expected_of(parts) if any(part.judged >= 1 for part in parts.values()) else None
     free = _free_groups(kinds, used, design.strata)

@@ -38,14 +38,23 @@ def explore_thresholds(
     """
     judged = list(sample)
     if set(design.known) != {"kept", "dropped"}:
-        raise BadInput(f"no thresholds: {design.reason}", code="thresholds_impossible")
+        raise BadInput(
+            f"no thresholds: {design.reason}",
+            "create a study of sampled items: `studies create DATASET`",
+            code="thresholds_impossible",
+        )
     if any(kind.passed is None for _, kind in kinds.values()):
-        raise BadInput(f"no thresholds: {NO_ANSWERS}", code="thresholds_impossible")
+        raise BadInput(
+            f"no thresholds: {NO_ANSWERS}",
+            "create a study of sampled items: `studies create DATASET`",
+            code="thresholds_impossible",
+        )
     kept = [item for item, (_, kind) in kinds.items() if kind.verdict == "kept"]
     lacking = sum(item not in strictness for item in kept)
     if lacking:
         raise BadInput(
             f"no thresholds: {lacking:,} of {len(kept):,} items of kept groups have no such value",
+            "have a model judge the whole run: `studies judge run=N judge=NAME`",
             code="thresholds_need_values",
         )
     of_group: dict[int, float] = defaultdict(lambda: np.inf)

@@ -56,10 +56,16 @@ async def return_from_provider(request: Request) -> str:
     under_way = [name for name in providers() if f"_state_{name}_{state}" in request.session]
     if reason := request.query_params.get("error"):
         if reason == "access_denied":
-            raise Refused("the sign-in was declined at the provider", code="openid_denied")
+            raise Refused(
+                "the sign-in was declined at the provider",
+                "sign in again, or with a password",
+                code="openid_denied",
+            )
         raise _failed(reason)
     if not under_way:
-        raise Refused("this sign-in is not under way in this browser", code="openid_expired")
+        raise Refused(
+            "this sign-in is not under way in this browser", "sign in again", code="openid_expired"
+        )
     try:
         token = await _client(under_way[0]).authorize_access_token(request)
     except Exception as error:  # as above
@@ -83,6 +89,7 @@ def email_of(claims: Mapping[str, Any]) -> str:
     if claims.get("email_verified") not in (True, "true", "True") and not is_trusted:
         raise Refused(
             f"the provider has not verified the address {email}",
+            "verify it there, or sign in with a password",
             code="openid_unverified",
             email=email,
         )

@@ -32,7 +32,8 @@ def keep_uploads(files: Iterable[Uploaded]) -> list[str]:
 def _keep(name: str, content: bytes) -> Path:
     safe = UNSAFE.sub("-", Path(name).name).lstrip(".-") or "texts"
     if Path(safe).suffix not in SUFFIXES:
-        raise BadInput(f"{name!r}: upload {', '.join(sorted(SUFFIXES))}", code="format_unknown")
+        formats = ", ".join(sorted(SUFFIXES))
+        raise BadInput(f"{name!r} is no corpus", f"upload {formats}", code="format_unknown")
     folder = home() / "corpora" / hashlib.sha256(content).hexdigest()[:16]
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / safe

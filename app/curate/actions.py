@@ -23,7 +23,11 @@ MAX_ID = 2**63 - 1
 def start(trial: bool = False) -> None:
     """Create the run that the form describes and queue it; a trial takes only the chosen pairs."""
     if problem := chosen_server().problem:
-        raise BadInput(problem, code="run_start_impossible")
+        raise BadInput(
+            problem,
+            "choose another server, or change it on the Connections page",
+            code="run_start_impossible",
+        )
     launch = _queuing("Run", f" on {require_dataset().name}")
     runs.create(signed_in_user(), wanted_run(trial=trial), launch)
 

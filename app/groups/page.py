@@ -163,7 +163,11 @@ def draw_page(user: SessionUser, runs: Sequence[RunSummary]) -> None:
     group_id = named_group()
     if group_id is not None and groups.is_hidden(user, group_id):
         if not here.curates:
-            raise Refused(f"group {group_id} is not in your queue", code="group_not_in_queue")
+            raise Refused(
+                f"group {group_id} is not in your queue",
+                "choose another filter, or a group from the list",
+                code="group_not_in_queue",
+            )
         draw_warning(group_id)
         group_id = None
     hidden = groups.count_hidden(user, run.id)

@@ -103,7 +103,11 @@ def ended_well(job: Job) -> Job:
     if job.status == "cancelled":
         raise Cancelled(job.error or "stopped", code="job_cancelled")
     if job.status != "done":
-        raise InfError(job.error or f"job {job.id} ended as {job.status}", code=f"job_{job.status}")
+        raise InfError(
+            job.error or f"job {job.id} ended as {job.status}",
+            f"`jobs logs {job.id}` shows why; `jobs resume {job.id}` continues it",
+            code=f"job_{job.status}",
+        )
     return job
 
 

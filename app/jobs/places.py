@@ -64,7 +64,9 @@ def require_places(session: Session, config: Mapping[str, Any]) -> None:
 def _require(session: Session, entity: Any, condition: Any, value: str) -> None:
     if session.scalar(select(entity.id).where(condition).limit(1)) is None:
         raise NotFound(
-            f"no {entity.__tablename__} {value}, or you have no right to it", code="not_visible"
+            f"no {entity.__tablename__} {value}, or you have no right to it",
+            "choose one that is listed, or have an admin give you the right",
+            code="not_visible",
         )
 
 

@@ -65,10 +65,16 @@ def _number(name: str, default: float) -> float:
         number = float(given)
     except ValueError as error:
         raise BadInput(
-            f"{name}={given!r}: a number is needed", code="environment_value_invalid"
+            f"{name}={given!r}: a number is needed",
+            "correct the environment variable",
+            code="environment_value_invalid",
         ) from error
     if not 0 <= number < float("inf"):
-        raise BadInput(f"{name}={given!r}: 0 or more", code="environment_value_invalid")
+        raise BadInput(
+            f"{name}={given!r}: 0 or more",
+            "correct the environment variable",
+            code="environment_value_invalid",
+        )
     return number
 
 
@@ -201,7 +207,11 @@ class RayCluster:
             raise self._error(error) from error
 
     def _error(self, error: Exception) -> InfError:
-        return InfError(f"Ray cluster at {self.address}: {error}", code="ray_cluster_failed")
+        return InfError(
+            f"Ray cluster at {self.address}: {error}",
+            "check that the cluster runs and INF_RAY_ADDRESS names it",
+            code="ray_cluster_failed",
+        )
 
     def _connected(self) -> "JobSubmissionClient":
         if self._client is None:

@@ -56,6 +56,7 @@ def supervise_ray(store: Store, cluster: RayCluster, *, idle_seconds: float) -> 
     if lock is None:
         raise BadInput(
             "a supervisor of this store and cluster already runs on this machine",
+            "there is nothing to do: it runs the queued jobs",
             code="supervisor_running_already",
         )
     resources = Resources.from_environment()

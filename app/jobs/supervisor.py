@@ -43,6 +43,7 @@ def supervise(store: Store, *, idle_seconds: float, places: list[Slot] | None = 
     if lock is None:
         raise BadInput(
             "a supervisor of this store already runs on this machine",
+            "there is nothing to do: it runs the queued jobs",
             code="supervisor_running_already",
         )
     places = slots() if places is None else places

@@ -43,6 +43,7 @@ def start() -> None:
     if not typed["benchmark"] and release is None:
         raise BadInput(
             "no evaluation data: there is no release yet, so give a benchmark",
+            "create a release on the Releases page, or enter a benchmark",
             code="evaluation_data_missing",
         )
     wanted = EvaluationStart.read(

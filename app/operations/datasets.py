@@ -64,7 +64,7 @@ def list_all(actor: Actor, *, archived: bool = False) -> Listed[DatasetRow]:
     """Datasets by name, archived ones only on request."""
     with reading(actor, RIGHT) as session:
         found = list_datasets(session, archived=archived)
-    return Listed[DatasetRow].all([DatasetRow.model_validate(each) for each in found])
+    return Listed[DatasetRow].all([DatasetRow.of(each) for each in found])
 
 
 def name_of(actor: Actor, dataset_id: int) -> str:
@@ -85,8 +85,8 @@ def show(actor: Actor, name: str) -> DatasetShown:
         row = summarise_dataset(session, dataset)
         sources = tuple(pair_sources(session, dataset.id))
         runs = tuple(run_ids(session, dataset.id))
-    return DatasetShown(
-        **DatasetRow.model_validate(row).model_dump(),
+    return DatasetShown.of(
+        row,
         sources=sources,
         runs=runs,
         dependents=depending(actor, dataset=name),
@@ -314,7 +314,11 @@ def purging_admin(actor: Actor, name: str | None, password: Callable[[], str]) -
         account = accounts.check_password(session, name, given, address="command line")
         session.commit()
         if account is None:
-            raise Refused(f"wrong name or password of {name!r}", code="credentials_wrong")
+            raise Refused(
+                f"wrong name or password of {name!r}",
+                "try again; another admin can set a new password with `people reset-password NAME`",
+                code="credentials_wrong",
+            )
         return Actor(account.name, rights=rights_of(session, account), via=actor.via)
 
 

@@ -103,6 +103,7 @@ def _require_no_files(wanted: EvaluationStart) -> None:
         if name and not name.startswith(DATASET):
             raise Refused(
                 "only an admin can evaluate on folders of the server",
+                "have an admin do it",
                 code="admin_only",
             )
     written = home() / "trec"
@@ -112,9 +113,17 @@ def _require_no_files(wanted: EvaluationStart) -> None:
         or wanted.paraphrases
         or (wanted.trec and written.resolve() not in Path(wanted.trec).resolve().parents)
     ):
-        raise Refused("only an admin can score run files of the server", code="admin_only")
+        raise Refused(
+            "only an admin can score run files of the server",
+            "have an admin do it",
+            code="admin_only",
+        )
     if wanted.remote_code:
-        raise Refused("only an admin can run code that comes with a model", code="admin_only")
+        raise Refused(
+            "only an admin can run code that comes with a model",
+            "have an admin do it",
+            code="admin_only",
+        )
 
 
 def options(actor: Actor) -> EvaluationOptions:
@@ -134,7 +143,7 @@ def list_some(
     with reading(actor, RIGHT) as session:
         found = list_evaluations(session, benchmark=benchmark, limit=limit, offset=offset)
         total = count_evaluations(session, benchmark=benchmark)
-        rows = tuple(EvaluationRow(**_fields(each)) for each in found)
+        rows = tuple(EvaluationRow.of(each, **_more(each)) for each in found)
     return Listed[EvaluationRow].page(rows, offset=offset, total=total)
 
 
@@ -142,9 +151,8 @@ def show(actor: Actor, evaluation_id: int) -> EvaluationShown:
     """One evaluation with its record. Raises NotFound."""
     with reading(actor, RIGHT) as session:
         found = get_evaluation(session, evaluation_id)
-        return EvaluationShown(
-            **_fields(found), queries=len(found.per_query), record=found.record or {}
-        )
+        more = {"queries": len(found.per_query), "record": found.record or {}}
+        return EvaluationShown.of(found, **_more(found), **more)
 
 
 def compare(actor: Actor, base: int, others: Sequence[int]) -> Compared:
@@ -156,11 +164,16 @@ def compare(actor: Actor, base: int, others: Sequence[int]) -> Compared:
         first = get_evaluation(session, base)
         rest = [get_evaluation(session, each) for each in dict.fromkeys(others) if each != base]
     if not rest:
-        raise BadInput("give at least two different evaluations", code="request_invalid")
+        raise BadInput(
+            "give at least two different evaluations",
+            "name another one to compare with",
+            code="request_invalid",
+        )
     if reasons := unlike(first, rest):
         lines = [f"evaluation {key}: {', '.join(texts)}" for key, texts in reasons.items()]
         raise BadInput(
             f"not comparable with evaluation {base}: {'; '.join(lines)}",
+            "score both with the same data and settings: `evaluations create`",
             code="evaluations_not_comparable",
         )
     if not first.per_query:
@@ -288,10 +301,6 @@ def _seen(session: Session, benchmark: str, scored: Iterable[Scored]) -> list[st
     ]
 
 
-def _fields(found: Evaluation) -> dict[str, Any]:
-    own = ("id", "model", "benchmark", "metrics", "checkpoint_id", "job_id", "created_at")
-    return {
-        **{name: getattr(found, name) for name in own},
-        "name": model_name(found.model),
-        "has_record": bool(found.record),
-    }
+def _more(found: Evaluation) -> dict[str, Any]:
+    """What a row of an evaluation has besides the columns of its table."""
+    return {"name": model_name(found.model), "has_record": bool(found.record)}

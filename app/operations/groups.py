@@ -5,7 +5,6 @@ its dataset or its curator shows verdicts (`db.review.queue`). The store's owner
 all groups, those in work too.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
@@ -248,34 +247,17 @@ def open_hidden(actor: Actor, *, group_id: int | None = None, run_id: int | None
         if group_id is not None:
             return hidden.open_groups(session, [group_id], person=actor.name)
         if run_id is None:
-            raise NotFound("neither a group nor a run is named", code="group_unknown")
+            raise NotFound(
+                "neither a group nor a run is named", "name one of them", code="group_unknown"
+            )
         return hidden.open_run(session, run_id, person=actor.name)
 
 
 def _shown(found: GroupDetail) -> GroupShown:
-    texts: Mapping[str, TripletRow] = {
-        role: TripletRow.model_validate(each) for role, each in found.triplets.items()
-    }
-    own = ("id", "run_id", "dataset", "offline", "passage_id", "stage", "state", "verdict")
-    return GroupShown(
-        **{name: getattr(found, name) for name in (*own, "drop_reason", "drop_detail")},
+    return GroupShown.of(
+        found,
         name=found.query_id,
         query=found.query_positive,
         passage=found.document_positive,
-        triplets=dict(texts),
-        review=None if found.review is None else GroupReview.model_validate(found.review),
-        judgments=tuple(map(GroupJudgment.model_validate, found.judgments)),
-        calls=tuple(
-            GroupCall(
-                call_id=each.id,
-                task=each.task,
-                model=each.model,
-                server=each.server,
-                outcome=each.outcome,
-                input_tokens=each.input_tokens,
-                output_tokens=each.output_tokens,
-                cost_usd=each.cost_usd,
-            )
-            for each in found.calls
-        ),
+        calls=[GroupCall.of(each, call_id=each.id) for each in found.calls],
     )

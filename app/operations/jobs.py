@@ -84,7 +84,7 @@ def list_some(
         found = jobs.list_jobs(session, statuses=tuple(statuses), limit=limit, offset=offset)
         by_status = jobs.count_jobs(session)
     total = sum(n for status, n in by_status.items() if not statuses or status in statuses)
-    rows = [JobRow(**_fields(job)) for job in found]
+    rows = [JobRow.of(job, summary=summary(job)) for job in found]
     return Listed[JobRow].page(rows, offset=offset, total=total)
 
 
@@ -114,16 +114,11 @@ def show(actor: Actor, job_id: int) -> JobShown:
     """One job. Raises NotFound."""
     job = find(actor, job_id)
     parts = parts_of(job.resources)
-    return JobShown(
-        **_fields(job),
+    return JobShown.of(
+        job,
+        summary=summary(job),
         command=shlex.join(["python", *command_of(job)]),
-        host=job.host,
-        pid=job.pid,
-        slot=job.slot,
-        launcher=job.launcher,
         resources={**sum_of(parts), "parts": parts},
-        config=job.config,
-        result=job.result,
         remedy=launching.what_to_do(job) or None,
         warning=missing_gpu_warning(parts) or None,
     )
@@ -142,7 +137,9 @@ def cancel(actor: Actor, job_id: int) -> JobChanged:
         job = jobs.get_job(session, job_id)
         if job.status in jobs.OVER:
             raise Refused(
-                f"job {job_id} is {job.status}: there is nothing to cancel", code="job_over"
+                f"job {job_id} is {job.status}: there is nothing to cancel",
+                f"`jobs show {job_id}` has its outcome",
+                code="job_over",
             )
         jobs.request_stop(session, job_id)
         if job.status != "running":
@@ -194,11 +191,6 @@ def ensure_worked(actor: Actor) -> None:
     supervisors.ensure_supervisor(open_store())
     if (launcher := launching.chosen_launcher()) != jobs.LOCAL:
         supervisors.ensure_taken(open_store(), launcher)
-
-
-def _fields(job: Job) -> dict[str, Any]:
-    own = {name: getattr(job, name) for name in JobRow.model_fields if name != "summary"}
-    return {**own, "summary": summary(job)}
 
 
 def _mark_lost() -> None:

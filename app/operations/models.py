@@ -68,7 +68,7 @@ def show(actor: Actor, model_id: int) -> ModelShown:
         found = get_checkpoint(session, model_id)
         (row,) = rows_of([found])
         settings = found.config.get("settings") or found.config
-        return ModelShown(**row.model_dump(), settings=settings, summary=found.summary)
+        return ModelShown.of(row, settings=settings, summary=found.summary)
 
 
 def folder_of(actor: Actor, model: str) -> str:
@@ -143,16 +143,11 @@ def index(
 def rows_of(checkpoints: Sequence[Checkpoint]) -> tuple[ModelRow, ...]:
     """The rows of checkpoints."""
     return tuple(
-        ModelRow(
-            id=each.id,
+        ModelRow.of(
+            each,
             name=model_name(each.path),
-            base_model=each.base_model,
             objective=(each.config.get("settings") or each.config).get("objective"),
-            release_id=each.release_id,
             offline=bool((each.summary.get("release") or {}).get("offline")),
-            job_id=each.job_id,
-            path=each.path,
-            created_at=each.created_at,
         )
         for each in checkpoints
     )

@@ -110,6 +110,7 @@ def add(
         if role != "admin" and actor.via != "command" and not accounts.has_accounts(session):
             raise BadInput(
                 "the first account must be an admin, or no one could add others",
+                "choose the role admin",
                 code="first_account_needs_admin",
             )
         account = accounts.add_account(
@@ -277,8 +278,7 @@ def audit_names(actor: Actor) -> list[str]:
 
 
 def _row(account: Account) -> PersonRow:
-    own = {name: getattr(account, name) for name in PersonRow.model_fields}
-    return PersonRow(**own | field_values(account))
+    return PersonRow.of(account, **field_values(account))
 
 
 def _account(session: Session, who: int | str) -> Account:
@@ -287,17 +287,9 @@ def _account(session: Session, who: int | str) -> Account:
         return accounts.get_account(session, who)
     found = session.get(Account, who)
     if found is None:
-        raise NotFound("this account is gone already", code="account_unknown")
+        raise NotFound("this account is gone already", "reload the page", code="account_unknown")
     return found
 
 
 def _member(account: Account, member: Member) -> MemberRow:
-    return MemberRow(
-        id=member.id,
-        account_id=account.id,
-        name=account.name,
-        right=member.right_held,
-        dataset_id=member.dataset_id,
-        study_id=member.study_id,
-        granted_by=member.granted_by,
-    )
+    return MemberRow.of(member, name=account.name, right=member.right_held)

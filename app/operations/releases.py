@@ -108,7 +108,11 @@ def create(actor: Actor, wanted: ReleasePlan, launch: Launch[T]) -> T:
         wanted = with_runs(session, wanted)
     place = (home() / "releases").resolve()
     if not actor.is_admin and place not in Path(wanted.out).resolve().parents:
-        raise Refused("only an admin can write to folders of the server", code="admin_only")
+        raise Refused(
+            "only an admin can write to folders of the server",
+            "have an admin do it",
+            code="admin_only",
+        )
     return launch(actor, "export", wanted)
 
 
@@ -193,14 +197,14 @@ def show(actor: Actor, release_id: int) -> ReleaseShown:
     with reading(actor, RIGHT) as session:
         release = get_release(session, release_id)
         row = _row(release, pushes(session).get(release_id, ()))
-    return ReleaseShown(**row.model_dump(), card=release.card)
+    return ReleaseShown.of(row, card=release.card)
 
 
 def diff(actor: Actor, before: int, after: int) -> ReleaseDiff:
     """What was added, removed and changed from one release to another, and why."""
     with reading(actor, RIGHT) as session:
         found = diff_releases(session, get_release(session, before), get_release(session, after))
-    rows = tuple(DiffRow(query_id=one.query_id, change=one.change, why=one.why) for one in found)
+    rows = tuple(map(DiffRow.of, found))
     return ReleaseDiff(changes=dict(Counter(row.change for row in rows)), rows=rows)
 
 
@@ -218,21 +222,12 @@ def _dataset_of(session: Session, run_id: int) -> Dataset:
 
 def _row(release: Release, arrived: Sequence[Job]) -> ReleaseRow:
     pushed = tuple(_push_row(job) for job in arrived)
-    return ReleaseRow(
-        id=release.id,
-        name=release.name,
-        dataset_id=release.dataset_id,
+    return ReleaseRow.of(
+        release,
         groups=release.counts.get("groups"),
         reviews=str(release.filter.get("reviews", "")),
-        format=release.format,
-        offline=release.offline,
-        created_at=release.created_at,
-        created_by=release.created_by,
         pushed_to=tuple(dict.fromkeys(each.repo for each in pushed)),
         pushes=pushed,
-        content_sha256=release.content_sha256,
-        path=release.path,
-        filter=release.filter,
     )
 
 

@@ -194,7 +194,7 @@ def list_some(
             away = {str(name) for each in others for name in (each.id, each.path)}
         found = list_trainings(session, without_releases=away, limit=limit, offset=offset)
         total = count_trainings(session, without_releases=away)
-        rows = tuple(TrainingRow(**_fields(each)) for each in found)
+        rows = tuple(TrainingRow.of(each, **_more(each)) for each in found)
     return Listed[TrainingRow].page(rows, offset=offset, total=total)
 
 
@@ -202,7 +202,7 @@ def list_sweep(actor: Actor, name: str) -> Listed[TrainingRow]:
     """The trainings of a sweep or search, best first, those without a score last."""
     with reading(actor, RIGHT) as session:
         found = list_trainings(session, sweep=name, limit=None)
-        rows = [TrainingRow(**_fields(each)) for each in found]
+        rows = [TrainingRow.of(each, **_more(each)) for each in found]
     return Listed[TrainingRow].all(sorted(rows, key=_order))
 
 
@@ -217,17 +217,20 @@ def show(actor: Actor, training_id: int) -> TrainingShown:
     with reading(actor, RIGHT) as session:
         job = jobs.get_job(session, training_id)
         if job.kind != "train":
-            raise NotFound(f"job {training_id} is no training", code="training_unknown")
+            raise NotFound(
+                f"job {training_id} is no training",
+                "`trainings list` has their numbers",
+                code="training_unknown",
+            )
         result = job.result or {}
         settings = TrainStart.stored(job.config).settings
-        return TrainingShown(
-            **_fields(job),
+        return TrainingShown.of(
+            job,
+            **_more(job),
             settings={**{name: each.default for name, each in SETTINGS.items()}, **settings},
-            error=job.error,
             scores=tuple(score_rows(result)),
             intervals=tuple(interval_rows(result)),
             notes=tuple(score_notes(result)),
-            result=job.result,
         )
 
 
@@ -287,9 +290,15 @@ def _check(actor: Actor, wanted: TrainStart) -> None:
 
 def _require_no_files(wanted: TrainStart, settings: TrainSettings) -> None:
     if settings.remote_code != "refuse":
-        raise Refused("only an admin can run code that comes with a model", code="admin_only")
+        raise Refused(
+            "only an admin can run code that comes with a model",
+            "have an admin do it",
+            code="admin_only",
+        )
     if wanted.out or settings.guard:
-        raise Refused("only an admin can name folders of the server", code="admin_only")
+        raise Refused(
+            "only an admin can name folders of the server", "have an admin do it", code="admin_only"
+        )
 
 
 def _available() -> float | None:
@@ -297,12 +306,11 @@ def _available() -> float | None:
     return available_bytes() if chosen_launcher() == LOCAL else None
 
 
-def _fields(job: Job) -> dict[str, Any]:
+def _more(job: Job) -> dict[str, Any]:
+    """What a row of a training has besides the columns of its job."""
     wanted, result = TrainStart.stored(job.config), job.result or {}
     objective, seed = wanted.setting("objective"), wanted.setting("seed")
-    own = ("id", "status", "started_by", "created_at", "finished_at")
     return {
-        **{name: getattr(job, name) for name in own},
         "name": f"estimate of {objective}" if wanted.estimate else f"{objective} seed {seed}",
         "release": wanted.release,
         "base_model": wanted.setting("base_model"),

@@ -223,6 +223,7 @@ def search_with(store: Store, model: str, wanted: Search) -> Searched:
     if answer.status_code != 200:
         raise BadInput(
             body.get("error", f"the model server answered {answer.status_code}"),
+            "choose another model or dataset, or change the query",
             code="model_server_refused",
         )
     return Searched.model_validate(body | {"model": model})

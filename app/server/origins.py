@@ -137,6 +137,7 @@ def public_address() -> tuple[str, str, int] | None:
     if found is None:
         raise BadInput(
             f"{PUBLIC_URL}={url!r} is no address such as https://studio.example.org",
+            "correct the environment variable",
             code="public_url_invalid",
         )
     return found

@@ -141,7 +141,9 @@ def _end(request: Request, everywhere: bool) -> None:
 
 def _end_one(user: SessionUser, session_id: str) -> None:
     if not (session_id.isascii() and session_id.isdigit() and len(session_id) < 10):
-        raise BadInput("no such session", code="session_unknown")
+        raise BadInput(
+            "no such session", "reload the page: it may have ended already", code="session_unknown"
+        )
     with unscoped(), open_store().write() as session:
         sign_ins.end_session(session, int(user.account_id or 0), int(session_id))
         record_event(session, user.name, "sign-out", ("session", session_id))
@@ -159,7 +161,11 @@ def _changed(user: SessionUser, current: str, new: str, address: str, device: st
         )
         session.commit()  # the attempt
         if account is None:
-            raise Refused("the current password is wrong", code="wrong_password")
+            raise Refused(
+                "the current password is wrong",
+                "try again, or have an admin send you a link for a new one",
+                code="wrong_password",
+            )
         set_password(session, account, hashed, actor=user.name)
         session.commit()
         return account

@@ -52,7 +52,11 @@ class HeldUploads:
             for one in gone:
                 del self._bytes[one]
             if key in self._coming:
-                raise Refused("this file is being uploaded already", code="upload_running_already")
+                raise Refused(
+                    "this file is being uploaded already",
+                    "wait until it has arrived",
+                    code="upload_running_already",
+                )
             held = sum(
                 count
                 for part in (self._bytes, self._coming)

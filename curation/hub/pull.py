@@ -146,7 +146,11 @@ def _mapped(file: Path, wanted: Wanted, aside: Path) -> Path:
     with copy.open("w", encoding="utf-8") as out:
         for row in read_rows(file):
             if row.reason is not None:
-                raise BadInput(f"{file.name}, row {row.line}: {row.reason}", code="row_invalid")
+                raise BadInput(
+                    f"{file.name}, row {row.line}: {row.reason}",
+                    "correct that row, or map its columns with `column=`",
+                    code="row_invalid",
+                )
             line = json.dumps(renamed(row.values, wanted.columns), ensure_ascii=False)
             out.write(line + "\n")
     return copy

@@ -69,7 +69,9 @@ def check_files(
         raise MissingColumns(list(lacking.values()), several_files=len(kinds) > 1)
     for kind in kinds - checked.kinds:
         files = dict.fromkeys(each.path.name for each in readings if each.file.kind == kind)
-        raise BadInput(f"{', '.join(files)} holds no rows", code="rows_missing")
+        raise BadInput(
+            f"{', '.join(files)} holds no rows", "name files with rows", code="rows_missing"
+        )
     order = {reading.path.name: place for place, reading in enumerate(readings)}
     checked.bad.sort(key=lambda row: (order[row.file], row.line))
     return checked

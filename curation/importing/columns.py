@@ -156,6 +156,7 @@ def mapping_by_kind(
             if list(mapping.values()).count(theirs) > 1:
                 raise BadInput(
                     f"the file's column `{theirs}` is mapped twice (of the {named})",
+                    "map each column once",
                     code="column_mapped_twice",
                 )
     return found
@@ -182,6 +183,7 @@ def files_having(given: str, theirs: str, able: Sequence[FileColumns]) -> list[F
     raise BadInput(
         f"`{given}` is mapped to `{theirs}`, and {named} has no column `{theirs}`: it has "
         f"{_listed(has)}{did_you_mean(theirs, has)}",
+        "map one that it has",
         code="column_missing",
     )
 

@@ -104,6 +104,7 @@ def opened_files(
         if passages is not None and passages == pairs:
             raise BadInput(
                 f"{pairs.name} was given both for the pairs and for the passages",
+                "name another file of passages, or none",
                 code="file_given_twice",
             )
         of_passages: list[Path] = []
@@ -115,6 +116,7 @@ def opened_files(
         what = "a file of passages" if passages is not None else "`column=`"
         raise BadInput(
             f"{pairs.name} is read as {layout}, which cannot be combined with {what}",
+            "leave out one of them",
             code="layout_not_combinable",
         )
     first = kind.inputs[0]
@@ -144,7 +146,9 @@ def files_of(place: Path, split: str | None) -> list[Path]:
         try:
             return of_split(data_files(place), split)
         except BadInput as error:
-            raise BadInput(f"{place}: {error}", code="pattern_invalid") from error
+            raise BadInput(
+                f"{place}: {error}", "correct the pattern", code="pattern_invalid"
+            ) from error
     if split is not None:
         raise BadInput(
             f"`split=` requires a folder, and {place.name} is none",
@@ -154,7 +158,9 @@ def files_of(place: Path, split: str | None) -> list[Path]:
     if PATTERN & set(place.name) and not place.exists():
         found = sorted(path for path in place.parent.glob(place.name) if path.is_file())
         if not found:
-            raise BadInput(f"no file matches {place}", code="files_missing")
+            raise BadInput(
+                f"no file matches {place}", "correct the path or the pattern", code="files_missing"
+            )
         return found
     return [place]
 
@@ -181,6 +187,7 @@ def data_files(folder: Path) -> list[Path]:
     if not found:
         raise BadInput(
             "the dataset has no .parquet, .jsonl, .csv, .tsv or .xlsx file",
+            "name a dataset with such files",
             code="dataset_files_missing",
         )
     return inner or found
@@ -212,6 +219,7 @@ def of_split(files: Sequence[Path], split: str | None) -> list[Path]:
         if split not in by_split:
             raise BadInput(
                 f"no files of a split {split!r}: there are {', '.join(by_split)}",
+                "name one of these",
                 code="split_unknown",
             )
         return by_split[split]

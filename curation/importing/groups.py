@@ -179,7 +179,9 @@ def _check(files: Sequence[Path], meter: "_Meter", shape: Shape) -> tuple[list[B
         meter.done(path)
     if not rows and not bad:
         raise BadInput(
-            f"{', '.join(path.name for path in files) or 'the files'}: no rows", code="rows_missing"
+            f"{', '.join(path.name for path in files) or 'the files'}: no rows",
+            "name files with rows",
+            code="rows_missing",
         )
     return bad, offline
 

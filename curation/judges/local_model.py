@@ -46,7 +46,8 @@ class LocalJudge:
             model, way = name, "listwise"
         if not model.strip():
             raise BadInput(
-                "transformers: which model? Use transformers:FOLDER or a model's name",
+                "transformers: no model is named",
+                "use transformers:FOLDER or a model's name",
                 code="judge_model_missing",
             )
         self.model, self._way = model, way

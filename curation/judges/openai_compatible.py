@@ -37,7 +37,9 @@ class OpenAIJudge:
 
     def __init__(self, store: Store, model: str) -> None:
         if not model:
-            raise BadInput("openai: which model? Use openai:MODEL", code="judge_model_missing")
+            raise BadInput(
+                "openai: no model is named", "use openai:MODEL", code="judge_model_missing"
+            )
         self.name, self.model = f"openai:{model}", model
         self._store = store
         recipe = load_recipe(PROVIDERS.find(self.provider).recipe)

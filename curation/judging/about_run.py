@@ -116,6 +116,7 @@ def extend_by_plan(
     if not plan.items:
         raise Refused(
             f"nothing to add to study {study_id} for {target}: {why_empty(plan)}",
+            "choose another figure, or a smaller half-width",
             code="study_needs_no_items",
         )
     used = used_item_ids(session, study_id)

@@ -40,11 +40,12 @@ def add_from_file(session: Session, study_id: int, part: str, path: Path) -> lis
         for row in read_rows(path):
             try:
                 if row.reason is not None:
-                    raise BadInput(row.reason, code="rows_invalid")
+                    raise BadInput(row.reason, "correct the row", code="rows_invalid")
                 item = _item_of(session, study_id, row.values)
                 if item.id in added:
                     raise BadInput(
-                        f"item {item.id} is in the file twice: keep one row",
+                        f"item {item.id} is in the file twice",
+                        "keep one row",
                         code="item_duplicate",
                     )
                 right = _right(item, row.values)
@@ -115,6 +116,7 @@ def _item_of(session: Session, study_id: int, values: Row) -> Item:
         if item is None or session.get_one(Group, item.group_id).run_id != run_id:
             raise BadInput(
                 f"`item` {number!r} is not an item of run {run_id}, which the study judges",
+                "take items from `studies template N out=FILE`",
                 code="item_not_in_run",
             )
     else:
@@ -155,7 +157,9 @@ def _item_of_pair(session: Session, run_id: int | None, values: Row) -> Item:
     )
     if found is None:
         raise BadInput(
-            f"pair {pair!r} has no {scenario} item in run {run_id}", code="pair_not_in_run"
+            f"pair {pair!r} has no {scenario} item in run {run_id}",
+            "take items from `studies template N out=FILE`",
+            code="pair_not_in_run",
         )
     return found
 

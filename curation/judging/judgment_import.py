@@ -117,9 +117,15 @@ def _rows(path: Path) -> tuple[list[tuple[int, Row]], list[BadRow]]:
     if bad and not found:
         is_json = format_of(path) in (".json", ".jsonl")
         what = "is neither JSON nor JSON lines of tasks" if is_json else "cannot be read"
-        raise BadInput(f"{path.name} {what}: {bad[0].reason}", code="task_invalid")
+        raise BadInput(
+            f"{path.name} {what}: {bad[0].reason}",
+            "correct it, or skip such tasks with `skip_bad=yes`",
+            code="task_invalid",
+        )
     if not found:
-        raise BadInput(f"{path.name} holds no tasks", code="tasks_missing")
+        raise BadInput(
+            f"{path.name} holds no tasks", "export the annotations again", code="tasks_missing"
+        )
     return found, bad
 
 
@@ -136,6 +142,7 @@ def _recognise(path: Path, tasks: list[tuple[int, Row]]) -> JudgmentFormat:
     raise BadInput(
         f"{path.name} is not an export of {', '.join(kind.names for kind in FORMATS[:-1])} or "
         f"{FORMATS[-1].names}; its first row has {', '.join(list(tasks[0][1])[:12]) or 'nothing'}",
+        "export the annotations again in one of these formats",
         code="export_format_unknown",
     )
 

@@ -57,7 +57,11 @@ def check_edit(session: Session, group_id: int, changes: Mapping[str, str]) -> N
     drops = [drop for drop in found if drop is not None]
     if drops:
         counts = "; ".join(f"{drop.detail} ({drop.reason.replace('_', ' ')})" for drop in drops)
-        raise BadInput(f"the run's rules refuse the edit: {counts}", code="edit_breaks_rules")
+        raise BadInput(
+            f"the run's rules refuse the edit: {counts}",
+            "change the text, or reject the group",
+            code="edit_breaks_rules",
+        )
 
 
 def revalidate(handle: JobHandle, run_id: int, group_id: int | None) -> dict[str, Any]:

@@ -158,7 +158,11 @@ def sample_study_items(
         if sampling.sample == "list":
             settings["file"] = sampling.file
     if len(sampled) < count:
-        raise BadInput(_too_few(run_id, sampling, len(sampled), count), code="groups_too_few")
+        raise BadInput(
+            _too_few(run_id, sampling, len(sampled), count),
+            "choose fewer items, or grow the run",
+            code="groups_too_few",
+        )
     if sampling.only:
         settings["only"] = sampling.only
     if sampling.apart_from:
@@ -184,6 +188,7 @@ def disagreement_of(session: Session, run_id: int, sampling: Sampling) -> dict[i
         if study.run_id != run_id:
             raise BadInput(
                 f"study {study.id} is of run {study.run_id}, not of run {run_id}",
+                "name a study of the same run",
                 code="study_of_another_run",
             )
         rows = judgment_frame(session, study.id)
@@ -195,6 +200,7 @@ def disagreement_of(session: Session, run_id: int, sampling: Sampling) -> dict[i
         known = f"there are {', '.join(sorted(judged))}" if judged else "no judge has"
         raise BadInput(
             f"{', '.join(unknown)} judged nothing in {place}: {known}",
+            "name one of these, or none",
             code="judge_without_judgments",
         )
     found = disagreements(
@@ -266,7 +272,11 @@ def listed_items(lines: Iterable[str], file: str, run_id: int, groups: Groups) -
     if bad:
         raise BadRows(bad, UNUSABLE_LINES, code="rows_invalid")
     if not found:
-        raise BadInput(f"{file}: lists no group and no item", code="list_empty")
+        raise BadInput(
+            f"{file}: lists no group and no item",
+            "write one group or item on each line",
+            code="list_empty",
+        )
     return found
 
 

@@ -235,7 +235,9 @@ class BatchProvider:
         if remote.status == "failed" and QUEUE_IS_FULL not in codes:
             message = why or "no reason given"
             final = ProviderError(
-                f"the server refused batch {remote.id}: {message}", code="server_refuses_batch"
+                f"the server refused batch {remote.id}: {message}",
+                "run without `batch=`, or correct what it names",
+                code="server_refuses_batch",
             )
         if final is not None:
             await self._end(batch_id, remote.status, failed, why or str(final), again=False)

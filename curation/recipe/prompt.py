@@ -79,6 +79,7 @@ def read_prompt(task: Task, spec: TaskSpec, name: str, beside: Path) -> Prompt:
     else:
         raise BadInput(
             f"no prompt file {name!r} next to the recipe or in {FOLDER.name}/",
+            "put the file there, or correct its name",
             code="prompt_unknown",
         )
     try:
@@ -93,11 +94,13 @@ def read_prompt(task: Task, spec: TaskSpec, name: str, beside: Path) -> Prompt:
     if unknown:
         raise BadInput(
             f"the prompt {name!r} names {{{unknown[0]}}}; {task} is given: {', '.join(given)}",
+            "use one of these",
             code="prompt_variable_unknown",
         )
     if missing:
         raise BadInput(
             f"the prompt {name!r} does not use {{{missing[0]}}}, which {task} needs",
+            "add it to the prompt",
             code="prompt_variable_missing",
         )
     return Prompt(path.name, text)

@@ -176,7 +176,9 @@ def load_recipe(name_or_path: str, settings: Sequence[str] = ()) -> Recipe:
         tables = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise BadInput(
-            f"the recipe {path.name} cannot be read: {error}", code="recipe_unreadable"
+            f"the recipe {path.name} cannot be read: {error}",
+            "correct the file",
+            code="recipe_unreadable",
         ) from error
     if isinstance(filters := tables.get("filters"), dict):
         tables["filters"] = present_names(filters, f"the recipe {path.name}, [filters]")
@@ -415,6 +417,7 @@ def _only(table: Any, known: Collection[str], where: str) -> None:
             question = f"did you mean {near!r}? " if near else ""
             raise BadInput(
                 f"{where} has an unknown {name!r}; {question}Known: {', '.join(known)}",
+                "correct its name, or leave it out",
                 code="recipe_key_unknown",
             )
 
@@ -438,6 +441,7 @@ def _put(tables: dict[str, Any], setting: str, tasks: Collection[Task]) -> None:
         # a person who may start runs on a page could send the server's key to any address
         raise BadInput(
             "endpoints are set in a recipe file or by OPENAI_BASE_URL, not by `set=`",
+            "leave it out",
             code="endpoints_not_settable",
         )
     elif not section:

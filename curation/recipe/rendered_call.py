@@ -20,11 +20,15 @@ def rendered_messages(session: Session, call_id: int) -> list[dict[str, str]]:
     """The messages of a call: role and content. Raises NotFound."""
     call = session.get(Call, call_id)
     if call is None:
-        raise NotFound(f"no call {call_id}", code="call_unknown")
+        raise NotFound(
+            f"no call {call_id}", "`groups show N` lists the calls of a group", code="call_unknown"
+        )
     prompt = session.get(PromptRow, call.prompt_sha256)
     if prompt is None:
         raise NotFound(
-            f"the prompt of call {call_id} is not in the store", code="prompt_not_stored"
+            f"the prompt of call {call_id} is not in the store",
+            "start a new run: it stores its prompts",
+            code="prompt_not_stored",
         )
     given: dict[str, Any] = call.request["inputs"]
     wanted = {

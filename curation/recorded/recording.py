@@ -103,7 +103,9 @@ def _load(place: Path) -> Recording:
         key = pair_key(_text(row, "query", where), _text(row, "document_sha256", where))
         if key in texts:
             raise BadInput(
-                f"{where}: a second group for the same pair", code="recorded_group_duplicate"
+                f"{where}: a second group for the same pair",
+                "keep one of them",
+                code="recorded_group_duplicate",
             )
         texts[key] = {task: _text(row, task, where) for task in WRITTEN}
     choices: dict[str, dict[str, Chosen]] = {}
@@ -113,6 +115,7 @@ def _load(place: Path) -> Recording:
         if item in of_judge:
             raise BadInput(
                 f"{where}: a second choice of judge {row['judge']!r} for the same item",
+                "keep one of them",
                 code="recorded_choice_duplicate",
             )
         of_judge[item] = Chosen(_text(row, "choice", where), str(row.get("reason", "")))
@@ -137,14 +140,18 @@ def _rows(name: str, contents: str) -> Iterator[tuple[str, dict[str, Any]]]:
         try:
             row = json.loads(line)
         except json.JSONDecodeError as error:
-            raise BadInput(f"{where} is no JSON object: {error}", code="json_invalid") from error
+            raise BadInput(
+                f"{where} is no JSON object: {error}", "correct that line", code="json_invalid"
+            ) from error
         if not isinstance(row, dict):
-            raise BadInput(f"{where} is no JSON object", code="json_not_object")
+            raise BadInput(
+                f"{where} is no JSON object", "correct that line", code="json_not_object"
+            )
         yield where, row
 
 
 def _text(row: Mapping[str, Any], name: str, where: str) -> str:
     value = row.get(name)
     if not isinstance(value, str) or not value:
-        raise BadInput(f"{where}: {name!r} is missing or empty", code="field_missing")
+        raise BadInput(f"{where}: {name!r} is missing or empty", "add it", code="field_missing")
     return value

@@ -262,6 +262,7 @@ def refuse_empty(session: Session, plan: Plan) -> None:
     raise Refused(
         f"{why} {rejected} of {counts.kept} kept groups are rejected and no other has all its "
         f"triplets (dropped: {dropped or 'none'})",
+        "include dropped groups with `include_dropped=yes`, or release another run",
         code="release_without_triplets",
     )
 

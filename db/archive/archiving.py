@@ -75,5 +75,6 @@ def require_independent(session: Session, target: Target) -> None:
         listed = "\n".join(f"  {sentence}" for sentence in found)
         raise Refused(
             f"{target.title} cannot be deleted: other things depend on it\n{listed}",
+            "remove those first",
             code="deletion_blocked_by_dependents",
         )

@@ -165,6 +165,7 @@ def study_closed(study: Study) -> Refused:
     """The refusal of an answer to a closed study."""
     return Refused(
         f"the study {study.name!r} is closed: the answer was not stored",
+        "tell a curator, who can open another study",
         code="study_closed",
         study=study.name,
     )
@@ -230,6 +231,7 @@ def _label(order_shown: Sequence[str], position: int | None) -> str:
     if not 0 <= position < len(order_shown):
         raise BadInput(
             f"there is no passage {position + 1}: there are {len(order_shown)}",
+            "choose one of them",
             code="passage_unknown",
             number=position + 1,
             count=len(order_shown),

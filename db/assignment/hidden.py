@@ -85,7 +85,11 @@ def is_hidden(session: Session, group_id: int, person: str) -> bool:
 def require_visible(session: Session, group_id: int, person: str) -> None:
     """Raise Refused if the group is hidden from the person."""
     if is_hidden(session, group_id, person):
-        raise Refused(HIDDEN.format(group_id), code="group_hidden")
+        raise Refused(
+            HIDDEN.format(group_id),
+            "open it first, if you will not judge it",
+            code="group_hidden",
+        )
 
 
 def hidden_items(session: Session, item_ids: Collection[int], person: str) -> set[int]:

@@ -66,7 +66,11 @@ def hold_items(
     member = here.member = here.member or membership(session, here.study.id, here.judge.id)
     require_active(member)
     if not here.is_qualified:
-        raise Refused("the qualification comes first", code="qualification_first")
+        raise Refused(
+            "the qualification comes first",
+            "answer its examples first",
+            code="qualification_first",
+        )
     record_shown(session, here, shown)
     if here.has_expired:
         _release_expired(session, here, now)

@@ -65,7 +65,7 @@ def find_assignment(session: Session, study_id: int, judge_id: int, item_id: int
 def never_given(study_id: int, item_id: int) -> Refused:
     """The refusal of an item that was never leased to the judge."""
     message = f"item {item_id} was never given to this judge in study {study_id}"
-    return Refused(message, code="not_given")
+    return Refused(message, "go on with the next item", code="not_given")
 
 
 def assignment_of_token(session: Session, study_id: int, judge_id: int, token: str) -> Assignment:
@@ -78,7 +78,11 @@ def assignment_of_token(session: Session, study_id: int, judge_id: int, token: s
 
 def not_given() -> Refused:
     """The refusal of a token under which the judge was given nothing."""
-    return Refused("this item was never given to you in this study", code="not_given")
+    return Refused(
+        "this item was never given to you in this study",
+        "go on with the next item",
+        code="not_given",
+    )
 
 
 def change_taken(session: Session, study_id: int, item_ids: Collection[int], by: int) -> None:

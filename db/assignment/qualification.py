@@ -131,14 +131,19 @@ def answer_example(
         )
     )
     if example is None:
-        raise Refused("this example was never given to you in this study", code="not_given")
+        raise Refused(
+            "this example was never given to you in this study", "reload the page", code="not_given"
+        )
     item_id, order = example.item_id, [str(label) for label in example.order_shown]
     row = session.get(StudyItem, (study_id, item_id))
     if row is None or row.part != "training" or row.gold_choice is None:
-        raise Refused("this is no longer an example of the study", code="example_removed")
+        raise Refused(
+            "this is no longer an example of the study", "reload the page", code="example_removed"
+        )
     if position is not None and not 0 <= position < len(order):
         raise BadInput(
             f"there is no passage {position + 1}: there are {len(order)}",
+            "choose one of them",
             code="passage_unknown",
             number=position + 1,
             count=len(order),

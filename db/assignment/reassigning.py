@@ -53,6 +53,7 @@ def reassign(
     if receiver is None or receiver.kind != "person" or receiver.simulated:
         raise BadInput(
             f"judge {to_judge_id} is not a person: items go to people",
+            "choose a person",
             code="judge_not_person",
         )
     study = lock_study(session, study_id)

@@ -71,7 +71,11 @@ def write_as_curator(
     Raises Refused if there is no such thread, and as `write_as_judge` does.
     """
     if not messages_of(session, study_id, judge_id, [item_id]):
-        raise Refused("there is no such thread: a judge begins it", code="thread_unknown")
+        raise Refused(
+            "there is no such thread: a judge begins it",
+            "wait until a judge writes",
+            code="thread_unknown",
+        )
     _write(session, study_id, judge_id, item_id, body, event_id=event_id, written_by=by)
 
 
@@ -207,7 +211,7 @@ def _write(
 ) -> None:
     text = body.replace("\x00", "").strip()[:MAX_MESSAGE_CHARACTERS]
     if not text:
-        raise BadInput("a message needs a text", code="message_empty")
+        raise BadInput("a message needs a text", "write one", code="message_empty")
     if not is_storable(text):
         raise BadInput("the message contains half a character", "change it", code="message_half")
     known = session.scalar(select(ItemMessage).where(ItemMessage.event_id == event_id))
@@ -216,6 +220,7 @@ def _write(
         if stored != (study_id, judge_id, item_id, text):  # of a second tab, or forged
             raise Refused(
                 "another message was sent meanwhile (in another tab?): this one was not stored",
+                "reload the page and send it again",
                 code="other_message",
             )
         return
@@ -223,6 +228,7 @@ def _write(
     if study.status == "closed":
         raise Refused(
             f"the study {study.name!r} is closed: its threads are, too",
+            "write to the curators in another way",
             code="thread_closed",
             study=study.name,
         )
@@ -232,7 +238,11 @@ def _write(
         ItemMessage.item_id == item_id,
     )
     if (session.scalar(count) or 0) >= MAX_MESSAGES:
-        raise Refused(f"the thread is full: {MAX_MESSAGES} messages", code="thread_full")
+        raise Refused(
+            f"the thread is full: {MAX_MESSAGES} messages",
+            "write to the curators in another way",
+            code="thread_full",
+        )
     session.add(
         ItemMessage(
             study_id=study_id,

@@ -240,7 +240,11 @@ def requeue_job(session: Session, job_id: int) -> Job:
     if job.status not in OVER:
         raise Refused(f"job {job_id} is {job.status}", "cancel it first", code="job_not_over")
     if job.status == "done" and not (job.result or {}).get("paused"):
-        raise Refused(f"job {job_id} is done: there is nothing to resume", code="job_done")
+        raise Refused(
+            f"job {job_id} is done: there is nothing to resume",
+            "run it again as a new job",
+            code="job_done",
+        )
     job.status, job.finished_at, job.stop_requested, job.error = "queued", None, False, None
     return job
 

@@ -87,7 +87,11 @@ def get_analysis(session: Session, analysis_id: int) -> Analysis:
     """The analysis of that id. Raises NotFound."""
     found = session.get(Analysis, analysis_id)
     if found is None:
-        raise NotFound(f"no analysis {analysis_id}", code="analysis_unknown")
+        raise NotFound(
+            f"no analysis {analysis_id}",
+            "choose one that is listed",
+            code="analysis_unknown",
+        )
     return found
 
 

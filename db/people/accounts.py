@@ -240,6 +240,7 @@ def require_another_admin(session: Session, account: Account) -> None:
     if account.id not in {one.id for one in locked}:
         raise NotFound(
             f"no account {account.name!r}: it was deleted meanwhile",
+            "`people list` shows those that are there",
             code="account_unknown",
         )
     if account.role == "admin" and not account.disabled and len(locked) == 1:

@@ -28,7 +28,7 @@ MAX_BY_NAME_AND_ADDRESS = 5
 MAX_BY_ADDRESS = 30
 MAX_BY_NAME = 100
 FAILED = "sign-in.refused"
-TOO_MANY = "too many failed attempts: wait a quarter of an hour and try again"
+TOO_MANY = "too many failed attempts"
 
 
 def place_of(address: str) -> str:
@@ -69,7 +69,7 @@ def limit_attempts(session: Session, name: str, place: str, device: str = "") ->
         with_it = _failed().where(Event.actor == name, Event.data["device"].as_string() == device)
         if (session.scalar(with_it) or 0) < MAX_BY_NAME_AND_ADDRESS:
             return
-        raise Refused(TOO_MANY, code="too_many")
+        raise Refused(TOO_MANY, "wait a quarter of an hour and try again", code="too_many")
     here = _failed().where(Event.data["address"].as_string() == place)
     by_both = session.scalar(here.where(Event.actor == name)) or 0
     if by_both < MAX_BY_NAME_AND_ADDRESS:
@@ -80,7 +80,7 @@ def limit_attempts(session: Session, name: str, place: str, device: str = "") ->
         by_name = session.scalar(_failed().where(Event.actor == name)) or 0
         if by_strangers < MAX_BY_ADDRESS and by_name < MAX_BY_NAME:
             return
-    raise Refused(TOO_MANY, code="too_many")
+    raise Refused(TOO_MANY, "wait a quarter of an hour and try again", code="too_many")
 
 
 def record_failure(session: Session, name: str, place: str, device: str = "") -> None:

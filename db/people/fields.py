@@ -24,6 +24,7 @@ def checked_line(text: str) -> str:
     if len(text) > MAX_FIELD_CHARACTERS or not text.isprintable():
         raise BadInput(
             f"{text[:60]!r}: at most {MAX_FIELD_CHARACTERS} printable characters",
+            "shorten it",
             code="account_field_invalid",
         )
     return text
@@ -60,6 +61,7 @@ def account_field(column: str) -> AccountField:
             return field
     raise NotFound(
         f"no account field {column!r}: {', '.join(field.column for field in FIELDS)}",
+        "name one of these",
         code="account_field_unknown",
     )
 
@@ -82,6 +84,7 @@ def set_field(session: Session, name: str, column: str, text: str, *, actor: str
         if holder is not None and holder.id != account.id:
             raise Refused(
                 f"{field.label} {text}: the account {holder.name!r} has it already",
+                "correct it, or remove it there first",
                 code="account_field_taken",
             )
     setattr(account, column, text or None)

@@ -230,12 +230,18 @@ def _at(
 def _check(rights: Collection[str], dataset_id: int | None, study_id: int | None) -> None:
     if dataset_id is not None and study_id is not None:
         raise BadInput(
-            "rights are on a dataset or on a study, not on both", code="rights_place_ambiguous"
+            "rights are on a dataset or on a study, not on both",
+            "name one of them",
+            code="rights_place_ambiguous",
         )
     allowed = RIGHTS if study_id is None else STUDY_RIGHTS
     for right in rights:
         if right not in allowed:
-            raise BadInput(f"no right {right!r} here: {', '.join(allowed)}", code="right_unknown")
+            raise BadInput(
+                f"no right {right!r} here: {', '.join(allowed)}",
+                "name one of these",
+                code="right_unknown",
+            )
 
 
 def _require_place(session: Session, dataset_id: int | None, study_id: int | None) -> None:

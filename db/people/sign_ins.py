@@ -108,7 +108,9 @@ def end_session(session: Session, account_id: int, session_id: int) -> None:
     found = session.scalar(_open_ones(account_id).where(AccountSession.id == session_id))
     if found is None:
         raise NotFound(
-            "you have no such session: it may have ended already", code="session_unknown"
+            "you have no such session: it may have ended already",
+            "reload the page",
+            code="session_unknown",
         )
     found.ended_at = utc_now()
     session.flush()

@@ -75,7 +75,11 @@ def listed_groups(
     stage, state and whether texts are missing. Raises Refused for a blind filter by any of these.
     """
     if blind and (wanted.verdict or wanted.reason or wanted.stage):
-        raise Refused("this run is reviewed without verdicts", code="run_without_verdicts")
+        raise Refused(
+            "this run is reviewed without verdicts",
+            "leave out the filter by verdict",
+            code="run_without_verdicts",
+        )
     query = _reviewable_by(session, wanted, reviewer=viewer, blind=blind)
     found = page_of_groups(
         session, query, is_search=bool(wanted.search), offset=offset, limit=limit
@@ -151,6 +155,7 @@ def require_drop_reason(session: Session, wanted: QueueFilter) -> None:
         raise BadInput(
             f"run {wanted.run_id} has no drop reason {wanted.reason!r}: "
             f"{', '.join(known) or 'no groups were dropped'}",
+            "name one of these",
             code="drop_reason_unknown",
         )
 

@@ -100,6 +100,7 @@ def edit_group(
     if not after:
         raise BadInput(
             f"nothing to edit: group {group_id} has exactly this text already",
+            "change a text, or approve the group",
             code="edit_without_change",
         )
     return _record(
@@ -128,6 +129,7 @@ def undo_review(session: Session, group_id: int, *, reviewed_by: str) -> Review:
     if review.reviewed_by != reviewed_by:
         raise Refused(
             f"{review.reviewed_by} reviewed group {group_id} since: nothing was undone",
+            "reload the page to see it",
             code="group_review_newer",
         )
     if set(review.after) - set(review.before):
@@ -240,11 +242,14 @@ def _check_fields(shape: Shape, changes: Mapping[str, str]) -> None:
 def _require_storable(place: str, text: str, max_characters: int) -> None:
     if len(text) > max_characters:
         raise BadInput(
-            f"{place} is longer than {max_characters:,} characters", code="text_too_long"
+            f"{place} is longer than {max_characters:,} characters",
+            "shorten it",
+            code="text_too_long",
         )
     if not is_storable(text):
         raise BadInput(
             f"{place} holds a NUL byte or a lone surrogate, which cannot be stored",
+            "change it",
             code="text_invalid",
         )
 

@@ -79,12 +79,17 @@ def reopen_dropped(session: Session, run_id: int, reason: str) -> Reopened:
     """
     dropped = session.scalars(_dropped(run_id, reason)).all()
     if not dropped:
-        raise BadInput(_no_such_reason(session, run_id, reason), code="drop_reason_unknown")
+        raise BadInput(
+            _no_such_reason(session, run_id, reason),
+            "name one of these",
+            code="drop_reason_unknown",
+        )
     free = session.scalars(_dropped(run_id, reason).where(~_referred_to(run_id))).all()
     if not free:
         raise Refused(
             f"all {len(dropped)} groups dropped as {reason} are in a release or a study, or were "
             "judged or reviewed: they stay as they are",
+            "start a new run of their pairs",
             code="dropped_groups_in_use",
         )
     shape = shape_of(session, run_id)

@@ -519,7 +519,11 @@ def reopen_run(
     run = get_run(session, run_id)
     require_active_run(session, run)
     if run.status == "done":
-        raise Refused(f"run {run_id} is done: there is nothing to resume", code="run_done")
+        raise Refused(
+            f"run {run_id} is done: there is nothing to resume",
+            f"try dropped groups again with `runs resume {run_id} retry=REASON`",
+            code="run_done",
+        )
     if budget_usd is not None:
         run.budget_usd = budget_usd
     if concurrency is not None:

@@ -38,6 +38,7 @@ def copy_store(source: Store, target: Store, *, progress: Progress | None = None
             "the copy is complete, but its rows changed since, in "
             + ", ".join(f"{name} ({copied[name]}, not {expected[name]})" for name in differing)
             + ": another process writes there",
+            "end that process and copy again",
             code="store_copy_source_changed",
         )
     return {

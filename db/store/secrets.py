@@ -98,6 +98,7 @@ def _read(path: Path) -> dict[str, str]:
         if not isinstance(value, str) or not re.fullmatch(r"[A-Z][A-Z0-9_]*", name):
             raise BadInput(
                 f'{path}: {name} is not a line like NAME = "…", in capitals with a text',
+                "correct that line",
                 code="secrets_line_invalid",
             )
     return found

@@ -48,6 +48,7 @@ def schema_name(name: str, given_by: str) -> str:
         raise BadInput(
             f"{given_by} is {name!r}: a name of small letters, digits and underscores is needed, "
             "as studio",
+            "correct the name",
             code="schema_name_invalid",
         )
     return name

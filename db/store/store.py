@@ -36,7 +36,7 @@ BUSY_TIMEOUT_SECONDS = 30
 DAMAGED = (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_IOERR_SHORT_READ)
 REPLACED = (
     "the store cannot be read ({}): its file was replaced under this process, or is damaged. "
-    "Nothing was stored: put the store back and restart this process"
+    "Nothing was stored"
 )
 ENGINES = 32  # addresses whose connections are kept open
 CONNECTIONS = 15  # to PostgreSQL, per address and process; more would be opened anew every time
@@ -213,7 +213,9 @@ def _translate_connection_error(context: ExceptionContext) -> None:
         ) from context.original_exception
     if code in DAMAGED:
         raise InfError(
-            REPLACED.format(context.original_exception), code="store_replaced"
+            REPLACED.format(context.original_exception),
+            "put the store back and restart this process",
+            code="store_replaced",
         ) from context.original_exception
     if context.connection is None and isinstance(context.sqlalchemy_exception, OperationalError):
         engine = context.engine
@@ -265,7 +267,11 @@ def _begin_sqlite(connection: Connection) -> None:
             row = driver.execute(READ_REVISION).fetchone()
         except sqlite3.Error as error:
             driver.rollback()
-            raise InfError(REPLACED.format(error), code="store_replaced") from error
+            raise InfError(
+                REPLACED.format(error),
+                "put the store back and restart this process",
+                code="store_replaced",
+            ) from error
         _require_own_of(connection, row)
 
 

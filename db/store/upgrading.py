@@ -260,7 +260,11 @@ def _copy_sqlite(source: Path, target: Path) -> None:
         reading.close()
         writing.close()
     if answer != "ok":
-        raise InfError(f"{source} is damaged, nothing was changed: {answer}", code="store_damaged")
+        raise InfError(
+            f"{source} is damaged, nothing was changed: {answer}",
+            "restore a backup: `store restore FILE replace=yes`",
+            code="store_damaged",
+        )
 
 
 def _require_sqlite_store(copy: Path) -> None:
@@ -269,7 +273,9 @@ def _require_sqlite_store(copy: Path) -> None:
         connection.execute("SELECT version_num FROM alembic_version").fetchone()
     except sqlite3.Error as error:
         raise BadInput(
-            f"{copy} is not a copy of a store: {error}", code="store_copy_invalid"
+            f"{copy} is not a copy of a store: {error}",
+            "name the file that the upgrade made",
+            code="store_copy_invalid",
         ) from error
     finally:
         connection.close()
@@ -334,4 +340,8 @@ def _run_postgres(store: Store, program: str, *arguments: str) -> None:
         check=False,
     )
     if done.returncode:
-        raise InfError(f"{program} failed: {done.stderr.strip()}", code="postgresql_client_failed")
+        raise InfError(
+            f"{program} failed: {done.stderr.strip()}",
+            "check its connection and version, and try again",
+            code="postgresql_client_failed",
+        )

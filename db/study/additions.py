@@ -30,7 +30,11 @@ def add_items(
         )
     )
     if len(set(groups)) < len(groups) or there & set(groups):
-        raise BadInput("a study takes at most one item of each group", code="study_group_duplicate")
+        raise BadInput(
+            "a study takes at most one item of each group",
+            "leave out the others",
+            code="study_group_duplicate",
+        )
     last = session.scalar(
         select(func.max(StudyItem.position)).where(StudyItem.study_id == study_id)
     )

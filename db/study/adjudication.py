@@ -96,7 +96,11 @@ def disputed_ids(
 def get_disputed(session: Session, study_id: int, item_id: int) -> Disputed:
     """An item of the study with all its answers and the decision. Raises NotFound."""
     if session.get(StudyItem, (study_id, item_id)) is None:
-        raise NotFound(f"item {item_id} is not in study {study_id}", code="item_not_in_study")
+        raise NotFound(
+            f"item {item_id} is not in study {study_id}",
+            f"`studies adjudicate {study_id}` lists its items",
+            code="item_not_in_study",
+        )
     item = session.get_one(Item, item_id)
     ids = {entry["label"]: entry["passage_id"] for entry in item.candidates}
     texts = passage_texts(session, ids.values())
@@ -164,7 +168,11 @@ def adjudicate(
     if not by.strip():
         raise BadInput("a decision needs the name of the adjudicator", code="adjudicator_missing")
     if session.get(StudyItem, (study_id, item_id)) is None:
-        raise NotFound(f"item {item_id} is not in study {study_id}", code="item_not_in_study")
+        raise NotFound(
+            f"item {item_id} is not in study {study_id}",
+            f"`studies adjudicate {study_id}` lists its items",
+            code="item_not_in_study",
+        )
     judge = get_or_create_judge(session, ADJUDICATOR + by, kind="adjudicator")
     before = current_judgment(session, judge.id, item_id)
     if before is not None and (before.choice, before.note) == (choice, note):

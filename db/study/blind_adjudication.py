@@ -159,6 +159,7 @@ def decide(
     if position is not None and not 0 <= position < len(view.order_shown):
         raise BadInput(
             f"there is no passage {position + 1}: there are {len(view.order_shown)}",
+            "choose one of them",
             code="passage_unknown",
             number=position + 1,
             count=len(view.order_shown),
@@ -238,6 +239,7 @@ def _view_of_token(session: Session, study_id: int, token: str, person: str) -> 
     if view is None:
         raise Refused(
             "this item was never shown to you for adjudication",
+            "reload the page",
             code="adjudication_item_not_shown",
         )
     return view

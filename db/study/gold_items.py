@@ -164,10 +164,16 @@ def add_gold_item(
     session.refresh(study, with_for_update={"key_share": True})  # nobody is given items meanwhile
     item = session.get(Item, item_id)
     if item is None:
-        raise BadInput(f"no item {item_id}", code="item_unknown")
+        raise BadInput(
+            f"no item {item_id}",
+            "take items from `studies template N out=FILE`",
+            code="item_unknown",
+        )
     if choice not in (NONE, *(candidate["label"] for candidate in item.candidates)):
         raise BadInput(
-            f"{choice!r} is not a candidate of item {item_id}", code="choice_not_candidate"
+            f"{choice!r} is not a candidate of item {item_id}",
+            "name a candidate that its row lists",
+            code="choice_not_candidate",
         )
     row = session.get(StudyItem, (study_id, item_id))
     if row is not None and row.part == "main":

@@ -144,7 +144,9 @@ def judge_of_study(session: Session, study_id: int, name: str) -> int:
         if each.name == name:
             return each.id
     there = ", ".join(each.name for each in people) or "nobody has joined yet"
-    raise NotFound(f"no judge {name!r} in study {study_id}: {there}", code="judge_unknown")
+    raise NotFound(
+        f"no judge {name!r} in study {study_id}: {there}", "name one of these", code="judge_unknown"
+    )
 
 
 def _gold_answers(session: Session, study_id: int) -> dict[int, list[tuple[str, bool]]]:

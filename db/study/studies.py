@@ -102,6 +102,7 @@ def add_study(
     if not item_ids or overlap < 1:
         raise BadInput(
             f"a study needs at least one item and one judge per item: {len(item_ids)}, {overlap}",
+            "give one of each or more",
             code="study_needs_items_and_judges",
         )
     run = session.get(Run, run_id)
@@ -154,9 +155,17 @@ def _require_one_of_a_group(session: Session, run_id: int, item_ids: Sequence[in
                 )
     foreign = [item_id for item_id in item_ids if item_id not in group_of]
     if foreign:
-        raise BadInput(f"item {foreign[0]} is not an item of run {run_id}", code="item_not_in_run")
+        raise BadInput(
+            f"item {foreign[0]} is not an item of run {run_id}",
+            "leave it out, or choose its run",
+            code="item_not_in_run",
+        )
     if len({group_of[item_id] for item_id in item_ids}) < len(item_ids):
-        raise BadInput("a study takes at most one item of each group", code="study_group_duplicate")
+        raise BadInput(
+            "a study takes at most one item of each group",
+            "leave out the others",
+            code="study_group_duplicate",
+        )
 
 
 def judged_groups(session: Session, run_id: int) -> dict[int, dict[str, int]]:

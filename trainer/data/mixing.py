@@ -64,6 +64,7 @@ def mix_in(
         raise BadInput(
             f"more_releases: none of the {len(release.groups)} groups of {release.path} can train: "
             "they are dropped, held out, or share a query or passage with groups that are held out",
+            "name another release, or leave this one out",
             code="more_releases_all_dropped",
         )
     whole, part = divmod(weight, 1)

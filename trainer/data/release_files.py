@@ -149,6 +149,7 @@ def _groups(
                 raise BadInput(
                     f"{place}, row {number}: {found} `{column}`; every group needs the "
                     f"{len(shape.columns)} text columns of a release",
+                    "export the release again: `releases create DATASET out=FOLDER`",
                     code="group_column_missing",
                 )
         if row.get("licence"):
@@ -168,7 +169,11 @@ def rows_of_file(file: Path, place: Path) -> Iterator[tuple[int, dict[str, Any]]
     """(row, values) of a JSONL or Parquet file. Raises BadInput for a row that cannot be read."""
     for found in read_rows(file):
         if found.reason is not None:
-            raise BadInput(f"{place}, row {found.line}: {found.reason}", code="row_invalid")
+            raise BadInput(
+                f"{place}, row {found.line}: {found.reason}",
+                "correct it, or export the release again",
+                code="row_invalid",
+            )
         yield found.line, found.values
 
 

@@ -82,6 +82,7 @@ def split_groups(
                 f"held_out_judge: {held_out_judge} confirmed none of the {len(chosen)} held-out "
                 f"groups of {release.path}: it must judge all "
                 f"{len(release.shape.roles)} items of a group",
+                "have it judge the run first: `studies judge run=N judge=NAME`",
                 code="held_out_none_confirmed",
             )
         chosen = found
@@ -90,6 +91,7 @@ def split_groups(
         raise BadInput(
             f"{release.path} has {count} group{'s' if count != 1 else ''} that cannot be split: "
             "two are needed that share no query or passage (held_out=0 trains on all of them)",
+            "set held_out=0, or take a larger release",
             code="groups_too_few_to_split",
         )
     return training, chosen if fraction > 0 else []

@@ -216,10 +216,16 @@ def read_paraphrases(file: Path) -> dict[str, list[str]]:
         usable = isinstance(instruction, str) and isinstance(paraphrase, str)
         if row.reason is not None or not usable:
             reason = row.reason or "it needs `instruction` and `paraphrase`, both texts"
-            raise BadInput(f"{file}, line {row.line}: {reason}", code="row_invalid")
+            raise BadInput(
+                f"{file}, line {row.line}: {reason}", "correct that line", code="row_invalid"
+            )
         found.setdefault(str(instruction), []).append(str(paraphrase))
     if not found:
-        raise BadInput(f"{file} holds no paraphrase", code="paraphrases_empty")
+        raise BadInput(
+            f"{file} holds no paraphrase",
+            "write a paraphrase on each line",
+            code="paraphrases_empty",
+        )
     return found
 
 

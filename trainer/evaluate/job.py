@@ -294,6 +294,7 @@ def _ordinary(handle: JobHandle, name: str) -> list[Benchmark]:
             raise BadInput(
                 f"{benchmark.name} has instructions: ordinary retrieval is measured on queries "
                 "alone, such as a BEIR folder or dataset:NAME",
+                "name another one",
                 code="benchmark_has_instructions",
             )
     return benchmarks
@@ -324,12 +325,14 @@ def judged_by(benchmarks: list[Benchmark], file: Path) -> Benchmark:
     if others or benchmark.original or benchmark.groups:
         raise BadInput(
             "`qrels=` needs a single benchmark whose judgments do not change by query",
+            "leave out `qrels=`, or evaluate on one benchmark",
             code="qrels_needs_one_benchmark",
         )
     judgments = read_qrels(file)
     if unknown := sorted(judgments.keys() - benchmark.questions.keys()):
         raise BadInput(
             f"{file}: no query {unknown[0]!r} in the benchmark {benchmark.name}",
+            "leave that line out",
             code="query_unknown",
         )
     return replace(

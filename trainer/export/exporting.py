@@ -154,6 +154,7 @@ def _networks(
     except (RuntimeError, TypeError, ValueError, NotImplementedError) as error:
         raise BadInput(
             f"this model's network cannot be exported: {error}",
+            "serve it as it is: `models serve CHECKPOINT`",
             code="model_not_exportable",
         ) from error
     if "onnx" not in formats:
@@ -179,6 +180,7 @@ def _of_network(
         raise BadInput(
             f"{name} gives other vectors than the model: a number differs by {row.difference:.2g}, "
             f"allowed are {TOLERANCE:g}; nothing was written",
+            "export in another format",
             code="export_vectors_differ",
         )
     return row

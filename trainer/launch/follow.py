@@ -36,6 +36,7 @@ def follow(processes: Processes, node: str) -> None:
     if plan is None:
         raise InfError(
             "the first process refused the training: the reason is in its log",
+            "correct it and start all processes again",
             code="training_refused_elsewhere",
         )
     settings = parse_settings(plan["settings"])

@@ -88,6 +88,7 @@ def next_params(search: TrainSearch, trials: list[Trial]) -> dict[str, Any]:
             return params
     raise BadInput(
         f"{MAX_CONFLICTS} suggestions were all refused, the last because: {reason}",
+        "change the ranges of `search=`",
         code="search_suggestions_refused",
     )
 

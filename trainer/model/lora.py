@@ -61,6 +61,7 @@ def attach_lora(
         raise BadInput(
             f"lora_targets: the model has no linear layer {missing[0]!r} that an adapter reaches, "
             f"there is {', '.join(sorted(set(short)))}",
+            "name one of these",
             code="lora_target_unknown",
         )
     chosen = [

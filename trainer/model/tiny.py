@@ -54,6 +54,7 @@ def _write(architecture: str, folder: Path) -> None:
         raise BadInput(
             f"no model {PREFIX}{architecture}: there are "
             + ", ".join(PREFIX + known for known in (*ENCODERS, *DECODERS)),
+            "name one of these",
             code="tiny_model_unknown",
         )
     tokenizer = _byte_tokenizer(framed=architecture in ENCODERS)

@@ -24,6 +24,7 @@ def freeze(model: nn.Module, patterns: Sequence[str]) -> int:
         if not found:
             raise BadInput(
                 f"freeze: {pattern!r} fits no weight; names are like {next(iter(names))!r}",
+                "correct the pattern",
                 code="freeze_matches_no_weight",
             )
         for name in found:
@@ -58,5 +59,6 @@ def require_sizes(model: "SentenceTransformer", sizes: Sequence[int]) -> None:
     if too_long := [size for size in sizes if whole is not None and size >= whole]:
         raise BadInput(
             f"matryoshka: {too_long[0]} is not less than the {whole} numbers of its vectors",
+            "leave it out",
             code="matryoshka_too_long",
         )

@@ -82,7 +82,9 @@ def read_natural_probe(file: Path = FILE) -> tuple[ProbeItem, ...]:
         lines = file.read_text(encoding="utf-8").splitlines()
     except OSError as error:
         raise BadInput(
-            f"the natural probe {file} cannot be read: {error}", code="natural_probe_unreadable"
+            f"the natural probe {file} cannot be read: {error}",
+            "correct the path or its rights",
+            code="natural_probe_unreadable",
         ) from error
     for number, line in enumerate(lines, start=1):
         if not line.strip():
@@ -91,21 +93,31 @@ def read_natural_probe(file: Path = FILE) -> tuple[ProbeItem, ...]:
             row: Any = json.loads(line)
         except ValueError as error:
             raise BadInput(
-                f"{file}, line {number} is not JSON: {error}", code="json_invalid"
+                f"{file}, line {number} is not JSON: {error}",
+                "correct that line",
+                code="json_invalid",
             ) from error
         values: dict[str, Any] = {
             name: row.get(name) if isinstance(row, dict) else None for name in names
         }
         if missing := [n for n, v in values.items() if not isinstance(v, str) or not v.strip()]:
-            raise BadInput(f"{file}, line {number} has no `{missing[0]}`", code="field_missing")
+            raise BadInput(
+                f"{file}, line {number} has no `{missing[0]}`", "add it", code="field_missing"
+            )
         item = ProbeItem(**values)
         if item.id in items:
             raise BadInput(
-                f"{file}, line {number}: item {item.id!r} is there twice", code="item_duplicate"
+                f"{file}, line {number}: item {item.id!r} is there twice",
+                "keep one of them",
+                code="item_duplicate",
             )
         items[item.id] = item
     if not items:
-        raise BadInput(f"the natural probe {file} has no items", code="natural_probe_empty")
+        raise BadInput(
+            f"the natural probe {file} has no items",
+            "write an item on each line",
+            code="natural_probe_empty",
+        )
     return tuple(items.values())
 
 

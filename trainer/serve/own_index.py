@@ -145,6 +145,7 @@ class FolderIndex:
         if vectors.ndim != 2 or not len(vectors):
             raise BadInput(
                 f"{folder}: its vectors have shape {vectors.shape}, not (n, d)",
+                "store vectors of one length, a row each",
                 code="index_shape_invalid",
             )
         if len(ids) != len(vectors):
@@ -223,6 +224,7 @@ class QdrantIndex:
         if not is_server and not Path(url).is_dir():
             raise BadInput(
                 f"{place}: {url} is neither a URL nor a folder of Qdrant's local mode",
+                "correct it",
                 code="index_place_invalid",
             )
         with self._translated():
@@ -371,7 +373,9 @@ def _read_folder(folder: Path) -> tuple[list[str], np.ndarray, list[str]]:
     files = sorted(folder.glob("*.parquet"))
     if not files:
         raise BadInput(
-            f"{folder} has none of {VECTORS}, {FAISS} and *.parquet", code="index_place_invalid"
+            f"{folder} has none of {VECTORS}, {FAISS} and *.parquet",
+            "add one of these files, or name another folder",
+            code="index_place_invalid",
         )
     import pyarrow as pa
     import pyarrow.parquet as parquet
@@ -385,12 +389,14 @@ def _read_folder(folder: Path) -> tuple[list[str], np.ndarray, list[str]]:
         if name not in table.column_names:
             raise BadInput(
                 f"{files[0]} has no column `{name}`: `id`, `vector`, maybe `text`",
+                "name the columns so",
                 code="index_column_missing",
             )
     rows = table.column("vector").to_pylist()
     if len({len(row or ()) for row in rows}) != 1:
         raise BadInput(
             f"{folder}: the vectors of its column `vector` differ in length",
+            "store vectors of one length, a row each",
             code="index_shape_invalid",
         )
     texts = table.column("text").to_pylist() if "text" in table.column_names else []
@@ -416,5 +422,6 @@ def _ids_of(folder: Path) -> list[str]:
             raise _unreadable(file, error) from error
     raise BadInput(
         f"{folder} has none of {', '.join(ID_FILES)}: the ids of its vectors, in order",
+        "add one of these files",
         code="index_ids_missing",
     )

@@ -31,7 +31,9 @@ def read_experiment(name: str) -> dict[str, Any]:
     try:
         return tomllib.loads(file.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise BadInput(f"{file} is not TOML: {error}", code="toml_invalid") from error
+        raise BadInput(
+            f"{file} is not TOML: {error}", "correct the file", code="toml_invalid"
+        ) from error
 
 
 def with_overrides(experiment: str | None, given: Mapping[str, Any]) -> dict[str, Any]:

@@ -270,6 +270,7 @@ def _check_trained_side(settings: TrainSettings) -> None:
         if getattr(settings, name) != SETTINGS[name].default:
             raise BadInput(
                 f"{name}={getattr(settings, name)} needs trained_side=both: with query, {why}",
+                "change one of the two",
                 code="setting_needs_both_sides",
             )
 

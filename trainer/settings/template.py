@@ -51,6 +51,7 @@ class Template:
             raise BadInput(
                 f"template {self.text!r} has {{{unknown[0]}}}: only {{instruction}} and {{query}} "
                 "are known",
+                "leave it out",
                 code="template_placeholder_unknown",
             )
 

@@ -49,7 +49,11 @@ def read_bright(folder: Path) -> list[Benchmark]:
             )
         )
     if not benchmarks:
-        raise BadInput(f"{folder / 'examples'} holds no <task>-….parquet", code="tasks_missing")
+        raise BadInput(
+            f"{folder / 'examples'} holds no <task>-….parquet",
+            "name the folder as it was downloaded",
+            code="tasks_missing",
+        )
     return benchmarks
 
 

@@ -31,7 +31,11 @@ def read_followir(folder: Path) -> Benchmark:
     for place, row in rows:
         for suffix, key in ((ORIGINAL, "instruction_og"), (CHANGED, "instruction_changed")):
             if not isinstance(row.get(key), str):
-                raise BadInput(f"{place} has no `{key}`", code="field_missing")
+                raise BadInput(
+                    f"{place} has no `{key}`",
+                    "take the file as it was published",
+                    code="field_missing",
+                )
             questions[row["_id"] + suffix] = Question(row[key], row["text"])
     ids = [row["_id"] for _, row in rows]
     candidates: dict[str, list[str]] = {}

@@ -37,7 +37,11 @@ def read_infosearch(folder: Path) -> Benchmark:
             if instruction is None and suffix == ORIGINAL:
                 instruction = ""
             if not isinstance(instruction, str):
-                raise BadInput(f"{place} has no `instruction_{part}`", code="instruction_missing")
+                raise BadInput(
+                    f"{place} has no `instruction_{part}`",
+                    "take the file as it was published",
+                    code="instruction_missing",
+                )
             questions[row["_id"] + suffix] = Question(instruction, row["text"])
     if unknown := sorted(judged[ORIGINAL].keys() - set(ids)):
         raise BadInput(

@@ -32,6 +32,7 @@ def read_mair(queries: Path, documents: Path) -> list[Benchmark]:
             except (KeyError, TypeError, ValueError) as error:
                 raise BadInput(
                     f"{place}: `labels` must be a list of {{id, score}}, score a whole number",
+                    "take the file as it was published",
                     code="labels_invalid",
                 ) from error
             check_documents(place, judged, corpus)
@@ -48,7 +49,11 @@ def read_mair(queries: Path, documents: Path) -> list[Benchmark]:
             )
         )
     if not benchmarks:
-        raise BadInput(f"{queries} holds no <task>/queries.jsonl", code="tasks_missing")
+        raise BadInput(
+            f"{queries} holds no <task>/queries.jsonl",
+            "name the folder as it was downloaded",
+            code="tasks_missing",
+        )
     return benchmarks
 
 

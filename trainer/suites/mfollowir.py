@@ -87,6 +87,7 @@ def _read_language(folder: Path, language: str, parts: Parts) -> Benchmark:
             if form not in texts or form not in instructions:
                 raise BadInput(
                     f"{place}: no query and instruction {form!r} for query {query!r}",
+                    "take the files as they were published",
                     code="query_form_missing",
                 )
     forms = [query + suffix for query in changed_documents for suffix in (ORIGINAL, CHANGED)]

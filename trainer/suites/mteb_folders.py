@@ -129,7 +129,9 @@ def _split(folder: Path, splits: dict[str, list[str]]) -> str:
     """The split that counts: `test`, or the only one."""
     if SPLIT not in splits and len(splits) != 1:
         raise BadInput(
-            f"{folder / CARD}: no split {SPLIT!r} among {', '.join(splits)}", code="split_unknown"
+            f"{folder / CARD}: no split {SPLIT!r} among {', '.join(splits)}",
+            "name a dataset with that split",
+            code="split_unknown",
         )
     return SPLIT if SPLIT in splits else next(iter(splits))
 
@@ -142,6 +144,7 @@ def rows_of_part(
         if Path(pattern).is_absolute() or ".." in Path(pattern).parts or "://" in pattern:
             raise BadInput(
                 f"{folder / CARD}: {pattern!r} is no file of the dataset itself",
+                "name files of the folder",
                 code="benchmark_file_outside",
             )
         files = sorted(folder.glob(pattern))
@@ -154,7 +157,7 @@ def rows_of_part(
         for file in files:
             for place, row in _rows_of(file):
                 if missing := [name for name in needed if row.get(name) is None]:
-                    raise BadInput(f"{place} has no `{missing[0]}`", code="field_missing")
+                    raise BadInput(f"{place} has no `{missing[0]}`", "add it", code="field_missing")
                 yield place, row
 
 
@@ -167,7 +170,7 @@ def _rows_of(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     for found in read_rows(file):
         place = f"{file}, line {found.line}"
         if found.reason is not None:
-            raise BadInput(f"{place}: {found.reason}", code="row_invalid")
+            raise BadInput(f"{place}: {found.reason}", "correct that line", code="row_invalid")
         yield place, found.values
 
 
@@ -175,7 +178,7 @@ def id_of(place: str, row: dict[str, Any]) -> str:
     """A row's `_id` or `id`. Raises BadInput where it has neither."""
     found = row.get("_id", row.get("id"))
     if found is None:
-        raise BadInput(f"{place} has no `_id` (or `id`)", code="id_missing")
+        raise BadInput(f"{place} has no `_id` (or `id`)", "add it", code="id_missing")
     return str(found)
 
 
@@ -188,6 +191,7 @@ def grade_of(place: str, value: Any) -> int:
     if not grade.is_integer():
         raise BadInput(
             f"{place}: `score` must be a whole number, not {value!r}",
+            "correct it",
             code="score_invalid",
         )
     return int(grade)

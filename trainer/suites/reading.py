@@ -35,7 +35,9 @@ def by_id(what: str, rows: Iterable[tuple[str, str, Value]]) -> dict[str, Value]
     found: dict[str, Value] = {}
     for place, name, value in rows:
         if name in found:
-            raise BadInput(f"{place}: {what} {name!r} is there twice", code="id_duplicate")
+            raise BadInput(
+                f"{place}: {what} {name!r} is there twice", "keep one of them", code="id_duplicate"
+            )
         found[name] = value
     return found
 
@@ -50,6 +52,7 @@ def judgments_of(file: Path, corpus: dict[str, str]) -> dict[str, dict[str, int]
     if not file.is_file():
         raise BadInput(
             f"{file} is missing: a benchmark needs its relevance judgments there",
+            "add the file",
             code="benchmark_without_judgments",
         )
     judgments: dict[str, dict[str, int]] = {}
@@ -61,6 +64,7 @@ def judgments_of(file: Path, corpus: dict[str, str]) -> dict[str, dict[str, int]
                 raise BadInput(
                     f"{file}, line {number}: the columns query-id, corpus-id and score (a whole "
                     "number), separated by tabs, are needed",
+                    "correct that line",
                     code="judgment_line_invalid",
                 ) from error
             if document not in corpus:
@@ -88,13 +92,13 @@ def read_rows(file: Path, needed: tuple[str, ...]) -> Iterator[tuple[str, dict[s
     for found in read_file_rows(file):
         place, row = f"{file}, line {found.line}", found.values
         if found.reason is not None:
-            raise BadInput(f"{place}: {found.reason}", code="row_invalid")
+            raise BadInput(f"{place}: {found.reason}", "correct that line", code="row_invalid")
         for key in needed:
             value = row.get(key)
             if isinstance(value, int) and not isinstance(value, bool):
                 row[key] = str(value)
             elif not isinstance(value, str):
-                raise BadInput(f"{place} has no `{key}`", code="field_missing")
+                raise BadInput(f"{place} has no `{key}`", "add it", code="field_missing")
         yield place, row
 
 
@@ -124,6 +128,6 @@ def parquet_rows(files: list[Path], columns: tuple[str, ...]) -> list[tuple[str,
                 code="parquet_invalid",
             ) from error
         if missing := [name for name in columns if name not in table.column_names]:
-            raise BadInput(f"{file} has no column `{missing[0]}`", code="column_missing")
+            raise BadInput(f"{file} has no column `{missing[0]}`", "add it", code="column_missing")
         rows += [(f"{file}, row {number}", row) for number, row in enumerate(table.to_pylist(), 1)]
     return rows

@@ -48,7 +48,9 @@ def take_subset(benchmarks: Sequence[Benchmark], subset: str) -> list[Benchmark]
     """The tasks of a named subset. Raises BadInput where one of them is missing."""
     if subset not in SUBSETS:
         raise BadInput(
-            f"no subset {subset!r}: there is {', '.join(SUBSETS)}", code="subset_unknown"
+            f"no subset {subset!r}: there is {', '.join(SUBSETS)}",
+            "name one of these",
+            code="subset_unknown",
         )
     found = {benchmark.name.split("/")[-1]: benchmark for benchmark in benchmarks}
     if missing := [task for task in SUBSETS[subset] if task not in found]:
@@ -82,6 +84,7 @@ def read_benchmarks(folder: Path) -> list[Benchmark]:
     raise BadInput(
         f"{folder} has no relevance judgments: qrels/test.tsv (BEIR), or qrels_og/test.tsv and "
         "qrels_changed/test.tsv (FollowIR), is needed",
+        "add them, or name another folder",
         code="benchmark_without_judgments",
     )
 

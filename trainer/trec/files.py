@@ -40,17 +40,22 @@ def read_run(file: Path) -> RunFile:
             score = math.nan
         if not math.isfinite(score):
             raise BadInput(
-                f"{place}: the score {value!r} is no finite number", code="score_invalid"
+                f"{place}: the score {value!r} is no finite number",
+                "correct that line",
+                code="score_invalid",
             )
         of = scores.setdefault(query, {})
         if document in of:
             raise BadInput(
                 f"{place}: document {document!r} is there twice for query {query!r}",
+                "keep one of them",
                 code="document_duplicate",
             )
         of[document] = score
     if not scores:
-        raise BadInput(f"{file} holds no line of a run", code="run_file_empty")
+        raise BadInput(
+            f"{file} holds no line of a run", "write the run again", code="run_file_empty"
+        )
     return RunFile(scores, tag, whole.hexdigest())
 
 
@@ -62,17 +67,24 @@ def read_qrels(file: Path) -> dict[str, dict[str, int]]:
             grade = int(value)
         except ValueError as error:
             raise BadInput(
-                f"{place}: the grade {value!r} is no whole number", code="grade_invalid"
+                f"{place}: the grade {value!r} is no whole number",
+                "correct that line",
+                code="grade_invalid",
             ) from error
         of = judgments.setdefault(query, {})
         if document in of:
             raise BadInput(
                 f"{place}: document {document!r} is there twice for query {query!r}",
+                "keep one of them",
                 code="document_duplicate",
             )
         of[document] = grade
     if not judgments:
-        raise BadInput(f"{file} holds no judgment", code="judgments_empty")
+        raise BadInput(
+            f"{file} holds no judgment",
+            "name a file with a line per judgment",
+            code="judgments_empty",
+        )
     return judgments
 
 
@@ -128,6 +140,7 @@ def _lines(
                 if fields and len(fields) != count:
                     raise BadInput(
                         f"{file}, line {number} has {len(fields)} fields, and a line is: {layout}",
+                        "correct that line",
                         code="trec_line_invalid",
                     )
                 if fields:
@@ -142,6 +155,7 @@ def _id(name: str) -> str:
     if not name or name.split() != [name]:
         raise BadInput(
             f"the id {name!r} is empty or has a space: a TREC file cannot hold it",
+            "rename it in the benchmark",
             code="id_invalid_in_trec",
         )
     return name

@@ -64,6 +64,7 @@ def read_run_of(file: Path, benchmarks: Sequence[Benchmark]) -> RunFile:
                 raise BadInput(
                     f"{file}: the run lacks {form!r}, a form of query {query!r} of "
                     f"{benchmark.name}: measures of both forms need the rankings of both",
+                    "add its ranking to the run",
                     code="run_form_missing",
                 )
     return read

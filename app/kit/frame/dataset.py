@@ -42,9 +42,10 @@ class Choice:
     def refusal(self) -> NotFound:
         """The same of a dataset that does not exist as of one that the user may not open here: who
         may not see it does not learn of it."""
-        then = ": choose one in the list above" if self.names else ""
+        then = "choose one in the list above" if self.names else "have an admin give you the right"
         return NotFound(
-            f"there is no dataset {self.refused!r} that you may open on this page{then}",
+            f"there is no dataset {self.refused!r} that you may open on this page",
+            then,
             code="dataset_not_visible",
         )
 

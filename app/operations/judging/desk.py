@@ -55,7 +55,9 @@ MAX_TEXTS = 64  # of an edit; which of them a group has is checked with the edit
 LIVE = ("queued", "running")
 ENDED = ("done", "failed", "cancelled", "lost")
 NO_RIGHT = Refused(
-    "you have no right to review groups of this dataset", code="review_right_missing"
+    "you have no right to review groups of this dataset",
+    "ask a curator of the dataset for it",
+    code="review_right_missing",
 )
 Answers = dict[str, InfError | None]
 CallText = dict[str, str]
@@ -324,7 +326,11 @@ def _store(
     session: Session, reviewer: str, entry: Mapping[str, Any], blind: bool, run_id: int
 ) -> None:
     if len(entry["event"]) > MAX_EVENT_CHARACTERS:
-        raise BadInput("the event's id is too long", code="event_id_too_long")
+        raise BadInput(
+            "the event's id is too long",
+            "reload the page and review the group again",
+            code="event_id_too_long",
+        )
     event_id = f"card:{reviewer}/{entry['event']}"
     if review_of_event(session, event_id, reviewer) is not None:
         return
@@ -348,12 +354,20 @@ def _store(
         check_edit(session, group_id, changes)
         edit_group(session, group_id, changes, reviewed_by=reviewer, event_id=event_id)
     else:
-        raise BadInput(f"unknown kind of review: {str(kind)[:40]!r}", code="review_kind_unknown")
+        raise BadInput(
+            f"unknown kind of review: {str(kind)[:40]!r}",
+            "reload the page and review the group again",
+            code="review_kind_unknown",
+        )
 
 
 def _not_in_queue(group_id: int) -> Refused:
     """The refusal of whatever is sent about a group that the reviewer may not see."""
-    return Refused(f"group {group_id} is not in your queue", code="group_not_in_queue")
+    return Refused(
+        f"group {group_id} is not in your queue",
+        "reload the page and choose a group from the list",
+        code="group_not_in_queue",
+    )
 
 
 def _undo(session: Session, reviewer: str, entry: Mapping[str, Any], group_id: int) -> None:
@@ -369,6 +383,7 @@ def _undo(session: Session, reviewer: str, entry: Mapping[str, Any], group_id: i
     elif not done.is_current or done.group_id != group_id:
         raise Refused(
             f"group {group_id} has a newer review: nothing was undone",
+            "reload the page to see it",
             code="group_review_newer",
         )
     undo_review(session, group_id, reviewed_by=reviewer)
@@ -400,7 +415,11 @@ def _require_current(
 def _texts(entry: Mapping[str, Any]) -> dict[str, str]:
     texts = entry.get("texts")
     if not isinstance(texts, Mapping) or len(texts) > MAX_TEXTS:
-        raise BadInput("the edit contains no texts", code="edit_empty")
+        raise BadInput(
+            "the edit contains no texts",
+            "change a text, or approve or reject the group",
+            code="edit_empty",
+        )
     return {_text(name): _text(text) for name, text in texts.items()}
 
 
@@ -425,6 +444,8 @@ def _number(entry: Mapping[str, Any], name: str) -> int:
     value = entry.get(name)
     if not _is_number(value):
         raise BadInput(
-            f"the review's {name} is not an integer: {value!r:.40}", code="review_value_invalid"
+            f"the review's {name} is not an integer: {value!r:.40}",
+            "reload the page and review the group again",
+            code="review_value_invalid",
         )
     return int(str(value).partition(".")[0])

@@ -55,7 +55,11 @@ def show(actor: Actor, judgment_id: int) -> JudgmentShown:
         found = find_shown(session, judgment_id)
         is_blind = found is not None and actor.via != "command"
         if found is None or (is_blind and hidden_items(session, {found.item_id}, actor.name)):
-            raise NotFound(f"no judgment {judgment_id}", code="judgment_unknown")
+            raise NotFound(
+                f"no judgment {judgment_id}",
+                "`judgments list study=N` has their ids",
+                code="judgment_unknown",
+            )
         return found
 
 

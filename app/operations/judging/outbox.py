@@ -29,7 +29,8 @@ FIRST_YEAR = 1970  # a device whose clock was reset starts here; nothing was jud
 LAST_YEAR = 9000
 TOO_LATE = Refused(
     "Your time for an item had run out and another judge was given it: your answer is kept, but it "
-    "does not count.",
+    "does not count",
+    "go on with the next item",
     code="too_late",
 )
 
@@ -79,13 +80,18 @@ def event_of(entry: Any) -> str | None:
     return event if isinstance(event, str) and is_storable(event) else None
 
 
+def _malformed(message: str) -> BadInput:
+    """What no card sends."""
+    return BadInput(message, "reload the page and answer the item again", code="malformed")
+
+
 def _store(session: Session, standings: Mapping[int, Standing], entry: Mapping[str, Any]) -> bool:
     """Whether what was stored counts; an answer whose place was given away does not."""
     here = standings.get(whole_number(entry, "study"))
     if here is None:
         raise not_given()
     if len(entry["event"]) > MAX_EVENT_CHARACTERS:
-        raise BadInput("the event's id is too long", code="malformed")
+        raise _malformed("the event's id is too long")
     event_id = f"card:{here.judge.id}/{entry['event']}"
     given = given_item(session, here, event_id, token=token_of(entry))
     if given is None:
@@ -97,7 +103,7 @@ def _store(session: Session, standings: Mapping[int, Standing], entry: Mapping[s
     flagged = entry.get("flagged") is True
     kind = entry.get("kind")
     if kind not in KINDS:
-        raise BadInput(f"unknown kind of decision: {kind!r:.40}", code="malformed")
+        raise _malformed(f"unknown kind of decision: {kind!r:.40}")
     reason = str(entry.get("reason") or "")
     if kind == "message":
         body = str(entry.get("body") or "")
@@ -116,7 +122,9 @@ def _store(session: Session, standings: Mapping[int, Standing], entry: Mapping[s
         )
         if not skipped and entry.get("change") is True:
             raise Refused(
-                "an answered item cannot be skipped; the answer stands", code="skip_answered"
+                "an answered item cannot be skipped; the answer stands",
+                "change the answer on the page My answers",
+                code="skip_answered",
             )
         return True
     decision = Decision(
@@ -157,7 +165,7 @@ def whole_number(entry: Mapping[str, Any], name: str) -> int:
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if not isinstance(value, int) or isinstance(value, bool) or abs(value) > 2**31 - 1:
-        raise BadInput(f"the decision's {name} is not an integer: {value!r:.40}", code="malformed")
+        raise _malformed(f"the decision's {name} is not an integer: {value!r:.40}")
     return value
 
 
@@ -172,9 +180,11 @@ def _moment(entry: Mapping[str, Any], name: str) -> datetime | None:
     try:
         moment = datetime.fromisoformat(str(value))
     except ValueError as error:
-        raise BadInput(
-            f"the decision's time {name} is not a time: {value!r:.40}", code="malformed"
-        ) from error
+        raise _malformed(f"the decision's time {name} is not a time: {value!r:.40}") from error
     if not FIRST_YEAR <= moment.year < LAST_YEAR:
-        raise BadInput(f"the decision's time {name} is impossible: {value!r:.40}", code="bad_clock")
+        raise BadInput(
+            f"the decision's time {name} is impossible: {value!r:.40}",
+            "set the clock of this device, reload and answer the item again",
+            code="bad_clock",
+        )
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment

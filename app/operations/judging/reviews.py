@@ -177,4 +177,8 @@ def _require_in_queue(session: Session, actor: Actor, group_id: int) -> None:
     run = get_run(session, get_group(session, group_id).run_id)
     blind = not actor.rights.on_dataset("curate", run.dataset_id) and not run.verdicts_shown
     if not queue.can_review(session, group_id, reviewer=actor.name, blind=blind):
-        raise Refused(f"group {group_id} is not in your queue", code="group_not_in_queue")
+        raise Refused(
+            f"group {group_id} is not in your queue",
+            "choose another one: `groups list run=N`",
+            code="group_not_in_queue",
+        )

@@ -146,6 +146,7 @@ def load(actor: Actor) -> None:
         if process is not None and process.poll() is None:
             raise Refused(
                 "the demo is being loaded already: its steps show on this page",
+                "wait for the last one",
                 code="demo_loading_already",
             )
         with (logs() / LOG).open("wb") as log:
