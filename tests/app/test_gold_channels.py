@@ -93,7 +93,7 @@ def test_the_workbench_names_no_review_of_a_hidden_group(
     found.add(undo_everything(world), world.gold_groups())
     assert set(found.aucs().values()) == {0.5}
     assert {value for seen in found.values.values() for value in seen} == {
-        "group # is not in your queue"
+        "group # is not in your queue: reload the page and choose a group from the list"
     }
 
 

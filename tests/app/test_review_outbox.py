@@ -100,7 +100,8 @@ def test_an_undo_is_of_ones_own_review_and_done_once(store: Store) -> None:
     assert "nothing was undone" in answers["7"]
     assert send(store, entry("8", one), entry("9", one, "undo", seen=None)) == {
         "8": "",
-        "9": "the review's seen is not an integer: None",
+        "9": "the review's seen is not an integer: None: reload the page and review the group "
+        "again",
     }
 
 

@@ -80,7 +80,7 @@ def test_a_finished_job_cannot_be_cancelled(
 ) -> None:
     assert inf("store", "backup", tmp_path / "a.zip").code == 0
     done = inf("jobs", "cancel", 1, "--json")
-    assert done.code == 1 and done.json["error"] == "job 1 is done: there is nothing to cancel"
+    assert done.code == 1 and "job 1 is done: there is nothing to cancel" in done.json["error"]
     with sqlite_store.write() as session:
         jobs.enqueue_job(session, "backup", {"path": "/x"})
         session.commit()
