@@ -5,6 +5,7 @@ its dataset or its curator shows verdicts (`db.review.queue`). The store's owner
 all groups, those in work too.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
@@ -173,12 +174,9 @@ def standing(session: Session, actor: Actor, run_id: int) -> Standing:
     )
 
 
-def may_see(session: Session, here: Standing, group_id: int) -> bool:
-    """Whether a group of the run may be shown to them; blind, only a complete one."""
-    of_run = session.scalar(select(Group.run_id).where(Group.id == group_id))
-    return of_run == here.run.id and queue.can_review(
-        session, group_id, reviewer=here.viewer, blind=here.blind
-    )
+def visible(session: Session, here: Standing, group_ids: Collection[int]) -> set[int]:
+    """Those of the groups that are of the run and may be shown to them; blind, complete ones."""
+    return queue.reviewable(session, here.run.id, group_ids, reviewer=here.viewer, blind=here.blind)
 
 
 def standing_in(actor: Actor, run_id: int) -> Standing:

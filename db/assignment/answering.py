@@ -165,7 +165,7 @@ def study_closed(study: Study) -> Refused:
     """The refusal of an answer to a closed study."""
     return Refused(
         f"the study {study.name!r} is closed: the answer was not stored",
-        "tell a curator, who can open another study",
+        "a curator can open another study",
         code="study_closed",
         study=study.name,
     )

@@ -6,7 +6,7 @@ group of which the person may judge an item is not shown to them (`db.assignment
 would see which passage is which.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import Select, func, select
@@ -110,12 +110,23 @@ def place_in_list(
 def can_review(session: Session, group_id: int, *, reviewer: str | None, blind: bool) -> bool:
     """Whether the group may be shown to this person for a review."""
     group = session.get(Group, group_id)
-    if group is None:
-        return False
-    query = _reviewable_by(
-        session, QueueFilter(run_id=group.run_id), reviewer=reviewer, blind=blind
+    return group is not None and bool(
+        reviewable(session, group.run_id, [group_id], reviewer=reviewer, blind=blind)
     )
-    return session.scalar(query.where(Group.id == group_id)) is not None
+
+
+def reviewable(
+    session: Session,
+    run_id: int,
+    group_ids: Collection[int],
+    *,
+    reviewer: str | None,
+    blind: bool,
+) -> set[int]:
+    """Those of these groups that are of the run and may be shown to this person for a review."""
+    wanted = QueueFilter(run_id=run_id)
+    query = _reviewable_by(session, wanted, reviewer=reviewer, blind=blind)
+    return set(session.scalars(query.where(Group.id.in_(group_ids))))
 
 
 def _reviewable_by(

@@ -24,6 +24,7 @@ MAX_IDS_PER_STATEMENT = 10_000  # SQLite allows 32,766 bound values in one state
 
 STAGES = ("instruction", "negatives", "passages", "validation")
 OVER = ("done", "failed", "cancelled")
+SHAPES = "shapes"  # in a session's info: a run keeps its recipe
 
 
 @dataclass(frozen=True)
@@ -415,15 +416,21 @@ def outcomes(session: Session, run_id: int) -> Outcomes:
 
 def shape_of(session: Session, run_id: int) -> Shape:
     """The shape of the run's groups, by its recipe."""
-    return shape_and_judging(session, run_id)[0]
+    found = shapes_of(session, [run_id])
+    return found[run_id] if run_id in found else shape_and_judging(session, run_id)[0]
 
 
 def shapes_of(session: Session, run_ids: Collection[int]) -> dict[int, Shape]:
-    """The shape of the groups of each run that the session sees."""
-    rows = session.execute(
-        select(Run.id, Recipe.body).join(Run, Run.recipe_id == Recipe.id).where(Run.id.in_(run_ids))
-    )
-    return {run_id: shape_in(body) for run_id, body in rows}
+    """The shape of the groups of each run that the session sees, read once in a session."""
+    known: dict[int, Shape] = session.info.setdefault(SHAPES, {})
+    if unknown := set(run_ids) - known.keys():
+        rows = session.execute(
+            select(Run.id, Recipe.body)
+            .join(Run, Run.recipe_id == Recipe.id)
+            .where(Run.id.in_(unknown))
+        )
+        known |= {run_id: shape_in(body) for run_id, body in rows}
+    return {run_id: known[run_id] for run_id in run_ids if run_id in known}
 
 
 def shapes_of_groups(session: Session, group_ids: Sequence[int]) -> dict[int, Shape]:

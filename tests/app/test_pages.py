@@ -6,6 +6,7 @@ import pytest
 import streamlit as st
 from app_pages import MAIN, open_page, page_names, page_path, send_cookies, sign_in, words
 from full_store import fill
+from grown_dataset import grown
 from statement_count import StatementCount, statements_counted
 from streamlit.testing.v1 import AppTest
 
@@ -22,6 +23,7 @@ PAGES = {
     "admin": {view.name for view in MENU},
 }
 STATEMENTS_BEFORE_A_TITLE = 10
+STATEMENTS_OF_GROUPS = 53  # three groups in full, and what surrounds them
 REACHABLE = [(role, view.name) for role in PAGES for view in MENU if view.name in PAGES[role]]
 
 
@@ -119,3 +121,11 @@ def test_what_was_made_offline_or_simulated_is_labelled(sqlite_store: Store) -> 
         assert "offline" in words(open_page(name)), name
     for name in ("home", "studies"):
         assert "simulated" in words(open_page(name)), name
+
+
+def test_groups_reads_three_groups_and_who_may_see_them_once(sqlite_store: Store) -> None:
+    grown(sqlite_store, groups=16)
+    open_page("groups")
+    with statements_counted() as found:
+        assert not open_page("groups").error
+    assert found.total <= STATEMENTS_OF_GROUPS, found.statements.most_common()

@@ -19,7 +19,7 @@ from sqlalchemy.orm import Session
 from app.access.identity import Actor, SessionUser, owner
 from app.jobs.kinds import KINDS
 from app.operations.acting import queued, reading, record_read, writing
-from app.operations.groups import PAGE, Standing, may_see, page, standing
+from app.operations.groups import PAGE, Standing, page, standing, visible
 from app.operations.judging.outbox import event_of
 from curation.judging.request import JudgeStart
 from curation.judging.revalidation import check_edit
@@ -120,13 +120,14 @@ def on_desk(actor: Actor, desk: Desk, outbox: Mapping[str, Any]) -> OnDesk:
         if not is_same:
             first = [desk.wanted_group] if desk.wanted_group is not None else []
             ids = list(dict.fromkeys([*first, *(row.id for row in listed.data)]))[:3]
-        shown = [each for each in ids if may_see(session, here, each)]
+        called = numbers_of(outbox, CALLS)[:1] if here.curates else []
+        seen = visible(session, here, [*ids, *called])
+        shown = [each for each in ids if each in seen]
         validated = groups_in_validation(session, run_id)
         groups = [_group(session, here, each, validated) for each in shown]
         calls = None
-        for wanted in numbers_of(outbox, CALLS)[:1]:
-            if here.curates and may_see(session, here, wanted):
-                calls = _with_prompts(session, wanted, here)
+        for wanted in (each for each in called if each in seen):
+            calls = _with_prompts(session, wanted)
         person = _account_of(session, actor)
     record_read(shown, actor)
     return OnDesk(
@@ -145,11 +146,12 @@ def on_desk(actor: Actor, desk: Desk, outbox: Mapping[str, Any]) -> OnDesk:
 def _group(
     session: Session, here: Standing, group_id: int, validated: set[int | None]
 ) -> GroupOnDesk:
+    """A group that they may see."""
     revalidation = revalidation_of(session, group_id)
     is_validating = not validated.isdisjoint({None, group_id})
     is_left = WAITING in revalidation.values() and not is_validating and here.curates
     return GroupOnDesk(
-        get_group(session, group_id, viewer=here.viewer),
+        get_group(session, group_id),
         revalidation,
         _run_of_original(session, group_id),
         is_validating,
@@ -203,7 +205,7 @@ def _validate(actor: Actor, here: Standing, entry: Mapping[str, Any]) -> None:
     """
     (group_id,) = numbers_of(entry, "group") or [0]
     with reading(actor, KINDS["judge"].permission) as session:
-        if not here.curates or not may_see(session, here, group_id):
+        if not here.curates or group_id not in visible(session, here, [group_id]):
             raise _not_in_queue(group_id)
         if WAITING not in revalidation_of(session, group_id).values():
             raise Refused(
@@ -241,10 +243,8 @@ def _run_of_original(session: Session, group_id: int) -> int | None:
     return session.scalar(query.where(Review.id == original.scalar_subquery()))
 
 
-def _with_prompts(
-    session: Session, group_id: int, here: Standing
-) -> tuple[GroupDetail, dict[int, list[CallText]]]:
-    group = get_group(session, group_id, viewer=here.viewer)
+def _with_prompts(session: Session, group_id: int) -> tuple[GroupDetail, dict[int, list[CallText]]]:
+    group = get_group(session, group_id)
     return group, {call.id: list(rendered_messages(session, call.id)) for call in group.calls}
 
 
