@@ -2,9 +2,10 @@
 
 import click
 
-from app.cli.kit.report import Result, command_actor, lines, reporting
+from app.cli.kit.report import Result, command_actor, facts, reporting
 from app.cli.kit.table import table
 from app.operations.judging import judgments as operations
+from db.rows import Row
 
 
 @click.group()
@@ -44,26 +45,20 @@ def list_(study_id: int, after: int, limit: int) -> Result:
     return {"study_id": study_id, **found.as_json()}
 
 
-def _shown(result: Result) -> str:
-    return lines(
-        ("judgment", result["id"]),
-        ("item", f"{result['item_id']} ({result['scenario']})"),
-        ("study", result["study_id"]),
-        ("run", result["run_id"]),
-        ("judge", f"{result['judge']} ({_kind(result)})"),
-        ("choice", result["choice"]),
-        ("shown as", ", ".join(result["order_shown"])),
-        ("decided", result["decided_at"]),
-        ("note", result["note"]),
-        ("flagged", result["reason"] if result["flagged"] else ""),
-        ("replaces", result["replaces_id"]),
-        ("current", "yes" if result["is_current"] else "no: it was changed"),
-    )
-
-
 @judgments.command()
 @click.argument("judgment_id", type=int)
-@reporting(_shown)
-def show(judgment_id: int) -> Result:
+@reporting(
+    facts(
+        *(("judgment", "id"), ("item", lambda row: f"{row['item_id']} ({row['scenario']})")),
+        *(("study", "study_id"), ("run", "run_id")),
+        ("judge", lambda row: f"{row['judge']} ({_kind(row)})"),
+        *("choice", ("shown as", lambda row: ", ".join(row["order_shown"]))),
+        *(("decided", "decided_at"), "note"),
+        ("flagged", lambda row: row["reason"] if row["flagged"] else ""),
+        ("replaces", "replaces_id"),
+        ("current", lambda row: "yes" if row["is_current"] else "no: it was changed"),
+    )
+)
+def show(judgment_id: int) -> Row:
     """Show one judgment: its item, its choice, and the order in which the judge saw them."""
-    return operations.show(command_actor(), judgment_id).as_json()
+    return operations.show(command_actor(), judgment_id)

@@ -9,13 +9,13 @@ from app.cli.kit.formerly import formerly
 from app.cli.kit.one_by_default import OneByDefault
 from app.cli.kit.options import request_options
 from app.cli.kit.report import (
+    Launching,
     Result,
     command_actor,
     counts,
-    detach_option,
-    lines,
+    facts,
+    launched,
     reporting,
-    waited,
 )
 from app.operations.judging import reviews as operations
 from app.text.numbers import counted
@@ -41,15 +41,10 @@ def _set(result: Result) -> str:
     return "\n".join([summary + reason, *changed])
 
 
-def _validated(result: Result) -> str:
-    return lines(
-        ("run", result["run_id"]),
-        ("judge", result["judge"]),
-        ("edited items", result["items"]),
-        ("hold", result["holds"]),
-        ("fail", result["fails"]),
-        ("no usable answer", counts(result["unusable"])),
-    )
+_validated = facts(
+    *(("run", "run_id"), "judge", ("edited items", "items"), ("hold", "holds"), ("fail", "fails")),
+    ("no usable answer", lambda found: counts(found["unusable"])),
+)
 
 
 def _changes(edits: tuple[str, ...]) -> dict[str, str]:
@@ -118,17 +113,11 @@ def set_(**given: Any) -> Result:
 
 @reviews.command()
 @click.argument("run_id", type=int)
-@detach_option
+@launched
 @reporting(_validated)
-def validate(run_id: int, detach: bool) -> Result:
+def validate(run_id: int, launch: Launching) -> Result:
     """Let a run's validator judge its edited groups."""
-    return _validate(run_id, detach)
-
-
-def _validate(run_id: int, detach: bool) -> Result:
-    return operations.validate(
-        command_actor(), run_id, waited(detach=detach, title="revalidating edits")
-    )
+    return operations.validate(command_actor(), run_id, launch("revalidating edits"))
 
 
 def _bulk(result: Result) -> str:
@@ -188,9 +177,9 @@ def verdicts(run_id: int, shown: bool | None) -> Result:
     metavar="RUN",
     help="Validate the edited groups of this run again.",
 )
-@detach_option
+@launched
 @reporting(_set)
-def one(group_id: int | None, run_id: int | None, detach: bool, **given: Any) -> Result:
+def one(group_id: int | None, run_id: int | None, launch: Launching, **given: Any) -> Result:
     """Approve, reject or edit a group. Nothing is overwritten: the newest review applies.
 
     An edit must pass the rules of the group's run; --revalidate also runs its validator.
@@ -198,7 +187,7 @@ def one(group_id: int | None, run_id: int | None, detach: bool, **given: Any) ->
     if run_id is not None:
         if group_id is not None or any(given.values()):
             raise click.UsageError("--revalidate RUN cannot be combined with other options")
-        return _validate(run_id, detach)
+        return operations.validate(command_actor(), run_id, launch("revalidating edits"))
     if group_id is None:
         raise click.UsageError("give --group ID")
     return _set_one(group_id, **given)

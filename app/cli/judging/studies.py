@@ -1,34 +1,34 @@
 """`inf studies`: create studies, follow their progress, and run model judges on them."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 
 from app.cli.judging import estimates, gold, people
-from app.cli.kit.formerly import formerly, with_former_keys
+from app.cli.kit.formerly import formerly
+from app.cli.kit.listing import listing
 from app.cli.kit.options import request_options
 from app.cli.kit.registered import RegistryOption
 from app.cli.kit.report import (
+    Launching,
     Result,
     command_actor,
     counts,
-    detach_option,
+    facts,
+    launched,
     lines,
     reporting,
-    waited,
 )
-from app.cli.kit.table import paged, table
-from app.jobs import launching
 from app.operations.judging import studies as operations
 from curation.judges.registry import describe_judges
 from curation.judging.request import JudgeStart, StudyPlan
 from curation.judging.sampling import describe_sampling
 from db.errors import BadInput
-from db.jobs.jobs import LOCAL
+from db.rows import Listed
 from db.values import STUDY_STATUSES
 
 text_file = click.Path(exists=True, dir_okay=False, path_type=Path)
-FORMER_KEYS = {"study_id": "id"}
 
 
 @click.group()
@@ -84,10 +84,10 @@ def _created(result: Result) -> str:
     type=text_file,
     help="A Markdown file (default: a short text on relevance).",
 )
-@detach_option
+@launched
 @reporting(_created)
 def create(
-    request: StudyPlan, list_file: Path | None, guidelines_file: Path | None, detach: bool
+    request: StudyPlan, list_file: Path | None, guidelines_file: Path | None, launch: Launching
 ) -> Result:
     """Create a study of items sampled from all groups that reached validation, kept or dropped.
 
@@ -105,10 +105,9 @@ def create(
     wanted = request.model_copy(update=texts)
     _ = wanted.sampling  # parts that do not go together are refused before anything is launched
     actor = command_actor()
-    if detach or launching.chosen_launcher() != LOCAL:
-        title = f"sampling from {wanted.dataset}"
-        return operations.create_as_job(actor, wanted, waited(detach=detach, title=title))
-    return operations.create(actor, wanted)
+    if launch.is_here:
+        return operations.create(actor, wanted)
+    return operations.create_as_job(actor, wanted, launch(f"sampling from {wanted.dataset}"))
 
 
 def _text(path: Path) -> str:
@@ -122,32 +121,19 @@ def _text(path: Path) -> str:
         ) from error
 
 
-def _listed(result: Result) -> str:
-    rows = [
-        [
-            *(
-                row["id"],
-                row["status"],
-                row["dataset"],
-                f"{row['items']:,} items × {row['overlap']}",
-            ),
-            *(f"{row['done']}/{row['places']}", row["name"]),
-        ]
-        for row in result["data"]
-    ]
-    head = ("study", "status", "dataset", "size", "by people", "name")
-    empty = "no studies yet: inf studies create DATASET --items N --overlap 3"
-    return table(head, rows, empty=empty)
-
-
 @studies.command("list")
 @click.option("--dataset", help="Only studies of this dataset.")
-@paged()
-@reporting(_listed)
-def list_(dataset: str | None, limit: int | None, offset: int) -> Result:
+@listing(
+    *(("study", "id"), "status", "dataset"),
+    ("size", lambda row: f"{row['items']:,} items × {row['overlap']}"),
+    ("by people", lambda row: f"{row['done']}/{row['places']}"),
+    "name",
+    empty="no studies yet: inf studies create DATASET --items N --overlap 3",
+    former=("studies", {"study_id": "id"}),
+)
+def list_(dataset: str | None, **page: Any) -> Listed[Any]:
     """List studies, newest first, with their progress."""
-    found = operations.list_all(command_actor(), dataset).part(limit, offset)
-    return with_former_keys(found.as_json(), "studies", FORMER_KEYS)
+    return operations.list_all(command_actor(), dataset).part(**page)
 
 
 def _shown(result: Result) -> str:
@@ -186,39 +172,32 @@ def show(study_id: int) -> Result:
     return {"study_id": study_id, **operations.show(command_actor(), study_id).as_json()}
 
 
-def _judged(result: Result) -> str:
-    return lines(
-        ("judge", result["judge"] + (" (simulated)" if result["simulated"] else "")),
-        ("judged now", result["judged"]),
-        ("judged before", result["judged_before"]),
-        ("none of them", result["none"]),
-        ("no usable answer", counts(result["unusable"])),
-    )
+_judged = facts(
+    ("judge", lambda done: done["judge"] + " (simulated)" * done["simulated"]),
+    *(("judged now", "judged"), "judged_before", ("none of them", "none")),
+    ("no usable answer", lambda done: counts(done["unusable"])),
+)
 
 
 @studies.command("judge")
 @click.argument("study_id", type=int, required=False)
 @request_options(JudgeStart)
 @click.option("--judge", required=True, cls=RegistryOption, describe=describe_judges)
-@detach_option
+@launched
 @reporting(_judged)
-def judge_(request: JudgeStart, detach: bool) -> Result:
+def judge_(request: JudgeStart, launch: Launching) -> Result:
     """Run a model judge on every item of a study that it has not judged yet.
 
     With --run, on all items of the run's groups, as a second judge next to the validator: with its
     answers in a release, held_out_judge=JUDGE trains with held-out groups that it confirmed.
     """
-    launch = waited(detach=detach, title=f"judging as {request.judge}")
-    return operations.judge(command_actor(), request, launch)
+    return operations.judge(command_actor(), request, launch(f"judging as {request.judge}"))
 
 
-def _changed(result: Result) -> str:
-    return lines(
-        ("study", result["study_id"]),
-        ("status", result["status"]),
-        ("judges per item", result["overlap"]),
-        ("guidelines", f"version {result['guideline_version']}"),
-    )
+_changed = facts(
+    *(("study", "study_id"), "status", ("judges per item", "overlap")),
+    ("guidelines", lambda study: f"version {study['guideline_version']}"),
+)
 
 
 @studies.command("set")

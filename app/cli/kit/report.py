@@ -102,18 +102,6 @@ def command_actor() -> Actor:
     return owner_of_store(me())
 
 
-def waited(*, detach: bool, title: str, after: int | None = None) -> Launch[Result]:
-    """Launch a job as a command does: in the foreground with a progress bar, or detached.
-
-    It returns the job's result with its `job_id`. The store was checked with the actor.
-    """
-
-    def launch(actor: Actor, kind: str, request: Request) -> Result:
-        return work(actor, kind, request.config(), detach=detach, title=title, after=after)
-
-    return launch
-
-
 def launcher_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add `--launcher` and `--address`, which set INF_RAY_ADDRESS."""
     given = click.option(
@@ -160,8 +148,13 @@ class Launching:
         self.is_detached = is_detached
 
     def __call__(self, title: str, after: int | None = None) -> Launch[Result]:
-        """The launch of the job, under this title."""
-        return waited(detach=self.is_detached, title=title, after=after)
+        """The launch of the job under this title; it returns its result with its `job_id`."""
+
+        def launch(actor: Actor, kind: str, request: Request) -> Result:
+            config, detach = request.config(), self.is_detached
+            return work(actor, kind, config, detach=detach, title=title, after=after)
+
+        return launch
 
     @property
     def is_here(self) -> bool:
@@ -172,19 +165,13 @@ class Launching:
 def launched(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add `--detach` and the launcher options; the command takes `launch`."""
 
+    @click.option("--detach", is_flag=True, help="Queue the work as a job and print its id.")
+    @launcher_options
     @functools.wraps(command)
     def wrapper(*args: Any, detach: bool, **given: Any) -> Any:
         return command(*args, launch=Launching(is_detached=detach), **given)
 
-    return detach_option(wrapper)
-
-
-def detach_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add `--detach` and the launcher options."""
-    detach = click.option(
-        "--detach", is_flag=True, help="Queue the work as a job and print its id."
-    )
-    return detach(launcher_options(command))
+    return wrapper
 
 
 def work(
