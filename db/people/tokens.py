@@ -93,7 +93,11 @@ def create_token(
             code="token_beyond_person",
         )
     if not 1 <= days <= MAX_DAYS:
-        raise BadInput(f"a token is valid for 1 to {MAX_DAYS} days", code="token_days")
+        raise BadInput(
+            f"a token is valid for 1 to {MAX_DAYS} days",
+            "choose fewer days, or at least one",
+            code="token_days",
+        )
     owner = None if account is None else account.id
     now = utc_now()
     valid = [one for one in list_tokens(session, owner) if _is_valid(one)]
@@ -140,7 +144,7 @@ def held_token_by_id(session: Session, token_id: int) -> Held:
 
 def _held(session: Session, row: ApiToken | None) -> Held:
     if row is None:
-        raise Refused("this token is not known here", code="token_unknown")
+        raise Refused("this token is not known here", "create another one", code="token_unknown")
     if row.revoked_at is not None:
         raise Refused("this token was revoked", "create another", code="token_revoked")
     if row.expires_at <= utc_now():
@@ -156,7 +160,11 @@ def _held(session: Session, row: ApiToken | None) -> Held:
     else:
         account = session.get_one(Account, row.account_id, populate_existing=True)
         if account.disabled:
-            raise Refused("the account of this token is disabled", code="token_account_disabled")
+            raise Refused(
+                "the account of this token is disabled",
+                "have an admin enable it",
+                code="token_account_disabled",
+            )
         own = rights_of(session, account)
     return Held(row, account, narrowed(own, row.rights, datasets_of(session, row)))
 

@@ -1,12 +1,15 @@
 """`inf tokens`: tokens by which programs act for a person."""
 
+from typing import Any
+
 import click
 
+from app.cli.kit.listing import listing
 from app.cli.kit.options import request_options
-from app.cli.kit.report import Result, command_actor, lines, reporting
-from app.cli.kit.table import paged, table
+from app.cli.kit.report import Result, command_actor, facts, reporting
 from app.operations.doors import tokens as operations
 from app.operations.doors.tokens import TokenCreate
+from db.rows import Listed, Row
 
 
 @click.group()
@@ -18,50 +21,39 @@ def _on(row: Result) -> str:
     return "all of theirs" if row["datasets"] is None else ", ".join(row["datasets"]) or "none left"
 
 
-def _created(result: Result) -> str:
-    facts = lines(
-        ("token", result["token"]),
-        ("person", result["person"]),
-        ("rights", ", ".join(result["rights"])),
-        ("datasets", _on(result)),
-        ("until", result["expires_at"]),
-    )
-    return f"{facts}\nIt is not shown again."
+def _rights(row: Result) -> str:
+    return ", ".join(row["rights"])
+
+
+_token = facts(
+    *("token", "person", ("rights", _rights), ("datasets", _on), ("until", "expires_at")),
+)
 
 
 @tokens.command()
 @click.argument("name")
 @request_options(TokenCreate)
-@reporting(_created)
-def create(request: TokenCreate) -> Result:
+@reporting(lambda result: f"{_token(result)}\nIt is not shown again.")
+def create(request: TokenCreate) -> Row:
     """Create a token and print it, this once."""
-    return operations.create(command_actor(), request).as_json()
-
-
-def _listed(result: Result) -> str:
-    rows = [
-        [
-            *(row["id"], row["name"], f"…{row['hint']}", row["person"], ", ".join(row["rights"])),
-            *(_on(row), row["status"], row["expires_at"][:10], row["used_at"]),
-        ]
-        for row in result["data"]
-    ]
-    head = ("id", "token", "ends in", "person", "rights", "datasets", "state", "until", "last used")
-    return table(head, rows, empty="no tokens yet: inf tokens create NAME --right curate")
+    return operations.create(command_actor(), request)
 
 
 @tokens.command("list")
-@paged()
-@reporting(_listed)
-def list_(limit: int | None, offset: int) -> Result:
+@listing(
+    *("id", ("token", "name"), ("ends in", lambda row: f"…{row['hint']}"), "person"),
+    *(("rights", _rights), ("datasets", _on), ("state", "status")),
+    *(("until", lambda row: row["expires_at"][:10]), ("last used", "used_at")),
+    empty="no tokens yet: inf tokens create NAME --right curate",
+)
+def list_(**page: Any) -> Listed[Any]:
     """List the tokens of everybody, without the tokens themselves."""
-    found = operations.list_all(command_actor(), everybody=True)
-    return found.part(limit, offset).as_json()
+    return operations.list_all(command_actor(), everybody=True).part(**page)
 
 
 @tokens.command()
 @click.argument("token_id", type=int)
 @reporting(lambda result: f"token {result['id']} ({result['name']}) is revoked")
-def revoke(token_id: int) -> Result:
+def revoke(token_id: int) -> Row:
     """End a token immediately."""
-    return operations.revoke(command_actor(), token_id).as_json()
+    return operations.revoke(command_actor(), token_id)

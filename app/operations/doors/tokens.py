@@ -27,7 +27,9 @@ def _is_name(given: str) -> str:
     name = given.strip()
     if not (0 < len(name) <= MAX_NAME and name.isprintable()):
         raise BadInput(
-            f"the name of a token has 1 to {MAX_NAME} visible characters", code="token_name"
+            f"the name of a token has 1 to {MAX_NAME} visible characters",
+            "name it after its program",
+            code="token_name",
         )
     return name
 
@@ -142,6 +144,7 @@ def _account(session: Session, actor: Actor, person: str | None) -> Account | No
         if person not in (None, actor.name):
             raise Refused(
                 "a token acts for a person, who creates it",
+                "have that person sign in and create it",
                 code="token_of_another",
             )
         return None if actor.account_id is None else session.get_one(Account, actor.account_id)
