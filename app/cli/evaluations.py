@@ -6,9 +6,8 @@ from typing import Any
 
 import click
 
-from app.cli.kit.formerly import formerly, with_former_keys
+from app.cli.kit.formerly import OneByDefault, formerly, with_former_keys
 from app.cli.kit.listing import listing
-from app.cli.kit.one_by_default import OneByDefault
 from app.cli.kit.options import request_options
 from app.cli.kit.report import (
     Launching,

@@ -32,12 +32,6 @@ def start(trial: bool = False) -> None:
     runs.create(signed_in_user(), wanted_run(trial=trial), launch)
 
 
-def uses_batches() -> bool:
-    """Whether batches are chosen; the checkbox keeps its value when another provider hides it."""
-    state = st.session_state
-    return bool(state.get("curate.batch")) and PROVIDERS.find(chosen_server().provider).batches
-
-
 def wanted_run(*, trial: bool = False) -> RunStart:
     """The run that the form describes. Raises BadInput."""
     state, server = st.session_state, chosen_server()
@@ -61,7 +55,10 @@ def wanted_run(*, trial: bool = False) -> RunStart:
             "seed": int(state["curate.seed"]),
             "requests_per_minute": int(state["curate.rpm"]) or None,
             "tokens_per_minute": int(state["curate.tpm"]) or None,
-            "batch": not trial and uses_batches(),
+            # the checkbox keeps its value when another provider hides it
+            "batch": not trial
+            and bool(state.get("curate.batch"))
+            and PROVIDERS.find(server.provider).batches,
             "fresh": bool(state["curate.fresh"]),
         }
     )

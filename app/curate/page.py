@@ -131,7 +131,7 @@ def draw_form(user: SessionUser, dataset: PageDataset) -> None:
         )
         st.caption(plain(summary), width="stretch")
     with st.expander("Try it on a few pairs first", icon=":material/science:"):
-        draw_trial(user, dataset.id)
+        draw_trial(user, dataset.id, can_start=chosen.problem is None)
 
 
 def draw_run(user: SessionUser, listed: RunSummary) -> None:

@@ -4,7 +4,6 @@ import streamlit as st
 
 from app.access.identity import SessionUser
 from app.curate import actions
-from app.curate.server_choice import chosen_server
 from app.groups.group import draw_group
 from app.operations import datasets, groups, runs
 from app.text.numbers import counted
@@ -19,7 +18,7 @@ MAX_PAIRS = 5
 MAX_OPTIONS = 50
 
 
-def draw_trial(user: SessionUser, dataset_id: int) -> None:
+def draw_trial(user: SessionUser, dataset_id: int, *, can_start: bool) -> None:
     """Draw the choice of up to five pairs, a preview of the first prompt, and the button."""
     search = st.text_input("Search in queries", key="curate.trial_search", type="search")
     pairs, _ = datasets.pairs(user, dataset_id, search=search or "", limit=MAX_OPTIONS)
@@ -36,13 +35,12 @@ def draw_trial(user: SessionUser, dataset_id: int) -> None:
     )
     if chosen and st.toggle("Preview the first prompt", key="curate.trial_prompts"):
         _draw_prompts(user, [offered[name] for name in chosen])
-    problem = chosen_server().problem
     st.button(
         f"Try it on {counted(len(chosen), 'pair')}",
         key="curate.try",
         on_click=actions.start,
         args=(True,),
-        disabled=not chosen or problem is not None,
+        disabled=not chosen or not can_start,
         help="Starts a separate run with the settings above on these pairs only.",
     )
 

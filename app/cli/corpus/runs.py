@@ -12,8 +12,7 @@ from app.cli.corpus.datasets import archived_option, dependents_text
 from app.cli.kit.deleting import add_archiving
 from app.cli.kit.formerly import note_former
 from app.cli.kit.listing import listing
-from app.cli.kit.options import field_options, request_of, request_options
-from app.cli.kit.registered import RegistryOption
+from app.cli.kit.options import RegistryOption, field_options, request_of, request_options
 from app.cli.kit.report import Launching, Result, command_actor, counts, launched, lines, reporting
 from app.operations import runs as operations
 from app.operations.acting import Launch

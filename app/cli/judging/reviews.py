@@ -5,8 +5,7 @@ from typing import Any
 
 import click
 
-from app.cli.kit.formerly import formerly
-from app.cli.kit.one_by_default import OneByDefault
+from app.cli.kit.formerly import OneByDefault, formerly
 from app.cli.kit.options import request_options
 from app.cli.kit.report import (
     Launching,

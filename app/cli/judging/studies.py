@@ -8,8 +8,7 @@ import click
 from app.cli.judging import estimates, gold, people
 from app.cli.kit.formerly import formerly
 from app.cli.kit.listing import listing
-from app.cli.kit.options import request_options
-from app.cli.kit.registered import RegistryOption
+from app.cli.kit.options import RegistryOption, request_options
 from app.cli.kit.report import (
     Launching,
     Result,

@@ -48,3 +48,14 @@ def with_former_keys(listed: Result, name: str, keys: Mapping[str, str]) -> Resu
     """A list as JSON, and its rows once more under the list's old name, with their old keys."""
     rows = [row | {old: row[new] for old, new in keys.items()} for row in listed["data"]]
     return listed | {name: rows}
+
+
+class OneByDefault(click.Group):
+    """A group whose `default` runs where no command is named, as `review one` for `review`."""
+
+    default = "one"
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if args and args[0] not in (*self.commands, *ctx.help_option_names):
+            args = [self.default, *args]
+        return super().parse_args(ctx, args)
