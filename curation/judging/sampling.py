@@ -158,11 +158,7 @@ def sample_study_items(
         if sampling.sample == "list":
             settings["file"] = sampling.file
     if len(sampled) < count:
-        raise BadInput(
-            _too_few(run_id, sampling, len(sampled), count),
-            "choose fewer items, or grow the run",
-            code="groups_too_few",
-        )
+        raise BadInput(*_too_few(run_id, sampling, len(sampled), count), code="groups_too_few")
     if sampling.only:
         settings["only"] = sampling.only
     if sampling.apart_from:
@@ -226,20 +222,22 @@ def describe_sampling(settings: dict[str, Any]) -> str:
     return f"at random{only}" if sample == "random" else f"from {settings.get('file', 'a list')}"
 
 
-def _too_few(run_id: int, sampling: Sampling, available: int, requested: int) -> str:
+def _too_few(run_id: int, sampling: Sampling, available: int, requested: int) -> tuple[str, str]:
+    """The message on too few groups, and the remedy."""
     if sampling.sample == "disagreement":
         return (
-            f"{available} groups of run {run_id} have an item on which two such judges answered: "
-            f"requested {requested}, use `items={available}` or fewer, or let a second model "
-            "judge (`studies judge`)"
+            f"{available} groups of run {run_id} have an item on which two such judges answered, "
+            f"requested {requested}",
+            f"use `items={available}` or fewer, or let a second model judge (`studies judge`)",
         )
     if sampling.sample == "list":
-        return f"{sampling.file} lists {available} groups: requested {requested}, omit `items=`"
+        return f"{sampling.file} lists {available} groups, requested {requested}", "omit `items=`"
     only = f"{sampling.only} " * bool(sampling.only)
     apart = " and are in none of the studies to stay apart from" * bool(sampling.apart_from)
     return (
         f"run {run_id} has {available} {only}groups that reached validation{apart}, and a study "
-        f"takes at most one item of each: requested {requested}, use `items={available}` or fewer"
+        f"takes at most one item of each; requested {requested}",
+        f"use `items={available}` or fewer" if available else "curate its pairs first",
     )
 
 
