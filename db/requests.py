@@ -111,7 +111,7 @@ def arguments_of(request: Request) -> list[str]:
         if value is None or (isinstance(value, str | bool) and value == default_of(model, name)):
             continue
         for option in options_of(model, name)[:1]:
-            many = value if isinstance(value, tuple) else (value,)
+            many = value if isinstance(value, list | tuple) else (value,)
             pairs = [part for one in many for part in (option, str(one))]
             found += [option] if value is True else pairs
     return found

@@ -210,6 +210,11 @@ def test_a_command_names_everything_that_its_analysis_was_made_of() -> None:
         "--repeats 5 --seed 0 --json"
     )
     assert "--run" not in analysis_command("coverage", {"datasets": ["a", "b"]}, [1, 2])
+    for old in ({}, {"run": 4, "pace": "fast", "model": None}):  # of tests, of earlier versions
+        run = "--run 4 " * bool(old)
+        assert analysis_command("near_duplicates", old, []) == (
+            f"inf analyze near-duplicates {run}--json"
+        )
     assert export_commands("demo/NQ open", 1).startswith(
         "inf releases create demo --run 1 --source 'NQ open' --out releases/filtered\n"
     )
