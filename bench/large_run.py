@@ -23,6 +23,7 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT)]
 
 import psutil  # noqa: E402
 from postgres_cluster import Cluster, missing_programs  # noqa: E402
+from slot_rows import slot_rows  # noqa: E402
 from sqlalchemy import insert, text, update  # noqa: E402
 
 from db.modules import run_module  # noqa: E402
@@ -33,7 +34,7 @@ from db.shape import INF_IR  # noqa: E402
 from db.store import schema  # noqa: E402
 from db.store.settings import owners_process  # noqa: E402
 from db.store.store import Store, open_store  # noqa: E402
-from db.tables import Dataset, Group, Pair, Passage, Triplet  # noqa: E402
+from db.tables import Dataset, Group, Pair, Passage, SlotText  # noqa: E402
 
 owners_process(True)
 
@@ -182,20 +183,18 @@ def finish(store: Store, run_id: int) -> None:
             text('SELECT id, pair_id FROM "group" WHERE run_id = :run ORDER BY id'), {"run": run_id}
         ).all()
         for at in range(0, len(rows), CHUNK):
-            session.execute(
-                insert(Triplet),
-                [
-                    {
-                        "group_id": group_id,
-                        "role": role,
-                        "instruction": f"I only want what hand {group_id % 97} wrote, not {role}",
-                        "query": f"what is known of subject {pair_id}",
-                        "passage_id": pair_id,
-                    }
-                    for group_id, pair_id in rows[at : at + CHUNK]
+            texts = []
+            for group_id, pair_id in rows[at : at + CHUNK]:
+                triplets = {
+                    role: (
+                        f"I only want what hand {group_id % 97} wrote, not {role}",
+                        f"what is known of subject {pair_id}",
+                        pair_id,
+                    )
                     for role in INF_IR.roles
-                ],
-            )
+                }
+                texts += slot_rows(group_id, triplets)
+            session.execute(insert(SlotText), texts)
         session.execute(
             text(
                 "UPDATE \"group\" SET state = 'done', stage = 'validation', "

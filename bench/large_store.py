@@ -19,6 +19,7 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT)]
 
 import full_store  # noqa: E402
 from finished_run import finished_run  # noqa: E402
+from slot_rows import slot_rows  # noqa: E402
 from sqlalchemy import func, insert, select  # noqa: E402
 from sqlalchemy.orm import Session  # noqa: E402
 from study_world import sampled_study  # noqa: E402
@@ -38,9 +39,9 @@ from db.tables import (  # noqa: E402
     Passage,
     Release,
     Review,
+    SlotText,
     Study,
     StudyItem,
-    Triplet,
     utc_now,
 )
 
@@ -152,16 +153,21 @@ def _rows(
         ],
     )
     yield (
-        Triplet,
+        SlotText,
         [
-            {
-                "group_id": start[Group] + n,
-                "role": INF_IR.roles[place],
-                "instruction": f"Name the year in which subject {n} was written, case {place}.",
-                "query": f"what is known of subject {n}",
-                "passage_id": passage_id(n, place),
-            }
-            for n, place in threes
+            row
+            for n in numbers
+            for row in slot_rows(
+                start[Group] + n,
+                {
+                    role: (
+                        f"Name the year in which subject {n} was written, case {place}.",
+                        f"what is known of subject {n}",
+                        passage_id(n, place),
+                    )
+                    for place, role in enumerate(INF_IR.roles)
+                },
+            )
         ],
     )
     yield (

@@ -24,12 +24,13 @@ from sqlalchemy import insert
 sys.path[:0] = [str(Path(__file__).parents[1] / "tests")]
 
 from finished_run import finished_run  # noqa: E402
+from slot_rows import slot_rows  # noqa: E402
 
 from db.modules import run_module  # noqa: E402
 from db.store import schema  # noqa: E402
 from db.store.settings import owners_process  # noqa: E402
 from db.store.store import Store, open_store  # noqa: E402
-from db.tables import Group, Pair, Passage, Triplet  # noqa: E402
+from db.tables import Group, Pair, Passage, SlotText  # noqa: E402
 
 owners_process(True)
 
@@ -38,13 +39,16 @@ AT_ONCE = 5000
 PANDAS = """
 import sys, time, sqlite3, pandas
 began = time.perf_counter()
-query = '''select g.id, p.query, t1.instruction, p1.text, t3.query q, t2.instruction i,
+query = '''select g.id, p.query, t1.text, p1.text, t3.text q, t2.text i,
     p2.text d1, p3.text d2 from "group" g join pair p on p.id = g.pair_id
-    join triplet t1 on t1.group_id = g.id and t1.role = 'positive'
-    join triplet t2 on t2.group_id = g.id and t2.role = 'instruction_negative'
-    join triplet t3 on t3.group_id = g.id and t3.role = 'query_negative'
-    join passage p1 on p1.id = t1.passage_id join passage p2 on p2.id = t2.passage_id
-    join passage p3 on p3.id = t3.passage_id order by g.id'''
+    join group_text t1 on t1.group_id = g.id and t1.slot = 'I+'
+    join group_text t2 on t2.group_id = g.id and t2.slot = 'I-'
+    join group_text t3 on t3.group_id = g.id and t3.slot = 'Q-'
+    join group_text s1 on s1.group_id = g.id and s1.slot = 'P+'
+    join group_text s2 on s2.group_id = g.id and s2.slot = 'P1-'
+    join group_text s3 on s3.group_id = g.id and s3.slot = 'P2-'
+    join passage p1 on p1.id = s1.passage_id join passage p2 on p2.id = s2.passage_id
+    join passage p3 on p3.id = s3.passage_id order by g.id'''
 pandas.read_sql(query, sqlite3.connect(sys.argv[1])).to_parquet(sys.argv[2])
 print(time.perf_counter() - began)
 """
@@ -68,7 +72,7 @@ def _add(session: Any, numbers: range, dataset_id: int, run_id: int, chance: ran
     def notify(words: int) -> str:
         return " ".join(chance.choices(WORDS, k=words))
 
-    passages, pairs, groups, triplets = [], [], [], []
+    passages, pairs, groups, texts = [], [], [], []
     for number in numbers:
         ids = [3 * number + place for place in range(3)]
         for place, passage_id in enumerate(ids):
@@ -106,21 +110,13 @@ def _add(session: Any, numbers: range, dataset_id: int, run_id: int, chance: ran
                 "attempt": 1,
             }
         )
-        for role, instruction, question, passage_id in (
-            ("positive", positive, query, ids[0]),
-            ("instruction_negative", notify(35), query, ids[1]),
-            ("query_negative", positive, notify(8), ids[2]),
-        ):
-            triplets.append(
-                {
-                    "group_id": number,
-                    "role": role,
-                    "instruction": instruction,
-                    "query": question,
-                    "passage_id": passage_id,
-                }
-            )
-    for table, rows in ((Passage, passages), (Pair, pairs), (Group, groups), (Triplet, triplets)):
+        triplets = {
+            "positive": (positive, query, ids[0]),
+            "instruction_negative": (notify(35), query, ids[1]),
+            "query_negative": (positive, notify(8), ids[2]),
+        }
+        texts += slot_rows(number, triplets)
+    for table, rows in ((Passage, passages), (Pair, pairs), (Group, groups), (SlotText, texts)):
         session.execute(insert(table), rows)
 
 

@@ -24,6 +24,7 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT)]
 
 from finished_run import finished_run  # noqa: E402
 from postgres_cluster import Cluster, missing_programs  # noqa: E402
+from slot_rows import slot_rows  # noqa: E402
 from sqlalchemy import insert, text  # noqa: E402
 from sqlalchemy.orm import Session  # noqa: E402
 
@@ -43,9 +44,9 @@ from db.tables import (  # noqa: E402
     Judgment,
     Pair,
     Passage,
+    SlotText,
     Study,
     StudyItem,
-    Triplet,
     utc_now,
 )
 from db.tables.judging import new_token  # noqa: E402
@@ -106,20 +107,8 @@ def fill(session: Session, items: int) -> tuple[int, int]:
                 for n in numbers
             ],
         )
-        session.execute(
-            insert(Triplet),
-            [
-                {
-                    "group_id": n,
-                    "role": passage.external_id,
-                    "instruction": "i",
-                    "query": "q",
-                    "passage_id": passage.id,
-                }
-                for n in numbers
-                for passage in passages
-            ],
-        )
+        triplets = {passage.external_id: ("i", "q", passage.id) for passage in passages}
+        session.execute(insert(SlotText), [row for n in numbers for row in slot_rows(n, triplets)])
         session.execute(
             insert(Item),
             [

@@ -2,7 +2,7 @@
 
 A group of InF-IR has seven texts, each with a sign (I+, P1-, …) and a column of releases. A
 scenario is an instruction and a query of the group with the passage that is right for them; it is
-stored as a triplet, and judged as an item whose right answer has the scenario's role as its label.
+judged as an item whose right answer has the scenario's role as its label.
 
 A shape belongs to a run's recipe: `Recipe.shape`, and `shape_of(session, run_id)` for who has the
 run alone; a release's manifest has that of its runs. Where none is named (`shape_in`) it is
@@ -57,9 +57,13 @@ class GroupText:
         return f"{self.field.capitalize()} {self.sign}"
 
     @property
+    def is_passage(self) -> bool:
+        return self.field == "passage"
+
+    @property
     def task(self) -> str:
         """The task of a run that writes it: its column, or `passage_ROLE`."""
-        return f"passage_{self.introduced_by}" if self.field == "passage" else self.column
+        return f"passage_{self.introduced_by}" if self.is_passage else self.column
 
 
 @dataclass(frozen=True)
@@ -145,6 +149,12 @@ class Shape:
         """The scenario that is complete last: a group that has it has them all."""
         return self.all_scenarios[-1]
 
+    @property
+    def completed_by(self) -> str:
+        """The sign of a text that a group has only if it has them all."""
+        last = self.last
+        return (last.instruction if last.passage.from_source else last.passage).sign
+
     @cached_property
     def other_instruction(self) -> int | None:
         """The place of the next scenario with the query of scenario 0, another instruction."""
@@ -189,9 +199,9 @@ class Shape:
         return tuple(text for text in self.all_texts if not text.from_source)
 
     @cached_property
-    def editable(self) -> dict[str, tuple[tuple[Role, Field], ...]]:
-        """The columns of the written texts, and which triplets hold each (`places`)."""
-        return {text.column: self.places(text) for text in self.written}
+    def editable(self) -> tuple[str, ...]:
+        """The columns of the written texts."""
+        return tuple(text.column for text in self.written)
 
     @property
     def entry(self) -> dict[str, Any]:
@@ -202,15 +212,6 @@ class Shape:
     def introduced(self, role: Role) -> tuple[GroupText, ...]:
         """The texts that come into a group with this scenario: instruction, query, passage."""
         return tuple(text for text in self.scenarios[role].texts if text.introduced_by == role)
-
-    def places(self, text: GroupText) -> tuple[tuple[Role, Field], ...]:
-        """The triplets that hold a text: (role, field), the scenario that introduces it first."""
-        found = [
-            (role, text.field)
-            for role, scenario in self.scenarios.items()
-            if text in scenario.texts
-        ]
-        return tuple(sorted(found, key=lambda place: place[0] != text.introduced_by))
 
     def complete(self, texts: Mapping[str, str]) -> tuple[Scenario, ...]:
         """The scenarios of which all texts are there; `texts` by sign."""

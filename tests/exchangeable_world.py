@@ -5,6 +5,7 @@ role, so that whatever tells roles apart in what a judge receives was added by t
 import secrets
 
 from finished_run import finished_run
+from slot_rows import slot_rows
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 from study_world import sampled_study
@@ -22,8 +23,8 @@ from db.tables import (
     Pair,
     Passage,
     Run,
+    SlotText,
     StudyItem,
-    Triplet,
     utc_now,
 )
 
@@ -120,14 +121,15 @@ def _groups(session: Session, run_id: int, count: int, *, ids_in_turn: bool) -> 
     session.add_all(rows)
     session.flush()
     groups = [row.id for row in rows]
-    items, triplets = [], []
+    items, texts = [], []
     for group_id, query, ids in zip(groups, queries, of_group, strict=True):
         label_of = list(LABELS)
         CHANCE.shuffle(label_of)
         passage_of = dict(zip(label_of, ids, strict=True))
+        triplets = {}
         for role in INF_IR.roles:
             shared = {"group_id": group_id, "instruction": _text(), "query": query}
-            triplets.append({**shared, "role": role, "passage_id": passage_of[role]})
+            triplets[role] = shared["instruction"], query, passage_of[role]
             items.append(
                 {
                     **shared,
@@ -140,7 +142,8 @@ def _groups(session: Session, run_id: int, count: int, *, ids_in_turn: bool) -> 
                     "created_at": utc_now(),
                 }
             )
-    insert_rows(session, Triplet, triplets)
+        texts += slot_rows(group_id, triplets)
+    insert_rows(session, SlotText, texts)
     if ids_in_turn:
         insert_for_ids(session, Item, items)
     else:

@@ -22,9 +22,9 @@ from db.tables import (
     ReleaseGroup,
     Review,
     Run,
+    SlotText,
     Study,
     StudyItem,
-    Triplet,
     utc_now,
 )
 
@@ -47,8 +47,9 @@ def fill(store: Store) -> None:
 def _nasty_texts(session: Session) -> None:
     """Texts that a page could take for its own markup, in one group and one passage."""
     first = session.scalars(select(Group.id).order_by(Group.id)).first()
-    for triplet in session.scalars(select(Triplet).where(Triplet.group_id == first)):
-        triplet.instruction += f" {NASTY}"
+    for each in session.scalars(select(SlotText).where(SlotText.group_id == first)):
+        if each.slot.startswith("I"):
+            each.text = f"{each.text} {NASTY}"
     session.query(Passage).first().text = NASTY
 
 

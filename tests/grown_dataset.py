@@ -3,12 +3,14 @@
 from typing import Any
 
 from finished_run import finished_run
+from slot_rows import slot_rows
 
 from analysis import work
 from db.jobs import jobs
 from db.jobs.runner import JobHandle
+from db.store.bulk import insert_rows
 from db.store.store import Store
-from db.tables import Group, Pair, Passage, Triplet
+from db.tables import Group, Pair, Passage, SlotText
 
 SUBJECTS = ["bees", "rivers", "violins", "volcanoes", "bread", "comets", "chess", "tea"]
 
@@ -49,20 +51,13 @@ def grown(store: Store, name: str = "demo", groups: int = 8, *, offline: bool = 
             )
             session.add(group)
             session.flush()
-            for role, instruction, query, passage in (
-                ("positive", f"Mention {subject}.", pair.query, passages[0]),
-                ("instruction_negative", f"Omit {subject}.", pair.query, passages[1]),
-                ("query_negative", f"Mention {subject}.", f"who sells {subject}", passages[2]),
-            ):
-                session.add(
-                    Triplet(
-                        group_id=group.id,
-                        role=role,
-                        instruction=instruction,
-                        query=query,
-                        passage_id=passage.id,
-                    )
-                )
+            first, second, third = (passage.id for passage in passages)
+            triplets = {
+                "positive": (f"Mention {subject}.", pair.query, first),
+                "instruction_negative": (f"Omit {subject}.", pair.query, second),
+                "query_negative": (f"Mention {subject}.", f"who sells {subject}", third),
+            }
+            insert_rows(session, SlotText, slot_rows(group.id, triplets))
         session.commit()
         return run.id
 

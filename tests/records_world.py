@@ -2,10 +2,12 @@
 
 from typing import Any
 
+from slot_rows import slot_rows
 from sqlalchemy.orm import Session
 
 from db.corpus.datasets import text_sha256
 from db.shape import INF_IR
+from db.store.bulk import insert_rows
 from db.store.store import Store
 from db.tables import (
     Dataset,
@@ -18,7 +20,7 @@ from db.tables import (
     Prompt,
     Recipe,
     Run,
-    Triplet,
+    SlotText,
     utc_now,
 )
 
@@ -169,17 +171,9 @@ def _make_group(
         "query_negative": (say["instruction_positive"], say["query_negative"], second),
     }
     candidates = [{"passage_id": told[role][2], "label": role} for role in INF_IR.roles]
+    insert_rows(session, SlotText, slot_rows(group.id, told))
     for role in INF_IR.roles:
-        instruction, query, passage_id = told[role]
-        session.add(
-            Triplet(
-                group_id=group.id,
-                role=role,
-                instruction=instruction,
-                query=query,
-                passage_id=passage_id,
-            )
-        )
+        instruction, query, _ = told[role]
         item = Item(
             group_id=group.id,
             scenario=role,

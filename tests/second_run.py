@@ -6,6 +6,7 @@ from sqlalchemy import select
 
 from db.run.group_detail import get_group
 from db.run.group_queue import DoneGroup, claim_groups, finish_groups
+from db.shape import INF_IR
 from db.store.store import Store
 from db.tables import Group, Run
 
@@ -39,7 +40,8 @@ def make_second_run(
         of_pair = {one.pair_id: one for one in claimed}
         done = []
         for group in groups:
-            triplets = get_group(session, group.id).triplets
+            found = get_group(session, group.id)
+            triplets, passage = found.triplets, found.document_positive
             texts: Texts = {
                 role: (text.instruction, text.query, None if role == "positive" else text.passage)
                 for role, text in triplets.items()
@@ -51,7 +53,12 @@ def make_second_run(
                     verdict=verdict,
                     drop_reason=None if verdict == "kept" else "judge_none",
                     drop_detail=None,
-                    triplets=change(group.id, texts),
+                    shape=INF_IR,
+                    texts={
+                        text.sign: value or passage
+                        for role, of in change(group.id, texts).items()
+                        for text, value in zip(INF_IR.scenarios[role].texts, of, strict=True)
+                    },
                     items=(),
                     calls=(),
                 )

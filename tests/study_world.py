@@ -3,10 +3,12 @@
 from datetime import timedelta
 
 from finished_run import finished_run
+from slot_rows import slot_rows
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from db.shape import INF_IR
+from db.store.bulk import insert_rows
 from db.store.store import Store
 from db.study.sampling import sample_items
 from db.study.studies import add_study, judged_groups
@@ -18,8 +20,8 @@ from db.tables import (
     Pair,
     Passage,
     Review,
+    SlotText,
     Study,
-    Triplet,
     utc_now,
 )
 
@@ -118,12 +120,14 @@ def _make_group(
         for passage, label in zip(passages, LABELS, strict=True)
     ]
     written = dict(zip(LABELS, passages, strict=True))
+    triplets = {}
     for role in INF_IR.roles:
         texts = {
             "group_id": group.id,
             "instruction": f"Find the {role.replace('_', ' ')} text.",
             "query": pair.query,
         }
-        session.add(Triplet(**texts, role=role, passage_id=written[role].id))
+        triplets[role] = texts["instruction"], texts["query"], written[role].id
         session.add(Item(**texts, scenario=role, expected=role, candidates=candidates))
     session.flush()
+    insert_rows(session, SlotText, slot_rows(group.id, triplets))

@@ -30,13 +30,15 @@ from db.corpus.datasets import (
     stored_passages,
     text_sha256,
 )
+from db.corpus.texts import text_row
 from db.errors import BadInput, BadRow, BadRows
 from db.review.carrying import carry_reviews
 from db.run.new_items import insert_items
 from db.run.runs import require_active_run, set_run_status
 from db.shape import INF_IR, Role, Shape
+from db.store.bulk import insert_rows
 from db.store.store import Store
-from db.tables import Group, Pair, Recipe, Run, Triplet, utc_now
+from db.tables import Group, Pair, Recipe, Run, SlotText, utc_now
 
 BATCH = 500
 PROVIDER = "import"
@@ -293,18 +295,21 @@ def _add(session: Session, report: GroupImport, batch: list[GroupRow], shape: Sh
             )
         )
     }
-    triplets, items = [], []
+    texts, items = [], []
     for group in new:
         group_id = groups[pairs[group.query_id]]
-        texts = _triplets(group, passages, report.run_id, shape)
-        candidates = [{"passage_id": texts[role][2], "label": role} for role in shape.roles]
-        for role in shape.roles:
-            instruction, query, passage_id = texts[role]
-            shared = {"group_id": group_id, "instruction": instruction, "query": query}
-            triplets.append({**shared, "role": role, "passage_id": passage_id})
+        passage_of = _passage_ids(group, passages, report.run_id, shape)
+        for text in shape.all_texts:
+            passage_id = passage_of[text.introduced_by] if text.is_passage else None
+            texts.append(text_row(group_id, text.sign, group.texts[text.column], passage_id))
+        candidates = [{"passage_id": passage_of[role], "label": role} for role in shape.roles]
+        for role, scenario in shape.scenarios.items():
+            instruction, query, _ = scenario.columns
             items.append(
                 {
-                    **shared,
+                    "group_id": group_id,
+                    "instruction": group.texts[instruction],
+                    "query": group.texts[query],
                     "scenario": role,
                     "expected": role,
                     "revision": 1,
@@ -312,21 +317,19 @@ def _add(session: Session, report: GroupImport, batch: list[GroupRow], shape: Sh
                 }
                 | {"created_at": now}
             )
-    session.execute(insert(Triplet), triplets)
+    insert_rows(session, SlotText, texts)
     insert_items(session, items)
     carry_reviews(session, list(groups.values()))
     return len(new)
 
 
-def _triplets(
+def _passage_ids(
     group: GroupRow, passages: dict[str, int], run_id: int, shape: Shape
-) -> dict[Role, tuple[str, str, int]]:
-    found: dict[Role, tuple[str, str, int]] = {}
-    for number, (role, scenario) in enumerate(shape.scenarios.items()):
-        instruction, query, _ = scenario.columns
-        passage_id = group.passage_id if number == 0 else _generated_id(run_id, group, number)
-        found[role] = (group.texts[instruction], group.texts[query], passages[passage_id])
-    return found
+) -> dict[Role, int]:
+    return {
+        role: passages[_generated_id(run_id, group, number) if number else group.passage_id]
+        for number, role in enumerate(shape.roles)
+    }
 
 
 def _generated_id(run_id: int, group: GroupRow, number: int) -> str:

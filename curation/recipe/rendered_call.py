@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 from curation.recipe.prompt import Prompt, messages
 from db.corpus.datasets import text_sha256
 from db.errors import NotFound
-from db.tables import Call, GroupCall, Passage, Triplet
+from db.tables import Call, GroupCall, Passage, SlotText
 from db.tables import Prompt as PromptRow
 
 
@@ -52,12 +52,11 @@ def rendered_messages(session: Session, call_id: int) -> list[dict[str, str]]:
 
 
 def _texts(session: Session, call_id: int, wanted: set[str]) -> dict[str, str]:
-    """Texts by sha256: passages first, then texts in triplets of the call's groups."""
+    """Texts by sha256: passages first, then instructions and queries of the call's groups."""
     rows = session.execute(select(Passage.sha256, Passage.text).where(Passage.sha256.in_(wanted)))
     found = {row.sha256: row.text for row in rows}
     if wanted - set(found):
         served = select(GroupCall.group_id).where(GroupCall.call_id == call_id)
-        triplets = select(Triplet.instruction, Triplet.query).where(Triplet.group_id.in_(served))
-        for row in session.execute(triplets):
-            found |= {text_sha256(text): text for text in row}
+        texts = select(SlotText.text).where(SlotText.group_id.in_(served))
+        found |= {text_sha256(text): text for text in session.scalars(texts) if text is not None}
     return found

@@ -292,11 +292,10 @@ def _held_out(
     for batch in split_texts(session, group_ids):
         handle.check()
         found: dict[int, set[int]] = {}
-        for group_id, role, query, passage in batch:
-            texts = found.setdefault(group_id, set())
-            texts.add(_text_key("passage", passage))
-            if plan.shape.scenarios[role].query.introduced_by == role:  # else it is there already
-                texts.add(_text_key("query", query))
+        for group_id, slot, text in batch:
+            of = plan.shape.texts[slot].field
+            if of != "instruction":
+                found.setdefault(group_id, set()).add(_text_key(of, text))
         for texts in found.values():
             keys.extend(texts)
             sizes.append(len(texts))

@@ -78,7 +78,7 @@ class GroupWork:
         self._distractors = list(distractors)
         self._stage = next(iter(self._stages))
         self._calls: dict[tuple[str, int], tuple[int, str]] = {}
-        self._triplets: dict[str, tuple[str, str, str | None]] = {}
+        self._texts: dict[str, str] = {}  # of the scenarios that are whole
 
     async def run(self) -> DoneGroup:
         """Generate the texts, filter them, have them judged."""
@@ -95,7 +95,8 @@ class GroupWork:
             verdict="kept" if drop is None else "dropped",
             drop_reason=None if drop is None else drop.reason,
             drop_detail=None if drop is None else drop.detail,
-            triplets=self._triplets,
+            shape=self._shape,
+            texts=self._texts,
             items=items,
             calls=tuple(
                 (task, sample, call_id, outcome)
@@ -106,7 +107,7 @@ class GroupWork:
     async def _grow(self) -> tuple[DoneItem, ...]:
         """Write the texts stage by stage, those of a stage side by side; then validate.
 
-        A scenario becomes a triplet at the end of the stage that completes it.
+        The texts of a scenario are the group's at the end of the stage that completes it.
         """
         texts = {
             sign: self._group.query if text.field == "query" else self._group.passage
@@ -118,9 +119,7 @@ class GroupWork:
             written = await _all([self._text(text, texts) for text in missing])
             texts |= {text.sign: new for text, new in zip(missing, written, strict=True)}
             for scenario in self._shape.complete(texts):
-                instruction, query, passage = (texts[sign] for sign in scenario.signs)
-                is_source = scenario.passage.from_source
-                self._triplets[scenario.role] = instruction, query, None if is_source else passage
+                self._texts |= {sign: texts[sign] for sign in scenario.signs}
         self._stage = VALIDATION
         judged = [
             self._checked(check, text, texts)
@@ -210,7 +209,7 @@ class GroupWork:
         return [self._scenario(role, texts, ids) for role in self._shape.roles]
 
     async def _scenario(self, role: Role, texts: dict[str, str], ids: dict[str, int]) -> DoneItem:
-        instruction, query, _ = self._triplets[role]
+        instruction, query, _ = (self._texts[sign] for sign in self._shape.scenarios[role].signs)
         votes = await asyncio.gather(
             *(
                 self._vote(vote, role, texts)
@@ -286,7 +285,7 @@ class GroupWork:
 
     async def _vote(self, vote: int, role: Role, texts: dict[str, str]) -> _Vote:
         """One choice over the candidates in an order of its own."""
-        instruction, query, _ = self._triplets[role]
+        instruction, query, _ = (self._texts[sign] for sign in self._shape.scenarios[role].signs)
         order = list(texts)
         names = ("order", role) if vote == 0 else ("order", role, str(vote))
         seeded(self._setting.seed, self._group.query_id, *names).shuffle(order)

@@ -14,11 +14,12 @@ from sqlalchemy.orm import Session
 from db.errors import InfError
 from db.modules import run_module
 from db.release.rows import release_rows
+from db.run.groups import is_complete
 from db.run.runs import shape_of
 from db.shape import GroupText, Shape
 from db.store.scope import unscoped
 from db.store.store import Store, open_store
-from db.tables import Group, Job, Review, Triplet
+from db.tables import Group, Job, Review
 
 if TYPE_CHECKING:
     from analysis.text.leakage import LabelledText
@@ -93,7 +94,7 @@ def kept_groups(session: Session, run_id: int) -> Sequence[int]:
     return session.scalars(
         select(Group.id)
         .where(Group.run_id == run_id, Group.verdict == "kept")
-        .where(Group.id.in_(select(Triplet.group_id)))
+        .where(is_complete(shape_of(session, run_id)))
         .order_by(Group.id)
     ).all()
 

@@ -4,7 +4,7 @@ Three steps, each whole or not at all: it is archived, so that nothing new is ma
 backup is written; everything of it is deleted in one transaction, together with the row of the
 audit log. Killed in between, it is archived and nothing is deleted; the same call continues.
 
-Deleted: runs with their groups, triplets, items and the validator's judgments; passages that they
+Deleted: runs with their groups, texts, items and the validator's judgments; passages that they
 wrote; calls to language models that served no other group; closed studies without judgments;
 analyses of it; of a dataset also pairs, passages and the rights of members on it. Kept: recipes,
 prompts, rows of jobs, vectors of the cache (which hold no text), files outside the store.
@@ -38,9 +38,9 @@ from db.tables import (
     Passage,
     Review,
     Run,
+    SlotText,
     Study,
     StudyItem,
-    Triplet,
 )
 
 CHUNK = 1000
@@ -136,7 +136,7 @@ def _parts(target: Target) -> Iterator[tuple[Any, ColumnElement[bool]]]:
     yield StudyItem, StudyItem.item_id.in_(target.item_ids)
     yield Item, Item.group_id.in_(target.group_ids)
     yield GroupCall, GroupCall.group_id.in_(target.group_ids)
-    yield Triplet, Triplet.group_id.in_(target.group_ids)
+    yield SlotText, SlotText.group_id.in_(target.group_ids)
     yield Review, Review.group_id.in_(target.group_ids)
     yield Group, Group.run_id.in_(target.run_ids)
     yield Run, Run.id.in_(target.run_ids)
@@ -158,8 +158,8 @@ def _delete(session: Session, target: Target) -> dict[str, int]:
     written = _ids(
         session,
         select(Passage.id)
-        .join(Triplet, Triplet.passage_id == Passage.id)
-        .where(Triplet.group_id.in_(target.group_ids), Passage.origin == "generated"),
+        .join(SlotText, SlotText.passage_id == Passage.id)
+        .where(SlotText.group_id.in_(target.group_ids), Passage.origin == "generated"),
     )
     run_ids = {str(one) for one in session.scalars(target.run_ids)}
     # these are empty: nobody judged in them (`db.archive.dependents`)
@@ -196,12 +196,12 @@ def _ids(session: Session, query: Select[int]) -> list[int]:
 
 
 def _delete_free_passages(session: Session, ids: Sequence[int]) -> int:
-    """Delete those of these passages that no triplet and no pair uses."""
+    """Delete those of these passages that no group and no pair uses."""
     return _delete_ids(
         session,
         Passage,
         ids,
-        ~exists().where(Triplet.passage_id == Passage.id),
+        ~exists().where(SlotText.passage_id == Passage.id),
         ~exists().where(Pair.passage_id == Passage.id),
     )
 

@@ -1,6 +1,7 @@
 """Browsing a dataset: pages of its pairs and passages, with text search."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from sqlalchemy import ColumnElement, func, select
 from sqlalchemy.orm import Session
@@ -78,6 +79,6 @@ def list_passages(
     return list(session.scalars(query)), total
 
 
-def contains(column: InstrumentedAttribute[str], text: str) -> ColumnElement[bool]:
+def contains(column: InstrumentedAttribute[Any], text: str) -> ColumnElement[bool]:
     """Whether the column contains the text, case-insensitive; `%` and `_` are literal."""
     return func.lower(column).contains(text.lower(), autoescape=True)

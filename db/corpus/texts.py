@@ -1,20 +1,21 @@
 """The texts of a dataset as analysis counts them: each under its field and its role.
 
 A field is instruction, query or passage. Texts of a run occur once per group, under the role of
-the triplet that introduced them (`db.shape`). Without a run: the queries and passages of the
-pairs, under `positive`.
+the scenario that introduced them (`db.shape`). Without a run: the queries and passages of the
+pairs, under `positive`. `texts_of` gives a group's texts by name, whatever its shape.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple, TypeVarTuple
+from typing import Any, NamedTuple, TypeVarTuple
 
-from sqlalchemy import ColumnElement, Select, exists, func, select
+from sqlalchemy import ColumnElement, Select, case, exists, func, select
 from sqlalchemy.orm import Session
 
 from db.shape import Shape
-from db.tables import Dataset, Group, Pair, Passage, Triplet
+from db.tables import Dataset, Group, Pair, Passage, SlotText
 
 Columns = TypeVarTuple("Columns")
+BATCH = 500
 
 
 class CorpusText(NamedTuple):
@@ -37,6 +38,42 @@ def passage_texts(session: Session, ids: Iterable[int]) -> dict[int, str]:
     """The texts of passages by id."""
     rows = session.execute(select(Passage.id, Passage.text).where(Passage.id.in_(list(ids))))
     return dict(rows.all())
+
+
+def texts_of(session: Session, group_ids: Sequence[int]) -> dict[int, dict[str, str]]:
+    """The texts of each of these groups by name: the slot, with a number after its first (`N[1]`).
+
+    A group that was dropped early lacks some, or all.
+    """
+    found: dict[int, dict[str, str]] = {group_id: {} for group_id in group_ids}
+    query = (
+        select(SlotText.group_id, SlotText.slot, SlotText.ordinal, slot_text())
+        .outerjoin(Passage, Passage.id == SlotText.passage_id)
+        .order_by(SlotText.group_id, SlotText.slot, SlotText.ordinal)
+    )
+    for start in range(0, len(group_ids), BATCH):
+        ids = group_ids[start : start + BATCH]
+        for group_id, slot, ordinal, text in session.execute(
+            query.where(SlotText.group_id.in_(ids))
+        ):
+            found[group_id][f"{slot}[{ordinal}]" if ordinal else slot] = text
+    return found
+
+
+def text_row(group_id: int, slot: str, text: str, passage_id: int | None = None) -> dict[str, Any]:
+    """The row of a group's text in a slot: a passage's by its id."""
+    return {
+        "group_id": group_id,
+        "slot": slot,
+        "ordinal": 0,
+        "text": None if passage_id else text,
+        "passage_id": passage_id,
+    }
+
+
+def slot_text() -> ColumnElement[str]:
+    """The text of a slot, for a query that joins `SlotText` and, outer, its `Passage`."""
+    return func.coalesce(SlotText.text, Passage.text)
 
 
 def pair_source() -> ColumnElement[str]:
@@ -70,38 +107,22 @@ def run_texts(
 ) -> list[CorpusText]:
     """The texts of a run's groups of that shape with these verdicts, by group and role; of one
     source or all."""
+    introduced = [text for role in shape.roles for text in shape.introduced(role)]
+    places = {text.sign: place for place, text in enumerate(introduced)}
     query = (
-        select(
-            Triplet.role,
-            Triplet.instruction,
-            Triplet.query,
-            Passage.text,
-            Group.id,
-            Group.verdict,
-            pair_source(),
-            Group.pair_id,
-        )
-        .join(Group, Group.id == Triplet.group_id)
-        .join(Passage, Passage.id == Triplet.passage_id)
+        select(SlotText.slot, slot_text(), Group.id, Group.verdict, pair_source(), Group.pair_id)
+        .join(Group, Group.id == SlotText.group_id)
+        .outerjoin(Passage, Passage.id == SlotText.passage_id)
         .where(Group.run_id == run_id, Group.verdict.in_(verdicts))
-        .order_by(Group.id, Triplet.id)
+        .order_by(Group.id, case(places, value=SlotText.slot), SlotText.ordinal)
     )
     query = query.join(Pair, Pair.id == Group.pair_id)
-    introduces = {role: [text.field for text in shape.introduced(role)] for role in shape.roles}
     rows = session.execute(_of_source(query, source))
-    return [
-        CorpusText(
-            field,
-            role,
-            {"instruction": instruction, "query": query}.get(field, passage),
-            group_id,
-            verdict,
-            of,
-            pair_id,
-        )
-        for role, instruction, query, passage, group_id, verdict, of, pair_id in rows
-        for field in introduces[role]
-    ]
+    found = []
+    for slot, text, group_id, verdict, of, pair_id in rows:
+        field, role = shape.texts[slot].field, shape.texts[slot].introduced_by
+        found.append(CorpusText(field, role, text, group_id, verdict, of, pair_id))
+    return found
 
 
 def pair_texts(

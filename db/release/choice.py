@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 
 from db.corpus.texts import pair_source
 from db.errors import BadInput
-from db.run.groups import complete_groups
+from db.run.groups import is_complete
 from db.run.runs import shape_of
 from db.tables import Dataset, Group, Item, Judgment, Pair, Passage, Review, StudyItem
 
@@ -24,7 +24,7 @@ class Choice:
     """Which groups of a run go into a release.
 
     A group that a person approved does, whatever the filter decided (it is *rescued* if dropped). A
-    group without all its triplets never does: it has nothing to train on. `sources` and
+    group without all its texts never does: it has nothing to train on. `sources` and
     `languages` are values of the pairs' columns `source` (the dataset's if a pair has none) and
     `language`; empty means all. `study_id`: only groups that have items in that study.
     """
@@ -138,9 +138,9 @@ def count_by_kind(session: Session, choice: Choice, source: str) -> list[ChosenC
 
 
 def _of_written(session: Session, choice: Choice, query: ChoiceQuery) -> ChoiceQuery:
-    """The query over groups with their pairs, of those that have all their triplets."""
-    complete = complete_groups(shape_of(session, choice.run_id))
-    return query.join(Pair, Pair.id == Group.pair_id).where(Group.id.in_(complete))
+    """The query over groups with their pairs, of those that have all their texts."""
+    complete = is_complete(shape_of(session, choice.run_id))
+    return query.join(Pair, Pair.id == Group.pair_id).where(complete)
 
 
 def _chosen(query: ChoiceQuery, choice: Choice) -> ChoiceQuery:

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from sqlalchemy import and_, select
-from sqlalchemy.orm import Session, aliased
+from sqlalchemy.orm import Session
 
-from db.corpus.texts import pair_source
+from db.corpus.texts import pair_source, slot_text, texts_of
 from db.run.new_items import in_order_of_roles, is_pick
 from db.shape import Shape
 from db.study.strictness import confidence_of
-from db.tables import Dataset, Group, Item, Judge, Judgment, Pair, Passage, Review, Triplet
+from db.tables import Dataset, Group, Item, Judge, Judgment, Pair, Passage, Review, SlotText
 
 BATCH = 2000
 
@@ -32,9 +32,6 @@ class ReleaseRow(NamedTuple):
     review: str | None
     meta: dict[str, Any]
     texts: tuple[str, ...]
-
-
-_FACTS = ReleaseRow._fields.index("texts")
 
 
 @dataclass(frozen=True)
@@ -70,49 +67,48 @@ def release_rows(
     A batch is selected by its ids alone: with another condition SQLite takes the index of verdicts
     and sorts all the rest of the run for every batch.
     """
-    joined = {role: (aliased(Triplet), aliased(Passage)) for role in shape.roles}
-    texts = (
-        joined[text.introduced_by][1].text
-        if text.field == "passage"
-        else getattr(joined[text.introduced_by][0], text.field)
-        for text in shape.texts.values()
-    )
     query = (
         select(
             Group.id,
             Group.run_id,
             Pair.external_id,
-            joined[shape.first.role][1].external_id,
+            Passage.external_id,
             Group.verdict,
             Group.drop_reason,
             Review.action,
             Pair.meta,
-            *texts,
         )
         .join(Pair, Pair.id == Group.pair_id)
+        .join(SlotText, SlotText.group_id == Group.id)
+        .join(Passage, Passage.id == SlotText.passage_id)
+        .where(SlotText.slot == shape.first.passage.sign, SlotText.ordinal == 0)
         .outerjoin(Review, and_(Review.group_id == Group.id, Review.is_current))
     )
-    for role, (triplet, passage) in joined.items():
-        query = query.join(triplet, and_(triplet.group_id == Group.id, triplet.role == role))
-        query = query.join(passage, passage.id == triplet.passage_id)
     for start in range(0, len(group_ids), BATCH):
         ids = list(group_ids[start : start + BATCH])
+        texts = _texts(session, ids, shape)
         rows = session.execute(query.where(Group.id.in_(ids)).order_by(Group.id))
-        yield [ReleaseRow._make((*row[:_FACTS], tuple(row[_FACTS:]))) for row in rows]
+        yield [ReleaseRow._make((*row, tuple(texts[row[0]]))) for row in rows if row[0] in texts]
 
 
-def split_texts(
-    session: Session, group_ids: Sequence[int]
-) -> Iterator[list[tuple[int, str, str, str]]]:
-    """(group, role, query, passage) of the groups' triplets, a batch at a time, by group."""
-    query = select(Triplet.group_id, Triplet.role, Triplet.query, Passage.text)
-    query = query.join(Passage, Passage.id == Triplet.passage_id)
+def _texts(session: Session, group_ids: Sequence[int], shape: Shape) -> dict[int, list[str]]:
+    """The texts of those groups that have all of the shape, in its order."""
+    found = texts_of(session, group_ids)
+    return {
+        group_id: [texts[sign] for sign in shape.texts]
+        for group_id, texts in found.items()
+        if texts.keys() >= shape.texts.keys()
+    }
+
+
+def split_texts(session: Session, group_ids: Sequence[int]) -> Iterator[list[tuple[int, str, str]]]:
+    """(group, slot, text) of all that the groups have, a batch at a time, by group."""
+    query = select(SlotText.group_id, SlotText.slot, slot_text())
+    query = query.outerjoin(Passage, Passage.id == SlotText.passage_id)
     for start in range(0, len(group_ids), BATCH):
         ids = list(group_ids[start : start + BATCH])
-        rows = session.execute(
-            query.where(Triplet.group_id.in_(ids)).order_by(Triplet.group_id, Triplet.id)
-        )
-        yield [(row[0], row[1], row[2], row[3]) for row in rows]
+        rows = session.execute(query.where(SlotText.group_id.in_(ids)).order_by(SlotText.group_id))
+        yield [(row[0], row[1], row[2]) for row in rows]
 
 
 def sources_of_groups(session: Session, group_ids: Sequence[int]) -> list[str]:

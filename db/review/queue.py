@@ -1,7 +1,7 @@
 """The groups of a run as a person may list and review them, and bulk reviews by a filter.
 
 Note: an annotator reviews blind, unless the run's curator allows verdicts: kept and dropped groups
-are then mixed, and only complete ones are listed, since a group without its triplets was dropped. A
+are then mixed, and only complete ones are listed, since a group that lacks texts was dropped. A
 group of which the person may judge an item is not shown to them (`db.assignment.hidden`): they
 would see which passage is which.
 """
@@ -18,7 +18,7 @@ from db.errors import BadInput, Refused
 from db.events import record_event
 from db.requests import Request, option
 from db.review.carrying import replace_reviews, same_texts
-from db.run.groups import GroupPage, complete_groups, matching_groups, page_of_groups
+from db.run.groups import GroupPage, is_complete, matching_groups, page_of_groups
 from db.run.runs import STAGES, drop_reasons, get_run, require_active_run, shape_of
 from db.store.bulk import Row
 from db.tables import Group, Review, Run, utc_now
@@ -146,7 +146,7 @@ def _reviewable_by(
     if reviewer is not None:
         query = query.where(Group.verdict.is_not(None))
     if blind:
-        query = query.where(Group.id.in_(complete_groups(shape_of(session, wanted.run_id))))
+        query = query.where(is_complete(shape_of(session, wanted.run_id)))
     if wanted.ids is not None:
         query = query.where(Group.id.in_(wanted.ids))
     return query
@@ -156,7 +156,7 @@ def _reviewed_by(session: Session, wanted: QueueFilter, action: str, reviewer: s
     query = _reviewable_by(session, wanted, reviewer=reviewer, blind=False)
     if action != "approve":
         return query
-    return query.where(Group.id.in_(complete_groups(shape_of(session, wanted.run_id))))
+    return query.where(is_complete(shape_of(session, wanted.run_id)))
 
 
 def require_drop_reason(session: Session, wanted: QueueFilter) -> None:

@@ -10,33 +10,25 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from db.corpus.datasets import text_sha256
+from db.corpus.texts import text_row, texts_of
 from db.run.new_items import insert_items, is_pick
 from db.run.runs import shape_of, shapes_of_groups
-from db.shape import GroupText, Role, Shape
-from db.tables import Group, Item, Pair, Passage, Run, Triplet, utc_now
+from db.shape import GroupText, Shape
+from db.store.bulk import insert_rows
+from db.tables import Group, Item, Pair, Passage, Run, SlotText, utc_now
 
-BATCH = 500
 BY_HAND = 2  # the first revision of a scenario is what a run's validator judged; here it never did
 
 
 def group_texts(session: Session, group_ids: Sequence[int]) -> dict[int, dict[str, str]]:
     """The written texts of each group by column, without those that are not there."""
-    found: dict[int, dict[str, str]] = {group_id: {} for group_id in group_ids}
     shapes = shapes_of_groups(session, group_ids)
-    for start in range(0, len(group_ids), BATCH):
-        rows = session.execute(
-            select(Triplet.group_id, Triplet.role, Triplet.instruction, Triplet.query, Passage.text)
-            .join(Passage, Passage.id == Triplet.passage_id)
-            .where(Triplet.group_id.in_(group_ids[start : start + BATCH]))
-        )
-        for group_id, role, instruction, query, passage in rows:
-            fields = {"instruction": instruction, "query": query, "passage": passage}
-            found[group_id] |= {
-                text.column: fields[text.field]
-                for text in shapes[group_id].written
-                if text.introduced_by == role
-            }
-    return found
+    return {
+        group_id: {
+            text.column: texts[text.sign] for text in shapes[group_id].written if text.sign in texts
+        }
+        for group_id, texts in texts_of(session, group_ids).items()
+    }
 
 
 def missing_texts(shape: Shape, texts: Mapping[str, str]) -> list[GroupText]:
@@ -45,75 +37,72 @@ def missing_texts(shape: Shape, texts: Mapping[str, str]) -> list[GroupText]:
 
 
 def write_texts(session: Session, group: Group, name: str, texts: Mapping[str, str]) -> None:
-    """Write texts by column into the group's triplets, and its items' next revision.
+    """Write texts by column into the group's slots, and its items' next revision.
 
-    Triplets that are not there are created: `texts` must then hold all that is missing. `name` is
-    the beginning of the ids of new passages.
+    Of a group that lacks texts `texts` must hold all that is missing. `name` is the beginning of
+    the ids of new passages.
     """
-    triplets = {
-        triplet.role: triplet
-        for triplet in session.scalars(
-            select(Triplet).where(Triplet.group_id == group.id).with_for_update()
+    shape = shape_of(session, group.run_id)
+    slots = {
+        each.slot: each
+        for each in session.scalars(
+            select(SlotText)
+            .where(SlotText.group_id == group.id, SlotText.ordinal == 0)
+            .with_for_update()
         )
     }
-    shape = shape_of(session, group.run_id)
-    were_missing = [role for role in shape.roles if role not in triplets]
-    known = group_texts(session, [group.id])[group.id]
-    new = {each: text for each, text in texts.items() if text != known.get(each)}
+    were_missing = [text for text in shape.all_texts if text.sign not in slots]
+    known = texts_of(session, [group.id])[group.id]
+    new = {
+        text: texts[text.column]
+        for text in shape.written
+        if texts.get(text.column, known.get(text.sign)) != known.get(text.sign)
+    }
     replaced: dict[int, int] = {}
-    for changed, text in new.items():
-        for role, column in shape.editable[changed]:
-            if role not in triplets:
-                continue
-            triplet = triplets[role]
-            if column == "passage":
-                old = session.get_one(Passage, triplet.passage_id)
-                passage = _new_passage(session, group, name, role, old, text)
-                replaced[triplet.passage_id] = triplet.passage_id = passage.id
-            else:
-                setattr(triplet, column, text)
-    if were_missing:
-        _create(session, group, name, shape, were_missing, known | new, triplets)
+    for text, value in new.items():
+        if (slot := slots.get(text.sign)) is None:
+            continue
+        if slot.passage_id is None:
+            slot.text = value
+        else:
+            old = session.get_one(Passage, slot.passage_id)
+            passage = _new_passage(session, group, f"{name}-{text.introduced_by}", old, value)
+            replaced[old.id] = slot.passage_id = passage.id
     session.flush()
-    completed = shape.roles if were_missing else ()
-    _renew_items(session, group.id, triplets, replaced, completed)
+    if were_missing:
+        _complete(session, group, name, shape, were_missing, texts)
+    _renew_items(session, group.id, shape, replaced, completed=bool(were_missing))
 
 
-def _create(
+def _complete(
     session: Session,
     group: Group,
     name: str,
     shape: Shape,
-    roles: Sequence[Role],
+    missing: Sequence[GroupText],
     texts: Mapping[str, str],
-    triplets: dict[str, Triplet],
 ) -> None:
     pair = session.get_one(Pair, group.pair_id)
-    known = {**texts, shape.first.query.column: pair.query}
-    for role in roles:
-        instruction, query, passage = shape.scenarios[role].texts
-        passage_id = (
-            pair.passage_id
-            if passage.from_source
-            else _new_passage(session, group, name, role, None, known[passage.column]).id
-        )
-        triplets[role] = Triplet(
-            group_id=group.id,
-            role=role,
-            instruction=known[instruction.column],
-            query=known[query.column],
-            passage_id=passage_id,
-        )
-        session.add(triplets[role])
+    rows = []
+    for text in missing:
+        value = pair.query if text.from_source else texts[text.column]
+        passage_id = None
+        if text.is_passage and text.from_source:
+            passage_id = pair.passage_id
+        elif text.is_passage:
+            of = f"{name}-{text.introduced_by}"
+            passage_id = _new_passage(session, group, of, None, value).id
+        rows.append(text_row(group.id, text.sign, value, passage_id))
+    insert_rows(session, SlotText, rows)
 
 
 def _new_passage(
-    session: Session, group: Group, name: str, role: Role, old: Passage | None, text: str
+    session: Session, group: Group, external_id: str, old: Passage | None, text: str
 ) -> Passage:
     dataset_id = session.scalars(select(Run.dataset_id).where(Run.id == group.run_id)).one()
     passage = Passage(
         dataset_id=dataset_id,
-        external_id=f"{name}-{role}",
+        external_id=external_id,
         title=old.title if old else "",
         text=text,
         sha256=text_sha256(text),
@@ -126,41 +115,43 @@ def _new_passage(
 
 
 def _renew_items(
-    session: Session,
-    group_id: int,
-    triplets: Mapping[str, Triplet],
-    replaced: Mapping[int, int],
-    completed: Sequence[Role],
+    session: Session, group_id: int, shape: Shape, replaced: Mapping[int, int], *, completed: bool
 ) -> None:
-    """The next revision of the group's picks, with the triplets' texts and passages.
+    """The next revision of the group's picks, with its texts and passages.
 
-    `completed`: all roles of a group whose missing texts were written just now.
+    `completed`: of a group whose missing texts were written just now, there may be none yet.
     """
     newest: dict[str, Item] = {}
     query = select(Item).where(Item.group_id == group_id, is_pick()).order_by(Item.revision)
     for item in session.scalars(query):
         newest[item.scenario] = item
     candidates = {
-        scenario: [
+        role: [
             {**entry, "passage_id": replaced.get(entry["passage_id"], entry["passage_id"])}
             for entry in item.candidates
         ]
-        for scenario, item in newest.items()
+        for role, item in newest.items()
     }
     if completed and not newest:
-        own = [{"passage_id": triplets[role].passage_id, "label": role} for role in completed]
-        candidates = dict.fromkeys(completed, own)
+        passages = select(SlotText.slot, SlotText.passage_id).where(SlotText.group_id == group_id)
+        passage_of = dict(session.execute(passages).all())
+        own = [
+            {"passage_id": passage_of[scenario.passage.sign], "label": role}
+            for role, scenario in shape.scenarios.items()
+        ]
+        candidates = dict.fromkeys(shape.roles, own)
+    texts = texts_of(session, [group_id])[group_id]
     rows = [
         {
             "group_id": group_id,
-            "scenario": scenario,
-            "expected": newest[scenario].expected if scenario in newest else scenario,
-            "revision": newest[scenario].revision + 1 if scenario in newest else BY_HAND,
-            "instruction": triplets[scenario].instruction,
-            "query": triplets[scenario].query,
+            "scenario": role,
+            "expected": newest[role].expected if role in newest else role,
+            "revision": newest[role].revision + 1 if role in newest else BY_HAND,
+            "instruction": texts[shape.scenarios[role].instruction.sign],
+            "query": texts[shape.scenarios[role].query.sign],
             "candidates": entries,
             "created_at": utc_now(),
         }
-        for scenario, entries in candidates.items()
+        for role, entries in candidates.items()
     ]
     insert_items(session, rows)

@@ -23,8 +23,8 @@ from db.tables import (
     Passage,
     ReleaseGroup,
     Review,
+    SlotText,
     StudyItem,
-    Triplet,
     utc_now,
 )
 
@@ -141,11 +141,11 @@ def _reopen(session: Session, group_ids: Sequence[int], reason: str, shape: Shap
     items = select(Item.id).where(Item.group_id.in_(group_ids))
     written = session.scalars(
         select(Passage.id)
-        .join(Triplet, Triplet.passage_id == Passage.id)
-        .where(Triplet.group_id.in_(group_ids), Passage.origin == "generated")
+        .join(SlotText, SlotText.passage_id == Passage.id)
+        .where(SlotText.group_id.in_(group_ids), Passage.origin == "generated")
     ).all()
     session.execute(delete(Judgment).where(Judgment.item_id.in_(items)))
-    for table in (Item, Triplet, GroupCall):
+    for table in (Item, SlotText, GroupCall):
         session.execute(delete(table).where(table.group_id.in_(group_ids)))
     session.execute(delete(Passage).where(Passage.id.in_(written)))
     session.connection().execute(

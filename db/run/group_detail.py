@@ -1,9 +1,8 @@
-"""One group in full: triplets, current review, the validator's judgments and the calls.
+"""One group in full: texts, current review, the validator's judgments and the calls.
 
-A group that was dropped early may lack triplets: they were never written.
+A group that was dropped early may lack texts: they were never written.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -12,7 +11,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from db.assignment.hidden import require_visible
-from db.corpus.texts import passage_texts
+from db.corpus.texts import passage_texts, texts_of
 from db.errors import NotFound
 from db.question import PICK, is_right
 from db.run.new_items import in_order_of_roles
@@ -31,12 +30,11 @@ from db.tables import (
     Question,
     Review,
     Run,
-    Triplet,
 )
 
 
 class Texts(NamedTuple):
-    """A triplet's texts."""
+    """The texts of a scenario."""
 
     instruction: str
     query: str
@@ -124,14 +122,22 @@ class GroupDetail:
     drop_reason: str | None
     drop_detail: str | None
     shape: Shape
-    triplets: dict[str, Texts]
+    texts: dict[str, str]
     review: Review | None
     judgments: list[ValidatorJudgment]
     calls: list[CallView]
 
+    @property
+    def triplets(self) -> dict[str, Texts]:
+        """The texts of the scenarios that are whole, by role."""
+        return {
+            scenario.role: Texts(*(self.texts[sign] for sign in scenario.signs))
+            for scenario in self.shape.complete(self.texts)
+        }
+
 
 def get_group(session: Session, group_id: int, *, viewer: str | None = None) -> GroupDetail:
-    """One group with its triplets, current review, the validator's judgments and its calls.
+    """One group with its texts, current review, the validator's judgments and its calls.
 
     `viewer` is the person to whom it is shown; None for a program. Raises NotFound, Refused if the
     group is hidden from the viewer (`db.assignment.hidden`).
@@ -170,26 +176,13 @@ def get_group(session: Session, group_id: int, *, viewer: str | None = None) -> 
         drop_reason=group.drop_reason,
         drop_detail=group.drop_detail,
         shape=shape_of(session, run.id),
-        triplets=_triplets(session, [group_id]).get(group_id, {}),
+        texts=texts_of(session, [group_id])[group_id],
         review=session.scalars(
             select(Review).where(Review.group_id == group_id, Review.is_current)
         ).first(),
         judgments=_validations(session, group_id, run.id),
         calls=_calls(session, group_id),
     )
-
-
-def _triplets(session: Session, group_ids: Sequence[int]) -> dict[int, dict[str, Texts]]:
-    rows = session.execute(
-        select(Triplet.group_id, Triplet.role, Triplet.instruction, Triplet.query, Passage.text)
-        .join(Passage, Passage.id == Triplet.passage_id)
-        .where(Triplet.group_id.in_(group_ids))
-        .order_by(Triplet.id)
-    )
-    found: dict[int, dict[str, Texts]] = {}
-    for group_id, role, instruction, query, passage in rows:
-        found.setdefault(group_id, {})[role] = Texts(instruction, query, passage)
-    return found
 
 
 def _validations(session: Session, group_id: int, run_id: int) -> list[ValidatorJudgment]:

@@ -14,12 +14,14 @@ from sqlalchemy import ColumnElement, Integer, bindparam, select, update
 from sqlalchemy.orm import Session
 
 from db.corpus.datasets import text_sha256
+from db.corpus.texts import text_row
 from db.events import record_event
 from db.question import Question
 from db.review.carrying import carry_reviews
 from db.run.new_items import insert_items, store_questions
+from db.shape import Shape
 from db.store.bulk import insert_for_ids, insert_rows
-from db.tables import Base, Group, GroupCall, Judgment, Pair, Passage, Run, Triplet, utc_now
+from db.tables import Base, Group, GroupCall, Judgment, Pair, Passage, Run, SlotText, utc_now
 
 LEASE_SECONDS = 30.0
 
@@ -93,17 +95,16 @@ class DoneItem:
 
 @dataclass(frozen=True)
 class DoneGroup:
-    """How a group ended. `triplets` maps a role to (instruction, query, text or None for P+).
-
-    In the order of their completion, which numbers the ids of their passages.
-    """
+    """How a group ended. `texts`, by sign: those of the scenarios that are whole; a passage that
+    comes with the pair is the pair's own."""
 
     group: ClaimedGroup
     stage: str
     verdict: str
     drop_reason: str | None
     drop_detail: str | None
-    triplets: dict[str, tuple[str, str, str | None]]
+    shape: Shape
+    texts: dict[str, str]
     items: tuple[DoneItem, ...]
     calls: tuple[tuple[str, int, int, str], ...]
 
@@ -250,7 +251,7 @@ def open_states(session: Session, run_id: int) -> tuple[bool, bool]:
 def finish_groups(
     session: Session, run_id: int, owner: str, done: Sequence[DoneGroup]
 ) -> list[DoneGroup]:
-    """Store the results of groups: verdict, triplets, passages, items, judgments, calls.
+    """Store the results of groups: verdict, texts, passages, items, judgments, calls.
 
     A group of a pair whose texts were reviewed in another run gets that review.
 
@@ -267,7 +268,7 @@ def finish_groups(
     about = session.execute(select(Run.dataset_id, Run.created_by).where(Run.id == run_id)).one()
     dataset_id, started_by = about
     passages = _add_passages(session, run_id, dataset_id, ours)
-    _add_triplets(session, ours, passages)
+    _add_texts(session, ours, passages)
     _add_judgments(session, run_id, ours, passages)
     if judgments := sum(len(one.items) for one in ours):
         record_event(session, started_by, "judgment.stored", ("run", run_id), judgments=judgments)
@@ -298,10 +299,13 @@ def _add_passages(
     found: dict[tuple[int, str], int] = {}
     places, rows = [], []
     for one in done:
-        for number, (role, (_, _, text)) in enumerate(one.triplets.items()):
-            if text is None:
+        for number, (role, scenario) in enumerate(one.shape.scenarios.items()):
+            if scenario.passage.sign not in one.texts:
+                continue
+            if scenario.passage.from_source:
                 found[one.group.id, role] = one.group.passage_id
                 continue
+            text = one.texts[scenario.passage.sign]
             places.append((one.group.id, role))
             rows.append(
                 {
@@ -319,22 +323,17 @@ def _add_passages(
     return found
 
 
-def _add_triplets(
+def _add_texts(
     session: Session, done: Sequence[DoneGroup], passages: dict[tuple[int, str], int]
 ) -> None:
-    rows = [
-        {
-            "group_id": one.group.id,
-            "role": role,
-            "instruction": instruction,
-            "query": query,
-            "passage_id": passages[one.group.id, role],
-        }
-        for one in done
-        for role, (instruction, query, _) in one.triplets.items()
-    ]
+    rows = []
+    for one in done:
+        for sign, text in one.texts.items():
+            of = one.shape.texts[sign]
+            passage_id = passages[one.group.id, of.introduced_by] if of.is_passage else None
+            rows.append(text_row(one.group.id, sign, text, passage_id))
     if rows:
-        insert_rows(session, Triplet, rows)
+        insert_rows(session, SlotText, rows)
 
 
 def _add_judgments(

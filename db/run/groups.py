@@ -11,7 +11,7 @@ from db.corpus.texts import pair_source
 from db.rows import Row
 from db.run.runs import shape_of
 from db.shape import Shape
-from db.tables import Dataset, Group, Pair, Passage, Review, Triplet
+from db.tables import Dataset, Group, Pair, Passage, Review, SlotText
 
 BATCH = 500
 
@@ -20,7 +20,7 @@ class GroupRow(Row):
     """A group in a list; `name` is its query's id in the source, `instruction` "" if none is there.
 
     `review` is the action of its current review, `review_id`; `is_complete`: it has all its
-    triplets. To a blind reviewer `stage` and `state` are "", `verdict` and `drop_reason` None.
+    texts. To a blind reviewer `stage` and `state` are "", `verdict` and `drop_reason` None.
     """
 
     id: int
@@ -88,30 +88,32 @@ def page_of_groups(
 
 def group_rows(session: Session, ids: Sequence[int]) -> list[GroupRow]:
     """The given groups as a list shows them, by id."""
-    positive, last = aliased(Triplet), aliased(Triplet)
+    first, last = aliased(SlotText), aliased(SlotText)
     of_ids = select(Group.run_id).where(Group.id.in_(ids)).distinct()
     shapes = {run_id: shape_of(session, run_id) for run_id in session.scalars(of_ids)}
     if not shapes:
         return []
-    first_role = case({each: of.first.role for each, of in shapes.items()}, value=Group.run_id)
-    last_role = case({each: of.last.role for each, of in shapes.items()}, value=Group.run_id)
+    first_slot = case(
+        {each: of.first.instruction.sign for each, of in shapes.items()}, value=Group.run_id
+    )
+    last_slot = case({each: of.completed_by for each, of in shapes.items()}, value=Group.run_id)
     rows = session.execute(
         select(
             Group.id,
             Pair.external_id,
             Pair.query,
-            func.coalesce(positive.instruction, ""),
+            func.coalesce(first.text, ""),
             Group.stage,
             Group.state,
             Group.verdict,
             Group.drop_reason,
             Review.action,
             Review.id,
-            last.id.is_not(None),
+            last.group_id.is_not(None),
         )
         .join(Pair, Pair.id == Group.pair_id)
-        .outerjoin(positive, and_(positive.group_id == Group.id, positive.role == first_role))
-        .outerjoin(last, and_(last.group_id == Group.id, last.role == last_role))
+        .outerjoin(first, _at(first, first_slot))
+        .outerjoin(last, _at(last, last_slot))
         .outerjoin(Review, and_(Review.group_id == Group.id, Review.is_current))
         .where(Group.id.in_(ids))
         .order_by(Group.id)
@@ -157,10 +159,14 @@ def matching_groups(
     return query
 
 
-def complete_groups(shape: Shape) -> Select[int]:
-    """The ids of groups of this shape with all their triplets: the negatives are written together,
-    last. Another shape may give a role the same name: for a condition beside that of the run."""
-    return select(Triplet.group_id).where(Triplet.role == shape.last.role)
+def is_complete(shape: Shape) -> ColumnElement[bool]:
+    """Whether a query's group, of this shape, has all its texts: those written last are there."""
+    return exists().where(_at(SlotText, shape.completed_by)).correlate(Group)
+
+
+def _at(texts: Any, slot: Any) -> ColumnElement[bool]:
+    """Whether a row of texts is the first one of a query's group in this slot."""
+    return and_(texts.group_id == Group.id, texts.slot == slot, texts.ordinal == 0)
 
 
 def _reviewed(query: Select[int], review: str | None) -> Select[int]:
@@ -173,7 +179,7 @@ def _reviewed(query: Select[int], review: str | None) -> Select[int]:
 
 
 def _found(run_id: int, text: str, in_passages: bool) -> Any:
-    """The ids of the run's groups whose pair or triplets contain the text."""
+    """The ids of the run's groups whose pair or texts contain the text."""
     escaped = text.lower().replace("\\", "\\\\").replace("%", r"\%").replace("_", r"\_")
 
     def holds(*columns: Any) -> Any:
@@ -184,20 +190,20 @@ def _found(run_id: int, text: str, in_passages: bool) -> Any:
         .join(Pair, Pair.id == Group.pair_id)
         .where(Group.run_id == run_id, holds(Pair.query))
     )
-    by_triplet = (
+    by_text = (
         select(Group.id)
-        .join(Triplet, Triplet.group_id == Group.id)
-        .where(Group.run_id == run_id, holds(Triplet.instruction, Triplet.query))
+        .join(SlotText, SlotText.group_id == Group.id)
+        .where(Group.run_id == run_id, holds(SlotText.text))
     )
     if not in_passages:
-        return union(by_pair, by_triplet)
+        return union(by_pair, by_text)
     by_passage = (
         select(Group.id)
-        .join(Triplet, Triplet.group_id == Group.id)
-        .join(Passage, Passage.id == Triplet.passage_id)
+        .join(SlotText, SlotText.group_id == Group.id)
+        .join(Passage, Passage.id == SlotText.passage_id)
         .where(Group.run_id == run_id, holds(Passage.text))
     )
-    return union(by_pair, by_triplet, by_passage)
+    return union(by_pair, by_text, by_passage)
 
 
 def groups_by_run(session: Session, group_ids: Sequence[int]) -> dict[int, list[int]]:

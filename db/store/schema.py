@@ -14,7 +14,7 @@ from sqlalchemy.exc import ProgrammingError
 
 from db.errors import Refused, StoreBehind
 from db.store.revision import READ_REVISION, VERSION_TABLE, head, migrations, revisions_before
-from db.store.schema_difference import missing_index, schema_differences
+from db.store.schema_difference import FORMER_TABLES, missing_index, schema_differences
 from db.store.settings import database_schema
 from db.store.store import Store
 from db.tables import Base
@@ -57,7 +57,7 @@ def our_tables(connection: Connection) -> list[str]:
     First the one that every writer locks first: whoever locks all of them in this order waits for
     writers, and they for it, but neither for the other.
     """
-    ours = {*Base.metadata.tables, VERSION_TABLE}
+    ours = {*Base.metadata.tables, *FORMER_TABLES, VERSION_TABLE}
     place = connection.exec_driver_sql("SELECT current_schema()").scalar()
     found = sorted(
         inspect(connection).get_table_names(), key=lambda one: (one != VERSION_TABLE, one)

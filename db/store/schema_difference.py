@@ -31,6 +31,8 @@ from db.tables import Base
 
 Fact = tuple[str, str, str]  # table, kind of object, its name
 Facts = dict[Fact, str]
+# of earlier revisions: in a store that is not upgraded yet, and in the copy made before it is
+FORMER_TABLES = ("triplet",)
 UNIQUE = "unique "
 CAST = re.compile(r"::[a-z]+( varying| precision)?(\[\])?", re.IGNORECASE)
 TOKEN = re.compile(r"'((?:[^']|'')*)'|<>|!=|<=|>=|<|>|\b\d+\b|\b[a-z_]\w*\b", re.IGNORECASE)
@@ -119,7 +121,7 @@ def _model(table: Table, dialect: Dialect) -> Iterator[tuple[str, str, str]]:
 
 def _facts_of_store(connection: Connection) -> Facts:
     inspector = inspect(connection)
-    known = [table.name for table in Base.metadata.sorted_tables]
+    known = [*(table.name for table in Base.metadata.sorted_tables), *FORMER_TABLES]
     dialect = connection.dialect
     names = {
         table: [str(column["name"]) for column in columns]

@@ -13,11 +13,12 @@ import secrets
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
+from db.corpus.texts import texts_of
 from db.errors import BadInput
 from db.rows import Row
 from db.run.runs import shape_of, shapes_of_groups
 from db.study.studies import get_study, judged_groups
-from db.tables import Item, Passage, Review, Study, StudyItem, StudyJudge, Triplet
+from db.tables import Item, Review, Study, StudyItem, StudyJudge
 from db.values import NONE
 
 PARTS = ("training", "gold")
@@ -117,22 +118,18 @@ def _approved_groups(session: Session, study_id: int, run_id: int) -> dict[int, 
 
 def explain(session: Session, group_id: int, scenario: str) -> str:
     """Why the scenario's passage is right, from the group's own texts."""
+    stored = texts_of(session, [group_id])[group_id]
     texts = {
-        role: (instruction, query, passage)
-        for role, instruction, query, passage in session.execute(
-            select(Triplet.role, Triplet.instruction, Triplet.query, Passage.text)
-            .join(Passage, Passage.id == Triplet.passage_id)
-            .where(Triplet.group_id == group_id)
-        )
+        each.role: tuple(stored[sign] for sign in each.signs)
+        for each in shapes_of_groups(session, [group_id])[group_id].complete(stored)
     }
     if scenario not in texts:
         return "A reviewer approved the group of this item."
     instruction, query, passage = texts[scenario]
     clauses = []
-    for role in shapes_of_groups(session, [group_id])[group_id].roles:
-        if role == scenario or role not in texts:
+    for role, other in texts.items():
+        if role == scenario:
             continue
-        other = texts[role]
         unlike = [
             f"the {name} “{_excerpt(theirs)}”"
             for name, theirs, ours in (

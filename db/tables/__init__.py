@@ -14,7 +14,7 @@ from db.tables.curation import (
     Run,
     RunWorker,
     ServerGroup,
-    Triplet,
+    SlotText,
 )
 from db.tables.judging import (
     AdjudicationView,
@@ -104,10 +104,10 @@ __all__ = [
     "Run",
     "RunWorker",
     "ServerGroup",
+    "SlotText",
     "Study",
     "StudyItem",
     "StudyJudge",
     "Tour",
-    "Triplet",
     "utc_now",
 ]

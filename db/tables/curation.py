@@ -1,4 +1,4 @@
-"""Recipes, runs, groups with their triplets, and the journal of calls."""
+"""Recipes, runs, groups with their texts, and the journal of calls."""
 
 from datetime import datetime
 from typing import Any
@@ -195,7 +195,7 @@ class BatchCall(Base, kw_only=True):
 
 
 class Group(Base, kw_only=True):
-    """The three triplets generated from one pair in one run; kept or dropped as a whole.
+    """The texts grown from one pair in one run, as its recipe says; kept or dropped as a whole.
 
     `state`, `lease_*` and `attempt` are the work queue of the run: a write by a worker is guarded
     by the attempt it leased. A drop always has its reason.
@@ -232,22 +232,27 @@ class Group(Base, kw_only=True):
     )
 
 
-class Triplet(Base, kw_only=True):
-    """Instruction, query, passage in one role of a group.
+class SlotText(Base, kw_only=True):
+    """A text of a group in a slot of its shape (`I+`), at `ordinal` where the slot has several.
 
+    An instruction or a query is `text`, a passage `passage_id`. Also the pair's own query and
+    passage: a group has its texts whole, and those of a scenario are stored together or not at all.
     An edit by a reviewer rewrites the row; the text before is kept in the review.
     """
 
-    __tablename__ = "triplet"
-    id: Mapped[int] = key()
-    group_id: Mapped[int] = mapped_column(ForeignKey("group.id", ondelete="CASCADE"))
-    role: Mapped[str]
-    instruction: Mapped[str]
-    query: Mapped[str]
-    passage_id: Mapped[int] = mapped_column(ForeignKey("passage.id"))
+    __tablename__ = "group_text"
+    group_id: Mapped[int] = mapped_column(
+        ForeignKey("group.id", ondelete="CASCADE"), primary_key=True
+    )
+    slot: Mapped[str] = mapped_column(primary_key=True)
+    ordinal: Mapped[int] = mapped_column(primary_key=True, default=0)
+    text: Mapped[str | None] = mapped_column(default=None)
+    passage_id: Mapped[int | None] = mapped_column(ForeignKey("passage.id"), default=None)
     __table_args__ = (
-        UniqueConstraint("group_id", "role"),
-        Index("ix_triplet_passage_id", "passage_id"),
+        CheckConstraint("(text IS NULL) <> (passage_id IS NULL)", name="text_or_passage"),
+        Index("ix_group_text_passage_id", "passage_id"),
+        # rows of a group lie together: a page or a release reads them in one go
+        {"sqlite_with_rowid": False},
     )
 
 

@@ -10,7 +10,7 @@ from grown_dataset import grown, run_job
 from analysis.files.published import read_published
 from db.errors import BadInput
 from db.store.store import Store
-from db.tables import Triplet
+from db.tables import SlotText
 
 TOPIC = {
     "title": "International Organized Crime",
@@ -180,10 +180,11 @@ def test_pairs_of_robust04_are_caught_against_followir(
 ) -> None:
     run_id = grown(sqlite_store, groups=4)
     with sqlite_store.write() as session:
-        first, second, third = session.query(Triplet).filter_by(role="positive").limit(3)
-        first.query = TOPIC["title"].lower()  # as a title, as a description, as a narrative
-        second.query = TOPIC["description"]
-        third.instruction = f"Relevant is this: {TOPIC['narrative']}"
+        first, second = session.query(SlotText).filter_by(slot="Q+").limit(2)
+        third = session.query(SlotText).filter_by(slot="I+")[2]
+        first.text = TOPIC["title"].lower()  # as a title, as a description, as a narrative
+        second.text = TOPIC["description"]
+        third.text = f"Relevant is this: {TOPIC['narrative']}"
         caught = [first.group_id, second.group_id, third.group_id]
         session.commit()
     against = followir(tmp_path / "robust04")

@@ -23,6 +23,7 @@ from db.run.group_queue import ClaimedGroup, DoneGroup, claim_groups, finish_gro
 from db.run.groups import list_groups
 from db.run.position_bias import position_bias
 from db.run.runs import funnel, get_run, latest_run, list_runs
+from db.shape import INF_IR
 from db.store.store import Store
 from db.tables import Call, Group, Judgment, Pair, Passage, Run
 
@@ -331,7 +332,7 @@ def test_a_group_that_was_given_to_another_worker_cannot_be_written_by_the_first
         release_groups(session, run_id, ["first"])
         (again, _) = claim_groups(session, run_id, "second", 5)
         assert again.id == group.id and again.attempt == group.attempt + 1
-        late = DoneGroup(group, "instruction", "dropped", "empty", "late", {}, (), ())
+        late = DoneGroup(group, "instruction", "dropped", "empty", "late", INF_IR, {}, (), ())
         assert finish_groups(session, run_id, "first", [late]) == []
         session.commit()
     with store.read() as session:

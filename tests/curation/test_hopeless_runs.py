@@ -19,7 +19,7 @@ from db.run.runs import get_run
 from db.run.workers import worker_totals
 from db.store.store import Store
 from db.study.studies import add_study
-from db.tables import Call, Group, Item, Judgment, Pair, Passage, Triplet
+from db.tables import Call, Group, Item, Judgment, Pair, Passage, SlotText
 
 ASKED: dict[str, Any] = {
     "dataset": "small",
@@ -247,12 +247,12 @@ def test_a_retried_group_asks_anew_what_led_to_its_drop_and_nothing_else(
     with store.read() as session:
         counts = [
             session.scalar(select(func.count()).select_from(table))
-            for table in (Triplet, Item, Judgment, Call)
+            for table in (SlotText, Item, Judgment, Call)
         ]
         written = session.scalar(
             select(func.count()).select_from(Passage).where(Passage.origin == "generated")
         )
-    assert counts == [24, 24, 24, 8 + 64 + 40] and written == 16, "nothing is left of what was"
+    assert counts == [56, 24, 24, 8 + 64 + 40] and written == 16, "nothing is left of what was"
 
 
 def test_a_retry_keeps_its_number_when_its_worker_stops(store: Store, server: Server) -> None:

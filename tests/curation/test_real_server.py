@@ -10,7 +10,7 @@ from sqlalchemy import select
 
 from curation.recipe.drop_reasons import DROP_REASONS
 from db.store.store import Store
-from db.tables import Call, Triplet
+from db.tables import Call, SlotText
 
 pytestmark = [pytest.mark.real_server, pytest.mark.long]
 PAIRS = 20
@@ -44,7 +44,7 @@ def test_a_run_of_twenty_pairs_ends_and_a_second_one_makes_no_call(
     assert result["calls"]["made"] >= PAIRS
     with sqlite_store.read() as session:
         answers = session.execute(select(Call.answer, Call.input_tokens, Call.output_tokens)).all()
-        texts = session.scalars(select(Triplet.instruction)).all()
+        texts = session.scalars(select(SlotText.text).where(SlotText.slot.in_(("I+", "I-")))).all()
     assert len(answers) == result["calls"]["made"]
     assert all(tokens_in > 50 and tokens_out for _, tokens_in, tokens_out in answers)
     assert not any("```" in text or "<|im_" in text for text in texts)

@@ -18,7 +18,7 @@ from db.release.releases import get_release, list_releases
 from db.review.reviews import approve_group, edit_group
 from db.store.scope import INFO, Scope
 from db.store.store import Store
-from db.tables import Dataset, Group, Pair, Passage, Release, Run, Triplet
+from db.tables import Dataset, Group, Pair, Passage, Release, Run, SlotText
 
 
 def said_otherwise(store: Store, run_id: int, word: str) -> None:
@@ -30,8 +30,9 @@ def said_otherwise(store: Store, run_id: int, word: str) -> None:
         for passage in session.scalars(select(Passage).where(Passage.dataset_id == dataset_id)):
             passage.text = f"{word} {passage.text}"
         of_run = select(Group.id).where(Group.run_id == run_id)
-        for triplet in session.scalars(select(Triplet).where(Triplet.group_id.in_(of_run))):
-            triplet.query = f"{word} {triplet.query}"
+        queries = SlotText.group_id.in_(of_run), SlotText.slot.in_(("Q+", "Q-"))
+        for each in session.scalars(select(SlotText).where(*queries)):
+            each.text = f"{word} {each.text}"
         session.commit()
 
 

@@ -24,7 +24,7 @@ from curation.run.leakage import (
 )
 from db.review.reviews import reject_group
 from db.store.store import Store
-from db.tables import Group, Job, Review, Triplet
+from db.tables import Group, Job, Review, SlotText
 
 
 @pytest.mark.slow
@@ -73,9 +73,8 @@ def test_a_release_is_measured_over_its_own_groups_as_they_are_now(
     assert manifest("outdated")["version"] == done["leakage"]["version"], "measured again"
     run_curation_again(sqlite_store, done["run_id"], done["leakage"])
     with sqlite_store.write() as session:
-        negatives = session.scalars(select(Triplet).where(Triplet.role == "instruction_negative"))
-        for triplet in negatives:
-            triplet.instruction = f"Whatever is asked, {triplet.instruction}"
+        for each in session.scalars(select(SlotText).where(SlotText.slot == "I-")):
+            each.text = f"Whatever is asked, {each.text}"
         kept = session.scalars(select(Group.id).where(Group.verdict == "kept")).all()
         for group_id in kept[: len(kept) // 4]:
             reject_group(session, group_id, reason="unclear", reviewed_by="ada")

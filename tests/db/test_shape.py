@@ -5,14 +5,16 @@ from typing import Any
 
 import pytest
 from records_world import group_ids, make_run
-from sqlalchemy import update
+from sqlalchemy import text, update
 from sqlalchemy.exc import IntegrityError
 
+from db.corpus.texts import texts_of
 from db.errors import BadInput
+from db.release.rows import release_rows
 from db.shape import INF_IR, Role, shape_from
 from db.store import schema
 from db.store.store import Store
-from db.tables import Item, Triplet
+from db.tables import Item, Recipe, SlotText
 
 
 def test_the_columns_are_those_that_inf_ir_publishes_in_their_order() -> None:
@@ -35,12 +37,12 @@ def test_each_scenario_has_its_instruction_query_and_right_passage() -> None:
     }
 
 
-def test_every_text_is_introduced_once_and_stands_in_a_triplet_of_the_scenario_that_does() -> None:
+def test_every_text_is_introduced_once_by_a_scenario_that_has_it() -> None:
     found = [text.sign for role in INF_IR.roles for text in INF_IR.introduced(role)]
     assert sorted(found) == sorted(INF_IR.texts)
-    for text in INF_IR.texts.values():
-        assert INF_IR.places(text)[0] == (text.introduced_by, text.field)
-        assert INF_IR.signs[text.field, text.introduced_by] == text.sign
+    for each in INF_IR.texts.values():
+        assert each in INF_IR.scenarios[each.introduced_by].texts
+        assert INF_IR.signs[each.field, each.introduced_by] == each.sign
 
 
 @pytest.mark.parametrize("role", INF_IR.roles)
@@ -49,11 +51,7 @@ def test_no_scenario_shares_its_right_passage_with_another(role: Role) -> None:
     assert passages.count(INF_IR.scenarios[role].passage) == 1
 
 
-def test_an_edited_instruction_is_written_into_both_triplets_that_hold_it() -> None:
-    assert INF_IR.editable["instruction_positive"] == (
-        ("positive", "instruction"),
-        ("query_negative", "instruction"),
-    )
+def test_all_texts_but_the_pairs_own_can_be_edited() -> None:
     given = {text.column for text in INF_IR.all_texts if text.from_source}
     assert set(INF_IR.editable) | given == set(INF_IR.columns)
     introduced = [text.field for text in INF_IR.introduced("instruction_negative")]
@@ -119,13 +117,16 @@ def test_roles_of_other_shapes_are_stored_and_hold_back_a_downgrade(store: Store
     run_id = make_run(store, kept=1, dropped=0, unwritten=0)
 
     def rename(role: str, to: str) -> None:
+        body = json.loads(json.dumps(INF_IR.body()).replace('"query_negative"', f'"{to}"'))
         with store.engine.begin() as connection:
-            connection.execute(update(Triplet).where(Triplet.role == role).values(role=to))
+            named = {} if to == "query_negative" else {"shape": body}
+            connection.execute(update(Recipe).values(body=named))
             connection.execute(update(Item).where(Item.scenario == role).values(scenario=to))
 
     rename("query_negative", "of_mine")
     with pytest.raises(ValueError, match="'of_mine', which the version before cannot hold"):
         schema.downgrade(store, "0023")
+    schema.upgrade(store)  # it went back as far as it could
     rename("of_mine", "query_negative")
     schema.downgrade(store, "0023")
     with pytest.raises(IntegrityError, match=r"role|scenario"):
@@ -133,3 +134,45 @@ def test_roles_of_other_shapes_are_stored_and_hold_back_a_downgrade(store: Store
     schema.upgrade(store)
     rename("query_negative", "of_mine")
     assert len(group_ids(store, run_id)) == 1
+
+
+def test_a_slot_may_hold_several_texts_which_hold_back_a_downgrade(store: Store) -> None:
+    run_id = make_run(store, kept=2, dropped=0, unwritten=1)
+    first, second = group_ids(store, run_id)
+    unwritten = max(group_ids(store, run_id, "dropped"))
+    with store.write() as session:
+        session.add(SlotText(group_id=first, slot="I-", ordinal=1, text="another"))
+        session.commit()
+    with store.read() as session:
+        found = texts_of(session, [second, first, unwritten])
+        released = [
+            row for batch in release_rows(session, [first, second], INF_IR) for row in batch
+        ]
+    assert list(found) == [second, first, unwritten] and found[unwritten] == {}
+    assert set(found[second]) == set(INF_IR.texts)
+    assert found[first].keys() - found[second].keys() == {"I-[1]"}
+    assert found[first]["I-[1]"] == "another"
+    assert [row.texts for row in released] == [
+        tuple(found[group_id][sign] for sign in INF_IR.texts) for group_id in (first, second)
+    ]
+    with pytest.raises(ValueError, match="several texts in 'I-'"):
+        schema.downgrade(store, "0027")
+
+
+def test_texts_become_triplets_and_texts_again(store: Store) -> None:
+    run_id = make_run(store, kept=2, dropped=0, unwritten=1)
+    with store.read() as session:
+        before = texts_of(session, group_ids(store, run_id))
+    schema.downgrade(store, "0027")
+    with store.engine.connect() as connection:
+        rows = connection.execute(text("SELECT group_id, role, instruction, query FROM triplet"))
+        found = {(group_id, role): (i, q) for group_id, role, i, q in rows}
+    assert found == {
+        (group_id, role): (texts[scenario.instruction.sign], texts[scenario.query.sign])
+        for group_id, texts in before.items()
+        for role, scenario in INF_IR.scenarios.items()
+        if texts
+    }
+    schema.upgrade(store)
+    with store.read() as session:
+        assert texts_of(session, group_ids(store, run_id)) == before

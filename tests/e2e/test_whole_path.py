@@ -83,7 +83,7 @@ def test_from_pairs_to_a_trained_and_evaluated_model_by_mouse_and_keyboard(
         open_view(page, "Curate")
         press(page, "curate.start")
         wait_for_job(page, "curate-follow")
-        assert count_rows(sqlite_store, "triplet") > 0
+        assert count_rows(sqlite_store, "group_text") > 0
 
         open_view(page, "Studies")
         fill(page, "studies.items", "6")
