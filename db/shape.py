@@ -98,6 +98,19 @@ class Scenario:
 
 
 @dataclass(frozen=True)
+class Claim:
+    """How far a passage serves a query under an instruction, or without one.
+
+    `grade`: 2 answers and satisfies, 1 answers but violates the instruction, 0 does not answer.
+    """
+
+    instruction: GroupText | None
+    query: GroupText
+    passage: GroupText
+    grade: Literal[0, 1, 2]
+
+
+@dataclass(frozen=True)
 class Shape:
     """The texts and scenarios of a recipe's groups. `texts` are by sign, `scenarios` by role."""
 
@@ -164,6 +177,24 @@ class Shape:
     def other_query(self) -> int | None:
         """The place of the first scenario that has the instruction of scenario 0, another query."""
         return self._other("instruction", "query")
+
+    @cached_property
+    def claims(self) -> tuple[Claim, ...]:
+        """What the scenarios say of every passage, under each instruction and query, then under
+        each query alone.
+
+        A scenario's passage satisfies it. Another's with the same query answers that query, and
+        without an instruction nothing is violated; one of another query does not answer.
+        """
+        asked: list[tuple[GroupText | None, GroupText]] = [
+            (scenario.instruction, scenario.query) for scenario in self.all_scenarios
+        ]
+        asked += [(None, query) for _, query in asked]
+        return tuple(
+            Claim(instruction, query, of.passage, _grade(instruction, query, of))
+            for instruction, query in dict.fromkeys(asked)
+            for of in self.all_scenarios
+        )
 
     @cached_property
     def places_of_signs(self) -> dict[str, int]:
@@ -261,6 +292,12 @@ class Shape:
                 for scenario in self.all_scenarios
             ],
         }
+
+
+def _grade(instruction: GroupText | None, query: GroupText, of: Scenario) -> Literal[0, 1, 2]:
+    if of.query != query:
+        return 0
+    return 2 if instruction in (None, of.instruction) else 1
 
 
 def vote_number(place: int, vote: int) -> int:

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from analysis.files.csv_writer import CsvWriter
-from curation.release.rows import PASSAGE, canonical_line
+from curation.release.rows import LISTS, canonical_line
 
 BATCH = 2000
 WAITING = 4
@@ -140,13 +140,15 @@ def _parquet(path: Path, columns: dict[str, str]) -> Writer:
     import pyarrow as pa
     from pyarrow import parquet
 
-    passages = pa.list_(pa.struct([(name, pa.string()) for name in PASSAGE]))
     types = {
         "string": pa.string(),
         "int64": pa.int64(),
         "float64": pa.float64(),
         "bool": pa.bool_(),
-        "passages": passages,
+        **{
+            kind: pa.list_(pa.struct([(name, pa.string()) for name in parts]))
+            for kind, parts in LISTS.items()
+        },
     }
     schema = pa.schema([(name, types[kind]) for name, kind in columns.items()])
     writer = parquet.ParquetWriter(path, schema)

@@ -115,11 +115,12 @@ def plan_release(session: Session, wanted: ReleasePlan) -> Plan:
     found = _runs(session, wanted)
     shape = _one_shape(session, [run for _, run in found])
     configs = tuple(dict.fromkeys(("default", *(wanted.configs or STANDARD), *wanted.views)))
-    if wanted.format == "csv" and "tevatron" in configs:
+    lists = [view for view in ("tevatron", "promptriever") if view in configs]
+    if wanted.format == "csv" and lists:
         raise BadInput(
-            "the view tevatron has lists in its rows, CSV has none",
+            f"the view {lists[0]} has lists in its rows, CSV has none",
             "use parquet or jsonl",
-            code="tevatron_excludes_csv",
+            code="view_excludes_csv",
         )
     if wanted.study_id is not None:
         if len(found) > 1:

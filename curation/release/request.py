@@ -53,7 +53,7 @@ class ReleasePlan(Request):
         names=("--config",),
         title="Configurations",
     )
-    views: tuple[Literal["sentence-transformers", "tevatron"], ...] = option(
+    views: tuple[Literal["sentence-transformers", "tevatron", "promptriever"], ...] = option(
         (),
         "Add a configuration in the format of another trainer.",
         names=("--view",),

@@ -2,9 +2,9 @@
 
 `default` is the columns of the groups' shape (InF-IR's seven, under their published names) and a
 few more; `provenance` has the origin of each group; `triplets` is the same groups flattened;
-`judgments` who chose what. Two more are views for other trainers, made on request:
+`judgments` who chose what. Three more are views for other trainers, made on request:
 `sentence-transformers` and `tevatron`, with instruction and query in one text (the paper's
-Interaction I).
+Interaction I), and `promptriever`, with the columns that Promptriever publishes.
 A text column without a value holds "": every column has one type in every format.
 """
 
@@ -92,12 +92,25 @@ _SHARED: dict[str, dict[str, str]] = {
         "positive_passages": "passages",
         "negative_passages": "passages",
     },
+    "promptriever": {
+        "query_id": "string",
+        "query": "string",
+        "only_query": "string",
+        "only_instruction": "string",
+        "has_instruction": "bool",
+        "positive_passages": "explained",
+        "negative_passages": "explained",
+    },
 }
 # Of a script only where one language is by far the most likely.
 SCRIPT_LANGUAGES = {"HANGUL": "ko", "THAI": "th", "GREEK": "el", "HEBREW": "he"}
-VIEWS = ("sentence-transformers", "tevatron")
+VIEWS = ("sentence-transformers", "tevatron", "promptriever")
 STANDARD = ("default", "provenance", "triplets", "judgments")
 PASSAGE = ("docid", "title", "text")
+# Types whose values are lists: the names that an entry has.
+LISTS = {"passages": PASSAGE, "explained": (*PASSAGE, "explanation")}
+# What Promptriever's passages are by the grade of their claim; no positive has an explanation.
+EXPLANATIONS = {2: "", 1: "instruction_negative", 0: "query_negative"}
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
@@ -121,6 +134,7 @@ def configs_of(shape: Shape) -> dict[str, dict[str, str]]:
         **{name: columns for name, columns in _SHARED.items() if name not in VIEWS},
         "sentence-transformers": dict.fromkeys(anchored, "string"),
         "tevatron": _SHARED["tevatron"],
+        "promptriever": _SHARED["promptriever"],
     }
 
 
@@ -216,7 +230,11 @@ def trainer_rows(view: str, row: dict[str, Any], shape: Shape) -> list[dict[str,
 
     The group's other passages are its negatives. `sentence-transformers`: the columns of a
     loss such as MultipleNegativesRankingLoss. `tevatron`: the rows of its training files.
+    `promptriever`: by the shape's claims, also a row for each query without an instruction; what
+    answers the query but violates the instruction is explained as `instruction_negative`.
     """
+    if view == "promptriever":
+        return _promptriever_rows(row, shape)
     passages = {
         role: (
             row["passage_id"]
@@ -236,6 +254,35 @@ def trainer_rows(view: str, row: dict[str, Any], shape: Shape) -> list[dict[str,
         )
         for role, scenario in shape.scenarios.items()
     ]
+
+
+def _promptriever_rows(row: dict[str, Any], shape: Shape) -> list[dict[str, Any]]:
+    rows: dict[tuple[str, str], dict[str, Any]] = {}
+    for claim in shape.claims:
+        told, asked = claim.instruction, claim.query
+        instruction, query = row[told.column] if told else "", row[asked.column]
+        named = f"{row['group_id']}-{f'{told.sign}-' if told else ''}{asked.sign}"
+        made = rows.setdefault(
+            (told.sign if told else "", asked.sign),
+            {
+                "query_id": named,
+                "query": f"{query} {instruction}".strip(),
+                "only_query": query,
+                "only_instruction": instruction,
+                "has_instruction": told is not None,
+                "positive_passages": [],
+                "negative_passages": [],
+            },
+        )
+        passage, own = claim.passage, f"{row['group_id']}-{claim.passage.sign}"
+        entry = {
+            "docid": row["passage_id"] if passage.from_source else own,
+            "title": "",
+            "text": row[passage.column],
+            "explanation": EXPLANATIONS[claim.grade],
+        }
+        made["positive_passages" if claim.grade == 2 else "negative_passages"].append(entry)
+    return list(rows.values())
 
 
 Text = tuple[str, str]

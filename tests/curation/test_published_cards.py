@@ -93,7 +93,7 @@ def released(sqlite_store: Store, tmp_path: Path) -> Path:
         split_by="train",
         held_out=0.3,
         format="jsonl",
-        views=["tevatron", "sentence-transformers"],
+        views=["tevatron", "sentence-transformers", "promptriever"],
     )
     return tmp_path / "out"
 

@@ -16,6 +16,7 @@ from curation.release.choice import balanced
 from db.errors import BadInput, NotFound, Refused
 from db.store.store import Store
 from db.tables import Item, StudyItem
+from trainer.data.release_files import read_release
 
 
 def test_the_views_hold_the_three_queries_of_every_group(
@@ -58,10 +59,56 @@ def test_the_views_hold_the_three_queries_of_every_group(
     assert 'sentence_transformers = load_dataset("PATH_OR_NAME", "sentence-transformers")' in card
 
 
-def test_a_view_with_lists_is_refused_as_csv(sqlite_store: Store, tmp_path: Path) -> None:
+def test_promptrievers_columns_are_written_and_read(sqlite_store: Store, tmp_path: Path) -> None:
+    make_run(sqlite_store, kept=1)
+    export(sqlite_store, tmp_path / "out", views=["promptriever"])
+    loaded = load_afresh(tmp_path / "out", tmp_path, "promptriever")["books"]
+    assert list(loaded["types"]) == [
+        *("query_id", "query", "only_query", "only_instruction", "has_instruction"),
+        *("positive_passages", "negative_passages"),
+    ]
+    right, other, off = (
+        "Book 0 was written by author 0.",
+        "Book 0 came out in 1900.",
+        "Book 0 was printed by printer 0.",
+    )
+    found = [
+        (
+            row["only_query"],
+            row["only_instruction"],
+            [each["text"] for each in row["positive_passages"]],
+            [(each["text"], each["explanation"]) for each in row["negative_passages"]],
+        )
+        for row in loaded["rows"]
+    ]
+    author, year = "Find the author of book 0.", "Find the year of book 0."
+    wrote, printed = "who wrote book 0", "who printed book 0"
+    violates, misses = "instruction_negative", "query_negative"
+    assert found == [
+        (wrote, author, [right], [(other, violates), (off, misses)]),
+        (wrote, year, [other], [(right, violates), (off, misses)]),
+        (printed, author, [off], [(right, misses), (other, misses)]),
+        (wrote, "", [right, other], [(off, misses)]),
+        (printed, "", [off], [(right, misses), (other, misses)]),
+    ]
+    first, *_ = loaded["rows"]
+    assert first["query"] == f"{wrote} {author}" and first["has_instruction"] is True
+    read = read_release(tmp_path / "out" / "promptriever").groups
+    assert [(group.triplets()[0], len(group.negatives)) for group in read] == [
+        ((told, asked, positive), len(negatives))
+        for asked, told, positives, negatives in found
+        for positive in positives
+    ]
+    assert [negative.grade for negative in read[0].negatives] == [1, 0]
+
+
+@pytest.mark.parametrize("view", ["tevatron", "promptriever"])
+def test_a_view_with_lists_is_refused_as_csv(
+    sqlite_store: Store, tmp_path: Path, view: str
+) -> None:
     make_run(sqlite_store, kept=1)
     with pytest.raises(BadInput, match="use parquet or jsonl"):
-        export(sqlite_store, tmp_path / "out", format="csv", views=["tevatron"])
+        export(sqlite_store, tmp_path / "out", format="csv", views=[view])
     export(sqlite_store, tmp_path / "out", format="csv", views=["sentence-transformers"])
 
 

@@ -49,7 +49,7 @@ def test_a_release_has_the_texts_of_its_shape(
 ) -> None:
     add_dataset(store, pairs=PAIRS)
     run_id, shape = grown(store, tmp_path, name), SHAPES[name]
-    out, views = tmp_path / "out", ["sentence-transformers", "tevatron"]
+    out, views = tmp_path / "out", ["sentence-transformers", "tevatron", "promptriever"]
     result = export(store, out, dataset="small", runs=[run_id], format="jsonl", views=views)
     assert result["kept"] == PAIRS
     rows = rows_of(out)["small"]
@@ -63,6 +63,14 @@ def test_a_release_has_the_texts_of_its_shape(
     assert all(len(set(row.values())) == count + 1 for row in anchors)
     for row in rows_of(out, "tevatron")["small"]:
         assert len(row["negative_passages"]) == count - 1
+    asked = rows_of(out, "promptriever")["small"]
+    queries = {scenario.query.sign for scenario in shape.all_scenarios}
+    assert len(asked) == PAIRS * (count + len(queries))
+    for row in asked:
+        assert len(row["positive_passages"]) + len(row["negative_passages"]) == count
+        assert row["has_instruction"] == bool(row["only_instruction"])
+        explained = {each["explanation"] for each in row["negative_passages"]}
+        assert row["has_instruction"] or "instruction_negative" not in explained
     manifest = json.loads((out / "release.json").read_text())
     assert shape_in(manifest) == shape
     described = json.loads((out / "croissant.json").read_text())

@@ -13,7 +13,7 @@ import hashlib
 import math
 import os
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -188,9 +188,11 @@ class Collator:
         pool: PassagePool | None = None,
         processes: Processes = ALONE,
         shape: Shape = INF_IR,
+        right: "Mapping[str, Collection[str]] | None" = None,
     ) -> None:
-        """pool: the passages' vectors where passages are not trained; there is no column of them
-        then, and places of passages are those of the pool."""
+        """right: the passages that satisfy a text of the template, where rows have negatives of
+        their own (`trainer.data.claims`). pool: the passages' vectors where passages are not
+        trained; there is no column of them then, and places of passages are those of the pool."""
         self.preprocess: Callable[..., Mapping[str, Any]] = model.preprocess
         self.pad_token_id: int = getattr(model[0].tokenizer, "pad_token_id", 0) if packing else 0
         self.prompts = dict(model.prompts)
@@ -198,7 +200,7 @@ class Collator:
         self.shape = shape
         self.instructions_sampled, self.packing = instructions_sampled, packing
         self.processes, self.standard_share = processes, standard_share
-        self.teacher, self.mined, self.pool = teacher, mined, pool
+        self.teacher, self.mined, self.pool, self.right = teacher, mined, pool, right
         self.query_task = "query" if pool is None else INSTRUCTED
 
     def __call__(self, rows: Sequence[Mapping[str, str]]) -> dict[str, Any]:
@@ -222,6 +224,8 @@ class Collator:
             tables["teacher"] = torch.tensor(scores).view(-1, count)  # (N, passages of the group)
         if self.mined is not None:
             tables["mined_of"] = torch.tensor(batch.mined_of, dtype=torch.long)  # (mined,)
+        if self.right is not None and self.pool is None:
+            self._add_right(tables, batch, self.right)
         if batch.crossed_of:
             tables["crossed_of"] = torch.tensor(batch.crossed_of)  # (N, M)
         if self.packing:
@@ -246,7 +250,7 @@ class Collator:
             if self.pool is None:
                 of_passages = max_share(len(batch.passages), self.processes)
                 rows_of.append(of_passages)
-                for name in ("passage_of", "mined_of"):
+                for name in ("passage_of", "mined_of", "right_of"):
                     if name in tables:
                         tables[name] = gathered_place(
                             tables[name], self.processes.count, of_passages
@@ -271,6 +275,23 @@ class Collator:
         ]
         tables["text_of_right"] = torch.tensor([place for place, _ in right])
         tables["right_of"] = torch.tensor([passage for _, passage in right])
+
+    @staticmethod
+    def _add_right(
+        tables: dict[str, Any], batch: TripletBatch, right: "Mapping[str, Collection[str]]"
+    ) -> None:
+        """Add which of the batch's passages satisfy which of its texts: they are no negatives."""
+        import torch
+
+        place_of = {passage: place for place, passage in enumerate(batch.passages)}
+        found = [
+            (place, place_of[passage])
+            for place, text in enumerate(batch.queries)
+            for passage in right.get(text, ())
+            if passage in place_of
+        ]
+        tables["text_of_right"] = torch.tensor([place for place, _ in found], dtype=torch.long)
+        tables["right_of"] = torch.tensor([passage for _, passage in found], dtype=torch.long)
 
     def _packed(self, batch: TripletBatch) -> "tuple[dict[str, Any], int, Tensor]":
         """(packed rows, number of texts of the largest share, the place of each text).

@@ -9,6 +9,17 @@ from db.shape import INF_IR, Shape
 
 
 @dataclass(frozen=True)
+class Negative:
+    """A passage that is no answer to a group's first scenario.
+
+    `grade`: 1 answers its query but violates its instruction, 0 does not answer.
+    """
+
+    grade: int
+    text: str
+
+
+@dataclass(frozen=True)
 class Group:
     """One row of a release: a triplet per scenario (definitions, section 1).
 
@@ -29,6 +40,8 @@ class Group:
     read, or not judged."""
     set_aside: bool = False
     """In a split that the release itself holds out (`<split>_held_out`)."""
+    negatives: tuple[Negative, ...] = ()
+    """Of the first scenario, besides the other scenarios' passages: as many as were given."""
     shape: Shape = field(default=INF_IR, compare=False, repr=False)
 
     def text(self, sign: str) -> str:

@@ -7,7 +7,7 @@ too (InF-IR from another source): its licence and whether it was made offline ar
 import hashlib
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from db.errors import BadInput, NotFound
 from db.shape import Shape, shape_in
 from db.store.store import Store
 from db.tables import Release
+from trainer.data.claims import PROMPTRIEVER_COLUMNS, promptriever_groups
 from trainer.data.groups import Group, group_of
 
 SUFFIXES = (".parquet", ".jsonl")
@@ -142,6 +143,9 @@ def _groups(
     split = file.name.split("-")[0]
     place = file.relative_to(root)
     for number, row in rows_of_file(file, place):
+        if row.keys() >= PROMPTRIEVER_COLUMNS:
+            yield from _promptriever(row, f"{place}, row {number}", split.endswith(HELD_OUT_SUFFIX))
+            continue
         for column in shape.columns:
             value = row.get(column)
             if not isinstance(value, str) or not value.strip():
@@ -165,6 +169,20 @@ def _groups(
         )
 
 
+def _promptriever(row: dict[str, Any], where: str, set_aside: bool) -> Iterator[Group]:
+    """The groups of a row with Promptriever's columns. Raises BadInput with the reason."""
+    name = str(row.get("query_id") or where)
+    found = list(promptriever_groups(row, name))
+    missing = next((column for column in ("only_query",) if not row.get(column)), None)
+    if missing is not None or not found:
+        raise BadInput(
+            f"{where}: no usable `{missing or 'positive_passages'}`; a row with Promptriever's "
+            "columns needs a query and a positive passage",
+            code="promptriever_row_incomplete",
+        )
+    yield from (replace(group, set_aside=set_aside) for group in found)
+
+
 def rows_of_file(file: Path, place: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """(row, values) of a JSONL or Parquet file. Raises BadInput for a row that cannot be read."""
     for found in read_rows(file):
@@ -180,7 +198,9 @@ def rows_of_file(file: Path, place: Path) -> Iterator[tuple[int, dict[str, Any]]
 def _sha256(groups: list[Group]) -> str:
     whole = hashlib.sha256()
     for group in groups:
-        whole.update(json.dumps(group.row(), sort_keys=True, ensure_ascii=False).encode())
+        own = [[each.grade, each.text] for each in group.negatives]
+        content = group.row() | ({"negatives": own} if own else {})
+        whole.update(json.dumps(content, sort_keys=True, ensure_ascii=False).encode())
     return whole.hexdigest()
 
 

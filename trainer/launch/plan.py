@@ -64,6 +64,24 @@ def plan_groups(store: Store, release: str, settings: TrainSettings) -> Groups:
     return groups_of(find_release(store, release), settings, more)
 
 
+def _require_negatives_read(settings: TrainSettings) -> None:
+    """Raise BadInput where a training would not read the negatives that rows have of their own."""
+    if settings.trained_side == "query":
+        raise BadInput(
+            "trained_side=query contrasts the passages of scenarios alone, and these rows have "
+            "negatives of their own",
+            "leave out trained_side",
+            code="negatives_need_trained_passages",
+        )
+    if not settings.parsed_objective.reads_negatives:
+        raise BadInput(
+            f"objective={settings.objective} reads no passages besides those of scenarios, and "
+            "these rows have negatives of their own",
+            "Train with `objective=P`",
+            code="negatives_need_term",
+        )
+
+
 def groups_of(folder: Path, settings: TrainSettings, more: Sequence[Path] = ()) -> Groups:
     """The same in every process: both sides depend on the files and the settings alone.
 
@@ -71,6 +89,8 @@ def groups_of(folder: Path, settings: TrainSettings, more: Sequence[Path] = ()) 
     """
     release = read_release(folder)
     settings.parsed_objective.require_contrast(release.shape)
+    if any(group.negatives for group in release.groups):
+        _require_negatives_read(settings)
     training, held_out = split_groups(
         release,
         fraction=settings.held_out,

@@ -8,7 +8,8 @@ import torch
 
 from db.shape import INF_IR
 from trainer.data.batches import NOWHERE, QUERIES, Collator, TeacherScores
-from trainer.data.groups import Group
+from trainer.data.claims import given_negatives, right_texts
+from trainer.data.groups import Group, group_key
 from trainer.data.passage_pool import PassagePool
 from trainer.loop.mining import MinedNegatives
 from trainer.model.packing import can_pack, enable_packing
@@ -33,6 +34,13 @@ def make_collator(
 ) -> Collator:
     """The collator, packing where the model can and the packed path was seen to be exact."""
     objective = settings.parsed_objective
+    right = None
+    if given := given_negatives(groups, group_key):
+        right = right_texts(groups, settings.parsed_template)
+        mined = {
+            key: [*given.get(key, ()), *(mined or {}).get(key, ())]
+            for key in map(group_key, groups)
+        }
 
     def collator(*, packing: bool, of: Processes = ALONE) -> Collator:
         return Collator(
@@ -47,6 +55,7 @@ def make_collator(
             pool=pool,
             processes=of,
             shape=groups[0].shape if groups else INF_IR,
+            right=right,
         )
 
     plain = collator(packing=False, of=processes)

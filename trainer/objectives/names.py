@@ -72,6 +72,11 @@ class Objective:
             return self
         return replace(self, baseline=replace(self.baseline, every=len(shape.roles)))
 
+    @property
+    def reads_negatives(self) -> bool:
+        """Whether it contrasts passages besides those of scenarios: mined or given ones."""
+        return "P" in self.terms and not (self.baseline and self.baseline.loss)
+
     def require_contrast(self, shape: Shape) -> None:
         """Raise BadInput for terms that contrast instructions of groups that have no second one."""
         terms = [term for term in self.terms if term != "P"]

@@ -221,8 +221,7 @@ def _check(settings: TrainSettings) -> None:
             "name it once",
             code="release_named_twice",
         )
-    reads_mined = "P" in objective.terms and not (objective.baseline and objective.baseline.loss)
-    if settings.mined_negatives and not reads_mined:
+    if settings.mined_negatives and not objective.reads_negatives:
         raise BadInput(
             f"mined_negatives={settings.mined_negatives} applies only where our loss has the term "
             f"P, and objective={settings.objective} does not",

@@ -27,6 +27,7 @@ CONFIG_MEANINGS = {
     "judgments": "who chose which candidate; people under pseudonyms",
     "sentence-transformers": "anchor, positive and negatives, {scenarios} per group",
     "tevatron": "queries with their passages, {scenarios} per group",
+    "promptriever": "queries with and without instruction, passages by kind, {asked} per group",
 }
 NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
@@ -194,7 +195,12 @@ def _loading(facts: CardFacts) -> str:
 
 def _other_configs(facts: CardFacts) -> str:
     count = len(facts.shape.roles)
-    rows = {"triplets": _rows(2 * count - 1), "scenarios": _rows(count)}
+    asked = len({(claim.instruction, claim.query) for claim in facts.shape.claims})
+    rows = {
+        "triplets": _rows(2 * count - 1),
+        "scenarios": _rows(count),
+        "asked": _rows(asked),
+    }
     return "".join(
         f'{name.replace("-", "_")} = load_dataset("PATH_OR_NAME", "{name}")  '
         f"# {CONFIG_MEANINGS[name].format(**rows)}\n"

@@ -8,7 +8,7 @@ import json
 from typing import Any
 
 from analysis.text.licences import hub_identifier
-from curation.release.rows import PASSAGE, configs_of, default_columns
+from curation.release.rows import LISTS, configs_of, default_columns
 from db.shape import Shape, shape_in
 
 CROISSANT = "croissant.json"
@@ -134,7 +134,7 @@ def _field(record_set: str, path: str, column: str, kind: str, shape: Shape) -> 
         "description": known[column].meaning if column in known else column,
     }
     source = {"fileObject": {"@id": path}, "extract": {"column": column}}
-    if kind != "passages":
+    if kind not in LISTS:
         return field | {"dataType": TYPES[kind], "source": source}
     return field | {
         "repeated": True,
@@ -147,6 +147,6 @@ def _field(record_set: str, path: str, column: str, kind: str, shape: Shape) -> 
                 "dataType": "sc:Text",
                 "source": source | {"transform": {"jsonPath": part}},
             }
-            for part in PASSAGE
+            for part in LISTS[kind]
         ],
     }

@@ -7,7 +7,7 @@ from huggingface_hub import DatasetCardData
 
 from analysis.text.licences import licence_metadata
 from curation.release.card.facts import CardFacts
-from curation.release.rows import PASSAGE, configs_of
+from curation.release.rows import LISTS, configs_of
 from db.shape import INF_IR
 
 TAGS = (
@@ -106,9 +106,9 @@ def _features(facts: CardFacts) -> list[dict[str, Any]]:
 
 
 def _feature(name: str, kind: str) -> dict[str, Any]:
-    if kind != "passages":
+    if kind not in LISTS:
         return {"name": name, "dtype": kind}
-    return {"name": name, "list": [{"name": part, "dtype": "string"} for part in PASSAGE]}
+    return {"name": name, "list": [{"name": part, "dtype": "string"} for part in LISTS[kind]]}
 
 
 def _by_split(facts: CardFacts, config: str) -> dict[str, list[dict[str, Any]]]:

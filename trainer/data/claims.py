@@ -1,0 +1,99 @@
+"""Claims as training reads them: which passages serve a query, which do not, and how far.
+
+A row is an instruction and a query (of one scenario, or of Promptriever's files), a passage that
+satisfies them and negatives of its own by grade, as many as there are: 1 answers the query but
+violates the instruction, 0 does not answer (`db.shape.Claim`). The terms of the objectives are
+defined by claims: P contrasts a row's passage of grade 2 with every passage that has not grade 2
+under its instruction and query; I and IQ contrast it with instructions and queries under which it
+has not, and need a second instruction in the shape (`Shape.other_instruction`): a release without
+one is refused before anything loads.
+
+`right_texts` says what has grade 2 among all that training reads: a passage that violates an
+instruction does answer the query alone, and one row's negative may be right in another row.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from db.shape import Shape, shape_from
+from trainer.data.groups import Group, Negative
+from trainer.settings.template import Template
+
+INSTRUCTION_NEGATIVE: Final = "instruction_negative"
+PROMPTRIEVER_COLUMNS: Final = frozenset({"only_query", "only_instruction", "positive_passages"})
+PROMPTRIEVER: Final[Shape] = shape_from(
+    {
+        "texts": [
+            {"sign": "Q", "field": "query", "column": "only_query", "from_source": True},
+            {"sign": "I", "field": "instruction", "column": "only_instruction"},
+            {"sign": "P", "field": "passage", "column": "positive_passage", "from_source": True},
+        ],
+        "scenarios": [{"role": "positive", "instruction": "I", "query": "Q", "passage": "P"}],
+    },
+    "Promptriever's columns",
+)
+
+
+def promptriever_groups(values: Mapping[str, Any], name: str) -> Iterator[Group]:
+    """The groups of a row with Promptriever's columns: one for each positive passage.
+
+    A row without an instruction has "" for it. `new_negatives`, and negatives explained as
+    instruction negatives, have grade 1 where the row has an instruction; all others grade 0.
+    """
+    query = str(values.get("only_query") or "").strip()
+    told = bool(values.get("has_instruction", values.get("only_instruction")))
+    instruction = str(values.get("only_instruction") or "").strip() if told else ""
+    negatives = [
+        *(Negative(1, text) for text, _ in _passages(values.get("new_negatives"))),
+        *(
+            Negative(int(explanation == INSTRUCTION_NEGATIVE), text)
+            for text, explanation in _passages(values.get("negative_passages"))
+        ),
+    ]
+    for number, (passage, _) in enumerate(_passages(values.get("positive_passages"))):
+        yield Group(
+            f"{name}-{number}" if number else name,
+            (query, instruction, passage),
+            negatives=tuple(dict.fromkeys(negatives)),
+            shape=PROMPTRIEVER,
+        )
+
+
+def _passages(value: Any) -> list[tuple[str, str]]:
+    """(text, explanation) of a list of objects with `text`, or of texts; empty ones left out."""
+    found = []
+    for one in value if isinstance(value, list | tuple) else []:
+        entry = one if isinstance(one, Mapping) else {"text": one}
+        text = str(entry.get("text") or "").strip()
+        if text:
+            found.append((text, str(entry.get("explanation") or "")))
+    return found
+
+
+def given_negatives(groups: Iterable[Group], key: Any) -> dict[str, list[str]]:
+    """The passages of the groups' own negatives by `key` of the group, each once."""
+    found: dict[str, dict[str, None]] = {}
+    for group in groups:
+        if group.negatives:
+            found.setdefault(key(group), {}).update(
+                (negative.text, None) for negative in group.negatives
+            )
+    return {each: list(texts) for each, texts in found.items()}
+
+
+def right_texts(groups: Sequence[Group], template: Template) -> dict[str, set[str]]:
+    """The passages with grade 2 under each text that the template makes, over all groups.
+
+    Under the query alone: the passages of every instruction with this query, and the negatives that
+    only violate one.
+    """
+    found: dict[str, set[str]] = {}
+    for group in groups:
+        for instruction, query, passage in group.triplets():
+            for told in (instruction, ""):
+                found.setdefault(template.apply(told, query), set()).add(passage)
+        for negative in group.negatives:
+            if negative.grade == 1:
+                query = group.triplets()[0][1]
+                found.setdefault(template.apply("", query), set()).add(negative.text)
+    return found
