@@ -1,23 +1,21 @@
 """Actions of Diversity, Coverage and Overlaps: queue an analysis of the chosen corpora."""
 
-from typing import Any
-
 import streamlit as st
 
-from analysis.request import REQUESTS, DiversityStart
+from analysis.request import REQUESTS, CorporaChosen
 from app.access.session_user import action, notify, signed_in_user
 from app.corpora.files import keep_uploads
+from app.kit.fields import values_of_form
 from app.operations import analyses
 from app.operations.acting import queued
 from db.errors import BadInput
-from db.requests import default_of
 
 
 @action
 def start(page: str) -> None:
     """Queue the analysis of the chosen corpora; a stored result is not computed again."""
     state = st.session_state
-    request = REQUESTS[page].read({**config_of_form(page), **_settings(page)})
+    request = request_of_form(page)
     names = [
         *request.datasets,
         *(f"run {run}" for run in request.runs),
@@ -31,42 +29,17 @@ def start(page: str) -> None:
     state.pop(f"{page}.chosen", None)
 
 
-def config_of_form(page: str) -> dict[str, Any]:
-    """The corpora chosen in the form. Raises BadInput if there are none."""
-    state = st.session_state
-    config = {
-        "datasets": list(state.get(f"{page}.datasets") or ()),
-        "published": [
-            *(state.get(f"{page}.releases") or ()),
-            *keep_uploads(state.get(f"{page}.files") or ()),
-        ],
-        "groups": state.get(f"{page}.groups") or "kept",
-    }
-    if not config["datasets"] and not config["published"] and not state.get(f"{page}.runs"):
+def request_of_form(page: str) -> CorporaChosen:
+    """The analysis that the page's form describes. Raises BadInput."""
+    state, given = st.session_state, values_of_form(REQUESTS[page], key=page)
+    uploaded = keep_uploads(state.get(f"{page}.files") or ())
+    given["published"] = [*(state.get(f"{page}.releases") or ()), *uploaded]
+    if not any(given.get(name) for name in ("datasets", "published", "runs")):
         raise BadInput("no corpus", "choose a dataset, a release or a file", code="corpus_missing")
-    return config
-
-
-def _settings(page: str) -> dict[str, Any]:
-    """The other settings of the page's form."""
-    state = st.session_state
-    if page == "diversity":
-        return {
-            "sample": state.get("diversity.sample"),
-            "repeats": state.get("diversity.repeats") or default_of(DiversityStart, "repeats"),
-            "seed": state.get("diversity.seed") or 0,
-        }
-    if page == "coverage":
-        names = ("model", "seed", "onto", "runs", "pairs")
-        return {name: state.get(f"coverage.{name}") for name in names}
-    if page == "near_duplicates":
-        return {}
-    against = {
-        "against_datasets": list(state.get("contamination.against_datasets") or ()),
-        "against": keep_uploads(state.get("contamination.against_files") or ()),
-    }
-    if not any(against.values()):
-        raise BadInput(
-            "no evaluation set", "choose one or upload its files", code="evaluation_set_missing"
-        )
-    return {**against, "paraphrase_threshold": state.get("contamination.threshold")}
+    if page == "contamination":
+        given["against"] = keep_uploads(state.get("contamination.against_files") or ())
+        if not given["against"] and not given.get("against_datasets"):
+            raise BadInput(
+                "no evaluation set", "choose one or upload its files", code="evaluation_set_missing"
+            )
+    return REQUESTS[page].read(given)

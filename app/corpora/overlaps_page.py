@@ -47,7 +47,7 @@ def draw_contamination_form(options: CorporaOptions) -> None:
         2.0,
         THRESHOLD,
         0.05,
-        key="contamination.threshold",
+        key="contamination.paraphrase_threshold",
         width=300,
         help="Score from which two questions count as paraphrases: twice their cosine, less how "
         "close each is to its neighbours in the evaluation set. 0: do not look for paraphrases.",

@@ -6,13 +6,12 @@ from typing import Any
 
 import click
 
-from app.cli.kit.formerly import formerly, with_former_keys
+from app.cli.kit.formerly import formerly
 from app.cli.kit.listing import listing
 from app.cli.kit.password import ask_secret
 from app.cli.kit.report import Result, command_actor, lines, reporting
-from app.cli.kit.table import table
 from app.operations import people as operations
-from app.operations.people import PersonRow
+from app.operations.people import MemberRow, PersonRow
 from db.errors import Refused
 from db.people.fields import FIELDS, AccountField
 from db.people.passwords import LINK_HOURS
@@ -167,16 +166,15 @@ def _place(row: Result) -> str:
     return "everywhere" if row["dataset_id"] is None else f"dataset {row['dataset_id']}"
 
 
-def _members(result: Result) -> str:
-    rows = [(row["name"], row["right"], _place(row), row["granted_by"]) for row in result["data"]]
-    return table(("name", "right", "on", "given by"), rows, empty="no members")
-
-
 @people.command("members")
-@reporting(_members)
-def members_() -> Result:
+@listing(
+    *("name", "right", ("on", _place), ("given by", "granted_by")),
+    empty="no members",
+    former=("members", {}),
+)
+def members_(**page: Any) -> Listed[MemberRow]:
     """List the rights of every account; an admin has all of them and is not listed."""
-    return with_former_keys(operations.members(command_actor()).as_json(), "members", {})
+    return operations.members(command_actor()).part(**page)
 
 
 @people.command("rights")
