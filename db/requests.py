@@ -104,9 +104,10 @@ def options_of(model: type[Request], name: str) -> tuple[str, ...]:
 
 
 def arguments_of(request: Request) -> list[str]:
-    """The options on the command line that give this request, without words at their default."""
+    """The options on the command line for what the request was given, without words at their
+    default."""
     model, found = type(request), list[str]()
-    for name in model.model_fields:
+    for name in (each for each in model.model_fields if each in request.model_fields_set):
         value = getattr(request, name)
         if value is None or (isinstance(value, str | bool) and value == default_of(model, name)):
             continue

@@ -207,14 +207,12 @@ def test_a_command_names_everything_that_its_analysis_was_made_of() -> None:
     config = {"datasets": ["a b"], "published": ["/x/y"], "groups": "all", "sample": 10, "seed": 0}
     assert analysis_command("diversity", config, [3, None]) == (
         "inf analyze diversity --dataset 'a b' --corpus /x/y --run 3 --groups all --sample 10 "
-        "--repeats 5 --seed 0 --json"
+        "--seed 0 --json"
     )
     assert "--run" not in analysis_command("coverage", {"datasets": ["a", "b"]}, [1, 2])
     for old in ({}, {"run": 4, "pace": "fast", "model": None}):  # of tests, of earlier versions
         run = "--run 4 " * bool(old)
-        assert analysis_command("near_duplicates", old, []) == (
-            f"inf analyze near-duplicates {run}--json"
-        )
+        assert analysis_command("diversity", old, []) == f"inf analyze diversity {run}--json"
     assert export_commands("demo/NQ open", 1).startswith(
         "inf releases create demo --run 1 --source 'NQ open' --out releases/filtered\n"
     )
