@@ -178,6 +178,7 @@ def _promptriever(row: dict[str, Any], where: str, set_aside: bool) -> Iterator[
         raise BadInput(
             f"{where}: no usable `{missing or 'positive_passages'}`; a row with Promptriever's "
             "columns needs a query and a positive passage",
+            "add it, or leave out the row",
             code="promptriever_row_incomplete",
         )
     yield from (replace(group, set_aside=set_aside) for group in found)
