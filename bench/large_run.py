@@ -27,8 +27,8 @@ from slot_rows import slot_rows  # noqa: E402
 from sqlalchemy import insert, text, update  # noqa: E402
 
 from db.modules import run_module  # noqa: E402
+from db.review.queue import QueueFilter, listed_groups  # noqa: E402
 from db.run.group_queue import claim_groups, release_groups  # noqa: E402
-from db.run.groups import list_groups  # noqa: E402
 from db.run.runs import funnel  # noqa: E402
 from db.shape import INF_IR  # noqa: E402
 from db.store import schema  # noqa: E402
@@ -221,13 +221,20 @@ def measure_pages(store: Store, run_id: int, name: str) -> None:
         "search, no hit": {"search": "no such words"},
     }
     with store.read() as session:
-        total = list_groups(session, run_id).total
+
+        def page(*, offset: int = 0, **words: object) -> int:
+            wanted = QueueFilter.read({"run_id": run_id, **words})
+            return listed_groups(
+                session, wanted, viewer=None, blind=False, offset=offset, limit=50
+            ).total
+
+        total = page()
         for what, words in questions.items():
             if "offset" in words:
                 words = {"offset": total - 50}
 
             def ask(words: dict[str, object] = words) -> None:
-                list_groups(session, run_id, **words)  # type: ignore[arg-type]
+                page(**words)  # type: ignore[arg-type]
 
             ask()
             times = []

@@ -61,7 +61,7 @@ KEPT_ROW = {"name": "o3", "kept_by_both": 5, "only_here": 2, "only_by_the_run": 
 WINDOW = {
     "window": 1,
     "items": 9,
-    "to": "2026-11-01",
+    "until": "2026-11-01",
     "human_human": MEAN,
     "human_model": {"o3": UNKNOWN},
 }

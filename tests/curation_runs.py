@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from records_world import list_groups
 from sqlalchemy import func, select
 
 from curation.run.engine import curate
@@ -18,7 +19,6 @@ from db.jobs import jobs
 from db.jobs.runner import JobHandle
 from db.jobs.runner import run as run_handler
 from db.run.group_detail import get_group
-from db.run.groups import list_groups
 from db.store.settings import owners_process
 from db.store.store import Store, open_store
 from db.tables import Call, Dataset, Pair, Passage

@@ -6,6 +6,8 @@ from slot_rows import slot_rows
 from sqlalchemy.orm import Session
 
 from db.corpus.datasets import text_sha256
+from db.review.queue import QueueFilter, listed_groups
+from db.run.groups import GroupPage
 from db.shape import INF_IR
 from db.store.bulk import insert_rows
 from db.store.store import Store
@@ -195,3 +197,17 @@ def _make_group(
             )
         )
     session.flush()
+
+
+def list_groups(
+    session: Session,
+    run_id: int,
+    *,
+    viewer: str | None = None,
+    offset: int = 0,
+    limit: int | None = 50,
+    **filters: Any,
+) -> GroupPage:
+    """A page of a run's groups, as its owner lists them; with a viewer as a person does."""
+    wanted = QueueFilter(run_id=run_id, **filters)
+    return listed_groups(session, wanted, viewer=viewer, blind=False, offset=offset, limit=limit)

@@ -12,7 +12,7 @@ from typing import Any, Final
 from analysis.agreement.headline import figure_text
 
 MAX_NAMED: Final = 5  # people in a sentence; the report and the table of judges name all
-FIGURE: Final = ("value", "difference", "from")  # the first key of a figure is one of these
+FIGURE: Final = ("value", "difference", "low")  # the first key of a figure is one of these
 WITHOUT: Final = "Without flagged people"
 WITHOUT_LOW: Final = "Without: 95 % from"
 WITHOUT_HIGH: Final = "Without: to"

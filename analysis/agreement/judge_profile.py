@@ -14,9 +14,25 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from db.rows import Row
 from db.study.quality import JudgeRow
 
 MIN_EXPECTED = 5.0
+
+
+class JudgeProfile(Row):
+    """One judge's work; `with_people`, `with_models`: agreement with the others of each kind."""
+
+    judge: str
+    kind: str
+    judged: int
+    median_seconds: float | None
+    gold_seen: int | None
+    gold_accuracy: float | None
+    flagged: str
+    with_people: dict[str, Any]
+    with_models: dict[str, Any]
+    position_bias: dict[str, Any]
 
 
 def judge_profiles(
@@ -25,7 +41,7 @@ def judge_profiles(
     choices: Mapping[str, Sequence[tuple[int, int]]],
     *,
     with_gold: bool = True,
-) -> list[dict[str, Any]]:
+) -> list[JudgeProfile]:
     """A row per judge of an agreement report, people first; what is undefined has a reason.
 
     `choices` are those of `db.run.position_bias.study_choices`. Without gold its counts are None:
@@ -39,18 +55,18 @@ def judge_profiles(
         each = by_name.get(name)
         seen = each.gold_seen if each else 0
         profiles.append(
-            {
-                "judge": name,
-                "kind": kind,
-                "judged": judged[name],
-                "median_seconds": each.median_seconds if each else None,
-                "gold_seen": seen if with_gold else None,
-                "gold_accuracy": each.gold_right / seen if with_gold and each and seen else None,
-                "flagged": report["flagged"].get(name, ""),
-                "with_people": report["with_people"][name],
-                "with_models": report["with_models"][name],
-                "position_bias": place_bias(choices.get(name, ())),
-            }
+            JudgeProfile(
+                judge=name,
+                kind=kind,
+                judged=judged[name],
+                median_seconds=each.median_seconds if each else None,
+                gold_seen=seen if with_gold else None,
+                gold_accuracy=each.gold_right / seen if with_gold and each and seen else None,
+                flagged=report["flagged"].get(name, ""),
+                with_people=report["with_people"][name],
+                with_models=report["with_models"][name],
+                position_bias=place_bias(choices.get(name, ())),
+            )
         )
     return profiles
 

@@ -26,7 +26,7 @@ def over_time_lines(windows: Sequence[Mapping[str, Any]]) -> go.Figure:
     ]
     for name, values, colour in series:
         figure.add_scatter(
-            x=[row["to"] for row in windows],
+            x=[row["until"] for row in windows],
             y=[value["value"] for value in values],
             name=escape(name),
             mode="lines+markers",

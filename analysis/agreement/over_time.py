@@ -19,15 +19,31 @@ from analysis.agreement.agreement import headline_figures, people
 from analysis.agreement.answers import Answers
 from analysis.agreement.flagged import with_figures_without
 from analysis.agreement.headline import MIN_SHARED
+from db.rows import Row
 
 WINDOWS = 10
 
 
+class WindowRow(Row):
+    """A window of items, by when people finished the first and the last of them.
+
+    `human_human` and `human_model` (by model) as in `agreement_report`, without intervals.
+    """
+
+    window: int
+    since: str
+    until: str
+    items: int
+    judgments: int
+    agreement: float | None
+    human_human: dict[str, Any]
+    human_model: dict[str, dict[str, Any]]
+
+
 def agreement_over_time(
     answers: Answers, flagged: Mapping[str, str] | None = None, *, windows: int = WINDOWS
-) -> list[dict[str, Any]]:
-    """A row per window, first to last: `from`, `to`, `items`, `judgments`, `agreement`,
-    `human_human` and `human_model` as in `agreement_report`, without intervals.
+) -> list[WindowRow]:
+    """A row per window, first to last.
 
     flagged: why, by the names of people whose answers are in doubt.
     """
@@ -39,7 +55,7 @@ def agreement_over_time(
     items = np.flatnonzero(np.isfinite(finished))
     items = items[np.argsort(finished[items], kind="stable")]
     humans = np.flatnonzero([judge in named for judge in answers.judges]).tolist()
-    found: list[dict[str, Any]] = []
+    found: list[WindowRow] = []
     number = min(windows, max(1, len(items) // MIN_SHARED))
     for mine in np.array_split(items, number) if len(items) else ():
         inside = answers.of_items(mine)
@@ -50,16 +66,16 @@ def agreement_over_time(
             left = [place for place in humans if answers.judges[place].name not in entered]
             figures = with_figures_without(figures, headline_figures(inside, left), entered)
         found.append(
-            {
-                "window": len(found) + 1,
-                "from": _iso(finished[mine[0]]),
-                "to": _iso(finished[mine[-1]]),
-                "items": len(mine),
-                "judgments": len(inside.item),
-                "agreement": figures["human_human"]["agreement"],
-                "human_human": figures["human_human"],
-                "human_model": figures["human_model"],
-            }
+            WindowRow(
+                window=len(found) + 1,
+                since=_iso(finished[mine[0]]),
+                until=_iso(finished[mine[-1]]),
+                items=len(mine),
+                judgments=len(inside.item),
+                agreement=figures["human_human"]["agreement"],
+                human_human=figures["human_human"],
+                human_model=figures["human_model"],
+            )
         )
     return found
 

@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final, Literal, get_args
 
 from db.values import VERDICTS
 
+Target = Literal["precision", "overturned", "recall"]
+TARGETS: Final[tuple[Target, ...]] = get_args(Target)  # of a plan: the figure to know better
 LISTED = "its items were listed by hand: the chance of each item of the run to be chosen is unknown"
 DISPUTED = (
     "its items were chosen because judges disagree on them: such items are harder than the run's"

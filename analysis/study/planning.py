@@ -19,12 +19,11 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from analysis.study.design import Design
+from analysis.study.design import TARGETS, Design
 from analysis.study.run_estimates import TAIL, Share
 from db.errors import BadInput
 from db.study.run_items import ItemKind, JudgedItem
 
-TARGETS: Final = ("precision", "overturned", "recall")
 UNSEEN: Final = 0.5  # judged groups that a cell without one counts as
 PRIOR: Final = 2.0  # items of the part that the share of a cell borrows
 MAX_ITEMS: Final = 20_000

@@ -198,8 +198,8 @@ def _bounds(
     reason: str = "",
 ) -> dict[str, Any]:
     return {
-        "from": None if found is None else found[0],
-        "to": None if found is None else found[1],
+        "low": None if found is None else found[0],
+        "high": None if found is None else found[1],
         "interval": None if limits is None else list(limits),
         **({"reason": reason} if reason else {}),
     }
@@ -210,14 +210,14 @@ def _group_recall(
 ) -> dict[str, Any]:
     """Between which shares of the groups that people would keep the run kept."""
     for each in (kept, dropped):
-        if each["from"] is None:
+        if each["low"] is None:
             return _bounds(None, reason=each["reason"])
 
     def ratio(one: float, other: float) -> float:
         right, wrong = one * estimator.groups("kept"), other * estimator.groups("dropped")
         return right / (right + wrong) if right + wrong else 0.0
 
-    found = (ratio(kept["from"], dropped["to"]), ratio(kept["to"], dropped["from"]))
+    found = (ratio(kept["low"], dropped["high"]), ratio(kept["high"], dropped["low"]))
     if not kept["interval"] or not dropped["interval"]:
         return _bounds(found)
     (low, high), (least, most) = kept["interval"], dropped["interval"]

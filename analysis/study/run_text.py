@@ -62,7 +62,7 @@ def flagged(report: Mapping[str, Any], *, named: bool = True) -> str:
 def without_flagged(found: Mapping[str, Any]) -> str:
     """An estimate, or the bounds of whole groups, without flagged people."""
     without = found["without_flagged"]
-    return bounds(without) if "from" in without else estimate(without)
+    return bounds(without) if "low" in without else estimate(without)
 
 
 def estimate(share: Mapping[str, Any]) -> str:
@@ -74,7 +74,7 @@ def estimate(share: Mapping[str, Any]) -> str:
 
 def bounds(found: Mapping[str, Any]) -> str:
     """A range with the limits of its sample."""
-    if found["from"] is None:
+    if found["low"] is None:
         return "undefined"
     text = _range(found)
     if not found["interval"]:
@@ -85,15 +85,15 @@ def bounds(found: Mapping[str, Any]) -> str:
 
 def _range(found: Mapping[str, Any]) -> str:
     """A range without the limits of its sample."""
-    if found["from"] is None:
+    if found["low"] is None:
         return "undefined"
-    low, high = f"{found['from']:.1%}", f"{found['to']:.1%}"
+    low, high = f"{found['low']:.1%}", f"{found['high']:.1%}"
     return low if low == high else f"{low} to {high}"
 
 
 def _short(found: Mapping[str, Any]) -> str:
     """A range for a cell of a table: no value of its own where the sample is too small."""
-    return _range(found) if found["from"] is None or found["interval"] else "too few groups"
+    return _range(found) if found["low"] is None or found["interval"] else "too few groups"
 
 
 def basis(report: Mapping[str, Any]) -> str:
@@ -165,17 +165,17 @@ def group_rows(report: Mapping[str, Any]) -> list[dict[str, Any]]:
         found.append(
             {
                 "Figure": label,
-                "At least": each["from"],
-                "At most": each["to"],
+                "At least": each["low"],
+                "At most": each["high"],
                 "95 % from": low,
                 "to": high,
-                "Reason if undefined": _why(each, each["from"]),
+                "Reason if undefined": _why(each, each["low"]),
             }
         )
     figures = [report[name] for name in GROUP_FIGURES]
     return [
         row if not each.get("flagged") else row | {WITHOUT: _short(each["without_flagged"])}
-        for row, each in zip(rows_without(found, figures, "from"), figures, strict=True)
+        for row, each in zip(rows_without(found, figures, "low"), figures, strict=True)
     ]
 
 

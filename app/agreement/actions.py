@@ -6,12 +6,14 @@ from typing import Any
 import streamlit as st
 
 from analysis.agreement.judgment_filter import JudgmentFilter
+from analysis.study.design import Target
 from app.access.identity import Actor
 from app.access.session_user import action, notify, signed_in_user
 from app.operations.acting import queued
-from app.operations.judging import agreement, studies
+from app.operations.judging import agreement
 from app.operations.judging.agreement import Seen
 from app.text.numbers import counted
+from curation.judging.request import AgreementStart, PlanStudy
 
 Version = tuple[object, ...]
 ABOUT: Mapping[str, Callable[[Actor, int], dict[str, Any]]] = {
@@ -51,16 +53,15 @@ def read_report(actor: Actor, study_id: int, seen: Seen) -> dict[str, Any] | Non
 @action
 def compute(study_id: int) -> None:
     """Queue the job that computes and stores the study's figures."""
-    job_id = agreement.compute(signed_in_user(), study_id, queued)
+    job_id = agreement.compute(signed_in_user(), AgreementStart(study_id=study_id), queued)
     st.session_state[f"agreement.job_{study_id}"] = job_id
     notify(f"The agreement of study {study_id} is queued as job {job_id}.")
 
 
 @action
-def add_planned(study_id: int, target: str, items: int) -> None:
+def add_planned(study_id: int, target: Target, items: int) -> None:
     """Add exactly the items shown: as many, placed by the same rule."""
-    done = studies.plan(
-        signed_in_user(), study_id, target=target, reach=None, items=items, add=True
-    )
+    wanted = PlanStudy(study_id=study_id, target=target, items=items, add=True)
+    done = agreement.plan(signed_in_user(), wanted)
     st.session_state["agreement.plan_show"] = False
     notify(f"{counted(done['items'], 'item')} added. Judges of the study get them next.")

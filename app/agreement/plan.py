@@ -3,14 +3,15 @@
 import streamlit as st
 
 from analysis.study import run_text
-from analysis.study.planning import TARGETS
+from analysis.study.design import TARGETS
 from app.access.session_user import signed_in_user
 from app.agreement.actions import add_planned
 from app.kit.page import draw_table
-from app.operations.judging import studies
+from app.operations.judging import agreement
 from app.text.numbers import counted
 from app.text.plain import plain
 from app.text.remedies import in_pages
+from curation.judging.request import PlanStudy
 from db.errors import InfError
 
 NAMES = {
@@ -46,8 +47,8 @@ def draw_plan(study_id: int) -> None:
         if not wanted:
             return
         try:
-            reach, user = points / 100, signed_in_user()
-            found = studies.plan(user, study_id, target=target, reach=reach, items=None)
+            request = PlanStudy(study_id=study_id, target=target, reach=points)
+            found = agreement.plan(signed_in_user(), request)
         except InfError as error:
             st.info(plain(in_pages(str(error))))
             return

@@ -54,7 +54,7 @@ def draw_result_tabs(found: Results) -> None:
         parts["Whole run"] = partial(_draw_run, found, found.about)
     over_time = replace(found.origin, command=f"{found.command} --over-time")
     parts |= {
-        "Over time": partial(draw_over_time, found.figures["windows"], over_time),
+        "Over time": partial(draw_over_time, found.figures["over_time"], over_time),
         "Judges": partial(_draw_judges, found),
     }
     if found.rows is not None:
@@ -77,7 +77,7 @@ def _about(what: str, found: Results, version: actions.Version) -> dict[str, Any
 
 def _draw_judges(found: Results) -> None:
     by_judge = replace(found.origin, command=f"{found.command} --by-judge")
-    draw_judges(found.figures["profiles"], by_judge)
+    draw_judges(found.figures["by_judge"], by_judge)
     if found.version is not None:
         draw_consensus(
             _about("consensus", found, found.version),
@@ -121,8 +121,8 @@ def window_rows(windows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     rows = [
         {
             "Window": window["window"],
-            "From": window["from"],
-            "To": window["to"],
+            "From": window["since"],
+            "To": window["until"],
             "Items": window["items"],
             "Judgments": window["judgments"],
             "People with": name,

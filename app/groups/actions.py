@@ -8,9 +8,8 @@ from app.access.session_user import action, notify, signed_in_user
 from app.operations import groups
 from app.operations.acting import queued
 from app.operations.judging import reviews
-from app.operations.judging.reviews import Action
 from app.text.numbers import counted
-from db.review.queue import QueueFilter
+from curation.judging.request import ReviewMany, VerdictsShown
 
 LAST_BULK = "groups.last_bulk"
 
@@ -26,18 +25,16 @@ def revalidate(run_id: int) -> None:
 def show_verdicts(run_id: int) -> None:
     """Show or hide the run's verdicts for annotators."""
     shown = bool(st.session_state[f"review.verdicts_{run_id}"])
-    reviews.verdicts(signed_in_user(), run_id, shown)
+    reviews.verdicts(signed_in_user(), VerdictsShown(run_id=run_id, shown=shown))
 
 
 @action
-def review_many(wanted: QueueFilter, action: Action, expected: int, reason: str) -> None:
+def review_many(wanted: ReviewMany) -> None:
     """Approve or reject every group that matches the filter, if their number was confirmed."""
-    mark = secrets.token_hex(8)
-    done = reviews.bulk(
-        signed_in_user(), wanted, action, expected=expected, reason=reason, mark=mark
-    ).groups
-    st.session_state[LAST_BULK] = (wanted.run_id, mark, done)
-    notify(f"{counted(done, 'group')} {'approved' if action == 'approve' else 'rejected'}.")
+    wanted = wanted.model_copy(update={"mark": secrets.token_hex(8)})
+    done = reviews.bulk(signed_in_user(), wanted).groups
+    st.session_state[LAST_BULK] = (wanted.run_id, wanted.mark, done)
+    notify(f"{counted(done, 'group')} {'approved' if wanted.action == 'approve' else 'rejected'}.")
 
 
 @action

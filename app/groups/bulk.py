@@ -1,13 +1,15 @@
 """Review every group that matches the filter: what would change, a confirmation, undoing it."""
 
+from typing import Literal
+
 import streamlit as st
 
 from app.access.session_user import signed_in_user
 from app.groups import actions
 from app.operations.judging import reviews
-from app.operations.judging.reviews import Action
 from app.text.numbers import counted
 from app.text.plain import plain
+from curation.judging.request import ReviewMany
 from db.review.queue import QueueFilter
 
 NOW = {"none": "not reviewed", "approve": "approved", "reject": "rejected", "edit": "edited"}
@@ -21,7 +23,7 @@ def draw_bulk(wanted: QueueFilter) -> None:
         )
         with st.container(horizontal=True):
             if st.button("Approve all …", key="review.many_approve"):
-                confirm(wanted, "approve", "")
+                confirm(wanted, "approve")
             if st.button(
                 "Reject all …", key="review.many_reject", disabled=not (reason or "").strip()
             ):
@@ -38,9 +40,10 @@ def draw_bulk(wanted: QueueFilter) -> None:
 
 
 @st.dialog("Review many groups")
-def confirm(wanted: QueueFilter, action: Action, reason: str) -> None:
+def confirm(wanted: QueueFilter, action: Literal["approve", "reject"], reason: str = "") -> None:
     """Draw what would change, and the confirmation with the number of groups."""
-    found = reviews.preview(signed_in_user(), wanted, action)
+    review = ReviewMany(**vars(wanted), action=action, because=reason)
+    found = reviews.preview(signed_in_user(), review)
     verb = "Approve" if action == "approve" else "Reject"
     st.markdown(f"**{verb} {counted(found.groups, 'group')} of run {wanted.run_id}?**")
     filters = ", ".join(
@@ -67,7 +70,7 @@ def confirm(wanted: QueueFilter, action: Action, reason: str) -> None:
             key="review.many_yes",
             disabled=not found.groups,
             on_click=actions.review_many,
-            args=(wanted, action, found.groups, reason),
+            args=(review.model_copy(update={"expected": found.groups}),),
         ):
             st.rerun()
         if st.button("Cancel", key="review.many_no"):

@@ -20,7 +20,7 @@ from app.access.permissions import admit
 from app.jobs import supervisors
 from app.jobs.handed_over import hand_over, with_handed_over
 from app.jobs.kinds import KINDS
-from app.jobs.places import require_places
+from app.jobs.places import require_own
 from app.jobs.processes import (
     PROCESS_DEFAULTS,
     SAFE_PATH,
@@ -48,8 +48,8 @@ def launch(
 ) -> int:
     """Queue a job, write the audit entry, and make sure that a supervisor runs. Returns its id.
 
-    The id is greater than `after`. Raises Refused without the permission of the kind, NotFound
-    where the config names what the actor may not see.
+    The id is greater than `after`. Raises Refused without the permission of the kind, and where the
+    config names what is an admin's; NotFound where it names what the actor may not see.
     """
     launcher = chosen_launcher()
     with unscoped(), store.write() as session:
@@ -66,7 +66,7 @@ def _admitted(
 ) -> Job:
     """The new row of a job that the actor may launch, with its audit entry. Raises as `launch`."""
     now = admit(session, actor, KINDS[kind].permission)
-    require_places(session, config)
+    require_own(session, now, kind, config)
     job = jobs.enqueue_job(session, kind, config, started_by=now.name, **place)
     record_event(session, now.name, "job.launch", job.id, kind=kind)
     return job

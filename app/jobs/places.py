@@ -1,22 +1,25 @@
-"""What a job's config names of the store, checked against what the session user may see.
+"""What a job's config names of the store and of the server, checked against what the actor may use.
 
-The job's own process sees everything, so that this is the only place where a job is limited.
-Folders count, too: whoever may not see a release could name its folder.
+The job's own process sees everything, so that this is the only place where a job is limited: when
+it is launched, resumed and run again. Folders count, too: whoever may not see a release could name
+its folder. Files and folders of the server, and code that comes with a model, are an admin's.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from db.errors import NotFound
-from db.store.scope import INFO
+from app.access.identity import Actor
+from curation.hub.request import is_folder
+from db.errors import NotFound, Refused
 from db.store.settings import home
 from db.tables import Analysis, Checkpoint, Dataset, Release, Run, Study
 from db.values import DATASET_BENCHMARK as DATASET
 from trainer.settings.settings import parse_settings
+from trainer.trec.scoring import PREFIX as TREC
 
 IDS: Mapping[str, Any] = {
     "run_id": Run,
@@ -34,10 +37,84 @@ BENCHMARKS = ("benchmark", "ordinary")
 FOLDERS = ("release", "releases", "published", "against", "texts")
 
 
-def require_places(session: Session, config: Mapping[str, Any]) -> None:
-    """Raise NotFound if a job's config names what the session does not see; see all, pass all."""
-    if session.info.get(INFO) is None:
+def require_own(session: Session, actor: Actor, kind: str, config: Mapping[str, Any]) -> None:
+    """Raise unless the actor, admitted to the session, may have a job of this kind and config.
+
+    Raises NotFound and Refused as the two below; an admin may have any.
+    """
+    if actor.is_admin:
         return
+    require_no_files(actor, kind, config)
+    require_places(session, config)
+    if kind in ("import", "pull"):
+        _require_own_dataset(session, str(config.get("name", "")).strip())
+
+
+def require_no_files(actor: Actor, kind: str, config: Mapping[str, Any]) -> None:
+    """Raise Refused where a config names files of the server, or a model's own code, and the actor
+    is no admin."""
+    if not actor.is_admin and (what := OF_ADMINS.get(kind, _nothing)(config)):
+        raise Refused(f"only an admin can {what}", "have an admin do it", code="admin_only")
+
+
+def _nothing(config: Mapping[str, Any]) -> str:
+    return ""
+
+
+def _of_training(config: Mapping[str, Any]) -> str:
+    settings = parse_settings(config.get("settings") or {})
+    if settings.remote_code != "refuse":
+        return "run code that comes with a model"
+    return "name folders of the server" if config.get("out") or settings.guard else ""
+
+
+def _of_evaluation(config: Mapping[str, Any]) -> str:
+    named = _values_of(config, BENCHMARKS)
+    if any(name and not name.startswith(DATASET) for name in named):
+        return "evaluate on folders of the server"
+    trec = config.get("trec")
+    if (
+        any(model.startswith(TREC) for model in _values(config.get("models")))
+        or config.get("qrels")
+        or config.get("paraphrases")
+        or (trec and not _is_within("trec", trec))
+    ):
+        return "score run files of the server"
+    return "run code that comes with a model" if config.get("remote_code") else ""
+
+
+def _of_export(config: Mapping[str, Any]) -> str:
+    is_own = _is_within("releases", str(config.get("out") or ""))
+    return "" if is_own else "write to folders of the server"
+
+
+def _of_import(config: Mapping[str, Any]) -> str:
+    named = any(config.get(name) for name in ("pairs", "passages", "groups"))
+    return "import files on the server" if named else ""
+
+
+def _of_pull(config: Mapping[str, Any]) -> str:
+    return "import folders of the server" if is_folder(str(config.get("repo", ""))) else ""
+
+
+# What a config of the kind names that is an admin's: what is refused, "" for nothing.
+OF_ADMINS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
+    "train": _of_training,
+    "evaluate": _of_evaluation,
+    "export": _of_export,
+    "import": _of_import,
+    "pull": _of_pull,
+}
+
+
+def _is_within(folder: str, path: str) -> bool:
+    """Whether a path is inside of this folder of the store's own."""
+    return (home() / folder).resolve() in Path(path).resolve().parents
+
+
+def require_places(session: Session, config: Mapping[str, Any]) -> None:
+    """Raise NotFound if a job's config names what the session does not see, or a folder or model of
+    the server that is no release and no checkpoint of it."""
     for name, entity in IDS.items():
         for value in _values(config.get(name)):
             if value.isdecimal():
@@ -61,6 +138,25 @@ def require_places(session: Session, config: Mapping[str, Any]) -> None:
         _require_model(session, model)
 
 
+def _require_own_dataset(session: Session, name: str) -> None:
+    """Raise Refused if a dataset of others has this name: it would be filled."""
+    every = Dataset.__table__.c  # without the ORM: all of them, whoever sees them
+    if (
+        session.execute(select(every.id).where(every.name == name)).first() is not None
+        and session.scalar(select(Dataset.id).where(Dataset.name == name)) is None
+    ):
+        raise dataset_of_others(name)
+
+
+def dataset_of_others(name: str) -> Refused:
+    """The refusal to import into a dataset that the actor may not curate."""
+    return Refused(
+        f"a dataset {name!r} exists, and you have no right to it",
+        "choose another name",
+        code="dataset_right_missing",
+    )
+
+
 def _require(session: Session, entity: Any, condition: Any, value: str) -> None:
     if session.scalar(select(entity.id).where(condition).limit(1)) is None:
         raise NotFound(
@@ -72,8 +168,7 @@ def _require(session: Session, entity: Any, condition: Any, value: str) -> None:
 
 def _require_folder(session: Session, value: str) -> None:
     """Raise NotFound unless it is the folder of a visible release, or an uploaded corpus."""
-    uploaded = (home() / "corpora").resolve()
-    if not Path(value).resolve().is_relative_to(uploaded):
+    if not _is_within("corpora", value):
         _require(session, Release, Release.path == value, value)
 
 

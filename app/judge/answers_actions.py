@@ -6,6 +6,7 @@ from app.access.language import language_now, say
 from app.access.session_user import cookie_holder, notify
 from app.operations.judging import answers
 from app.text.languages import error_text
+from curation.judging.request import AnswerChange, JudgeMessage
 from db.errors import InfError
 
 
@@ -13,7 +14,9 @@ def change_answer(study_id: int, token: str) -> None:
     """Store the choice of the form as the new answer. Idempotent."""
     chosen = st.session_state[f"answers.choice_{token}"]
     try:
-        changed = answers.change(cookie_holder(), study_id, token, None if chosen < 0 else chosen)
+        position = None if chosen < 0 else chosen
+        wanted = AnswerChange(study_id=study_id, token=token, position=position)
+        changed = answers.change(cookie_holder(), wanted)
         notify(say("answers.changed" if changed else "answers.same"))
     except InfError as error:
         notify(error_text(language_now(), error), kind="error")
@@ -23,6 +26,7 @@ def send_message(study_id: int, token: str, written: int) -> None:
     """Store the message of the form; `written`: how many the thread had."""
     body = str(st.session_state.get(f"answers.message_{token}_{written}") or "")
     try:
-        answers.write(cookie_holder(), study_id, token, body, written=written)
+        wanted = JudgeMessage(study_id=study_id, token=token, body=body, written=written)
+        answers.write(cookie_holder(), wanted)
     except InfError as error:
         notify(error_text(language_now(), error), kind="error")

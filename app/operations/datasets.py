@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from app.access.identity import Actor, SessionUser, TokenHolder
 from app.access.permissions import require
+from app.jobs.places import dataset_of_others
 from app.operations.acting import Launch, reading, writing
 from curation.hub.request import DatasetPull, is_folder
 from curation.importing.request import DatasetImport
@@ -27,7 +28,6 @@ from db.run.runs import run_ids
 from db.store.scope import unscoped
 from db.store.settings import home
 from db.store.store import open_store
-from db.study.studies import get_study
 from db.tables import Account, Dataset, Passage, utc_now
 from db.values import LOCAL_ADMIN, RIGHTS
 
@@ -154,16 +154,22 @@ def preview(actor: Actor, request: DatasetImport, *, uploads: Path | None = None
 def import_judgments(
     actor: Actor, path: Path, *, study_id: int, question: str | None, skip_bad: bool
 ) -> Result:
-    """Import annotations of another tool as judgments of a study.
+    """Import annotations of another tool, a file of the server, as judgments of a study.
 
-    Raises Refused, and as `curation.judging.judgment_import.import_judgments`.
+    Raises Refused for who is no admin, and as `curation.judging.judgment_import.import_judgments`.
     """
     from curation.judging.judgment_import import import_judgments as add  # here: it loads readers
 
-    with reading(actor, "studies") as session:
-        get_study(session, study_id)
+    require(actor, "server")
     with unscoped():
-        report = add(open_store(), path, study_id=study_id, question=question, skip_bad=skip_bad)
+        report = add(
+            open_store(),
+            path,
+            study_id=study_id,
+            question=question,
+            skip_bad=skip_bad,
+            by=actor.name,
+        )
     return {
         "study_id": report.study_id,
         "imported": report.imported,
@@ -201,11 +207,7 @@ def _is_new(actor: Actor, name: str) -> bool:
     with unscoped(), open_store().read() as session:
         exists = find_dataset(session, name) is not None
     if exists and not is_own:
-        raise Refused(
-            f"a dataset {name!r} exists, and you have no right to it",
-            "choose another name",
-            code="dataset_right_missing",
-        )
+        raise dataset_of_others(name)
     if not exists and isinstance(actor, TokenHolder) and actor.datasets is not None:
         raise Refused(
             "this token is limited to datasets, and there would be one more",

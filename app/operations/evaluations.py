@@ -3,7 +3,6 @@
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime
-from pathlib import Path
 from typing import Any, TypeVar
 
 from sqlalchemy.orm import Session
@@ -11,10 +10,11 @@ from sqlalchemy.orm import Session
 from analysis.embed.model_hash import NamedModel
 from app.access.identity import Actor
 from app.access.permissions import require
+from app.jobs.places import require_no_files
 from app.operations.acting import Launch, reading
 from app.operations.models import ModelRow, rows_of
 from curation.judging.independence import validator_models
-from db.errors import BadInput, NotFound, Refused
+from db.errors import BadInput, NotFound
 from db.jobs import jobs
 from db.outcome.checkpoints import list_checkpoints
 from db.outcome.evaluations import (
@@ -30,16 +30,13 @@ from db.outcome.evaluations import rows_by_query as rows_of_evaluation
 from db.outcome.independence import runs_of_benchmark, trained_on_dataset
 from db.release.releases import list_releases
 from db.rows import Listed, Row
-from db.store.settings import home
 from db.tables import Checkpoint, Evaluation
-from db.values import DATASET_BENCHMARK as DATASET
 from trainer.evaluate.request import EvaluationStart
 from trainer.records.circular import circular_sentence, validators_of_record
 from trainer.report.compared.conditions import library_notes, unlike
 from trainer.report.compared.differences import METHOD, Difference, difference_rows
 from trainer.report.compared.measures import model_name
 from trainer.report.compared.ordinary import is_ordinary
-from trainer.trec.scoring import PREFIX as TREC
 
 RIGHT = "evaluate"
 T = TypeVar("T")
@@ -92,38 +89,8 @@ def create(actor: Actor, wanted: EvaluationStart, launch: Launch[T]) -> T:
 
     Raises Refused where someone other than an admin names files of the server.
     """
-    user = require(actor, RIGHT)
-    if not user.rights.is_admin:
-        _require_no_files(wanted)
+    require_no_files(require(actor, RIGHT), "evaluate", wanted.config())
     return launch(actor, "evaluate", wanted)
-
-
-def _require_no_files(wanted: EvaluationStart) -> None:
-    for name in (wanted.benchmark, wanted.ordinary):
-        if name and not name.startswith(DATASET):
-            raise Refused(
-                "only an admin can evaluate on folders of the server",
-                "have an admin do it",
-                code="admin_only",
-            )
-    written = home() / "trec"
-    if (
-        any(model.startswith(TREC) for model in wanted.models)
-        or wanted.qrels
-        or wanted.paraphrases
-        or (wanted.trec and written.resolve() not in Path(wanted.trec).resolve().parents)
-    ):
-        raise Refused(
-            "only an admin can score run files of the server",
-            "have an admin do it",
-            code="admin_only",
-        )
-    if wanted.remote_code:
-        raise Refused(
-            "only an admin can run code that comes with a model",
-            "have an admin do it",
-            code="admin_only",
-        )
 
 
 def options(actor: Actor) -> EvaluationOptions:

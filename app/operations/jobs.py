@@ -1,7 +1,7 @@
 """Jobs: list, show, read the log, cancel, resume, run again."""
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -13,21 +13,47 @@ from app.jobs import launching, supervisor, supervisors
 from app.jobs.handed_over import forget, hand_over
 from app.jobs.kinds import KINDS
 from app.jobs.outcome import summary
-from app.jobs.places import require_places
+from app.jobs.places import require_own
 from app.jobs.processes import command_of
 from app.jobs.ray_cluster import RayCluster
 from app.jobs.ray_supervisor import supervise_ray
-from app.operations.acting import queue, reading, writing
+from app.operations.acting import admitted, queued, reading, writing
 from db.errors import Refused
 from db.events import record_event
 from db.jobs import jobs
 from db.jobs.resources import missing_gpu_warning, parts_of, sum_of
+from db.modules import load
+from db.requests import Request
 from db.rows import Listed, Row
 from db.store.scope import unscoped
 from db.store.store import open_store
 from db.tables import Job
 
 RIGHT = "jobs"
+# The request that is a job's config, by kind (and what it does), and the operation that takes it.
+STARTS: Mapping[str, tuple[str, str]] = {
+    "curate": ("curation.run.starting:RunWork", "app.operations.runs:work_on"),
+    "judge": ("curation.judging.request:JudgeStart", "app.operations.judging.studies:judge"),
+    "embed": ("analysis.request:DiversityStart", "app.operations.analyses:start"),
+    "embed near_duplicates": ("analysis.request:DuplicatesStart", "app.operations.analyses:start"),
+    "embed contamination": (
+        "analysis.request:ContaminationStart",
+        "app.operations.analyses:start",
+    ),
+    "project": ("analysis.request:CoverageStart", "app.operations.analyses:start"),
+    "train": ("trainer.launch.request:TrainStart", "app.operations.trainings:create"),
+    "evaluate": ("trainer.evaluate.request:EvaluationStart", "app.operations.evaluations:create"),
+    "export": ("curation.release.request:ReleasePlan", "app.operations.releases:create"),
+    "push": ("curation.hub.request:PushStart", "app.operations.releases:push"),
+    "backup": ("curation.backups:BackupPlan", "app.operations.store:back_up"),
+    "import": ("curation.importing.request:DatasetImport", "app.operations.datasets:import_files"),
+    "pull": ("curation.hub.request:DatasetPull", "app.operations.datasets:pull"),
+    "study": ("curation.judging.request:StudyPlan", "app.operations.judging.studies:create_as_job"),
+    "study agreement": (
+        "curation.judging.request:AgreementStart",
+        "app.operations.judging.agreement:compute",
+    ),
+}
 STATUSES = ("running", "queued", "done", "failed", "cancelled", "lost")
 
 
@@ -150,9 +176,13 @@ def cancel(actor: Actor, job_id: int) -> JobChanged:
 
 
 def resume(actor: Actor, job_id: int) -> JobChanged:
-    """Queue an ended job again; it continues from what it stored. Raises Refused."""
-    with writing(actor, _permission(actor, job_id)) as session:
-        require_places(session, jobs.get_job(session, job_id).config)
+    """Queue an ended job again; it continues from what it stored.
+
+    Raises Refused, NotFound, as a launch of its config by the actor.
+    """
+    with admitted(actor, _permission(actor, job_id)) as (session, now):
+        job = jobs.get_job(session, job_id)
+        require_own(session, now, job.kind, job.config)
         job = jobs.requeue_job(session, job_id)
         if job.launcher == jobs.LOCAL:
             hand_over(job_id)
@@ -162,7 +192,10 @@ def resume(actor: Actor, job_id: int) -> JobChanged:
 
 
 def run_again(actor: Actor, job_id: int) -> JobChanged:
-    """Queue a new job with the same config. Raises as `app.jobs.launching.launch`."""
+    """Start what a job did once more: its operation, with its config as the request.
+
+    Raises as that operation does for the actor, whoever had started the job.
+    """
     with reading(actor, RIGHT) as session:
         job = jobs.get_job(session, job_id)
     if job.kind == "restore":  # it would replace all that was stored since
@@ -171,7 +204,19 @@ def run_again(actor: Actor, job_id: int) -> JobChanged:
             "start it with `store restore FILE detach=yes`",
             code="restore_needs_command",
         )
-    return JobChanged(id=queue(actor, job.kind, job.config), status="queued")
+    _, operation = _start_of(job.kind, job.config)
+    wanted = request_of(job.kind, job.config)
+    return JobChanged(id=load(operation)(actor, wanted, queued), status="queued")
+
+
+def request_of(kind: str, config: Mapping[str, Any]) -> Request:
+    """The request that a job's config is, an earlier version's too. Raises BadInput."""
+    request: Request = load(_start_of(kind, config)[0]).read(config)
+    return request
+
+
+def _start_of(kind: str, config: Mapping[str, Any]) -> tuple[str, str]:
+    return STARTS.get(f"{kind} {config.get('what')}") or STARTS[kind]
 
 
 def work(actor: Actor, *, idle_seconds: float, cluster: str = "") -> int:

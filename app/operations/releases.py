@@ -3,12 +3,12 @@
 from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqlalchemy.orm import Session
 
 from app.access.identity import Actor
+from app.jobs.places import require_no_files
 from app.operations.acting import Launch, reading
 from curation.hub.request import PushStart
 from curation.release.plan import choice_of, with_runs
@@ -16,13 +16,11 @@ from curation.release.request import ReleasePlan
 from curation.run.shared_parts import is_unchecked, shared_sentence, stored_shared_parts
 from db.corpus.datasets import get_dataset
 from db.corpus.texts import pair_languages, pair_sources
-from db.errors import Refused
 from db.release.choice import ChosenCount, count_by_kind
 from db.release.diff import diff_releases
 from db.release.releases import get_release, list_releases, pushes
 from db.rows import Listed, Row
 from db.run.runs import RunSummary, get_run, list_runs
-from db.store.settings import home
 from db.study.studies import list_studies
 from db.tables import Dataset, Job, Release
 
@@ -106,13 +104,7 @@ def create(actor: Actor, wanted: ReleasePlan, launch: Launch[T]) -> T:
     """
     with reading(actor, RIGHT) as session:
         wanted = with_runs(session, wanted)
-    place = (home() / "releases").resolve()
-    if not actor.is_admin and place not in Path(wanted.out).resolve().parents:
-        raise Refused(
-            "only an admin can write to folders of the server",
-            "have an admin do it",
-            code="admin_only",
-        )
+    require_no_files(actor, "export", wanted.config())
     return launch(actor, "export", wanted)
 
 

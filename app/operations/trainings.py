@@ -13,6 +13,7 @@ from pydantic import ConfigDict
 from app.access.identity import Actor
 from app.access.permissions import require
 from app.jobs.launching import chosen_launcher
+from app.jobs.places import require_no_files
 from app.operations.acting import Launch, reading
 from db.corpus.datasets import get_dataset
 from db.errors import BadInput, NotFound, Refused
@@ -35,7 +36,7 @@ from trainer.report.scored import (
     score_notes,
     score_rows,
 )
-from trainer.settings.settings import TrainSettings, parse_settings
+from trainer.settings.settings import parse_settings
 from trainer.settings.table import SETTINGS
 
 RIGHT = "train"
@@ -271,10 +272,9 @@ def require_launcher(wanted: TrainStart | TrainSweep) -> None:
 
 
 def _check(actor: Actor, wanted: TrainStart) -> None:
-    user, settings = require(actor, RIGHT), parse_settings(wanted.settings)
-    if not user.rights.is_admin:
-        _require_no_files(wanted, settings)
+    require_no_files(require(actor, RIGHT), "train", wanted.config())
     require_launcher(wanted)
+    settings = parse_settings(wanted.settings)
     found = forecast(settings, 0, [], _available())
     if not found.fits:
         least, available = (
@@ -285,19 +285,6 @@ def _check(actor: Actor, wanted: TrainStart) -> None:
             f"({available:.0f} GB available)",
             "choose a smaller model",
             code="model_too_large",
-        )
-
-
-def _require_no_files(wanted: TrainStart, settings: TrainSettings) -> None:
-    if settings.remote_code != "refuse":
-        raise Refused(
-            "only an admin can run code that comes with a model",
-            "have an admin do it",
-            code="admin_only",
-        )
-    if wanted.out or settings.guard:
-        raise Refused(
-            "only an admin can name folders of the server", "have an admin do it", code="admin_only"
         )
 
 

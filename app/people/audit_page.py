@@ -9,6 +9,7 @@ from app.operations import people
 from app.people.audit_words import in_words
 
 ROWS = 50
+COLUMNS = ("at", "actor", "name", "subject", "detail")
 
 draw_heading("Audit log", "Who did what, newest first. Entries cannot be changed.")
 user = signed_in_user()
@@ -18,20 +19,15 @@ if not found.data:
     draw_empty("No entries yet.", "Sign-ins, launches, reviews and exports appear here.")
 else:
     draw_table(
-        [
-            {
-                "When": row.at,
-                "Who": row.actor,
-                "Action": row.name,
-                "Subject": row.subject,
-                "Detail": in_words(row.data),
-            }
-            for row in found.data
-        ],
+        [row.as_json() | {"detail": in_words(row.data)} for row in found.data],
         height="content",
+        column_order=COLUMNS,
         column_config={
-            "When": st.column_config.DatetimeColumn(format="YYYY-MM-DD HH:mm:ss"),
-            "Detail": st.column_config.TextColumn(width="large"),
+            "at": st.column_config.DatetimeColumn("When", format="YYYY-MM-DD HH:mm:ss"),
+            "actor": "Who",
+            "name": "Action",
+            "subject": "Subject",
+            "detail": st.column_config.TextColumn("Detail", width="large"),
         },
     )
     draw_pages(found.total, key="audit.page", rows=ROWS)

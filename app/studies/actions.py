@@ -1,6 +1,6 @@
 """Actions of the pages Studies and Adjudicate: what forms hold, to the operations on studies."""
 
-from typing import Any
+from typing import Any, Literal
 
 import streamlit as st
 
@@ -9,9 +9,17 @@ from app.kit.fields import values_of_form
 from app.operations import people
 from app.operations.acting import queued
 from app.operations.judging import judgments, studies
-from app.operations.judging.studies import JudgeAction
 from app.text.numbers import counted
-from curation.judging.request import JudgeStart, StudyPlan
+from curation.judging.request import (
+    BlindDecision,
+    CuratorMessage,
+    GoldChange,
+    JudgeChange,
+    JudgeStart,
+    RulesChange,
+    StudyChange,
+    StudyPlan,
+)
 from db.errors import BadInput
 from db.study.rules import StudyRules
 
@@ -65,7 +73,7 @@ def plan_of_form(dataset: str) -> StudyPlan:
 @action
 def set_status(study_id: int, status: str) -> None:
     """Open, pause or close a study."""
-    studies.change(signed_in_user(), study_id, status=status)
+    studies.change(signed_in_user(), StudyChange(study_id=study_id, status=status))
     notify(f"Study {study_id} is {status}.")
 
 
@@ -82,11 +90,16 @@ def start_judge(study_id: int) -> None:
 
 
 @action
-def change_judge(study_id: int, what: JudgeAction) -> None:
+def change_judge(study_id: int, what: Literal["pause", "let_in", "take_back", "give"]) -> None:
     """Pause the chosen judge or let them in again; return their items or give them to another."""
-    user, judge_id = signed_in_user(), int(_held("quality_judge"))
-    to = int(_held("receiver")) if what == "give" else ""
-    done = studies.change_judge(user, study_id, what, judge_id, reason=_held("reason") or "", to=to)
+    wanted = JudgeChange(
+        study_id=study_id,
+        action=what,
+        judge=int(_held("quality_judge")),
+        reason=_held("reason") or "",
+        to=int(_held("receiver")) if what == "give" else None,
+    )
+    done = studies.change_judge(signed_in_user(), wanted)
     rest = f"; {done.returned} went back to the queue" if done.returned else ""
     notify(
         {
@@ -102,7 +115,7 @@ def change_judge(study_id: int, what: JudgeAction) -> None:
 def extend_overlap(study_id: int) -> None:
     """Increase the number of judgments per item."""
     overlap = int(_held("more_overlap"))
-    studies.change(signed_in_user(), study_id, overlap=overlap)
+    studies.change(signed_in_user(), StudyChange(study_id=study_id, overlap=overlap))
     notify(f"Every item now gets {counted(overlap, 'judgment')} by people.")
 
 
@@ -110,7 +123,8 @@ def extend_overlap(study_id: int) -> None:
 def write_guideline(study_id: int) -> None:
     """Save the edited text as the next version of the guidelines."""
     body = _held(f"guideline_{study_id}") or ""
-    version = studies.change(signed_in_user(), study_id, guidelines=body).guideline_version
+    wanted = StudyChange(study_id=study_id, guidelines=body)
+    version = studies.change(signed_in_user(), wanted).guideline_version
     notify(f"Guidelines saved as version {version}. Judgments from now on refer to it.")
 
 
@@ -128,7 +142,8 @@ def sample_known(study_id: int) -> None:
     """Add qualification or gold items sampled from approved groups."""
     part = _held("known_part")
     count = int(_held(f"known_count_{part}"))
-    done = studies.change_gold(signed_in_user(), study_id, part, sample=count)
+    wanted = GoldChange(study_id=study_id, part=part, sample=count)
+    done = studies.change_gold(signed_in_user(), wanted)
     notify(f"{counted(len(done.added), f'{PART_LABELS[part]} item')} added.")
 
 
@@ -139,7 +154,7 @@ def add_known(study_id: int) -> None:
     if upload is None:
         raise BadInput("no file", "choose one with a row per item", code="file_not_given")
     given = (upload.name, upload.getvalue())
-    done = studies.change_gold(user, study_id, part, upload=given)
+    done = studies.change_gold(user, GoldChange(study_id=study_id, part=part), upload=given)
     notify(f"{counted(len(done.added), f'{PART_LABELS[part]} item')} added from {upload.name}.")
 
 
@@ -147,7 +162,7 @@ def add_known(study_id: int) -> None:
 def save_rules(study_id: int) -> None:
     """Save the rules of the form."""
     changes = values_of_form(StudyRules, key=f"studies.rules_{study_id}")
-    studies.change_rules(signed_in_user(), study_id, changes)
+    studies.change_rules(signed_in_user(), RulesChange(study_id=study_id, rules=changes))
     notify("Rules saved. They apply from now on.")
 
 
@@ -162,14 +177,18 @@ def open_thread(study_id: int, item_id: int, judge_id: int) -> None:
 def answer_thread(study_id: int, item_id: int, judge_id: int, written: int) -> None:
     """Send the curator's message; `written`: how many there were, so that twice is once."""
     body = str(st.session_state.get(f"studies.answer_{item_id}_{judge_id}_{written}") or "")
-    judgments.answer_thread(signed_in_user(), study_id, item_id, judge_id, body, written=written)
+    wanted = CuratorMessage(
+        study_id=study_id, item_id=item_id, judge_id=judge_id, body=body, written=written
+    )
+    judgments.answer_thread(signed_in_user(), wanted)
 
 
 @action
 def adjudicate(study_id: int, token: str, position: int | None) -> None:
     """Store the adjudicator's decision on a disputed item: a position, None for none of them."""
     note = str(st.session_state.get(f"adjudicate.note_{token}") or "")
-    judgments.decide(signed_in_user(), study_id, token, position, note)
+    wanted = BlindDecision(study_id=study_id, token=token, position=position, note=note)
+    judgments.decide(signed_in_user(), wanted)
 
 
 @action

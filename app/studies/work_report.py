@@ -7,6 +7,7 @@ from analysis.files.csv_writer import csv_text
 from app.access.session_user import signed_in_user
 from app.kit.page import draw_table
 from app.operations.judging import studies
+from curation.judging.request import WorkReport
 from db.study.studies import StudySummary
 from db.study.work import MAX_ITEM_SECONDS
 
@@ -18,7 +19,8 @@ def draw_work(study: StudySummary) -> None:
             everywhere = st.toggle("All studies", key="studies.work_all")
             since = st.date_input("From", None, key="studies.work_since", width=160)
             until = st.date_input("To", None, key="studies.work_until", width=160)
-        rows = studies.work(signed_in_user(), None if everywhere else study.id, since, until).data
+        wanted = WorkReport(study_id=None if everywhere else study.id, since=since, until=until)
+        rows = studies.work(signed_in_user(), wanted).data
         st.caption(
             "Active minutes: from an item's display to its answer or skip, at most "
             f"{MAX_ITEM_SECONDS / 60:g} min per item, overlapping times counted once. Days are UTC."

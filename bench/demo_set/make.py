@@ -40,6 +40,7 @@ from db.corpus.datasets import text_sha256  # noqa: E402
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
+    from db.run.groups import GroupRow
     from db.store.store import Store
 from db.store.settings import owners_process  # noqa: E402
 
@@ -231,12 +232,11 @@ def grown_items() -> list[dict[str, Any]]:
 def items_of(store: "Store", run_id: int) -> list[dict[str, Any]]:
     """The judged items of a run: texts, candidates, the right one."""
     from db.run.group_detail import get_group
-    from db.run.groups import list_groups
     from db.shape import INF_IR
 
     found: list[dict[str, Any]] = []
     with store.read() as session:
-        for row in list_groups(session, run_id, limit=10_000).rows:
+        for row in _groups_of(session, run_id):
             group = get_group(session, row.id)
             if len(group.judgments) != len(INF_IR.roles):
                 print("not judged:", row.name, row.drop_reason, group.drop_detail)
@@ -406,13 +406,19 @@ def leakage() -> None:
 def parts_of(session: "Session", run_id: int) -> Iterator[tuple[str, list[int]]]:
     """The ids of a run's kept groups: of all, of the pilot's and of the others."""
     from curation.run.leakage import kept_groups
-    from db.run.groups import list_groups
 
-    names = {row.id: row.name for row in list_groups(session, run_id, limit=10_000).rows}
+    names = {row.id: row.name for row in _groups_of(session, run_id)}
     kept = kept_groups(session, run_id)
     yield "all", list(kept)
     yield "the pilot's", [one for one in kept if is_pilot(names[one])]
     yield "the others", [one for one in kept if not is_pilot(names[one])]
+
+
+def _groups_of(session: "Session", run_id: int) -> "list[GroupRow]":
+    from db.review.queue import QueueFilter, listed_groups
+
+    wanted = QueueFilter(run_id=run_id)
+    return listed_groups(session, wanted, viewer=None, blind=False, offset=0, limit=None).rows
 
 
 def is_pilot(query_id: str) -> bool:

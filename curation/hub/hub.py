@@ -77,6 +77,11 @@ def require_may_write(whoami: dict[str, Any], repo_type: str, repo: str) -> None
         )
 
 
+def has_token() -> bool:
+    """Whether the environment has a token."""
+    return bool(os.environ.get(TOKEN, "").strip())
+
+
 def reading_api() -> Any:
     """The Hub's API for reading: with the environment's token if there is one."""
     from huggingface_hub import HfApi

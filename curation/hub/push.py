@@ -22,7 +22,7 @@ from typing import Any
 from analysis.files.storage import place_of
 from curation.hub.checkpoint_folder import checkpoint_files
 from curation.hub.folder import files_to_push, require_as_exported
-from curation.hub.hub import connect, require_may_write, translated_errors
+from curation.hub.hub import connect, has_token, reading_api, require_may_write, translated_errors
 from curation.hub.request import PushStart
 from curation.release.files import file_sha256
 from curation.release.plan import MANIFEST
@@ -79,7 +79,8 @@ class Difference:
 def push(handle: JobHandle) -> dict[str, Any]:
     """The handler of `push` jobs.
 
-    `pushed` in the result: whether anything was committed.
+    A dry run needs no token; without one (`signed_in`) it compares with what is public. `pushed` in
+    the result: whether anything was committed.
     """
     wanted = PushStart.read(handle.config)
     with tempfile.TemporaryDirectory(prefix="inf-push-") as aside:
@@ -88,18 +89,20 @@ def push(handle: JobHandle) -> dict[str, Any]:
 
 def _push(handle: JobHandle, wanted: PushStart, source: Source) -> dict[str, Any]:
     repo = wanted.repo
-    api, whoami = connect()
-    if not wanted.pull_request:
+    is_signed_in = has_token() or not wanted.dry_run
+    api, whoami = connect() if is_signed_in else (reading_api(), {})
+    if is_signed_in and not wanted.pull_request:
         require_may_write(whoami, source.repo_type, repo)
     handle.report(0, None, "comparing")
     difference = compare(api, source, repo, wanted.branch)
-    if not difference.exists:  # a pull request needs an existing repository too
+    if is_signed_in and not difference.exists:  # a pull request needs an existing one, too
         require_may_write(whoami, source.repo_type, repo)
     result = {
         "repo": repo,
         "repo_type": source.repo_type,
         "title": source.title,
         "dry_run": wanted.dry_run,
+        "signed_in": is_signed_in,
         **difference.as_json(),
     }
     if wanted.dry_run:

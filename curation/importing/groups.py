@@ -70,11 +70,6 @@ class GroupImport:
     notices: list[str] = field(default_factory=list)
 
 
-def has_groups(path: Path, shape: Shape = INF_IR) -> bool:
-    """Whether the file's first row has the columns of the shape's texts."""
-    return all(name in row.values for row in islice(read_rows(path), 1) for name in shape.columns)
-
-
 def import_groups(
     store: Store,
     *,

@@ -36,13 +36,12 @@ NO_STRICTNESS: Final = (
 )
 
 
-def about_run(session: Session, study_id: int, *, with_flags: bool = True) -> dict[str, Any]:
+def about_run(session: Session, study_id: int) -> dict[str, Any]:
     """The report of `analysis.study.run_report` for a study, with `simulated`, how many items of
     its queue wait for a judgment, and in what the judged ones differ from these (`imbalances`).
 
     Each estimate that flagged people enter has itself without them (`analysis.agreement.flagged`).
-    with_flags: False for who must not see which people fail gold. Raises NotFound, BadInput for a
-    study without a run.
+    Raises NotFound, BadInput for a study without a run.
     """
     study = get_study(session, study_id)
     kinds = _kinds(session, study, of_study=study_id)
@@ -54,7 +53,7 @@ def about_run(session: Session, study_id: int, *, with_flags: bool = True) -> di
     waiting = [kinds[item][1] for item in queue if item not in done]
     judged = [kinds[item][1] for item in queue if item in done]
     report = run_report(population, sample, design)
-    entered = _flagged(session, study_id, judges) if with_flags else {}
+    entered = _flagged(session, study_id, judges)
     if entered:
         left, _, _ = _sample(session, study_id, kinds, without=entered)
         without = run_report(population, left, design)
@@ -209,16 +208,16 @@ def rows_of_people(rows: list[JudgmentRow]) -> tuple[list[JudgmentRow], bool]:
     return real or persons, bool(persons) and not real
 
 
-def thresholds_of(session: Session, study_id: int, *, with_flags: bool = True) -> dict[str, Any]:
+def thresholds_of(session: Session, study_id: int) -> dict[str, Any]:
     """For every strictness of the run: the figures of stricter filters, or why there are none.
 
-    with_flags as in `about_run`. Raises NotFound, BadInput for a study without a run.
+    Raises NotFound, BadInput for a study without a run.
     """
     study = get_study(session, study_id)
     kinds = _kinds(session, study)
     sample, simulated, judges = _sample(session, study_id, kinds)
     assert study.run_id is not None
-    entered = _flagged(session, study_id, judges) if with_flags else {}
+    entered = _flagged(session, study_id, judges)
     left = _sample(session, study_id, kinds, without=entered)[0] if entered else []
     design = design_of(study.settings)
     found: list[dict[str, Any]] = []

@@ -5,7 +5,7 @@ analysis of kind `agreement`, one for each study and reader, and every page show
 this `VERSION`.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
@@ -24,6 +24,7 @@ from db.assignment.members import is_member
 from db.corpus.datasets import text_sha256
 from db.jobs.runner import JobHandle
 from db.outcome.analyses import analyses_of_dataset, replace_analysis
+from db.rows import Row
 from db.run.position_bias import study_choices
 from db.study.judgments import JudgmentState, judgment_state
 from db.study.quality import flagged_people, judge_quality
@@ -31,7 +32,7 @@ from db.study.studies import get_study
 from db.tables import Analysis
 
 KIND: Final = "agreement"
-VERSION: Final = 3  # of the stored figures: those of another are stale (2 held counts of gold)
+VERSION: Final = 4  # of the stored figures: those of another are stale (3 had other keys)
 MAX_LIVE: Final = 20_000  # judgments that a page computes itself (docs/benchmarks.md)
 
 
@@ -69,7 +70,7 @@ def study_report(
     by_judge: bool = True,
 ) -> dict[str, Any]:
     """The figures of a study, of page, command and job: `report` as in `agreement_report`, and
-    where wanted `windows` over time and `profiles` of the judges.
+    where wanted `over_time` and `by_judge`, rows of `WindowRow` and `JudgeProfile`.
 
     Reads the judgments one by one: memory grows by 32 bytes for each. Raises NotFound.
     """
@@ -80,10 +81,12 @@ def study_report(
     report = report_of(answers, flagged, draws)
     found: dict[str, Any] = {"report": report}
     if over_time:
-        found["windows"] = agreement_over_time(answers, flagged)
+        rows: Sequence[Row] = agreement_over_time(answers, flagged)
+        found["over_time"] = [each.as_json() for each in rows]
     if by_judge:
         quality, choices = judge_quality(session, study_id), study_choices(session, study_id)
-        found["profiles"] = judge_profiles(report, quality, choices, with_gold=with_flags)
+        rows = judge_profiles(report, quality, choices, with_gold=with_flags)
+        found["by_judge"] = [each.as_json() for each in rows]
     return found
 
 

@@ -23,6 +23,7 @@ from analysis.files.opening import encoding_notice
 from analysis.files.rows import BadValue, Row, format_of, read_rows, shown
 from curation.judging.judgment_formats import FORMATS, Given, JudgmentFormat
 from db.errors import BadInput, BadRow, BadRows
+from db.events import record_event
 from db.store.store import Store
 from db.study.judgments import find_judgment, get_or_create_judge, record_judgment
 from db.study.studies import get_study
@@ -73,12 +74,19 @@ class JudgmentImport:
 
 
 def import_judgments(
-    store: Store, path: Path, *, study_id: int, question: str | None = None, skip_bad: bool = False
+    store: Store,
+    path: Path,
+    *,
+    study_id: int,
+    question: str | None = None,
+    skip_bad: bool = False,
+    by: str = "",
 ) -> JudgmentImport:
     """Import an export of a tool of `judgment_formats` (JSON, JSON lines, CSV) into a study.
 
     `question` names one of several questions. Raises BadRows, unless `skip_bad`, with the place of
-    each task in the file; BadInput for a file of no known tool; NotFound for the study.
+    each task in the file; BadInput for a file of no known tool; NotFound for the study. All answers
+    of a file are one event of the study, `by` who imports them: as of a model's call, not of each.
     """
     found, bad = _rows(path)
     kind = _recognise(path, found)
@@ -100,6 +108,9 @@ def import_judgments(
         report.skipped.sort(key=lambda row: row.line)
         if report.skipped and not skip_bad:
             raise BadRows(report.skipped, REMEDY, code="rows_invalid")
+        if report.imported:
+            of = ("study", study_id)
+            record_event(session, by, "judgment.stored", of, judgments=report.imported)
         session.commit()
     report.not_judged = dict(not_judged)
     return report

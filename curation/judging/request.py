@@ -1,12 +1,17 @@
-"""What studies and jobs of judging are asked for, as commands, pages and handlers share it."""
+"""What judging is asked for: studies, their judges, gold and rules, judgments, reviews and jobs."""
 
+from collections.abc import Mapping
+from datetime import date
 from typing import Any, Literal, Self
 
 from pydantic import model_validator
 
+from analysis.study.design import Target
 from curation.judging.sampling import Sample, Sampling, Stratum
+from db.errors import BadInput
 from db.requests import Request, option
-from db.values import Verdict
+from db.review.queue import QueueFilter
+from db.values import STUDY_STATUSES, Verdict
 
 
 class JudgeStart(Request):
@@ -46,6 +51,19 @@ class AgreementStart(Request):
             rest = {name: value for name, value in given.items() if name != "study"}
             given = {"study_id": given["study"], **rest, "reader": given.get("reader") or ""}
         return given
+
+
+class PlanStudy(Request):
+    """Which items a figure of a study needs to be known better; `add` puts them into the study."""
+
+    study_id: int = option(..., "The study.", names=(), metavar="STUDY_ID")
+    target: Target = option(
+        "precision",
+        "The figure to know better; `overturned` are missed items that people confirm.",
+    )
+    reach: float | None = option(None, "Half-width in points, such as 2.", ge=0.1, le=50)
+    items: int | None = option(None, "Or N items, where they help most.", ge=1)
+    add: bool = option(False, "Add exactly these items to the study.")
 
 
 class StudyPlan(Request):
@@ -115,3 +133,148 @@ class StudyPlan(Request):
             only=self.only or "",
             apart_from=self.apart_from,
         )
+
+
+STUDY: Any = option(..., "The study.", names=(), metavar="STUDY_ID")
+
+
+class StudyChange(Request):
+    """Change status, judges per item or guidelines of a study, all of it or nothing."""
+
+    study_id: int = STUDY
+    status: str | None = option(
+        None, "Open, pause or close the study; a closed one stays closed.", choices=STUDY_STATUSES
+    )
+    overlap: int | None = option(None, "Increase the judges per item.", ge=1)
+    guidelines: str | None = option(None, "Markdown: the next version of the guidelines.")
+
+
+class JudgeChange(Request):
+    """Pause a judge of a study or let them in, return their items or give them to another."""
+
+    study_id: int = STUDY
+    action: Literal["pause", "let_in", "take_back", "give"] = option(..., "What is done.", names=())
+    judge: int | str = option(..., "The judge, by id or name.", names=())
+    reason: str = option("", "The reason of a pause, shown to the judge.")
+    to: int | str | None = option(
+        None, "The judge who gets the items, by id or name.", metavar="NAME"
+    )
+
+    @model_validator(mode="after")
+    def _agree(self) -> Self:
+        if (self.action == "give") != (self.to is not None):
+            raise BadInput(
+                "items are given `to` a judge",
+                "name the one who gets them with `to=`, only to give",
+                code="request_invalid",
+            )
+        return self
+
+
+class RulesChange(Request):
+    """Set rules of a study; those that are not given stay."""
+
+    study_id: int = STUDY
+    rules: Mapping[str, Any] = option({}, "Rules by name (`studies rules`).", names=())
+
+
+class GoldChange(RulesChange):
+    """Add items with known answers to a part of a study, and set its rules about them."""
+
+    part: Literal["gold", "training"] = option(..., "Gold, or qualification.", names=())
+    file: str | None = option(
+        None,
+        "Items with `right` and `explanation` (.jsonl, .csv, .parquet), a file of the server.",
+        metavar="FILE",
+    )
+    sample: int | None = option(None, "Sample N items from approved groups.", ge=1)
+
+
+class WorkReport(Request):
+    """The time and work of people, in a study or in all, in a time or ever; days are UTC."""
+
+    study_id: int | None = option(None, "Only this study.", names=(), metavar="STUDY_ID")
+    since: date | None = option(None, "First day, UTC.", metavar="YYYY-MM-DD")
+    until: date | None = option(None, "Last day, UTC.", metavar="YYYY-MM-DD")
+
+
+class DisputedList(Request):
+    """The items of a study on which people disagree, most disputed first."""
+
+    study_id: int = STUDY
+    include_agreed: bool = option(False, "Also list items on which people agree.", names=("--all",))
+    limit: int = option(20, "Maximum number of items.", ge=1)
+
+
+class Adjudication(Request):
+    """Decide an item by the label of its right candidate, with all answers, roles and names."""
+
+    study_id: int = STUDY
+    item_id: int = option(..., "Decide this item.", names=("--item",))
+    choice: str = option(..., "The right answer: a candidate's label, or none.")
+    note: str = option("", "Reason for the decision.")
+
+
+class BlindDecision(Request):
+    """Decide a disputed item without its roles: by a position in the order shown."""
+
+    study_id: int = STUDY
+    token: str = option(..., "The item as it was shown to the adjudicator.", names=())
+    position: int | None = option(None, "The right candidate, from 0; none of them.", names=())
+    note: str = option("", "Reason for the decision.")
+
+
+class AnswerChange(Request):
+    """Change an own answer: a position in the order shown, as the study still allows."""
+
+    study_id: int = STUDY
+    token: str = option(..., "The item as it was shown to the judge.", names=())
+    position: int | None = option(None, "The candidate, from 0; none of them.", names=())
+
+
+class JudgeMessage(Request):
+    """A judge's message to the curators about an item; sent twice with one `written` it is one."""
+
+    study_id: int = STUDY
+    token: str = option(..., "The item as it was shown to the judge.", names=())
+    body: str = option(..., "The message.", names=())
+    written: int = option(..., "How many messages the thread had.", names=(), ge=0)
+
+
+class CuratorMessage(Request):
+    """A curator's answer to a judge about an item; sent twice with one `written` it is one."""
+
+    study_id: int = STUDY
+    item_id: int = option(..., "The item.", names=())
+    judge_id: int = option(..., "The judge.", names=())
+    body: str = option(..., "The message.", names=())
+    written: int = option(..., "How many messages the thread had.", names=(), ge=0)
+
+
+class ReviewSet(Request):
+    """Approve a group, reject it with a reason, or edit its texts."""
+
+    group_id: int = option(..., "The group.", names=(), metavar="GROUP_ID")
+    action: Literal["approve", "reject", "edit"] = option(..., "What is done.", names=())
+    reason: str = option("", "Reason of the rejection or edit.")
+    changes: Mapping[str, str] = option(
+        {}, "Replace a text; repeatable.", names=("--edit",), metavar="FIELD=TEXT"
+    )
+
+
+class ReviewMany(QueueFilter):
+    """Approve or reject all groups of a run that match, each with a review of its own."""
+
+    action: Literal["approve", "reject"] = option(..., "What is done.", names=())
+    because: str = option("", "Reason of the rejection.", names=("--reason",))
+    expected: int | None = option(
+        None, "How many groups were shown to match; another number is refused.", names=()
+    )
+    mark: str = option("", "By which the reviews are found again to undo them.", names=())
+
+
+class VerdictsShown(Request):
+    """Show or hide a run's verdicts to those who review it; neither: leave them."""
+
+    run_id: int = option(..., "The run.", names=(), metavar="RUN_ID")
+    shown: bool | None = option(None, "Show or hide them.", names=("--show/--hide",))

@@ -21,6 +21,7 @@ from db.assignment.members import membership, not_open, require_active
 from db.assignment.places import lock_study
 from db.assignment.shown_items import ShownItem, random_order, show_item
 from db.errors import BadInput, Refused
+from db.events import record_event
 from db.study.judgments import find_judgment, record_judgment
 from db.study.rules import rules_of
 from db.study.studies import current_guideline, get_study
@@ -172,6 +173,8 @@ def answer_example(
             guideline_id=guideline_id or current_guideline(session, study_id).id,
             detail={"training_round": this_round},
         )
+        person = session.get_one(Judge, judge_id).person
+        record_event(session, person, "judgment.stored", known.id, study=study_id)
         _end_round(session, study_id, judge_id, member)
     return Feedback(
         item=_shown(session, example),

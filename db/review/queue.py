@@ -96,6 +96,26 @@ def listed_groups(
     return found
 
 
+def list_reviews(
+    session: Session,
+    run_id: int,
+    *,
+    viewer: str | None,
+    blind: bool,
+    offset: int = 0,
+    limit: int | None = None,
+) -> tuple[list[Review], int]:
+    """Reviews of a run's groups that are listed for the viewer, newest first, and how many.
+
+    With those that a newer one replaced, which are never overwritten.
+    """
+    groups = _reviewable_by(session, QueueFilter(run_id=run_id), reviewer=viewer, blind=blind)
+    query = select(Review).where(Review.group_id.in_(groups))
+    total = session.scalar(select(func.count()).select_from(query.subquery())) or 0
+    page = query.order_by(Review.id.desc()).offset(offset).limit(limit)
+    return list(session.scalars(page)), total
+
+
 def place_in_list(
     session: Session, wanted: QueueFilter, group_id: int, *, viewer: str | None, blind: bool
 ) -> int | None:

@@ -44,35 +44,6 @@ class GroupPage:
     total: int
 
 
-def list_groups(
-    session: Session,
-    run_id: int,
-    *,
-    verdict: str | None = None,
-    reason: str | None = None,
-    stage: str | None = None,
-    source: str | None = None,
-    review: str | None = None,
-    search: str | None = None,
-    without: ColumnElement[bool] | None = None,
-    offset: int = 0,
-    limit: int = 50,
-) -> GroupPage:
-    """Groups of a run in the order of its pairs, filtered as `matching_groups` does."""
-    query = matching_groups(
-        run_id,
-        verdict=verdict,
-        reason=reason,
-        stage=stage,
-        source=source,
-        review=review,
-        search=search,
-        without=without,
-    )
-    is_search = bool(search and search.strip())
-    return page_of_groups(session, query, is_search=is_search, offset=offset, limit=limit)
-
-
 def page_of_groups(
     session: Session, query: Select[int], *, is_search: bool, offset: int, limit: int | None
 ) -> GroupPage:

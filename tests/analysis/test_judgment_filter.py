@@ -19,7 +19,8 @@ from db.study.judgments import JudgmentRow
 
 
 def over_time(rows: Iterable[JudgmentRow], windows: int = 10) -> list[dict[str, Any]]:
-    return agreement_over_time(number_decisions(decisions_of(rows)), windows=windows)
+    answers = number_decisions(decisions_of(rows))
+    return [each.as_json() for each in agreement_over_time(answers, windows=windows)]
 
 
 START = datetime(2026, 3, 1, 23, 30, tzinfo=UTC)
@@ -78,7 +79,7 @@ def test_windows_follow_the_time_at_which_people_finished_an_item() -> None:
     assert late["human_human"]["value"] == -1
     assert late["human_model"]["m"]["value"] == 0  # always as ann, never as bob
     assert (early["agreement"], late["agreement"]) == (1, 0)
-    assert late["to"] == (START + timedelta(hours=19.5)).isoformat()
+    assert late["until"] == (START + timedelta(hours=19.5)).isoformat()
 
 
 def test_a_window_without_a_number_says_why_and_no_judgment_gives_no_window() -> None:

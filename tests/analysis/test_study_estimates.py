@@ -150,15 +150,15 @@ def test_precision_recall_and_groups_by_hand() -> None:
     # confirmed: 180 · 0.9 + 80 · 1 = 242 passed, 40 · 0.2 = 8 missed
     assert report["recall"]["value"] == pytest.approx(242 / 250)
     kept, dropped = report["kept_groups"], report["dropped_groups"]
-    assert (kept["from"], kept["to"]) == (pytest.approx(0.7), pytest.approx(0.9))
+    assert (kept["low"], kept["high"]) == (pytest.approx(0.7), pytest.approx(0.9))
     # people would keep a dropped group only where they confirm what was missed: 0.2; the other two
     # are always confirmed, so just as often
-    assert (dropped["from"], dropped["to"]) == (pytest.approx(0.2), pytest.approx(0.2))
+    assert (dropped["low"], dropped["high"]) == (pytest.approx(0.2), pytest.approx(0.2))
     recall = report["group_recall"]
-    assert recall["from"] == pytest.approx(0.7 * 60 / (0.7 * 60 + 0.2 * 40))
-    assert recall["to"] == pytest.approx(0.9 * 60 / (0.9 * 60 + 0.2 * 40))
+    assert recall["low"] == pytest.approx(0.7 * 60 / (0.7 * 60 + 0.2 * 40))
+    assert recall["high"] == pytest.approx(0.9 * 60 / (0.9 * 60 + 0.2 * 40))
     for each in (kept, dropped, recall):
-        assert each["interval"][0] <= each["from"] <= each["to"] <= each["interval"][1]
+        assert each["interval"][0] <= each["low"] <= each["high"] <= each["interval"][1]
 
 
 def test_a_dropped_group_with_two_good_items_is_not_counted_against_recall() -> None:
@@ -186,7 +186,7 @@ def test_a_list_and_disputed_items_say_nothing_about_the_run(
     report = run_report({kind(): 90, missed(): 40}, sample, design_of(settings))
     for name in ("precision", "overturned", "recall"):
         assert report[name]["value"] is None and report[name]["reason"] == reason
-    assert report["kept_groups"]["from"] is None and report["parts"] == []
+    assert report["kept_groups"]["low"] is None and report["parts"] == []
 
 
 def test_kept_groups_alone_give_precision_and_nothing_else() -> None:

@@ -257,7 +257,7 @@ def test_the_rows_of_judges_count_no_gold_for_who_may_still_be_given_it(
         assert gold is not None
         gold.part, gold.gold_choice = "gold", "positive"
         session.commit()
-        profiles = study_report(session, 1, with_flags=not is_blind)["profiles"]
+        profiles = study_report(session, 1, with_flags=not is_blind)["by_judge"]
     rows = [judge_row(each) for each in profiles]
     counts = [{key: row[key] for key in row if key.startswith("Gold")} for row in rows]
     shown = {"Gold seen": 1, "Gold accuracy": 1.0}

@@ -10,6 +10,7 @@ from study_world import LABELS, make_world, sampled_study
 from app.access.session_user import signed_in_user
 from app.operations.judging import studies as operations
 from app.studies.sampled import sampled_sentence
+from curation.judging.request import WorkReport
 from db.assignment.hidden import open_groups
 from db.assignment.members import add_member
 from db.review.reviews import approve_group
@@ -228,10 +229,9 @@ def test_own_gold_is_found_by_the_account_and_not_by_the_name(
         session.commit()
     user = signed_in_user()
     judges = operations.judges(user, study_id).data
+    wanted = WorkReport(study_id=study_id)
     assert {each.name: each.gold_seen for each in judges} == {name: 0, "ann": 1}
-    assert {
-        one.person: one.gold_seen for one in operations.work(user, study_id, None, None).data
-    } == {
+    assert {one.person: one.gold_seen for one in operations.work(user, wanted).data} == {
         name: 0,
         "ann": 1,
     }
@@ -239,7 +239,7 @@ def test_own_gold_is_found_by_the_account_and_not_by_the_name(
         studies.set_status(session, study_id, "closed")
         session.commit()
     assert {each.gold_seen for each in operations.judges(user, study_id).data} == {1}
-    assert {one.gold_seen for one in operations.work(user, study_id, None, None).data} == {1}
+    assert {one.gold_seen for one in operations.work(user, wanted).data} == {1}
 
 
 def test_the_sampled_examples_are_as_many_as_all_rounds_ask(sqlite_store: Store) -> None:

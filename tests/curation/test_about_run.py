@@ -96,15 +96,14 @@ def test_estimates_name_the_flagged_people_and_have_themselves_without_them(
                     )
                 )
         session.commit()
-        report, unflagged = about_run(session, 1), about_run(session, 1, with_flags=False)
+        report = about_run(session, 1)
         consensus = study_consensus(session, 1)
         assert "flagged" not in str(study_consensus(session, 1, with_flags=False)["judges"])
-    assert list(report["flagged"]) == ["eve", "fay", "gus"] and unflagged["flagged"] == {}
+    assert list(report["flagged"]) == ["eve", "fay", "gus"]
     figures = ("precision", "overturned", "recall", "kept_groups", "dropped_groups", "group_recall")
     for name in figures:
         assert report[name]["flagged"] == report["flagged"]
         assert report[name]["without_flagged"] == before[name], name
-        assert report[name].get("value") == unflagged[name].get("value")
     assert report["precision"]["value"] == 0
     assert all(part["without_flagged"] in before["parts"] for part in report["parts"])
     assert list(consensus["flagged"]) == ["eve", "fay", "gus"]

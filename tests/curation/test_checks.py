@@ -10,6 +10,7 @@ import pytest
 from checked_recipe import CHECKS, write_recipe
 from curation_runs import add_dataset, run_curation
 from openai_server import Server
+from records_world import list_groups
 from sqlalchemy import func, select
 
 from curation.recipe.answers import Unparsable, parse
@@ -20,7 +21,6 @@ from curation.run.estimate import estimate_run
 from db.errors import BadInput
 from db.question import Question
 from db.run.group_detail import get_group
-from db.run.groups import list_groups
 from db.run.runs import shape_and_judging
 from db.store.store import Store
 from db.tables import Call, GroupCall, Item, Judgment

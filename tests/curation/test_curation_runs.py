@@ -9,6 +9,7 @@ import pytest
 from conftest import count_rows
 from curation_runs import add_dataset, claimed_job, run_curation, texts_of
 from openai_server import Server
+from records_world import list_groups
 from sqlalchemy import select
 
 from analysis.text.near_duplicates import near_duplicate_keys
@@ -20,7 +21,6 @@ from db.corpus.datasets import text_sha256
 from db.errors import BadInput, NotFound, ProviderError
 from db.run.group_detail import get_group
 from db.run.group_queue import ClaimedGroup, DoneGroup, claim_groups, finish_groups, release_groups
-from db.run.groups import list_groups
 from db.run.position_bias import position_bias
 from db.run.runs import funnel, get_run, latest_run, list_runs
 from db.shape import INF_IR

@@ -12,7 +12,7 @@ from records_world import make_run
 from sqlalchemy import select
 from study_world import sampled_study
 
-from curation.importing.groups import has_groups, import_groups
+from curation.importing.groups import import_groups
 from db.corpus.datasets import get_dataset
 from db.errors import BadInput, BadRows
 from db.run.runs import funnel, latest_run
@@ -33,7 +33,6 @@ def write(path: Path, rows: list[dict[str, Any]]) -> Path:
 
 def test_published_groups_become_a_run_and_again_adds_nothing(store: Store, tmp_path: Path) -> None:
     file = write(tmp_path / "msmarco.jsonl", [row(n) for n in range(5)])
-    assert has_groups(file)
     options: dict[str, Any] = {"name": "inf-ir", "files": [file], "origin": "msmarco.jsonl"}
     first = import_groups(store, licence="cc-by-4.0", **options)
     assert (first.imported, first.unchanged) == (5, 0)

@@ -198,10 +198,12 @@ for config in json.loads(sys.argv[1]):
 """
 
 
-def push_each(hub: Hub, tmp_path: Path, configs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def push_each(
+    hub: Hub, tmp_path: Path, configs: list[dict[str, Any]], *, token: str = "hf_writer"
+) -> list[dict[str, Any]]:
     """The results of push jobs, one after the other in a process of their own."""
     environment = {"HF_ENDPOINT": hub.url, "HF_HUB_OFFLINE": "0", "HF_HUB_DISABLE_XET": "1"}
-    environment |= {"HF_HOME": str(tmp_path / "hf"), "HF_TOKEN": "hf_writer"}
+    environment |= {"HF_HOME": str(tmp_path / "hf"), "HF_TOKEN": token}
     done = subprocess.run(
         [sys.executable, "-c", PUSHES, json.dumps(configs)],
         capture_output=True,
@@ -310,6 +312,20 @@ def test_a_repository_of_another_is_refused_in_words_and_a_dry_run_sees_it(
     for result, (config, words) in zip(told, cases, strict=True):
         assert (words in result["error"]) if words else ("error" not in result), config
     assert hub.repos == {}
+
+
+def test_a_dry_run_needs_no_token_and_a_push_does(
+    sqlite_store: Store, tmp_path: Path, hub: Hub
+) -> None:
+    make_run(sqlite_store)
+    release = {"release_id": export(sqlite_store, tmp_path / "out")["release_id"]}
+    new, refused = push_each(hub, tmp_path, [release | {"dry_run": True}, release], token="")
+    assert new["repository_exists"] is new["pushed"] is new["signed_in"] is False
+    assert "README.md" in new["added"] and "no token for the Hub" in refused["error"]
+    assert not any("whoami-v2" in request for request in hub.seen) and hub.repos == {}
+    push_each(hub, tmp_path, [release | {"public": True}])
+    (same,) = push_each(hub, tmp_path, [release | {"dry_run": True}], token="")
+    assert same["repository_exists"] and same["added"] == same["changed"] == []
 
 
 def test_a_pull_speaks_of_pulling_and_draws_no_bars_without_a_terminal(

@@ -16,7 +16,7 @@ from curation.judging.judgment_import import import_judgments
 from db.errors import BadInput, BadRows, InfError, NotFound
 from db.store.store import Store
 from db.study.judgments import judgment_frame
-from db.tables import Judgment, StudyItem
+from db.tables import Event, Judgment, StudyItem
 
 
 @pytest.fixture
@@ -60,9 +60,9 @@ def test_label_studio_tasks_become_judgments_once(
     ]
     tasks[2]["annotations"].append({"id": 99, "was_cancelled": True, "result": []})
     file = write(tmp_path / "export.json", tasks)
-    first = import_judgments(store, file, study_id=study_id)
+    first = import_judgments(store, file, study_id=study_id, by="ada")
     assert (first.imported, first.unchanged, len(first.judges)) == (3, 0, 2)
-    again = import_judgments(store, file, study_id=study_id)
+    again = import_judgments(store, file, study_id=study_id, by="ada")
     assert (again.imported, again.unchanged) == (0, 3)
     assert sorted(people(store, study_id)) == [
         (items[0], "labelstudio:7", "positive"),
@@ -70,6 +70,9 @@ def test_label_studio_tasks_become_judgments_once(
         (items[2], "labelstudio:7", "none"),
     ]
     with store.read() as session:
+        (event,) = session.scalars(select(Event).where(Event.name == "judgment.stored"))
+        assert (event.actor, event.noun, event.noun_id) == ("ada", "study", str(study_id))
+        assert event.data == {"judgments": 3}  # the second import stored none
         told = session.scalars(select(Judgment).where(Judgment.item_id == items[1])).all()
         (mine,) = [row for row in told if row.study_id == study_id]
         assert mine.order_shown == order and mine.detail["order_unknown"] is False
@@ -115,7 +118,7 @@ def test_a_task_that_cannot_be_is_told_with_its_place(
         "nonsense",
     ]
     file = write(tmp_path / "export.json", tasks)
-    before = count_rows(store, "judgment")
+    before, events = count_rows(store, "judgment"), count_rows(store, "event")
     with pytest.raises(BadRows) as caught:
         import_judgments(store, file, study_id=study_id)
     told = {row.line: row.reason for row in caught.value.rows}
@@ -124,7 +127,7 @@ def test_a_task_that_cannot_be_is_told_with_its_place(
     assert told[4] == "the answer 2 is a position, but there is no `order_shown`"
     assert "is not an order" in told[5] and told[6].startswith("no `item`")
     assert told[7] == "not an object {…}"
-    assert count_rows(store, "judgment") == before
+    assert count_rows(store, "judgment") == before and count_rows(store, "event") == events
     assert import_judgments(store, file, study_id=study_id, skip_bad=True).imported == 1
 
 

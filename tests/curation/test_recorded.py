@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from curation_runs import add_dataset, run_curation, texts_of
+from records_world import list_groups
 from sqlalchemy import select
 
 from curation.judges.judge import ItemView
@@ -16,7 +17,6 @@ from curation.recorded.recording import SHIPPED, WRITTEN, item_key, load_recordi
 from db.corpus.datasets import text_sha256
 from db.errors import BadInput
 from db.run.group_detail import get_group
-from db.run.groups import list_groups
 from db.shape import INF_IR
 from db.store.store import Store
 from db.tables import Pair, Passage

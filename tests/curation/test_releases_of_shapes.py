@@ -9,6 +9,7 @@ import pytest
 from curation_runs import add_dataset, run_curation
 from exporting import export, load_afresh, rows_of
 from openai_server import Server
+from records_world import list_groups
 from shaped_recipes import SHAPES, write_recipe
 
 from curation.hub.pull import pull
@@ -20,7 +21,6 @@ from curation.release.request import ReleasePlan
 from db.errors import BadInput, BadRows, Refused
 from db.review.reviews import approve_group, edit_group
 from db.run.group_detail import get_group
-from db.run.groups import list_groups
 from db.run.runs import shape_of
 from db.shape import INF_IR, RELEASE_COLUMNS, shape_from, shape_in
 from db.store.store import Store

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from curation_runs import add_dataset, run_curation
 from openai_server import Server
+from records_world import list_groups
 from shaped_recipes import write_recipe
 from sqlalchemy import select
 
 from db.run.group_detail import get_group
-from db.run.groups import list_groups
 from db.run.position_bias import position_bias
 from db.run.runs import funnel, shape_of
 from db.shape import INF_IR

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from curation_runs import add_dataset, claimed_job, run_curation
 from openai_server import Server
+from records_world import list_groups
 from sqlalchemy import select, update
 
 from curation.providers.openai_server import OpenAIProvider
@@ -29,7 +30,6 @@ from db.corpus.datasets import text_sha256
 from db.errors import ProviderError
 from db.run.group_detail import get_group
 from db.run.group_queue import LEASE_SECONDS, claim_groups, renew_leases
-from db.run.groups import list_groups
 from db.run.runs import get_run
 from db.store.store import Store
 from db.tables import Call, Group, GroupCall, Pair, Prompt, Run, utc_now

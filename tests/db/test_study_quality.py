@@ -16,6 +16,7 @@ from db.study import adjudication, gold_items, quality, rules, studies
 from db.study.judgments import get_or_create_judge, judgment_frame
 from db.tables import (
     Assignment,
+    Event,
     Example,
     Group,
     Item,
@@ -127,6 +128,11 @@ def test_nothing_is_judged_before_the_training_is_passed(store: Store) -> None:
     assert train(store, study_id, ann, right=True) == [True] * 3
     with store.read() as session:
         assert qualification.qualification_state(session, study_id, ann).passed
+        told = session.scalars(select(Event).where(Event.name == "judgment.stored")).all()
+        # an event for each answer, without its choice
+        assert [(one.actor, one.data) for one in told] == [("ann", {"study": study_id})] * 6
+        stored = {str(number) for number in session.scalars(select(Judgment.id))}
+        assert {one.noun_id for one in told} <= stored and len({one.noun_id for one in told}) == 6
     assert answer(store, study_id, ann) is not None
     with store.read() as session:
         assert len(judgment_frame(session, study_id)) == 1

@@ -13,6 +13,7 @@ from analysis.agreement.intervals import DRAWS
 from analysis.agreement.judgment_filter import JudgmentFilter
 from analysis.agreement.measures import MEASURES
 from analysis.study.judgment_file import read_judgments
+from app.cli.kit.formerly import with_former_ends
 from app.cli.kit.report import Result, command_actor, counts, reporting
 from app.operations.judging import agreement as operations
 from app.text.numbers import counted, score
@@ -94,7 +95,7 @@ def _shown_agreement(report: Result) -> str:
     for window in report.get("over_time", ()):
         found = window["human_human"]
         lines.append(
-            f"window {window['window']} to {window['to'][:16]}: {window['items']:,} items, "
+            f"window {window['window']} to {window['until'][:16]}: {window['items']:,} items, "
             f"{found['label']} of {persons} {score(found['value'])}"
             + (f" ({found['reason']})" if "reason" in found else "")
             + _without(found)
@@ -195,7 +196,7 @@ def agreement(
         report = agreement_report(decisions, resamples=resamples)
         return {"judgments_file": str(judgments), **report}
     assert study is not None  # one of the two is given
-    return operations.agreement(
+    found = operations.agreement(
         command_actor(),
         study,
         chosen=chosen,
@@ -203,3 +204,6 @@ def agreement(
         over_time=over_time,
         by_judge=by_judge,
     )
+    if over_time:
+        found["over_time"] = with_former_ends(found["over_time"], "since", "until")
+    return found

@@ -119,6 +119,8 @@ def pushed_text(result: Result) -> str:
     rows.append(f"  = {counted(len(result['unchanged']), 'file')} unchanged")
     head = f"{result['title']} → {result['repo']}"
     if result["dry_run"]:
+        if not result.get("signed_in", True):
+            rows.append("without a token: a private repository is compared as a new one")
         return "\n".join([f"{head}: dry run, nothing was pushed", *rows])
     tag = f", tag {result['tag']}" if result["tag"] else ""
     if result["commit"] and not result["url"]:

@@ -7,12 +7,13 @@ import click
 from analysis.agreement.flagged import WITHOUT
 from analysis.figures.means import share_of
 from analysis.study import run_text
-from analysis.study.planning import TARGETS
+from app.cli.kit.formerly import with_former_ends
+from app.cli.kit.options import request_options
 from app.cli.kit.report import Result, command_actor, reporting
-from app.operations.judging import studies as operations
+from app.operations.judging import agreement as operations
 from app.text.numbers import counted
-from curation.judging.about_run import about_run, thresholds_of
-from curation.judging.consensus import SURE, flagged_note, outlier_sentences, study_consensus
+from curation.judging.consensus import SURE, flagged_note, outlier_sentences
+from curation.judging.request import PlanStudy
 
 study_argument = click.argument("study_id", type=int)
 
@@ -59,7 +60,8 @@ def estimate(study_id: int) -> Result:
     Judged items are weighted by how they were sampled; intervals are over groups. A study of listed
     or disputed items says nothing about the run, and the command says why.
     """
-    return operations.report(command_actor(), study_id, about_run)
+    found: Result = with_former_ends(operations.estimates(command_actor(), study_id), "low", "high")
+    return found
 
 
 def _planned(result: Result) -> str:
@@ -82,23 +84,11 @@ def _planned(result: Result) -> str:
 
 @click.command()
 @study_argument
-@click.option(
-    "--target",
-    type=click.Choice(TARGETS),
-    default="precision",
-    show_default=True,
-    help="The figure to know better; `overturned` are missed items that people confirm.",
-)
-@click.option("--reach", type=click.FloatRange(0.1, 50), help="Half-width in points, such as 2.")
-@click.option("--items", type=click.IntRange(min=1), help="Or N items, where they help most.")
-@click.option("--add", is_flag=True, help="Add exactly these items to the study.")
+@request_options(PlanStudy)
 @reporting(_planned)
-def plan(study_id: int, target: str, reach: float | None, items: int | None, add: bool) -> Result:
+def plan(request: PlanStudy) -> Result:
     """Plan how many more judgments a figure needs, and among which items they help most."""
-    share = None if reach is None else reach / 100
-    return operations.plan(
-        command_actor(), study_id, target=target, reach=share, items=items, add=add
-    )
+    return operations.plan(command_actor(), request)
 
 
 def _explored(result: Result) -> str:
@@ -125,7 +115,7 @@ def _threshold_line(row: dict[str, Any]) -> str:
 @reporting(_explored)
 def thresholds(study_id: int) -> Result:
     """Explore stricter filters: precision, recall and size by votes, margins and judges."""
-    return operations.report(command_actor(), study_id, thresholds_of)
+    return operations.thresholds(command_actor(), study_id)
 
 
 def _consensus_text(report: Result) -> str:
@@ -175,4 +165,4 @@ def consensus(study_id: int) -> Result:
     By Dawid and Skene's model over the people's judgments; models are compared with the people's
     consensus. --json has a row per item.
     """
-    return operations.report(command_actor(), study_id, study_consensus)
+    return operations.consensus(command_actor(), study_id)

@@ -9,6 +9,7 @@ import click
 from app.cli.kit.options import field_options
 from app.cli.kit.report import Result, command_actor, facts, reporting
 from app.operations.judging import studies as operations
+from curation.judging.request import GoldChange
 from db.errors import BadInput
 from db.study.rules import StudyRules
 
@@ -37,9 +38,9 @@ def _change(
         raise click.UsageError(
             f"nothing to do: give --file, --sample or a rule (inf studies {name} --help)"
         )
-    done = operations.change_gold(
-        command_actor(), study_id, part, file=file, sample=sample, rules=changes
-    )
+    given = None if file is None else str(file)
+    wanted = GoldChange(study_id=study_id, part=part, file=given, sample=sample, rules=changes)
+    done = operations.change_gold(command_actor(), wanted)
     return {
         "study_id": study_id,
         "added": list(done.added),

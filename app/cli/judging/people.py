@@ -1,21 +1,21 @@
 """`inf studies people|adjudicate|work`: a study's judges, its disputed items, and who worked."""
 
-from datetime import date, datetime
-from typing import get_args
+from typing import Any
 
 import click
 
 from analysis.files.csv_writer import csv_text
 from app.cli.kit.formerly import with_former_keys
+from app.cli.kit.options import request_options
 from app.cli.kit.report import Result, command_actor, reporting
 from app.operations.judging import studies as operations
-from app.operations.judging.studies import JudgeAction
 from app.text.numbers import counted
+from curation.judging.request import Adjudication, DisputedList, JudgeChange, WorkReport
+from db.requests import choices_of
 from db.study.adjudication import Disputed
 from db.study.work import WorkRow
 
 study_argument = click.argument("study_id", type=int)
-DAY = click.DateTime(["%Y-%m-%d"])
 
 
 def _people(result: Result) -> str:
@@ -51,7 +51,9 @@ def people(
     to: str | None,
 ) -> Result:
     """Show progress, pace and quality of a study's judges; pause them or reassign their items."""
-    actions = dict(zip(get_args(JudgeAction), (pause, let_in, take_back, give), strict=True))
+    actions: dict[Any, str | None] = dict(
+        zip(choices_of(JudgeChange, "action"), (pause, let_in, take_back, give), strict=True)
+    )
     chosen = [(action, name) for action, name in actions.items() if name]
     if len(chosen) > 1:
         raise click.UsageError("give only one of --pause, --let-in, --take-back and --give")
@@ -61,7 +63,8 @@ def people(
         raise click.UsageError("--reason requires --pause")
     actor, message = command_actor(), ""
     for action, name in chosen:
-        done = operations.change_judge(actor, study_id, action, name, reason=reason, to=to or "")
+        wanted = JudgeChange(study_id=study_id, action=action, judge=name, reason=reason, to=to)
+        done = operations.change_judge(actor, wanted)
         message = {
             "pause": f"{name} is paused; the items they held go to others",
             "let_in": f"{name} may continue",
@@ -105,33 +108,20 @@ def _disputed(result: Result) -> str:
 @click.option("--item", "item_id", type=int, help="Decide this item; without it, list items.")
 @click.option("--choice", help="The right answer: a candidate's label, or none.")
 @click.option("--note", default="", help="Reason for the decision.")
-@click.option(
-    "--all", "include_agreed", is_flag=True, help="Also list items on which people agree."
-)
-@click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True)
+@request_options(DisputedList)
 @reporting(_disputed)
-def adjudicate(
-    study_id: int,
-    item_id: int | None,
-    choice: str | None,
-    note: str,
-    include_agreed: bool,
-    limit: int,
-) -> Result:
+def adjudicate(request: DisputedList, item_id: int | None, choice: str | None, note: str) -> Result:
     """List the items on which people disagree, with all answers; decide one."""
     if (item_id is None) != (choice is None):
         raise click.UsageError("--item ITEM and --choice LABEL must be given together")
-    actor = command_actor()
+    actor, study_id = command_actor(), request.study_id
     if item_id is not None and choice is not None:
-        operations.adjudicate(actor, study_id, item_id, choice, note)
+        wanted = Adjudication(study_id=study_id, item_id=item_id, choice=choice, note=note)
+        operations.adjudicate(actor, wanted)
         done = {"study_id": study_id, "item_id": item_id, "choice": choice}
         return done | {"decided_by": actor.name}
-    total, found = operations.disputed(actor, study_id, include_agreed=include_agreed, limit=limit)
+    total, found = operations.disputed(actor, request)
     return {"study_id": study_id, "disputed": total, "items": [_item(item) for item in found]}
-
-
-def _day(value: datetime | None) -> date | None:
-    return None if value is None else value.date()
 
 
 def _table(result: Result) -> str:
@@ -141,10 +131,8 @@ def _table(result: Result) -> str:
 
 @click.command("work")
 @click.argument("study_id", type=int, required=False)
-@click.option("--since", type=DAY, help="First day, UTC.")
-@click.option("--until", type=DAY, help="Last day, UTC.")
+@request_options(WorkReport)
 @reporting(_table)
-def work_of_people(study_id: int | None, since: datetime | None, until: datetime | None) -> Result:
+def work_of_people(request: WorkReport) -> Result:
     """Report minutes, items, gold and qualification per person as CSV, of one study or all."""
-    found = operations.work(command_actor(), study_id, _day(since), _day(until)).as_json()
-    return with_former_keys(found, "work", {})
+    return with_former_keys(operations.work(command_actor(), request).as_json(), "work", {})

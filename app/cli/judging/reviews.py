@@ -6,7 +6,8 @@ from typing import Any
 import click
 
 from app.cli.kit.formerly import OneByDefault, formerly
-from app.cli.kit.options import request_options
+from app.cli.kit.listing import listing
+from app.cli.kit.options import field_options, request_of
 from app.cli.kit.report import (
     Launching,
     Result,
@@ -18,13 +19,36 @@ from app.cli.kit.report import (
 )
 from app.operations.judging import reviews as operations
 from app.text.numbers import counted
-from db.review.queue import QueueFilter
+from curation.judging.request import ReviewMany, ReviewSet, VerdictsShown
+from db.rows import Listed, Row
 from db.shape import INF_IR
 
 
 @click.group()
 def reviews() -> None:
     """Approve, reject or edit groups, one or in bulk."""
+
+
+@reviews.command("list")
+@click.argument("run_id", type=int)
+@listing(
+    *(("review", "id"), ("group", "group_id"), "action"),
+    ("now", lambda row: "" if row["is_current"] else "replaced"),
+    *(("by", "reviewed_by"), ("at (UTC)", lambda row: row["created_at"][:16].replace("T", " "))),
+    "reason",
+    empty="no reviews yet: inf reviews set GROUP --approve",
+)
+def list_(run_id: int, **page: Any) -> Listed[Any]:
+    """List the reviews of a run's groups, newest first, those that were replaced, too."""
+    return operations.list_some(command_actor(), run_id, **page)
+
+
+@reviews.command()
+@click.argument("review_id", type=int)
+@reporting(lambda result: _set(result))
+def show(review_id: int) -> Row:
+    """Show one review, and what an edit changed."""
+    return operations.show(command_actor(), review_id)
 
 
 def _set(result: Result) -> str:
@@ -92,9 +116,8 @@ def _set_one(
 ) -> Result:
     one_of = "one of --approve, --reject and --edit"
     action = _action(approve, reject, bool(edits), reason, one_of)
-    made = operations.set_one(
-        command_actor(), group_id, action, reason=reason, changes=_changes(edits)
-    )
+    wanted = ReviewSet(group_id=group_id, action=action, reason=reason, changes=_changes(edits))
+    made = operations.set_one(command_actor(), wanted)
     return {"review_id": made.id, **made.as_json()}
 
 
@@ -130,25 +153,25 @@ def _bulk(result: Result) -> str:
 @click.argument("run_id", type=int)
 @click.option("--approve", is_flag=True, help="Approve every matching group.")
 @click.option("--reject", is_flag=True, help="Reject every matching group; requires --reason.")
-@click.option("--reason", "because", default="", help="Reason of the rejection.")
-@request_options(QueueFilter)
+@field_options(ReviewMany)
 @click.option("--yes", is_flag=True, help="Skip the confirmation.")
 @reporting(_bulk)
-def bulk(request: QueueFilter, approve: bool, reject: bool, because: str, yes: bool) -> Result:
+def bulk(approve: bool, reject: bool, yes: bool, **given: Any) -> Result:
     """Approve or reject every group of a run that matches a filter, each with its own review.
 
     Groups that lack texts are not approved.
 
     A terminal shows the count and asks for confirmation; otherwise nothing is done without --yes.
     """
-    action = _action(approve, reject, False, because, "either --approve or --reject")
+    action = _action(approve, reject, False, given["because"], "either --approve or --reject")
+    request = request_of(ReviewMany, {**given, "action": action})
     actor, run_id = command_actor(), request.run_id
-    count = operations.count(actor, request, action)
+    count = operations.count(actor, request)
     if not yes and count and sys.stdin.isatty():
         click.confirm(f"{action} {counted(count, 'group')} of run {run_id}?", abort=True, err=True)
         yes = True
     if yes:
-        return operations.bulk(actor, request, action, expected=count, reason=because).as_json()
+        return operations.bulk(actor, request.model_copy(update={"expected": count})).as_json()
     return {"run_id": run_id, "action": action, "groups": count, "done": False}
 
 
@@ -163,7 +186,8 @@ def bulk(request: QueueFilter, approve: bool, reject: bool, because: str, yes: b
 )
 def verdicts(run_id: int, shown: bool | None) -> Result:
     """Show or hide a run's verdicts for annotators; without an option, show the setting."""
-    return operations.verdicts(command_actor(), run_id, shown).as_json()
+    wanted = VerdictsShown(run_id=run_id, shown=shown)
+    return operations.verdicts(command_actor(), wanted).as_json()
 
 
 @click.command()

@@ -21,11 +21,10 @@ from app.cli.kit.report import (
 )
 from app.operations.judging import studies as operations
 from curation.judges.registry import describe_judges
-from curation.judging.request import JudgeStart, StudyPlan
+from curation.judging.request import JudgeStart, StudyChange, StudyPlan
 from curation.judging.sampling import describe_sampling
 from db.errors import BadInput
 from db.rows import Listed
-from db.values import STUDY_STATUSES
 
 text_file = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -201,25 +200,20 @@ _changed = facts(
 
 @studies.command("set")
 @click.argument("study_id", type=int)
-@click.option(
-    "--status",
-    type=click.Choice(STUDY_STATUSES),
-    help="Open, pause or close the study; a closed one stays closed.",
-)
-@click.option("--overlap", type=click.IntRange(min=1), help="Increase the judges per item.")
+@request_options(StudyChange)
 @click.option(
     "--guidelines",
+    "file",
     type=text_file,
     help="A Markdown file with the next version of the guidelines.",
 )
 @reporting(_changed)
-def set_(study_id: int, status: str | None, overlap: int | None, guidelines: Path | None) -> Result:
+def set_(request: StudyChange, file: Path | None) -> Result:
     """Change status, overlap or guidelines of a study."""
-    body = None if guidelines is None else _text(guidelines)
-    done = operations.change(
-        command_actor(), study_id, status=status, overlap=overlap, guidelines=body
-    )
-    return {"study_id": study_id, **done.as_json()}
+    if file is not None:
+        request = request.model_copy(update={"guidelines": _text(file)})
+    done = operations.change(command_actor(), request)
+    return {"study_id": done.id, **done.as_json()}
 
 
 @studies.command()
@@ -227,7 +221,7 @@ def set_(study_id: int, status: str | None, overlap: int | None, guidelines: Pat
 @reporting(_changed)
 def close(study_id: int) -> Result:
     """Close a study for good: answers become final."""
-    done = operations.change(command_actor(), study_id, status="closed")
+    done = operations.change(command_actor(), StudyChange(study_id=study_id, status="closed"))
     return {"study_id": study_id, **done.as_json()}
 
 

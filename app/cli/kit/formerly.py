@@ -44,6 +44,16 @@ def note_former(old: str, new: str) -> None:
     click.echo(f"note: `inf {old}` is `inf {new}` now; it works on for one release", err=True)
 
 
+def with_former_ends(found: Any, low: str, high: str) -> Any:
+    """What was found, and the ends of its ranges once more as `from` and `to`, as they were."""
+    if isinstance(found, dict):
+        ends = {"from": found[low], "to": found[high]} if {low, high} <= found.keys() else {}
+        return {name: with_former_ends(each, low, high) for name, each in found.items()} | ends
+    return (
+        [with_former_ends(each, low, high) for each in found] if isinstance(found, list) else found
+    )
+
+
 def with_former_keys(listed: Result, name: str, keys: Mapping[str, str]) -> Result:
     """A list as JSON, and its rows once more under the list's old name, with their old keys."""
     rows = [row | {old: row[new] for old, new in keys.items()} for row in listed["data"]]

@@ -17,8 +17,14 @@ from analysis.agreement.flagged import flag_note
 from analysis.agreement.judgment_filter import JudgmentFilter, decisions_of, study_decisions
 from analysis.agreement.validators import choosing_report
 from app.access.identity import Actor, SessionUser
-from app.operations.acting import Launch, reading, store_address
-from curation.judging.about_run import about_run, thresholds_of
+from app.operations.acting import Launch, reading, store_address, writing
+from curation.judging.about_run import (
+    about_run,
+    extend_by_plan,
+    plan_for,
+    plan_numbers,
+    thresholds_of,
+)
 from curation.judging.agreement import (
     MAX_LIVE,
     Reader,
@@ -28,12 +34,14 @@ from curation.judging.agreement import (
 )
 from curation.judging.consensus import study_consensus
 from curation.judging.independence import validator_sentence
-from curation.judging.request import AgreementStart
+from curation.judging.request import AgreementStart, PlanStudy
 from curation.judging.scope import Scope, of_filtered, study_scope
 from curation.recipe.prices import load_prices
 from curation.run.estimate import judging_prices
 from db.assignment.hidden import hidden_items_of_study
 from db.corpus.datasets import get_dataset
+from db.errors import Refused
+from db.events import record_event
 from db.run.runs import choose_run, shape_of
 from db.run.validations import (
     RunAnswers,
@@ -68,9 +76,6 @@ JOINING: Mapping[str, str] = {
     "open_study": "no person has judged here, and the study is not open: open it, or create "
     "another",
 }
-
-
-PARTS = {"windows": "over_time", "profiles": "by_judge"}  # of `study_report`, by the key in JSON
 
 
 class Seen(NamedTuple):
@@ -146,7 +151,7 @@ def agreement(
             over_time=over_time,
             by_judge=by_judge and not reader.is_blind,
         )
-        report, scope = found["report"], study_scope(session, study_id)
+        report, scope = found.pop("report"), study_scope(session, study_id)
         judges = [judge["judge"] for judge in report["judges"]]
         circular = validator_sentence(session, study_id, judges)
         notes: Result = {"circular": circular} if circular else {}
@@ -157,8 +162,7 @@ def agreement(
                 if each.item not in reader.left_out:
                     notes["answered"][each.judge][each.label] += 1
     scope = scope if chosen == JudgmentFilter() else of_filtered(scope)
-    notes |= {new: found[name] for name, new in PARTS.items() if name in found}
-    return {"study_id": study_id, "scope": asdict(scope), **report, **notes}
+    return {"study_id": study_id, "scope": asdict(scope), **report, **notes, **found}
 
 
 def validators(
@@ -279,17 +283,35 @@ def figures(actor: Actor, study_id: int, chosen: JudgmentFilter) -> Result:
 
 
 def estimates(actor: Actor, study_id: int) -> Result:
-    """What a study says about its run, of all judgments. Raises NotFound, BadInput."""
+    """What a study says about its run, of all judgments. Raises NotFound, BadInput; Refused, as do
+    `thresholds` and `plan`, for who may still judge items of it."""
     with reading(actor, RIGHT) as session:
-        reader = _reader(session, study_id, actor)
-        return about_run(session, study_id, with_flags=not reader.is_blind)
+        _require_unblinded(session, study_id, actor)
+        return about_run(session, study_id)
 
 
 def thresholds(actor: Actor, study_id: int) -> Result:
-    """Stricter filters of a study's run. Raises NotFound, BadInput."""
+    """Stricter filters of a study's run. Raises as `estimates`."""
     with reading(actor, RIGHT) as session:
-        reader = _reader(session, study_id, actor)
-        return thresholds_of(session, study_id, with_flags=not reader.is_blind)
+        _require_unblinded(session, study_id, actor)
+        return thresholds_of(session, study_id)
+
+
+def plan(actor: Actor, wanted: PlanStudy) -> Result:
+    """Which items a figure needs to be known better; with `add` they are in the study.
+
+    Raises as `estimates`, and Refused for a closed study.
+    """
+    study_id = wanted.study_id
+    with (writing if wanted.add else reading)(actor, RIGHT) as session:
+        _require_unblinded(session, study_id, actor)
+        make = extend_by_plan if wanted.add else plan_for
+        reach = None if wanted.reach is None else wanted.reach / 100
+        found = make(session, study_id, target=wanted.target, reach=reach, items=wanted.items)
+        if wanted.add:
+            record_event(session, actor.name, "study.extend", study_id, items=found.items)
+        overlap = get_study(session, study_id).overlap
+    return {"study_id": study_id, "added": wanted.add, **plan_numbers(found, overlap)}
 
 
 def consensus(actor: Actor, study_id: int) -> Result:
@@ -307,25 +329,37 @@ def stored(actor: Actor, study_id: int) -> Stored | None:
         found = stored_agreement(session, study_id, _reader(session, study_id, actor).name)
         if found is None:
             return None
-        judges = [row["judge"] for row in found.result["profiles"]]
+        judges = [row["judge"] for row in found.result["by_judge"]]
         circular = validator_sentence(session, study_id, judges)
         return Stored(found, study_scope(session, study_id), circular)
 
 
-def compute(actor: Actor, study_id: int, launch: Launch[T]) -> T:
-    """Let a job compute and store the figures of a study, for the actor as a reader of them.
+def compute(actor: Actor, wanted: AgreementStart, launch: Launch[T]) -> T:
+    """Let a job compute and store the figures of a study, for the actor as a reader of them,
+    whoever is named as one.
 
     Raises NotFound before it is launched.
     """
     with reading(actor, RIGHT) as session:
-        get_study(session, study_id)
-        reader = _reader(session, study_id, actor)
-    return launch(actor, "study", AgreementStart(study_id=study_id, reader=reader.name))
+        get_study(session, wanted.study_id)
+        reader = _reader(session, wanted.study_id, actor)
+    return launch(actor, "study", wanted.model_copy(update={"reader": reader.name}))
 
 
 def _reader(session: Session, study_id: int, actor: Actor) -> Reader:
     """The actor as a reader of the study's figures; the store's owner reads all of them."""
     return reader_of(session, study_id, actor.name) if isinstance(actor, SessionUser) else Reader()
+
+
+def _require_unblinded(session: Session, study_id: int, actor: Actor) -> None:
+    """Raise Refused for who may still judge items of the study: figures about its run count all."""
+    if _reader(session, study_id, actor).is_blind:
+        raise Refused(
+            f"you may still judge items of study {study_id}: what it says about its run counts "
+            "their answers",
+            "judge them, or wait until it is closed",
+            code="study_judged_by_reader",
+        )
 
 
 def _judges(session: Session, run_id: int, study_id: int | None) -> Judges:

@@ -6,6 +6,7 @@ Only what the judge saw and did: texts in the order shown, under the assignment'
 from app.access.identity import Actor
 from app.operations.acting import admitted
 from app.operations.judging.card import RIGHT, judge_of
+from curation.judging.request import AnswerChange, JudgeMessage
 from db.answers.own_answers import OwnAnswer, count_answers, own_answers
 from db.assignment import threads
 from db.assignment.answering import Decision, submit_decision
@@ -34,15 +35,16 @@ def count_replies(actor: Actor, study_id: int) -> int:
         return len(threads.unread_replies(session, study_id, judge_of(session, user).id))
 
 
-def change(actor: Actor, study_id: int, token: str, position: int | None) -> bool:
+def change(actor: Actor, wanted: AnswerChange) -> bool:
     """Store a position, None for none of them, as the new answer, keeping note and flag.
 
     Whether it was another one: the same changes nothing. Raises as
     `db.assignment.answering.submit_decision`.
     """
+    study_id, position = wanted.study_id, wanted.position
     with admitted(actor, RIGHT) as (session, user):
         judge_id = judge_of(session, user).id
-        assignment = assignment_of_token(session, study_id, judge_id, token)
+        assignment = assignment_of_token(session, study_id, judge_id, wanted.token)
         item_id, order = assignment.item_id, assignment.order_shown
         before = current_judgment(session, judge_id, item_id)
         if before and before.choice == (NONE if position is None else order[position]):
@@ -63,10 +65,11 @@ def change(actor: Actor, study_id: int, token: str, position: int | None) -> boo
         return True
 
 
-def write(actor: Actor, study_id: int, token: str, body: str, *, written: int) -> None:
-    """Send the actor's message; `written`: how many there were, so that twice is once."""
+def write(actor: Actor, wanted: JudgeMessage) -> None:
+    """Send the actor's message."""
+    study_id, token = wanted.study_id, wanted.token
     with admitted(actor, RIGHT) as (session, user):
         judge_id = judge_of(session, user).id
         item_id = assignment_of_token(session, study_id, judge_id, token).item_id
-        event_id = f"answers:{judge_id}/{token}/{written}"
-        threads.write_as_judge(session, study_id, judge_id, item_id, body, event_id=event_id)
+        event_id = f"answers:{judge_id}/{token}/{wanted.written}"
+        threads.write_as_judge(session, study_id, judge_id, item_id, wanted.body, event_id=event_id)

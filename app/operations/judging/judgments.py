@@ -6,6 +6,7 @@ on request, which is recorded. The judging card has its own way (`app.judge.acti
 
 from app.access.identity import Actor
 from app.operations.acting import reading, writing
+from curation.judging.request import BlindDecision, CuratorMessage
 from db.assignment import threads as item_threads
 from db.assignment.hidden import hidden_groups, hidden_in_study, hidden_items
 from db.assignment.shown_items import ShownItem
@@ -100,11 +101,12 @@ def to_adjudicate(
         ], len(ids)
 
 
-def decide(actor: Actor, study_id: int, token: str, position: int | None, note: str = "") -> None:
+def decide(actor: Actor, wanted: BlindDecision) -> None:
     """Decide a disputed item, blind: by a position, None for none of them."""
+    study_id, token = wanted.study_id, wanted.token
     with writing(actor, ADJUDICATE) as session:
         made = blind_adjudication.decide(
-            session, study_id, token, position, by=actor.name, note=note
+            session, study_id, token, wanted.position, by=actor.name, note=wanted.note
         )
         decided = {"item": made.item_id, "choice": made.choice}
         record_event(session, actor.name, "study.adjudicate", study_id, **decided)
@@ -143,17 +145,16 @@ def thread(
         return shown, found[item_id]
 
 
-def answer_thread(
-    actor: Actor, study_id: int, item_id: int, judge_id: int, body: str, *, written: int
-) -> None:
-    """Send the curator's message; `written`: how many there were, so that twice is once."""
+def answer_thread(actor: Actor, wanted: CuratorMessage) -> None:
+    """Send the curator's message."""
+    study_id, item_id, judge_id = wanted.study_id, wanted.item_id, wanted.judge_id
     with writing(actor, RIGHT) as session:
         item_threads.write_as_curator(
             session,
             study_id,
             judge_id,
             item_id,
-            body,
+            wanted.body,
             by=actor.name,
-            event_id=f"studies:{study_id}/{item_id}/{judge_id}/{written}/{actor.name}",
+            event_id=f"studies:{study_id}/{item_id}/{judge_id}/{wanted.written}/{actor.name}",
         )

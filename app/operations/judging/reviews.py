@@ -1,34 +1,37 @@
 """Reviews: approve, reject and edit groups, one or all of a filter; let their validator check."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Literal, TypeVar
+from typing import TypeVar
 
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.access.identity import Actor
 from app.operations.acting import Launch, reading, writing
-from curation.judging.request import JudgeStart
+from app.operations.groups import standing
+from curation.judging.request import JudgeStart, ReviewMany, ReviewSet, VerdictsShown
 from curation.judging.revalidation import check_edit
 from db.assignment.hidden import require_visible
-from db.errors import BadInput, Refused
+from db.errors import BadInput, NotFound, Refused
 from db.events import record_event
 from db.review import queue
-from db.review.queue import BulkPreview, QueueFilter
+from db.review.queue import BulkPreview
 from db.review.reviews import approve_group, edit_group, reject_group
 from db.review.reviews import undo_bulk as undo_reviews
-from db.rows import Row
+from db.rows import Listed, Row
 from db.run.group_detail import get_group
 from db.run.runs import get_run
+from db.tables import Group, Review
 
 RIGHT, RIGHT_OF_MANY = "review", "review_many"
 MAX_SELECTED = 2000
-Action = Literal["approve", "reject"]
 T = TypeVar("T")
 
 
 class ReviewRow(Row):
-    """A review; `before` and `after`: the texts that an edit changed."""
+    """A review; `before` and `after`: the texts that an edit changed. A newer one of the group, or
+    its undoing, makes it not current."""
 
     id: int
     group_id: int
@@ -38,6 +41,7 @@ class ReviewRow(Row):
     after: dict[str, str]
     reviewed_by: str
     created_at: datetime
+    is_current: bool
 
 
 class BulkReview(Row):
@@ -49,79 +53,105 @@ class BulkReview(Row):
     done: bool
 
 
-class VerdictsShown(Row):
+class VerdictsNow(Row):
     """Whether people who review a run see its verdicts."""
 
     run_id: int
     verdicts_shown: bool
 
 
-def set_one(
-    actor: Actor,
-    group_id: int,
-    action: Literal["approve", "reject", "edit"],
-    *,
-    reason: str = "",
-    changes: Mapping[str, str] | None = None,
-) -> ReviewRow:
-    """Approve, reject (with a reason) or edit (`changes`, by field) a group.
+def list_some(
+    actor: Actor, run_id: int, *, limit: int | None = None, offset: int = 0
+) -> Listed[ReviewRow]:
+    """Reviews of a run's groups, newest first, of those groups that the actor may list.
+
+    Raises NotFound.
+    """
+    with reading(actor, "groups") as session:
+        here = standing(session, actor, run_id)
+        found, total = queue.list_reviews(
+            session, run_id, viewer=here.viewer, blind=here.blind, offset=offset, limit=limit
+        )
+        rows = [ReviewRow.model_validate(each) for each in found]
+    return Listed[ReviewRow].page(rows, offset=offset, total=total)
+
+
+def show(actor: Actor, review_id: int) -> ReviewRow:
+    """One review. Raises NotFound, also where its group is hidden from the actor."""
+    with reading(actor, "groups") as session:
+        query = select(Review, Group).join(Group, Group.id == Review.group_id)
+        found = session.execute(query.where(Review.id == review_id)).one_or_none()
+        here = None if found is None else standing(session, actor, found.Group.run_id)
+        if (
+            found is None
+            or here is None
+            or not queue.can_review(session, found.Group.id, reviewer=here.viewer, blind=here.blind)
+        ):
+            raise NotFound(
+                f"no review {review_id}",
+                "`reviews list RUN` lists them",
+                code="review_unknown",
+            )
+        return ReviewRow.model_validate(found.Review)
+
+
+def set_one(actor: Actor, wanted: ReviewSet) -> ReviewRow:
+    """Approve, reject (with a reason) or edit a group.
 
     The blind rules hold but for the store's owner: a group that the actor may still judge, or that
     blind reviewers do not see, is refused as one that is not there. Raises BadInput, NotFound.
     """
+    group_id, reason, changes = wanted.group_id, wanted.reason, wanted.changes
     with writing(actor, RIGHT) as session:
         _require_in_queue(session, actor, group_id)
-        if action == "approve":
+        if wanted.action == "approve":
             made = approve_group(session, group_id, reviewed_by=actor.name)
-        elif action == "reject":
+        elif wanted.action == "reject":
             made = reject_group(session, group_id, reason=reason, reviewed_by=actor.name)
         else:
-            check_edit(session, group_id, changes or {})
-            made = edit_group(
-                session, group_id, changes or {}, reviewed_by=actor.name, reason=reason
-            )
+            check_edit(session, group_id, changes)
+            made = edit_group(session, group_id, changes, reviewed_by=actor.name, reason=reason)
         return ReviewRow.model_validate(made)
 
 
-def count(actor: Actor, wanted: QueueFilter, action: Action) -> int:
+def count(actor: Actor, wanted: ReviewMany) -> int:
     """How many groups a bulk review would change. Raises NotFound, BadInput for a drop reason that
     the run does not have."""
     with reading(actor, RIGHT_OF_MANY) as session:
         get_run(session, wanted.run_id)
         queue.require_drop_reason(session, wanted)
-        return queue.count_matching(session, wanted, reviewer=actor.name, action=action)
+        return queue.count_matching(session, wanted, reviewer=actor.name, action=wanted.action)
 
 
-def preview(actor: Actor, wanted: QueueFilter, action: Action) -> BulkPreview:
+def preview(actor: Actor, wanted: ReviewMany) -> BulkPreview:
     """What a bulk review would change, without groups that are hidden from the actor."""
     with reading(actor, RIGHT_OF_MANY) as session:
-        return queue.preview_bulk(session, wanted, action, reviewer=actor.name)
+        return queue.preview_bulk(session, wanted, wanted.action, reviewer=actor.name)
 
 
-def bulk(
-    actor: Actor,
-    wanted: QueueFilter,
-    action: Action,
-    *,
-    expected: int,
-    reason: str = "",
-    mark: str = "",
-) -> BulkReview:
-    """Review all `expected` groups that match, each for itself. Raises as `review_in_bulk`.
+def bulk(actor: Actor, wanted: ReviewMany) -> BulkReview:
+    """Review all groups that match, each for itself, if they are as many as `expected`.
 
-    With a `mark`, `undo_bulk` finds them again.
+    With a `mark`, `undo_bulk` finds them again. Raises as `review_in_bulk`, BadInput where no
+    number is expected.
     """
+    if wanted.expected is None:
+        raise BadInput(
+            "the number of groups that match is missing",
+            "give `expected=` as `count` says it",
+            code="request_invalid",
+        )
     with writing(actor, RIGHT_OF_MANY) as session:
         groups = queue.review_in_bulk(
             session,
             wanted,
-            action,
-            expected=expected,
+            wanted.action,
+            expected=wanted.expected,
             reviewed_by=actor.name,
-            reason=reason,
-            bulk=mark,
+            reason=wanted.because,
+            bulk=wanted.mark,
         )
-    return BulkReview(run_id=wanted.run_id, action=action, groups=groups, done=True)
+    return BulkReview(run_id=wanted.run_id, action=wanted.action, groups=groups, done=True)
 
 
 def reject_selected(actor: Actor, group_ids: Sequence[int], reason: str) -> int:
@@ -151,17 +181,17 @@ def undo_bulk(actor: Actor, run_id: int, mark: str) -> int:
         return undo_reviews(session, run_id, mark, reviewed_by=actor.name)
 
 
-def verdicts(actor: Actor, run_id: int, shown: bool | None = None) -> VerdictsShown:
-    """Show or hide a run's verdicts to those who review it; None leaves them. Raises NotFound."""
+def verdicts(actor: Actor, wanted: VerdictsShown) -> VerdictsNow:
+    """Show or hide a run's verdicts to those who review it, or leave them. Raises NotFound."""
+    run_id, shown = wanted.run_id, wanted.shown
     if shown is None:
         with reading(actor, RIGHT) as session:
-            return VerdictsShown(
-                run_id=run_id, verdicts_shown=get_run(session, run_id).verdicts_shown
-            )
+            shown = get_run(session, run_id).verdicts_shown
+            return VerdictsNow(run_id=run_id, verdicts_shown=shown)
     with writing(actor, "show_verdicts") as session:
         get_run(session, run_id)
         queue.show_verdicts(session, run_id, shown, actor=actor.name)
-    return VerdictsShown(run_id=run_id, verdicts_shown=shown)
+    return VerdictsNow(run_id=run_id, verdicts_shown=shown)
 
 
 def validate(actor: Actor, run_id: int, launch: Launch[T]) -> T:

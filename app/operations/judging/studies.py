@@ -1,20 +1,28 @@
 """Studies: create, list, show, change, let models judge; their judges, gold and disputed items."""
 
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from datetime import date
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 from sqlalchemy.orm import Session
 
 from app.access.identity import Actor, SessionUser
 from app.access.permissions import require
 from app.operations.acting import Launch, reading, writing
-from curation.judging.about_run import extend_by_plan, plan_for, plan_numbers
 from curation.judging.gold_item_file import add_from_file, template_rows
-from curation.judging.request import JudgeStart, StudyPlan
+from curation.judging.request import (
+    Adjudication,
+    DisputedList,
+    GoldChange,
+    JudgeChange,
+    JudgeStart,
+    RulesChange,
+    StudyChange,
+    StudyPlan,
+    WorkReport,
+)
 from curation.judging.studies import sample_study
 from db.assignment import members, places, reassigning
 from db.assignment.hidden import open_groups
@@ -36,8 +44,7 @@ from db.tables import Guideline, Item
 RIGHT = "studies"
 T = TypeVar("T")
 WITHOUT_GOLD = {"gold_right": 0, "gold_seen": 0}
-JudgeAction = Literal["pause", "let_in", "take_back", "give"]
-NOTED: Mapping[JudgeAction, str] = {
+NOTED: Mapping[str, str] = {  # events of changes to a judge
     "pause": "pause_judge",
     "let_in": "let_in_judge",
     "take_back": "take_back",
@@ -129,18 +136,12 @@ def judge(actor: Actor, wanted: JudgeStart, launch: Launch[T]) -> T:
     return launch(actor, "judge", wanted)
 
 
-def change(
-    actor: Actor,
-    study_id: int,
-    *,
-    status: str | None = None,
-    overlap: int | None = None,
-    guidelines: str | None = None,
-) -> StudyChanged:
+def change(actor: Actor, wanted: StudyChange) -> StudyChanged:
     """Change status, judges per item or guidelines of a study, all of it or nothing.
 
     A closed one stays closed. Raises NotFound, Refused, BadInput.
     """
+    study_id, status, overlap = wanted.study_id, wanted.status, wanted.overlap
     with writing(actor, RIGHT) as session:
         found = studies.get_study(session, study_id)
         if status is not None:
@@ -151,8 +152,9 @@ def change(
         if overlap is not None:
             studies.extend_overlap(session, study_id, overlap)
             record_event(session, actor.name, "study.overlap", study_id, overlap=overlap)
-        if guidelines is not None:
-            made = studies.write_guideline(session, study_id, guidelines, created_by=actor.name)
+        if wanted.guidelines is not None:
+            text = wanted.guidelines
+            made = studies.write_guideline(session, study_id, text, created_by=actor.name)
             record_event(session, actor.name, "study.guideline", study_id, version=made.version)
         return StudyChanged(
             id=study_id,
@@ -181,52 +183,40 @@ def judges(actor: Actor, study_id: int) -> Listed[JudgeRow]:
     )
 
 
-def change_judge(
-    actor: Actor,
-    study_id: int,
-    action: JudgeAction,
-    who: int | str,
-    *,
-    reason: str = "",
-    to: int | str = "",
-) -> JudgeChanged:
+def change_judge(actor: Actor, wanted: JudgeChange) -> JudgeChanged:
     """Pause a judge or let them in, return their items to the queue or give them `to` another.
 
-    `who` and `to`: an id or a name. Raises NotFound, BadInput without a reason, Refused.
+    Raises NotFound, BadInput without a reason, Refused.
     """
+    study_id = wanted.study_id
     with writing(actor, RIGHT) as session:
-        judge_id = _judge_id(session, study_id, who)
+        judge_id = _judge_id(session, study_id, wanted.judge)
         detail = {"judge": judge_id}
         done = JudgeChanged()
-        if action == "pause":
-            members.pause_judge(session, study_id, judge_id, reason)
-        elif action == "let_in":
+        if wanted.action == "pause":
+            members.pause_judge(session, study_id, judge_id, wanted.reason)
+        elif wanted.action == "let_in":
             members.readmit_judge(session, study_id, judge_id)
-        elif action == "take_back":
+        elif wanted.action == "take_back":
             done = JudgeChanged(returned=places.return_leases(session, study_id, judge_id))
         else:
-            detail["to"] = _judge_id(session, study_id, to)
+            detail["to"] = _judge_id(session, study_id, wanted.to or "")
             given = reassigning.reassign(session, study_id, judge_id, detail["to"])
             done = JudgeChanged(moved=given.moved, returned=given.returned)
-        record_event(session, actor.name, f"study.{NOTED[action]}", study_id, **detail)
+        record_event(session, actor.name, f"study.{NOTED[wanted.action]}", study_id, **detail)
         return done
 
 
 def change_gold(
-    actor: Actor,
-    study_id: int,
-    part: Literal["gold", "training"],
-    *,
-    file: Path | None = None,
-    upload: tuple[str, bytes] | None = None,
-    sample: int | None = None,
-    rules: Mapping[str, Any] | None = None,
+    actor: Actor, wanted: GoldChange, *, upload: tuple[str, bytes] | None = None
 ) -> GoldChanged:
-    """Add gold or qualification (`training`) items from a file or by sampling; set their rules.
+    """Add gold or qualification items from a file or by sampling; set their rules.
 
-    A `file` is a place of the server, an admin's; an `upload` is its name and content. Who writes
+    Its file is a place of the server, an admin's; an `upload` is its name and content. Who writes
     the answers of a file has seen the groups. Raises Refused, NotFound, BadInput, BadRows.
     """
+    study_id, part = wanted.study_id, wanted.part
+    file = None if wanted.file is None else Path(wanted.file)
     if file is not None:
         require(actor, "server")
     with writing(actor, RIGHT) as session, tempfile.TemporaryDirectory() as folder:
@@ -237,20 +227,20 @@ def change_gold(
         if added and isinstance(actor, SessionUser):
             groups = [session.get_one(Item, item_id).group_id for item_id in added]
             open_groups(session, groups, person=actor.name, where="gold file")
-        if sample is not None:
-            added += sample_gold_items(session, study_id, part, sample)
-        now = set_rules(session, study_id, **(rules or {}))
-        noted = {} if rules is None else {"rules": dict(rules)}
+        if wanted.sample is not None:
+            added += sample_gold_items(session, study_id, part, wanted.sample)
+        now = set_rules(session, study_id, **wanted.rules)
+        noted = {"rules": dict(wanted.rules)} if wanted.rules else {}
         record_event(session, actor.name, f"study.{part}", study_id, items=len(added), **noted)
         total = studies.count_parts(session, study_id).get(part, 0)
     return GoldChanged(added=tuple(added), total=total, rules=now.config())
 
 
-def change_rules(actor: Actor, study_id: int, changes: Mapping[str, Any]) -> StudyRules:
+def change_rules(actor: Actor, wanted: RulesChange) -> StudyRules:
     """Set rules of a study; returns all. Raises as `db.study.rules.set_rules`."""
     with writing(actor, RIGHT) as session:
-        record_event(session, actor.name, "study.rules", study_id, rules=dict(changes))
-        return set_rules(session, study_id, **changes)
+        record_event(session, actor.name, "study.rules", wanted.study_id, rules=dict(wanted.rules))
+        return set_rules(session, wanted.study_id, **wanted.rules)
 
 
 def rules(actor: Actor, study_id: int) -> StudyRules:
@@ -293,9 +283,7 @@ def template(actor: Actor, study_id: int, items: int) -> list[dict[str, Any]]:
     return rows
 
 
-def work(
-    actor: Actor, study_id: int | None, since: date | None, until: date | None
-) -> Listed[WorkRow]:
+def work(actor: Actor, wanted: WorkReport) -> Listed[WorkRow]:
     """The time and work report, of one study or of all.
 
     Without the actor's own gold answers of studies that are not closed, as in `judges`.
@@ -303,7 +291,9 @@ def work(
     with reading(actor, RIGHT) as session:
         closed = {each.id for each in studies.list_studies(session, statuses=("closed",))}
         own = _own_judge(session, actor)
-        rows = work_report(session, study_id=study_id, since=since, until=until)
+        rows = work_report(
+            session, study_id=wanted.study_id, since=wanted.since, until=wanted.until
+        )
     return Listed[WorkRow].all(
         [
             each
@@ -314,54 +304,26 @@ def work(
     )
 
 
-def report(
-    actor: Actor, study_id: int, read: Callable[[Session, int], dict[str, Any]]
-) -> dict[str, Any]:
-    """What a study says by one of the reports of `curation.judging`: `about_run`, `thresholds_of`,
-    `study_consensus`. Raises NotFound, BadInput."""
-    with reading(actor, RIGHT) as session:
-        return read(session, study_id)
-
-
-def plan(
-    actor: Actor,
-    study_id: int,
-    *,
-    target: str,
-    reach: float | None,
-    items: int | None,
-    add: bool = False,
-) -> dict[str, Any]:
-    """Which items a figure needs to be known better; `add` puts them into the study.
-
-    Raises NotFound, BadInput, Refused for a closed study.
-    """
-    with (writing if add else reading)(actor, RIGHT) as session:
-        make = extend_by_plan if add else plan_for
-        found = make(session, study_id, target=target, reach=reach, items=items)
-        if add:
-            record_event(session, actor.name, "study.extend", study_id, items=found.items)
-        overlap = studies.get_study(session, study_id).overlap
-    return {"study_id": study_id, "added": add, **plan_numbers(found, overlap)}
-
-
-def disputed(
-    actor: Actor, study_id: int, *, include_agreed: bool, limit: int
-) -> tuple[int, list[adjudication.Disputed]]:
+def disputed(actor: Actor, wanted: DisputedList) -> tuple[int, list[adjudication.Disputed]]:
     """How many items people disagree on, and the most disputed with all answers, roles and names.
 
     Not blind: for the store's owner and admins; `blind_adjudication` is for those who also judge.
     """
+    study_id = wanted.study_id
     with reading(actor, "accounts") as session:
-        ids = adjudication.disputed_ids(session, study_id, include_agreed=include_agreed)
-        return len(ids), [adjudication.get_disputed(session, study_id, e) for e in ids[:limit]]
+        ids = adjudication.disputed_ids(session, study_id, include_agreed=wanted.include_agreed)
+        shown = ids[: wanted.limit]
+        return len(ids), [adjudication.get_disputed(session, study_id, each) for each in shown]
 
 
-def adjudicate(actor: Actor, study_id: int, item_id: int, choice: str, note: str = "") -> None:
+def adjudicate(actor: Actor, wanted: Adjudication) -> None:
     """Decide an item by the label of its right candidate, as an admin. Raises as `adjudicate`."""
     with writing(actor, "accounts") as session:
-        adjudication.adjudicate(session, study_id, item_id, choice, by=actor.name, note=note)
-        record_event(session, actor.name, "study.adjudicate", study_id, item=item_id, choice=choice)
+        study_id, decided = wanted.study_id, {"item": wanted.item_id, "choice": wanted.choice}
+        adjudication.adjudicate(
+            session, study_id, wanted.item_id, wanted.choice, by=actor.name, note=wanted.note
+        )
+        record_event(session, actor.name, "study.adjudicate", study_id, **decided)
 
 
 def _own_judge(session: Session, actor: Actor) -> int | None:

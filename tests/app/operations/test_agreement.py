@@ -12,11 +12,12 @@ from sqlalchemy import select
 
 from analysis.agreement.judgment_filter import JudgmentFilter
 from app.access.identity import Actor, SessionUser, owner
+from app.cli.kit.formerly import with_former_ends
 from app.operations.acting import queued
-from app.operations.judging import agreement
+from app.operations.judging import agreement, studies
 from app.text.remedies import in_commands
 from curation.judging.job import work_on_study
-from curation.judging.request import AgreementStart
+from curation.judging.request import AgreementStart, PlanStudy
 from db.assignment import members
 from db.errors import NotFound, Refused
 from db.jobs import jobs
@@ -25,7 +26,7 @@ from db.people.rights import Rights
 from db.store.store import Store
 from db.study.judgments import get_or_create_judge
 from db.study.studies import set_status
-from db.tables import Job
+from db.tables import Event, Job
 
 ADA, ALL = owner("ada"), JudgmentFilter()
 NEEDING: dict[str, Callable[[Actor], Any]] = {
@@ -43,7 +44,8 @@ NEEDING: dict[str, Callable[[Actor], Any]] = {
     "thresholds": lambda actor: agreement.thresholds(actor, 1),
     "consensus": lambda actor: agreement.consensus(actor, 1),
     "stored": lambda actor: agreement.stored(actor, 1),
-    "compute": lambda actor: agreement.compute(actor, 1, queued),
+    "plan": lambda actor: agreement.plan(actor, PlanStudy(study_id=1, reach=10)),
+    "compute": lambda actor: agreement.compute(actor, AgreementStart(study_id=1), queued),
 }
 
 
@@ -76,9 +78,9 @@ def test_every_operation_on_agreement_is_among_them() -> None:
 
 def test_a_curator_of_another_dataset_neither_reads_nor_queues_it(world: Store) -> None:
     eve = Actor("eve", rights=Rights(on_datasets={99: frozenset({"curate"})}))
-    for read in (agreement.figures, agreement.compute):
+    for read in (NEEDING["figures"], NEEDING["compute"]):
         with pytest.raises(NotFound):
-            read(eve, 1, ALL if read is agreement.figures else queued)
+            read(eve)
     with world.read() as session:
         assert session.scalars(select(Job)).all() == []
 
@@ -88,8 +90,8 @@ def test_a_job_computes_for_its_starter_as_a_reader_and_old_configs_are_read(wor
         members.add_member(session, 1, get_or_create_judge(session, "ann", kind="person").id)
         session.commit()
     ann = SessionUser("ann", rights=Rights(is_admin=True))
-    agreement.compute(ann, 1, queued)
-    agreement.compute(ADA, 1, queued)
+    agreement.compute(ann, AgreementStart(study_id=1), queued)
+    agreement.compute(ADA, AgreementStart(study_id=1), queued)
     with world.read() as session:
         configs = [each.config for each in session.scalars(select(Job).order_by(Job.id))]
     assert [each["reader"] for each in configs] == ["ann", ""]
@@ -160,9 +162,11 @@ def test_page_command_and_job_have_the_same_figures(world: Store, inf: Callable[
     printed = inf("analyze", "agreement", *words_given).json
     figures = json.loads(json.dumps(agreement.figures(ADA, 1, ALL)))
     assert {name: printed[name] for name in figures["report"]} == figures["report"]
-    assert printed["over_time"] == figures["windows"]
-    assert printed["by_judge"] == figures["profiles"] != []
-    agreement.compute(ADA, 1, queued)
+    assert printed["over_time"] == [
+        each | {"from": each["since"], "to": each["until"]} for each in figures["over_time"]
+    ]
+    assert printed["by_judge"] == figures["by_judge"] != []
+    agreement.compute(ADA, AgreementStart(study_id=1), queued)
     with world.write() as session:
         job = session.scalars(select(Job)).one()
         claimed = jobs.claim_job(session, job.id)
@@ -175,3 +179,46 @@ def test_page_command_and_job_have_the_same_figures(world: Store, inf: Callable[
     only = JudgmentFilter(judges=("ann",))
     filtered = agreement.agreement(ADA, 1, chosen=only, resamples=0)
     assert filtered["judges"] == agreement.figures(ADA, 1, only)["report"]["judges"]
+
+
+def test_who_may_still_judge_reads_nothing_about_the_run_through_any_operation(
+    world: Store,
+) -> None:
+    """They count every item: asked before and after an answer, they would say how another judged
+    an item that one is given next. The page shows none of them either."""
+    with world.write() as session:
+        members.add_member(session, 1, get_or_create_judge(session, "ann", kind="person").id)
+        session.commit()
+    ann = SessionUser("ann", rights=Rights(is_admin=True))
+    about_run: dict[str, Callable[[Actor], Any]] = {
+        "estimates": lambda actor: agreement.estimates(actor, 1),
+        "thresholds": lambda actor: agreement.thresholds(actor, 1),
+        "plan": lambda actor: agreement.plan(actor, PlanStudy(study_id=1, items=3)),
+        "planned items": lambda actor: agreement.plan(
+            actor, PlanStudy(study_id=1, items=3, add=True)
+        ),
+    }
+    for name, read in about_run.items():
+        with pytest.raises(Refused) as refused:
+            read(ann)
+        assert refused.value.code == "study_judged_by_reader", name
+    assert not hasattr(studies, "report")  # which took any reader of the session
+    with world.read() as session:
+        assert not session.scalars(select(Event.name).where(Event.name == "study.extend")).all()
+    with world.write() as session:
+        set_status(session, 1, "closed")
+        session.commit()
+    assert agreement.estimates(ann, 1)["study_id"] == 1
+
+
+def test_the_command_and_the_page_read_the_same_reports(
+    world: Store, inf: Callable[..., Ran]
+) -> None:
+    for name, read in (
+        ("estimate", agreement.estimates),
+        ("thresholds", agreement.thresholds),
+        ("consensus", agreement.consensus),
+    ):
+        printed = inf("studies", name, 1, "--json").json
+        found = json.loads(json.dumps(read(ADA, 1)))
+        assert printed == (found if name != "estimate" else with_former_ends(found, "low", "high"))

@@ -11,12 +11,17 @@ from app.access.identity import COOKIE, CookieHolder
 from app.operations.acting import reading
 from app.operations.judging import answers
 from app.operations.judging.card import acknowledge, answer_and_lease
+from curation.judging.request import AnswerChange, JudgeMessage
 from db.errors import NotFound, Refused
 from db.people.rights import set_rights
 from db.store import settings
 from db.store.scope import unscoped
 from db.store.store import Store
 from db.tables import Account, Assignment, Judge, Judgment
+
+
+def changed(token: str, position: int | None) -> AnswerChange:
+    return AnswerChange(study_id=1, token=token, position=position)
 
 
 @pytest.fixture
@@ -64,7 +69,7 @@ def test_a_decision_is_stored_for_whom_the_cookie_names(server: Store) -> None:
         assert card.acknowledged == {"one": ""} and card.progress.done == 1
     found, total = answers.list_some(ann, 1)
     assert total == 1 and found[0].position == 0
-    assert not answers.change(ann, 1, token, 0) and answers.change(ann, 1, token, None)
+    assert not answers.change(ann, changed(token, 0)) and answers.change(ann, changed(token, None))
     assert answers.list_some(ann, 1)[0][0].position is None
 
 
@@ -86,8 +91,10 @@ def test_a_right_that_was_withdrawn_a_moment_ago_is_none(server: Store) -> None:
     for refused in (
         lambda: answer_and_lease(ann, 1, [event]),
         lambda: acknowledge(ann, 1, 1),
-        lambda: answers.change(ann, 1, token, 0),
-        lambda: answers.write(ann, 1, token, "Is it tea?", written=0),
+        lambda: answers.change(ann, changed(token, 0)),
+        lambda: answers.write(
+            ann, JudgeMessage(study_id=1, token=token, body="Is it tea?", written=0)
+        ),
         lambda: answers.list_some(ann, 1),
         lambda: answers.count_replies(ann, 1),
     ):

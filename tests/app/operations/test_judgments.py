@@ -10,6 +10,7 @@ from study_world import make_world, sampled_study
 
 from app.access.identity import Actor, owner
 from app.operations.judging import judgments
+from curation.judging.request import BlindDecision, CuratorMessage
 from db.errors import NotFound, Refused
 from db.people.rights import Rights
 from db.store.store import Store
@@ -25,14 +26,19 @@ OPERATIONS: dict[str, tuple[str, Callable[[Actor], Any]]] = {
     "fast_answers": ("judge", lambda actor: judgments.fast_answers(actor, 1)),
     "gold": ("adjudicate", lambda actor: judgments.gold(actor, 1)),
     "to_adjudicate": ("curate", lambda actor: judgments.to_adjudicate(actor, 1, **PAGE)),
-    "decide": ("curate", lambda actor: judgments.decide(actor, 1, "token", 0)),
+    "decide": (
+        "curate",
+        lambda actor: judgments.decide(actor, BlindDecision(study_id=1, token="token")),
+    ),
     "reveal": ("curate", lambda actor: judgments.reveal(actor, 1, "token")),
     "threads": ("judge", lambda actor: judgments.threads(actor, 1)),
     "open_thread": ("judge", lambda actor: judgments.open_thread(actor, 1, 1, 1)),
     "thread": ("judge", lambda actor: judgments.thread(actor, 1, 1, 1)),
     "answer_thread": (
         "judge",
-        lambda actor: judgments.answer_thread(actor, 1, 1, 1, "x", written=0),
+        lambda actor: judgments.answer_thread(
+            actor, CuratorMessage(study_id=1, item_id=1, judge_id=1, body="x", written=0)
+        ),
     ),
 }
 
@@ -90,7 +96,7 @@ def test_a_disputed_item_shows_roles_and_names_only_after_a_recorded_reveal(worl
     (item,), total = judgments.to_adjudicate(eve, 1, **PAGE | {"include_agreed": False})
     assert total == 1 and item.revealed is None and not item.labels
     assert not any(name in repr(item) for name in NAMES)
-    judgments.decide(eve, 1, item.token, None, "none fits")
+    judgments.decide(eve, BlindDecision(study_id=1, token=item.token, note="none fits"))
     with world.read() as session:
         (event,) = session.scalars(select(Event)).all()
         assert (event.name, event.actor, event.data["choice"]) == (

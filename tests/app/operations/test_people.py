@@ -97,8 +97,9 @@ def test_the_pages_show_what_the_operations_return(
         assert [each for each in shown if each.split("**")[0] in named][: len(named)]
     audit = people.audit(owner("ada"))
     table = open_page("audit").dataframe[0].value.to_dict("records")
-    assert [(row["Who"], row["Action"], row["Subject"]) for row in table[-audit.total :]] == [
-        (row.actor, row.name, row.subject) for row in audit.data
+    names = ("id", "at", "actor", "name", "subject")
+    assert [{name: row[name] for name in names} for row in table[-audit.total :]] == [
+        {name: row[name] for name in names} for row in audit.as_json()["data"]
     ]
 
 

@@ -15,8 +15,17 @@ from app.access.identity import Actor, owner
 from app.operations import jobs
 from app.operations.acting import queued
 from app.operations.judging import studies
-from curation.judging.about_run import about_run
-from curation.judging.request import JudgeStart, StudyPlan
+from curation.judging.request import (
+    Adjudication,
+    DisputedList,
+    GoldChange,
+    JudgeChange,
+    JudgeStart,
+    RulesChange,
+    StudyChange,
+    StudyPlan,
+    WorkReport,
+)
 from db.errors import BadInput, BadRows, Refused
 from db.people.rights import Rights
 from db.store.store import Store
@@ -30,21 +39,27 @@ OPERATIONS: dict[str, Callable[[Actor], Any]] = {
     "list_all": studies.list_all,
     "show": lambda actor: studies.show(actor, 1),
     "judge": lambda actor: studies.judge(actor, JudgeStart(study_id=1, judge="a"), queued),
-    "change": lambda actor: studies.change(actor, 1, status="closed"),
+    "change": lambda actor: studies.change(actor, StudyChange(study_id=1, status="closed")),
     "judges": lambda actor: studies.judges(actor, 1),
-    "change_judge": lambda actor: studies.change_judge(actor, 1, "pause", "ann", reason="x"),
-    "change_gold": lambda actor: studies.change_gold(actor, 1, "gold", sample=1),
-    "change_rules": lambda actor: studies.change_rules(actor, 1, {"pass_mark": 0.5}),
+    "change_judge": lambda actor: studies.change_judge(
+        actor, JudgeChange(study_id=1, action="pause", judge="ann", reason="x")
+    ),
+    "change_gold": lambda actor: studies.change_gold(
+        actor, GoldChange(study_id=1, part="gold", sample=1)
+    ),
+    "change_rules": lambda actor: studies.change_rules(
+        actor, RulesChange(study_id=1, rules={"pass_mark": 0.5})
+    ),
     "rules": lambda actor: studies.rules(actor, 1),
     "guideline": lambda actor: studies.guideline(actor, 1),
     "runs_to_sample": lambda actor: studies.runs_to_sample(actor, 1),
     "sampled_judges": lambda actor: studies.sampled_judges(actor, 1, None),
     "template": lambda actor: studies.template(actor, 1, 1),
-    "work": lambda actor: studies.work(actor, 1, None, None),
-    "report": lambda actor: studies.report(actor, 1, about_run),
-    "plan": lambda actor: studies.plan(actor, 1, target="precision", reach=0.1, items=None),
-    "disputed": lambda actor: studies.disputed(actor, 1, include_agreed=True, limit=9),
-    "adjudicate": lambda actor: studies.adjudicate(actor, 1, 1, "none"),
+    "work": lambda actor: studies.work(actor, WorkReport(study_id=1)),
+    "disputed": lambda actor: studies.disputed(actor, DisputedList(study_id=1)),
+    "adjudicate": lambda actor: studies.adjudicate(
+        actor, Adjudication(study_id=1, item_id=1, choice="none")
+    ),
 }
 SHOWS_ROLES = ("disputed", "adjudicate")  # and names: not even a curator's
 
@@ -116,9 +131,9 @@ def test_a_study_is_the_same_by_operation_and_by_job(world: Store, inf: Callable
 
 def test_closing_a_study_by_hand_is_its_end_once(world: Store) -> None:
     for _ in range(2):
-        studies.change(owner("ada"), 1, status="closed")
+        studies.change(owner("ada"), StudyChange(study_id=1, status="closed"))
     with pytest.raises(Refused):
-        studies.change(owner("ada"), 1, status="open", overlap=9)
+        studies.change(owner("ada"), StudyChange(study_id=1, status="open", overlap=9))
     with world.read() as session:
         names = session.scalars(select(Event.name).order_by(Event.id)).all()
         assert [name for name in names if name != "study.create"] == [
@@ -144,12 +159,12 @@ def test_a_curator_who_judges_does_not_see_own_gold_before_the_end(
             for each in real(session, study_id)
         ],
     )
-    studies.change_judge(owner("ada"), 1, "let_in", 1)
-    studies.change_judge(owner("ada"), 1, "let_in", 2)
+    studies.change_judge(owner("ada"), JudgeChange(study_id=1, action="let_in", judge=1))
+    studies.change_judge(owner("ada"), JudgeChange(study_id=1, action="let_in", judge=2))
     eve = with_right("curate")
     seen = {row.name: row.gold_seen for row in studies.judges(eve, 1).data}
     assert seen == {"eve": 0, "bob": 2}
-    studies.change(owner("ada"), 1, status="closed")
+    studies.change(owner("ada"), StudyChange(study_id=1, status="closed"))
     assert {row.gold_seen for row in studies.judges(eve, 1).data} == {2}
 
 
@@ -160,12 +175,12 @@ def test_a_gold_file_of_the_server_is_an_admin_s_and_an_upload_a_curator_s(
     path.write_text('{"item": 1}\n', encoding="utf-8")
     curator = with_right("curate")
     with pytest.raises(Refused, match="requires admin"):
-        studies.change_gold(curator, 1, "gold", file=path)
+        studies.change_gold(curator, GoldChange(study_id=1, part="gold", file=str(path)))
     upload = ("../gold.jsonl", path.read_bytes())
     with pytest.raises(BadRows) as uploaded:
-        studies.change_gold(curator, 1, "gold", upload=upload)
+        studies.change_gold(curator, GoldChange(study_id=1, part="gold"), upload=upload)
     with pytest.raises(BadRows) as of_a_file:
-        studies.change_gold(owner("ada"), 1, "gold", file=path)
+        studies.change_gold(owner("ada"), GoldChange(study_id=1, part="gold", file=str(path)))
     assert str(uploaded.value) == str(of_a_file.value)
 
 
@@ -196,8 +211,8 @@ def test_page_and_command_show_the_work_that_the_operation_returns(
     with world.write() as session:
         get_or_create_judge(session, "ann", kind="person")
         session.commit()
-    studies.change_judge(owner("ada"), 1, "let_in", 1)
-    rows = studies.work(owner("ada"), 1, None, None).as_json()
+    studies.change_judge(owner("ada"), JudgeChange(study_id=1, action="let_in", judge=1))
+    rows = studies.work(owner("ada"), WorkReport(study_id=1)).as_json()
     assert rows["total"] == 1 and rows["data"][0]["person"] == "ann"
     assert inf("studies", "work", 1, "--json").json == rows | {"work": rows["data"]}
     drawn = next(each for each in open_page("studies").dataframe if "active_minutes" in each.value)
