@@ -3,7 +3,7 @@
 A report is computed twice, with and without the people flagged as too fast or failing gold, and
 `with_figures_without` gives each figure of the one that of the other. Sentences and tables read
 that: a sentence names at most `MAX_NAMED` people, a table gets a column more, and where the figures
-have intervals two more.
+have intervals two more. What is published names all, by the pseudonyms of `under_names`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -38,27 +38,39 @@ def with_figures_without(found: Any, without: Any, flagged: Mapping[str, str]) -
     return found
 
 
-def flag_sentence(
-    found: Mapping[str, Any], *, digits: int = 3, named: bool = True, with_reasons: bool = True
-) -> str:
-    """Which people behind a headline figure are flagged, and it without them; "" for nobody.
+def under_names(found: Any, names: Mapping[str, str]) -> Any:
+    """`found`, the flagged people in it under other names: their pseudonyms, in that order."""
+    if isinstance(found, list):
+        return [under_names(each, names) for each in found]
+    if not isinstance(found, Mapping):
+        return found
+    return {
+        key: dict(sorted((names[name], why) for name, why in each.items()))
+        if key == "flagged"
+        else under_names(each, names)
+        for key, each in found.items()
+    }
 
-    named: False counts them instead, for what is published.
-    """
+
+def flag_sentence(found: Mapping[str, Any], *, digits: int = 3, with_reasons: bool = True) -> str:
+    """Which people behind a headline figure are flagged, and it without them; "" for nobody."""
     flagged: Mapping[str, str] = found.get("flagged", {})
     if not flagged:
         return ""
-    who = _who(flagged, named=named, with_reasons=with_reasons)
+    who = _who(flagged, MAX_NAMED, with_reasons=with_reasons)
     them = "them" if len(flagged) > 1 else "this person"
     return f"{who}; without {them}: {figure_text(found['without_flagged'], digits)}."
 
 
-def flag_note(figures: Sequence[Mapping[str, Any]], *, named: bool = True) -> str:
-    """Which people behind the figures of a table are flagged; "" for nobody."""
+def flag_note(figures: Sequence[Mapping[str, Any]], *, limit: int = MAX_NAMED) -> str:
+    """Which people behind the figures of a table are flagged; "" for nobody.
+
+    limit: how many are named; the others are counted.
+    """
     flagged: dict[str, str] = {}
     for each in figures:
         flagged |= each.get("flagged", {})
-    return f"{_who(flagged, named=named, with_reasons=True)}." if flagged else ""
+    return f"{_who(flagged, limit, with_reasons=True)}." if flagged else ""
 
 
 def rows_without(
@@ -76,11 +88,7 @@ def rows_without(
     return found
 
 
-def _who(flagged: Mapping[str, str], *, named: bool, with_reasons: bool) -> str:
-    number = len(flagged)
-    if not named:
-        people = "person" if number == 1 else "people"
-        return f"{number} {people} flagged as too fast or failing gold"
+def _who(flagged: Mapping[str, str], limit: int, *, with_reasons: bool) -> str:
     texts = [f"{name} ({reason})" if with_reasons else name for name, reason in flagged.items()]
-    more = f" and {number - MAX_NAMED:,} more" if number > MAX_NAMED else ""
-    return f"Flagged: {', '.join(texts[:MAX_NAMED])}{more}"
+    more = f" and {len(texts) - limit:,} more" if len(texts) > limit else ""
+    return f"Flagged: {', '.join(texts[:limit])}{more}"

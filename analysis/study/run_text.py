@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from analysis.agreement.flagged import WITHOUT, flag_note, rows_without
+from analysis.agreement.flagged import MAX_NAMED, WITHOUT, flag_note, rows_without
 from analysis.figures.numbers import counted, share_text
 
 FIGURES: Final = {
@@ -24,10 +24,10 @@ WHY_BOUNDS: Final = (
 )
 
 
-def headline(report: Mapping[str, Any], *, named: bool = True) -> str:
+def headline(report: Mapping[str, Any], *, limit: int = MAX_NAMED) -> str:
     """What the study says about the run, or why nothing, in one or two sentences.
 
-    named: False counts flagged people instead of naming them, for what is published.
+    limit: how many flagged people are named; the others are counted.
     """
     precision, recall = report["precision"], report["recall"]
     if not report["known"]:
@@ -45,16 +45,13 @@ def headline(report: Mapping[str, Any], *, named: bool = True) -> str:
         )
     else:
         parts.append(f"Recall is not known: {recall['reason']}.")
-    return " ".join(parts) + flagged(report, named=named) + imbalance(report)
+    return " ".join(parts) + flagged(report, limit=limit) + imbalance(report)
 
 
-def flagged(report: Mapping[str, Any], *, named: bool = True) -> str:
-    """Who behind the estimates is flagged, and precision without them; "" for nobody.
-
-    named: False counts them instead, for what is published.
-    """
+def flagged(report: Mapping[str, Any], *, limit: int = MAX_NAMED) -> str:
+    """Who behind the estimates is flagged, and precision without them; "" for nobody."""
     precision = report["precision"]
-    if not (note := flag_note([precision], named=named)):
+    if not (note := flag_note([precision], limit=limit)):
         return ""
     return f" {note} Precision without flagged people: {without_flagged(precision)}."
 

@@ -2,28 +2,18 @@
 and leakage.
 
 Read from the store when the release is made; a missing measurement is named with the command that
-makes it. People are counted, never named.
+makes it.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from analysis.agreement.agreement import interval_caption, people, report_of
-from analysis.agreement.answers import number_decisions
-from analysis.agreement.flagged import WITHOUT, flag_note
-from analysis.agreement.headline import rest_sentence
-from analysis.agreement.intervals import DRAWS
-from analysis.agreement.judgment_filter import study_decisions
-from analysis.agreement.measures import MEASURES
 from analysis.figures.numbers import score
 from analysis.map.coverage import points_frame
-from analysis.study import run_text
-from curation.judging.about_run import about_run
-from curation.judging.independence import map_sentence, validator_sentence
-from curation.judging.scope import study_scope
+from curation.judging.independence import map_sentence
+from curation.release.agreement import StudyAgreement, agreement_paragraph
 from curation.release.card.coverage_picture import draw_map
 from curation.release.card.markdown import inline
 from curation.release.plan import ChosenRun, Plan
@@ -31,8 +21,7 @@ from curation.run.leakage import auc_text, is_outdated, leaking_sentence, stored
 from curation.run.shared_parts import part_text, stored_shared_parts
 from db.outcome.analyses import analyses_of_dataset
 from db.release.choice import count_rescued
-from db.study.quality import flagged_people
-from db.tables import Analysis, Study
+from db.tables import Analysis
 
 PICTURE = "coverage.png"
 
@@ -41,19 +30,19 @@ def findings(
     session: Session,
     plan: Plan,
     leakage: dict[str, Any] | None,
-    report: Callable[[str], None] | None = None,
+    agreed: Sequence[StudyAgreement],
 ) -> list[str]:
     """The paragraphs of the card's section "What was measured", in Markdown.
 
     Of several runs each under its own heading. leakage: the report over the release's groups, None
-    in a preview where it is not known yet. report: called with each stage that can take long.
+    in a preview where it is not known yet. agreed: the studies of the runs.
     """
     several = len(plan.runs) > 1
     found = []
     for each in plan.runs:
         found += [
             f"### {inline(each.dataset.name)}, run {each.run.id}" if several else "",
-            *_agreement(session, each, report),
+            *_agreement(session, each, agreed),
             _diversity(session, each),
             _coverage(session, each, with_picture=not several),
             _contamination(session, each, left_out=plan.wanted.leave_out_contaminated),
@@ -77,91 +66,9 @@ def contaminated_groups(session: Session, chosen: ChosenRun) -> frozenset[int] |
     return frozenset(found.result.get("groups", ()))
 
 
-def _agreement(
-    session: Session, chosen: ChosenRun, report: Callable[[str], None] | None
-) -> list[str]:
-    of_run = select(Study.id).where(Study.run_id == chosen.run.id).order_by(Study.id)
-    found = []
-    for study_id in session.scalars(of_run).all():
-        if report is not None:
-            report(f"computing the agreement of study {study_id}")
-        if (words := _study(session, study_id)) is not None:
-            found.append(words)
-    if found:
-        return found
-    return ["Agreement: no person has judged groups of this run (`inf studies create`)."]
-
-
-def _study(session: Session, study_id: int) -> str | None:
-    answers, scope = (
-        number_decisions(study_decisions(session, study_id)),
-        study_scope(session, study_id),
-    )
-    if not people(answers.judges):
-        return None
-    report = report_of(answers, flagged_people(session, study_id), DRAWS)
-    brackets = interval_caption(report)
-    who = "**simulated** judges" if report["simulated"] else "people"
-    figures = [(f"{who} with each other", report["human_human"])]
-    figures += [(f"{who} with `{name}`", each) for name, each in report["human_model"].items()]
-    rows = [(label, each["label"], each) for label, each in figures]
-    rows += [(who, MEASURES[name].label, found) for name, found in report["people"].items()]
-    table = _table(
-        ("between", "coefficient", "value"),
-        [(between, label, _value(found)) for between, label, found in rows],
-        [_value(found["without_flagged"]) for _, _, found in rows if "without_flagged" in found],
-    )
-    notes = [
-        flag_note([report], named=False),
-        rest_sentence(report),
-        validator_sentence(session, study_id, report["human_model"]),
-        _about_run(session, study_id),
-    ]
-    warning = " Simulated judges stand in for people; this says nothing about people." * bool(
-        report["simulated"]
-    )
-    return (
-        f"{'Agreement' if scope.of_run else 'Agreement on chosen items'}, study {study_id} "
-        f"({report['items']:,} items, {report['judgments']:,} judgments)"
-        f"{brackets and f', with {brackets}'}. {scope.sentence}{warning}\n\n"
-        + "\n\n".join([table, *(note for note in notes if note)])
-    )
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]], without: Sequence[str]) -> str:
-    """A table in Markdown, with a column of the figures without flagged people if there are any."""
-    if without:
-        head = (*head, WITHOUT.lower())
-        rows = [(*row, other) for row, other in zip(rows, without, strict=True)]
-    every = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(row)} |" for row in every)
-
-
-def _about_run(session: Session, study_id: int) -> str:
-    """What the study says about the validator over the whole run, or why nothing."""
-    report = about_run(session, study_id)
-    headline = run_text.headline(report, named=False)
-    if not report["known"] or report["precision"]["value"] is None:
-        return headline
-    shares, groups = run_text.FIGURES, run_text.GROUP_FIGURES
-    rows = [(label, run_text.estimate(report[name])) for name, label in shares.items()]
-    rows += [(label, run_text.bounds(report[name])) for name, label in groups.items()]
-    flagged = [*shares, *groups] if report["flagged"] else []
-    without = [run_text.without_flagged(report[name]) for name in flagged]
-    return (
-        f"Validator over the run, by study {study_id}: {headline} "
-        f"{run_text.basis(report)} {run_text.WHY_BOUNDS}\n\n"
-        + _table(("", "share (95 % interval)"), rows, without)
-    )
-
-
-def _value(found: dict[str, Any]) -> str:
-    if found["value"] is None:
-        return f"undefined: {found.get('reason', '')}"
-    if found.get("interval") is None:
-        return f"{found['value']:.3f}"
-    low, high = found["interval"]
-    return f"{found['value']:.3f} ({low:.3f} to {high:.3f})"
+def _agreement(session: Session, chosen: ChosenRun, agreed: Sequence[StudyAgreement]) -> list[str]:
+    found = [agreement_paragraph(session, each) for each in agreed if each.run_id == chosen.run.id]
+    return found or ["Agreement: no person has judged groups of this run (`inf studies create`)."]
 
 
 def _diversity(session: Session, chosen: ChosenRun) -> str:

@@ -181,6 +181,7 @@ def _finish_folder(
         "content_sha256": written.content_sha256,
         **_origins(plan, facts, measured["maps"]),
         "leakage": measured["leakage"],
+        **({"agreement": list(facts.agreement)} if facts.agreement else {}),
         "offline": plan.offline,
         "licences": written.licences,
         "languages": languages_of(written.languages),

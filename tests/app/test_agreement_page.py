@@ -1,5 +1,6 @@
 """The Agreement page: figures, tables, and sentences where there is no number."""
 
+import json
 import re
 from collections.abc import Callable
 from datetime import timedelta
@@ -7,6 +8,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+import yaml
 from app_pages import open_page, open_tab, words
 from conftest import Ran
 from exporting import export
@@ -470,9 +472,32 @@ def test_light_verdict_page_command_and_card_have_one_coefficient_of_an_incomple
     card = (tmp_path / "out" / "README.md").read_text()
     assert f"| people with each other | Krippendorff's alpha | {value:.3f} (" in card
     _, front_matter, _ = card.split("---\n", 2)
-    metadata = [(tmp_path / "out" / name).read_text() for name in (CROISSANT, MANIFEST)]
-    for written in (front_matter, *metadata):  # they hold no coefficient that could be another
-        assert "kappa" not in written and "alpha" not in written
+    (of_study,) = yaml.safe_load(front_matter)["annotator_agreement"]
+    low, high = (round(limit, 4) for limit in figure["interval"])
+    assert of_study == {
+        "study": 1,
+        "run": 1,
+        "sample_of_run": True,
+        "between": "people",
+        "judges": 4,
+        "coefficient": "krippendorff_alpha",
+        "value": round(value, 4),
+        "interval_95": [low, high],
+        "items": figure["items"],
+        "with_models": of_study["with_models"],
+    }
+    for each in of_study["with_models"]:
+        of_model = report["human_model"][each["model"]]
+        assert each["coefficient"] == of_model["coefficient"] == "group_kappa"
+        assert each["value"] == round(of_model["value"], 4)
+    assert "cohen" not in front_matter, "no other coefficient"
+    manifest = json.loads((tmp_path / "out" / MANIFEST).read_text())
+    assert manifest["agreement"] == [of_study]
+    described = json.loads((tmp_path / "out" / CROISSANT).read_text())
+    assert described["rai:dataAnnotationAnalysis"] == [
+        f"Study 1: Krippendorff's alpha of 4 people over {figure['items']} items: "
+        f"{value:.3f} (95 % interval {low:.3f} to {high:.3f})."
+    ]
 
 
 def test_simulated_judges_are_not_called_people(sqlite_store: Store) -> None:

@@ -8,6 +8,7 @@ import json
 from typing import Any
 
 from analysis.text.licences import hub_identifier
+from curation.release.agreement import agreement_sentence
 from curation.release.rows import LISTS, configs_of, default_columns
 from db.shape import Shape, shape_in
 
@@ -79,6 +80,7 @@ def croissant(manifest: dict[str, Any]) -> str:
         "datePublished": str(manifest["created_at"]),
         "creator": {"@type": "sc:Organization", "name": "InF Studio"},
         "citeAs": "arXiv:2505.21439",
+        **_agreement(manifest),
         "distribution": [_file(file, manifest["format"]) for file in files],
         "recordSet": [
             _record_set(config, file, manifest["format"], shape)
@@ -88,6 +90,12 @@ def croissant(manifest: dict[str, Any]) -> str:
         ],
     }
     return json.dumps(described, ensure_ascii=False, indent=1) + "\n"
+
+
+def _agreement(manifest: dict[str, Any]) -> dict[str, Any]:
+    """The agreement of judges in the words of the RAI vocabulary; releases of before have none."""
+    found = [agreement_sentence(each) for each in manifest.get("agreement", ())]
+    return {"rai:dataAnnotationAnalysis": found} if found else {}
 
 
 def spdx(licence: str) -> str:

@@ -70,6 +70,8 @@ class CardFacts:
     texts: dict[str, dict[str, Any]]
     content_sha256: str
     findings: Sequence[str] = ()
+    agreement: Sequence[dict[str, Any]] = ()
+    """The coefficients of the runs' studies (`curation.release.agreement.agreement_metadata`)."""
     rescued: int = 0
     """Groups that the filter dropped and a person approved."""
     languages: dict[str, int] = field(default_factory=dict)

@@ -42,6 +42,9 @@ def front_matter(facts: CardFacts) -> str:
         ],
         "size_categories": [size_category(sum(facts.splits.values()))],
     }
+    if facts.agreement:
+        # The Hub has no field for agreement and keeps keys that it does not know.
+        known["annotator_agreement"] = list(facts.agreement)
     if facts.files:
         known |= {"configs": _data_files(facts), "dataset_info": _features(facts)}
     card = DatasetCardData(**known)

@@ -6,6 +6,7 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from curation.recipe.settings import present_names
+from curation.release.agreement import agreement_metadata, agreements
 from curation.release.card.facts import CardFacts, RunFacts, Stage
 from curation.release.findings import findings
 from curation.release.plan import ChosenRun, Plan
@@ -28,6 +29,7 @@ def facts_of(
 
     report: called with each stage that can take long.
     """
+    agreed = agreements(session, plan, report)
     return CardFacts(
         title=plan.name,
         shape=plan.shape,
@@ -45,7 +47,8 @@ def facts_of(
         format=plan.wanted.format,
         texts=written.texts,
         content_sha256=written.content_sha256,
-        findings=findings(session, plan, leakage, report),
+        findings=findings(session, plan, leakage, agreed),
+        agreement=[agreement_metadata(each) for each in agreed],
         languages=written.languages,
         rescued=written.rescued,
     )
