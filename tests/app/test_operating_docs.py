@@ -1,6 +1,10 @@
-"""The steps of docs/running as written: nginx before two servers, and the systemd unit's steps."""
+"""The steps of docs/running as written: nginx before two servers, the systemd unit's steps, and the
+turning over of logs."""
 
+import grp
+import gzip
 import os
+import pwd
 import re
 import shutil
 import socket
@@ -9,7 +13,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -21,12 +25,16 @@ from live_server import Server, free_port, serving
 from pgbouncer import write_certificate
 
 from app.access.identity import COOKIE
+from app.jobs import supervisors
+from app.jobs.supervisors import ensure_supervisor
 from db.people.accounts import add_account, get_account
 from db.store import revision, schema
-from db.store.store import open_store
+from db.store.settings import logs
+from db.store.store import Store, open_store
 
 ROOT = Path(__file__).resolve().parents[2]
 INSTALL = (ROOT / "docs" / "running" / "install.md").read_text()
+OPERATIONS = (ROOT / "docs" / "running" / "operations.md").read_text()
 UNIT = (ROOT / "deploy" / "inf-studio.service").read_text()
 PASSWORD = "correct horse battery"
 
@@ -346,3 +354,65 @@ def test_under_the_unit_the_map_compiles_and_the_hubs_cache_can_be_written(tmp_p
     assert done.returncode == 0, done.stderr
     assert list((cache / "numba").rglob("*.nbi"))
     assert (cache / "huggingface" / "hub").is_dir()
+
+
+def test_logrotate_turns_over_a_log_that_a_running_supervisor_goes_on_writing(
+    sqlite_store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The documented block, for this folder and user: checked by -d, then run twice."""
+    program = shutil.which("logrotate") or shutil.which("logrotate", path="/usr/sbin")
+    if program is None:
+        require("logrotate", "no logrotate: its program is missing (Debian's package logrotate)")
+    found = re.search(r"```\n(/\S+ \{\n.*?\})\n```", OPERATIONS, re.DOTALL)
+    assert found is not None
+    (unit_home,) = re.findall(r"^Environment=INF_HOME=(\S+)$", UNIT, re.MULTILINE)
+    (unit_user,) = re.findall(r"^User=(\S+)$", UNIT, re.MULTILINE)
+    user, group = pwd.getpwuid(os.getuid()).pw_name, grp.getgrgid(os.getgid()).gr_name
+    block = found[1] + "\n"
+    for documented, here in {
+        f"{unit_home}/logs/*.log": f"{logs()}/*.log",
+        f"su {unit_user} {unit_user}": f"su {user} {group}",
+    }.items():
+        assert block.count(documented) == 1, documented
+        block = block.replace(documented, here)
+    (tmp_path / "rotation").write_text(block)
+    (tmp_path / "rotation").chmod(0o644)
+
+    def rotate(*options: str) -> str:
+        words = [program, "-s", str(tmp_path / "state"), *options, str(tmp_path / "rotation")]
+        done = subprocess.run(words, capture_output=True, text=True)
+        said = done.stdout + done.stderr
+        assert done.returncode == 0 and "error" not in said.lower(), said
+        return said
+
+    lines = "import time\nwhile True: print('x' * 99, flush=True); time.sleep(0.01)"
+    monkeypatch.setattr(supervisors, "run_module", lambda name: ["-c", lines])
+    ensure_supervisor(sqlite_store)
+    log, process = logs() / "supervisor.log", supervisors._started[-1]
+    (logs() / "job-1-1.log").write_text("")
+    try:
+        for number in (1, 2):
+            wait_until(lambda: log.stat().st_size > 5000)
+            assert "supervisor.log" in rotate("-d")
+            rotate("--force")
+            with gzip.open(logs() / "supervisor.log.1.gz") as old:
+                assert set(old.read().split()) == {b"x" * 99}, f"rotation {number}"
+            wait_until(lambda: log.stat().st_size > 0)
+            # appended from the beginning: no hole of zeros where the old lines were
+            assert set(log.read_bytes().split()) <= {b"x" * 99} | {b"x" * n for n in range(1, 99)}
+        assert {path.name for path in logs().iterdir()} == {
+            *("supervisor.log", "supervisor.log.1.gz", "supervisor.log.2.gz"),
+            "job-1-1.log",  # empty: not turned over
+        }
+        assert process.poll() is None
+    finally:
+        process.kill()
+        process.wait()
+
+
+def wait_until(is_so: Callable[[], bool]) -> None:
+    """Wait for it, ten seconds at most."""
+    end = time.monotonic() + 10
+    while not is_so():
+        assert time.monotonic() < end
+        time.sleep(0.02)
