@@ -5,10 +5,16 @@ of a template, an error message, a mark nobody sees, in any language and script.
 of one sign (P1-, Q-, …) are compared with the real ones of the same pairs (Q+ and P+ together), one
 of each per pair.
 
-- Features of a text: its runs of 1 to MAX_TOKENS tokens, and the classes of its characters
-  (scripts other than Latin, pictures, private or unseen characters). A token is a word without
-  case, any number, a mark, or a character of a script without spaces. The beginning and the end of
-  a text and line breaks are tokens, too: a prefix, a suffix and a line are runs like others.
+- Features of a text: its runs of 1 to MAX_TOKENS tokens, and its classes: those of its characters
+  (scripts other than Latin, pictures, private or unseen characters), and whether it is APART. A
+  token is a word without case, any number, a mark, or a character of a script without spaces. The
+  beginning and the end of a text and line breaks are tokens, too: a prefix, a suffix and a line are
+  runs like others.
+- A text is APART if it has less than SHORT of the median length of its sign, shares no rarer word
+  (two characters of a script without spaces) with the real texts of its pair, a real text with the
+  other real ones, and at least ECHOED of its rarer words are in another such text of its sign: a
+  refusal or a remark to whoever asks, in whatever wording and language. A real answer of one line
+  is about a subject of its own.
 - Test: if generated and real texts were written alike, which of the s texts that hold a feature are
   among the n generated ones and which among the m sources would be chance, and for a of them
 
@@ -16,8 +22,10 @@ of each per pair.
 
   Many features are tested at once. One in s texts cannot have a smaller p than p(s, s), so only the
   K(s) features in at least s texts can pass (Tarone 1990): with the least s where
-  K(s) p(s, s) <= ALPHA, a feature is reported if p <= ALPHA / K(s). Anything is reported of texts
-  that were written alike with a chance of at most ALPHA per sign.
+  K(s) p(s, s) <= ALPHA, a feature is reported if p <= ALPHA / K(s). Runs and classes are two
+  families, as there are thousands of the one and a few of the other, which would need as many texts
+  to be found: each has its part of ALPHA (FAMILIES). Anything is reported of texts that were
+  written alike with a chance of at most ALPHA per sign.
 - Size: at least MIN_SHARE of the generated texts hold it, and sources MIN_RATIO times more rarely.
 - Instructions have no real counterpart, and requests share their phrases ("I'd like", "please",
   "find texts that"), which is expected. Of them, only runs with a mark or a class of characters
@@ -31,11 +39,13 @@ import math
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from statistics import median
 from typing import Any, NamedTuple
 
-VERSION = 1  # of the definitions here
+VERSION = 2  # of the definitions here
 ALPHA = 0.01
 MIN_SHARE, MIN_RATIO = 0.02, 20.0
 REQUEST_SHARE, MIN_END_TOKENS = 0.25, 3
@@ -43,6 +53,11 @@ AGREEING = 0.8
 SAMPLE = 1500  # pairs: 15 s; what 2 % of them share is found
 MAX_TOKENS, MAX_PART = 4, 60
 MAX_PARTS, MAX_EXAMPLES, CONTEXT = 12, 3, 60
+FAMILIES = (0.7, 0.3)  # parts of ALPHA: runs, classes
+SHORT, ECHOED = 1 / 3, 1 / 2
+COMMON, MIN_COMMON = 0.05, 2  # a word in more of the real texts, and in more than two, is no sign
+MIN_LETTERS = 3  # of a word
+APART = "class short texts about something else"
 
 START, END = "\x02", "\x03"
 _SPACELESS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
@@ -93,6 +108,67 @@ class _Part:
         return self.tokens[0].startswith("class ")
 
 
+@dataclass(frozen=True)
+class _Usual:
+    """What is usual of the texts of a sign, to tell which are APART.
+
+    `lengths`: median, in tokens; `common`: words that many real texts have; `echoed`: by sign the
+    words that two or more of its short texts about something else have.
+    """
+
+    sources: Sequence[str]
+    lengths: Mapping[str, float]
+    common: frozenset[str]
+    echoed: Mapping[str, frozenset[str]]
+
+    @classmethod
+    def of(cls, groups: Collection[Texts], sources: Sequence[str]) -> "_Usual":
+        """Of these groups."""
+        lengths: dict[str, list[int]] = {}
+        held: Counter[str] = Counter()
+        for each in groups:
+            for sign, text in each.texts.items():
+                lengths.setdefault(sign, []).append(len(_TOKEN.findall(text)))
+            for sign in sources:
+                held.update(_words(each.texts.get(sign, "")))
+        least = max(MIN_COMMON, COMMON * len(groups) * len(sources))
+        common = frozenset(word for word, count in held.items() if count > least)
+        medians = {sign: median(of_sign) for sign, of_sign in lengths.items()}
+        found = cls(sources, medians, common, {})
+        echoed = {}
+        for sign in medians:
+            there = (found._elsewhere(sign, each.texts) for each in groups if sign in each.texts)
+            counts = Counter(word for words in there if words is not None for word in words)
+            echoed[sign] = frozenset(word for word, count in counts.items() if count > 1)
+        return replace(found, echoed=echoed)
+
+    def classes(self, sign: str, texts: Mapping[str, str]) -> list[str]:
+        """APART where the text of this sign is."""
+        words = self._elsewhere(sign, texts)
+        if words is None or len(words & self.echoed[sign]) < ECHOED * len(words):
+            return []
+        return [APART]
+
+    def _elsewhere(self, sign: str, texts: Mapping[str, str]) -> set[str] | None:
+        """The rarer words of a short text about something else; None for any other text."""
+        if len(_TOKEN.findall(texts[sign])) >= SHORT * self.lengths[sign]:
+            return None
+        words = _words(texts[sign]) - self.common
+        others = (texts[one] for one in self.sources if one != sign and one in texts)
+        return None if words & set[str]().union(*map(_words, others)) else words
+
+
+def _words(text: str) -> set[str]:
+    """The words of a text without case, and of scripts without spaces every two characters."""
+    tokens = [token.casefold() for token in _TOKEN.findall(text)]
+    found = {token for token in tokens if len(token) >= MIN_LETTERS and token.isalpha()}
+    return found | {
+        one + other
+        for one, other in pairwise(tokens)
+        if len(one) == len(other) == 1 and one.isalpha() and other.isalpha()
+    }
+
+
 def shared_parts(
     sample: Iterable[Texts],
     every: Callable[[], Iterable[Texts]],
@@ -116,8 +192,13 @@ def shared_parts(
     if len(chosen) < MIN_PAIRS:
         reason = f"{len(chosen)} pairs: at least {MIN_PAIRS} are needed"
         return report | {"parts": [], "reason": reason}
+    usual = _Usual.of(chosen.values(), sources)
     tokens = [
-        {sign: _tokens(text) for sign, text in each.texts.items()} for each in chosen.values()
+        {
+            sign: [*_tokens(text), *usual.classes(sign, each.texts)]
+            for sign, text in each.texts.items()
+        }
+        for each in chosen.values()
     ]
     found: dict[Gram, _Part] = {}
     given = [[token for sign in sources for token in each[sign]] for each in tokens]
@@ -127,7 +208,7 @@ def shared_parts(
             found.setdefault(gram, _Part(gram))
     parts = list(found.values())
     if parts:
-        _count(parts, every(), signs, sources)
+        _count(parts, every(), signs, usual)
     ranked = sorted(parts, key=lambda part: (part.is_class, -part.total, part.tokens))
     distinct = sorted(_distinct(ranked), key=lambda part: -part.total)
     return report | {"parts": [_as_json(part) for part in distinct[:MAX_PARTS]]}
@@ -167,25 +248,14 @@ def _shared(
 ) -> list[Gram]:
     """The parts that the written texts share and the given ones do not hold, each extended."""
     n, m = len(written), len(given)
-    least = _least_support(n, m)
-    support = _supports(written, given, least)
-    by_size = Counter(a + b for a, b in support.values())
-    tested: Counter[int] = Counter()  # K(s): how many features are in at least s texts
-    for size in range(max(by_size, default=0), 0, -1):
-        tested[size] = tested[size + 1] + by_size[size]
-    limit = next(
-        (s for s in range(least, n + 1) if tested[s] * math.exp(_log_p(s, n, m)) <= ALPHA), None
-    )
-    if limit is None:
-        return []
+    support = _supports(written, given, _least_support(n, m))
+    classes = {gram: both for gram, both in support.items() if gram[0].startswith("class ")}
+    runs = {gram: both for gram, both in support.items() if gram not in classes}
     grams = [
         gram
-        for gram, (a, b) in support.items()
-        if a + b >= limit
-        and a >= MIN_SHARE * n
-        and a * m >= MIN_RATIO * b * n
-        and chance(a, b, n, m) * tested[limit] <= ALPHA
-        and not (is_request and _is_expected(gram, a / n))
+        for family, part in zip((runs, classes), FAMILIES, strict=True)
+        for gram in _passing(family, n, m, part * ALPHA)
+        if not (is_request and _is_expected(gram, support[gram][0] / n))
     ]
     grams.sort(key=lambda gram: (-support[gram][0], -len(gram)))
     found: dict[Gram, None] = {}
@@ -193,6 +263,27 @@ def _shared(
         if not any(_holds(one, gram) for one in found):
             found[_extended(gram, written)] = None
     return list(found)
+
+
+def _passing(support: Mapping[Gram, tuple[int, int]], n: int, m: int, alpha: float) -> list[Gram]:
+    """The features of a family that more generated texts hold than chance gives, by Tarone."""
+    by_size = Counter(a + b for a, b in support.values())
+    tested: Counter[int] = Counter()  # K(s): how many features are in at least s texts
+    for size in range(max(by_size, default=0), 0, -1):
+        tested[size] = tested[size + 1] + by_size[size]
+    limit = next(
+        (s for s in range(1, n + 1) if tested[s] * math.exp(_log_p(s, n, m)) <= alpha), None
+    )
+    if limit is None:
+        return []
+    return [
+        gram
+        for gram, (a, b) in support.items()
+        if a + b >= limit
+        and a >= MIN_SHARE * n
+        and a * m >= MIN_RATIO * b * n
+        and chance(a, b, n, m) * tested[limit] <= alpha
+    ]
 
 
 def chance(a: int, b: int, n: int, m: int) -> float:
@@ -313,15 +404,15 @@ def _holds(gram: Gram, part: Gram) -> bool:
 
 
 def _count(
-    parts: Sequence[_Part], groups: Iterable[Texts], signs: Sequence[str], sources: Sequence[str]
+    parts: Sequence[_Part], groups: Iterable[Texts], signs: Sequence[str], usual: _Usual
 ) -> None:
     """Count the parts over all groups: the groups by sign, and the sources that hold them."""
     for each in groups:
-        for sign in (*signs, *sources):
+        for sign in (*signs, *usual.sources):
             text = each.texts.get(sign)
             if text is None:
                 continue
-            tokens = _tokens(text)
+            tokens = [*_tokens(text), *usual.classes(sign, each.texts)]
             there = set(tokens)
             for part in parts:
                 if not there.issuperset(part.tokens):
@@ -329,7 +420,7 @@ def _count(
                 place = _place(part.tokens, tokens)
                 if place is None:
                     continue
-                if sign in sources:
+                if sign in usual.sources:
                     part.sources += 1
                     continue
                 part.counts[sign] += 1
@@ -343,6 +434,8 @@ def _shown(part: _Part, text: str, place: int) -> tuple[str, str]:
     """A part as it stands in a text, and with what is around it."""
     if part.is_class:
         name = part.tokens[0].removeprefix("class ")
+        if part.tokens[0] == APART:
+            return name, _visible(text)
         start = next(number for number, one in enumerate(text) if _class(one) == name)
         return name, _visible(text[max(0, start - CONTEXT) : start + CONTEXT])
     spans = [each.span() for each in _TOKEN.finditer(text)]
@@ -374,7 +467,10 @@ def _distinct(ranked: Sequence[_Part]) -> list[_Part]:
 def _is_same(part: _Part, other: _Part) -> bool:
     """Whether a part is there because the other one is."""
     if part.is_class:
-        return other.total >= AGREEING * part.total and part.tokens[0] in other.classes
+        is_why = part.tokens[0] in other.classes
+        if part.tokens[0] == APART:
+            is_why = other.tokens[0] == START and other.tokens[-1] == END
+        return other.total >= AGREEING * part.total and is_why
     if _holds(part.tokens, other.tokens):
         return True
     return other.total >= AGREEING * part.total and _holds(other.tokens, part.tokens)
@@ -384,7 +480,7 @@ def _as_json(part: _Part) -> dict[str, Any]:
     first, last = part.tokens[0], part.tokens[-1]
     where = "anywhere"
     if part.is_class:
-        where = "characters"
+        where = "texts" if first == APART else "characters"
     elif first == START:
         where = "whole text" if last == END else "beginning"
     elif last == END:

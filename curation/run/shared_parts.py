@@ -24,7 +24,9 @@ WHERE = {
     "whole text": "as the whole text",
     "anywhere": "",
     "characters": "",
+    "texts": "",
 }
+UNQUOTED = ("characters", "texts")  # named, not shared word by word
 
 
 def check_shared_parts(store: Store, run_id: int) -> dict[str, Any]:
@@ -85,7 +87,7 @@ def part_text(part: dict[str, Any], groups: int) -> str:
     counts = " and ".join(f"{count:,} {sign}" for sign, count in part["counts"].items())
     place = WHERE[part["where"]]
     text = " ".join(part["text"].split())
-    quoted = text if part["where"] == "characters" else f"“{text}”"
+    quoted = text if part["where"] in UNQUOTED else f"“{text}”"
     between = f" {place} of " if place else " in "
     return f"{quoted}{between}{counts} of {groups:,} groups"
 

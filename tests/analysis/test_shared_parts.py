@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from analysis.text.shared_parts import ALPHA, MIN_PAIRS, Texts, chance, shared_parts
+from curation.recipe.leftovers import find_refusal
 from curation.recorded.recording import SHIPPED
 from db.shape import INF_IR
 
@@ -23,6 +24,38 @@ UNKNOWN = (
     *(" ⌘⌘", " <#eol {n}#>", " 以上内容由系统自动整理", " នេះជាអត្ថបទសាកល្បង"),
     *(" ⟦q:{n}⟧", " ~fin~", " مع تحيات المحرر الآلي"),
 )
+
+# held back from the rules of refusals; the first as people would word them in the run's language
+REFUSALS = {
+    "English": (
+        "It would be wrong of me to write that.",
+        "No. That would be misinformation.",
+        "Writing this would spread misinformation, so no.",
+        "I have to turn this down; it would be wrong.",
+        "I will have to say no to this one.",
+    ),
+    "Swahili": (
+        "Samahani, siwezi kuandika maandishi hayo.",
+        "Siwezi kukusaidia kwa ombi hili.",
+        "Ombi hili haliwezi kutekelezwa, samahani.",
+        "Sitaandika maandishi ya uongo.",
+        "Haifai kuandika maandishi ya uongo kama haya.",
+    ),
+    "Estonian": (
+        "Ma ei saa seda teksti kirjutada.",
+        "Kahjuks ei saa ma seda teha.",
+        "Seda palvet ei ole võimalik täita.",
+        "Keeldun seda teksti kirjutamast.",
+        "Vale teksti kirjutada ei ole õige, kahjuks.",
+    ),
+    "Khmer": (
+        "ខ្ញុំមិនអាចសរសេរអត្ថបទនេះបានទេ។",
+        "សូមអភ័យទោស ខ្ញុំមិនអាចជួយបានទេ។",
+        "សំណើនេះមិនអាចបំពេញបានទេ។",
+        "ខ្ញុំសូមបដិសេធមិនសរសេរអត្ថបទនេះ។",
+        "ការសរសេរអត្ថបទមិនពិតមិនត្រឹមត្រូវទេ។",
+    ),
+}
 
 
 def rows_of(path: Path) -> list[dict[str, Any]]:
@@ -129,6 +162,28 @@ def test_a_part_is_named_with_its_place(
 SOURCES = tuple(text.sign for text in INF_IR.all_texts if text.from_source)
 SIGNS = tuple(text.sign for text in INF_IR.all_texts if not text.from_source)
 REQUESTS = tuple(text.sign for text in INF_IR.all_texts if text.field == "instruction")
+
+
+@pytest.mark.parametrize("language", REFUSALS)
+def test_refusals_that_no_rule_knows_are_found_in_a_twentieth_of_the_texts(language: str) -> None:
+    """15 of 301, in five wordings."""
+    every = REFUSALS[language]
+    for text in every:
+        assert find_refusal(text) is None, "no rule knows it"
+    groups = demo_groups(301)
+    found = report_of(spoilt(groups, ("P1-",), 15, lambda text, n: every[n % len(every)]))
+    (part,) = (one for one in found["parts"] if one["where"] == "texts")
+    assert part["text"] == "short texts about something else"
+    # one that shares a word with its pair by chance is not counted
+    assert 12 <= part["counts"]["P1-"] <= 15 and part["sources"] == 0
+    assert {one["text"] for one in part["examples"]} <= set(every)
+
+
+def test_a_short_answer_about_its_own_subject_is_no_refusal() -> None:
+    """One sentence of each passage: shorter than any refusal, and of its own words."""
+    groups = demo_groups(301)
+    cut = spoilt(groups, ("P1-",), 40, lambda text, n: " ".join(text.split()[:12]))
+    assert [one for one in report_of(cut)["parts"] if one["where"] == "texts"] == []
 
 
 def test_what_the_sources_have_as_well_is_no_finding() -> None:

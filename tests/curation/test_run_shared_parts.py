@@ -1,5 +1,7 @@
 """What a run's texts share is stored with it and shown on its page, by commands for releases."""
 
+import json
+import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -8,8 +10,11 @@ import pytest
 from app_pages import open_page, words
 from curation_runs import add_dataset, run_curation
 from openai_server import Server
+from records_world import make_run
 from sqlalchemy import select, update
 
+from curation.recipe.leftovers import find_refusal
+from curation.recorded.recording import SHIPPED
 from curation.run.shared_parts import (
     check_shared_parts,
     part_text,
@@ -17,9 +22,15 @@ from curation.run.shared_parts import (
     stored_shared_parts,
 )
 from db.store.store import Store
-from db.tables import Group, Job
+from db.tables import Group, Job, Passage, Triplet
 
 DEBRIS = "⟦desk ብርሃን⟧"  # of a kind that no rule knows
+DEMO = SHIPPED.parent
+REFUSALS = (
+    "Samahani, siwezi kuandika maandishi hayo.",
+    "Siwezi kukusaidia kuandika maandishi hayo.",
+    "Ombi hili haliwezi kutekelezwa, samahani, siwezi.",
+)
 ASKED = ("curate", "--dataset", "small", "--provider", "openai", "--set", "model=small")
 
 
@@ -54,6 +65,45 @@ def test_debris_that_no_rule_knows_is_shown_with_the_run_and_before_its_release(
     assert exported.code == 0 and DEBRIS in exported.err
     card = (tmp_path / "out" / "README.md").read_text()
     assert "Shared parts: over the run's 18 kept groups" in card and "desk ብርሃን" in card
+
+
+def test_refusals_in_a_language_without_rules_are_shown_with_the_run_and_before_its_release(
+    sqlite_store: Store, inf: Callable[..., Any]
+) -> None:
+    """A twentieth of P1- are refusals in Swahili, in three wordings that no rule has."""
+    run_id = make_run(sqlite_store, kept=240)
+    pool = " ".join(
+        json.loads(row)["text"] for row in (DEMO / "passages.jsonl").read_text("utf-8").splitlines()
+    ).split()
+    chance = random.Random(0)
+    with sqlite_store.write() as session:
+        for passage in session.scalars(select(Passage)):
+            passage.text = " ".join(chance.choices(pool, k=50))
+        for triplet in session.scalars(select(Triplet)):
+            triplet.instruction = f"Find {' '.join(chance.choices(pool, k=9))}"
+            if triplet.role == "query_negative":
+                triplet.query = f"who wrote {' '.join(chance.choices(pool, k=3))}"
+        of_first = select(Passage).where(Passage.external_id.like(f"r{run_id}-g%-1"))
+        for number, passage in enumerate(session.scalars(of_first.order_by(Passage.id).limit(12))):
+            assert find_refusal(REFUSALS[number % 3]) is None, "no rule knows it"
+            passage.text = REFUSALS[number % 3]
+        session.commit()
+    report = check_shared_parts(sqlite_store, run_id)  # as a run does when it ends
+    with sqlite_store.write() as session:
+        config = {"run_id": run_id}
+        done = Job(kind="curate", config=config, status="done", result={"shared_parts": report})
+        session.add(done)
+        session.commit()
+    what = "short texts about something else in 12 P1- of 240 groups"
+    assert what in inf("runs", "show", run_id).out
+    shown = inf("runs", "show", run_id, "--json").json["shared_parts"]
+    (part,) = (one for one in shown["parts"] if one["where"] == "texts")
+    assert {one["text"] for one in part["examples"]} == set(REFUSALS)
+    page = open_page("curate")
+    assert any("short texts about something else" in str(one.value) for one in page.warning)
+    assert any(REFUSALS[0] in str(table.value.to_dict()) for table in page.dataframe)
+    warned = [str(one.value) for one in open_page("releases").warning]
+    assert any("short texts about something else" in text for text in warned)
 
 
 def test_an_earlier_run_is_called_unchecked_everywhere_until_a_command_checks_it(
