@@ -24,8 +24,8 @@ of each per pair.
   K(s) features in at least s texts can pass (Tarone 1990): with the least s where
   K(s) p(s, s) <= ALPHA, a feature is reported if p <= ALPHA / K(s). Runs and classes are two
   families, as there are thousands of the one and a few of the other, which would need as many texts
-  to be found: each has its part of ALPHA (FAMILIES). Anything is reported of texts that were
-  written alike with a chance of at most ALPHA per sign.
+  to be found: ALPHA is for the runs, CLASSES_ALPHA for the classes. Anything is reported of texts
+  that were written alike with a chance of at most the sum of the two per sign.
 - Size: at least MIN_SHARE of the generated texts hold it, and sources MIN_RATIO times more rarely.
 - Instructions have no real counterpart, and requests share their phrases ("I'd like", "please",
   "find texts that"), which is expected. Of them, only runs with a mark or a class of characters
@@ -46,14 +46,13 @@ from statistics import median
 from typing import Any, NamedTuple
 
 VERSION = 2  # of the definitions here
-ALPHA = 0.01
+ALPHA, CLASSES_ALPHA = 0.01, 0.003
 MIN_SHARE, MIN_RATIO = 0.02, 20.0
 REQUEST_SHARE, MIN_END_TOKENS = 0.25, 3
 AGREEING = 0.8
 SAMPLE = 1500  # pairs: 15 s; what 2 % of them share is found
 MAX_TOKENS, MAX_PART = 4, 60
 MAX_PARTS, MAX_EXAMPLES, CONTEXT = 12, 3, 60
-FAMILIES = (0.7, 0.3)  # parts of ALPHA: runs, classes
 SHORT, ECHOED = 1 / 3, 1 / 2
 COMMON, MIN_COMMON = 0.05, 2  # a word in more of the real texts, and in more than two, is no sign
 MIN_LETTERS = 3  # of a word
@@ -253,8 +252,8 @@ def _shared(
     runs = {gram: both for gram, both in support.items() if gram not in classes}
     grams = [
         gram
-        for family, part in zip((runs, classes), FAMILIES, strict=True)
-        for gram in _passing(family, n, m, part * ALPHA)
+        for family, alpha in ((runs, ALPHA), (classes, CLASSES_ALPHA))
+        for gram in _passing(family, n, m, alpha)
         if not (is_request and _is_expected(gram, support[gram][0] / n))
     ]
     grams.sort(key=lambda gram: (-support[gram][0], -len(gram)))

@@ -36,7 +36,7 @@ def draw_shared_parts(report: dict[str, Any] | None, run_id: int, *, unchecked: 
         "queries and passages of the same pairs do not; and short texts that share no word with "
         "their pair but some with each other, as refusals do. A model learns such debris as a sign "
         "of negatives. Fisher's exact test, corrected for the number of features: a false alarm in "
-        "at most one of 20 runs."
+        "at most one of 15 runs."
     )
 
 
