@@ -22,7 +22,7 @@ from curation.run.shared_parts import (
     stored_shared_parts,
 )
 from db.store.store import Store
-from db.tables import Group, Job, Passage, Triplet
+from db.tables import Group, Job, Passage, SlotText
 
 DEBRIS = "⟦desk ብርሃን⟧"  # of a kind that no rule knows
 DEMO = SHIPPED.parent
@@ -79,10 +79,8 @@ def test_refusals_in_a_language_without_rules_are_shown_with_the_run_and_before_
     with sqlite_store.write() as session:
         for passage in session.scalars(select(Passage)):
             passage.text = " ".join(chance.choices(pool, k=50))
-        for triplet in session.scalars(select(Triplet)):
-            triplet.instruction = f"Find {' '.join(chance.choices(pool, k=9))}"
-            if triplet.role == "query_negative":
-                triplet.query = f"who wrote {' '.join(chance.choices(pool, k=3))}"
+        for row in session.scalars(select(SlotText).where(SlotText.slot.in_(["I+", "I-", "Q-"]))):
+            row.text = f"Find {' '.join(chance.choices(pool, k=9))}"
         of_first = select(Passage).where(Passage.external_id.like(f"r{run_id}-g%-1"))
         for number, passage in enumerate(session.scalars(of_first.order_by(Passage.id).limit(12))):
             assert find_refusal(REFUSALS[number % 3]) is None, "no rule knows it"
