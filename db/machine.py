@@ -5,6 +5,7 @@ works on a Python without them. Tested on Linux; macOS and Windows are not run. 
 process's descendants stand in for its group; those whose parent has ended are not found.
 """
 
+import functools
 import ipaddress
 import os
 import signal
@@ -46,16 +47,22 @@ def wait_for_lock(descriptor: int) -> None:
 
 
 def new_owner() -> str:
-    """An owner name for this process: machine, process id, its start time, and a UUID."""
+    """An owner name for this process: where it runs, process id, its start time, and a UUID."""
     process = psutil.Process()
-    return f"{socket.gethostname()}:{process.pid}:{process.create_time():.2f}:{uuid.uuid4().hex}"
+    where = f"{socket.gethostname()}:{_process_space()}"
+    return f"{where}:{process.pid}:{process.create_time():.2f}:{uuid.uuid4().hex}"
 
 
 def is_dead(owner: str) -> bool:
-    """Whether the process of this name has ended on this machine; False for another machine's."""
-    host, pid, created, _ = owner.rsplit(":", 3)
-    if host != socket.gethostname():
+    """Whether the process of this name has ended; False where this process cannot know that.
+
+    It can of processes of its own process space. The names of hosts do not tell: containers share
+    one, and a process id means another process in each of them.
+    """
+    parts = owner.rsplit(":", 4)
+    if len(parts) < 5 or parts[1] != _process_space():  # elsewhere, or of an earlier version
         return False
+    _, _, pid, created, _ = parts
     try:
         process = psutil.Process(int(pid))
         is_same = f"{process.create_time():.2f}" == created
@@ -64,6 +71,20 @@ def is_dead(owner: str) -> bool:
         return True
     except psutil.AccessDenied:  # another user's process: it is alive
         return False
+
+
+@functools.cache
+def _process_space() -> str:
+    """What tells one space of process ids from all others: this start of the system, and on Linux
+    the namespace, of which each container may have its own."""
+    if sys.platform != "linux":
+        # to the minute: some systems compute it anew, from a clock that is adjusted
+        return f"{uuid.getnode():x}.{psutil.boot_time() // 60:.0f}"
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return f"{boot}.{Path('/proc/self/ns/pid').stat().st_ino}"
+    except OSError:
+        return uuid.uuid4().hex  # nobody else's: no process is judged by its id
 
 
 def process_exists(pid: int) -> bool:

@@ -57,8 +57,8 @@ def until(condition: Callable[[], object]) -> None:
 
 
 def owner_of(pid: int) -> str:
-    host, _, _, number = machine.new_owner().rsplit(":", 3)
-    return f"{host}:{pid}:{psutil.Process(pid).create_time():.2f}:{number}"
+    where, _, _, number = machine.new_owner().rsplit(":", 3)
+    return f"{where}:{pid}:{psutil.Process(pid).create_time():.2f}:{number}"
 
 
 def test_this_process_and_a_child_are_alive_and_other_machines_are_not_judged(
@@ -81,8 +81,16 @@ def test_a_killed_process_is_dead_also_before_its_parent_reaps_it(
 
 
 def test_a_process_that_was_given_an_old_number_is_not_its_owner() -> None:
-    host, pid, _, number = machine.new_owner().rsplit(":", 3)
-    assert machine.is_dead(f"{host}:{pid}:1.00:{number}")
+    where, pid, _, number = machine.new_owner().rsplit(":", 3)
+    assert machine.is_dead(f"{where}:{pid}:1.00:{number}")
+
+
+def test_neither_the_name_of_a_host_nor_a_process_id_tells_who_is_dead() -> None:
+    """Two containers with one host name: each has processes with the other's ids."""
+    host, space, _, created, number = machine.new_owner().rsplit(":", 4)
+    assert machine.is_dead(f"{host}:{space}:999999999:{created}:{number}")
+    assert not machine.is_dead(f"{host}:another.4026531836:999999999:{created}:{number}")
+    assert not machine.is_dead(f"{host}:999999999:{created}:{number}"), "of an earlier version"
 
 
 def test_nothing_is_judged_by_proc_which_only_linux_has() -> None:
