@@ -112,10 +112,11 @@ def _work(url: str, job_id: int, attempt: int, base_url: str, home: str) -> None
     sys.exit(run_handler(handle, curate))
 
 
-def claimed_job(store: Store, run_id: int) -> JobHandle:
-    """A running job for a run, as its process sees it."""
+def claimed_job(store: Store, run_id: int, *, patience_minutes: float = 0.0) -> JobHandle:
+    """A running job for a run, as its process sees it; it waits for no server that is away."""
     with store.write() as session:
-        job = jobs.enqueue_job(session, "curate", RunWork(run_id=run_id).config())
+        config = RunWork(run_id=run_id, patience_minutes=patience_minutes).config()
+        job = jobs.enqueue_job(session, "curate", config)
         claimed = jobs.claim_job(session, job.id)
         assert claimed is not None
         session.commit()

@@ -126,6 +126,36 @@ def whole(good: dict[str, Any]) -> bytes:
     return head.encode() + b"\r\n\r\n" + data
 
 
+def events(good: dict[str, Any], *, done: bool = True, part: float = 1.0) -> Sent:
+    """A good answer as a stream of server-sent events, or its first part."""
+    text = good["choices"][0]["message"]["content"]
+    pieces = [text[at : at + 7] for at in range(0, len(text), 7)]
+    deltas: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
+    deltas += [{"content": piece} for piece in pieces]
+    sent = [{"choices": [{"index": 0, "delta": one, "finish_reason": None}]} for one in deltas]
+    sent += [{"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}]
+    sent += [{"choices": [], "model": good["model"], "usage": good["usage"]}]
+    lines = [": keep-alive", *(f"data: {json.dumps(one)}" for one in sent)]
+    lines = lines[: int(len(lines) * part)]
+    if done and part == 1.0:
+        lines.append("data: [DONE]")
+    body = "\n\n".join([*lines, ""]).encode()
+    return Sent(body=body, headers={"Content-Type": "text/event-stream"})
+
+
+def with_more(good: dict[str, Any], more: str) -> dict[str, Any]:
+    """A good answer with another text in its thinking, which is kept."""
+    choice = good["choices"][0]
+    message = choice["message"] | {"reasoning_content": f"one{more}two"}
+    return good | {"choices": [choice | {"message": message}]}
+
+
+def in_windows_1252(good: dict[str, Any]) -> bytes:
+    """A good answer with letters and quotes in that encoding, which is no UTF-8."""
+    changed = with_more(good, "d\u00e9j\u00e0 \u201cvu\u201d")
+    return json.dumps(changed, ensure_ascii=False).encode("cp1252")
+
+
 def as_json(text: str) -> str:
     """A labelled text as the object that the schema names."""
     label, _, rest = text.partition(": ")
@@ -144,6 +174,10 @@ def parts(text: str) -> list[dict[str, Any]]:
 
 
 HTML = b"<html><body><h1>502 Bad Gateway</h1></body></html>"
+LITELLM = (
+    b'{"error": {"message": "Authentication Error, Invalid proxy server token passed", '
+    b'"type": "auth_error", "param": "None", "code": "400"}}'
+)
 RETRY = {"INF_MAX_RETRY_AFTER_SECONDS": "0.02"}
 TIMEOUT = (f"timeout_seconds={SECONDS}",)
 JSON = ("output=json",)
@@ -245,6 +279,13 @@ STATUSES = (
         ),
         "refuses the parameter 'top_k'",
     ),
+    stops(
+        "answers 400 for a proxy's key (LiteLLM's `auth_error`)",
+        lambda _: Sent(400, LITELLM, {"Content-Type": "application/json"}),
+        KEY,
+    ),
+    stops("answers 400 to every request, without a reason", error(400), "refuses every request"),
+    stops("answers 400 `budget_exceeded` (a proxy's)", error(400, "budget_exceeded"), QUOTA),
     dropped("answers 500 to one pair, always", error(500), "server_error"),
     dropped("answers 400 to one pair", error(400), "request_refused"),
     dropped("answers 422 to one pair", error(422), "request_refused"),
@@ -302,6 +343,25 @@ WIRE = (
     again("answers in UTF-16 where UTF-8 is named, once", verbatim('{"a": 1}'.encode("utf-16"))),
     stops("answers 200 with HTML from then on", verbatim(HTML, "text/html"), SILENT),
     stops("answers with an empty body from then on", verbatim(b""), SILENT),
+    kept("answers a stream of events, unasked", lambda good: events(good)),
+    kept("answers a stream of events without `[DONE]`", lambda good: events(good, done=False)),
+    again(
+        "answers a stream of events that breaks off, once",
+        lambda good: events(good, part=0.5),
+        paid_twice=True,
+    ),
+    kept(
+        "sends comments before the body (`: PROCESSING`)",
+        lambda good: Sent(body=b": PROCESSING\n\n" * 3 + json.dumps(good).encode()),
+    ),
+    kept(
+        "answers in Windows-1252, undeclared",
+        lambda good: Sent(body=in_windows_1252(good)),
+    ),
+    kept(
+        "answers with raw line breaks in its JSON",
+        lambda good: Sent(body=json.dumps(with_more(good, "\n")).replace("\\n", "\n").encode()),
+    ),
     kept(
         "answers JSON as text/plain",
         lambda good: Sent(body=json.dumps(good).encode(), headers={"Content-Type": "text/plain"}),
@@ -346,6 +406,48 @@ SHAPES = (
     kept(
         "sends no finish reason",
         body_of(lambda good: good | {"choices": [{"message": good["choices"][0]["message"]}]}),
+    ),
+    kept(
+        "answers with the legacy `function_call`",
+        message_of(
+            lambda message: {
+                "content": None,
+                "function_call": {"name": "reply", "arguments": as_json(message["content"])},
+            },
+            finish="function_call",
+        ),
+    ),
+    kept(
+        "answers by two equal tool calls",
+        message_of(
+            lambda message: {
+                "content": None,
+                "tool_calls": [{"function": {"arguments": as_json(message["content"])}}] * 2,
+            },
+            finish="tool_calls",
+        ),
+    ),
+    dropped(
+        "answers by two tool calls that differ",
+        message_of(
+            lambda message: {
+                "content": None,
+                "tool_calls": [
+                    {"function": {"arguments": as_json(text)}}
+                    for text in (message["content"], "Instruction: another one")
+                ],
+            },
+            finish="tool_calls",
+        ),
+        "empty",
+    ),
+    *(
+        dropped(
+            f"ends with the reason `{reason}`",
+            message_of(lambda message: message, finish=reason),
+            "cut_off",
+        )
+        for reason in ("MAX_TOKENS", "model_length", "insufficient_system_resource")
     ),
     dropped("answers with no choice", body_of(lambda good: good | {"choices": []}), "empty"),
     dropped("answers with content null", text_of(lambda _: None), "empty"),

@@ -86,6 +86,7 @@ class Server:
         assert schema in ("ignored", "taken", "refused", "object")
         self.thinking_bytes = 0  # of reasoning before each answer, as local servers send it
         self.down: tuple[int, int, str] | None = None  # after N answers, with status and code
+        self.cut_after: int | None = None  # after N answers every connection is cut
         self.poison: tuple[str, ...] = ()  # prompts that hold one of these always meet this error
         self.poison_error: tuple[int, str | None] = (500, None)  # status, parameter
         self.other_model: tuple[int, str] | None = None  # after N answers, reported by this name
@@ -201,7 +202,12 @@ class Server:
         if self.schema == "object" and asked_form == "json_schema":
             return _error(422, "bad_request", "unknown variant")
         if self.down is not None and self.answered.total() >= self.down[0]:
+            self.statuses["down"] += 1
             return _error(self.down[1], self.down[2], "out of order")
+        if self.cut_after is not None and self.answered.total() >= self.cut_after:
+            self.statuses["cut"] += 1
+            _cut(request)
+            return web.Response()
         if any(each in prompt for each in self.poison):
             status, param = self.poison_error
             return _error(status, "server_error", "this prompt breaks the server", param)

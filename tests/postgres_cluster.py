@@ -5,6 +5,7 @@ import pwd
 import shutil
 import subprocess
 import tempfile
+import time
 from pathlib import Path
 from typing import Self
 from uuid import uuid4
@@ -41,15 +42,29 @@ class Cluster:
             nobody = pwd.getpwnam(NOBODY)
             os.chown(self.folder, nobody.pw_uid, nobody.pw_gid)
         self._run("initdb", "-D", self._data, "-U", "inf", "-A", "trust", "-E", "UTF8", "-N")
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def start(self) -> None:
+        """Start the server."""
         options = f"-k {self.folder} -c listen_addresses='' -c fsync=off -c max_connections=200"
         self._run(
             "pg_ctl", "-D", self._data, "-l", self.folder / "log", "-o", options, "-w", "start"
         )
-        return self
 
-    def __exit__(self, *_: object) -> None:
-        self._run("pg_ctl", "-D", self._data, "-m", "immediate", "-w", "stop")
-        shutil.rmtree(self.folder, ignore_errors=True)
+    def stop(self, *, how: str = "immediate") -> None:
+        """Stop the server; `fast` ends its sessions, `immediate` is as a power cut."""
+        self._run("pg_ctl", "-D", self._data, "-m", how, "-w", "stop")
+
+    def restart(self, *, away_seconds: float = 0.0) -> None:
+        """Stop the server, as an operator does, and start it again after a while."""
+        self.stop(how="fast")
+        time.sleep(away_seconds)
+        self.start()
 
     def create(self, name: str | None = None, *, template: str = "template1") -> str:
         """A new database; returns its address."""
@@ -69,6 +84,10 @@ class Cluster:
             self._sql(
                 f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"
             )
+
+    def end_session(self, pid: int) -> None:
+        """End the session of a server process."""
+        self._sql(f"SELECT pg_terminate_backend({pid})")
 
     @property
     def _data(self) -> Path:

@@ -202,10 +202,13 @@ def draw_trouble(trouble: Trouble, *, live: bool) -> None:
     """Draw a notice while the run waits, and the newest error with its time."""
     if live and trouble.waiting_until is not None:
         until = local_time(trouble.waiting_until)
-        st.info(
-            plain(f"Waiting until {until} as the server requested."),
-            icon=":material/hourglass_top:",
-        )
+        message = f"Waiting until {until} as the server requested."
+        if trouble.waiting_for is not None and trouble.waiting_since is not None:
+            message = (
+                f"Waiting for the server since {local_time(trouble.waiting_since)}: "
+                f"{trouble.waiting_for}. Next attempt at {until}; the run goes on by itself."
+            )
+        st.info(plain(message), icon=":material/hourglass_top:")
     if trouble.last_error is None or trouble.last_error_at is None:
         return
     rate = f" · Retries in the last minute: {trouble.retries_per_minute:,}." if live else ""

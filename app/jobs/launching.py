@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ from db.events import record_event
 from db.jobs import jobs
 from db.jobs.runner import Cancelled
 from db.machine import KILLED, end_group, new_owner, own_group, stop_process
+from db.patience import patience_of, patiently
 from db.store.scope import unscoped
 from db.store.secrets import inherited, redacted
 from db.store.settings import logs
@@ -156,9 +158,13 @@ def start_process(
             env=variables,
             **own_group(),
         )
-    with store.write() as session:
-        jobs.note_process(session, job.id, job.attempt, child.pid, str(log_path))
-        session.commit()
+
+    def note() -> None:
+        with store.write() as session:
+            jobs.note_process(session, job.id, job.attempt, child.pid, str(log_path))
+            session.commit()
+
+    patiently(note, patience_of(job.config))
     return child
 
 
@@ -166,14 +172,21 @@ def _wait(
     store: Store, job: Job, child: subprocess.Popen[bytes], watch: Callable[[Job], None]
 ) -> Job:
     deadline: float | None = None
+    now, patience = job, patience_of(job.config)
+
+    def tell(message: str) -> None:
+        now.message = message
+        watch(now)
+
     while True:
         try:
             code = child.poll()
-            now = job_now(store, job.id)
+            now = patiently(lambda: job_now(store, job.id), patience, tell=tell)
             watch(now)
             if code is not None:
                 end_rest_of_group(child.pid)
-                return close_row(store, now, code)
+                ended = partial(close_row, store, now, code)
+                return patiently(ended, patience, tell=tell)
             if now.stop_requested and deadline is None:
                 deadline = time.monotonic() + STOP_GRACE_SECONDS
                 stop_process(child.pid)

@@ -4,12 +4,14 @@ One runs per store and machine, detached; it may end at any time. Its jobs conti
 supervisor finds them by their rows: they keep their slots until they end.
 """
 
+import logging
 import os
 import subprocess
 import time
 from dataclasses import dataclass
 
 import psutil
+from sqlalchemy.exc import SQLAlchemyError
 
 from app.jobs import launching
 from app.jobs.processes import end_rest_of_group
@@ -18,10 +20,12 @@ from app.jobs.supervisors import try_supervisor_lock
 from db.errors import BadInput, InfError
 from db.jobs import jobs
 from db.machine import end_group, process_exists, stop_process
+from db.patience import is_away
 from db.store.store import Store
 from db.tables import Job
 
 POLL_SECONDS = 0.5
+log = logging.getLogger("inf.jobs")
 
 
 @dataclass
@@ -47,18 +51,27 @@ def supervise(store: Store, *, idle_seconds: float, places: list[Slot] | None = 
             code="supervisor_running_already",
         )
     places = slots() if places is None else places
-    taken, idle_since = 0, time.monotonic()
+    taken, idle_since, is_store_away = 0, time.monotonic(), False
     running: dict[str, Running] = _inherited(store)
     try:
         while running or time.monotonic() - idle_since < idle_seconds:
-            for name, one in list(running.items()):
-                if _is_over(store, one):
-                    del running[name]
-                    idle_since = time.monotonic()
-            for place in _free(places, running):
-                if started := _start(store, place):
-                    running[place.name] = started
-                    taken += 1
+            try:
+                for name, one in list(running.items()):
+                    if _is_over(store, one):
+                        del running[name]
+                        idle_since = time.monotonic()
+                for place in _free(places, running):
+                    if started := _start(store, place):
+                        running[place.name] = started
+                        taken += 1
+            except (InfError, SQLAlchemyError) as error:
+                if not is_away(error):
+                    raise
+                if not is_store_away:
+                    log.warning("the store is away, its jobs wait: %s", error)
+                is_store_away, idle_since = True, time.monotonic()
+            else:
+                is_store_away = False
             time.sleep(POLL_SECONDS if running else POLL_SECONDS / 2)
     finally:
         os.close(lock)

@@ -63,6 +63,7 @@ class FunnelRow(Row):
 class RunShown(RunSummary):
     """A run with its progress and what depends on it.
 
+    `waiting`: what its workers wait for, since when, and the next attempt; "" while for nothing.
     `unchecked`: its texts were never checked for what they share, and for leakage.
     """
 
@@ -74,6 +75,7 @@ class RunShown(RunSummary):
     reviews: dict[str, int]
     text_baseline: dict[str, Any] | None
     workers: int
+    waiting: str
     shared_parts: dict[str, Any] | None
     unchecked: bool
     dependents: tuple[str, ...]
@@ -131,7 +133,7 @@ def create(actor: Actor, wanted: RunStart, launch: Launch[T]) -> T:
     with writing(actor, RIGHT) as session:
         _require_own_files(session, actor, wanted)
         run_id = start_run(session, **wanted.arguments(), created_by=actor.name).id
-    return launch(actor, "curate", RunWork(run_id=run_id))
+    return launch(actor, "curate", RunWork(run_id=run_id, **wanted.patience()))
 
 
 def resume(actor: Actor, wanted: RunResume, launch: Launch[T]) -> T:
@@ -145,7 +147,7 @@ def resume(actor: Actor, wanted: RunResume, launch: Launch[T]) -> T:
             guard=not wanted.no_guard,
             retry=wanted.retry,
         )
-    return launch(actor, "curate", RunWork(run_id=wanted.run_id))
+    return launch(actor, "curate", RunWork(run_id=wanted.run_id, **wanted.patience()))
 
 
 def work_on(actor: Actor, wanted: RunWork, launch: Launch[T]) -> T:
@@ -237,7 +239,7 @@ def show(actor: Actor, run_id: int) -> RunShown:
     with reading(actor, RIGHT) as session:
         run = get_run(session, run_id)
         (found,) = list_runs(session, run_id=run_id, archived=True)
-        baseline = text_baseline(session, run_id)
+        baseline, workers = text_baseline(session, run_id), worker_totals(session, run_id)
         return RunShown(
             **found.model_dump(),
             seed=run.seed,
@@ -247,7 +249,8 @@ def show(actor: Actor, run_id: int) -> RunShown:
             funnel=FunnelRow.model_validate(funnel(session, run_id)),
             reviews=count_reviews(session, run_id),
             text_baseline=None if baseline is None else asdict(baseline),
-            workers=worker_totals(session, run_id).alive,
+            workers=workers.alive,
+            waiting=workers.trouble.waiting(),
             shared_parts=stored_shared_parts(session, run_id),
             unchecked=is_unchecked(session, run_id),
             dependents=tuple(dependents(session, target_of(session, run_id=run_id))),

@@ -30,6 +30,7 @@ from curation.providers.openai_server import OpenAIProvider
 from curation.providers.provider import Answer, ProviderState, Request, RowFailed, Stopped
 from db.errors import BadInput, ProviderError
 from db.machine import is_dead
+from db.patience import patiently
 from db.run import batches
 from db.run.runs import get_run
 from db.store.store import Store
@@ -323,7 +324,8 @@ class BatchProvider:
             self._fail(key, error)
 
     async def _in_store(self, work: Callable[..., T], *arguments: Any, commit: bool = False) -> T:
-        """Run `work(session, …)` in a thread, in its own transaction."""
+        """Run `work(session, …)` in a thread, in its own transaction; a store that is away is
+        waited for."""
 
         def run() -> T:
             opened = self._store.write() if commit else self._store.read()
@@ -333,7 +335,7 @@ class BatchProvider:
                     session.commit()
                 return result
 
-        return await asyncio.to_thread(run)
+        return await asyncio.to_thread(patiently, run, self._wire.patience_seconds)
 
 
 def poll_seconds() -> float:

@@ -15,6 +15,8 @@ import httpx2
 import openai
 
 from curation.providers.provider import Request, RowFailed
+from curation.providers.trouble import causes_of
+from curation.recipe.completion import NotACompletion
 from db.errors import BadInput, ProviderError
 from db.tables import utc_now
 
@@ -26,13 +28,17 @@ WIRE_ERRORS: Final = (
 )
 LIMIT_NAMES: Final = ("max_tokens", "max_completion_tokens")
 QUOTA, TOO_LONG = "insufficient_quota", "context_length_exceeded"
+QUOTA_CODES: Final = {QUOTA, "budget_exceeded", "ExceededBudget"}
+KEY_CODES: Final = {"auth_error", "authentication_error", "invalid_api_key", "expired_key"}
 
 
 def raise_if_final(error: Exception, request: Request, server: str) -> None:
     """Raise for what further attempts cannot fix; return for the rest."""
     if isinstance(error, openai.APIStatusError):
         raise_if_quota_is_spent(error)
-    if isinstance(error, openai.AuthenticationError | openai.PermissionDeniedError):
+    if isinstance(error, openai.AuthenticationError | openai.PermissionDeniedError) or (
+        isinstance(error, openai.BadRequestError) and _is_about_key(error)
+    ):
         raise wrong_key(error) from error
     if isinstance(error, openai.NotFoundError):
         raise ProviderError(
@@ -46,7 +52,7 @@ def raise_if_final(error: Exception, request: Request, server: str) -> None:
             raise RowFailed("refused", error.message) from error
         if code == "context_length_exceeded" or "context length" in error.message.lower():
             raise RowFailed("too_long_for_model", error.message) from error
-        if error.param:
+        if error.param and error.param != "None":
             raise ProviderError(
                 f"the server refuses the parameter {error.param!r} for {request.model!r} "
                 f"({error.message})",
@@ -65,6 +71,42 @@ def raise_if_final(error: Exception, request: Request, server: str) -> None:
     if isinstance(error, WIRE_ERRORS):
         return
     raise error
+
+
+def _is_about_key(error: openai.APIStatusError) -> bool:
+    """Whether a proxy refuses its own key, for which some answer 400 (LiteLLM: `auth_error`)."""
+    is_named = not KEY_CODES.isdisjoint({error_code(error), _type_of(error)})
+    return is_named or error.message.lower().startswith("authentication error")
+
+
+def _type_of(error: openai.APIError) -> str:
+    """The type in an error's body; proxies have a status for its code."""
+    return str(error.body.get("type") or "") if isinstance(error.body, dict) else ""
+
+
+def refuses_all(server: str, why: str) -> ProviderError:
+    """The error that stops a run whose server refuses a small request, too."""
+    return ProviderError(
+        f"{server} refuses every request ({why})",
+        "check the key, the model's name and the limits of the server or its proxy, then resume",
+        code="server_refuses_all",
+    )
+
+
+def is_lost(error: Exception) -> bool:
+    """Whether an answer may have been written, and is paid, that did not arrive.
+
+    So where a connection ended after the request was sent, and of a body that cannot be read; not
+    where none was opened, nor for a status that says no, nor for a page of a proxy.
+    """
+    if isinstance(error, openai.APIStatusError):
+        return False
+    causes = list(causes_of(error))
+    if any(isinstance(each, aiohttp.ClientConnectorError) for each in causes):
+        return False
+    return isinstance(error, openai.APIConnectionError | TimeoutError) or (
+        isinstance(error, ValueError) and not isinstance(error, NotACompletion)
+    )
 
 
 def may_be_about_one_request(error: Exception, *, task_works: bool) -> bool:
@@ -97,7 +139,8 @@ def may_be_about_form(error: Exception) -> bool:
 
 def raise_if_quota_is_spent(error: openai.APIStatusError) -> None:
     """Raise ProviderError for 402 and the code `insufficient_quota`, whatever its status."""
-    if error.status_code == 402 or error_code(error) == QUOTA:
+    kinds = {error_code(error), _type_of(error)}
+    if error.status_code == 402 or not QUOTA_CODES.isdisjoint(kinds):
         raise ProviderError(
             f"the server reports that the quota is spent: {error.message}",
             "add credit, then resume",

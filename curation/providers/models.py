@@ -1,5 +1,6 @@
 """Which models a server has, and whether the one that answers is still the same."""
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -49,9 +50,19 @@ def check_reported_model(endpoint: Endpoint, model: str, completion: Any) -> Non
     if not isinstance(reported, str) or not reported:
         return
     before = endpoint.reported.setdefault(model, reported)
-    if before != reported and not (model in before and model in reported):
-        raise ProviderError(
-            f"{endpoint.url} answered {model!r} as {before!r} and now as {reported!r}",
-            "load the first model again and resume the run, or start a new run with `fresh=`",
-            code="served_model_changed",
-        )
+    if before == reported:
+        return
+    asked, first, now = map(_plain_name, (model, before, reported))
+    if first == now or (asked in first and asked in now):
+        return
+    raise ProviderError(
+        f"{endpoint.url} answered {model!r} as {before!r} and now as {reported!r}",
+        "load the first model again and resume the run, or start a new run with `fresh=`; where a "
+        "router chooses among models, name one of them with `set=model=NAME`",
+        code="served_model_changed",
+    )
+
+
+def _plain_name(model: str) -> str:
+    """A model's name without who serves it and how: "azure/Name:free", "name@2025"."""
+    return re.split("[:@]", model.lower().rpartition("/")[2])[0]

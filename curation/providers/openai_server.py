@@ -11,20 +11,24 @@ import math
 import random
 import time
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final
 
+import httpx2
 import openai
 
 from curation.providers.client import make_endpoints
 from curation.providers.endpoints import Endpoint, Endpoints
 from curation.providers.failures import (
     LIMIT_NAMES,
+    is_lost,
     max_retry_after,
     may_be_about_form,
     may_be_about_one_request,
     raise_if_final,
+    refuses_all,
     refuses_limit_name,
     retry_after_seconds,
 )
@@ -38,6 +42,7 @@ from curation.providers.provider import (
     Request,
     RowFailed,
     ServerFailed,
+    TryLater,
 )
 from curation.providers.request_body import (
     build_body,
@@ -46,11 +51,12 @@ from curation.providers.request_body import (
     max_output_tokens,
 )
 from curation.providers.trouble import TroubleLog, describe
-from curation.recipe.completion import read_completion
+from curation.recipe.completion import read_body, read_completion
 from curation.recipe.prices import Price, how_to_price, load_prices
 from curation.recipe.recipe import Recipe
 from curation.servers.connection import Server
 from db.errors import BadInput, ProviderError
+from db.tables import utc_now
 
 logging.getLogger("httpx2").setLevel(logging.WARNING)  # it logs a line for every call otherwise
 MAX_ATTEMPTS: Final = 6
@@ -59,6 +65,49 @@ MAX_BACKOFF_SECONDS: Final = 20.0
 TIMEOUT_SECONDS: Final = 600.0  # a local server may think for minutes before it answers
 SILENT_FOR_SECONDS: Final = 600.0  # no answer to any request: then the run stops
 MIN_ATTEMPTS: Final = 3  # before that: one slow request may last as long and prove nothing
+PROBE_EVERY_SECONDS: Final = (1.0, 30.0)  # of a server that is away: at first, and at most
+MAX_PROBE_SECONDS: Final = 60.0
+MAX_IN_A_ROW: Final = 12  # failures of any requests without an answer between them
+MAX_FAILING_SHARE: Final = 0.05  # of requests that fail while the server works
+ROW_SECONDS: Final = 45.0  # after that fewer failures of a row are enough
+MIN_ROW_FAILURES: Final = 3
+
+
+@dataclass
+class _Tries:
+    """The attempts of a request that has no answer yet, between which it may be parked.
+
+    `of_row`: failures after which another such request was answered; `of_server`: without that.
+    `form`: the simplest that it has needed. `renamed`: its limit of output tokens, once, else two
+    names would alternate. `lost`: answers that did not arrive.
+    """
+
+    began: float = field(default_factory=time.monotonic)
+    attempts: int = 0
+    of_row: int = 0
+    of_server: int = 0
+    passed_on: int = 0
+    failed_at: float = math.inf
+    form: int = 0
+    renamed: bool = False
+    lost: int = 0
+
+    def failed(self, last_answer: float) -> None:
+        """Count a failure; `last_answer`: when the server gave its last one to such a request."""
+        if last_answer > self.failed_at:
+            self.of_row, self.of_server = self.of_row + 1, 0
+        self.of_server += 1
+        self.failed_at = time.monotonic()
+
+    def is_of_row(self) -> bool:
+        """Whether the row is to blame, as the server answers others."""
+        is_slow = time.monotonic() - self.began > ROW_SECONDS
+        return self.of_row >= (MIN_ROW_FAILURES if is_slow else MAX_ATTEMPTS - 1)
+
+
+def gave_up(attempts: int, failed: Exception) -> RowFailed:
+    """The row is set aside, after so many attempts."""
+    return RowFailed("server_error", f"gave up after {attempts} attempts: {describe(failed)}")
 
 
 class OpenAIProvider:
@@ -78,17 +127,27 @@ class OpenAIProvider:
         requests_per_minute: float | None = None,
         tokens_per_minute: float | None = None,
         timeout_seconds: float = TIMEOUT_SECONDS,
+        patience_seconds: float = 0.0,
+        was_reached: bool = False,
+        parks: bool = False,
     ) -> None:
         self.endpoints, self._prices = Endpoints(endpoints), prices
-        self._timeout_seconds = timeout_seconds
+        self._timeout_seconds, self.patience_seconds = timeout_seconds, patience_seconds
+        self._was_reached = was_reached  # by the run, before: then it is waited for at the start
+        self._return: asyncio.Task[None] | None = None  # ends when the server is back
         self.gate = Gate(
             concurrency, per_minute=requests_per_minute, tokens_per_minute=tokens_per_minute
         )
         self._last_answer = time.monotonic()
-        self._answered_tasks: set[tuple[str, str]] = set()
+        self._answered: dict[tuple[str, str], Request] = {}  # the last one, by model and task
+        self._answered_at: dict[tuple[str, str], float] = {}
+        self._answers = 0
+        self._parks = parks
+        self._tries: dict[str, _Tries] = {}  # of requests without an answer yet, by key
+        self._in_a_row = 0  # failures since the last answer
+        self._lost_usd = 0.0  # what answers cost that were lost on their way
         self._jitter = random.Random()
         self.failures = 0
-        self._open_requests = 0  # requests without an answer yet, between attempts too
         self._trouble = TroubleLog()
         self._probe = Probe()
         self.max_retry_after: dict[str, float] = {}  # by task
@@ -107,6 +166,9 @@ class OpenAIProvider:
         requests_per_minute: float | None = None,
         tokens_per_minute: float | None = None,
         batch: bool = False,
+        patience_seconds: float = 0.0,
+        was_reached: bool = False,
+        parks: bool = False,
     ) -> "OpenAIProvider":
         """The endpoints of a server, used as the recipe says.
 
@@ -125,6 +187,9 @@ class OpenAIProvider:
             prices=prices,
             requests_per_minute=requests_per_minute,
             tokens_per_minute=tokens_per_minute,
+            patience_seconds=patience_seconds,
+            was_reached=was_reached,
+            parks=parks,
         )
         for task, stage in recipe.stages.items():
             if "timeout_seconds" in stage.transport:
@@ -150,8 +215,26 @@ class OpenAIProvider:
     async def check_models(self, models: Sequence[str]) -> None:
         """Compare with the servers' lists of models; a server without such a list has them all.
 
-        An endpoint that does not respond is left out where another one does.
+        An endpoint that does not respond is left out where another one does. Where none does, and
+        the run was answered before, they are waited for. Raises Stopped if it is stopped meanwhile.
         """
+        wait, began, since = PROBE_EVERY_SECONDS[0], time.monotonic(), utc_now()
+        try:
+            while True:
+                try:
+                    return await self._check_models(models)
+                except ProviderError as error:
+                    left = self.patience_seconds - (time.monotonic() - began)
+                    if error.code != "server_unreachable" or not self._was_reached or left <= 0:
+                        raise
+                    reason = describe(error.__cause__ or error)
+                self._trouble.away(reason, since, min(wait, left))
+                await self.gate.pause(min(wait, left))
+                wait = min(2 * wait, PROBE_EVERY_SECONDS[1])
+        finally:
+            self._trouble.back()
+
+    async def _check_models(self, models: Sequence[str]) -> None:
         silent: list[openai.APIConnectionError] = []
         for endpoint in self.endpoints.all:
             try:
@@ -185,7 +268,7 @@ class OpenAIProvider:
             self.failures,
             self.gate.throttles,
             self._trouble.state(),
-            self._probe.spent_usd,
+            self._probe.spent_usd + self._lost_usd,
         )
 
     def stop(self) -> None:
@@ -198,35 +281,49 @@ class OpenAIProvider:
 
     async def close(self) -> None:
         """Close the connections."""
+        if self._return is not None:
+            self._return.cancel()
+            await asyncio.gather(self._return, return_exceptions=True)
         for endpoint in self.endpoints.all:
             await endpoint.client.close()
 
     async def answer(self, request: Request) -> Answer:
-        """One answer, with further attempts where they can help."""
-        self._open_requests += 1
-        try:
-            return await self._answer(request)
-        finally:
-            self._open_requests -= 1
+        """One answer, with further attempts where they can help.
+
+        Raises TryLater between two of them where the provider `parks`: what the caller holds is
+        another's meanwhile.
+        """
+        while True:
+            try:
+                return await self._answer(request)
+            except TryLater as later:
+                if self._parks:
+                    raise
+                await self.gate.pause(later.seconds)
+            except BaseException:
+                self._tries.pop(request.key, None)
+                raise
 
     async def _answer(self, request: Request) -> Answer:
-        """Send until there is an answer.
+        """Send until there is an answer, or a failure that a later attempt may not meet.
 
-        A failure counts against the row only where another request was answered after it: the
-        server works then, and it is this request that it cannot answer. Failures without that are
-        the server's: nothing is dropped for them, and MAX_ATTEMPTS of them stop the run.
+        A failure counts against the row only where another request of its task was answered after
+        it: the server works then, and it is this request that it cannot answer. Of another task it
+        says less: what cuts the long prompts of the validation may pass all others. Failures
+        without that are the server's: nothing is dropped for them, and after MAX_ATTEMPTS of them,
+        or MAX_IN_A_ROW of any requests, it is waited for.
         """
-        attempts = of_row = of_server = passed_on = 0
-        first, failed_at = time.monotonic(), math.inf
-        form = 0  # the simplest that this request has needed
-        renamed = False  # the limit of output tokens: once, else two names would alternate
+        tries = self._tries.setdefault(request.key, _Tries())
+        kind = (request.model, request.task)
         while True:
             delay: float | None = None
+            if self._return is not None:
+                await asyncio.shield(self._return)
             async with self.gate.slot(lambda: self._counted_tokens(request)) as started:
                 endpoint = self.endpoints.choose()
-                form = max(form, endpoint.form.get(request.model, 0))
-                body = self.body(request, endpoint, form)
-                attempts += 1
+                tries.form = max(tries.form, endpoint.form.get(request.model, 0))
+                body = self.body(request, endpoint, tries.form)
+                tries.attempts += 1
                 endpoint.open_requests += 1
                 try:
                     # not `chat.completions.create`, which walks through every message and schema
@@ -234,68 +331,88 @@ class OpenAIProvider:
                     # time, and there is nothing to rename
                     # the SDK's timeout is one of silence: a slow drip never ends by it
                     async with asyncio.timeout(self._timeout(request)):
-                        completion = await endpoint.client.post(
+                        response = await endpoint.client.post(
                             endpoint.path,
-                            cast_to=object,
+                            cast_to=httpx2.Response,
                             body=body,
                             options=self._options(request),
                         )
+                    completion = read_body(response.content, response.charset_encoding)
                     answer = self.read(request, completion, time.monotonic() - started)
                     check_reported_model(endpoint, request.model, completion)
                 except Exception as error:
-                    if not renamed and refuses_limit_name(error):
-                        renamed = self._rename_limit(request, endpoint, body)
-                        if renamed:
+                    if not tries.renamed and refuses_limit_name(error):
+                        tries.renamed = self._rename_limit(request, endpoint, body)
+                        if tries.renamed:
                             continue
                     if may_be_about_form(error) and "response_format" in body:
-                        form += 1  # kept for the model where the simpler request is answered
+                        tries.form += 1  # kept for the model where the simpler request is answered
                         continue
                     self._trouble.failed(error)
+                    if is_lost(error):
+                        tries.lost += 1
+                        self._lost_usd += self.max_usd(request)
                     if isinstance(error, openai.APIStatusError):
                         delay = retry_after_seconds(error, self.max_retry_after.get(request.task))
                     failed = error
                     if (
                         self.endpoints.pass_on(endpoint, error, delay)
-                        and passed_on < len(self.endpoints.all)  # else a poisoned row would circle
+                        # else a poisoned row would circle
+                        and tries.passed_on < len(self.endpoints.all)
                     ):
                         self.failures += 1
-                        passed_on += 1
+                        tries.passed_on += 1
                         self._trouble.retrying(None)
                         continue
-                    passed_on = 0
+                    tries.passed_on = 0
                     try:
                         raise_if_final(error, request, endpoint.url)
                     except ProviderError:
                         if not await self._refuses_only(request, error):
                             raise
                         raise RowFailed("request_refused", describe(error)) from error
-                    if isinstance(error, openai.RateLimitError):
+                    except RowFailed as refused:
+                        if refused.reason == "request_refused" and await self._refuses_all(request):
+                            raise refuses_all(endpoint.url, describe(error)) from error
+                        raise
+                    is_throttled = isinstance(error, openai.RateLimitError)
+                    if is_throttled:
                         self.gate.throttled(started, delay)
                     else:
                         self.failures += 1
-                        if self._last_answer > failed_at:
-                            of_row, of_server = of_row + 1, 0
-                        of_server += 1
-                        failed_at = time.monotonic()
+                        self._in_a_row += 1
+                        tries.failed(self._answered_at.get(kind, -math.inf))
                 else:
-                    self._last_answer = time.monotonic()
-                    self._answered_tasks.add((request.model, request.task))
+                    self._last_answer, self._in_a_row = time.monotonic(), 0
+                    self._answered[kind], self._answered_at[kind] = request, self._last_answer
+                    self._answers += 1
                     self.gate.worked()
                     self.endpoints.answered(endpoint)
-                    endpoint.form[request.model] = max(form, endpoint.form.get(request.model, 0))
-                    return replace(answer, attempts=attempts)
+                    form = max(tries.form, endpoint.form.get(request.model, 0))
+                    endpoint.form[request.model] = form
+                    # an answer to the same prompt: what the lost ones cost, too
+                    self._lost_usd -= tries.lost * (self.max_usd(request) - answer.cost_usd)
+                    self._tries.pop(request.key, None)
+                    return replace(answer, attempts=tries.attempts)
                 finally:
                     endpoint.open_requests -= 1
             self.gate.check()  # a run that stops judges no row: those beside it were stopped, too
-            if of_row >= MAX_ATTEMPTS - 1:
-                raise RowFailed("server_error", f"gave up after {attempts} attempts: {failed}")
-            silent = time.monotonic() - max(self._last_answer, first)
-            silent_for_long = silent > SILENT_FOR_SECONDS and attempts >= MIN_ATTEMPTS
-            if of_server >= MAX_ATTEMPTS or silent_for_long:
-                await self._give_up(request, failed, attempts)
-                of_server = 0
+            if tries.is_of_row():
+                raise gave_up(tries.attempts, failed)
+            silent = time.monotonic() - max(self._last_answer, tries.began)
+            if (
+                tries.of_server >= MAX_ATTEMPTS
+                or self._in_a_row >= MAX_IN_A_ROW
+                or (silent > SILENT_FOR_SECONDS and tries.attempts >= MIN_ATTEMPTS)
+            ):
+                self._in_a_row = 0
+                if await self._give_up(request, failed, tries):
+                    continue
             self._trouble.retrying(delay)
-            await self.gate.pause(delay if delay else self._backoff(attempts))
+            seconds = delay if delay else self._backoff(tries.attempts)
+            if not is_throttled:
+                raise TryLater(seconds)
+            await self.gate.pause(seconds)
 
     def _timeout(self, request: Request) -> float:
         return self.timeouts.get(request.task, self._timeout_seconds)
@@ -343,53 +460,129 @@ class OpenAIProvider:
             latency_seconds=seconds,
         )
 
-    async def _give_up(self, request: Request, failed: Exception, attempts: int) -> None:
-        """Stop the run, drop the row, or return for further attempts.
+    async def _give_up(self, request: Request, failed: Exception, tries: "_Tries") -> bool:
+        """Drop the row, or wait until the server is back, or leave it to further attempts.
 
-        No other request was answered since this one fails, which a small probe now makes up for.
-        Without its answer the server is down. With it the row is to blame; but where others fail
-        too, all of them have MAX_ROW_ATTEMPTS before they are dropped, as a server that is out of
-        memory, say, answers small requests only, and may recover.
+        Returns whether the server was waited for. No other request was answered since this one
+        fails, which a small probe now makes up for. Without its answer the server is away:
+        ServerFailed once the patience is over. With it the row may be to blame. It is where the
+        server also answers a request of full size again, and where no other request fails. Where
+        others fail, too, all of them have MAX_ROW_ATTEMPTS, and as long as the patience, before
+        they are dropped: a server that is out of memory, say, answers small requests only, and may
+        recover.
         """
-        what = describe(failed)
-        if await self._answers_a_probe(request):
-            alone = self._open_requests == 1
-            total = attempts + request.failed_attempts
-            if alone or total >= MAX_ROW_ATTEMPTS:
-                raise RowFailed("server_error", f"gave up after {total} attempts: {what}")
-            return
-        silent = time.monotonic() - self._last_answer
-        raise ServerFailed(
-            f"the server at {self.endpoints.urls()} has given no answer for {silent:.0f} s "
-            f"({what})",
-            "check it, then resume the run: no group is lost",
-            attempts=attempts,
-            last_error=what,
-            code="server_silent",
-        ) from failed
+        if self._return is None and await self._answers_a_probe(request):
+            total = tries.attempts + request.failed_attempts
+            is_alone = len(self._tries) == 1 and not self.gate.in_flight
+            is_over = time.monotonic() - tries.began >= self.patience_seconds
+            if (total >= MAX_ROW_ATTEMPTS and is_over) or (
+                tries.attempts >= MAX_ATTEMPTS and (is_alone or await self._answers_again(request))
+            ):
+                raise gave_up(total, failed)
+            tries.of_server = 0
+            return False
+        if self._return is None:
+            waiting = self._wait_for_server(request, failed, tries.attempts)
+            self._return = asyncio.create_task(waiting)
+        await asyncio.shield(self._return)
+        tries.of_server = 0
+        return True
+
+    async def _answers_again(self, request: Request) -> bool:
+        """Whether the server answers the start of what it answered to a request of the same task.
+
+        False where more requests fail than MAX_FAILING_SHARE of those that were answered.
+        """
+        answered = self._answered.get((request.model, request.task))
+        if answered is None or len(self._tries) > max(8, MAX_FAILING_SHARE * self._answers):
+            return False
+        return await self._probe_failure(answered, anew=True, full=True) is None
+
+    async def _wait_for_server(self, request: Request, failed: Exception, attempts: int) -> None:
+        """Probe the server until it answers; meanwhile no request is sent.
+
+        Raises ServerFailed once the patience is over, ProviderError for what no waiting mends.
+        """
+        reason, since = describe(failed), self._silent_since()
+        began, wait = time.monotonic(), PROBE_EVERY_SECONDS[0]
+        try:
+            while True:
+                left = self.patience_seconds - (time.monotonic() - began)
+                if left <= 0:
+                    silent = time.monotonic() - self._last_answer
+                    raise ServerFailed(
+                        f"the server at {self.endpoints.urls()} has given no answer for "
+                        f"{silent:.0f} s ({reason})",
+                        "check it, then resume the run: no group is lost",
+                        attempts=attempts,
+                        last_error=reason,
+                        code="server_silent",
+                    ) from failed
+                self._trouble.away(reason, since, min(wait, left))
+                await self.gate.pause(min(wait, left))
+                error = await self._probe_failure(request, anew=True)
+                if error is None:
+                    return
+                try:
+                    raise_if_final(error, request, self.endpoints.urls())
+                except RowFailed:
+                    return  # it read the request
+                failed, reason = error, describe(error)
+                wait = min(2 * wait, PROBE_EVERY_SECONDS[1])
+        finally:
+            self._trouble.back()
+            self._return = None
+
+    def _silent_since(self) -> datetime:
+        """When the server gave its last answer, or this process began."""
+        return utc_now() - timedelta(seconds=time.monotonic() - self._last_answer)
 
     async def _refuses_only(self, request: Request, error: Exception) -> bool:
         """Whether the server refuses this request and answers others: it must not end the run."""
-        task_works = (request.model, request.task) in self._answered_tasks
-        return may_be_about_one_request(
-            error, task_works=task_works
-        ) and await self._answers_a_probe(request)
+        task_works = (request.model, request.task) in self._answered
+        return (
+            may_be_about_one_request(error, task_works=task_works)
+            and await self._probe_failure(request, strict=True) is None
+        )
+
+    async def _refuses_all(self, request: Request) -> bool:
+        """Whether a small request to the same model is refused, too: of a proxy's key, say."""
+        failed = await self._probe_failure(request, strict=True)
+        return isinstance(failed, openai.APIStatusError) and failed.status_code < 500
 
     async def _answers_a_probe(self, request: Request) -> bool:
         """Whether an endpoint answers a small request to the same model."""
+        return await self._probe_failure(request) is None
+
+    async def _probe_failure(
+        self, request: Request, *, anew: bool = False, full: bool = False, strict: bool = False
+    ) -> Exception | None:
+        """Why no endpoint answers a small request to the same model; None where one does.
+
+        `full`: the request itself, of which a few tokens are to be answered. `strict`: a request
+        that is read and refused is a failure.
+        """
+        options = self._options(request)
+        options["timeout"] = min(options["timeout"], MAX_PROBE_SECONDS)
 
         async def send(endpoint: Endpoint) -> tuple[int, int]:
+            name = self._limit_name(request, endpoint)
+            body = probe_body(request.model, name)
+            if full:
+                form = endpoint.form.get(request.model, 0)
+                body = self.body(request, endpoint, form) | {name: PROBE_TOKENS}
             sent = await endpoint.client.post(
                 endpoint.path,
-                cast_to=object,
-                body=probe_body(request.model, self._limit_name(request, endpoint)),
-                options=self._options(request),
+                cast_to=httpx2.Response,
+                body=body,
+                options=options,
             )
-            found = read_completion(sent)
+            found = read_completion(read_body(sent.content, sent.charset_encoding))
             return found.input_tokens or PROBE_TOKENS, found.output_tokens or PROBE_TOKENS
 
         sends = [partial(send, endpoint) for endpoint in self.endpoints.all]
-        return await self._probe.answered(request.model, sends, self._prices.get(request.model))
+        price = self._prices.get(request.model)
+        return await self._probe.failure(request.model, sends, price, anew=anew, strict=strict)
 
     def _backoff(self, attempts: int) -> float:
         """Seconds before the next attempt: doubling, with jitter so that not all come at once."""

@@ -14,6 +14,7 @@ PROBE_TOKENS = 16  # at most of output; also what is counted where the server co
 VALID_SECONDS = 2.0  # one probe serves all requests that fail at the same time
 
 
+_REFUSALS = (openai.BadRequestError, openai.UnprocessableEntityError)  # it read the request
 Send = Callable[[], Awaitable[tuple[int, int]]]
 
 
@@ -23,28 +24,45 @@ class Probe:
     def __init__(self) -> None:
         self.spent_usd = 0.0
         self._lock = asyncio.Lock()
-        self._last: dict[str, tuple[float, bool]] = {}
+        self._last: dict[str, tuple[float, Exception | None]] = {}
 
-    async def answered(self, model: str, sends: Sequence[Send], price: Price | None) -> bool:
-        """Whether the model answers any of the calls; each returns its tokens in and out."""
+    async def failure(
+        self,
+        model: str,
+        sends: Sequence[Send],
+        price: Price | None,
+        *,
+        anew: bool = False,
+        strict: bool = False,
+    ) -> Exception | None:
+        """Why the model answers none of the calls, None where it answers one, or reads and refuses
+        it and `strict` is not set.
+
+        Each call returns its tokens in and out. `anew`: also where one was just made.
+        """
         async with self._lock:
-            at, works = self._last.get(model, (-VALID_SECONDS, False))
-            if time.monotonic() - at < VALID_SECONDS:
-                return works
-            works = False
+            at, failed = self._last.get(model, (-VALID_SECONDS, None))
+            if time.monotonic() - at < VALID_SECONDS and not anew:
+                return _failure(failed, strict=strict)
+            failed = None
             for send in sends:
                 try:
                     tokens = await send()
-                except (openai.BadRequestError, openai.UnprocessableEntityError):
-                    works = True  # it read the request
-                except (*WIRE_ERRORS, TypeError):
+                except _REFUSALS as error:
+                    failed = error
+                except (*WIRE_ERRORS, TypeError) as error:
+                    failed = error
                     continue
                 else:
-                    works = True
+                    failed = None
                     self.spent_usd += price.usd(*tokens) if price else 0.0
                 break
-            self._last[model] = (time.monotonic(), works)
-            return works
+            self._last[model] = (time.monotonic(), failed)
+            return _failure(failed, strict=strict)
+
+
+def _failure(failed: Exception | None, *, strict: bool) -> Exception | None:
+    return None if isinstance(failed, _REFUSALS) and not strict else failed
 
 
 def probe_body(model: str, limit_name: str) -> dict[str, Any]:

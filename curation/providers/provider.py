@@ -144,6 +144,14 @@ class ServerFailed(ProviderError):
         super().__init__(message, remedy, code=code)
 
 
+class TryLater(Exception):
+    """An attempt failed, and another one in `seconds` may not; the caller's place is free."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        super().__init__(f"another attempt in {seconds:.1f} s")
+
+
 class Stopped(Exception):
     """No further call is made: the budget is used up, or a stop was requested."""
 
@@ -157,11 +165,12 @@ class ProviderState:
     failures: int = 0
     throttled: int = 0
     trouble: Trouble = field(default_factory=Trouble)
-    probes_usd: float = 0.0  # the cost so far of calls that only tested whether the server works
+    unanswered_usd: float = 0.0  # the cost so far of probes, and of answers lost on their way
 
 
 class Provider(Protocol):
-    """Answers requests. Raises RowFailed for one row, db.errors.ProviderError to stop the run."""
+    """Answers requests. Raises RowFailed for one row, db.errors.ProviderError to stop the run, and
+    TryLater where another attempt may help later."""
 
     name: str
     offline: bool

@@ -15,6 +15,7 @@ from curation.recipe.recipe import Recipe
 from curation.registry import Registry
 from curation.servers.addresses import server_urls
 from curation.servers.connection import server_of_run, url_of_connection
+from db.run.workers import worker_totals
 from db.store.store import Store
 from db.tables import Pair, Passage, Run
 
@@ -28,6 +29,7 @@ class WorkerSetting:
     recipe: Recipe
     concurrency: int
     owner: str
+    patience_seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,7 @@ def _openai(setting: WorkerSetting) -> Provider:
     run = setting.run
     with setting.store.read() as session:
         server = server_of_run(session, run, setting.recipe.endpoints)
+        was_reached = worker_totals(session, run.id).made > 0
     wire = OpenAIProvider.of_server(
         server,
         setting.recipe,
@@ -93,6 +96,9 @@ def _openai(setting: WorkerSetting) -> Provider:
         requests_per_minute=run.requests_per_minute,
         tokens_per_minute=run.tokens_per_minute,
         batch=run.batch,
+        patience_seconds=setting.patience_seconds,
+        was_reached=was_reached,
+        parks=not run.batch,
     )
     if not run.batch:
         return wire

@@ -1,10 +1,17 @@
 """What goes wrong with a server's calls, for the page, the terminal and the log."""
 
 import logging
+import ssl
 import time
 from collections import deque
+from collections.abc import Iterator
 from datetime import datetime, timedelta
+from typing import Final
 
+import aiohttp
+import openai
+
+from db.patience import clock_time
 from db.run.workers import Trouble
 from db.tables import utc_now
 
@@ -21,6 +28,8 @@ class TroubleLog:
         self._error: str | None = None
         self._error_at: datetime | None = None
         self._waiting_until: datetime | None = None
+        self._waiting_since: datetime | None = None
+        self._waiting_for: str | None = None
         self._retries: deque[float] = deque()
         self._logged_at = -LOG_SECONDS
         self._unlogged = 0
@@ -44,23 +53,70 @@ class TroubleLog:
             log.warning("waiting until %s as the server requested", clock_time(until))
             self._waiting_until = until
 
+    def away(self, reason: str, since: datetime, seconds: float) -> None:
+        """The server is away; the next attempt to reach it comes in so many seconds."""
+        if self._waiting_for is None:
+            log.warning("waiting for the server since %s (%s)", clock_time(since), reason)
+        self._waiting_for, self._waiting_since = reason, since
+        self._waiting_until = utc_now() + timedelta(seconds=seconds)
+
+    def back(self) -> None:
+        """The server is waited for no more."""
+        if self._waiting_since is not None:
+            seconds = (utc_now() - self._waiting_since).total_seconds()
+            log.info("the server was waited for, %.0f s", seconds)
+        self._waiting_for = self._waiting_since = self._waiting_until = None
+
     def state(self) -> Trouble:
         """The newest error, retries in the last minute, and the wait if it is not over."""
         now = time.monotonic()
         while self._retries and self._retries[0] < now - 60:
             self._retries.popleft()
         until = self._waiting_until
-        if until is not None and until <= utc_now():
+        if until is not None and until <= utc_now() and self._waiting_for is None:
             until = None
-        return Trouble(self._error, self._error_at, len(self._retries), until)
+        return Trouble(
+            *(self._error, self._error_at, len(self._retries)),
+            *(until, self._waiting_since, self._waiting_for),
+        )
 
 
-def clock_time(moment: datetime) -> str:
-    """A moment as people read it: the local time of this machine."""
-    return moment.astimezone().strftime("%H:%M:%S")
+def describe(error: BaseException) -> str:
+    """The kind of an error and its message, shortened.
 
-
-def describe(error: Exception) -> str:
-    """The kind of an error and its message, shortened."""
-    message = " ".join(str(error).split())[:MAX_MESSAGE]
+    A connection's error is that of its first cause: the SDK reports every one as a connection
+    error, and a cut one as a timeout.
+    """
+    if isinstance(error, openai.APIConnectionError):
+        causes = list(causes_of(error))
+        for kinds, what in _CAUSES:
+            if found := next((each for each in causes if isinstance(each, kinds)), None):
+                detail = _one_line(found)
+                return f"{what} ({detail})" if detail else what
+        error = causes[-1]
+    message = _one_line(error)
     return f"{type(error).__name__}: {message}" if message else type(error).__name__
+
+
+_CAUSES: Final[tuple[tuple[tuple[type[BaseException], ...], str], ...]] = (
+    ((aiohttp.ClientConnectorDNSError,), "the server's name is unknown"),
+    ((aiohttp.ClientConnectorCertificateError, ssl.SSLError), "no secure connection"),
+    ((ConnectionRefusedError, aiohttp.ClientConnectorError), "no server there"),
+    (
+        (aiohttp.ServerDisconnectedError, aiohttp.ClientPayloadError, ConnectionResetError),
+        "the connection was cut by the server",
+    ),
+    ((aiohttp.ClientOSError, BrokenPipeError), "the connection was cut"),
+    ((TimeoutError,), "no answer in time"),
+)
+
+
+def causes_of(error: BaseException | None) -> Iterator[BaseException]:
+    """An error and what it was raised from, the first cause last."""
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _one_line(error: BaseException) -> str:
+    return " ".join(str(error).split())[:MAX_MESSAGE]

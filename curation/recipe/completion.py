@@ -4,6 +4,7 @@ What was answered is paid: it is stored whatever its shape, and understood after
 here raises but for a body that is no completion at all.
 """
 
+import codecs
 import json
 import math
 import re
@@ -25,6 +26,7 @@ _ENDINGS: Final[dict[Ending, str]] = {
     "sensitive error_toxic moderation policy_violation",
 }
 _ENDING_OF: Final = {name: ending for ending, all_ in _ENDINGS.items() for name in all_.split()}
+_EVENT = ("data:", ":", "event:", "id:", "retry:")  # what a line of a stream begins with
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
@@ -37,6 +39,10 @@ def how_it_ended(finish_reason: str) -> Ending:
     name = _CAMEL.sub("_", finish_reason.strip().rpartition(".")[2]).lower()
     name = re.sub(r"[\s-]+", "_", name).removeprefix("finish_reason_")
     return _ENDING_OF.get(name, "cut_off")
+
+
+class NotACompletion(ValueError):
+    """A body that no model wrote: a page of a proxy, or an error under a status of success."""
 
 
 @dataclass(frozen=True)
@@ -53,15 +59,85 @@ class Completion:
     reasoning_tokens: int
 
 
-def read_completion(body: Any) -> Completion:
-    """The completion in a response. Raises ValueError for what is none.
+def read_body(content: bytes, charset: str | None = None) -> Any:
+    """The JSON of a response, whatever its content type. Raises ValueError for what is none.
 
-    A text is read as JSON: servers name other content types, and a byte order mark may begin it.
+    Bytes that are no UTF-8 are read in the declared charset, else as Windows-1252: what was
+    written is paid for. Of a stream of server-sent events its parts are one completion, also where
+    comments (`: PROCESSING`) come before a body of JSON.
     """
-    if isinstance(body, str):
-        body = json.loads(body.removeprefix("\ufeff"))
+    text = _decoded(content, charset)
+    start = text.lstrip()
+    if start.startswith("<"):
+        raise NotACompletion(f"the server sent a page: {start[:200]!r}")
+    if start.startswith(_EVENT):
+        return _of_events(start)
+    return json.loads(text, strict=False)  # a line break in a text breaks no answer
+
+
+def _decoded(content: bytes, charset: str | None) -> str:
+    is_utf_16 = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    names = ["utf-16"] if is_utf_16 else ["utf-8-sig", charset or "cp1252", "cp1252"]
+    for name in names:
+        try:
+            return content.decode(name)
+        except (UnicodeDecodeError, LookupError):
+            continue
+    return content.decode("latin-1")
+
+
+def _of_events(text: str) -> Any:
+    """The completion of a stream of server-sent events. Raises ValueError where it broke off."""
+    fields = [line.partition(":") for line in text.splitlines() if line.strip()]
+    sent = [value.strip() for name, _, value in fields if name.strip() == "data"]
+    if not sent:
+        rest = [line for line in text.splitlines() if not line.startswith(_EVENT)]
+        return json.loads("\n".join(rest), strict=False)
+    events = [json.loads(one, strict=False) for one in sent if one != "[DONE]"]
+    parts = [one for one in events if isinstance(one, dict)]
+    if failed := next((one["error"] for one in parts if one.get("error")), None):
+        raise NotACompletion(f"the server sent an error in a stream: {str(failed)[:200]}")
+    choices = [
+        one["choices"][0]
+        for one in parts
+        if isinstance(one.get("choices"), list) and one["choices"]
+    ]
+    whole = [one for one in choices if isinstance(one, dict) and "message" in one]
+    choice = whole[-1] if whole else _joined_deltas(choices)
+    if not whole and choice["finish_reason"] is None and "[DONE]" not in sent:
+        raise ValueError("the stream of an answer broke off")
+    body: dict[str, Any] = {"choices": [choice]}
+    for one in parts:
+        body |= {name: one[name] for name in ("model", "usage") if one.get(name)}
+    return body
+
+
+def _joined_deltas(choices: Sequence[Any]) -> dict[str, Any]:
+    """One choice of the parts of a stream."""
+    texts: dict[str, str] = {}
+    arguments: dict[int, str] = {}
+    finish: str | None = None
+    for choice in choices:
+        delta = choice.get("delta") if isinstance(choice, dict) else None
+        if not isinstance(delta, dict):
+            continue
+        for name, part in delta.items():
+            if name != "role" and isinstance(part, str):
+                texts[name] = texts.get(name, "") + part
+        calls = delta.get("tool_calls")
+        for call in calls if isinstance(calls, list) else ():
+            part = call["function"].get("arguments") or ""
+            index = int(call.get("index") or 0)
+            arguments[index] = arguments.get(index, "") + part
+        finish = choice.get("finish_reason") or finish
+    called = [{"function": {"arguments": one}} for one in arguments.values()]
+    return {"message": texts | {"tool_calls": called}, "finish_reason": finish}
+
+
+def read_completion(body: Any) -> Completion:
+    """The completion in a response's JSON. Raises ValueError for what is none."""
     if not isinstance(body, dict) or not isinstance(body.get("choices"), list):
-        raise ValueError(f"the server sent no completion: {str(body)[:200]!r}")
+        raise NotACompletion(f"the server sent no completion: {str(body)[:200]!r}")
     text, finish = "", "no_choice"
     if body["choices"]:
         text, finish = _read_choice(body["choices"][0])
@@ -93,6 +169,8 @@ def _read_choice(choice: Any) -> tuple[str, str]:
     if message.get("refusal"):
         return str(message["refusal"]), "refusal"
     text = _content(message.get("content"))
+    if not text.strip():
+        text = _arguments_of(message.get("function_call")) or text  # before there were tools
     if not text.strip():
         text = _tool_arguments(message.get("tool_calls")) or text
     thinking = (
@@ -150,10 +228,13 @@ def _is_thinking(part: dict[str, Any]) -> bool:
 
 
 def _tool_arguments(calls: Any) -> str:
-    """The arguments of the one tool call that some servers make of a schema."""
-    if not isinstance(calls, list) or len(calls) != 1 or not isinstance(calls[0], dict):
-        return ""
-    function = calls[0].get("function")
+    """The arguments of the one tool call that some servers make of a schema; two equal are one."""
+    listed = calls if isinstance(calls, list) else []
+    found = {_arguments_of(one.get("function")) for one in listed if isinstance(one, dict)}
+    return found.pop() if len(found) == 1 else ""
+
+
+def _arguments_of(function: Any) -> str:
     arguments = function.get("arguments") if isinstance(function, dict) else None
     return (
         arguments if isinstance(arguments, str) else "" if arguments is None else _dumped(arguments)

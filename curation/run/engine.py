@@ -9,20 +9,23 @@ one.
 """
 
 import asyncio
+import heapq
+import itertools
 import logging
 import time
 from collections import Counter, deque
+from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from curation.judging.candidates import choose_for
-from curation.providers.provider import MAX_ROW_ATTEMPTS, Provider, Request, Stopped
+from curation.providers.provider import MAX_ROW_ATTEMPTS, Provider, Request, Stopped, TryLater
 from curation.providers.registry import PROVIDERS, WorkerSetting
-from curation.providers.trouble import clock_time
 from curation.run.answer_files import store_left_answers
 from curation.run.closing import close_run
 from curation.run.group_work import GroupWork, Setting
@@ -37,13 +40,15 @@ from curation.run.tuned_gc import tuned_gc
 from db.errors import ProviderError
 from db.jobs.runner import JobHandle
 from db.machine import new_owner
-from db.run.calls import StoredCall, add_spending
+from db.patience import clock_time, is_away, patiently
+from db.run.calls import StoredCall
 from db.run.failing_groups import add_failed_attempts, others_finished_since
 from db.run.group_queue import (
     LEASE_SECONDS,
     ClaimedGroup,
     claim_groups,
     open_states,
+    release_groups,
     renew_leases,
 )
 from db.run.runs import begin_run, funnel, outcomes, set_run_status
@@ -52,6 +57,7 @@ from db.run.workers import (
     ROUNDING_USD,
     Grant,
     Pace,
+    add_unanswered_cost,
     add_worker,
     beat_worker,
     worker_totals,
@@ -66,8 +72,10 @@ IDLE_SECONDS = 0.5
 BEAT_SECONDS = 1.0
 BUDGET_SECONDS = 0.05
 ESTIMATE_SECONDS = 5.0  # between two estimates of the time left, which count all groups
+MIN_PARKED, PARKED_PER_PLACE = 32, 4  # groups that may wait for another attempt
 MAX_CLAIMED = 128  # at once: a claim occupies the writer, and answers wait until it is done
 
+T = TypeVar("T")
 Claimed = tuple[ClaimedGroup, list[tuple[int, str]]]
 
 
@@ -76,27 +84,35 @@ def curate(handle: JobHandle) -> dict[str, Any]:
     wanted = RunWork.read(handle.config)
     run_id = wanted.run_id
     started = time.monotonic()
+
+    def patient(work: Callable[[], T]) -> T:
+        return patiently(work, wanted.patience_seconds, stopped=lambda: handle.stopping)
+
     if wanted.only is not None:
-        return {"run_id": run_id, **_checked(handle.store, run_id)}
-    with handle.store.write() as session:
-        run = begin_run(session, run_id)
-        session.commit()
+        return {"run_id": run_id, **_checked(handle.store, run_id, patient)}
+    run = patient(lambda: _begun(handle.store, run_id))
     worker: Worker | None = None
     if run.status != "done":
         try:
-            plan = make_plan(handle.store, run_id, wanted.concurrency)
+            plan = patient(lambda: make_plan(handle.store, run_id, wanted.concurrency))
             owner = new_owner()
-            worker = Worker(handle, plan, owner, make_provider(handle.store, plan, owner))
+            provider = patient(
+                lambda: make_provider(handle.store, plan, owner, wanted.patience_seconds)
+            )
+            worker = Worker(handle, plan, owner, provider, wanted.patience_seconds)
             with tuned_gc():
                 asyncio.run(worker.work())
         except BaseException as error:
+            if is_away(error):  # nor can its status be stored
+                raise
             with handle.store.write() as session:
                 if worker_totals(session, run_id).alive == 0:
                     set_run_status(session, run_id, "failed", error=str(error) or repr(error))
                 session.commit()
             raise
-    result, ended_here = close_run(
-        handle.store, run_id, out_of_budget=worker is not None and worker.out_of_budget
+    out_of_budget = worker is not None and worker.out_of_budget
+    result, ended_here = patient(
+        lambda: close_run(handle.store, run_id, out_of_budget=out_of_budget)
     )
     counts = Counter[str]() if worker is None else worker.counts
     result |= {
@@ -108,28 +124,43 @@ def curate(handle: JobHandle) -> dict[str, Any]:
     handle.check()
     if ended_here and result["status"] == "done":
         handle.report(result["pairs"], result["pairs"], "checking for leakage and shared parts")
-        result |= _checked(handle.store, run_id)
+        result |= _checked(handle.store, run_id, patient)
     return {**result, "seconds": time.monotonic() - started}
 
 
-def _checked(store: Store, run_id: int) -> dict[str, Any]:
+def _begun(store: Store, run_id: int) -> Run:
+    with store.write() as session:
+        run = begin_run(session, run_id)
+        session.commit()
+    return run
+
+
+def _checked(store: Store, run_id: int, patient: Callable[[Any], Any]) -> dict[str, Any]:
     """What is measured once of the texts of a run that is done."""
     return {
-        "leakage": check_leakage(store, run_id),
-        "shared_parts": check_shared_parts(store, run_id),
+        "leakage": patient(lambda: check_leakage(store, run_id)),
+        "shared_parts": patient(lambda: check_shared_parts(store, run_id)),
     }
 
 
-def make_provider(store: Store, plan: Plan, owner: str) -> Provider:
+def make_provider(store: Store, plan: Plan, owner: str, patience_seconds: float = 0.0) -> Provider:
     """The provider of a run. Raises ProviderError if it cannot be used."""
-    setting = WorkerSetting(store, plan.run, plan.recipe, plan.concurrency, owner)
+    setting = WorkerSetting(store, plan.run, plan.recipe, plan.concurrency, owner, patience_seconds)
     return PROVIDERS.find(plan.run.provider).make(setting)
 
 
 class Worker:
     """One process's share of a run."""
 
-    def __init__(self, handle: JobHandle, plan: Plan, owner: str, provider: Provider) -> None:
+    def __init__(
+        self,
+        handle: JobHandle,
+        plan: Plan,
+        owner: str,
+        provider: Provider,
+        patience_seconds: float = 0.0,
+    ) -> None:
+        self._patience_seconds = patience_seconds
         self._handle, self._plan, self._provider = handle, plan, provider
         self._run_id, self._owner = plan.run.id, owner
         self._setting = Setting(
@@ -152,31 +183,38 @@ class Worker:
         self._stopped_by_others = False
         self.out_of_budget = False
         self._guard: Guard | None = None
-        self._active: set[GroupWork] = set()
+        self._active: set[GroupWork] = set()  # the parked ones, too
+        self._parked: list[tuple[float, int, GroupWork]] = []  # a heap: when due, order of arrival
+        self._numbers = itertools.count()
+        self._stopped = asyncio.Event()
         self._rate = RecentRate()
-        self._billed_usd = 0.0  # of probes
         self._time_left, self._estimated_at = "", time.monotonic()
         self.counts: Counter[str] = Counter()
         self.kept_ms: dict[str, int] = {}
         self.commit_ms: dict[str, int] = {}
         self._spent_usd = plan.run.spent_usd
-        self._finished = 0
+        self._finished = self._kept = 0
 
     async def work(self) -> None:
         """Claim groups and process them until none is open, or until stopped."""
-        self._journal = Journal(self._handle.store, self._run_id, self._owner)
+        self._journal = Journal(
+            self._handle.store,
+            self._run_id,
+            self._owner,
+            patience_seconds=self._patience_seconds,
+            stopped=lambda: self._handle.stopping,
+        )
         background: list[asyncio.Task[None]] = []
         try:
-            models = dict.fromkeys(stage.model for stage in self._plan.recipe.stages.values())
-            await self._provider.check_models(list(models))
             await self._journal.between(self._store_left)
             await self._journal.write(self._begin)
-            background = [
-                asyncio.create_task(part)
-                for part in (self._feed(), self._keep_leases(), self._beat(), self._report())
-            ]
-            self._widen()
-            await self._until_over()
+            background = [asyncio.create_task(part) for part in (self._beat(), self._report())]
+            if await self._has_models():
+                background += [
+                    asyncio.create_task(part) for part in (self._feed(), self._keep_leases())
+                ]
+                self._widen()
+                await self._until_over()
         finally:
             for task in (*background, *self._groups):
                 task.cancel()
@@ -190,6 +228,23 @@ class Worker:
             await self._provider.close()
         if self._fatal is not None:
             raise self._fatal
+
+    async def _has_models(self) -> bool:
+        """Whether the provider has the recipe's models; False once stopped.
+
+        Raises ProviderError.
+        """
+        models = dict.fromkeys(stage.model for stage in self._plan.recipe.stages.values())
+        check = asyncio.create_task(self._provider.check_models(list(models)))
+        while not check.done():
+            await asyncio.wait([check], timeout=0.2)
+            if self._stopping:
+                self._stop_calling()
+        try:
+            await check
+        except Stopped:
+            return False
+        return not self._stopping
 
     @property
     def _stopping(self) -> bool:
@@ -223,10 +278,11 @@ class Worker:
     def _begin(self, session: Session) -> None:
         self._take_over(session)
         add_worker(session, self._run_id, self._owner)
-        self._finished = funnel(session, self._run_id).finished
+        before = funnel(session, self._run_id)
+        self._finished, self._kept = before.finished, before.kept
         if self._plan.run.guard:
-            before = outcomes(session, self._run_id)
-            self._guard = None if before.kept else Guard(before)
+            ended = outcomes(session, self._run_id)
+            self._guard = None if ended.kept else Guard(ended)
 
     def _end(self, session: Session) -> None:
         self._count(session)
@@ -254,6 +310,9 @@ class Worker:
 
     def _look_for_open(self, session: Session) -> tuple[bool, bool]:
         self._take_over(session)
+        if not self._active and not self._ready:
+            # of a claim whose commit was cut off from its answer: nobody works on these
+            release_groups(session, self._run_id, [self._owner])
         return open_states(session, self._run_id)
 
     def _claim(self, session: Session) -> list[Claimed]:
@@ -265,32 +324,64 @@ class Worker:
 
     async def _work_on_groups(self) -> None:
         while not self._stopping:
-            if not self._ready:
+            work = self._next_work()
+            if work is None:
                 if self._exhausted:
                     return
                 self._wake.clear()
-                await self._wake.wait()
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._wake.wait(), self._until_parked())
                 continue
-            group, distractors = self._ready.popleft()
-            work = GroupWork(self._setting, group, distractors, self._ask, self._is_to_blame)
-            self._active.add(work)
+            group = work.group
+            is_parked = False
             try:
                 done = await work.run()
                 if await self._journal.finish(done):
                     self._finished += 1
+                    self._kept += done.verdict == "kept"
                     if self._guard is not None:
                         await self._journal.write(self._check_guard)
                     if self._stopping:
                         self._stop_calling()
                 else:
                     log.info("group %s was given to another worker", group.id)
+            except TryLater as later:
+                is_parked = True
+                await self._park(work, later.seconds)
             except Stopped:
                 return
             except Exception as error:
                 self._fail(error)
                 return
             finally:
-                self._active.discard(work)
+                if not is_parked:
+                    self._active.discard(work)
+
+    def _next_work(self) -> GroupWork | None:
+        """A parked group that is due, else one that is ready."""
+        if self._parked and self._parked[0][0] <= time.monotonic():
+            return heapq.heappop(self._parked)[2]
+        if not self._ready:
+            return None
+        group, distractors = self._ready.popleft()
+        work = GroupWork(self._setting, group, distractors, self._ask, self._is_to_blame)
+        self._active.add(work)
+        return work
+
+    async def _park(self, work: GroupWork, seconds: float) -> None:
+        """Put a group aside until a failed call of it is due again: its place is another's.
+
+        Where too many are parked the place waits with it: the server may be going away.
+        """
+        due = time.monotonic() + seconds
+        heapq.heappush(self._parked, (due, next(self._numbers), work))
+        if len(self._parked) > max(MIN_PARKED, PARKED_PER_PLACE * self._width):
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._stopped.wait(), seconds)
+
+    def _until_parked(self) -> float | None:
+        """Seconds until the next parked group is due; None without any."""
+        return max(0.0, self._parked[0][0] - time.monotonic()) if self._parked else None
 
     async def _is_to_blame(self, group: ClaimedGroup, attempts: int) -> bool:
         """Count attempts that the server failed on; whether the row, not the server, fails.
@@ -383,12 +474,11 @@ class Worker:
         return await self._journal.add(request, answer, max_usd)
 
     def _bill_probes(self, session: Session) -> None:
-        usd = self._provider.state().probes_usd
-        add_spending(session, self._run_id, usd - self._billed_usd)
-        self._billed_usd = usd
+        add_unanswered_cost(session, self._owner, self._provider.state().unanswered_usd)
 
     def _stop_calling(self) -> None:
         self._provider.stop()
+        self._stopped.set()
         self._wake.set()
 
     def _take_over(self, session: Session) -> None:
@@ -460,13 +550,15 @@ class Worker:
 
     def _message(self) -> str:
         """One line for the terminal and the job's card: calls, money, trouble, time left."""
-        parts = [f"{self.counts['made']:,} calls made, {self.counts['reused']:,} reused"]
+        parts = [
+            f"{self._kept:,} kept",
+            f"{self.counts['made']:,} calls made, {self.counts['reused']:,} reused",
+        ]
         if self._spent_usd:
             parts.append(f"${self._spent_usd:.4f} spent")
         trouble = self._provider.state().trouble
-        if trouble.waiting_until is not None:
-            until = clock_time(trouble.waiting_until)
-            parts.append(f"waiting until {until} as the server requested")
+        if waiting := trouble.waiting():
+            parts.append(waiting)
         if trouble.retries_per_minute and trouble.last_error_at is not None:
             parts.append(
                 f"{trouble.retries_per_minute} retries in the last minute (at "

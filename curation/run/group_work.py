@@ -10,7 +10,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from curation.judging.candidates import seeded
 from curation.providers.provider import Request, RowFailed, ServerFailed
@@ -29,6 +29,7 @@ from db.values import AMBIGUOUS, NONE, distractor
 
 Ask = Callable[[Request], Awaitable[StoredCall]]
 IsToBlame = Callable[[ClaimedGroup, int], Awaitable[bool]]
+T = TypeVar("T")
 RETRY_STRIDE = 1000  # between the sample numbers of an answer and of its retry: more than any vote
 
 
@@ -59,7 +60,10 @@ class _Dropped(Exception):
 
 
 class GroupWork:
-    """Processes one group; `run` returns its outcome."""
+    """Processes one group; `run` returns its outcome.
+
+    It raises TryLater where a call has to be made again later; `run` then goes on from there.
+    """
 
     def __init__(
         self,
@@ -69,7 +73,7 @@ class GroupWork:
         ask: Ask,
         is_to_blame: IsToBlame,
     ) -> None:
-        self._setting, self._group, self._ask = setting, group, ask
+        self._setting, self.group, self._ask = setting, group, ask
         self._shape = setting.recipe.shape
         self._tasks, self._stages = setting.recipe.tasks, stages_of(self._shape)
         self._grown_from = {"document", self._shape.first.query.column}
@@ -78,6 +82,7 @@ class GroupWork:
         self._distractors = list(distractors)
         self._stage = next(iter(self._stages))
         self._calls: dict[tuple[str, int], tuple[int, str]] = {}
+        self._known: dict[tuple[str, int], StoredCall | _Dropped] = {}  # what calls ended with
         self._texts: dict[str, str] = {}  # of the scenarios that are whole
 
     async def run(self) -> DoneGroup:
@@ -90,7 +95,7 @@ class GroupWork:
         except _Dropped as dropped:
             drop = dropped.drop
         return DoneGroup(
-            group=self._group,
+            group=self.group,
             stage=self._stage,
             verdict="kept" if drop is None else "dropped",
             drop_reason=None if drop is None else drop.reason,
@@ -110,7 +115,7 @@ class GroupWork:
         The texts of a scenario are the group's at the end of the stage that completes it.
         """
         texts = {
-            sign: self._group.query if text.field == "query" else self._group.passage
+            sign: self.group.query if text.field == "query" else self.group.passage
             for sign, text in self._shape.texts.items()
             if text.from_source
         }
@@ -128,12 +133,12 @@ class GroupWork:
         ]
         if VALIDATION in self._setting.recipe.stages:
             judged = [*self._picks(texts), *judged]
-        return tuple(await asyncio.gather(*judged))
+        return tuple(await _all(judged))
 
     async def _text(self, text: GroupText, texts: Mapping[str, str]) -> str:
         """Request a text, store the answer, parse it, filter it; `texts`: those there, by sign."""
-        task, language = text.task, self._group.language
-        known = {"document": self._group.passage, "language": language}
+        task, language = text.task, self.group.language
+        known = {"document": self.group.passage, "language": language}
         known |= {self._shape.texts[sign].column: one for sign, one in texts.items()}
         given = {name: known[name] for name in self._tasks[task].inputs}
         answer = await self._answer(task, dict(given))
@@ -165,24 +170,31 @@ class GroupWork:
             parameters={**stage.parameters, **self._setting.parameters},
             prompt=stage.prompt,
             inputs={name: inputs[name] for name in spec.inputs if name in named},
-            sample=sample + RETRY_STRIDE * self._group.retries.get(f"{task}/{sample}", 0),
-            failed_attempts=self._group.failed_attempts,
+            sample=sample + RETRY_STRIDE * self.group.retries.get(f"{task}/{sample}", 0),
+            failed_attempts=self.group.failed_attempts,
             scope=self._setting.scope,
             gives=spec.gives,
             question=question,
         )
+        known = self._known.get((task, sample))
+        if isinstance(known, _Dropped):
+            raise known
         try:
-            answer = await self._ask(request)
+            answer = await self._ask(request) if known is None else known
         except RowFailed as failed:
-            raise _Dropped(Drop(failed.reason, f"{task}: {failed}")) from failed
+            dropped = _Dropped(Drop(failed.reason, f"{task}: {failed}"))
+            self._known[task, sample] = dropped
+            raise dropped from failed
         except ServerFailed as failed:
             if self._failure_counted:  # once per group: its calls in parallel meet the same server
                 raise
             self._failure_counted = True
-            if not await self._is_to_blame(self._group, failed.attempts):
+            if not await self._is_to_blame(self.group, failed.attempts):
                 raise
             raise _Dropped(Drop("server_error", f"{task}: {failed.last_error}")) from failed
-        self.answers[self._stage] += 1
+        if known is None:
+            self._known[task, sample] = answer
+            self.answers[self._stage] += 1
         self._calls[task, sample] = (answer.id, "ok")
         ending = how_it_ended(answer.finish_reason)
         if ending == "refused":
@@ -199,7 +211,7 @@ class GroupWork:
             distractor(number): text for number, (_, text) in enumerate(self._distractors, 1)
         }
         ids = {
-            role: self._group.passage_id
+            role: self.group.passage_id
             for role, scenario in scenarios.items()
             if scenario.passage.from_source
         } | {
@@ -210,12 +222,8 @@ class GroupWork:
 
     async def _scenario(self, role: Role, texts: dict[str, str], ids: dict[str, int]) -> DoneItem:
         instruction, query, _ = (self._texts[sign] for sign in self._shape.scenarios[role].signs)
-        votes = await asyncio.gather(
-            *(
-                self._vote(vote, role, texts)
-                for vote in range(self._setting.recipe.validation.votes)
-            )
-        )
+        count = self._setting.recipe.validation.votes
+        votes = await _all([self._vote(vote, role, texts) for vote in range(count)])
         choice = _majority([vote.choice for vote in votes])
         detail = dict(votes[0].detail)
         if len(votes) > 1:
@@ -241,11 +249,11 @@ class GroupWork:
             one.field: texts[one.sign] for one in (*check.given, text)
         }
         place = self._shape.all_texts.index(text)
-        votes = await asyncio.gather(
-            *(
+        votes = await _all(
+            [
                 self._check_vote(check, shown, vote_number(place, vote))
                 for vote in range(check.votes)
-            )
+            ]
         )
         detail = dict(votes[0].detail)
         if len(votes) > 1:
@@ -288,7 +296,7 @@ class GroupWork:
         instruction, query, _ = (self._texts[sign] for sign in self._shape.scenarios[role].signs)
         order = list(texts)
         names = ("order", role) if vote == 0 else ("order", role, str(vote))
-        seeded(self._setting.seed, self._group.query_id, *names).shuffle(order)
+        seeded(self._setting.seed, self.group.query_id, *names).shuffle(order)
         sample = self._shape.sample(role, vote)
         answer = await self._answer(
             VALIDATION,
@@ -349,12 +357,12 @@ def _majority(choices: Sequence[str]) -> str:
     return choice if 2 * count > len(choices) else AMBIGUOUS
 
 
-async def _all(works: Sequence[Awaitable[str]]) -> list[str]:
-    """All texts; if one is dropped, the others are still awaited: their answers are paid for."""
+async def _all(works: Sequence[Awaitable[T]]) -> list[T]:
+    """All results; if one is dropped, the others are still awaited: their answers are paid for."""
     results = await asyncio.gather(*works, return_exceptions=True)
-    texts = []
+    found: list[T] = []
     for result in results:
         if isinstance(result, BaseException):
             raise result
-        texts.append(result)
-    return texts
+        found.append(result)
+    return found

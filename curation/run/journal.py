@@ -5,9 +5,14 @@ that have arrived are committed together before they are parsed; then a slice of
 (lookups, finished groups, claims) in a transaction of its own; then answers again. An answer
 therefore waits for at most one slice, and no caller needs a commit of its own. Until its commit an
 answer is a line of a file (`answer_files`), so that a kill does not lose it.
+
+While the store is away the thread tries its transaction again (`db.patience`), and everything
+that arrives waits. A connection may be lost between a commit and its acknowledgement: a transaction
+that is tried again counts nothing a second time.
 """
 
 import asyncio
+import itertools
 import queue
 import threading
 import time
@@ -21,9 +26,10 @@ from sqlalchemy.orm import Session
 from curation.providers.provider import Answer, Request, call_row
 from curation.run.answer_files import NOT_KEPT, AnswerFiles
 from curation.run.latency import WaitTimes
-from db.run.calls import StoredCall, add_calls, add_spending, find_calls
+from db.patience import is_away, patiently
+from db.run.calls import StoredCall, add_calls, add_spending, are_stored, find_calls
 from db.run.group_queue import DoneGroup, finish_groups
-from db.run.workers import Grant, change_reserved, set_aside
+from db.run.workers import Grant, change_reserved, set_aside, set_reserved
 from db.store.store import Store
 
 PAUSE_SECONDS = 0.01  # between two commits, so that each has several writes
@@ -43,6 +49,13 @@ class _Finished:
     done: DoneGroup
     future: "asyncio.Future[bool]"
     weight: int = 4
+
+
+@dataclass(frozen=True)
+class _Free:
+    usd: float
+    future: "asyncio.Future[None]"
+    weight: int = 1
 
 
 @dataclass(frozen=True)
@@ -68,18 +81,28 @@ class _Answered:
     received: float
 
 
-_Other = _Lookup | _Finished | _Write | _Between
+_Other = _Lookup | _Finished | _Free | _Write | _Between
 
 
 class Journal:
     """Looks up and stores calls, finishes groups, and runs other writes, in groups.
 
     `kept` is the latency from an answer received to its line in a file, `committed` to its
-    commit.
+    commit. A store that is away is waited for, `patience_seconds` or until `stopped`.
     """
 
-    def __init__(self, store: Store, run_id: int, owner: str) -> None:
+    def __init__(
+        self,
+        store: Store,
+        run_id: int,
+        owner: str,
+        *,
+        patience_seconds: float = 0.0,
+        stopped: Callable[[], bool] = lambda: False,
+    ) -> None:
         self._store, self._run_id, self._owner = store, run_id, owner
+        self._patience_seconds, self._stopped = patience_seconds, stopped
+        self._reserved_usd = 0.0  # of this worker, as it was committed last
         self._loop = asyncio.get_running_loop()
         self._inbox: queue.SimpleQueue[_Other | _Answered | None] = queue.SimpleQueue()
         self._answers: list[_Answered] = []
@@ -114,7 +137,9 @@ class Journal:
 
     def free(self, max_usd: float) -> Awaitable[Any]:
         """Free the reservation of a call that got no answer."""
-        return self.write(lambda session: change_reserved(session, self._owner, -max_usd))
+        future: asyncio.Future[None] = self._loop.create_future()
+        self._inbox.put(_Free(max_usd, future))
+        return future
 
     def finish(self, done: DoneGroup) -> Awaitable[bool]:
         """Store the outcome of a group; False if the group was no longer ours."""
@@ -173,10 +198,13 @@ class Journal:
         if not answers:
             return
 
-        def commit() -> list[StoredCall]:
+        freed = sum(one.max_usd for one in answers)
+
+        def commit(again: bool) -> list[StoredCall]:
             with self._store.write() as session:
-                kept = self._add_answers(session, answers)
+                kept = self._add_answers(session, answers, freed, again=again)
                 session.commit()
+            self._reserved_usd -= freed
             committed = time.monotonic()
             for one in answers:
                 self.committed.add(committed - one.received)
@@ -192,13 +220,13 @@ class Journal:
         if isinstance(first, _Between):
             self._others.popleft()
 
-            def between() -> list[None]:
+            def between(_again: bool) -> list[None]:
                 first.work()
                 return [None]
 
             self._settle([first], between)
             return
-        part: list[_Lookup | _Finished | _Write] = []
+        part: list[_Lookup | _Finished | _Free | _Write] = []
         weight = 0
         while self._others and weight < SLICE:
             one = self._others[0]
@@ -209,28 +237,41 @@ class Journal:
             self._others.popleft()
         lookups = [one for one in part if isinstance(one, _Lookup)]
         finished = [one for one in part if isinstance(one, _Finished)]
+        frees = [one for one in part if isinstance(one, _Free)]
         writes = [one for one in part if isinstance(one, _Write)]
+        freed = sum(one.usd for one in frees)
 
-        def commit() -> list[Any]:
+        def commit(again: bool) -> list[Any]:
             with self._store.write() as session:
-                results: list[Any] = [
-                    *self._look_up(session, lookups),
-                    *self._finish(session, finished),
-                    *(one.work(session) for one in writes),
-                ]
+                if again:
+                    set_reserved(session, self._owner, self._reserved_usd)
+                found = self._look_up(session, lookups)
+                ended = self._finish(session, finished)
+                written = [one.work(session) for one in writes]
+                # last: what covered a cost is freed after that is counted
+                change_reserved(session, self._owner, -freed)
                 session.commit()
-            return results
+            self._reserved_usd += _granted(lookups, found) - freed
+            return [*found, *ended, *written, *(None for _ in frees)]
 
-        self._settle([*lookups, *finished, *writes], commit)
+        self._settle([*lookups, *finished, *writes, *frees], commit)
 
     def _settle(
-        self, waiting: Sequence[_Other | _Answered], work: Callable[[], Sequence[Any]]
+        self, waiting: Sequence[_Other | _Answered], work: Callable[[bool], Sequence[Any]]
     ) -> None:
-        """Do the work and resolve the futures, in the event loop, with its results or its error."""
+        """Do the work and resolve the futures, in the event loop, with its results or its error.
+
+        The work is passed whether it is tried again.
+        """
         futures = [one.future for one in waiting]
+        tries = itertools.count()
         try:
-            results = work()
+            results = patiently(
+                lambda: work(next(tries) > 0), self._patience_seconds, stopped=self._stopped
+            )
         except BaseException as error:
+            if is_away(error):
+                self._patience_seconds = 0.0  # it is over: the end of the worker waits no more
             self._loop.call_soon_threadsafe(_fail, futures, error)
         else:
             self._loop.call_soon_threadsafe(_resolve, futures, results)
@@ -254,11 +295,27 @@ class Journal:
         ours = {one.group.id for one in finish_groups(session, self._run_id, self._owner, done)}
         return [one.group.id in ours for one in done]
 
-    def _add_answers(self, session: Session, answers: Sequence[_Answered]) -> list[StoredCall]:
-        kept = add_calls(session, [one.row for one in answers])
-        change_reserved(session, self._owner, -sum(one.max_usd for one in answers))
-        add_spending(session, self._run_id, sum(one.row["cost_usd"] for one in answers))
+    def _add_answers(
+        self, session: Session, answers: Sequence[_Answered], freed: float, *, again: bool
+    ) -> list[StoredCall]:
+        rows = [one.row for one in answers]
+        if again:
+            set_reserved(session, self._owner, self._reserved_usd)
+        is_counted = again and are_stored(session, rows)
+        kept = add_calls(session, rows)
+        change_reserved(session, self._owner, -freed)
+        if not is_counted:
+            add_spending(session, self._run_id, sum(row["cost_usd"] for row in rows))
         return [kept[one.row["key"]] for one in answers]
+
+
+def _granted(lookups: Sequence[_Lookup], found: Sequence[StoredCall | Grant]) -> float:
+    """What was reserved for lookups without a stored answer."""
+    return sum(
+        one.max_usd
+        for one, grant in zip(lookups, found, strict=True)
+        if isinstance(grant, Grant) and grant.granted
+    )
 
 
 def _first_stored(stored: dict[str, StoredCall], keys: tuple[str, ...]) -> StoredCall | None:

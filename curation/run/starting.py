@@ -18,6 +18,7 @@ from curation.recipe.tasks import JUDGED, Task
 from curation.servers.connection import PROVIDER_OF_KIND, environment_server, url_of_connection
 from db.corpus.datasets import get_dataset
 from db.errors import BadInput
+from db.patience import PATIENCE_MINUTES
 from db.requests import Request, option
 from db.run.failing_groups import reopen_dropped
 from db.run.new_items import store_questions
@@ -29,9 +30,35 @@ from db.tables import Prompt, Run
 from db.tables import Recipe as RecipeRow
 
 GROUPS_IN_BATCHES = 5000
+# fields of a start that are no argument of `start_run`: of its settings, or of its work
+ELSEWHERE = {"timeout_seconds", "settings", "no_guard", "patience_minutes", "fail_fast"}
 
 
-class RunStart(Request):
+class Patient(Request):
+    """How long work on a run waits for a model server or store that is away."""
+
+    patience_minutes: float = option(
+        PATIENCE_MINUTES,
+        "Wait as long for a model server or store that went away; then the run stops.",
+        names=("--patience",),
+        metavar="MINUTES",
+        ge=0,
+    )
+    fail_fast: bool = option(
+        False, "Wait for neither: a server that is away stops the run.", names=("--fail-fast",)
+    )
+
+    @property
+    def patience_seconds(self) -> float:
+        """How long it waits."""
+        return 0.0 if self.fail_fast else 60 * self.patience_minutes
+
+    def patience(self) -> dict[str, Any]:
+        """Its fields, for the work that follows from it."""
+        return {"patience_minutes": self.patience_minutes, "fail_fast": self.fail_fast}
+
+
+class RunStart(Patient):
     """A run: which pairs of a dataset, by which provider and recipe, within which limits."""
 
     dataset: str = option(..., "The dataset with the pairs.", names=(), metavar="DATASET")
@@ -92,12 +119,12 @@ class RunStart(Request):
 
     def arguments(self) -> dict[str, Any]:
         """The arguments of `start_run`."""
-        found = self.model_dump(exclude={"timeout_seconds", "settings", "no_guard"})
+        found = self.model_dump(exclude=ELSEWHERE)
         found |= {"settings": self.overrides(), "guard": not self.no_guard}
         return found | ({"recipe": self.chosen} if self.provider else {})  # else its connection's
 
 
-class RunResume(Request):
+class RunResume(Patient):
     """The rest of a run: within which budget, and which dropped groups are tried again."""
 
     run_id: int = option(..., "The run.", names=(), metavar="RUN")
@@ -113,7 +140,7 @@ class RunResume(Request):
     )
 
 
-class RunWork(Request):
+class RunWork(Patient):
     """The config of a job on a run: all of a worker's share, or only what is measured at its end.
 
     `joins`: it joins other workers of the run and does not wait for their slot.

@@ -7,12 +7,13 @@ that a process that was declared lost cannot overwrite its successor's results.
 import os
 import socket
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import delete, false, func, literal, select, update
 from sqlalchemy.orm import Session
 
+from db.clock import silent_since, store_now
 from db.errors import BadInput, NotFound, Refused
 from db.events import record_event
 from db.machine import process_exists
@@ -128,7 +129,7 @@ def claim_job(
     job = session.scalars(query.with_for_update(skip_locked=True)).first()
     if job is None:
         return None
-    now = utc_now()
+    now = store_now(session)
     job.status, job.attempt, job.host = "running", job.attempt + 1, socket.gethostname()
     job.started_at = job.heartbeat_at = now
     job.pid, job.error, job.finished_at, job.stop_requested = None, None, None, False
@@ -171,7 +172,7 @@ def beat(
         progress["resources"] = _with_part(session, job_id, 0, used)
     if "message" in progress:
         progress["message"] = redacted(progress["message"])
-    _update(session, job_id, attempt, heartbeat_at=utc_now(), **progress)
+    _update(session, job_id, attempt, heartbeat_at=store_now(session), **progress)
     return bool(session.scalar(select(Job.stop_requested).where(Job.id == job_id)))
 
 
@@ -250,17 +251,19 @@ def requeue_job(session: Session, job_id: int) -> Job:
 
 
 def silent_jobs(session: Session, *, now: datetime | None = None) -> list[int]:
-    """The ids of running jobs without a recent heartbeat."""
-    limit = (now or utc_now()) - timedelta(seconds=LOST_AFTER_SECONDS)
+    """The ids of running jobs without a recent heartbeat; none just after the store's own start."""
+    limit = silent_since(session, LOST_AFTER_SECONDS, now=now)
+    if limit is None:
+        return []
     query = select(Job.id).where(Job.status == "running", Job.heartbeat_at < limit)
     return list(session.scalars(query))
 
 
 def mark_lost_jobs(session: Session, *, now: datetime | None = None) -> list[int]:
     """Mark running jobs without a recent heartbeat as lost. Returns their ids. Does not commit."""
-    limit = (now or utc_now()) - timedelta(seconds=LOST_AFTER_SECONDS)
+    limit = silent_since(session, LOST_AFTER_SECONDS, now=now)
     lost = silent_jobs(session, now=now)
-    if lost:
+    if limit is not None and lost:
         session.execute(
             update(Job)
             .where(Job.id.in_(lost), Job.status == "running", Job.heartbeat_at < limit)

@@ -17,6 +17,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, TextIO
 
 from db.errors import InfError, Refused, StoreBehind
@@ -24,6 +25,7 @@ from db.extras import missing_extra
 from db.jobs import jobs
 from db.jobs.resources import Meter
 from db.machine import is_dead, kill_this_process
+from db.patience import is_away, patience_of, patiently
 from db.store.schema import require_not_newer
 from db.store.secrets import RedactedStream, load_secrets
 from db.store.settings import owners_process
@@ -135,8 +137,9 @@ class JobHandle:
             if not self._lost:
                 log.error("%s", error)
             self._lost = stop = True
-        except Exception:  # the store may be unreachable for a moment; the next beat tries again
-            log.exception("heartbeat failed")
+        except Exception as error:  # the next beat tries again
+            if not is_away(error):
+                log.exception("heartbeat failed")
             return
         if stop:
             self._stop.set()
@@ -210,13 +213,21 @@ def run(handle: JobHandle, handler: Handler) -> int:
             ending["status"] = "cancelled"
     handle.over()
     try:
-        with handle.store.write() as session:
-            jobs.finish_job(session, handle.id, handle.attempt, **ending)
-            session.commit()
+        finish = partial(_finish, handle, ending)
+        patiently(finish, patience_of(handle.config), stopped=lambda: handle.stopping)
     except StoreBehind as error:  # how it ended cannot be stored: without heartbeat, it is lost
         log.error("%s", error)
         return 1
     return 0 if ending["status"] == "done" else 1
+
+
+def _finish(handle: JobHandle, ending: dict[str, Any]) -> None:
+    """Store how the job ended, unless that is stored: a commit may be cut off from its answer."""
+    with handle.store.write() as session:
+        job = jobs.get_job(session, handle.id)
+        if (job.attempt, job.status) != (handle.attempt, ending["status"]):
+            jobs.finish_job(session, handle.id, handle.attempt, **ending)
+            session.commit()
 
 
 def _watch_lifeline() -> None:

@@ -71,6 +71,17 @@ def add_calls(session: Session, rows: Sequence[dict[str, Any]]) -> dict[str, Sto
     return kept | find_calls(session, sorted(others))
 
 
+def are_stored(session: Session, rows: Sequence[dict[str, Any]]) -> bool:
+    """Whether a transaction that added these rows was committed: one of them is here as it was.
+
+    A row whose key was stored before is not; each has its own moment.
+    """
+    stored = session.execute(
+        select(_CALL.c.key, _CALL.c.created_at).where(_CALL.c.key.in_([row["key"] for row in rows]))
+    )
+    return not {(row["key"], row["created_at"]) for row in rows}.isdisjoint(map(tuple, stored))
+
+
 def add_recovered_calls(session: Session, run_id: int, rows: Sequence[dict[str, Any]]) -> int:
     """Store answers that a killed worker of a run left in its file, unless stored already.
 

@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, Integer, bindparam, select, update
+from sqlalchemy import ColumnElement, Integer, bindparam, false, select, update
 from sqlalchemy.orm import Session
 
+from db.clock import expired_before, store_now
 from db.corpus.datasets import text_sha256
 from db.corpus.texts import text_row
 from db.events import record_event
@@ -115,11 +116,14 @@ def claim_groups(session: Session, run_id: int, owner: str, limit: int) -> list[
     Groups that the server has failed on come last: what ended the run before must not keep the
     others from being done.
     """
-    now = utc_now()
+    now = store_now(session)
+    expired_at = expired_before(session, LEASE_SECONDS)
     # BETWEEN, not `=`: with stale statistics PostgreSQL would otherwise walk the primary key over
     # all groups that are done, instead of using the index of states
     free = Group.state.between("waiting", "waiting")
-    expired = Group.state.between("leased", "leased") & (Group.lease_until < now)
+    leased = Group.state.between("leased", "leased")
+    # none just after the store's own start: whoever waited for it renews its leases now
+    expired = false() if expired_at is None else leased & (Group.lease_until < expired_at)
     ids: list[int] = []
     for state in (
         free & (Group.failed_attempts == 0),
@@ -204,7 +208,7 @@ def _with_pairs(session: Session, which: ColumnElement[bool]) -> list[ClaimedGro
 
 def renew_leases(session: Session, run_id: int, owner: str) -> int:
     """Extend every lease of this worker; returns how many it still holds. Does not commit."""
-    until = utc_now() + timedelta(seconds=LEASE_SECONDS)
+    until = store_now(session) + timedelta(seconds=LEASE_SECONDS)
     done = session.execute(
         update(Group)
         .where(Group.run_id == run_id, Group.state == "leased", Group.lease_owner == owner)

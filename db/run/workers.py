@@ -12,6 +12,9 @@ from datetime import datetime, timedelta
 from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
+from db.clock import silent_since, store_now
+from db.patience import clock_time
+from db.run.calls import add_spending
 from db.tables import Run, RunWorker, utc_now
 
 DEAD_AFTER_SECONDS = 45.0
@@ -22,13 +25,26 @@ ROUNDING_USD = 1e-9  # sums of float costs may exceed the budget by rounding alo
 class Trouble:
     """What goes wrong with calls: the newest error, how often calls are retried, what is awaited.
 
-    `waiting_until`: no call starts before, as the server requested it.
+    `waiting_until`: no call starts before, as the server requested it, or the next attempt to reach
+    a server that is away: then `waiting_since` and `waiting_for`, the reason, are known.
     """
 
     last_error: str | None = None
     last_error_at: datetime | None = None
     retries_per_minute: int = 0
     waiting_until: datetime | None = None
+    waiting_since: datetime | None = None
+    waiting_for: str | None = None
+
+    def waiting(self) -> str:
+        """What is waited for, since when and until when; "" while nothing is."""
+        if self.waiting_until is None:
+            return ""
+        until = clock_time(self.waiting_until)
+        if self.waiting_for is None or self.waiting_since is None:
+            return f"waiting until {until} as the server requested"
+        since = clock_time(self.waiting_since)
+        return f"waiting for the server since {since}, next attempt at {until} ({self.waiting_for})"
 
 
 @dataclass(frozen=True)
@@ -66,9 +82,11 @@ class Grant:
 
 
 def add_worker(session: Session, run_id: int, owner: str) -> None:
-    """Register a worker that starts. Does not commit."""
-    session.add(RunWorker(run_id=run_id, owner=owner))
-    session.flush()
+    """Register a worker that starts, unless it is. Does not commit."""
+    if session.scalar(select(RunWorker.id).where(RunWorker.owner == owner)) is None:
+        now = store_now(session)
+        session.add(RunWorker(run_id=run_id, owner=owner, heartbeat_at=now))
+        session.flush()
 
 
 def beat_worker(
@@ -90,7 +108,7 @@ def beat_worker(
         update(RunWorker)
         .where(RunWorker.owner == owner)
         .values(
-            heartbeat_at=utc_now(),
+            heartbeat_at=store_now(session),
             in_flight=in_flight,
             width=width,
             made=made,
@@ -101,6 +119,8 @@ def beat_worker(
             last_error_at=trouble.last_error_at,
             retries_per_minute=trouble.retries_per_minute,
             waiting_until=trouble.waiting_until,
+            waiting_since=trouble.waiting_since,
+            waiting_for=trouble.waiting_for,
             answers_per_minute=pace.answers_per_minute,
             in_progress=pace.in_progress,
         )
@@ -118,6 +138,8 @@ def end_workers(session: Session, owners: Sequence[str]) -> None:
             in_flight=0,
             retries_per_minute=0,
             waiting_until=None,
+            waiting_since=None,
+            waiting_for=None,
             answers_per_minute=None,
             in_progress={},
         )
@@ -135,7 +157,9 @@ def working_owners(session: Session, run_id: int) -> list[str]:
 
 def silent_owners(session: Session, run_id: int) -> list[str]:
     """The owner names of workers that have not ended but whose heartbeat is old."""
-    limit = utc_now() - timedelta(seconds=DEAD_AFTER_SECONDS)
+    limit = silent_since(session, DEAD_AFTER_SECONDS)
+    if limit is None:
+        return []
     return list(
         session.scalars(
             select(RunWorker.owner).where(
@@ -187,9 +211,30 @@ def change_reserved(session: Session, owner: str, by_usd: float) -> None:
         )
 
 
+def set_reserved(session: Session, owner: str, usd: float) -> None:
+    """Set a worker's reservation to what it knows to hold. Does not commit."""
+    session.execute(
+        update(RunWorker).where(RunWorker.owner == owner).values(reserved_usd=max(0.0, usd))
+    )
+
+
+def add_unanswered_cost(session: Session, owner: str, usd: float) -> None:
+    """Add to the run's spending what a worker's calls without an answer cost so far, `usd` in all.
+
+    Counted once, however often it is written. Does not commit.
+    """
+    worker = session.execute(
+        select(RunWorker.run_id, RunWorker.unanswered_usd).where(RunWorker.owner == owner)
+    ).first()
+    if worker is None or worker.unanswered_usd == usd:
+        return
+    session.execute(update(RunWorker).where(RunWorker.owner == owner).values(unanswered_usd=usd))
+    add_spending(session, worker.run_id, usd - worker.unanswered_usd)
+
+
 def worker_totals(session: Session, run_id: int) -> WorkerTotals:
     """Totals over the workers of a run, ended and alive."""
-    limit = utc_now() - timedelta(seconds=DEAD_AFTER_SECONDS)
+    limit = store_now(session) - timedelta(seconds=DEAD_AFTER_SECONDS)
     alive = (RunWorker.ended_at.is_(None)) & (RunWorker.heartbeat_at >= limit)
     row = session.execute(
         select(
@@ -216,8 +261,15 @@ def _trouble(session: Session, run_id: int, working: Sequence[RunWorker]) -> Tro
     ).first()
     error, at = (None, None) if newest is None else newest
     until = [each.waiting_until for each in working if each.waiting_until is not None]
+    away = [each for each in working if each.waiting_since is not None]
+    first = min(away, key=lambda each: each.waiting_since or utc_now(), default=None)
     return Trouble(
-        error, at, sum(each.retries_per_minute for each in working), max(until, default=None)
+        error,
+        at,
+        sum(each.retries_per_minute for each in working),
+        max(until, default=None),
+        None if first is None else first.waiting_since,
+        None if first is None else first.waiting_for,
     )
 
 

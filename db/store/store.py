@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event
-from sqlalchemy.engine import ExceptionContext, make_url
+from sqlalchemy.engine import URL, ExceptionContext, make_url
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
@@ -123,7 +123,7 @@ def _make_engine(url: str, schema: str) -> Engine:
             # autocommit: psycopg sends no BEGIN of its own, `_begin_postgres` does
             connect_args={"prepare_threshold": None, "autocommit": True},
         )
-        event.listen(engine, "handle_error", _translate_connection_error)
+        event.listen(engine, "handle_error", partial(_translate_connection_error, parsed))
         event.listen(engine, "begin", partial(_begin_postgres, settings=_local_settings(schema)))
         event.listen(engine, "after_cursor_execute", _check_as_it_begins)
         return engine
@@ -148,7 +148,7 @@ def _make_engine(url: str, schema: str) -> Engine:
         pool_use_lifo=True,
         connect_args={"timeout": BUSY_TIMEOUT_SECONDS, "cached_statements": 32},
     )
-    event.listen(engine, "handle_error", _translate_connection_error)
+    event.listen(engine, "handle_error", partial(_translate_connection_error, parsed))
     if not parsed.database.startswith("file:"):
         event.listen(engine, "do_connect", partial(_private_file, path))
     event.listen(engine, "connect", _configure_sqlite)
@@ -198,16 +198,15 @@ def _configure_sqlite(connection: sqlite3.Connection, _record: Any) -> None:
     cursor.close()
 
 
-def _translate_connection_error(context: ExceptionContext) -> None:
+def _translate_connection_error(url: URL, context: ExceptionContext) -> None:
     """Translate a failed first connection, and a store that nobody may write, into an InfError.
 
     It names the store and the remedy.
     """
     code = getattr(context.original_exception, "sqlite_errorcode", 0)
-    if code & 0xFF == sqlite3.SQLITE_READONLY and context.engine is not None:
+    if code & 0xFF == sqlite3.SQLITE_READONLY:
         raise InfError(
-            f"the store {context.engine.url.database} cannot be written: it, or its file system, "
-            "is read-only",
+            f"the store {url.database} cannot be written: it, or its file system, is read-only",
             "set INF_HOME or INF_DATABASE_URL",
             code="store_read_only",
         ) from context.original_exception
@@ -217,9 +216,10 @@ def _translate_connection_error(context: ExceptionContext) -> None:
             "put the store back and restart this process",
             code="store_replaced",
         ) from context.original_exception
-    if context.connection is None and isinstance(context.sqlalchemy_exception, OperationalError):
-        engine = context.engine
-        place = "" if engine is None else engine.url.render_as_string(hide_password=True)
+    is_first = context.connection is None and not context.is_pre_ping  # else it is opened anew
+    if is_first and isinstance(context.sqlalchemy_exception, OperationalError):
+        # not the context's engine: there is none where a pooled connection is opened anew
+        place = url.render_as_string(hide_password=True)
         raise InfError(
             f"the store {place} cannot be reached ({context.original_exception})",
             "start it, or set INF_DATABASE_URL",

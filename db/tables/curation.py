@@ -126,7 +126,9 @@ class RunWorker(Base, kw_only=True):
     is old is dead: its reservation is void.
 
     `in_progress`: answers so far of groups without a verdict, by stage. `answers_per_minute`: over
-    the last minutes, NULL without a basis. `waiting_until`: no call starts before.
+    the last minutes, NULL without a basis. `waiting_until`: no call starts before; of a server
+    that is away with `waiting_since` and `waiting_for`, the reason. `unanswered_usd`: the cost so
+    far of calls without an answer: probes, and answers that were lost on their way.
     """
 
     __tablename__ = "run_worker"
@@ -143,6 +145,9 @@ class RunWorker(Base, kw_only=True):
     last_error: Mapped[str | None] = mapped_column(default=None)
     last_error_at: Mapped[datetime | None] = mapped_column(default=None)
     waiting_until: Mapped[datetime | None] = mapped_column(default=None)
+    waiting_since: Mapped[datetime | None] = mapped_column(default=None)
+    waiting_for: Mapped[str | None] = mapped_column(default=None)
+    unanswered_usd: Mapped[float] = mapped_column(default=0.0, server_default="0")
     retries_per_minute: Mapped[int] = mapped_column(default=0, server_default="0")
     answers_per_minute: Mapped[float | None] = mapped_column(default=None)
     in_progress: Mapped[dict[str, Any]] = mapped_column(default_factory=dict, server_default="{}")

@@ -1,16 +1,19 @@
 """Progress of commands where standard error is no terminal."""
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import Ran
+from conftest import ROOT, Ran
 
 from app.cli.kit import progress
 from db.store.store import Store
 
 
-def test_a_line_every_ten_seconds_and_none_for_short_work(
+def test_a_line_before_ten_seconds_are_over_and_none_for_short_work(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     now = 100.0
@@ -18,15 +21,39 @@ def test_a_line_every_ten_seconds_and_none_for_short_work(
     with progress.progress_bar("importing", " rows") as show:
         for second in range(25):
             now = 100.0 + second
-            show(second, 1200, "reading" if second == 20 else "")
+            show(second, 1200)
     assert capsys.readouterr().err.splitlines() == [
-        "importing: 10 of 1,200 rows (1%)",
-        "importing: 20 of 1,200 rows (2%), reading",
+        "importing: 8 of 1,200 rows (1%)",
+        "importing: 16 of 1,200 rows (1%)",
+        "importing: 24 of 1,200 rows (2%)",
     ]
     with progress.progress_bar("copying") as show:
         now += 11
-        show(2_000_000, None)
-    assert capsys.readouterr().err == "copying: 2.00MB\n"
+        show(2_000_000, None, "reading")
+    assert capsys.readouterr().err == "copying: 2.00MB, reading\n"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no pseudo-terminals")
+@pytest.mark.parametrize(("columns", "is_bar"), [(0, False), (80, True)])
+def test_a_terminal_without_a_width_gets_lines(columns: int, is_bar: bool) -> None:
+    """`docker run -t` and some schedulers give one: a bar on it is no output at all."""
+    import fcntl
+    import pty
+    import struct
+    import termios
+
+    parent, child = pty.openpty()
+    fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    code = (
+        "from app.cli.kit import progress\n"
+        "progress.LINE_SECONDS = 0\n"
+        "with progress.progress_bar('import', ' rows') as show: show(3, 9)\n"
+    )
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, stderr=child, check=True, timeout=60)
+    os.close(child)
+    shown = os.read(parent, 4096).decode()
+    os.close(parent)
+    assert ("3 of 9 rows" not in shown) == is_bar and "import" in shown
 
 
 def test_every_command_that_waits_for_a_job_writes_them(

@@ -1,12 +1,13 @@
 """The page of a run at work: its controls reach the run, its drops lead to the groups."""
 
 import re
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from app_pages import card_data, open_page, words
-from conftest import count_rows
+from conftest import Ran, count_rows
 from curation_runs import add_dataset, claimed_job, run_curation
 from openai_server import Server
 from sqlalchemy import select
@@ -346,6 +347,27 @@ def test_a_wait_the_last_error_and_the_basis_of_the_time_left_are_shown(
     at.toggle(key="curate.show_phases").set_value(True).run()
     phases = next(each.value for each in at.dataframe if "Phase" in each.value.columns)
     assert list(phases["Phase"]) == ["instruction", "negatives", "passages", "validation"]
+
+
+def test_a_server_that_is_waited_for_is_on_the_page_and_in_the_command(
+    sqlite_store: Store, running: int, inf: Callable[..., Ran]
+) -> None:
+    now = utc_now()
+    with sqlite_store.write() as session:
+        trouble = Trouble(
+            waiting_until=now + timedelta(seconds=20),
+            waiting_since=now - timedelta(minutes=3),
+            waiting_for="the connection was cut by the server",
+        )
+        beat_worker(session, "me", **CALLS, trouble=trouble)
+        session.commit()
+    at = open_page("curate")
+    assert not at.exception
+    notice = at.info[0].value.replace("\\", "")
+    times = r"Waiting for the server since \d\d:\d\d:\d\d: the connection was cut by the server\. "
+    assert re.search(rf"{times}Next attempt at \d\d:\d\d:\d\d", notice)
+    shown = inf("runs", "show", running, "--json").json["waiting"]
+    assert "the connection was cut by the server" in shown and "next attempt at" in shown
 
 
 def test_a_guarded_run_can_go_on_and_its_dropped_groups_can_be_tried_again(

@@ -3,14 +3,17 @@ pause, and dropped groups can be tried again.
 """
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from curation_runs import add_dataset, run_curation, work_on
+from aiohttp import web
+from curation_runs import add_dataset, claimed_job, run_curation, work_on
 from openai_server import Server
 from sqlalchemy import func, select
 
+from curation.run.engine import curate
 from curation.run.guard import GUARDED_GROUPS
 from curation.run.starting import resume_run, start_run
 from db.errors import BadInput, InfError, ProviderError, Refused
@@ -128,24 +131,37 @@ def test_the_last_rows_that_always_fail_are_dropped_and_the_run_ends(
     assert all("this prompt breaks the server" in str(each) for each in details)
 
 
-def test_attempts_are_counted_across_resumes_until_a_failing_row_is_dropped(
+def test_the_first_row_of_all_is_dropped_once_others_of_its_task_are_answered(
     store: Store, server: Server
 ) -> None:
+    """It held the only place, and the run stopped four times before it was dropped."""
     add_dataset(store, pairs=6)
-    # the first row of all fails, and no probe tells that the server works
-    server.poison = (PROBE, queries(store, 6)[-1])
+    server.poison = (PROBE, queries(store, 6)[-1])  # nor does a probe tell that the server works
     run_id = new_run(store, concurrency=1)
-    finished = []
-    for _ in range(3):
-        with pytest.raises(ProviderError, match="no group is lost"):
-            work_on(store, run_id)
-        finished.append(states(store, run_id).get("done", 0))
-        reopen(store, run_id)
-    assert finished == [0, 5, 5], "rows that have failed come last: the others are done first"
-    assert work_on(store, run_id)["kept"] == 5
-    with store.read() as session:
-        (group,) = session.scalars(select(Group).where(Group.verdict == "dropped"))
-    assert group.drop_reason == "server_error" and group.failed_attempts >= 24
+    result = work_on(store, run_id)
+    assert result["status"] == "done" and result["kept"] == 5
+    assert result["dropped"] == {"server_error": 1}
+
+
+def test_a_row_that_brings_the_server_down_each_time_is_dropped(
+    sqlite_store: Store, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("curation.providers.openai_server.PROBE_EVERY_SECONDS", (0.02, 0.05))
+    add_dataset(sqlite_store, pairs=6)
+    (first,) = queries(sqlite_store, 6)[-1:]
+    falls: list[float] = []
+
+    async def reply(_: Any, __: Any, prompt: str, ___: int) -> web.Response | None:
+        if first in prompt and (not falls or time.monotonic() - falls[-1] > 0.3):
+            falls.append(time.monotonic())
+        if first in prompt or (falls and time.monotonic() - falls[-1] < 0.3):
+            return web.json_response({"error": {"message": "out of memory"}}, status=503)
+        return None
+
+    server.reply = reply
+    result = curate(claimed_job(sqlite_store, new_run(sqlite_store), patience_minutes=5))
+    assert result["status"] == "done" and result["kept"] == 5
+    assert result["dropped"] == {"server_error": 1} and len(falls) <= 24
 
 
 def test_an_outage_that_lasts_over_many_resumes_drops_nothing(store: Store, server: Server) -> None:

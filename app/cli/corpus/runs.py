@@ -331,6 +331,7 @@ def _shown(result: Result) -> str:
         ("spent", f"{result['spent_usd']:.4f} USD"),
         ("budget", "–" if result["budget_usd"] is None else f"{result['budget_usd']:.2f} USD"),
         ("workers", result["workers"]),
+        *([("waiting", result["waiting"])] if result["waiting"] else []),
         ("seed", result["seed"]),
         ("created", f"{result['created_at']} by {result['created_by'] or '–'}"),
         ("finished", result["finished_at"] or "–"),

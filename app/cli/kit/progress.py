@@ -1,5 +1,6 @@
 """The progress of commands that wait: a bar on a terminal, elsewhere a line every ten seconds."""
 
+import os
 import sys
 import time
 from collections.abc import Iterator
@@ -9,7 +10,7 @@ from typing import Protocol
 import click
 from tqdm import tqdm
 
-LINE_SECONDS = 10.0
+LINE_SECONDS = 8.0  # a look every 2 s at most misses it: a line every ten
 BAR_SECONDS = 0.1
 
 
@@ -25,9 +26,10 @@ class Show(Protocol):
 def progress_bar(title: str, unit: str = "B", bar_format: str | None = None) -> Iterator[Show]:
     """Progress on standard error, in bytes or `unit`; yields what to call with it.
 
-    A log, a pipe and a scheduler's file get the first line after LINE_SECONDS: short work none.
+    A log, a pipe, a terminal without a width and a scheduler's file get the first line after
+    LINE_SECONDS: short work none.
     """
-    is_terminal = sys.stderr.isatty()
+    is_terminal = _is_terminal()
     with tqdm(
         desc=title,
         unit=unit,
@@ -53,6 +55,14 @@ def progress_bar(title: str, unit: str = "B", bar_format: str | None = None) -> 
             bar.refresh()
 
         yield show
+
+
+def _is_terminal() -> bool:
+    """Whether a bar can be drawn: a pseudo-terminal without a width shows none."""
+    try:
+        return sys.stderr.isatty() and os.get_terminal_size(sys.stderr.fileno()).columns > 0
+    except (OSError, ValueError):  # a stream of another kind
+        return False
 
 
 def _amount(done: int, total: int | None, unit: str) -> str:

@@ -1,0 +1,96 @@
+"""Waiting for a store that is away: restarted, failing over, or locked by another program.
+
+A process that has opened the store once does not end with it: it tries again until the store is
+back or its patience is over. What can be tried again is a whole transaction; whether the one that
+was cut off had been committed is for the work to find out.
+"""
+
+import logging
+import sqlite3
+import time
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from typing import Any, Final, TypeVar
+
+from sqlalchemy.exc import DBAPIError
+
+from db.errors import InfError
+from db.tables import utc_now
+
+log = logging.getLogger("inf.store")
+T = TypeVar("T")
+PATIENCE_MINUTES: Final = 30.0
+FIRST_SECONDS, MAX_SECONDS = 0.2, 2.0  # between two attempts, doubling
+LOG_SECONDS = 10.0
+# SQLSTATE: of connections, shut down, starting, too many clients, a standby after a failover
+AWAY_STATES = ("08", "57P01", "57P02", "57P03", "53300", "25006")
+
+
+def is_away(error: BaseException) -> bool:
+    """Whether an error says that the store is away, not that the work is at fault."""
+    if isinstance(error, InfError):
+        return error.code == "store_unreachable"
+    if not isinstance(error, DBAPIError):
+        return False
+    original = error.orig
+    if isinstance(original, sqlite3.Error):
+        code = getattr(original, "sqlite_errorcode", 0) & 0xFF
+        return code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+    state = getattr(original, "sqlstate", None) or ""
+    return error.connection_invalidated or state.startswith(AWAY_STATES)
+
+
+def clock_time(moment: datetime) -> str:
+    """A moment as people read it: the local time of this machine."""
+    return moment.astimezone().strftime("%H:%M:%S")
+
+
+def patience_of(config: Mapping[str, Any]) -> float:
+    """How many seconds a job of this config waits: its own patience, or the default."""
+    if config.get("fail_fast"):
+        return 0.0
+    return 60 * float(config.get("patience_minutes", PATIENCE_MINUTES))
+
+
+def patiently(
+    work: Callable[[], T],
+    seconds: float,
+    *,
+    stopped: Callable[[], bool] = lambda: False,
+    tell: Callable[[str], None] | None = None,
+) -> T:
+    """The result of the work, tried again while the store is away, for as many seconds at most.
+
+    `tell` is called after each attempt with the reason, since when and the next attempt; without it
+    that is logged, at first and every LOG_SECONDS. Raises what the last attempt raised.
+    """
+    began, since, told, wait = 0.0, utc_now(), 0.0, FIRST_SECONDS
+    while True:
+        try:
+            result = work()
+        except Exception as error:
+            now = time.monotonic()
+            began = began or now
+            if not is_away(error) or stopped() or now - began + wait > seconds:
+                raise
+            message = (
+                f"waiting for the store since {clock_time(since)}, next attempt at "
+                f"{clock_time(utc_now() + timedelta(seconds=wait))} ({_reason(error)})"
+            )
+            if tell is not None:
+                tell(message)
+            elif now - told >= LOG_SECONDS:
+                told = now
+                log.warning("%s", message)
+        else:
+            if began:
+                log.info("the store is back after %.0f s", time.monotonic() - began)
+            return result
+        time.sleep(wait)
+        wait = min(2 * wait, MAX_SECONDS)
+
+
+def _reason(error: Exception) -> str:
+    """The driver's message in one line."""
+    cause = error.orig if isinstance(error, DBAPIError) else error.__cause__ or error
+    return " ".join(str(cause).split())[:300]

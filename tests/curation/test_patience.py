@@ -1,0 +1,334 @@
+"""A run waits for a server or a store that went away, shows it, and goes on by itself."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+from curation_runs import (
+    add_dataset,
+    claimed_job,
+    run_curation,
+    stored_calls,
+    texts_of,
+    wait_for,
+)
+from openai_server import Server, answer_to
+from postgres_cluster import Cluster, missing_programs
+from sqlalchemy import event, select
+
+from curation.recipe.prices import Price, save_price
+from curation.run.engine import curate
+from curation.run.starting import start_run
+from db.errors import InfError, ProviderError
+from db.modules import run_module
+from db.run.runs import get_run
+from db.run.workers import worker_totals
+from db.store.schema import upgrade
+from db.store.store import Store, open_store
+from db.tables import RunWorker
+
+ASKED: dict[str, Any] = {
+    "dataset": "small",
+    "provider": "openai",
+    "settings": ["model=small"],
+    "concurrency": 4,
+}
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    # a report of a run's end: it takes longer than the run
+    monkeypatch.setattr("curation.run.engine.check_leakage", lambda *_: {})
+    with Server(latency_seconds=0.005) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        for name, seconds in (("BACKOFF_SECONDS", 0.01), ("MAX_BACKOFF_SECONDS", 0.05)):
+            monkeypatch.setattr(f"curation.providers.openai_server.{name}", seconds)
+        monkeypatch.setattr("curation.providers.openai_server.PROBE_EVERY_SECONDS", (0.05, 0.2))
+        yield server
+
+
+def new_run(store: Store, **more: Any) -> int:
+    with store.write() as session:
+        run_id = start_run(session, **(ASKED | more)).id
+        session.commit()
+    return run_id
+
+
+def in_thread(
+    store: Store, run_id: int, patience_minutes: float
+) -> tuple[threading.Thread, list[Any]]:
+    """A worker in a thread; its result, or what it raised."""
+    ended: list[Any] = []
+
+    def work() -> None:
+        try:
+            ended.append(curate(claimed_job(store, run_id, patience_minutes=patience_minutes)))
+        except InfError as error:
+            ended.append(error)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    return thread, ended
+
+
+@pytest.mark.parametrize("how", ["503", "gone"])
+def test_a_server_that_goes_away_is_waited_for_and_the_run_is_that_of_no_outage(
+    store: Store, server: Server, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    add_dataset(store, pairs=10)
+    undisturbed = new_run(store, seed=1)
+    curate(claimed_job(store, undisturbed))
+    run_id = new_run(store, seed=1, fresh=True)
+    before = server.answered.total()
+    if how == "503":
+        server.down = (before + 30, 503, "")
+    else:
+        server.cut_after = before + 30
+    thread, ended = in_thread(store, run_id, 5)
+
+    def trouble() -> Any:
+        with store.read() as session:
+            found = worker_totals(session, run_id).trouble
+        return found if found.waiting_for else None
+
+    shown = wait_for(trouble, 20)
+    assert shown.waiting_since is not None and shown.waiting_until is not None
+    assert shown.waiting_since <= shown.waiting_until
+    assert ("out of order" if how == "503" else "cut") in shown.waiting_for
+    asked = server.statuses.total()
+    time.sleep(1.5)
+    assert thread.is_alive() and server.statuses.total() - asked < 30, "it probes, no more"
+    server.down, server.cut_after = None, None
+    thread.join(60)
+    assert ended and ended[0]["status"] == "done", ended
+    assert texts_of(store, run_id) == texts_of(store, undisturbed)
+    assert server.answered.total() - before <= 80 + 6, "nothing is asked twice but what was cut"
+    with store.read() as session:
+        assert worker_totals(session, run_id).trouble.waiting_for is None
+
+
+def test_a_network_that_cuts_the_validation_alone_drops_no_group(
+    sqlite_store: Store, server: Server
+) -> None:
+    """Its prompts are the long ones; others are answered meanwhile, and say nothing about it."""
+    add_dataset(sqlite_store, pairs=16)
+    undisturbed = run_curation(sqlite_store, **ASKED)
+    before = server.answered.total()
+    is_cut = True
+
+    async def reply(request: web.Request, _: Any, prompt: str, __: int) -> web.Response | None:
+        is_late = server.answered.total() - before > 30
+        if not (is_cut and is_late and answer_to(prompt)[0] == "validation"):
+            return None
+        assert request.transport is not None
+        request.transport.abort()
+        return web.Response()
+
+    server.reply = reply
+    run_id = new_run(sqlite_store, fresh=True)
+    thread, ended = in_thread(sqlite_store, run_id, 5)
+
+    def last_error() -> str | None:
+        with sqlite_store.read() as session:
+            return worker_totals(session, run_id).trouble.last_error
+
+    error = wait_for(last_error)
+    assert "cut" in error and "imed out" not in error
+    time.sleep(4)
+    assert thread.is_alive(), ended
+    is_cut = False
+    thread.join(60)
+    assert ended and ended[0]["status"] == "done" and not ended[0]["dropped"], ended
+    assert texts_of(sqlite_store, run_id) == texts_of(sqlite_store, undisturbed["run_id"])
+
+
+def test_what_lasts_longer_than_the_patience_ends_the_run_with_its_cause(
+    store: Store, server: Server
+) -> None:
+    add_dataset(store, pairs=6)
+    server.down = (20, 503, "")
+    run_id = new_run(store)
+    began = time.monotonic()
+    with pytest.raises(ProviderError, match=r"no answer for .*out of order"):
+        curate(claimed_job(store, run_id, patience_minutes=2 / 60))
+    assert 2 <= time.monotonic() - began < 20
+    with store.read() as session:
+        assert get_run(session, run_id).status == "failed"
+
+
+@pytest.mark.parametrize(("status", "code"), [(401, "no"), (402, ""), (404, "model_not_found")])
+def test_what_waiting_does_not_mend_stops_the_run_at_once_also_while_it_waits(
+    sqlite_store: Store, server: Server, status: int, code: str
+) -> None:
+    add_dataset(sqlite_store, pairs=6)
+    server.down = (20, 503, "")
+    run_id = new_run(sqlite_store)
+    thread, ended = in_thread(sqlite_store, run_id, 5)
+
+    def waits() -> bool:
+        with sqlite_store.read() as session:
+            return worker_totals(session, run_id).trouble.waiting_for is not None
+
+    wait_for(waits, 20)
+    server.down = (0, status, code)
+    thread.join(20)
+    assert ended and isinstance(ended[0], ProviderError), ended
+
+
+def test_a_run_that_was_answered_before_waits_at_its_start_and_a_new_one_does_not(
+    sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_dataset(sqlite_store, pairs=6)
+    monkeypatch.setattr("curation.providers.openai_server.PROBE_EVERY_SECONDS", (0.05, 0.2))
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    run_id = new_run(sqlite_store)
+    with pytest.raises(ProviderError, match="no server responds"):
+        curate(claimed_job(sqlite_store, run_id, patience_minutes=5))
+    with Server() as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        server.down = (10, 401, "no")
+        with pytest.raises(ProviderError):
+            curate(claimed_job(sqlite_store, run_id))
+        port = server.port
+    thread, ended = in_thread(sqlite_store, run_id, 5)
+    time.sleep(1)
+    assert thread.is_alive(), ended
+    server = Server()
+    server.port = port
+    with server:
+        thread.join(60)
+    assert ended and ended[0]["status"] == "done", ended
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    if missing := missing_programs():
+        pytest.skip(missing)
+    with Cluster() as cluster:
+        yield cluster
+
+
+def test_workers_go_on_when_their_database_is_restarted(
+    cluster: Cluster, server: Server, sqlite_store: Store
+) -> None:
+    """Two workers, three restarts; equal to a run without."""
+    add_dataset(sqlite_store, pairs=30)
+    undisturbed = run_curation(sqlite_store, **ASKED)
+    store = open_store(cluster.create())
+    upgrade(store)
+    add_dataset(store, pairs=30)
+    server.latency_seconds = 0.05
+    run_id = new_run(store)
+    before = server.answered.total()
+    workers = [in_thread(store, run_id, 5) for _ in range(2)]
+    for at in (20, 80, 140):
+        wait_for(lambda at=at: server.answered.total() - before > at)
+        cluster.restart(away_seconds=1.0)
+    for thread, _ in workers:
+        thread.join(90)
+    assert all(ended and isinstance(ended[0], dict) for _, ended in workers), workers
+    with store.read() as session:
+        assert get_run(session, run_id).status == "done"
+    assert texts_of(store, run_id) == texts_of(sqlite_store, undisturbed["run_id"])
+    assert server.answered.total() - before == stored_calls(store) == 240, "nothing is paid twice"
+
+
+def test_a_budget_counts_each_answer_once_when_a_commit_is_cut_off_from_its_answer(
+    cluster: Cluster, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The commit is done, and the connection is lost before its acknowledgement arrives."""
+    store = open_store(cluster.create())
+    upgrade(store)
+    add_dataset(store, pairs=8)
+    save_price("small", Price(1.0, 2.0))
+    server.usage = (1000, 100)
+    settings = ["model=small", "max_output_tokens=200"]
+    run_id = new_run(store, settings=settings, budget_usd=5.0)
+    commits = 0
+
+    def lose(connection: Any) -> None:
+        nonlocal commits
+        commits += 1
+        if commits % 7 == 3:
+            driver = connection.connection.dbapi_connection
+            driver.execute("COMMIT")
+            cluster.end_session(driver.info.backend_pid)
+
+    event.listen(store.engine, "commit", lose)
+    try:
+        result = curate(claimed_job(store, run_id, patience_minutes=1))
+    finally:
+        event.remove(store.engine, "commit", lose)
+    assert result["status"] == "done" and result["kept"] == 8
+    assert commits > 20 and stored_calls(store) == 64
+    assert result["spent_usd"] == pytest.approx(64 * (1000 * 1.0 + 100 * 2.0) / 1e6)
+    with store.read() as session:
+        assert session.scalars(select(RunWorker.reserved_usd)).all() == [0.0]
+
+
+def test_an_unreachable_store_is_named(cluster: Cluster) -> None:
+    store = open_store(cluster.create())
+    with store.read() as session:
+        session.connection()
+    cluster.stop()
+    named = r"the store postgresql\+psycopg://inf@/\S+ cannot"
+    with pytest.raises(InfError, match=named) as error, store.read() as session:
+        session.connection()
+    assert error.value.code == "store_unreachable"
+    cluster.start()
+
+
+@pytest.mark.long
+def test_the_command_writes_a_line_every_ten_seconds_and_survives_its_database(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    """A process as a script starts it: no terminal, `--json`; its server is silent for a while."""
+    url = cluster.create()
+    store = open_store(url)
+    upgrade(store)
+    add_dataset(store, pairs=20)
+    with Server(latency_seconds=0.2) as server:
+        server.cut_after = 60
+        environment = os.environ | {
+            "INF_HOME": str(tmp_path),
+            "INF_DATABASE_URL": url,
+            "OPENAI_BASE_URL": server.url,
+        }
+        command = [sys.executable, *run_module("app.cli.main"), "curate", "small"]
+        command += ["--provider", "openai", "--set", "model=small", "--json"]
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        child = subprocess.Popen(command, cwd=tmp_path, env=environment, text=True, **pipes)
+        lines: list[tuple[float, str]] = []
+        assert child.stderr is not None and child.stdout is not None
+        stream = child.stderr
+
+        def read() -> None:
+            lines.extend((time.monotonic(), line) for line in stream)
+
+        reader = threading.Thread(target=read)
+        reader.start()
+        wait_for(lambda: any("waiting for the server since" in line for _, line in lines), 120)
+        cluster.restart(away_seconds=15.0)
+        wait_for(lambda: any("waiting for the store since" in line for _, line in lines), 5)
+        time.sleep(20)
+        server.cut_after = None
+        result = json.loads(child.stdout.read())
+        reader.join(60)
+        stream.close()
+        child.stdout.close()
+        assert child.wait(60) == 0
+    assert result["status"] == "done" and result["kept"] == 20
+    gaps = [after - before for (before, _), (after, _) in pairwise(lines)]
+    assert max(gaps) <= 10.5, gaps
+    waiting = next(line for _, line in lines if "waiting for the server" in line)
+    assert "kept" in waiting and "calls made" in waiting and "cut by the server" in waiting
+    assert "timed out" not in "".join(line for _, line in lines)

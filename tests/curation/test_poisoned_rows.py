@@ -1,0 +1,145 @@
+"""A prompt that always fails holds no place and no run; what was lost on its way is counted."""
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from aiohttp import web
+from curation_runs import add_dataset, claimed_job, run_curation, texts_of
+from openai_server import Server
+from sqlalchemy import select
+
+from curation.recipe.prices import Price, save_price
+from curation.run.engine import curate
+from curation.run.starting import resume_run, start_run
+from db.run.runs import get_run
+from db.store.store import Store
+from db.tables import Group, Pair, RunWorker
+
+ASKED: dict[str, Any] = {
+    "dataset": "small",
+    "provider": "openai",
+    "settings": ["model=small", "max_output_tokens=200"],
+    "concurrency": 4,
+}
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    # a report of a run's end: it takes longer than the run
+    monkeypatch.setattr("curation.run.engine.check_leakage", lambda *_: {})
+    with Server(latency_seconds=0.005) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        yield server
+
+
+def queries(store: Store, count: int, *, last: bool = False) -> tuple[str, ...]:
+    order = Pair.id.desc() if last else Pair.id
+    with store.read() as session:
+        return tuple(session.scalars(select(Pair.query).order_by(order).limit(count)))
+
+
+@pytest.mark.parametrize("last", [False, True], ids=["the first rows", "the last rows"])
+def test_five_prompts_that_always_fail_hold_none_of_four_places(
+    sqlite_store: Store, server: Server, last: bool
+) -> None:
+    """With the real backoff of seconds: 24 of 60 groups in 280 s, before groups were parked."""
+    add_dataset(sqlite_store, pairs=30)
+    began = time.monotonic()
+    undisturbed = run_curation(sqlite_store, **ASKED)
+    usual = time.monotonic() - began
+    server.poison = queries(sqlite_store, 5, last=last)
+    began = time.monotonic()
+    result = run_curation(sqlite_store, **ASKED, fresh=True)
+    seconds = time.monotonic() - began
+    assert result["status"] == "done" and result["dropped"] == {"server_error": 5}
+    assert result["kept"] == 25 and seconds < 2 * usual + 45
+    with sqlite_store.read() as session:
+        details = session.scalars(
+            select(Group.drop_detail).where(
+                Group.run_id == result["run_id"], Group.verdict == "dropped"
+            )
+        ).all()
+    assert all("this prompt breaks the server" in str(each) for each in details)
+    server.poison = ()
+    with sqlite_store.write() as session:
+        resume_run(session, result["run_id"], retry="server_error")
+        session.commit()
+    again = curate(claimed_job(sqlite_store, result["run_id"]))
+    assert again["status"] == "done" and again["kept"] == 30
+    assert texts_of(sqlite_store, result["run_id"]) == texts_of(sqlite_store, undisturbed["run_id"])
+
+
+def test_a_server_that_fails_now_and_then_loses_no_group(
+    sqlite_store: Store, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("curation.providers.openai_server.BACKOFF_SECONDS", 0.02)
+    add_dataset(sqlite_store, pairs=30)
+    undisturbed = run_curation(sqlite_store, **ASKED)
+    server.faults = {"500": 0.1, "cut_before": 0.1, "truncated": 0.1}
+    result = run_curation(sqlite_store, **ASKED, fresh=True)
+    assert result["status"] == "done" and result["kept"] == 30
+    assert texts_of(sqlite_store, result["run_id"]) == texts_of(sqlite_store, undisturbed["run_id"])
+
+
+def priced_run(store: Store, **more: Any) -> int:
+    save_price("small", Price(1.0, 2.0))
+    with store.write() as session:
+        run_id = start_run(session, **(ASKED | more)).id
+        session.commit()
+    return run_id
+
+
+@pytest.mark.parametrize("how", ["cut_after", "truncated"])
+def test_answers_whose_body_never_arrived_are_counted(
+    store: Store, server: Server, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """Every first body is cut: twice as many answers were given as arrived, and are paid."""
+    monkeypatch.setattr("curation.providers.openai_server.BACKOFF_SECONDS", 0.01)
+    add_dataset(store, pairs=10)
+    server.usage, server.faults = (1000, 100), {how: 1.0}
+    run_id = priced_run(store, budget_usd=10.0)
+    result = curate(claimed_job(store, run_id))
+    given = server.answered.total()
+    assert result["kept"] == 10 and 160 <= given <= 164, "a probe or two"
+    assert result["spent_usd"] == pytest.approx(given * (1000 * 1.0 + 100 * 2.0) / 1e6)
+    with store.read() as session:
+        assert session.scalars(select(RunWorker.reserved_usd)).all() == [pytest.approx(0.0)]
+
+
+def test_a_budget_holds_where_no_body_ever_arrives(
+    sqlite_store: Store, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each lost answer counts at its maximum price, so that the run pauses before it is spent."""
+    monkeypatch.setattr("curation.providers.openai_server.BACKOFF_SECONDS", 0.01)
+    monkeypatch.setattr("curation.providers.openai_server.MAX_BACKOFF_SECONDS", 0.02)
+    add_dataset(sqlite_store, pairs=20)
+    probes = 0
+
+    async def cut(request: web.Request, body: Any, prompt: str, tries: int) -> None:
+        nonlocal probes
+        if prompt == "Reply with OK.":
+            probes += 1
+            return
+        server.answered[prompt] += 1
+        assert request.transport is not None
+        request.transport.abort()
+
+    server.reply = cut
+    run_id = priced_run(sqlite_store, budget_usd=0.02)
+    result = curate(claimed_job(sqlite_store, run_id, patience_minutes=1))
+    assert result["paused"] and "budget" in result["reason"]
+    with sqlite_store.read() as session:
+        spent = get_run(session, run_id).spent_usd
+    assert 0.015 < spent <= 0.02
+
+
+def test_a_refused_connection_and_a_status_cost_nothing(
+    sqlite_store: Store, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("curation.providers.openai_server.BACKOFF_SECONDS", 0.01)
+    add_dataset(sqlite_store, pairs=6)
+    server.usage, server.faults = (1000, 100), {"500": 0.5, "429": 0.3}
+    result = curate(claimed_job(sqlite_store, priced_run(sqlite_store, budget_usd=10.0)))
+    assert result["spent_usd"] == pytest.approx(48 * 1200e-6, abs=2e-4)

@@ -1,0 +1,72 @@
+"""Two workers with one host name and separate process ids, as in two containers."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from curation_runs import add_dataset, claimed_job, stored_calls, wait_for, work_on
+from openai_server import Server
+
+from curation.run.starting import start_run
+from db.run.runs import get_run
+from db.store.store import Store
+
+TESTS = Path(__file__).resolve().parents[1]
+SPACE = ("unshare", "--pid", "--fork", "--mount-proc")
+WORK = """
+import sys
+sys.path[:0] = [{tests!r}, {root!r}]
+from curation_runs import _work
+_work({store!r}, {job}, {attempt}, {server!r}, {home!r})
+"""
+
+
+def missing_spaces() -> str | None:
+    """Why no process space can be made here; None where one can."""
+    if shutil.which("unshare") is None:
+        return "no unshare (util-linux)"
+    done = subprocess.run([*SPACE, "true"], capture_output=True, check=False, timeout=20)
+    return f"unshare: {done.stderr.decode().strip()}" if done.returncode else None
+
+
+def test_workers_in_two_process_spaces_make_no_call_twice(
+    store: Store, own_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A third of all calls was made twice: each declared the other dead by its process id."""
+    if missing := missing_spaces():
+        pytest.skip(missing)
+    monkeypatch.setattr("curation.run.engine.check_leakage", lambda *_: {})
+    add_dataset(store, pairs=40)
+    with Server(latency_seconds=0.05) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        asked: dict[str, Any] = {"dataset": "small", "provider": "openai", "concurrency": 4}
+        with store.write() as session:
+            run_id = start_run(session, **asked, settings=["model=small"]).id
+            session.commit()
+        handle = claimed_job(store, run_id)
+        code = WORK.format(
+            tests=str(TESTS),
+            root=str(TESTS.parent),
+            store=store.url,
+            job=handle.id,
+            attempt=handle.attempt,
+            server=server.url,
+            home=str(own_home),
+        )
+        environment = os.environ | {"INF_HOME": str(own_home)}
+        elsewhere = subprocess.Popen([*SPACE, sys.executable, "-c", code], env=environment)
+        try:
+            wait_for(lambda: server.answered.total() > 4)
+            result = work_on(store, run_id)
+            assert elsewhere.wait(120) == 0
+        finally:
+            elsewhere.kill()
+            elsewhere.wait()
+        assert result["calls"]["made"] > 20, "both worked"
+        assert server.answered.total() == stored_calls(store) == 320, "no call is made twice"
+    with store.read() as session:
+        assert get_run(session, run_id).status == "done"
