@@ -3,6 +3,8 @@
 They lie here so that what a query of `db` finds *is* the row, with nothing to copy field by field.
 """
 
+import json
+import math
 from collections.abc import Sequence
 from typing import Any, Generic, Self, TypeVar
 
@@ -23,6 +25,22 @@ class Row(BaseModel):
     def as_json(self) -> dict[str, Any]:
         """The row as JSON values."""
         return self.model_dump(mode="json")
+
+
+def without_nan(value: Any) -> Any:
+    """The value with NaN and infinities replaced by None, which JSON lacks."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: without_nan(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [without_nan(inner) for inner in value]
+    return value
+
+
+def as_text(value: Any) -> str:
+    """A row or a list as the one text of JSON that commands print and routes answer."""
+    return json.dumps(without_nan(value), ensure_ascii=False)
 
 
 R = TypeVar("R", bound=Row)

@@ -18,10 +18,11 @@ import streamlit as st
 from sqlalchemy.exc import DBAPIError
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocketClose
 
+from app.access.identity import ACCOUNT
 from app.access.language import language_now
 from app.access.scope import read_user
 from app.server.form_page import form_page
@@ -31,7 +32,7 @@ from db.errors import InfError
 from db.store.store import open_store
 
 log = logging.getLogger("inf.app")
-ACCOUNT = "inf.account"  # in an ASGI scope: the id of the account that makes the request
+API = "/api/v1"  # routes of programs (`app.api`)
 LONG_SEGMENT = re.compile(r"[^/]{20,}")  # of a path: a token of a link, the id of a session
 MAX_TRACEBACKS = 200
 _logged: set[str] = set()  # the codes whose traceback stands in the log
@@ -133,6 +134,11 @@ def safe_path(path: str) -> str:
 
 def _answer(request: Request, error: Exception, code: str, status: int) -> Response:
     message = message_of(error, code, language_of(request))
+    if request.url.path.startswith(f"{API}/"):
+        body = {"type": "about:blank", "title": "Internal error", "status": status}
+        body |= {"detail": message, "code": getattr(error, "code", "") or "internal_error"}
+        body |= {"remedy": "", "log": code}
+        return JSONResponse(body, status, media_type="application/problem+json")
     if "text/html" not in request.headers.get("accept", ""):
         return PlainTextResponse(message, status)
     alert = f'<p class="problem" role="alert">{escape(message)}</p>'

@@ -10,6 +10,7 @@ rebinding).
 """
 
 import tomllib
+from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -19,18 +20,20 @@ from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
 from starlette.requests import HTTPConnection
 from starlette.responses import PlainTextResponse, RedirectResponse
+from starlette.routing import Mount
 from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.websockets import WebSocketClose
 
-from app.access.identity import note_seen, user_of_cookies
+from app.access.identity import ACCOUNT, note_seen, user_of_cookies
 from app.server.document.index_page import INDEX_ROUTES
 from app.server.document.static_files import CompressStatic
-from app.server.failures import ACCOUNT, ReportFailures, show_internal_error
+from app.server.failures import API, ReportFailures, show_internal_error
 from app.server.origins import OwnOrigin
 from app.server.proxies import WarnOfProxies
 from app.server.routes import ROUTES
 from app.server.uploads import LimitBodies, LimitSessions
 from app.server.warm_up import skip_search, warmed_up
+from db.modules import load
 from db.store.store import open_store
 
 FOLDER = Path(__file__).parent
@@ -45,7 +48,8 @@ OPEN_PATHS = (
     "/oauth2callback",
 )
 ADMIN_PATHS = ("/_stcore/metrics",)  # sessions, memory and caches of everybody
-OPEN_FOLDERS = ("/static/", "/invitation/", "/password/", "/language/")
+# of these, /api/v1 looks at each request's token itself, and never at a cookie
+OPEN_FOLDERS = ("/static/", "/invitation/", "/password/", "/language/", f"{API}/")
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 
 
@@ -102,19 +106,32 @@ def _dotted(settings: dict[str, Any], before: str = "") -> dict[str, Any]:
     return flat
 
 
+async def api(scope: Scope, receive: Receive, send: Send) -> None:
+    """The routes of programs, which are loaded with the first request of one."""
+    await (await run_in_threadpool(_loaded_api))(scope, receive, send)
+
+
+@cache
+def _loaded_api() -> ASGIApp:
+    loaded: ASGIApp = load("app.api.server:Api")()
+    return loaded
+
+
 skip_search()
+OWN_ROUTES = (Mount(API, api), *ROUTES, *INDEX_ROUTES)
+MIDDLEWARE = (
+    Middleware(WarnOfProxies),
+    Middleware(OwnOrigin),
+    Middleware(ReportFailures),
+    Middleware(RequireSignIn),
+    Middleware(LimitBodies),
+    Middleware(LimitSessions),
+    Middleware(CompressStatic),
+)
 app = st.App(
     FOLDER / "main.py",
-    routes=[*ROUTES, *INDEX_ROUTES],
-    middleware=[
-        Middleware(WarnOfProxies),
-        Middleware(OwnOrigin),
-        Middleware(ReportFailures),
-        Middleware(RequireSignIn),
-        Middleware(LimitBodies),
-        Middleware(LimitSessions),
-        Middleware(CompressStatic),
-    ],
+    routes=list(OWN_ROUTES),
+    middleware=list(MIDDLEWARE),
     on_script_error=show_internal_error,
     lifespan=warmed_up,
 )

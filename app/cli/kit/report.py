@@ -7,8 +7,6 @@ paused at its budget.
 
 import functools
 import getpass
-import json
-import math
 import os
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -27,7 +25,7 @@ from db.extras import missing_extra
 from db.jobs.jobs import LOCAL
 from db.jobs.runner import Cancelled
 from db.requests import Request
-from db.rows import Listed, Row
+from db.rows import Listed, Row, as_text
 from db.tables import Job
 
 Result = dict[str, Any]
@@ -80,7 +78,7 @@ def reporting(
             result = found if isinstance(found, dict) else found.as_json()
             result |= {old: result[new] for old, new in (former or {}).items()}
             if as_json:
-                click.echo(json.dumps(without_nan(result), ensure_ascii=False))
+                click.echo(as_text(result))
             else:
                 is_queued = set(result) == {"job_id"}
                 click.echo(_detached(result) if is_queued else human(result) + and_more(result))
@@ -218,17 +216,6 @@ def counts(values: dict[str, int]) -> str:
     """`a 3 · b 1`, largest first; "none" where there are none."""
     ordered = sorted(values.items(), key=lambda pair: (-pair[1], pair[0]))
     return " · ".join(f"{name} {number:,}" for name, number in ordered) or "none"
-
-
-def without_nan(value: Any) -> Any:
-    """The value with NaN and infinities replaced by None, which JSON lacks."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {key: without_nan(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [without_nan(inner) for inner in value]
-    return value
 
 
 def _plain(value: object) -> str:

@@ -1,0 +1,58 @@
+"""How much a token may ask for: requests in a minute, at a time, and streams. In this process."""
+
+import threading
+import time
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from db.errors import InfError
+
+PER_MINUTE = 600
+AT_A_TIME = 8
+KEPT = 1000  # tokens that are remembered
+
+
+class TooMany(InfError):
+    """A token asks for more than its share; `seconds`: when to ask again."""
+
+    def __init__(self, what: str, seconds: int) -> None:
+        super().__init__(f"too many {what} with this token", "wait", code="too_many_requests")
+        self.seconds = seconds
+
+
+class Limits:
+    """Counts by token; safe from any thread."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock, self._lock = clock, threading.Lock()
+        self._left: OrderedDict[int, tuple[float, float]] = OrderedDict()  # requests, since when
+        self._open: Counter[tuple[str, int]] = Counter()
+
+    def count(self, token_id: int) -> None:
+        """Count a request. Raises TooMany beyond PER_MINUTE; they come back evenly."""
+        now, rate = self._clock(), PER_MINUTE / 60
+        with self._lock:
+            left, since = self._left.pop(token_id, (float(PER_MINUTE), now))
+            left = min(PER_MINUTE, left + (now - since) * rate)
+            self._left[token_id] = (max(0.0, left - 1), now)
+            while len(self._left) > KEPT:
+                self._left.popitem(last=False)
+        if left < 1:
+            raise TooMany("requests", 1 + int((1 - left) / rate))
+
+    @contextmanager
+    def one_of(self, kind: str, token_id: int, most: int) -> Iterator[None]:
+        """Hold one of the token's places for this kind. Raises TooMany where none is free."""
+        key = (kind, token_id)
+        with self._lock:
+            if self._open[key] >= most:
+                raise TooMany(kind, 1)
+            self._open[key] += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._open[key] -= 1
+                if not self._open[key]:
+                    del self._open[key]

@@ -1,0 +1,155 @@
+"""Two datasets with one of everything, tokens of several people, and the server's own stack."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from httpx import Response
+from sqlalchemy import select
+from starlette.applications import Starlette
+from starlette.testclient import TestClient
+from study_world import make_world, sampled_study
+
+from app.access.identity import owner
+from app.operations import people
+from app.operations.doors import tokens
+from app.operations.doors.tokens import TokenCreate
+from db.outcome.checkpoints import record_checkpoint
+from db.people.rights import PRESETS
+from db.store.store import Store
+from db.tables import Dataset, Evaluation, Group, Job, Release, Run
+from db.values import RIGHTS
+
+PASSWORD = "correct horse battery"
+COMMAND = owner("cli:ada")
+API = "/api/v1"
+
+
+@dataclass(frozen=True)
+class Place:
+    """A dataset with one of everything, by id."""
+
+    name: str
+    dataset: int
+    run: int
+    group: int
+    study: int
+    release: int
+    job: int
+    training: int
+    model: int
+    evaluation: int
+
+    @property
+    def release_named(self) -> str:
+        """The release as trainings name it."""
+        return str(self.release)
+
+
+def make_place(store: Store, name: str) -> Place:
+    run_id = make_world(store, 6, name=name)
+    with store.write() as session:
+        dataset_id = session.get_one(Run, run_id).dataset_id
+        study = sampled_study(session, run_id=run_id, items=3, overlap=2, name=f"{name} study")
+        release = Release(
+            dataset_id=dataset_id,
+            name=name,
+            content_sha256="0" * 64,
+            path=f"/releases/{name}",
+            format="jsonl",
+            filter={"run_id": run_id},
+            counts={"groups": 4},
+            card="a card",
+            offline=True,
+        )
+        job = Job(kind="curate", config={"run_id": run_id}, started_by="root")
+        starter = "mina" if name == "mine" else "boss"
+        training = Job(kind="train", config={"release": name}, started_by=starter)
+        session.add_all([release, job, training])
+        session.flush()
+        model = record_checkpoint(
+            session,
+            job_id=training.id,
+            base_model="base",
+            config={"release": name},
+            path=f"/models/{name}",
+            summary={},
+            release_id=release.id,
+        )
+        evaluation = Evaluation(
+            model=f"model of {name}",
+            checkpoint_id=model.id,
+            benchmark="held-out",
+            metrics={"ndcg@10": 0.5},
+            job_id=training.id,
+        )
+        session.add(evaluation)
+        session.flush()
+        group = session.scalars(select(Group.id).where(Group.run_id == run_id)).first()
+        assert group is not None
+        place = Place(
+            *(name, dataset_id, run_id, group, study.id, release.id, job.id),
+            *(training.id, model.id, evaluation.id),
+        )
+        session.commit()
+    return place
+
+
+@dataclass(frozen=True)
+class ApiWorld:
+    """The store, its two places, and a token of each person by name."""
+
+    store: Store
+    mine: Place
+    other: Place
+    tokens: Mapping[str, str]
+
+    @cached_property
+    def client(self) -> TestClient:
+        """A client of the server's routes behind its middleware; Streamlit's own is not there."""
+        from app.server import web
+
+        app = Starlette(routes=list(web.OWN_ROUTES), middleware=list(web.MIDDLEWARE))
+        return TestClient(app, base_url="http://localhost", raise_server_exceptions=False)
+
+    def ask(self, person: str | None, method: str, path: str, **given: Any) -> Response:
+        """A request with the token of a person."""
+        headers = dict(given.pop("headers", {}))
+        if person is not None:
+            headers["Authorization"] = f"Bearer {self.tokens[person]}"
+        return self.client.request(method, f"{API}{path}", headers=headers, **given)
+
+
+def new_token(person: str, **given: Any) -> tokens.TokenCreated:
+    wanted = {"name": "test", "rights": [*RIGHTS], "person": person} | given
+    return tokens.create(COMMAND, TokenCreate.read(wanted))
+
+
+def make_api_world(store: Store) -> ApiWorld:
+    """boss: admin. cora: a curator everywhere. mina: a curator of `mine`. ann: an annotator there.
+    lim: cora's token, limited to `mine`."""
+    mine, other = make_place(store, "mine"), make_place(store, "other")
+    for name, role, on in (
+        ("boss", "admin", ()),
+        ("cora", "curator", ()),
+        ("mina", "curator", ("mine",)),
+        ("ann", "annotator", ("mine",)),
+    ):
+        people.add(COMMAND, name, PASSWORD, role=role, fields={}, datasets=on)
+    held = {
+        name: new_token(name, rights=[*rights]).token
+        for name, rights in (
+            ("boss", RIGHTS),
+            ("cora", RIGHTS),
+            ("mina", RIGHTS),
+            ("ann", PRESETS["annotator"]),
+        )
+    }
+    held["lim"] = new_token("cora", datasets=["mine"]).token
+    return ApiWorld(store, mine, other, held)
+
+
+def name_of_dataset(store: Store, dataset_id: int) -> str:
+    with store.read() as session:
+        return session.get_one(Dataset, dataset_id).name
