@@ -34,6 +34,10 @@ if TYPE_CHECKING:
     from db.errors import Refused as Refused
     from db.store.store import Store as Store
     from db.store.store import open_store as open_store
+    from inf_studio.client import Recipe as Recipe
+    from inf_studio.client import Studio as Studio
+    from inf_studio.client import connect as connect
+    from inf_studio.client import open as open
     from trainer.model.backbone import load_model as load_model
 
 _MODULES = {
@@ -71,6 +75,12 @@ _MODULES = {
     "db.store.store": (
         "Store",
         "open_store",
+    ),
+    "inf_studio.client": (
+        "Recipe",
+        "Studio",
+        "connect",
+        "open",
     ),
     "trainer.model.backbone": ("load_model",),
 }

@@ -41,6 +41,11 @@ class Actor:
     via: str = field(default="page", compare=False, kw_only=True)
 
     @property
+    def owns_store(self) -> bool:
+        """Whether it is whoever owns the store's process, at a command or in Python."""
+        return self.via in ("command", "python")
+
+    @property
     def is_admin(self) -> bool:
         """Whether the actor has every right."""
         return self.rights.is_admin

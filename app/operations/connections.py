@@ -272,7 +272,7 @@ def _may_be_private(actor: Actor, url: str, wanted: bool) -> bool:
     """
     with reading(actor, RIGHT) as session:
         is_shared = has_accounts(session)
-    if is_shared and wanted and actor.via != "command":
+    if is_shared and wanted and not actor.owns_store:
         raise Refused(
             "on a server with accounts only the store's owner allows a private network",
             "the owner can, with `connections add NAME url=URL private=yes`",

@@ -140,7 +140,7 @@ def page(
 def show(actor: Actor, group_id: int) -> GroupShown:
     """One group in full, for who curates its dataset. Raises NotFound, Refused if it is hidden."""
     with reading(actor, "curate") as session:
-        viewer = None if actor.via == "command" else actor.name
+        viewer = None if actor.owns_store else actor.name
         return _shown(group_detail.get_group(session, group_id, viewer=viewer))
 
 
@@ -167,7 +167,7 @@ def standing(session: Session, actor: Actor, run_id: int) -> Standing:
     curates = actor.rights.on_dataset("curate", run.dataset_id)
     return Standing(
         run,
-        None if actor.via == "command" else actor.name,
+        None if actor.owns_store else actor.name,
         curates=curates,
         reviews=actor.rights.on_dataset("review", run.dataset_id),
         blind=not curates and not run.verdicts_shown,

@@ -107,7 +107,7 @@ def add(
     # before the session that writes: it takes a quarter of a second, and others wait for that
     hashed = None if password is None else hash_password(password, known=[name])
     with writing(actor, RIGHT) as session:
-        if role != "admin" and actor.via != "command" and not accounts.has_accounts(session):
+        if role != "admin" and not actor.owns_store and not accounts.has_accounts(session):
             raise BadInput(
                 "the first account must be an admin, or no one could add others",
                 "choose the role admin",

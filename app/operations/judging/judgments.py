@@ -41,7 +41,7 @@ def list_some(
     """
     with reading(actor, RIGHT) as session:
         get_study(session, study_id)
-        is_blind = actor.via != "command"
+        is_blind = not actor.owns_store
         hidden = hidden_in_study(session, study_id, actor.name) if is_blind else None
         rows, total = list_judgments(session, study_id, without=hidden, after=after, limit=limit)
     is_last = len(rows) < limit
@@ -54,7 +54,7 @@ def show(actor: Actor, judgment_id: int) -> JudgmentShown:
     """One judgment in full. Raises NotFound, also where `list_some` leaves it out."""
     with reading(actor, RIGHT) as session:
         found = find_shown(session, judgment_id)
-        is_blind = found is not None and actor.via != "command"
+        is_blind = found is not None and not actor.owns_store
         if found is None or (is_blind and hidden_items(session, {found.item_id}, actor.name)):
             raise NotFound(
                 f"no judgment {judgment_id}",

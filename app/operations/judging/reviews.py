@@ -202,7 +202,7 @@ def validate(actor: Actor, run_id: int, launch: Launch[T]) -> T:
 
 
 def _require_in_queue(session: Session, actor: Actor, group_id: int) -> None:
-    if actor.via == "command":
+    if actor.owns_store:
         return
     run = get_run(session, get_group(session, group_id).run_id)
     blind = not actor.rights.on_dataset("curate", run.dataset_id) and not run.verdicts_shown

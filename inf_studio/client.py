@@ -1,0 +1,435 @@
+"""A studio in Python: `open()` in this process, `connect()` over HTTP, with the same methods.
+
+Every method is an operation of `/api/v1` with the fields of its reference; rows have the keys of
+`--json` as attributes. Lists are `Rows`, which become DataFrames and are tables in a notebook.
+"""
+
+import html
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from db.errors import BadInput, InfError
+from db.modules import load
+from inf_studio.transport import OverHttp, Transport, open_here
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+PART, SHOWN = 500, 20
+
+
+def open(url: str | None = None) -> "Studio":
+    """A studio in this process, as the store's owner; `url` as INF_DATABASE_URL.
+
+    An embedded store is created or migrated. A process has one store. Raises InfError.
+    """
+    return Studio(open_here(url))
+
+
+def connect(url: str, *, token: str) -> "Studio":
+    """A studio on a server, by a token (`inf tokens create`). Raises InfError."""
+    return Studio(OverHttp(url, token))
+
+
+class Rows(Sequence[Any]):
+    """Rows of a list, as dictionaries."""
+
+    def __init__(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        self._rows = [dict(row) for row in rows]
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, place: Any) -> Any:
+        return Rows(self._rows[place]) if isinstance(place, slice) else self._rows[place]
+
+    def to_pandas(self) -> "pd.DataFrame":
+        """The rows as a DataFrame, in their order."""
+        import pandas as pd
+
+        return pd.DataFrame(self._rows)
+
+    def to_arrow(self) -> Any:
+        """The rows as an Arrow table."""
+        import pyarrow as pa
+
+        return pa.Table.from_pylist(self._rows)
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} rows>"
+
+    def _repr_html_(self) -> str:
+        names = list(dict.fromkeys(name for row in self._rows[:SHOWN] for name in row))
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in names)
+        body = "".join(
+            f"<tr>{''.join(f'<td>{_cell(row.get(name))}</td>' for name in names)}</tr>"
+            for row in self._rows[:SHOWN]
+        )
+        more = f"<p>{len(self) - SHOWN:,} more rows</p>" if len(self) > SHOWN else ""
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
+
+
+class Thing:
+    """A thing of the store; the keys of its row are attributes, as they were read."""
+
+    noun = ""
+
+    def __init__(self, studio: "Studio", row: Mapping[str, Any]) -> None:
+        self._studio, self.row = studio, dict(row)
+
+    def __getattr__(self, name: str) -> Any:
+        row = self.__dict__.get("row", {})
+        if name in row:
+            return row[name]
+        raise AttributeError(f"{type(self).__name__} has no {name!r}: {', '.join(row)}")
+
+    def refresh(self) -> "Thing":
+        """Read it again; returns itself."""
+        self.row = self._studio.call(f"{self.noun} show", id=self.row["id"])
+        return self
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.row.get('id')}>"
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><th>{html.escape(name)}</th><td>{_cell(value)}</td></tr>"
+            for name, value in self.row.items()
+        )
+        return f"<table>{rows}</table>"
+
+
+@dataclass(frozen=True)
+class Event:
+    """A state of a job: `done` of `total` pieces of its work."""
+
+    status: str
+    done: int
+    total: int | None
+    message: str
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A built-in recipe and what overrides its settings."""
+
+    name: str
+    settings: tuple[str, ...] = ()
+
+    @classmethod
+    def builtin(cls, name: str) -> "Recipe":
+        """The built-in recipe of this name. Raises BadInput."""
+        load("curation.recipe.recipe:load_recipe")(name)
+        return cls(name)
+
+    def set(self, *, model: str = "", **settings: Any) -> "Recipe":
+        """The recipe with another model for every stage, and settings as `stage__key=value`."""
+        stages = load("curation.recipe.recipe:load_recipe")(self.name).stages
+        given = [f"{stage}.model={model}" for stage in stages] if model else []
+        given += [f"{name.replace('__', '.')}={value}" for name, value in settings.items()]
+        return Recipe(self.name, (*self.settings, *given))
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """What a request has of it."""
+        return {"recipe": self.name, "settings": list(self.settings)}
+
+
+class Job(Thing):
+    """Work in the background."""
+
+    noun = "jobs"
+
+    def events(self) -> Iterator[Event]:
+        """Its states as they change, until it is over."""
+        for state in self._studio.transport.follow(self.row["id"]):
+            yield Event(state["status"], state["done"], state["total"], state["message"])
+
+    def wait(self) -> "Job":
+        """Wait until it is over. Raises InfError where it failed or was cancelled."""
+        for _ in self.events():
+            pass
+        self.refresh()
+        if self.row["status"] != "done":
+            reason = self.row["error"] or self.row["status"]
+            raise InfError(f"job {self.row['id']}: {reason}", code="job_failed")
+        return self
+
+
+class Started(Thing):
+    """A thing that a job is making."""
+
+    job: Job | None = None
+
+    def events(self) -> Iterator[Event]:
+        """The states of its job."""
+        return iter(()) if self.job is None else self.job.events()
+
+    def wait(self) -> Any:
+        """Wait for its job; returns itself, read again. Raises InfError where that failed."""
+        if self.job is not None:
+            self.job.wait()
+        return self.refresh()
+
+
+class Dataset(Thing):
+    """Pairs and passages."""
+
+    noun = "datasets"
+
+    def estimate(self, recipe: Recipe | None = None, **fields: Any) -> Thing:
+        """What a run would cost and take (`runs estimate`)."""
+        return Thing(self._studio, self._studio.call("runs estimate", **self._run(recipe, fields)))
+
+    def curate(self, recipe: Recipe | None = None, **fields: Any) -> "Run":
+        """Start a run (`runs create`)."""
+        made = self._studio.call("runs create", **self._run(recipe, fields))
+        run = self._studio.runs.get(made["run_id"])
+        run.job = self._studio.job(made["job_id"])
+        return run
+
+    def _run(self, recipe: Recipe | None, fields: Mapping[str, Any]) -> dict[str, Any]:
+        about = {} if recipe is None else recipe.fields
+        return {"dataset": self.row["name"], "provider": "offline", **about, **fields}
+
+
+class Run(Started):
+    """A run: groups made from pairs, and validated."""
+
+    noun = "runs"
+
+    def groups(self, **only: Any) -> Rows:
+        """Its groups, all or those that match (`groups list`)."""
+        return self._studio.rows("groups list", run_id=self.row["id"], **only)
+
+    @property
+    def studies(self) -> "StudiesOfRun":
+        """Its studies."""
+        return StudiesOfRun(self)
+
+    def release(self, out: str = "", **fields: Any) -> "Release":
+        """Make a release of it and wait for that (`releases create`)."""
+        name = out or f"run-{self.row['id']}"
+        made = self._studio.call("releases create", runs=[self.row["id"]], out=name, **fields)
+        job = self._studio.job(made["job_id"]).wait()
+        return self._studio.releases.get(job.row["result"]["release_id"])
+
+
+class StudiesOfRun:
+    """The studies of a run."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+
+    def create(self, *, items: int, overlap: int, judges: Sequence[str] = (), **more: Any) -> Any:
+        """Sample a study, and let these judges (by name) answer it (`studies create`)."""
+        studio, row = self._run._studio, self._run.row
+        dataset = next(one for one in studio.datasets.list() if one["id"] == row["dataset_id"])
+        made = studio.call(
+            "studies create",
+            **{"dataset": dataset["name"], "run_id": row["id"], "items": items},
+            **{"overlap": overlap} | more,
+        )
+        study = Study(studio, made)
+        for name in judges:
+            study.judge(name).wait()
+        return study.refresh()
+
+
+class Study(Thing):
+    """Items that people and models judge."""
+
+    noun = "studies"
+
+    def judge(self, name: str) -> Job:
+        """Let a model judge answer what it has not (`studies judge`)."""
+        made = self._studio.call("studies judge", study_id=self.row["id"], judge=name)
+        return self._studio.job(made["job_id"])
+
+    def agreement(self) -> Thing:
+        """How its judges agree (`studies agreement`)."""
+        return Thing(self._studio, self._studio.call("studies agreement", id=self.row["id"]))
+
+    def judgments(self) -> Rows:
+        """The answers of its judges that you may see (`judgments list`)."""
+        return self._studio.rows("judgments list", study_id=self.row["id"])
+
+
+class Release(Thing):
+    """Exported groups."""
+
+    noun = "releases"
+
+    def train(self, **settings: Any) -> "Training":
+        """Train on it (`trainings create`); settings as `inf trainings create KEY=VALUE`."""
+        made = self._studio.call("trainings create", release=str(self.row["id"]), settings=settings)
+        training = self._studio.trainings.get(made["job_id"])
+        training.job = self._studio.job(made["job_id"])
+        return training
+
+    def push_to_hub(self, repo: str, **fields: Any) -> Job:
+        """Push it to the Hub (`releases push`)."""
+        made = self._studio.call("releases push", release_id=self.row["id"], repo=repo, **fields)
+        return self._studio.job(made["job_id"])
+
+
+class Training(Started):
+    """A training."""
+
+    noun = "trainings"
+
+    @property
+    def model(self) -> Thing:
+        """The model it made. Raises BadInput before that."""
+        for row in self._studio.models.list():
+            if row["job_id"] == self.row["id"]:
+                return self._studio.models.get(row["id"])
+        raise BadInput("this training has no model yet", "wait for it", code="model_missing")
+
+
+class Model(Thing):
+    """A trained model."""
+
+    noun = "models"
+
+
+class Evaluation(Thing):
+    """Scores of a model."""
+
+    noun = "evaluations"
+
+
+T = TypeVar("T", bound=Thing)
+
+
+class Noun(Generic[T]):
+    """The things of one noun: list them, get one by its id."""
+
+    def __init__(self, studio: "Studio", kind: type[T]) -> None:
+        self._studio, self._kind = studio, kind
+
+    def list(self, **only: Any) -> Rows:
+        """All rows, or those that match."""
+        return self._studio.rows(f"{self._kind.noun} list", **only)
+
+    def get(self, id: int) -> T:
+        """One thing by its id. Raises NotFound."""
+        return self._kind(self._studio, self._studio.call(f"{self._kind.noun} show", id=id))
+
+
+class Datasets(Noun[Dataset]):
+    """The datasets."""
+
+    def create(
+        self,
+        name: str,
+        *,
+        pairs: Any,
+        passages: Any = (),
+        source: str = "",
+        licence: str = "",
+        skip_bad: bool = False,
+    ) -> Dataset:
+        """Import pairs and passages, and return their dataset.
+
+        pairs: `query_id`, `query`, `passage_id`, `passage`; passages: `passage_id`, `text`, or
+        texts by id. Each a DataFrame, an Arrow table, a `datasets.Dataset` or dictionaries.
+        """
+        about = {"name": name, "source": source, "licence": licence, "skip_bad": skip_bad}
+        lines = [*records(pairs), *records(passages)]
+        report = json.loads(self._studio.transport.upload(lines, about))
+        return self.get(report["dataset_id"])
+
+    def named(self, name: str) -> Dataset:
+        """The dataset of this name. Raises BadInput."""
+        for row in self.list():
+            if row["name"] == name:
+                return self.get(row["id"])
+        raise BadInput(f"no dataset {name!r}", code="dataset_unknown")
+
+
+def records(table: Any) -> list[dict[str, Any]]:
+    """The rows of a DataFrame, an Arrow table, a `datasets.Dataset`, dictionaries or texts by id.
+
+    A missing value is left out. Raises BadInput.
+    """
+    if isinstance(table, Mapping):
+        return [{"passage_id": str(name), "text": text} for name, text in table.items()]
+    if hasattr(table, "to_dict") and hasattr(table, "columns"):
+        found = table.to_dict(orient="records")
+    elif hasattr(table, "to_pylist"):
+        found = table.to_pylist()
+    else:
+        found = list(table)
+    if not all(isinstance(row, Mapping) for row in found):
+        raise BadInput(
+            "rows are dictionaries, or texts by id", "give a DataFrame", code="rows_invalid"
+        )
+    return [{key: value for key, value in row.items() if not _is_missing(value)} for row in found]
+
+
+class Studio:
+    """All that there is, in this process or on a server."""
+
+    def __init__(self, transport: Transport) -> None:
+        self.transport = transport
+        self.datasets = Datasets(self, Dataset)
+        self.runs, self.studies = Noun(self, Run), Noun(self, Study)
+        self.releases, self.trainings = Noun(self, Release), Noun(self, Training)
+        self.models, self.evaluations = Noun(self, Model), Noun(self, Evaluation)
+        self.jobs = Noun(self, Job)
+
+    def call(self, operation: str, **fields: Any) -> dict[str, Any]:
+        """Any operation of `/api/v1` by its name, as `runs show`. Raises InfError."""
+        found: dict[str, Any] = json.loads(self.transport.text(operation, fields))
+        return found
+
+    def rows(self, operation: str, **fields: Any) -> Rows:
+        """All rows of a list, read part by part."""
+        found: list[dict[str, Any]] = []
+        cursor: int | None = 0
+        while cursor is not None:
+            part = self.call(operation, limit=PART, cursor=cursor, **fields)
+            found += part["data"]
+            cursor = part["next"]
+        return Rows(found)
+
+    def job(self, id: int) -> Job:
+        """A job by its id. Raises NotFound."""
+        return self.jobs.get(id)
+
+    def evaluate(self, models: Sequence[Any], release: Release | str, **fields: Any) -> "Compared":
+        """Score models on a release's held-out groups and wait for that (`evaluations create`)."""
+        names = [one if isinstance(one, str) else str(one.row["id"]) for one in models]
+        place = release if isinstance(release, str) else str(release.row["id"])
+        made = self.call("evaluations create", models=names, release=place, **fields)
+        self.job(made["job_id"]).wait()
+        rows = self.evaluations.list()
+        return Compared(self, [row["id"] for row in rows if row["job_id"] == made["job_id"]])
+
+
+class Compared:
+    """Evaluations that were made together."""
+
+    def __init__(self, studio: Studio, ids: Sequence[int]) -> None:
+        self._studio, self.ids = studio, sorted(ids)
+
+    def compare(self) -> Thing:
+        """The differences of the others to the last model (`evaluations compare`)."""
+        *others, base = self.ids
+        found = self._studio.call("evaluations compare", base=base, others=others)
+        return Thing(self._studio, found)
+
+    def __repr__(self) -> str:
+        return f"<Compared {self.ids}>"
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or (isinstance(value, float) and value != value)
+
+
+def _cell(value: Any) -> str:
+    text = "–" if value is None else value if isinstance(value, str) else json.dumps(value)
+    return html.escape(text[:200])

@@ -1,0 +1,179 @@
+"""How a `Studio` reaches its operations: in this process, or over HTTP. Internal.
+
+Both take the name of an operation with its fields and return the text that `--json` prints.
+"""
+
+import getpass
+import json
+import os
+import tempfile
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from db.errors import BadInput, InfError, NotFound, ProviderError, Refused
+from db.modules import load
+
+Lines = Iterable[Mapping[str, Any]]
+EVERY_SECONDS = 0.5
+SECONDS = 600  # between two pieces of an answer: an import of many pairs takes a while
+
+
+class Transport(Protocol):
+    """What a `Studio` needs of wherever its operations are."""
+
+    def text(self, name: str, fields: Mapping[str, Any]) -> str:
+        """The answer of an operation as JSON. Raises InfError."""
+        ...
+
+    def upload(self, lines: Lines, about: Mapping[str, Any]) -> str:
+        """Import pairs and passages; the report as JSON. Raises InfError."""
+        ...
+
+    def follow(self, job_id: int) -> Iterator[dict[str, Any]]:
+        """The states of a job until it is over."""
+        ...
+
+
+class InProcess:
+    """The store's owner, in this process: every right, as the command line."""
+
+    def __init__(self) -> None:
+        self.actor = load("app.access.identity:owner")(f"python:{getpass.getuser()}", "python")
+
+    def text(self, name: str, fields: Mapping[str, Any]) -> str:
+        """As `Transport.text`."""
+        route = load("app.api.routes:by_name")()[name]
+        answer = route.call(self.actor, route.request.read(fields))
+        is_row = hasattr(answer, "model_dump")
+        return str(load("db.rows:as_text")(answer.model_dump(mode="json") if is_row else answer))
+
+    def upload(self, lines: Lines, about: Mapping[str, Any]) -> str:
+        """As `Transport.upload`."""
+        wanted = load("app.api.streams:Upload").read(about)
+        with tempfile.TemporaryDirectory(prefix="inf-") as folder:
+            body = Path(folder) / "body"
+            with body.open("wb") as file:
+                for line in _encoded(lines):
+                    file.write(line)
+            report = load("app.api.streams:import_lines")(self.actor, wanted, body)
+        return str(load("db.rows:as_text")(report))
+
+    def follow(self, job_id: int) -> Iterator[dict[str, Any]]:
+        """As `Transport.follow`."""
+        last = None
+        while True:
+            found = json.loads(self.text("jobs show", {"id": job_id}))
+            state = {name: found[name] for name in STATE}
+            if state != last:
+                last = state
+                yield state
+            if found["status"] in load("db.jobs.jobs:OVER"):
+                return
+            time.sleep(EVERY_SECONDS)
+
+
+STATE = ("id", "status", "done", "total", "message", "error", "summary")
+ERRORS: Mapping[int, type[InfError]] = {
+    404: NotFound,
+    422: BadInput,
+    502: ProviderError,
+    **dict.fromkeys((401, 403, 409, 412), Refused),
+}
+
+
+class OverHttp:
+    """A server's `/api/v1`, by a token, which stays in this object and is not shown."""
+
+    def __init__(self, url: str, token: str, client: Any = None) -> None:
+        import httpx
+
+        if not url.startswith(("http://", "https://")):
+            raise BadInput(
+                f"{url!r} is no address of a server", "give http://HOST:PORT", code="url_invalid"
+            )
+        self.url = url.rstrip("/")
+        self._client = client or httpx.Client(timeout=SECONDS, follow_redirects=False)
+        self._bearer = {"Authorization": f"Bearer {token}"}
+        self._routes = {
+            operation["operationId"]: (method.upper(), path, operation)
+            for path, methods in self._asked("GET", "/openapi.json").json()["paths"].items()
+            for method, operation in methods.items()
+        }
+
+    def text(self, name: str, fields: Mapping[str, Any]) -> str:
+        """As `Transport.text`."""
+        method, path, operation = self._routes[name.replace(" ", "_")]
+        rest, headers = dict(fields), {}
+        for parameter in operation["parameters"]:
+            if parameter["in"] == "path":
+                value = str(rest.pop(parameter["name"]))
+                path = path.replace(f"{{{parameter['name']}}}", value)
+        if method == "PATCH":
+            headers["If-Match"] = self._asked("GET", path).headers["etag"]
+        given: dict[str, Any] = {"json": rest} if "requestBody" in operation else {}
+        if not given:
+            given = {"params": {key: value for key, value in rest.items() if value is not None}}
+        return str(self._asked(method, path, headers=headers, **given).text)
+
+    def upload(self, lines: Lines, about: Mapping[str, Any]) -> str:
+        """As `Transport.upload`."""
+        answer = self._asked(
+            *("POST", "/datasets"),
+            params=dict(about),
+            headers={"Content-Type": "application/x-ndjson"},
+            content=_encoded(lines),
+        )
+        return str(answer.text)
+
+    def follow(self, job_id: int) -> Iterator[dict[str, Any]]:
+        """As `Transport.follow`."""
+        url = f"{self.url}/api/v1/jobs/{job_id}/events"
+        with self._client.stream("GET", url, headers=self._bearer) as answer:
+            if answer.status_code != 200:
+                answer.read()
+                raise _error(answer)
+            kind = ""
+            for line in answer.iter_lines():
+                name, _, value = line.partition(": ")
+                kind = value if name == "event" else kind
+                if name == "data" and kind != "end":
+                    yield json.loads(value)
+
+    def _asked(self, method: str, path: str, **given: Any) -> Any:
+        headers = self._bearer | given.pop("headers", {})
+        url = f"{self.url}/api/v1{path}"
+        answer = self._client.request(method, url, headers=headers, **given)
+        if answer.status_code >= 400:
+            raise _error(answer)
+        return answer
+
+
+def _error(answer: Any) -> InfError:
+    """The error of a problem document, as the operation raised it."""
+    try:
+        found = answer.json()
+        message, code = str(found["detail"]), str(found["code"])
+    except (ValueError, KeyError, TypeError):
+        return InfError(f"the server answered {answer.status_code}", code="server_failed")
+    kind = ERRORS.get(answer.status_code, InfError)
+    return kind(message, str(found.get("remedy") or ""), code=code)
+
+
+def _encoded(lines: Lines) -> Iterator[bytes]:
+    for line in lines:
+        yield json.dumps(dict(line), ensure_ascii=False, default=str).encode() + b"\n"
+
+
+def open_here(url: str | None) -> InProcess:
+    """The store of this address, or of the environment; created or migrated where it is a file."""
+    if url is not None:
+        os.environ["INF_DATABASE_URL"] = url  # the processes of its jobs read it, too
+    load("db.store.settings:owners_unless_decided")()
+    here = InProcess()
+    if load("db.store.settings:database_url")().startswith("sqlite:"):
+        load("app.operations.store:upgrade")(here.actor)
+    else:
+        load("app.operations.acting:owner_of_store")(here.actor.name)
+    return here

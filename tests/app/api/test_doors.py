@@ -1,0 +1,199 @@
+"""Python in process, Python remote, REST and `--json`: the same rows, byte for byte, by noun."""
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+from api_world import API, COMMAND, ApiWorld, make_api_world, new_token
+from conftest import Ran
+
+import inf_studio
+from app.jobs import supervisors
+from app.operations.judging import studies
+from db.errors import BadInput, NotFound, Refused
+from db.store.settings import owners_process
+from db.store.store import Store
+from db.tables import Job, utc_now
+from inf_studio.client import Recipe, Rows, Studio, records
+from inf_studio.transport import InProcess, OverHttp
+
+
+@pytest.fixture
+def world(sqlite_store: Store, monkeypatch: pytest.MonkeyPatch) -> Iterator[ApiWorld]:
+    monkeypatch.setattr(supervisors, "ensure_taken", lambda *_: None)  # no job is to run
+    yield make_api_world(sqlite_store)
+    owners_process(True)
+
+
+def remote(world: ApiWorld, person: str = "cora") -> Studio:
+    return Studio(OverHttp("http://localhost", world.tokens[person], world.client))
+
+
+# By noun: the command, the operation, its path; `{run}` is of the first place.
+LISTS: dict[str, tuple[tuple[str, ...], dict[str, str], str]] = {
+    "datasets": (("datasets", "list"), {}, "/datasets"),
+    "recipes": (("recipes", "list"), {}, "/recipes"),
+    "connections": (("connections", "list"), {}, "/connections"),
+    "runs": (("runs", "list"), {}, "/runs"),
+    "groups": (("groups", "list", "--run", "{run}"), {"run_id": "{run}"}, "/runs/{run}/groups"),
+    "studies": (("studies", "list"), {}, "/studies"),
+    "judgments": (
+        ("judgments", "list", "--study", "{study}"),
+        {"study_id": "{study}"},
+        "/studies/{study}/judgments",
+    ),
+    "releases": (("releases", "list"), {}, "/releases"),
+    "trainings": (("trainings", "list"), {}, "/trainings"),
+    "models": (("models", "list"), {}, "/models"),
+    "evaluations": (("evaluations", "list"), {}, "/evaluations"),
+    "jobs": (("jobs", "list"), {}, "/jobs"),
+}
+SHOWN = {
+    "datasets": "dataset",
+    "runs": "run",
+    "groups": "group",
+    "studies": "study",
+    "releases": "release",
+    "trainings": "training",
+    "models": "model",
+    "evaluations": "evaluation",
+    "jobs": "job",
+}
+
+
+def text(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def of_command(inf: Callable[..., Ran], *words: object, keys: set[str]) -> str:
+    """The JSON of a command, without keys that lists had formerly."""
+    ran = inf(*words, "--json")
+    assert ran.code == 0, ran.err
+    return text({name: value for name, value in ran.json.items() if name in keys})
+
+
+@pytest.mark.parametrize("noun", LISTS)
+def test_lists(world: ApiWorld, inf: Callable[..., Ran], noun: str) -> None:
+    command, fields, path = LISTS[noun]
+    place = {"run": world.mine.run, "study": world.mine.study}
+    given = {name: value.format(**place) for name, value in fields.items()}
+    if noun == "groups":  # else cora, whom the study may give some, does not see those
+        studies.change(COMMAND, world.mine.study, status="closed")
+    here = InProcess().text(f"{noun} list", given)
+    listed = json.loads(here)
+    assert set(listed) == {"data", "next", "total"}
+    assert listed["data"] or noun == "judgments"
+    words = [word.format(**place) for word in command]
+    assert of_command(inf, *words, keys=set(listed)) == here
+    owners_process(False)
+    assert remote(world).transport.text(f"{noun} list", given) == here
+    assert world.ask("cora", "GET", path.format(**place)).text == here
+
+
+@pytest.mark.parametrize("noun", SHOWN)
+def test_things(world: ApiWorld, inf: Callable[..., Ran], noun: str) -> None:
+    number = getattr(world.mine, SHOWN[noun])
+    here = InProcess().text(f"{noun} show", {"id": number})
+    named = "mine" if noun == "datasets" else number
+    assert of_command(inf, noun, "show", named, keys=set(json.loads(here))) == here
+    owners_process(False)
+    assert remote(world, "boss").transport.text(f"{noun} show", {"id": number}) == here
+    assert world.ask("boss", "GET", f"/{noun}/{number}").text == here
+
+
+FRAME = pd.DataFrame(
+    {
+        "query_id": ["1", "2"],
+        "query": ["what is tea", "what is rain"],
+        "passage_id": ["a", "b"],
+        "passage": ["Tea is a drink made of leaves.", "Rain is water that falls."],
+    }
+)
+
+
+@pytest.mark.parametrize("door", ["open", "connect"])
+def test_one_studio_by_two_doors(
+    world: ApiWorld, door: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    studies.change(COMMAND, world.mine.study, status="closed")  # it hides no group from cora
+    if door == "open":
+        studio = inf_studio.open()
+    else:
+        owners_process(False)
+        studio = remote(world)
+    data = studio.datasets.create(
+        *("logs",),
+        pairs=FRAME,
+        passages={"c": "Bread is baked of dough."},
+        source="our logs",
+        licence="cc-by-4.0",
+    )
+    assert (data.name, data.pairs, data.passages, data.licence) == ("logs", 2, 3, "cc-by-4.0")
+    recipe = Recipe.builtin("offline")
+    estimate = data.estimate(recipe, limit=2)
+    assert estimate.pairs == 2 and "<table>" in estimate._repr_html_()
+    run = data.curate(recipe, provider="offline", limit=2, budget_usd=2)
+    assert (run.provider, run.budget_usd, run.pairs) == ("offline", 2.0, 2)
+    assert run.job is not None and run.job.status == "queued"
+    end(world, run.job.id)
+    assert [event.status for event in run.events()] == ["done"]
+    assert run.wait() is run and isinstance(run.groups(), Rows)
+    dropped = studio.runs.get(world.mine.run).groups(verdict="dropped")
+    assert set(dropped.to_pandas()["verdict"]) == {"dropped"}
+    assert dropped.to_arrow().num_rows == len(dropped) > 0
+    study = studio.runs.get(world.mine.run).studies.create(items=2, overlap=3)
+    assert (study.items, study.overlap) == (2, 3)
+    assert "report" in repr(study.agreement().row) or study.agreement().row
+    with pytest.raises(NotFound):
+        studio.runs.get(10**6)
+    with pytest.raises(BadInput, match="did you mean 'limit'"):
+        data.curate(recipe, limitt=2)
+    with pytest.raises(BadInput):
+        Recipe.builtin("nothing of the kind")
+    with pytest.raises(AttributeError, match="has no 'nonsense'"):
+        _ = run.nonsense
+
+
+def end(world: ApiWorld, job_id: int) -> None:
+    before = owners_process(True)
+    with world.store.write() as session:
+        job = session.get_one(Job, job_id)
+        job.status, job.result, job.finished_at = "done", {}, utc_now()
+        session.commit()
+    assert before is None
+
+
+def test_a_remote_studio_has_the_rights_of_its_token_and_does_not_show_it(world: ApiWorld) -> None:
+    owners_process(False)
+    mina = remote(world, "mina")
+    assert [row["name"] for row in mina.datasets.list()] == ["mine"]
+    with pytest.raises(NotFound):
+        mina.datasets.get(world.other.dataset)
+    with pytest.raises(Refused) as caught:
+        remote(world, "ann").runs.list()
+    assert caught.value.code == "no_right"
+    assert world.tokens["mina"] not in repr(vars(mina)) + repr(mina.transport)
+    owners_process(True)
+    made = new_token("mina")
+    wrong = Studio(OverHttp("http://localhost", made.token + "x", world.client))
+    with pytest.raises(Refused) as caught:
+        wrong.runs.list()
+    assert caught.value.code == "token_unknown"
+    with pytest.raises(BadInput):
+        inf_studio.connect("localhost:8501", token=made.token)
+    assert API in str(world.client.get(f"{API}/openapi.json").url)
+
+
+def test_rows_of_any_table_become_lines() -> None:
+    expected = FRAME.to_dict(orient="records")
+    assert records(FRAME) == records(pa.Table.from_pandas(FRAME)) == records(expected) == expected
+    assert records({"a": "text"}) == [{"passage_id": "a", "text": "text"}]
+    missing = FRAME.assign(passage=[None, float("nan")])
+    assert all("passage" not in row for row in records(missing))
+    with pytest.raises(BadInput):
+        records(["a text"])
+    shown = Rows([{"a": "<script>", "b": None}] * 30)
+    assert "<script>" not in shown._repr_html_() and "10 more rows" in shown._repr_html_()
