@@ -19,6 +19,7 @@ from streamlit.components.v2 import manifest_scanner
 
 from app.kit.menu import FILES
 from app.server.document.static_files import compress_figures
+from db.modules import full_name
 
 DELAY_SECONDS = 2.0
 
@@ -46,6 +47,7 @@ def _load_after(stopped: threading.Event) -> None:
         if stopped.is_set():
             return
         importlib.import_module(module)
+    importlib.import_module(full_name("app.api.server"))  # the first request of a program
     compress_figures()
 
 

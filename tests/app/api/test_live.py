@@ -49,10 +49,12 @@ def test_a_killed_server_loses_no_event_of_a_stream(sqlite_store: Store, tmp_pat
     token, run_id, port = world.tokens["mina"], world.mine.run, free_port()
     given = {"INF_HOME": str(home()), "INF_DATABASE_URL": sqlite_store.url}
     with serving(tmp_path / "one", port=port, **given) as server:
-        assert httpx.get(f"{server.url}{API}/openapi.json").json()["openapi"] == "3.1.0"
-        assert httpx.get(f"{server.url}{API}/me").status_code == 401
+        assert (
+            httpx.get(f"{server.url}{API}/openapi.json", timeout=120).json()["openapi"] == "3.1.0"
+        )
+        assert httpx.get(f"{server.url}{API}/me", timeout=60).status_code == 401
         bearer = {"Authorization": f"Bearer {token}"}
-        me = httpx.get(f"{server.url}{API}/me", headers=bearer)
+        me = httpx.get(f"{server.url}{API}/me", headers=bearer, timeout=60)
         assert me.json()["person"] == "mina", me.text
         with following(server, token, "") as lines:
             happened(sqlite_store, run_id, 3)
