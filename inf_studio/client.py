@@ -154,7 +154,9 @@ class Job(Thing):
         self.refresh()
         if self.row["status"] != "done":
             reason = self.row["error"] or self.row["status"]
-            raise InfError(f"job {self.row['id']}: {reason}", code="job_failed")
+            raise InfError(
+                f"job {self.row['id']}: {reason}", self.row["remedy"] or "", code="job_failed"
+            )
         return self
 
 
@@ -347,7 +349,7 @@ class Datasets(Noun[Dataset]):
         for row in self.list():
             if row["name"] == name:
                 return self.get(row["id"])
-        raise BadInput(f"no dataset {name!r}", code="dataset_unknown")
+        raise BadInput(f"no dataset {name!r}", "`datasets list` has all", code="dataset_unknown")
 
 
 def records(table: Any) -> list[dict[str, Any]]:

@@ -238,9 +238,11 @@ def _request(route: Route, request: Request, parameters: dict[str, Any], body: b
         try:
             given = json.loads(body or b"{}")
         except (ValueError, RecursionError) as error:
-            raise BadInput(f"the body is no JSON: {error}", code="request_invalid") from error
+            raise BadInput(
+                f"the body is no JSON: {error}", "send an object", code="request_invalid"
+            ) from error
         if not isinstance(given, dict):
-            raise BadInput("the body is no JSON object", code="request_invalid")
+            raise BadInput("the body is no JSON object", "send one", code="request_invalid")
     if twice := [name for name in given if name in route.in_path]:
         raise BadInput(f"{twice[0]} is given by the path", "omit it", code="request_invalid")
     return route.request.read(given | parameters)
@@ -254,7 +256,9 @@ def query_of(model: type[BaseModel], request: Request) -> dict[str, Any]:
         field = model.model_fields.get(name)
         is_list = field is not None and "tuple" in str(field.annotation)
         if not is_list and len(values) > 1:
-            raise BadInput(f"{name} is given {len(values)} times", code="request_invalid")
+            raise BadInput(
+                f"{name} is given {len(values)} times", "give it once", code="request_invalid"
+            )
         found[name] = values if is_list else values[0]
     return found
 

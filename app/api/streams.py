@@ -105,16 +105,22 @@ def _split(lines: IO[bytes], pairs: IO[bytes], passages: IO[bytes]) -> bool:
         number += 1
         if len(line) > MAX_LINE_BYTES:
             raise BadInput(
-                f"line {number} has more than {MAX_LINE_BYTES:,} bytes", code="line_too_long"
+                f"line {number} has more than {MAX_LINE_BYTES:,} bytes",
+                "split the text",
+                code="line_too_long",
             )
         if not line.strip():
             continue
         try:
             row = json.loads(line)
         except (ValueError, RecursionError) as error:
-            raise BadInput(f"line {number} is no JSON: {error}", code="line_invalid") from error
+            raise BadInput(
+                f"line {number} is no JSON: {error}", "send one object a line", code="line_invalid"
+            ) from error
         if not isinstance(row, dict):
-            raise BadInput(f"line {number} is no JSON object", code="line_invalid")
+            raise BadInput(
+                f"line {number} is no JSON object", "send one a line", code="line_invalid"
+            )
         is_passage = "passage_id" in row and not {"query", "query_id", "question"} & row.keys()
         has_passages |= is_passage
         (passages if is_passage else pairs).write(line.rstrip(b"\n") + b"\n")
@@ -139,7 +145,7 @@ def _after(holder: TokenHolder, last: str) -> int:
     if not last:
         return newest
     if not (last.isascii() and last.isdigit() and int(last[:17]) < MAX_ID):
-        raise BadInput(f"{last[:40]!r} is no id of an event", code="event_id_invalid")
+        raise BadInput(f"{last[:40]!r} is no id of an event", "omit it", code="event_id_invalid")
     return min(int(last), newest)
 
 

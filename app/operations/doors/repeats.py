@@ -23,7 +23,9 @@ def begin(holder: TokenHolder, key: str, request_sha256: str) -> ApiAnswer | Non
     """
     if not (0 < len(key) <= MAX_KEY and key.isprintable()):
         raise BadInput(
-            f"an idempotency key has 1 to {MAX_KEY} visible characters", code="idempotency_key"
+            f"an idempotency key has 1 to {MAX_KEY} visible characters",
+            "make one such as a UUID",
+            code="idempotency_key",
         )
     with unscoped():
         with open_store().write() as session:
