@@ -98,7 +98,7 @@ class OverHttp:
         self._bearer = {"Authorization": f"Bearer {token}"}
         self._routes = {
             operation["operationId"]: (method.upper(), path, operation)
-            for path, methods in self._asked("GET", "/openapi.json").json()["paths"].items()
+            for path, methods in self._send("GET", "/openapi.json").json()["paths"].items()
             for method, operation in methods.items()
         }
 
@@ -111,15 +111,15 @@ class OverHttp:
                 value = str(rest.pop(parameter["name"]))
                 path = path.replace(f"{{{parameter['name']}}}", value)
         if method == "PATCH":
-            headers["If-Match"] = self._asked("GET", path).headers["etag"]
+            headers["If-Match"] = self._send("GET", path).headers["etag"]
         given: dict[str, Any] = {"json": rest} if "requestBody" in operation else {}
         if not given:
             given = {"params": {key: value for key, value in rest.items() if value is not None}}
-        return str(self._asked(method, path, headers=headers, **given).text)
+        return str(self._send(method, path, headers=headers, **given).text)
 
     def upload(self, lines: Lines, about: Mapping[str, Any]) -> str:
         """As `Transport.upload`."""
-        answer = self._asked(
+        answer = self._send(
             *("POST", "/datasets"),
             params=dict(about),
             headers={"Content-Type": "application/x-ndjson"},
@@ -141,7 +141,7 @@ class OverHttp:
                 if name == "data" and kind != "end":
                     yield json.loads(value)
 
-    def _asked(self, method: str, path: str, **given: Any) -> Any:
+    def _send(self, method: str, path: str, **given: Any) -> Any:
         headers = self._bearer | given.pop("headers", {})
         url = f"{self.url}/api/v1{path}"
         answer = self._client.request(method, url, headers=headers, **given)
