@@ -5,9 +5,15 @@ import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TypeVar
+
+import anyio
+from anyio import to_thread
 
 from db.errors import InfError
 
+T = TypeVar("T")
+THREADS = 16
 PER_MINUTE = 600
 AT_A_TIME = 8
 KEPT = 1000  # tokens that are remembered
@@ -56,3 +62,17 @@ class Limits:
                 self._open[key] -= 1
                 if not self._open[key]:
                     del self._open[key]
+
+
+class Shared:
+    """What all requests share: the limits, and the threads that operations run in."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self._threads: anyio.CapacityLimiter | None = None
+
+    async def in_thread(self, work: Callable[[], T]) -> T:
+        """The result of an operation, in one of the threads of routes."""
+        if self._threads is None:
+            self._threads = anyio.CapacityLimiter(THREADS)
+        return await to_thread.run_sync(work, limiter=self._threads)

@@ -8,8 +8,8 @@ limit. Operations run in threads of their own, so that many requests leave the p
 import asyncio
 import hashlib
 import json
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from typing import Any
 
 import anyio
 from anyio import to_thread
@@ -20,21 +20,18 @@ from starlette.responses import Response
 from starlette.routing import compile_path
 from starlette.types import Receive, Scope, Send
 
-from app.access.identity import ACCOUNT, TokenHolder, holder_of_token
+from app.access.identity import ACCOUNT, TokenHolder
 from app.access.permissions import require
 from app.api import document
-from app.api.limits import AT_A_TIME, Limits, TooMany
+from app.api.limits import AT_A_TIME, Limits, Shared, TooMany
 from app.api.problems import of_error, problem
 from app.api.routes import Route, routes
-from app.api.streams import STREAMS, stream_of, upload_pairs
-from app.operations.doors import repeats
+from app.api.streams import STREAMS, query_of, stream_of, upload_pairs
+from app.operations.doors import repeats, tokens
 from db.errors import BadInput, InfError, Refused
 from db.rows import as_text
-from db.store.store import open_store
 
-T = TypeVar("T")
 MAX_BODY_BYTES = 1024 * 1024
-THREADS = 16
 READ = ("GET", "DELETE")
 NO_STORE = {"Cache-Control": "no-store"}
 
@@ -47,14 +44,13 @@ class Stopped(Exception):
         self.response = response
 
 
-class Api:
+class Api(Shared):
     """The routes; its limits are of this process."""
 
     def __init__(self, limits: Limits | None = None) -> None:
-        self.limits = limits or Limits()
+        super().__init__(limits or Limits())
         self._paths = [(compile_path(one.path), one) for one in routes()]
         self._streams = [(compile_path(path), path) for path in STREAMS]
-        self._threads: anyio.CapacityLimiter | None = None
         self._changing: dict[str, asyncio.Lock] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -101,7 +97,7 @@ class Api:
         kind, _, text = given[0].partition(" ") if len(given) == 1 else ("", "", "")
         if kind.lower() != "bearer" or not text.strip():
             raise Refused("no token", "send `Authorization: Bearer inf_…`", code="token_missing")
-        return await self.in_thread(lambda: holder_of_token(open_store(), text.strip()))
+        return await self.in_thread(lambda: tokens.presented(text.strip()))
 
     def _stream(self, request: Request, path: str) -> tuple[str, dict[str, Any]] | None:
         for (regex, _, converters), name in self._streams:
@@ -188,12 +184,6 @@ class Api:
             if not lock.locked():
                 self._changing.pop(request.url.path, None)
 
-    async def in_thread(self, work: Callable[[], T]) -> T:
-        """The result of an operation, in one of the threads of routes."""
-        if self._threads is None:
-            self._threads = anyio.CapacityLimiter(THREADS)
-        return await to_thread.run_sync(work, limiter=self._threads)
-
 
 async def body_of(request: Request) -> bytes:
     """The body, read up to MAX_BODY_BYTES. Raises Stopped beyond that."""
@@ -246,21 +236,6 @@ def _request(route: Route, request: Request, parameters: dict[str, Any], body: b
     if twice := [name for name in given if name in route.in_path]:
         raise BadInput(f"{twice[0]} is given by the path", "omit it", code="request_invalid")
     return route.request.read(given | parameters)
-
-
-def query_of(model: type[BaseModel], request: Request) -> dict[str, Any]:
-    """The fields of a query, a repeated one as a list. Raises BadInput."""
-    found: dict[str, Any] = {}
-    for name in request.query_params:
-        values = request.query_params.getlist(name)
-        field = model.model_fields.get(name)
-        is_list = field is not None and "tuple" in str(field.annotation)
-        if not is_list and len(values) > 1:
-            raise BadInput(
-                f"{name} is given {len(values)} times", "give it once", code="request_invalid"
-            )
-        found[name] = values if is_list else values[0]
-    return found
 
 
 def _converted(found: dict[str, str], converters: Mapping[str, Any]) -> dict[str, Any]:

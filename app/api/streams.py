@@ -6,18 +6,19 @@ import uuid
 from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 import anyio
+from pydantic import BaseModel
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from app.access.identity import TokenHolder, still_holds
+from app.access.identity import TokenHolder
 from app.access.permissions import require
-from app.api.limits import Limits
+from app.api.limits import Limits, Shared
 from app.api.problems import of_error, problem
 from app.operations import datasets, jobs
-from app.operations.doors import events
+from app.operations.doors import events, tokens
 from curation.importing.request import DatasetImport
 from db.errors import BadInput, InfError
 from db.jobs.jobs import OVER
@@ -25,10 +26,6 @@ from db.requests import Request as Wanted
 from db.requests import option
 from db.rows import as_text
 from db.store.settings import home
-from db.store.store import open_store
-
-if TYPE_CHECKING:
-    from app.api.server import Api
 
 EVENTS, OF_JOB = "/events", "/jobs/{id:int}/events"
 STREAMS = (EVENTS, OF_JOB)
@@ -52,13 +49,11 @@ class Upload(Wanted):
     usual_columns: bool = option(False, "Map usual names (question, answer, …).")
 
 
-async def upload_pairs(api: "Api", request: Request, holder: TokenHolder) -> Response:
+async def upload_pairs(api: Shared, request: Request, holder: TokenHolder) -> Response:
     """Import what the body has, line by line, once all of it has arrived.
 
     It is written to a folder of its own, which is deleted afterwards. Raises InfError.
     """
-    from app.api.server import query_of
-
     await api.in_thread(lambda: require(holder, datasets.IMPORT))
     wanted = Upload.read(query_of(Upload, request))
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -127,8 +122,23 @@ def _split(lines: IO[bytes], pairs: IO[bytes], passages: IO[bytes]) -> bool:
     return has_passages
 
 
+def query_of(model: type[BaseModel], request: Request) -> dict[str, Any]:
+    """The fields of a query, a repeated one as a list. Raises BadInput."""
+    found: dict[str, Any] = {}
+    for name in request.query_params:
+        values = request.query_params.getlist(name)
+        field = model.model_fields.get(name)
+        is_list = field is not None and "tuple" in str(field.annotation)
+        if not is_list and len(values) > 1:
+            raise BadInput(
+                f"{name} is given {len(values)} times", "give it once", code="request_invalid"
+            )
+        found[name] = values if is_list else values[0]
+    return found
+
+
 async def stream_of(
-    api: "Api", request: Request, holder: TokenHolder, name: str, parameters: dict[str, Any]
+    api: Shared, request: Request, holder: TokenHolder, name: str, parameters: dict[str, Any]
 ) -> Response:
     """A stream of events. Raises InfError before it begins."""
     last = request.headers.get("last-event-id", "")
@@ -161,7 +171,7 @@ def _streamed(limits: Limits, holder: TokenHolder, found: AsyncIterator[str]) ->
     return StreamingResponse(counted(), media_type="text/event-stream", headers=headers)
 
 
-async def _events(api: "Api", holder: TokenHolder, after: int) -> AsyncIterator[str]:
+async def _events(api: Shared, holder: TokenHolder, after: int) -> AsyncIterator[str]:
     """Events after this one, until the token ends or the client leaves."""
     yield _message("", id=str(after))
     waited = 0.0
@@ -186,7 +196,7 @@ async def _events(api: "Api", holder: TokenHolder, after: int) -> AsyncIterator[
     yield _message(as_text({"code": "token_revoked"}), event="end")
 
 
-async def _of_job(api: "Api", holder: TokenHolder, job_id: int, last: str) -> AsyncIterator[str]:
+async def _of_job(api: Shared, holder: TokenHolder, job_id: int, last: str) -> AsyncIterator[str]:
     """The states of a job whenever one changed, until it is over."""
     waited = 0.0
     while (now := await _still(api, holder)) is not None:
@@ -212,8 +222,8 @@ async def _of_job(api: "Api", holder: TokenHolder, job_id: int, last: str) -> As
     yield _message(as_text({"code": "token_revoked"}), event="end")
 
 
-async def _still(api: "Api", holder: TokenHolder) -> TokenHolder | None:
-    return await api.in_thread(lambda: still_holds(open_store(), holder))
+async def _still(api: Shared, holder: TokenHolder) -> TokenHolder | None:
+    return await api.in_thread(lambda: tokens.still_presented(holder))
 
 
 def _ended(error: InfError) -> str:

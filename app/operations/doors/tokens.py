@@ -6,7 +6,13 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator
 from sqlalchemy.orm import Session
 
-from app.access.identity import Actor, SessionUser, TokenHolder
+from app.access.identity import (
+    Actor,
+    SessionUser,
+    TokenHolder,
+    holder_of_token,
+    still_holds,
+)
 from app.access.permissions import NEEDS
 from app.operations.acting import reading, writing
 from db.corpus.datasets import get_dataset
@@ -15,6 +21,7 @@ from db.people import tokens
 from db.people.accounts import get_account, has_accounts, list_accounts
 from db.requests import Request, option
 from db.rows import Listed, Row
+from db.store.store import open_store
 from db.tables import Account, ApiToken, utc_now
 from db.values import LOCAL_ADMIN
 
@@ -131,6 +138,16 @@ def revoke(actor: Actor, token_id: int) -> TokenRow:
         return TokenRow(
             **_fields(session, tokens.revoke_token(session, row, actor=actor.name), account)
         )
+
+
+def presented(text: str) -> TokenHolder:
+    """Who presents a token. Raises Refused for one that is not valid."""
+    return holder_of_token(open_store(), text)
+
+
+def still_presented(holder: TokenHolder) -> TokenHolder | None:
+    """The holder with the rights of now; None where the token ended."""
+    return still_holds(open_store(), holder)
 
 
 def _own_id(actor: Actor) -> int | None:

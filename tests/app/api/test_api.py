@@ -326,7 +326,7 @@ def test_events_are_those_of_what_one_sees_in_order_and_without_their_data(
     world: ApiWorld,
 ) -> None:
     owners_process(True)
-    holder = server.holder_of_token(world.store, world.tokens["mina"])
+    holder = tokens.presented(world.tokens["mina"])
     first = events.newest(holder)
     add_event(world, "run.finished", world.other.run)
     mine = add_event(world, "run.finished", world.mine.run, secret="s")
@@ -346,7 +346,7 @@ def test_events_are_those_of_what_one_sees_in_order_and_without_their_data(
 def test_no_event_of_a_transaction_that_ends_late_is_skipped(world: ApiWorld) -> None:
     """On PostgreSQL event 11 can be there before event 10."""
     owners_process(True)
-    holder = server.holder_of_token(world.store, world.tokens["mina"])
+    holder = tokens.presented(world.tokens["mina"])
     first = add_event(world, "run.finished", world.mine.run)
 
     def add(number: int, at: Any) -> None:
