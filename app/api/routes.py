@@ -32,6 +32,7 @@ from app.operations.judging import agreement, judgments, reviews, studies
 from app.operations.judging.reviews import ReviewRow
 from app.operations.judging.studies import StudyChanged, StudyShown
 from curation.hub.request import PushStart
+from curation.judging import request
 from curation.judging.request import JudgeStart, StudyPlan
 from curation.release.request import ReleasePlan
 from curation.run.starting import RunResume, RunStart
@@ -272,7 +273,8 @@ def _stop_run(actor: Actor, wanted: RunStop) -> runs.RunShown:
 
 
 def _change_study(actor: Actor, wanted: StudyChange) -> StudyChanged:
-    return studies.change(actor, wanted.id, **wanted.model_dump(exclude={"id"}))
+    rest = wanted.model_dump(exclude={"id"})
+    return studies.change(actor, request.StudyChange.read({"study_id": wanted.id, **rest}))
 
 
 def _create_study(actor: Actor, wanted: StudyPlan) -> StudyShown:
@@ -286,9 +288,8 @@ def _release(actor: Actor, wanted: ReleaseWanted) -> Started:
 
 
 def _review(actor: Actor, wanted: ReviewSet) -> ReviewRow:
-    return reviews.set_one(
-        actor, wanted.id, wanted.action, reason=wanted.reason, changes=wanted.changes
-    )
+    rest = wanted.model_dump(exclude={"id"})
+    return reviews.set_one(actor, request.ReviewSet.read({"group_id": wanted.id, **rest}))
 
 
 def _groups(actor: Actor, wanted: GroupsWanted) -> Listed[GroupRow]:

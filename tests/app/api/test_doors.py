@@ -13,6 +13,7 @@ from conftest import Ran
 import inf_studio
 from app.jobs import supervisors
 from app.operations.judging import studies
+from curation.judging.request import StudyChange
 from db.errors import BadInput, NotFound, Refused
 from db.store.settings import owners_process
 from db.store.store import Store
@@ -81,7 +82,7 @@ def test_lists(world: ApiWorld, inf: Callable[..., Ran], noun: str) -> None:
     place = {"run": world.mine.run, "study": world.mine.study}
     given = {name: value.format(**place) for name, value in fields.items()}
     if noun == "groups":  # else cora, whom the study may give some, does not see those
-        studies.change(COMMAND, world.mine.study, status="closed")
+        studies.change(COMMAND, StudyChange(study_id=world.mine.study, status="closed"))
     here = InProcess().text(f"{noun} list", given)
     listed = json.loads(here)
     assert set(listed) == {"data", "next", "total"}
@@ -118,7 +119,9 @@ FRAME = pd.DataFrame(
 def test_one_studio_by_two_doors(
     world: ApiWorld, door: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    studies.change(COMMAND, world.mine.study, status="closed")  # it hides no group from cora
+    studies.change(
+        COMMAND, StudyChange(study_id=world.mine.study, status="closed")
+    )  # it hides no group from cora
     if door == "open":
         studio = inf_studio.open()
     else:
