@@ -11,11 +11,14 @@ from app.operations.acting import Launch, queued
 from app.operations.overview import run
 from curation.providers.registry import PROVIDERS
 from curation.recipe.prices import Price, save_price
+from curation.rules.deciding import RunDecide
 from curation.run.starting import RunResume, RunStart, RunWork
 from db.errors import BadInput
 from db.requests import Request
+from db.run.versions import VersionChoice
 
 PAIRS = "curate.pairs"
+DECIDED = "curate.decided_again"  # what deciding again, or its preview, found
 MAX_ID = 2**63 - 1
 
 
@@ -95,6 +98,37 @@ def check(run_id: int) -> None:
     """Queue the check of a run for shared parts and leakage."""
     wanted = RunWork(run_id=run_id, only="leakage")
     runs.work_on(signed_in_user(), wanted, _queuing("The check of run"))
+
+
+@action
+def decide(run_id: int, preview: bool = False) -> None:
+    """Decide a run again by the rules of the form, or count what that would change."""
+    lines = (st.session_state.get(f"curate.rules-{run_id}") or "").splitlines()
+    wanted = RunDecide(
+        run_id=run_id,
+        settings=tuple(line.strip() for line in lines if line.strip()),
+        preview=preview,
+    )
+    st.session_state.pop(DECIDED, None)
+    found = st.session_state[DECIDED] = runs.decide(signed_in_user(), wanted)
+    if found.version is not None:
+        notify(f"Run {run_id} uses verdict version {found.version}.")
+
+
+@action
+def use_version(run_id: int) -> None:
+    """Give the run's groups the verdicts of the chosen version."""
+    number = int(st.session_state[f"curate.version-{run_id}"])
+    runs.use_version(signed_in_user(), VersionChoice(run_id=run_id, number=number))
+    notify(f"Run {run_id} uses verdict version {number}.")
+
+
+@action
+def remove_version(run_id: int) -> None:
+    """Delete the chosen version."""
+    number = int(st.session_state[f"curate.version-{run_id}"])
+    runs.remove_version(signed_in_user(), VersionChoice(run_id=run_id, number=number))
+    notify(f"Verdict version {number} of run {run_id} is deleted.")
 
 
 @action

@@ -24,6 +24,7 @@ from app.curate.run_verdict import run_sentence
 from app.curate.server_choice import draw_models, draw_problem, draw_server_choice
 from app.curate.shared_parts import draw_shared_parts
 from app.curate.trial import MAX_PAIRS, draw_results, draw_trial
+from app.curate.verdict_versions import draw_versions
 from app.groups.funnel import draw_funnel
 from app.groups.run_label import run_name
 from app.jobs_page.card import follow_job
@@ -46,6 +47,7 @@ from db.run.runs import (
     Outcomes,
     RunSummary,
 )
+from db.run.versions import FIRST
 
 EVERY_SECONDS = 2.0
 NOTHING = Outcomes(0, {})
@@ -143,6 +145,8 @@ def draw_run(user: SessionUser, listed: RunSummary) -> None:
         money = f" · budget ${run.budget_usd:,.2f}" if run.budget_usd is not None else ""
         server = f" · {run.connection}: {run.url}" if run.url else ""
         by = f"by {run.created_by}"
+        if run.verdict_version != FIRST:
+            by += f" · verdict version {run.verdict_version}"
         st.caption(
             plain(f"recipe {run.recipe} {run.recipe_sha256[:10]} · {by}{server}{money}"),
             width="stretch",
@@ -164,6 +168,7 @@ def draw_run(user: SessionUser, listed: RunSummary) -> None:
     st.fragment(draw_live, run_every=EVERY_SECONDS if is_live else None)(run, is_live, [user])
     if not is_live:
         draw_retry(run, ended)
+        draw_versions(user, run)
 
 
 def draw_after_run(found: Funnel) -> None:

@@ -27,6 +27,7 @@ from app.text.numbers import counted
 from curation.recorded import NAME as RECORDED
 from db.errors import Refused
 from db.run.runs import RunSummary
+from db.run.versions import FIRST
 
 ALL = "all"
 LEAD = "Read a group; approve, reject with a reason, edit. Approved groups are released."
@@ -74,6 +75,8 @@ def draw_counts(counts: Mapping[str, int], run: RunSummary, hidden: int) -> None
     summary += "".join(f" · {n:,} {names[action]}" for action, n in counts.items())
     if open_groups := run.pairs - run.kept - run.dropped:
         summary += f" · {counted(open_groups, 'group')} still in work"
+    if run.verdict_version != FIRST:
+        summary += f" · verdict version {run.verdict_version}"
     if hidden:
         summary += f" · {hidden:,} hidden, as you may judge them"
     st.caption(summary)

@@ -33,7 +33,11 @@ from db.values import LOCAL_ADMIN, RIGHTS
 
 RIGHT, IMPORT = "curate", "import"
 # What imports a request in this process: (store, request, by, progress) -> report as JSON.
-WORK = {"import": "curation.importing.job:import_as", "pull": "curation.hub.pull:pull_as"}
+WORK = {
+    "import": "curation.importing.job:import_as",
+    "pull": "curation.hub.pull:pull_as",
+    "mine": "curation.mining.mining:mine_as",
+}
 T = TypeVar("T")
 Result = dict[str, Any]
 
@@ -190,6 +194,15 @@ def pull(actor: Actor, request: DatasetPull, launch: Launch[T]) -> T:
     """
     require(actor, "server" if is_folder(request.repo) else IMPORT)
     return _into(actor, "pull", request.name, request, launch)
+
+
+def mine(actor: Actor, request: Request, launch: Launch[T]) -> T:
+    """Mine hard negatives of a dataset's pairs into a file of the server: an admin's.
+
+    Raises Refused, NotFound, and as `curation.mining.mining.mine_as`.
+    """
+    require(actor, "server")
+    return launch(actor, "mine", request)
 
 
 def _into(actor: Actor, kind: str, name: str, request: Request, launch: Launch[T]) -> T:

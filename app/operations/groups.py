@@ -92,6 +92,7 @@ class GroupShown(Row):
     verdict: str | None
     drop_reason: str | None
     drop_detail: str | None
+    verdict_version: int
     triplets: dict[str, TripletRow]
     review: GroupReview | None
     judgments: tuple[GroupJudgment, ...]

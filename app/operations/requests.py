@@ -13,6 +13,7 @@ from db.requests import Request, bounds_of, choices_of, metavar_of, options_of
 
 REQUESTS: Mapping[str, str] = {
     "datasets import": "curation.importing.request:DatasetImport",
+    "datasets mine": "curation.mining.request:NegativesMine",
     "datasets pull": "curation.hub.request:DatasetPull",
     "studies create": "curation.judging.request:StudyPlan",
     "studies agreement": "curation.judging.request:AgreementStart",
@@ -51,6 +52,9 @@ REQUESTS: Mapping[str, str] = {
     "trainings sweep": "trainer.launch.request:TrainSweep",
     "groups list": "db.review.queue:QueueFilter",
     "runs create": "curation.run.starting:RunStart",
+    "runs compare-versions": "db.run.versions:VersionComparison",
+    "runs decide": "curation.rules.deciding:RunDecide",
+    "runs use-version": "db.run.versions:VersionChoice",
     "runs resume": "curation.run.starting:RunResume",
     "runs join": "curation.run.starting:RunWork",
 }

@@ -1,6 +1,8 @@
 """Runs: create, resume, join, estimate, list, show, check, pause."""
 
+from collections import Counter
 from dataclasses import asdict
+from time import monotonic
 from typing import Any, TypeVar
 
 from sqlalchemy.orm import Session
@@ -11,8 +13,14 @@ from app.jobs.places import require_places
 from app.operations.acting import Launch, reading, writing
 from curation.judging.text_baseline import text_baseline
 from curation.recipe.prices import Price, how_to_price
-from curation.recipe.recipe import Recipe, load_recipe
+from curation.recipe.recipe import Recipe, load_recipe, with_rules
 from curation.recipe.recipe import list_recipes as recipe_names
+from curation.rules.deciding import (
+    RunDecide,
+    changed_expectations,
+    changed_rules,
+    decide_again,
+)
 from curation.run.estimate import StageEstimate, estimate_run, prices_for
 from curation.run.reuse import MAX_GROUPS, reuse_of_run
 from curation.run.shared_parts import is_unchecked, stored_shared_parts
@@ -30,15 +38,29 @@ from curation.run.starting import (
 from curation.servers.connection import prices_of
 from db.archive.dependents import dependents
 from db.archive.target import target_of
+from db.assignment.hidden import hidden_pair
 from db.corpus.datasets import get_dataset
 from db.errors import Refused
+from db.events import record_event
+from db.release.rows import use_snapshot
 from db.review.reviews import count_reviews
 from db.rows import Listed, Row
+from db.run import versions
 from db.run.runs import RunSummary, funnel, get_run, list_runs, set_concurrency, stop_run
+from db.run.versions import (
+    KEPT,
+    ChangedGroup,
+    ReasonChange,
+    VersionChoice,
+    VersionComparison,
+    VersionRow,
+)
 from db.run.workers import worker_totals
 from db.servers.connections import ENVIRONMENT, get_connection
+from db.tables import Pair
 
 RIGHT = "curate"
+EXAMPLES = 20
 T = TypeVar("T")
 
 
@@ -79,6 +101,38 @@ class RunShown(RunSummary):
     shared_parts: dict[str, Any] | None
     unchecked: bool
     dependents: tuple[str, ...]
+
+
+class Changes(Row):
+    """How many groups ended how in one version and how in another."""
+
+    changes: tuple[ReasonChange, ...]
+    kept_in_both: int
+    only_in_first: int
+    only_in_second: int
+    in_neither: int
+
+
+class RunDecided(Changes):
+    """A run as decided again: the version that it uses now, None for a preview.
+
+    `settings`: every rule that differs from the recipe's. `changes`: from the version that it used
+    before, or uses.
+    """
+
+    run_id: int
+    version: int | None
+    settings: tuple[str, ...]
+    seconds: float
+
+
+class VersionsCompared(Changes):
+    """Two verdict versions of a run, and groups that ended otherwise in the second."""
+
+    run_id: int
+    first: VersionRow
+    second: VersionRow
+    groups: Listed[ChangedGroup]
 
 
 class RunEstimate(Row):
@@ -268,6 +322,108 @@ def recipe(actor: Actor, run_id: int) -> Recipe:
         return recipe_of(session, get_run(session, run_id))
 
 
+def decide(actor: Actor, wanted: RunDecide) -> RunDecided:
+    """Decide a finished run again by other rules over its stored answers, as a new version, which
+    the run then uses; with `preview` only what would change.
+
+    The answers are read before the write, which takes the store's writer for the rows alone.
+    Raises NotFound, BadInput, Refused for rules that need answers which were never requested and
+    for a run that is not done.
+    """
+    started = monotonic()
+    with reading(actor, RIGHT) as session:
+        use_snapshot(session)
+        run = versions.require_finished(session, wanted.run_id)
+        finished_at, before = run.finished_at, recipe_of(session, run)
+        after = with_rules(before, wanted.settings)
+        settings = changed_rules(before, after)
+        decided = list(decide_again(session, run.id, before, after))
+        changes = versions.changes_by(session, run.id, decided)
+    version = None
+    if not wanted.preview:
+        with writing(actor, RIGHT) as session:
+            row = versions.add_version(
+                session,
+                wanted.run_id,
+                decided,
+                settings=settings,
+                expected=changed_expectations(before, after),
+                finished_at=finished_at,
+                created_by=actor.name,
+            )
+            version = row.number
+            versions.use_version(session, wanted.run_id, version)
+            record_event(
+                session, actor.name, "run.decide", wanted.run_id, version=version, rules=settings
+            )
+    return RunDecided(
+        run_id=wanted.run_id,
+        version=version,
+        settings=tuple(settings),
+        **_sums(changes),
+        seconds=monotonic() - started,
+    )
+
+
+def list_versions(actor: Actor, run_id: int) -> Listed[VersionRow]:
+    """The verdict versions of a run, the first one first. Raises NotFound."""
+    with reading(actor, RIGHT) as session:
+        return Listed[VersionRow].all(versions.list_versions(session, run_id))
+
+
+def use_version(actor: Actor, wanted: VersionChoice) -> Listed[VersionRow]:
+    """Give the groups of a run the verdicts of one of its versions; returns all of them.
+
+    Raises NotFound, Refused for a run that is not done.
+    """
+    with writing(actor, RIGHT) as session:
+        versions.use_version(session, wanted.run_id, wanted.number)
+        record_event(session, actor.name, "run.use_version", wanted.run_id, version=wanted.number)
+        return Listed[VersionRow].all(versions.list_versions(session, wanted.run_id))
+
+
+def remove_version(actor: Actor, wanted: VersionChoice) -> Listed[VersionRow]:
+    """Delete a verdict version; returns those that are left. Raises NotFound, Refused for the
+    first, the one that the run uses, and one that a release is made of."""
+    with writing(actor, RIGHT) as session:
+        versions.remove_version(session, wanted.run_id, wanted.number)
+        record_event(
+            session, actor.name, "run.remove_version", wanted.run_id, version=wanted.number
+        )
+        return Listed[VersionRow].all(versions.list_versions(session, wanted.run_id))
+
+
+def compare_versions(
+    actor: Actor, wanted: VersionComparison, *, limit: int | None = EXAMPLES, offset: int = 0
+) -> VersionsCompared:
+    """Two verdict versions of a run side by side, with the groups that changed. Raises NotFound."""
+    with reading(actor, RIGHT) as session:
+        run = get_run(session, wanted.run_id)
+        second = wanted.second or run.verdict_version
+        pair = wanted.first, second
+        changes = versions.compare_versions(session, run.id, *pair)
+        without = None
+        if actor.via != "command":
+            without = hidden_pair(session, actor.name, Pair.id)
+        rows, total = versions.changed_groups(
+            session,
+            run.id,
+            *pair,
+            ended=(wanted.was, wanted.now),
+            without=without,
+            offset=offset,
+            limit=limit,
+        )
+        listed = {row.number: row for row in versions.list_versions(session, run.id)}
+        return VersionsCompared(
+            run_id=run.id,
+            first=listed[wanted.first],
+            second=listed[second],
+            **_sums(changes),
+            groups=Listed[ChangedGroup].page(rows, offset=offset, total=total),
+        )
+
+
 def stop(actor: Actor, run_id: int, *, cancel: bool = False) -> None:
     """Request that every worker of the run stops; calls in flight are completed and kept."""
     with writing(actor, RIGHT) as session:
@@ -278,6 +434,20 @@ def change_concurrency(actor: Actor, run_id: int, calls: int) -> None:
     """Change the number of concurrent calls of a run, also while it works."""
     with writing(actor, RIGHT) as session:
         set_concurrency(session, get_run(session, run_id).id, calls)
+
+
+def _sums(changes: tuple[ReasonChange, ...]) -> dict[str, Any]:
+    """The fields of `Changes`."""
+    kept: Counter[tuple[bool, bool]] = Counter()
+    for each in changes:
+        kept[each.first == KEPT, each.second == KEPT] += each.groups
+    return {
+        "changes": changes,
+        "kept_in_both": kept[True, True],
+        "only_in_first": kept[True, False],
+        "only_in_second": kept[False, True],
+        "in_neither": kept[False, False],
+    }
 
 
 def _with_provider(actor: Actor, wanted: RunStart) -> tuple[RunStart, dict[str, Price]]:

@@ -14,6 +14,7 @@ from app.releases.form import draw_release_form
 from app.releases.push import draw_pushes
 from app.text.numbers import counted
 from app.text.plain import plain
+from db.run.versions import versions_in
 
 COLUMNS = (
     *("id", "name", "groups", "reviews", "format", "offline"),
@@ -22,13 +23,15 @@ COLUMNS = (
 
 
 def draw_release(release: ReleaseShown) -> None:
+    versions = versions_in(release.filter)
+    verdicts = f" · verdicts of {versions}" if versions else ""
     with st.container(horizontal=True, vertical_alignment="center"):
         draw_labels(offline=release.offline)
         st.caption(
             plain(
                 f"{counted(release.groups or 0, 'group')} as {release.format} files "
                 f"· made by {release.created_by} on {release.created_at:%Y-%m-%d at %H:%M} "
-                f"· checksum (sha256) {release.content_sha256[:16]}"
+                f"· checksum (sha256) {release.content_sha256[:16]}{verdicts}"
             )
         )
     with st.container(horizontal=True, vertical_alignment="center", key="releases-next"):

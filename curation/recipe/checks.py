@@ -61,13 +61,13 @@ class Check:
         """The check with its prompt, which is part of its question's identity."""
         return replace(self, question=replace(self.question, prompt_sha256=prompt_sha256))
 
-    def decide(self, answers: Sequence[str]) -> str:
+    def decide(self, choices: Sequence[str]) -> str:
         """One answer of several votes: that of more than half, of scores the median of them."""
-        numbers = [one for one in map(number_of, answers) if one is not None]
-        if self.question.kind == "score" and 2 * len(numbers) > len(answers):
+        numbers = [one for one in map(number_of, choices) if one is not None]
+        if self.question.kind == "score" and 2 * len(numbers) > len(choices):
             return score(f"{median(numbers):.4f}") or AMBIGUOUS
-        most = max(answers, key=answers.count)
-        return most if 2 * answers.count(most) > len(answers) else AMBIGUOUS
+        most = max(choices, key=choices.count)
+        return most if 2 * choices.count(most) > len(choices) else AMBIGUOUS
 
     def body(self) -> dict[str, Any]:
         """The check as JSON; its prompt, model and sampling are those of its stage."""

@@ -36,7 +36,7 @@ from curation.recipe.structured import OUTPUTS
 from curation.recipe.tasks import VALIDATION as VALIDATING
 from curation.recipe.tasks import Task, TaskSpec, tasks_of
 from db.corpus.datasets import text_sha256
-from db.errors import BadInput
+from db.errors import BadInput, Refused
 from db.shape import INF_IR, Shape, shape_from, shape_in
 
 FOLDER = Path(__file__).parent / "recipes"
@@ -45,6 +45,9 @@ SHAPE = {
     "texts": ("sign", ("field", "column", "meaning", "from_source")),
     "scenarios": ("role", ("title", "instruction", "query", "passage")),
 }
+OF_CHECKS = "checks."  # such settings are of [checks.NAME]: checks.NAME.expected.SIGN, ….votes
+DECIDING = ("votes", "agree")  # of [validation]: what decides stored answers again
+ANYTHING = "any"  # as an expected answer: nothing is expected
 USUAL_NAMES = {  # of other programs
     "api_base": "endpoints",
     "base_url": "endpoints",
@@ -183,8 +186,11 @@ def load_recipe(name_or_path: str, settings: Sequence[str] = ()) -> Recipe:
     if isinstance(filters := tables.get("filters"), dict):
         tables["filters"] = present_names(filters, f"the recipe {path.name}, [filters]")
     shape = _shape(tables, f"the recipe {path.name}")
+    of_checks = [setting for setting in settings if setting.startswith(OF_CHECKS)]
+    for setting in of_checks:
+        _put_in_check(tables.get("checks", {}), *read_setting(setting))
     checks = _checks(tables, shape, f"the recipe {path.name}")
-    for setting in settings:
+    for setting in (each for each in settings if each not in of_checks):
         _put(tables, setting, [*tasks_of(shape), *(check.task for check in checks)])
     return _with_room_to_reason(_build(tables, path, shape, checks), settings)
 
@@ -302,12 +308,7 @@ def _build(tables: dict[str, Any], path: Path, shape: Shape, checks: Sequence[Ch
             parameters={name: table[name] for name in PARAMETERS if name in table},
             transport={name: table[name] for name in TRANSPORT if name in table},
         )
-    validation = Validation(**_number_table(tables, "validation", VALIDATION, where))
-    if validation.votes < 1:
-        raise BadInput(
-            f"{where}, [validation]: votes = {validation.votes}: at least 1 is needed",
-            code="votes_invalid",
-        )
+    validation = _validation(tables, where)
     return Recipe(
         name=str(tables.get("name") or path.stem),
         description=str(tables.get("description", "")),
@@ -319,6 +320,22 @@ def _build(tables: dict[str, Any], path: Path, shape: Shape, checks: Sequence[Ch
         shape=shape,
         checks=_with_prompts(checks, stages),
     )
+
+
+def _validation(tables: dict[str, Any], where: str) -> Validation:
+    validation = Validation(**_number_table(tables, "validation", VALIDATION, where))
+    if validation.votes < 1:
+        raise BadInput(
+            f"{where}, [validation]: votes = {validation.votes}: at least 1 is needed",
+            code="votes_invalid",
+        )
+    if validation.agree > validation.votes:
+        raise BadInput(
+            f"{where}, [validation]: agree = {validation.agree} of votes = {validation.votes}",
+            "give at most as many as there are votes",
+            code="votes_invalid",
+        )
+    return validation
 
 
 def _with_room_to_reason(recipe: Recipe, settings: Sequence[str]) -> Recipe:
@@ -422,7 +439,61 @@ def _only(table: Any, known: Collection[str], where: str) -> None:
             )
 
 
-def _put(tables: dict[str, Any], setting: str, tasks: Collection[Task]) -> None:
+def with_rules(recipe: Recipe, settings: Sequence[str]) -> Recipe:
+    """The recipe with other rules over the answers that its runs have stored.
+
+    Rules are `filters.NAME`, `validation.votes` (the first of those that were requested),
+    `validation.agree`, `checks.NAME.votes` and `checks.NAME.expected.SIGN`, in the words of a
+    run's settings. Raises BadInput for what is none, Refused for what needs answers that were
+    never requested.
+    """
+    body = json.loads(json.dumps(recipe.body()))
+    checks = {check["name"]: check for check in body.get("checks", ())}
+    tables = {name: body[name] for name in ("validation", "filters")}
+    for setting in settings:
+        place, value = read_setting(setting)
+        section, _, key = place.rpartition(".")
+        if place.startswith(OF_CHECKS):
+            _put_in_check(checks, place, value)
+        elif section == "filters" or (section == "validation" and key in DECIDING):
+            tables[section][FORMER_FILTERS.get(key, key)] = value
+        else:
+            raise _needs_answers(f"the setting {place}")
+    for name, known in (("validation", VALIDATION), ("filters", FILTERS)):
+        _number_table(tables, name, known, "the rules")
+    rules = _validation({"validation": tables["validation"]}, "the rules")
+    found = replace(
+        recipe,
+        validation=replace(recipe.validation, votes=rules.votes, agree=rules.agree),
+        filters=Filters(**tables["filters"]),
+        checks=_with_prompts(
+            [check_from(each, recipe.shape, "the rules") for each in checks.values()],
+            recipe.stages,
+        ),
+    )
+    for name, now, before in (
+        ("validation.votes", found.validation.votes, recipe.validation.votes),
+        *(
+            (f"checks.{one.name}.votes", one.votes, other.votes)
+            for one, other in zip(found.checks, recipe.checks, strict=True)
+        ),
+    ):
+        if now > before:
+            raise _needs_answers(f"{name} = {now}, and {before} were requested:")
+    return found
+
+
+def _needs_answers(what: str) -> Refused:
+    return Refused(
+        f"{what} needs answers that were never requested",
+        "create a run with it (`runs create`), which reuses the stored answers",
+        code="rules_need_answers",
+    )
+
+
+def read_setting(setting: str) -> tuple[str, Any]:
+    """The place and the value of PLACE=VALUE; a value that is no TOML is a text. Raises
+    BadInput."""
     place, equals, text = setting.partition("=")
     if not equals or not text:
         raise BadInput(
@@ -431,9 +502,41 @@ def _put(tables: dict[str, Any], setting: str, tasks: Collection[Task]) -> None:
             code="setting_without_place",
         )
     try:
-        value = tomllib.loads(f"value = {text}")["value"]
+        return place.strip(), tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
-        value = text
+        return place.strip(), text.strip()
+
+
+def _put_in_check(checks: Mapping[str, Any], place: str, value: Any) -> None:
+    """Set `checks.NAME.votes` or `checks.NAME.expected.SIGN` in the tables of the checks."""
+    name, _, key = place.removeprefix(OF_CHECKS).partition(".")
+    table = checks.get(name)
+    if not isinstance(table, dict):
+        raise BadInput(
+            f"the setting {place!r} names no check",
+            f"there are {', '.join(checks)}" if checks else "the recipe has no [checks]",
+            code="setting_place_unknown",
+        )
+    key, _, sign = key.partition(".")
+    if key == "votes" and not sign:
+        table[key] = value
+    elif key == "expected" and sign and isinstance(table.setdefault("expected", {}), dict):
+        expected = table["expected"]
+        expected.pop(sign, None)
+        if value != ANYTHING:
+            expected[sign] = str(value)
+        elif sign not in table.get("over", ()):
+            expected[sign] = ANYTHING  # refused, as any other sign that is not there
+    else:
+        raise BadInput(
+            f"the setting {place!r} is none of a check",
+            f"write checks.{name}.votes=N or checks.{name}.expected.SIGN=ANSWER",
+            code="setting_place_unknown",
+        )
+
+
+def _put(tables: dict[str, Any], setting: str, tasks: Collection[Task]) -> None:
+    place, value = read_setting(setting)
     section, _, key = place.rpartition(".")
     if place == "server_group":
         tables[place] = str(value)

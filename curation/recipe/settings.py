@@ -4,11 +4,13 @@ The documentation's page of recipe settings is generated from here. To add a fil
 the validation, add a field; to add one of a stage, a row of PARAMETERS or TRANSPORT.
 """
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import Field, asdict, dataclass, field, fields
 from typing import Any, Final
 
 from db.errors import BadInput
+from db.values import AMBIGUOUS
 
 # of every stage: name → (default, meaning)
 REQUIRED: Final = {
@@ -70,11 +72,19 @@ class Validation:
     votes: int = _setting(
         1, "How often an item is judged, each time in another order; more than half must agree."
     )
+    agree: int = _setting(
+        0, "How many of the votes must agree, more than half in any case; `0`: more than half."
+    )
     distractors_in_language: bool = _setting(
         True,
         "Added passages are in the language of the pair's passage, as far as there are enough; "
         "`false` in runs made before there was this setting.",
     )
+
+    def decide(self, choices: Sequence[str]) -> str:
+        """The choice of the votes that have to agree; "ambiguous" if there is none."""
+        choice, count = Counter(choices).most_common(1)[0]
+        return choice if 2 * count > len(choices) and count >= self.agree else AMBIGUOUS
 
     @property
     def counts(self) -> tuple[int, int]:
@@ -129,8 +139,9 @@ def validation_to_store(validation: Validation) -> dict[str, Any]:
     that is resumed asks what it asked before.
     """
     body = asdict(validation)
-    if not body["distractors_in_language"]:
-        del body["distractors_in_language"]
+    for name in ("distractors_in_language", "agree"):
+        if not body[name]:
+            del body[name]
     return body
 
 

@@ -35,6 +35,7 @@ from curation.release.plan import (
     licences_of,
     plan_release,
     read_manifest,
+    require_same_verdicts,
 )
 from curation.release.request import ReleasePlan
 from curation.release.writing import Written, write_groups
@@ -61,6 +62,7 @@ def export_release(handle: JobHandle) -> dict[str, Any]:
         _adopt_leftovers(unfinished)
         with handle.store.read() as session:
             use_snapshot(session)
+            require_same_verdicts(session, plan)
             chosen = groups_of(session, plan)
             written = write_groups(handle, session, plan, unfinished, chosen)
             groups = len(chosen.ids)

@@ -17,6 +17,7 @@ from db.errors import BadInput, NotFound, Refused
 from db.release.choice import Choice, chosen_licences
 from db.review.reviews import count_reviews
 from db.run.runs import choose_run, funnel, get_run, shape_of
+from db.run.versions import FIRST, VERSIONS
 from db.shape import Shape
 from db.tables import Dataset, Run, Study
 
@@ -76,11 +77,15 @@ class Plan:
     def filter(self) -> dict[str, Any]:
         """Which groups, in which splits: as stored in the release and its manifest.
 
-        `runs` stands there only for several: the identity of a release of one run is unchanged.
+        `runs` stands there only for several, and verdict versions only where one is not the first:
+        the identity of other releases is unchanged.
         """
         several: dict[str, Any] = {}
         if len(self.runs) > 1:
             several = {"runs": [each.run.id for each in self.runs], "duplicates": DUPLICATES}
+        versions = {str(each.run.id): each.run.verdict_version for each in self.runs}
+        if others := {run: number for run, number in versions.items() if number != FIRST}:
+            several |= {VERSIONS: others}
         return several | {
             "run_id": self.choice.run_id,
             "reviews": self.choice.reviews,
@@ -138,6 +143,19 @@ def plan_release(session: Session, wanted: ReleasePlan) -> Plan:
         configs=configs,
         shape=shape,
     )
+
+
+def require_same_verdicts(session: Session, plan: Plan) -> None:
+    """Raise Refused where a run uses another verdict version than when the release was planned."""
+    for each in plan.runs:
+        now = get_run(session, each.run.id).verdict_version
+        if now != each.run.verdict_version:
+            raise Refused(
+                f"run {each.run.id} was decided again while the release was planned: it uses "
+                f"verdict version {now}, not {each.run.verdict_version}",
+                "export it again",
+                code="run_changed_meanwhile",
+            )
 
 
 def _one_shape(session: Session, runs: Sequence[Run]) -> Shape:

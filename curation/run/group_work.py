@@ -9,7 +9,7 @@ the passage written for the scenario in all of them.
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from curation.judging.candidates import seeded
@@ -21,7 +21,8 @@ from curation.recipe.prompt import Inputs
 from curation.recipe.recipe import Recipe
 from curation.recipe.tasks import JUDGED, VALIDATION, Task, stages_of
 from curation.rules.filters import Drop, check_text
-from db.question import CHECK, Question, is_right
+from curation.rules.verdict import Vote, tally, verdict_of
+from db.question import Question
 from db.run.calls import StoredCall
 from db.run.group_queue import ClaimedGroup, DoneGroup, DoneItem
 from db.shape import GroupText, Role, vote_number
@@ -43,15 +44,6 @@ class Setting:
     judges: Mapping[Task, int]  # their ids, by what they are asked
     parameters: dict[str, Any] = field(default_factory=dict)
     scope: dict[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class _Vote:
-    """One choice of the judge, and the order in which it saw the candidates."""
-
-    choice: str
-    order_shown: tuple[str, ...]
-    detail: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass
@@ -91,7 +83,7 @@ class GroupWork:
         drop: Drop | None = None
         try:
             items = await self._grow()
-            drop = _verdict(items)
+            drop = verdict_of(items)
         except _Dropped as dropped:
             drop = dropped.drop
         return DoneGroup(
@@ -224,13 +216,7 @@ class GroupWork:
         instruction, query, _ = (self._texts[sign] for sign in self._shape.scenarios[role].signs)
         count = self._setting.recipe.validation.votes
         votes = await _all([self._vote(vote, role, texts) for vote in range(count)])
-        choice = _majority([vote.choice for vote in votes])
-        detail = dict(votes[0].detail)
-        if len(votes) > 1:
-            detail = {"votes": [asdict(vote) for vote in votes]}
-            unusable = [vote.detail for vote in votes if vote.detail]
-            if choice == NONE and 2 * len(unusable) > len(votes):
-                detail |= unusable[0]
+        choice, detail = tally(votes, self._setting.recipe.validation.decide)
         return DoneItem(
             scenario=role,
             instruction=instruction,
@@ -255,12 +241,7 @@ class GroupWork:
                 for vote in range(check.votes)
             ]
         )
-        detail = dict(votes[0].detail)
-        if len(votes) > 1:
-            detail = {"votes": [asdict(vote) for vote in votes]}
-            unusable = [vote.detail for vote in votes if vote.detail]
-            if 2 * len(unusable) > len(votes):
-                detail |= unusable[0]
+        choice, detail = tally(votes, check.decide)
         labels = [
             role
             for role, scenario in self._shape.scenarios.items()
@@ -272,7 +253,7 @@ class GroupWork:
             instruction=str(shown.get("instruction", "")),
             query=str(shown.get("query", "")),
             candidates=tuple((label, None) for label in labels),
-            choice=check.decide([vote.choice for vote in votes]),
+            choice=choice,
             order_shown=tuple(labels),
             judge_id=self._setting.judges[check.task],
             expected=check.expected.get(text.sign),
@@ -280,7 +261,7 @@ class GroupWork:
             question=check.question,
         )
 
-    async def _check_vote(self, check: Check, shown: Inputs, sample: int) -> _Vote:
+    async def _check_vote(self, check: Check, shown: Inputs, sample: int) -> Vote:
         answer = await self._answer(check.task, shown, sample, check.question)
         try:
             choice = parse(
@@ -288,10 +269,10 @@ class GroupWork:
             )
         except Unparsable as error:
             self._calls[check.task, sample] = (answer.id, error.reason)
-            return _Vote(AMBIGUOUS, (), {"unusable": error.reason, "message": str(error)})
-        return _Vote(choice, ())
+            return Vote(AMBIGUOUS, (), {"unusable": error.reason, "message": str(error)})
+        return Vote(choice, ())
 
-    async def _vote(self, vote: int, role: Role, texts: dict[str, str]) -> _Vote:
+    async def _vote(self, vote: int, role: Role, texts: dict[str, str]) -> Vote:
         """One choice over the candidates in an order of its own."""
         instruction, query, _ = (self._texts[sign] for sign in self._shape.scenarios[role].signs)
         order = list(texts)
@@ -312,49 +293,14 @@ class GroupWork:
         except Unparsable as error:
             self._calls[VALIDATION, sample] = (answer.id, error.reason)
             detail = {"unusable": error.reason, "message": str(error)}
-            return _Vote(NONE, tuple(order), detail)
+            return Vote(NONE, tuple(order), detail)
         choice = chosen if chosen in (NONE, AMBIGUOUS) else order[int(chosen) - 1]
-        return _Vote(choice, tuple(order))
+        return Vote(choice, tuple(order))
 
     def _drop(self, task: Task, sample: int, drop: Drop) -> _Dropped:
         call_id, _ = self._calls[task, sample]
         self._calls[task, sample] = (call_id, drop.reason)
         return _Dropped(drop)
-
-
-def _verdict(items: Sequence[DoneItem]) -> Drop | None:
-    """None if every item is answered as expected; else a drop by the first that is not.
-
-    An item of which nothing is expected decides nothing.
-    """
-    items = [item for item in items if item.expected is not None]
-    for item in items:
-        if "unusable" in item.detail:
-            return Drop(item.detail["unusable"], f"{item.scenario}: {item.detail['message']}")
-    wrong = [item for item in items if not is_right(item.choice, item.expected)]
-    if not wrong:
-        return None
-    choices = "; ".join(
-        f"{item.scenario}: the judge "
-        + (
-            f"answered {item.choice}, not {item.expected}"
-            if item.question
-            else f"chose {item.choice}"
-        )
-        for item in wrong
-    )
-    if wrong[0].question is not None:
-        return Drop(CHECK + wrong[0].question.name, choices)
-    for label in (NONE, AMBIGUOUS):
-        if wrong[0].choice == label:
-            return Drop(f"judge_{label}", choices)
-    return Drop(f"judge_missed_{wrong[0].scenario}", choices)
-
-
-def _majority(choices: Sequence[str]) -> str:
-    """The choice of more than half; "ambiguous" if there is none."""
-    choice, count = Counter(choices).most_common(1)[0]
-    return choice if 2 * count > len(choices) else AMBIGUOUS
 
 
 async def _all(works: Sequence[Awaitable[T]]) -> list[T]:

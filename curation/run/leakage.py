@@ -16,6 +16,7 @@ from db.modules import run_module
 from db.release.rows import release_rows
 from db.run.groups import is_complete
 from db.run.runs import shape_of
+from db.run.versions import was_decided_since
 from db.shape import GroupText, Shape
 from db.store.scope import unscoped
 from db.store.store import Store, open_store
@@ -144,6 +145,8 @@ def why_outdated(session: Session, run_id: int) -> str:
         later = _changed_since(session, run_id, job.finished_at)
         groups = "1 group was" if later == 1 else f"{later:,} groups were"
         reason = f"measured before {groups} kept or edited" if later else ""
+        if not reason and was_decided_since(session, run_id, job.finished_at):
+            reason = "measured of the groups that another verdict version kept"
     return reason and f"{reason}; measure it again: `analyses leakage run={run_id}`"
 
 

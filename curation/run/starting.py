@@ -23,6 +23,7 @@ from db.requests import Request, option
 from db.run.failing_groups import reopen_dropped
 from db.run.new_items import store_questions
 from db.run.runs import create_run, get_run, reopen_run, set_run_status, store_recipe
+from db.run.versions import require_no_versions
 from db.servers.connections import ENVIRONMENT, get_connection
 from db.servers.groups import join_group
 from db.study.judgments import get_or_create_judge
@@ -324,7 +325,8 @@ def resume_run(
     """Make a run ready to continue. Raises NotFound, Refused if it is done. Does not commit.
 
     With `retry`, a drop reason, the groups dropped for it are opened again, which a run that is
-    done allows; raises BadInput without such a group, Refused if none of them may be opened.
+    done allows; raises BadInput without such a group, Refused if none of them may be opened, and
+    for a run that was decided again, whose versions would not be of the same groups.
     """
     run = get_run(session, run_id)
     if budget_usd is not None and budget_usd <= run.spent_usd:
@@ -334,6 +336,7 @@ def resume_run(
             code="budget_already_spent",
         )
     if retry is not None:
+        require_no_versions(session, run_id)
         reopen_dropped(session, run_id, retry)
         set_run_status(session, run_id, "running" if run.status == "running" else "paused")
     return reopen_run(session, run_id, budget_usd=budget_usd, concurrency=concurrency, guard=guard)

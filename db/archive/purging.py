@@ -32,6 +32,7 @@ from db.tables import (
     Dataset,
     Group,
     GroupCall,
+    GroupVerdict,
     Item,
     Judgment,
     Pair,
@@ -41,6 +42,7 @@ from db.tables import (
     SlotText,
     Study,
     StudyItem,
+    VerdictVersion,
 )
 
 CHUNK = 1000
@@ -138,6 +140,8 @@ def _parts(target: Target) -> Iterator[tuple[Any, ColumnElement[bool]]]:
     yield GroupCall, GroupCall.group_id.in_(target.group_ids)
     yield SlotText, SlotText.group_id.in_(target.group_ids)
     yield Review, Review.group_id.in_(target.group_ids)
+    yield GroupVerdict, GroupVerdict.group_id.in_(target.group_ids)
+    yield VerdictVersion, VerdictVersion.run_id.in_(target.run_ids)
     yield Group, Group.run_id.in_(target.run_ids)
     yield Run, Run.id.in_(target.run_ids)
     if target.run is None:

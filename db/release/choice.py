@@ -12,7 +12,18 @@ from db.corpus.texts import pair_source
 from db.errors import BadInput
 from db.run.groups import is_complete
 from db.run.runs import shape_of
-from db.tables import Dataset, Group, Item, Judgment, Pair, Passage, Review, StudyItem
+from db.tables import (
+    Dataset,
+    Group,
+    Item,
+    Judgment,
+    Pair,
+    Passage,
+    Review,
+    Run,
+    StudyItem,
+    VerdictVersion,
+)
 
 REVIEWS = ("not-rejected", "approved")
 BATCH = 2000
@@ -77,9 +88,15 @@ def choice_state(session: Session, choice: Choice) -> list[int]:
     groups = select(func.max(Group.id), func.count(Group.id)).where(
         Group.run_id == choice.run_id, Group.verdict.is_not(None)
     )
+    # a version's number may be given again, its id not
+    versions = select(Run.verdict_version, func.max(VerdictVersion.id)).outerjoin(
+        VerdictVersion,
+        (VerdictVersion.run_id == Run.id) & (VerdictVersion.number == Run.verdict_version),
+    )
+    versions = versions.where(Run.id == choice.run_id).group_by(Run.id, Run.verdict_version)
     return [
         number or 0
-        for query in (groups, reviews, judgments)
+        for query in (groups, reviews, judgments, versions)
         for number in session.execute(query).one()
     ]
 

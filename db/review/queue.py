@@ -20,6 +20,7 @@ from db.requests import Request, option
 from db.review.carrying import replace_reviews, same_texts
 from db.run.groups import GroupPage, is_complete, matching_groups, page_of_groups
 from db.run.runs import STAGES, drop_reasons, get_run, require_active_run, shape_of
+from db.run.versions import reasons_of, verdicts_of
 from db.store.bulk import Row
 from db.tables import Group, Review, Run, utc_now
 from db.values import Verdict
@@ -35,6 +36,9 @@ class QueueFilter(Request):
     verdict: Verdict | None = option(None, "Only kept or only dropped groups.")
     reason: str | None = option(
         None, "Only groups dropped for this reason.", names=("--drop-reason",)
+    )
+    verdict_version: int | None = option(
+        None, "With the verdicts of this version; default: what the run uses.", ge=1
     )
     stage: str | None = option(None, "Only groups that ended at this stage.", choices=STAGES)
     source: str | None = option(None, "Only groups whose pair is of this source.")
@@ -74,7 +78,7 @@ def listed_groups(
     Without a viewer, for a program: groups in work, too. Blind, rows are without verdict, reason,
     stage, state and whether texts are missing. Raises Refused for a blind filter by any of these.
     """
-    if blind and (wanted.verdict or wanted.reason or wanted.stage):
+    if blind and (wanted.verdict or wanted.reason or wanted.stage or wanted.verdict_version):
         raise Refused(
             "this run is reviewed without verdicts",
             "leave out the filter by verdict",
@@ -82,7 +86,12 @@ def listed_groups(
         )
     query = _reviewable_by(session, wanted, reviewer=viewer, blind=blind)
     found = page_of_groups(
-        session, query, is_search=bool(wanted.search), offset=offset, limit=limit
+        session,
+        query,
+        is_search=bool(wanted.search),
+        offset=offset,
+        limit=limit,
+        held=verdicts_of(session, wanted.run_id, wanted.verdict_version),
     )
     if blind:
         unseen = {
@@ -161,6 +170,7 @@ def _reviewable_by(
         search=wanted.search,
         stage=wanted.stage,
         in_passages=wanted.in_passages,
+        held=verdicts_of(session, wanted.run_id, wanted.verdict_version),
         without=None if reviewer is None else hidden_pair(session, reviewer, Group.pair_id),
     )
     if reviewer is not None:
@@ -181,7 +191,11 @@ def _reviewed_by(session: Session, wanted: QueueFilter, action: str, reviewer: s
 
 def require_drop_reason(session: Session, wanted: QueueFilter) -> None:
     """Raise BadInput if the filter's drop reason is none of the run's."""
-    known = [] if wanted.reason is None else drop_reasons(session, wanted.run_id)
+    known: Sequence[str] = ()
+    if wanted.reason is not None:
+        known = drop_reasons(session, wanted.run_id)
+        if wanted.verdict_version is not None:
+            known = reasons_of(session, wanted.run_id, wanted.verdict_version)
     if wanted.reason is not None and wanted.reason not in known:
         raise BadInput(
             f"run {wanted.run_id} has no drop reason {wanted.reason!r}: "

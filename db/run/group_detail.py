@@ -16,6 +16,7 @@ from db.errors import NotFound
 from db.question import PICK, is_right
 from db.run.new_items import in_order_of_roles
 from db.run.runs import shape_of
+from db.run.versions import expected_now
 from db.shape import Shape
 from db.tables import (
     Call,
@@ -46,7 +47,7 @@ class ValidatorJudgment:
     """What a judge of the run answered about an item; passages by their label.
 
     `question` is its kind: `pick` in a scenario, another in a check. `expected` is its right
-    answer, None where none is known.
+    answer by the verdict version that the run uses, None where none is known.
     """
 
     scenario: str
@@ -121,6 +122,7 @@ class GroupDetail:
     verdict: str | None
     drop_reason: str | None
     drop_detail: str | None
+    verdict_version: int
     shape: Shape
     texts: dict[str, str]
     review: Review | None
@@ -175,24 +177,26 @@ def get_group(session: Session, group_id: int, *, viewer: str | None = None) -> 
         verdict=group.verdict,
         drop_reason=group.drop_reason,
         drop_detail=group.drop_detail,
+        verdict_version=run.verdict_version,
         shape=shape_of(session, run.id),
         texts=texts_of(session, [group_id])[group_id],
         review=session.scalars(
             select(Review).where(Review.group_id == group_id, Review.is_current)
         ).first(),
-        judgments=_validations(session, group_id, run.id),
+        judgments=_validations(session, group_id, run),
         calls=_calls(session, group_id),
     )
 
 
-def _validations(session: Session, group_id: int, run_id: int) -> list[ValidatorJudgment]:
+def _validations(session: Session, group_id: int, run: Run) -> list[ValidatorJudgment]:
+    expected = expected_now(session, run)
     found = session.execute(
         select(Item, Judge, Judgment, Question.kind)
         .join(Judgment, Judgment.item_id == Item.id)
         .join(Judge, Judge.id == Judgment.judge_id)
         .outerjoin(Question, Question.id == Item.question_id)
-        .where(Item.group_id == group_id, Judgment.run_id == run_id)
-        .order_by(*in_order_of_roles(shape_of(session, run_id)), Judgment.id)
+        .where(Item.group_id == group_id, Judgment.run_id == run.id)
+        .order_by(*in_order_of_roles(shape_of(session, run.id)), Judgment.id)
     )
     # not in the query: SQLite would search all judgments without a study for those of the group
     rows = [row for row in found if row[2].study_id is None]
@@ -209,7 +213,7 @@ def _validations(session: Session, group_id: int, run_id: int) -> list[Validator
             candidates={entry["label"]: texts[entry["passage_id"]] for entry in item.candidates},
             instruction=item.instruction,
             query=item.query,
-            expected=item.expected,
+            expected=expected.get(item.scenario, item.expected),
             question=kind or PICK.kind,
         )
         for item, judge, judgment, kind in rows

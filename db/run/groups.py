@@ -14,6 +14,7 @@ from db.shape import Shape
 from db.tables import Dataset, Group, Pair, Passage, Review, SlotText
 
 BATCH = 500
+Verdicts = tuple[Any, ColumnElement[bool] | None]
 
 
 class GroupRow(Row):
@@ -45,20 +46,31 @@ class GroupPage:
 
 
 def page_of_groups(
-    session: Session, query: Select[int], *, is_search: bool, offset: int, limit: int | None
+    session: Session,
+    query: Select[int],
+    *,
+    is_search: bool,
+    offset: int,
+    limit: int | None,
+    held: Verdicts = (Group, None),
 ) -> GroupPage:
-    """A page of the groups whose ids a query gives, in the order of their pairs."""
+    """A page of the groups whose ids a query gives, in the order of their pairs.
+
+    `held`: what has their verdicts (`db.run.versions.verdicts_of`)."""
     if is_search:  # looked for once: the count and the page are of what was found
         found = list(session.scalars(query.order_by(Group.id)))
         total, ids = len(found), found[offset:][:limit]
     else:
         total = session.scalar(select(func.count()).select_from(query.subquery())) or 0
         ids = list(session.scalars(query.order_by(Group.id).offset(offset).limit(limit)))
-    return GroupPage(group_rows(session, ids), total)
+    return GroupPage(group_rows(session, ids, held), total)
 
 
-def group_rows(session: Session, ids: Sequence[int]) -> list[GroupRow]:
+def group_rows(
+    session: Session, ids: Sequence[int], held: Verdicts = (Group, None)
+) -> list[GroupRow]:
     """The given groups as a list shows them, by id."""
+    verdicts, joined = held
     first, last = aliased(SlotText), aliased(SlotText)
     of_ids = select(Group.run_id).where(Group.id.in_(ids)).distinct()
     shapes = {run_id: shape_of(session, run_id) for run_id in session.scalars(of_ids)}
@@ -68,7 +80,7 @@ def group_rows(session: Session, ids: Sequence[int]) -> list[GroupRow]:
         {each: of.first.instruction.sign for each, of in shapes.items()}, value=Group.run_id
     )
     last_slot = case({each: of.completed_by for each, of in shapes.items()}, value=Group.run_id)
-    rows = session.execute(
+    rows_of = (
         select(
             Group.id,
             Pair.external_id,
@@ -76,8 +88,8 @@ def group_rows(session: Session, ids: Sequence[int]) -> list[GroupRow]:
             func.coalesce(first.text, ""),
             Group.stage,
             Group.state,
-            Group.verdict,
-            Group.drop_reason,
+            verdicts.verdict,
+            verdicts.drop_reason,
             Review.action,
             Review.id,
             last.group_id.is_not(None),
@@ -89,7 +101,10 @@ def group_rows(session: Session, ids: Sequence[int]) -> list[GroupRow]:
         .where(Group.id.in_(ids))
         .order_by(Group.id)
     )
+    if joined is not None:
+        rows_of = rows_of.outerjoin(verdicts, joined)
     names = GroupRow.model_fields
+    rows = session.execute(rows_of)
     return [GroupRow(**dict(zip(names, row, strict=True))) for row in rows]
 
 
@@ -104,20 +119,25 @@ def matching_groups(
     search: str | None = None,
     in_passages: bool = False,
     without: ColumnElement[bool] | None = None,
+    held: Verdicts = (Group, None),
 ) -> Select[int]:
     """The ids of groups of a run, `without` some: a condition on `Group.pair_id`, those hidden from
     a person (`db.assignment.hidden.hidden_pair`).
 
     `review` is an action, or "none" for unreviewed groups. `search` is a text, case-insensitive, in
-    the query, the instructions and Q-, with `in_passages` in the passages, too.
+    the query, the instructions and Q-, with `in_passages` in the passages, too. `verdict` and
+    `reason` are those of what has the verdicts, `held` (`db.run.versions.verdicts_of`).
     """
+    verdicts, joined = held
     query = select(Group.id).where(Group.run_id == run_id)
     if without is not None:
         query = query.where(~without)
+    if joined is not None:
+        query = query.join(verdicts, joined)
     if verdict:
-        query = query.where(Group.verdict == verdict)
+        query = query.where(verdicts.verdict == verdict)
     if reason:
-        query = query.where(Group.drop_reason == reason)
+        query = query.where(verdicts.drop_reason == reason)
     if stage:
         query = query.where(Group.stage == stage)
     if source:

@@ -76,6 +76,7 @@ class RunSummary(Row):
     offline: bool
     status: str
     archived: bool
+    verdict_version: int
     pairs: int
     kept: int
     dropped: int
@@ -334,6 +335,7 @@ def list_runs(
             provider=run.provider,
             offline=run.offline,
             status=run.status,
+            verdict_version=run.verdict_version,
             pairs=pairs or 0,
             kept=kept or 0,
             dropped=dropped or 0,

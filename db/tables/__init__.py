@@ -9,12 +9,14 @@ from db.tables.curation import (
     Connection,
     Group,
     GroupCall,
+    GroupVerdict,
     Prompt,
     Recipe,
     Run,
     RunWorker,
     ServerGroup,
     SlotText,
+    VerdictVersion,
 )
 from db.tables.judging import (
     AdjudicationView,
@@ -80,6 +82,7 @@ __all__ = [
     "Example",
     "Group",
     "GroupCall",
+    "GroupVerdict",
     "Guideline",
     "GuidelineReading",
     "Invitation",
@@ -109,5 +112,6 @@ __all__ = [
     "StudyItem",
     "StudyJudge",
     "Tour",
+    "VerdictVersion",
     "utc_now",
 ]

@@ -83,6 +83,7 @@ class Run(Base, kw_only=True):
     `models`: {task: {model, sha256 of its weights or None}} as its first worker found them, without
     `sha256` until then; empty in runs made before migration 0010.
     `archived_at`: since when lists hide it and nothing new is made from it (`db.archive`).
+    `verdict_version`: the number of the version that its groups' verdicts are of.
     """
 
     __tablename__ = "run"
@@ -106,6 +107,7 @@ class Run(Base, kw_only=True):
     guard: Mapped[bool] = mapped_column(default=True, server_default=true())
     models: Mapped[dict[str, Any]] = mapped_column(default_factory=dict, server_default="{}")
     server: Mapped[dict[str, Any]] = mapped_column(default_factory=dict, server_default="{}")
+    verdict_version: Mapped[int] = mapped_column(default=1, server_default="1")
     created_by: Mapped[str] = mapped_column(default="")
     archived_at: Mapped[datetime | None] = mapped_column(default=None)
     created_at: Mapped[datetime] = created()
@@ -234,6 +236,48 @@ class Group(Base, kw_only=True):
         Index("ix_group_run_id_state", "run_id", "state", "id"),
         Index("ix_group_run_id_verdict", "run_id", "verdict", "drop_reason"),
         Index("ix_group_pair_id", "pair_id"),
+    )
+
+
+class VerdictVersion(Base, kw_only=True):
+    """The verdicts of a run's groups by one set of rules (`db.run.versions`).
+
+    A run that was never decided again has version 1 without a row. `settings`: what differs from
+    the recipe's rules, as a person gives it; `expected`: {an item's place in its group: its right
+    answer}; `counts`: {"kept": groups, "dropped": {reason: groups}}. `used_at`: when it last became
+    the run's.
+    """
+
+    __tablename__ = "verdict_version"
+    id: Mapped[int] = key()
+    run_id: Mapped[int] = mapped_column(ForeignKey("run.id", ondelete="CASCADE"))
+    number: Mapped[int]
+    settings: Mapped[list[Any]] = mapped_column(default_factory=list)
+    expected: Mapped[dict[str, Any]] = mapped_column(default_factory=dict)
+    counts: Mapped[dict[str, Any]] = mapped_column(default_factory=dict)
+    created_by: Mapped[str] = mapped_column(default="")
+    created_at: Mapped[datetime] = created()
+    used_at: Mapped[datetime | None] = mapped_column(default=None)
+    __table_args__ = (UniqueConstraint("run_id", "number"),)
+
+
+class GroupVerdict(Base, kw_only=True):
+    """A group's verdict in a version of its run's, as `Group` has that of the current one."""
+
+    __tablename__ = "group_verdict"
+    group_id: Mapped[int] = mapped_column(
+        ForeignKey("group.id", ondelete="CASCADE"), primary_key=True
+    )
+    version_id: Mapped[int] = mapped_column(
+        ForeignKey("verdict_version.id", ondelete="CASCADE"), primary_key=True
+    )
+    verdict: Mapped[str]
+    drop_reason: Mapped[str | None] = mapped_column(default=None)
+    drop_detail: Mapped[str | None] = mapped_column(default=None)
+    __table_args__ = (
+        CheckConstraint("verdict IN ('kept', 'dropped')", name="verdict"),
+        CheckConstraint("(verdict = 'dropped') = (drop_reason IS NOT NULL)", name="reason"),
+        Index("ix_group_verdict_version_id", "version_id", "verdict", "drop_reason"),
     )
 
 

@@ -20,7 +20,7 @@ from curation.run.starting import recipe_of, start_run
 from db.run.batches import create_batch, end_batch, mark_submitted
 from db.run.comparison import changed_pairs, count_shared, differing_settings, shared_funnels
 from db.run.position_bias import PlaceCount
-from db.run.runs import STAGES, Funnel, begin_run, get_run, set_run_status
+from db.run.runs import STAGES, Funnel, begin_run, funnel, get_run, set_run_status
 from db.run.workers import Pace, Trouble, add_worker, beat_worker
 from db.store.store import Store
 from db.tables import Group, Job, Pair, Recipe, Run, RunWorker, utc_now
@@ -508,3 +508,42 @@ def test_a_check_by_an_earlier_version_is_shown_with_the_command_that_repeats_it
     page = AppTest.from_function(leakage_page, kwargs={"reason": "", "outdated": outdated}).run()
     assert ["inf analyze leakage --run 1" in each.value for each in page.info] == [True]
     assert not AppTest.from_function(leakage_page, kwargs={"reason": ""}).run().info
+
+
+def test_a_finished_run_is_decided_again_on_its_page(
+    sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Server(faults={"wrong_candidate": 0.08}, seed=5) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        add_dataset(sqlite_store, pairs=12)
+        votes = ["model=small", "validation.votes=3"]
+        run = run_curation(sqlite_store, dataset="small", provider="openai", settings=votes)
+    run_id = run["run_id"]
+    at = open_page("curate", run=str(run_id))
+    assert f"curate.rules-{run_id}" not in {each.key for each in at.text_area}
+    at.session_state["curate.versions_box"] = True
+    at.run()
+    at.text_area(key=f"curate.rules-{run_id}").set_value("validation.agree=3").run()
+    at.button(key="curate.rules_preview").click().run()
+    assert "**Preview** of" in words(at), [each.value for each in at.error] + [words(at)[-900:]]
+    with sqlite_store.read() as session:
+        assert get_run(session, run_id).verdict_version == 1
+    at.button(key="curate.rules_decide").click().run()
+    assert not at.exception
+    with sqlite_store.read() as session:
+        assert get_run(session, run_id).verdict_version == 2
+        kept = funnel(session, run_id).kept
+    assert kept < run["kept"]
+    sums = [each.value for each in at.markdown if "kept in both" in each.value]
+    assert sums and all(f"**12 groups**: {kept:,} kept in both" in each for each in sums), sums
+    changed = {reason for each in at.dataframe for reason in each.value.get("second", ())}
+    assert "judge_ambiguous" in changed
+    at.button(key="curate.use_version").click().run()
+    with sqlite_store.read() as session:
+        assert get_run(session, run_id).verdict_version == 1
+        assert funnel(session, run_id).kept == run["kept"]
+    at.button(key="curate.remove_version").click().run()
+    assert "is deleted" in words(at) or not at.error
+    at.text_area(key=f"curate.rules-{run_id}").set_value("validation.model=other").run()
+    at.button(key="curate.rules_decide").click().run()
+    assert any("never requested" in each.value for each in at.error), words(at)

@@ -14,8 +14,8 @@ from sqlalchemy import select
 
 from analysis.text.near_duplicates import near_duplicate_keys
 from curation.judging.candidates import choose, is_near_duplicate
+from curation.recipe.settings import Validation
 from curation.run.engine import curate
-from curation.run.group_work import _majority
 from curation.run.starting import start_run
 from db.corpus.datasets import text_sha256
 from db.errors import BadInput, NotFound, ProviderError
@@ -412,9 +412,14 @@ def test_several_votes_are_over_different_orders_and_the_majority_decides(
 
 
 def test_without_more_than_half_of_the_votes_a_choice_is_ambiguous() -> None:
-    assert _majority(["positive", "positive", "none"]) == "positive"
-    assert _majority(["positive", "none"]) == "ambiguous"
-    assert _majority(["none", "none", "ambiguous"]) == "none"
+    for agree in (0, 1, 2):
+        decide = Validation(votes=3, agree=agree).decide
+        assert decide(["positive", "positive", "none"]) == "positive"
+        assert decide(["positive", "none"]) == "ambiguous"
+        assert decide(["none", "none", "ambiguous"]) == "none"
+    unanimous = Validation(votes=3, agree=3).decide
+    assert unanimous(["positive", "positive", "none"]) == "ambiguous"
+    assert unanimous(["none"] * 3) == "none"
 
 
 def test_near_duplicates_of_the_real_passages_are_never_distractors(real_data: Path) -> None:

@@ -10,6 +10,7 @@ from analysis.embed.model_hash import model_sha256
 from analysis.figures.numbers import score
 from analysis.files.rows import MTEB_TASK
 from analysis.text.licences import licence_metadata
+from db.run.versions import versions_in
 from db.values import HELD_OUT_FILE
 from trainer.data.release_files import ReleaseData
 from trainer.data.splitting import Groups
@@ -97,6 +98,11 @@ def write_card(settings: TrainSettings, groups: Groups, result: Mapping[str, Any
             for each in groups.more
         ),
         ("Recipe of the release", _recipes(release.manifest) or "unknown"),
+        *(
+            ("Verdicts of", f"{versions} ({each.name})")
+            for each in (release, *(more.release for more in groups.more))
+            if (versions := versions_in(each.manifest.get("filter") or {}))
+        ),
         ("Made offline", offline),
         ("Licence of the data", ", ".join(licences) or "unknown"),
         ("Base model", shown if base in (None, shown) else f"{shown}, grown from {base}"),

@@ -14,7 +14,9 @@ from app.cli.kit.progress import progress_bar
 from app.cli.kit.report import Launching, Result, command_actor, counts, launched, lines, reporting
 from app.operations import datasets as operations
 from app.operations.datasets import DatasetRow, DatasetShown
+from app.text.numbers import counted
 from curation.hub.request import DatasetPull
+from curation.mining.request import NegativesMine
 from db.rows import Listed
 
 FORMER_KEYS = {"dataset_id": "id", "dataset": "name"}
@@ -103,6 +105,31 @@ def pull(request: DatasetPull, launch: Launching) -> Result:
         return operations.pull(actor, request, launch(title))
     with progress_bar(title) as draw:
         return operations.pull(actor, request, operations.here(draw))
+
+
+def _mined(result: Result) -> str:
+    facts = [
+        ("negatives", f"{result['negatives']:,} for {counted(result['pairs'], 'pair')}"),
+        ("among", counted(result["corpus"], "passage")),
+        ("pairs without", f"{result['pairs_without']:,}"),
+    ]
+    if result["judge"]:
+        removed = f"{result.get('answering', 0):,} that answer by {result['judge']}"
+        facts.append(("removed", f"{removed}, {result.get('unusable', 0):,} without an answer"))
+    return lines(*facts, ("file", result["out"]))
+
+
+@datasets.command()
+@click.argument("name", metavar="DATASET")
+@request_options(NegativesMine)
+@reporting(_mined)
+def mine(request: NegativesMine) -> Result:
+    """Mine hard negatives of a dataset's pairs, by BM25 and by embedding, into a file.
+
+    `inf datasets pull FOLDER` imports the pairs of that folder with the negatives.
+    """
+    with progress_bar(f"mining {request.name}") as draw:
+        return operations.mine(command_actor(), request, operations.here(draw))
 
 
 @click.group()

@@ -44,7 +44,7 @@ def _shown(result: Result) -> str:
     parts = [
         lines(
             ("group", f"{result['id']} of run {result['run_id']} ({result['dataset']})"),
-            ("verdict", verdict),
+            ("verdict", f"{verdict} (version {result['verdict_version']})"),
             ("detail", result["drop_detail"] or "–"),
             ("review", f"{review['action']} by {review['reviewed_by']}" if review else "–"),
             ("query", f"{result['query']} ({result['name']})"),

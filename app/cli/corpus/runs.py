@@ -9,6 +9,7 @@ import click
 
 from app.access.identity import Actor
 from app.cli.corpus.datasets import archived_option, dependents_text
+from app.cli.corpus.versions import add_versions
 from app.cli.kit.deleting import add_archiving
 from app.cli.kit.formerly import note_former
 from app.cli.kit.listing import listing
@@ -40,10 +41,11 @@ OF_NEW_RUNS = ("seed", "fresh", "requests_per_minute", "tokens_per_minute")
 
 @click.group()
 def runs() -> None:
-    """Create, resume, join, estimate, list, show, archive and purge runs."""
+    """Create, resume, join, decide, list, show, compare, archive and purge runs."""
 
 
 add_archiving(runs, "run_id")
+add_versions(runs)
 
 
 def _ended(result: Result) -> str:
@@ -327,6 +329,7 @@ def _shown(result: Result) -> str:
         ("pairs", f"{result['pairs']:,} ({progress['waiting']:,} waiting)"),
         ("reached", counts(progress["reached"])),
         *_verdicts(result["kept"], progress["dropped"]),
+        ("verdicts", f"version {result['verdict_version']}"),
         ("reviews", counts(result["reviews"])),
         ("spent", f"{result['spent_usd']:.4f} USD"),
         ("budget", "–" if result["budget_usd"] is None else f"{result['budget_usd']:.2f} USD"),

@@ -23,6 +23,7 @@ class RunFacts:
 
     `by_licence`: groups in the release by licence, None in a preview of many groups.
     `servers`: where its models answered, as a card may name them.
+    `verdict_version`: whose verdicts these are, with the `rules` that differ from the recipe's.
     `duplicates`: groups left out because another run of the release has their pair.
     """
 
@@ -47,6 +48,8 @@ class RunFacts:
     prompts: dict[str, str] = field(default_factory=dict)
     origin: str = ""
     servers: tuple[str, ...] = ()
+    verdict_version: int = 1
+    rules: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

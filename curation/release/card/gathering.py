@@ -15,6 +15,7 @@ from curation.servers.addresses import published_url
 from db.release.releases import recipe_of_run
 from db.review.reviews import count_reviews
 from db.run.runs import funnel
+from db.run.versions import rules_now
 from db.tables import Run
 
 
@@ -90,6 +91,8 @@ def _run_facts(session: Session, chosen: ChosenRun, written: Counted) -> RunFact
         },
         origin=str(recipe.body.get("origin", "")),
         servers=tuple(dict.fromkeys(map(published_url, _urls(chosen.run)))),
+        verdict_version=chosen.run.verdict_version,
+        rules=rules_now(session, chosen.run),
     )
 
 

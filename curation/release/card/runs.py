@@ -113,9 +113,22 @@ def _acceptance(run: RunFacts) -> str:
         else "\n\nNo group was dropped."
     )
     return (
-        f"## Acceptance\n\nOf {run.pairs:,} pairs, {run.kept:,} groups were kept{share}.\n\n"
+        f"## Acceptance\n\nOf {run.pairs:,} pairs, {run.kept:,} groups were kept{share}."
+        f"{_again(run)}\n\n"
         f"| | groups |\n|---|---:|\n| pairs | {run.pairs:,} |\n{reached}\n"
         f"| kept | {run.kept:,} |{listed}"
+    )
+
+
+def _again(run: RunFacts) -> str:
+    """Which verdicts these are, where they are not those that the run gave as it worked."""
+    if not run.rules:
+        return ""
+    rules = ", ".join(map(code, run.rules))
+    return (
+        f" These are the verdicts of version {run.verdict_version}: the stored answers of the "
+        f"run's judges were put together again by other rules than the recipe's ({rules}); nothing "
+        "was requested anew."
     )
 
 

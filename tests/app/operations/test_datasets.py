@@ -14,6 +14,7 @@ from app.operations import datasets
 from curation.hub.request import DatasetPull
 from curation.importing.job import import_files
 from curation.importing.request import DatasetImport
+from curation.mining.request import NegativesMine
 from db.corpus.datasets import get_dataset
 from db.errors import Refused
 from db.events import list_events
@@ -33,6 +34,7 @@ def nothing(*_: Any, **__: Any) -> Any:
 
 PULL = DatasetPull(repo="ada/set", name="new")
 IMPORT = DatasetImport(name="new", pairs="/nowhere/pairs.jsonl")
+MINE = NegativesMine(name="world", out="mined.jsonl")
 NEEDING: dict[str, Callable[[Actor], Any]] = {
     "list_all": datasets.list_all,
     "show": lambda actor: datasets.show(actor, "world"),
@@ -44,6 +46,7 @@ NEEDING: dict[str, Callable[[Actor], Any]] = {
         actor, Path("/nowhere"), study_id=1, question=None, skip_bad=False
     ),
     "pull": lambda actor: datasets.pull(actor, PULL, nothing),
+    "mine": lambda actor: datasets.mine(actor, MINE, nothing),
     "archive": lambda actor: datasets.archive(actor, dataset="world"),
     "unarchive": lambda actor: datasets.unarchive(actor, dataset="world"),
     "purge": lambda actor: datasets.purge(actor, dataset="world", backup=None, progress=nothing),

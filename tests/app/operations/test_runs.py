@@ -13,11 +13,13 @@ from study_world import make_world
 from app.access.identity import Actor, owner
 from app.operations import runs
 from curation.recipe.recipe import FOLDER
+from curation.rules.deciding import RunDecide
 from curation.run.starting import RunResume, RunStart, RunWork
 from db.corpus.datasets import get_dataset
 from db.errors import BadInput, NotFound, Refused
 from db.jobs import jobs
 from db.people.rights import Rights
+from db.run.versions import VersionChoice, VersionComparison
 from db.store.store import Store
 from db.tables import Event, Job, Run
 
@@ -41,6 +43,13 @@ NEEDING_CURATE: dict[str, Callable[[Actor], Any]] = {
     "recipe": lambda actor: runs.recipe(actor, 1),
     "recipe_of_start": lambda actor: runs.recipe_of_start(actor, START),
     "stop": lambda actor: runs.stop(actor, 1),
+    "decide": lambda actor: runs.decide(
+        actor, RunDecide(run_id=1, settings=("validation.agree=1",))
+    ),
+    "list_versions": lambda actor: runs.list_versions(actor, 1),
+    "use_version": lambda actor: runs.use_version(actor, VersionChoice(run_id=1, number=1)),
+    "remove_version": lambda actor: runs.remove_version(actor, VersionChoice(run_id=1, number=2)),
+    "compare_versions": lambda actor: runs.compare_versions(actor, VersionComparison(run_id=1)),
     "change_concurrency": lambda actor: runs.change_concurrency(actor, 1, 2),
 }
 
