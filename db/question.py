@@ -4,7 +4,8 @@ Four kinds. An answer is one label, stored as a text in `judgment.choice`, so th
 people and of models, is one query over labels whatever the kind:
 
     kind    answers                               expected            right
-    pick    a candidate's label, none, ambiguous  a candidate's label the same label
+    pick    a candidate's label, none, several,   a candidate's label the same label
+            ambiguous
     grade   a number of `labels`, ambiguous       a number or a bound the same number, or within it
     yes_no  yes, no, ambiguous                    yes or no           the same
     score   0 to 1, four decimals; ambiguous      a bound             within it
@@ -14,7 +15,9 @@ another bound decides again. "ambiguous" is an answer of every kind, and never r
 cannot decide has answered. An item without an expected answer has no right one.
 
 A pick is about all of an item's candidates; the others are about one text. To grade four passages
-is four items, each with its own answer, overlap and gold.
+is four items, each with its own answer, overlap and gold: `place` names them in their group, and
+people get the items of a group in one study as one card
+(docs/decisions/0013-a-card-is-the-items-of-one-place.md).
 """
 
 import hashlib
@@ -27,10 +30,12 @@ from functools import cached_property
 from typing import Any, Final, Literal, get_args
 
 from db.errors import BadInput
-from db.values import AMBIGUOUS, NONE
+from db.values import AMBIGUOUS, NONE, SEVERAL
 
 Kind = Literal["pick", "grade", "yes_no", "score"]
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
+# What is chosen on a screen: the place of a candidate, None for none of them, or another answer.
+Shown = int | str | None
 YES, NO = "yes", "no"
 CHECK: Final = "check_"  # a run's task and drop reason: a check's name behind this
 DECIMALS = 4  # of a stored score
@@ -48,13 +53,15 @@ class Question:
     """A question of a recipe or of a study.
 
     `labels`: of a grade, its numbers in ascending order with their meanings; empty for the others.
-    `prompt_sha256`: the prompt a model is asked with, "" for a question for people alone.
+    `prompt_sha256`: the prompt a model is asked with, "" for a question for people alone; `text`:
+    what people are asked, "" for a question that none has been asked.
     """
 
     name: str
     kind: Kind
     labels: Mapping[str, str] = field(default_factory=dict)
     prompt_sha256: str = ""
+    text: str = ""
 
     @cached_property
     def answers(self) -> tuple[str, ...]:
@@ -71,6 +78,7 @@ class Question:
             "kind": self.kind,
             "labels": dict(self.labels),
             "prompt_sha256": self.prompt_sha256,
+            **({"text": self.text} if self.text else {}),
         }
 
     @cached_property
@@ -78,6 +86,15 @@ class Question:
         """The sha256 of its body: the store keeps a question once, whichever recipes ask it."""
         body = json.dumps(self.body(), sort_keys=True, ensure_ascii=False)
         return hashlib.sha256(body.encode()).hexdigest()
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether its answers have an order, in which some differ more than others."""
+        return self.kind in ("grade", "score")
+
+    def place(self, about: str) -> str:
+        """What its item about a text, or "" about all of them, is called in the group."""
+        return f"{self.name}:{about}" if about else self.name
 
     def check(self, answer: str, candidates: Sequence[str] = (), of: str = "") -> None:
         """Raise BadInput unless this is an answer to the question, in its stored form.
@@ -87,7 +104,7 @@ class Question:
         if answer == AMBIGUOUS:
             return
         if self.kind == "pick":
-            known = answer in (*candidates, NONE)
+            known = answer in (*candidates, NONE, SEVERAL)
         elif self.kind == "score":
             known = score(answer) == answer
         else:
@@ -105,8 +122,51 @@ class Question:
                 code="answer_invalid",
             )
 
-    def check_expected(self, expected: str, where: str) -> None:
-        """Raise BadInput, which begins with `where`, unless an answer could be expected so."""
+    def chosen(self, order_shown: Sequence[str], shown: Shown) -> str:
+        """The answer that was chosen on a screen with the candidates in this order.
+
+        Raises BadInput for a place without a passage, or what is no answer. A candidate is named by
+        its place alone: whoever judges does not know its label, and no error says it.
+        """
+        if isinstance(shown, str):
+            self.check(shown)
+            return shown
+        if self.kind != "pick":
+            raise BadInput(
+                f"the question {self.name!r} is answered by a label, not by a passage",
+                "choose one of its answers",
+                code="answer_invalid",
+            )
+        if shown is None:
+            return NONE
+        if not 0 <= shown < len(order_shown):
+            raise BadInput(
+                f"there is no passage {shown + 1}: there are {len(order_shown)}",
+                "choose one of them",
+                code="passage_unknown",
+                number=shown + 1,
+                count=len(order_shown),
+            )
+        return str(order_shown[shown])
+
+    def options(self, candidates: Sequence[str], given: Sequence[str] = ()) -> tuple[str, ...]:
+        """The answers to choose from: of a score, which has no list, those `given` by others."""
+        if self.kind == "pick":
+            return (*candidates, NONE, SEVERAL, AMBIGUOUS)
+        listed = self.answers or sorted({*given} - {AMBIGUOUS}, key=float)
+        return (*listed, AMBIGUOUS)
+
+    def shown(self, order_shown: Sequence[str], answer: str) -> Shown:
+        """How a stored answer, or an expected one, is shown: `chosen` the other way round."""
+        if self.kind != "pick" or answer in (SEVERAL, AMBIGUOUS):
+            return answer
+        return None if answer == NONE else [str(label) for label in order_shown].index(answer)
+
+    def check_expected(self, expected: str, where: str, candidates: Sequence[str] = ()) -> None:
+        """Raise BadInput, which begins with `where`, unless an answer could be expected so.
+
+        `candidates`: as in `check`.
+        """
         bound = _BOUND.fullmatch(expected)
         numbers = [float(one) for one in self.labels] if self.kind == "grade" else [0.0, 1.0]
         if self.kind in ("grade", "score") and bound:
@@ -115,10 +175,10 @@ class Question:
             ):
                 return
             what = f"{expected!r} holds of every answer or of none"
-        elif self.kind in ("grade", "yes_no") and expected in self.answers:
+        elif expected in (self.answers or candidates):
             return
         else:
-            listed = ", ".join(self.answers) or "a bound"
+            listed = ", ".join(self.answers or candidates) or "a bound"
             what = f"{expected!r} cannot be expected; {listed}" + (
                 ", such as '>= 0.5'" if self.kind == "score" else ""
             )
@@ -154,7 +214,13 @@ def question_from(body: Mapping[str, Any], where: str = "the question") -> Quest
                     where, f"{label!r} = {meaning!r} is not a number and its meaning", "labels"
                 )
         labels = {label: labels[label] for label in sorted(labels, key=int)}
-    return Question(str(body["name"]), kind, labels, str(body.get("prompt_sha256") or ""))
+    prompt, text = (str(body.get(key) or "") for key in ("prompt_sha256", "text"))
+    return Question(str(body["name"]), kind, labels, prompt, text)
+
+
+def about_of(place: str) -> str:
+    """The text that an item of this place asks about: "P1-" of `fits:P1-`; "" for all of them."""
+    return place.partition(":")[2]
 
 
 def is_right(answer: str, expected: str | None) -> bool | None:

@@ -18,6 +18,7 @@ from functools import cached_property
 from typing import Any, Final, Literal
 
 from db.errors import BadInput
+from db.values import AMBIGUOUS, NONE, SEVERAL
 
 Role = str
 Field = Literal["instruction", "query", "passage"]
@@ -31,7 +32,7 @@ RELEASE_COLUMNS: Final = (
     *("verdict", "drop_reason", "review", "offline"),
 )
 TAKEN_COLUMNS: Final = (*RELEASE_COLUMNS, "document", "language", "validation")
-TAKEN_ROLES: Final = ("none", "ambiguous")
+TAKEN_ROLES: Final = (NONE, AMBIGUOUS, SEVERAL)
 _COLUMN = re.compile(r"[a-z][a-z0-9_]*")  # of a passage; others are names in prompts
 _ROLE = re.compile(r"[a-z][a-z_]*")
 

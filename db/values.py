@@ -8,6 +8,7 @@ from typing import Final, Literal, get_args
 # The answers of a judge besides the label of a candidate.
 NONE: Final = "none"
 AMBIGUOUS: Final = "ambiguous"
+SEVERAL: Final = "several"  # of a pick: more than one candidate answers
 
 
 def distractor(number: int) -> str:

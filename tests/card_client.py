@@ -48,6 +48,16 @@ def add_annotators(store: Store, count: int) -> list[tuple[str, str]]:
     return found
 
 
+def answers_to(item: dict[str, Any]) -> list[Any]:
+    """What the card offers for an item."""
+    question = item.get("question") or {"kind": "pick"}
+    if question["kind"] == "pick":
+        return [*range(len(item["candidates"])), None]
+    named = {"yes_no": ["yes", "no"], "score": ["0", "0.25", "0.5", "0.75", "1"]}
+    listed = named.get(question["kind"]) or [label for label, _ in question["labels"]]
+    return [*listed, "ambiguous"]
+
+
 @dataclass
 class Decision:
     """What was decided, and on which text as it was shown (None: none of them)."""
@@ -140,7 +150,10 @@ class CardClient:
         raise ConnectionError("cut")
 
     async def _decide(self, think_seconds: float) -> None:
-        waiting = [item for item in self._data["items"] if item["token"] not in self._decided]
+        items: list[dict[str, Any]] = []
+        for item in self._data["items"]:  # the texts of a card come once
+            items.append({**items[-1], **item} if item.get("same") else item)
+        waiting = [item for item in items if item["token"] not in self._decided]
         if think_seconds:
             waiting = waiting[:1]
             await asyncio.sleep(self._chance.expovariate(1 / think_seconds))
@@ -148,8 +161,7 @@ class CardClient:
             self._decide_one(item)
 
     def _decide_one(self, item: dict[str, Any]) -> None:
-        choices = [*range(len(item["candidates"])), None]
-        position = self._chance.choice(choices)
+        position = self._chance.choice(answers_to(item))
         now = datetime.now(UTC)
         event = uuid.uuid4().hex
         self._outbox[event] = {
@@ -164,7 +176,12 @@ class CardClient:
             "flagged": False,
             "change": False,
         }
-        text = None if position is None else item["candidates"][position]
+        text = None
+        if isinstance(position, str):  # what it is about is remembered as it was shown
+            about = item.get("about")
+            text = f"{position} {item['candidates'][about] if isinstance(about, int) else about}"
+        elif position is not None:
+            text = item["candidates"][position]
         self._by_event[event] = Decision(event, item["token"], text)
         self.decisions.append(self._by_event[event])
         self._decided.add(item["token"])

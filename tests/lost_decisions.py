@@ -12,6 +12,7 @@ from card_client import CardClient
 from restartable import Restartable
 from sqlalchemy import func, select
 
+from db.question import about_of
 from db.store.store import Store
 from db.tables import Assignment, Item, Judge, Judgment, Passage, StudyItem
 from db.values import NONE
@@ -80,6 +81,7 @@ def compare(store: Store, study_id: int, clients: Sequence[CardClient], overlap:
         ).all()
         texts = _texts(store, study_id)
         items = dict(session.execute(select(Assignment.token, Assignment.item_id)).all())
+        about = {one.id: about_of(one.scenario) for one in session.scalars(select(Item))}
         counts = dict(
             session.execute(
                 select(StudyItem.item_id, func.count(Judgment.id))
@@ -108,7 +110,9 @@ def compare(store: Store, study_id: int, clients: Sequence[CardClient], overlap:
                 lost += 1
                 continue
             item, label = found
-            text = None if label is None else texts[item][label]
+            text = None if label is None else texts[item].get(label)
+            if label is not None and text is None:  # an answer about a text, not a passage
+                text = f"{label} {texts[item].get(about[item], about[item] or None)}"
             wrong += (item, text) != (items[decision.token], decision.text)
     per_judge = Counter((names[judge], item) for judge, _, item, _ in rows)
     return Compared(

@@ -13,6 +13,7 @@ judgments of a thousand judges take seconds (docs/benchmarks.md).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -28,7 +29,7 @@ from analysis.agreement.answers import (
     number_decisions,
     patterns,
 )
-from analysis.agreement.cohen import NO_ITEMS, cohen_kappa
+from analysis.agreement.cohen import NO_ITEMS, cohen_kappa, distances, weighted_kappas
 from analysis.agreement.flagged import with_figures_without
 from analysis.agreement.group_kappa import count_alone, numbers, with_people, with_the_rest
 from analysis.agreement.headline import COHEN, MIN_SHARED, Coefficient, headline
@@ -40,12 +41,18 @@ from analysis.agreement.intervals import (
     interval_numbers,
     intervals_from,
     jackknife,
+    kappa_interval,
     limits,
     normal,
     one_alone,
     tail_probability,
 )
-from analysis.agreement.measures import MEASURES, NO_ITEM_TWICE, ONE_LABEL, measure_values
+from analysis.agreement.measures import (
+    NO_ITEM_TWICE,
+    ONE_LABEL,
+    measure_names,
+    measure_values,
+)
 from analysis.agreement.pairs import numbers_of, pair_interval, pairs_of, table_of
 
 __all__ = ["Decision", "agreement_report", "headline_figures", "interval_caption", "people"]
@@ -54,6 +61,8 @@ SEED = 0
 LEFT_OUT = 10  # groups of items at once: weights of so many rows are in memory
 NO_PEOPLE = "fewer than two people have judged"
 NOBODY = "no person has judged"
+NOT_TWO = "weighted kappa is of two judges: ordinal alpha is that of a team"
+WEIGHTED = {"weighted_kappa": "quadratic", "linear_weighted_kappa": "linear"}  # by name
 
 
 def people(judges: Sequence[JudgeInfo]) -> list[JudgeInfo]:
@@ -107,12 +116,37 @@ def report_of(answers: Answers, flagged: Mapping[str, str], draws: int) -> dict[
         **figures,
         "with_people": of_judges,
         "with_models": {judge.name: row for judge, row in zip(judges, with_models, strict=True)},
+        **_weighted(answers, humans, draws),
         "flagged": entered,
         "simulated": any(judge.simulated for judge in named),
         "simulated_left_out": sum(
             judge.simulated and judge.kind == PERSON and judge not in named for judge in judges
         ),
     }
+
+
+def _weighted(answers: Answers, humans: Sequence[int], draws: int) -> dict[str, Any]:
+    """The weighted kappas of two people, of answers that have an order; else nothing."""
+    if not answers.ordered:
+        return {}
+    if len(humans) != 2:
+        reason = NOT_TWO if len(humans) > 2 else NO_PEOPLE
+        return {name: {"value": None, "reason": reason} for name in WEIGHTED}
+    table = table_of(answers, *sorted(humans))[np.ix_(answers.ordered, answers.ordered)]
+    used = np.flatnonzero(table.sum(axis=0) + table.sum(axis=1))
+    counts = table[np.ix_(used, used)]
+    values = [float(answers.labels[answers.ordered[place]]) for place in used]
+    found: dict[str, Any] = {}
+    for name, weights in WEIGHTED.items():
+        kappas = partial(weighted_kappas, apart=distances(values, weights))
+        value = float(kappas(counts)) if counts.size else float("nan")
+        row = {"weights": weights, "items": int(counts.sum())}
+        if np.isnan(value):
+            found[name] = {"value": None, **row, "reason": ONE_LABEL if counts.size else NO_ITEMS}
+            continue
+        spread = kappa_interval(counts, draws, SEED, kappas) if draws else None
+        found[name] = {"value": value, **row, **interval_numbers(spread)}
+    return found
 
 
 def _figures(answers: Answers, humans: Sequence[int], draws: int) -> dict[str, Any]:
@@ -236,29 +270,36 @@ def _judges(answers: Answers) -> list[dict[str, Any]]:
 
 
 def _measures(answers: Answers, judges: Sequence[int], draws: int) -> dict[str, dict[str, Any]]:
-    """Every registered measure of agreement of these judges, by name."""
+    """Every registered measure of agreement of these judges, by name; those of labels in an order
+    where they have one, of the answers that are in it."""
     counts = answers.label_counts(judges)
+    found = measures_of_counts(counts, draws)
+    if ordered := answers.ordered:
+        found |= measures_of_counts(counts[:, ordered], draws, measure_names(is_ordered=True))
+    return found
+
+
+def measures_of_counts(
+    counts: np.ndarray, draws: int, names: Sequence[str] | None = None
+) -> dict[str, dict[str, Any]]:
+    """These measures, by default all of any labels, of items' counts of labels, (items, labels);
+    with intervals from `draws` posterior draws, or by a jackknife where there are too many
+    patterns."""
+    names = names or measure_names()
     counts = counts[counts.sum(axis=1) > 0]
     if not len(counts) or counts.sum(axis=1).max() < 2:
-        return {name: {"value": None, "reason": NO_ITEM_TWICE} for name in MEASURES}
-    return measures_of_counts(counts, draws)
-
-
-def measures_of_counts(counts: np.ndarray, draws: int) -> dict[str, dict[str, Any]]:
-    """Every registered measure of items' counts of labels, (items, labels), one of them judged
-    twice; with intervals from `draws` posterior draws, or by a jackknife where there are too many
-    patterns."""
+        return {name: {"value": None, "reason": NO_ITEM_TWICE} for name in names}
     rows, weights = patterns(counts)
     in_use = int((counts.sum(axis=0) > 0).sum())
-    values = measure_values(rows, weights[None, :], in_use)
+    values = measure_values(rows, weights[None, :], in_use, names)
     twice = int(weights[rows.sum(axis=1) >= 2].sum())
     tail = tail_probability(twice)
     is_drawn = draws and in_use > 1 and len(rows) <= intervals.MAX_PATTERNS
-    drawn = _posterior_measures(rows, weights, draws) if is_drawn else None
+    drawn = _posterior_measures(rows, weights, draws, names) if is_drawn else None
     is_left_out = draws and in_use > 1 and drawn is None
-    errors = _jackknife_errors(rows, weights, in_use) if is_left_out else {}
+    errors = _jackknife_errors(rows, weights, in_use, names) if is_left_out else {}
     found: dict[str, dict[str, Any]] = {}
-    for name in MEASURES:
+    for name in names:
         value = float(values[name][0])
         if np.isnan(value):
             found[name] = {"value": None, "reason": ONE_LABEL}
@@ -272,26 +313,28 @@ def measures_of_counts(counts: np.ndarray, draws: int) -> dict[str, dict[str, An
     return found
 
 
-def _jackknife_errors(rows: np.ndarray, weights: np.ndarray, in_use: int) -> dict[str, float]:
-    """The standard error of every measure, by leaving out each group of items."""
+def _jackknife_errors(
+    rows: np.ndarray, weights: np.ndarray, in_use: int, names: Sequence[str]
+) -> dict[str, float]:
+    """The standard error of each measure, by leaving out each group of items."""
     pattern = np.repeat(np.arange(len(rows)), weights)
     group = intervals.group_of_items(len(pattern))
-    found: dict[str, list[np.ndarray]] = {name: [] for name in MEASURES}
+    found: dict[str, list[np.ndarray]] = {name: [] for name in names}
     for start in range(0, intervals.GROUPS, LEFT_OUT):
         inside = np.flatnonzero((group >= start) & (group < start + LEFT_OUT))
         places = (group[inside] - start) * len(rows) + pattern[inside]
         of_groups = np.bincount(places, minlength=LEFT_OUT * len(rows))
         left = weights[None, :] - of_groups.reshape(LEFT_OUT, len(rows))
-        for name, values in measure_values(rows, left, in_use).items():
+        for name, values in measure_values(rows, left, in_use, names).items():
             found[name].append(values)
     errors = {name: jackknife(np.concatenate(values)) for name, values in found.items()}
     return {name: error for name, error in errors.items() if not np.isnan(error)}
 
 
 def _posterior_measures(
-    rows: np.ndarray, weights: np.ndarray, draws: int
+    rows: np.ndarray, weights: np.ndarray, draws: int, names: Sequence[str]
 ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-    """Draws of every measure under the lower and the upper posterior.
+    """Draws of each measure under the lower and the upper posterior.
 
     The extra item has as many judgments as the items judged twice have on average.
     """
@@ -304,12 +347,12 @@ def _posterior_measures(
         for patterns_of in (one_alone(usual, [0], list(used)), all_agree(usual, list(used)))
     ]
     generator = np.random.default_rng(SEED)
-    found: tuple[dict[str, list[np.ndarray]], ...] = tuple({n: [] for n in MEASURES} for _ in extra)
+    found: tuple[dict[str, list[np.ndarray]], ...] = tuple({n: [] for n in names} for _ in extra)
     for size in blocks(draws):
         drawn = generator.standard_gamma(weights, size=(size, len(weights)))
         for added, values in zip(extra, found, strict=True):
             whole = np.concatenate([drawn, extra_item(generator, len(added), size)], axis=1)
-            block = measure_values(np.concatenate([rows, added]), whole, len(used))
+            block = measure_values(np.concatenate([rows, added]), whole, len(used), names)
             for name, each in block.items():
                 values[name].append(each)
     lower, upper = ({n: np.concatenate(v) for n, v in each.items()} for each in found)

@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from db.question import number_of
+
 PERSON, MODEL = "person", "model"
 
 
@@ -39,7 +41,8 @@ class Answers:
     """One row per decision, by item and then judge: codes into `items`, `judges`, `labels`.
 
     Judges: people first, then models, each by name. Labels are sorted. Items as they came.
-    `decided`: seconds since 1970 (UTC), NaN where the time is unknown.
+    `decided`: seconds since 1970 (UTC), NaN where the time is unknown. `is_ordered`: those labels
+    that are numbers are grades or scores, in the order of their values.
     """
 
     item: np.ndarray
@@ -49,6 +52,14 @@ class Answers:
     items: list[Hashable]
     judges: list[JudgeInfo]
     labels: list[str]
+    is_ordered: bool = False
+
+    @property
+    def ordered(self) -> list[int]:
+        """The codes of the labels that have an order, in it; none where they are only names."""
+        values = {code: number_of(label) for code, label in enumerate(self.labels)}
+        known = {code: value for code, value in values.items() if value is not None}
+        return sorted(known, key=known.__getitem__) if self.is_ordered else []
 
     def matrix(self, judges: Sequence[int]) -> np.ndarray:
         """Labels of these judges, shape (items, judges), int16; -1 is a gap."""
@@ -82,7 +93,7 @@ class Answers:
         return counts.reshape(len(self.items), len(self.labels))
 
 
-def number_decisions(decisions: Iterable[Decision]) -> Answers:
+def number_decisions(decisions: Iterable[Decision], *, is_ordered: bool = False) -> Answers:
     """The decisions as numbers; of two decisions of one judge on one item the last counts.
 
     Reads the decisions once and keeps 32 bytes of each: a million of a stream need no list.
@@ -121,6 +132,7 @@ def number_decisions(decisions: Iterable[Decision]) -> Answers:
         list(items),
         judges,
         labels,
+        is_ordered,
     )
 
 

@@ -9,10 +9,16 @@ assumed to be zero:
             + (1 - kappa)² sum_{i≠j} p_ij (p_.i + p_j.)²
             - (kappa - p_e (1 - kappa))² ] / (n (1 - p_e)²)
 
+Weighted kappa (Cohen 1968) is for labels that are numbers x, as grades: disagreement counts by how
+far apart two of them are, v_ij = |x_i - x_j| (linear) or (x_i - x_j)² (quadratic):
+
+    kappa_w = 1 - sum_ij v_ij p_ij / sum_ij v_ij p_i. p_.j
+
 Undefined with no common item, and where both judges gave one and the same label to every item
 (p_e = 1: 0/0). Raw agreement stands beside it in the second case.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,6 +43,28 @@ def confusion(one: np.ndarray, other: np.ndarray, labels: int) -> np.ndarray:
     both = (one >= 0) & (other >= 0)
     flat = one[both].astype(np.int64) * labels + other[both]
     return np.bincount(flat, minlength=labels * labels).reshape(labels, labels)
+
+
+WEIGHTS = {"linear": 1, "quadratic": 2}
+
+
+def distances(labels: Sequence[float], weights: str) -> np.ndarray:
+    """v_ij of each two of the labels, shape (labels, labels). `weights`: linear or quadratic."""
+    place = np.asarray(labels, dtype=np.float64)
+    apart: np.ndarray = np.abs(place[:, None] - place[None, :]) ** WEIGHTS[weights]
+    return apart
+
+
+def weighted_kappas(tables: np.ndarray, apart: np.ndarray) -> np.ndarray:
+    """Weighted kappa of tables, shape (…, labels, labels), by `distances`; NaN where 0/0."""
+    counts = tables.astype(np.float64)
+    n = counts.sum(axis=(-2, -1))
+    rows, columns = counts.sum(axis=-1), counts.sum(axis=-2)
+    observed = (counts * apart).sum(axis=(-2, -1)) * n
+    expected = ((rows @ apart) * columns).sum(axis=-1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        kappas: np.ndarray = np.where(expected > 0, 1 - observed / expected, np.nan)
+    return kappas
 
 
 def cohen_kappa(table: np.ndarray) -> Kappa:

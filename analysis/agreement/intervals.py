@@ -17,7 +17,7 @@ Note:
   (`interval_from`). Its work grows with the items, not with the judges.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any
@@ -161,10 +161,16 @@ def kappas_of_tables(tables: np.ndarray) -> np.ndarray:
     return kappas
 
 
-def kappa_interval(table: np.ndarray, draws: int, seed: int) -> Interval | None:
+def kappa_interval(
+    table: np.ndarray,
+    draws: int,
+    seed: int,
+    kappas: Callable[[np.ndarray], np.ndarray] = kappas_of_tables,
+) -> Interval | None:
     """The interval of one pair's kappa: the pattern of an item is its cell of the table.
 
-    None where both gave one and the same label to every item: kappa is undefined there.
+    None where both gave one and the same label to every item: kappa is undefined there. `kappas`:
+    the coefficient of tables of the labels in use.
     """
     used = np.flatnonzero(table.sum(axis=0) + table.sum(axis=1))
     if len(used) < 2:
@@ -178,8 +184,8 @@ def kappa_interval(table: np.ndarray, draws: int, seed: int) -> Interval | None:
         dissent, agree = drawn.copy(), drawn
         dissent[:, ~same] += extra_item(generator, int((~same).sum()), size)
         agree[:, same] += extra_item(generator, len(used), size)
-        lower.append(kappas_of_tables(dissent))
-        upper.append(kappas_of_tables(agree))
-    value = float(kappas_of_tables(counts))
+        lower.append(kappas(dissent))
+        upper.append(kappas(agree))
+    value = float(kappas(counts))
     tail = tail_probability(int(counts.sum()))
     return limits(value, np.concatenate(lower), np.concatenate(upper), tail)

@@ -16,8 +16,8 @@ class JudgmentFilter:
     """What counts; an empty tuple or None lets everything through.
 
     `scenarios` are the roles of the items (positive, instruction_negative, query_negative),
-    `sources` those of their pairs, `recipes` the names of what grew them; `since` and `until` are
-    days (UTC), both included, of the decision.
+    `sources` those of their pairs, `recipes` the names of what grew them, `questions` the names of
+    what they ask; `since` and `until` are days (UTC), both included, of the decision.
     """
 
     scenarios: tuple[str, ...] = ()
@@ -26,6 +26,7 @@ class JudgmentFilter:
     judges: tuple[str, ...] = ()
     since: date | None = None
     until: date | None = None
+    questions: tuple[str, ...] = ()
 
     def takes_item(self, place: ItemPlace) -> bool:
         """Whether items of that place count."""
@@ -33,6 +34,7 @@ class JudgmentFilter:
             (not self.scenarios or place.scenario in self.scenarios)
             and (not self.sources or place.source in self.sources)
             and (not self.recipes or place.recipe in self.recipes)
+            and (not self.questions or place.question in self.questions)
         )
 
     def takes_judgment(self, row: JudgmentRow) -> bool:
@@ -53,6 +55,7 @@ class JudgmentFilter:
             ("--source", self.sources),
             ("--recipe", self.recipes),
             ("--judge", self.judges),
+            ("--question", self.questions),
         )
         words = [word for option, values in named for value in values for word in (option, value)]
         for option, day in (("--since", self.since), ("--until", self.until)):
@@ -75,7 +78,7 @@ def study_decisions(
     """The judgments of a study that pass the filter, read one by one while they are used."""
     chosen = chosen or JudgmentFilter()
     items: set[int] | None = None
-    if chosen.scenarios or chosen.sources or chosen.recipes:
+    if chosen.scenarios or chosen.sources or chosen.recipes or chosen.questions:
         places = study_item_places(session, study_id)
         items = {item_id for item_id, place in places.items() if chosen.takes_item(place)}
     for row in stream_judgments(session, study_id):

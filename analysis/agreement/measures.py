@@ -12,6 +12,8 @@ From how often each label was given to each item, n_ic, with n_i = sum_c n_ic ju
     Gwet (2008)    AC1   = (p_o - e) / (1 - e),  e = sum π_c (1 - π_c) / (q - 1), q labels in use
     Krippendorff   alpha = 1 - (n - 1) sum_i (n_i² - sum_c n_ic²)/(n_i - 1) / (n² - sum n_c²),
                    nominal, over items with n_i ≥ 2 only; n_c = sum_i n_ic, n = sum n_c
+                   ordinal, of labels in order: every two different ones count by
+                   d²_ck = (sum of n_g from c to k - (n_c + n_k) / 2)² instead of 1
 
 With gaps, kappa and AC1 are Gwet's extensions (equal to the originals where every item has the
 same number of judgments). `q` counts the labels that occur. Undefined: no item with two judgments;
@@ -21,7 +23,7 @@ Everything is a function of weighted sums over items, so resamples are matrix pr
 has a row per resample and a column per pattern of label counts.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -95,6 +97,7 @@ class AgreementMeasure:
     function: Callable[[LabelCounts], np.ndarray]
     bounds: tuple[float, float]
     needs: str
+    is_ordered: bool = False
 
 
 MEASURES: dict[str, AgreementMeasure] = {}
@@ -107,12 +110,18 @@ def register(measure: AgreementMeasure) -> None:
     MEASURES[measure.name] = measure
 
 
+def measure_names(*, is_ordered: bool = False) -> list[str]:
+    """The measures of any labels; or those that need labels in the order of the columns."""
+    return [name for name, one in MEASURES.items() if one.is_ordered == is_ordered]
+
+
 def measure_values(
-    counts: np.ndarray, weights: np.ndarray, labels_in_use: int
+    counts: np.ndarray, weights: np.ndarray, labels_in_use: int, names: Sequence[str] | None = None
 ) -> dict[str, np.ndarray]:
-    """Every registered measure by name for each row of weights; see `LabelCounts`."""
+    """These measures by name, by default all of any labels, for each row of weights; see
+    `LabelCounts`."""
     given = LabelCounts(counts, weights.astype(np.float64), labels_in_use)
-    return {name: measure.function(given) for name, measure in MEASURES.items()}
+    return {name: MEASURES[name].function(given) for name in names or measure_names()}
 
 
 def raw_agreement(given: LabelCounts) -> np.ndarray:
@@ -136,6 +145,29 @@ def krippendorff_alpha(given: LabelCounts) -> np.ndarray:
     with np.errstate(divide="ignore", invalid="ignore"):
         alpha: np.ndarray = np.where(
             expected > 0, 1 - (total - 1) * (given.weights @ disagreeing) / expected, np.nan
+        )
+    return alpha
+
+
+def ordinal_alpha(given: LabelCounts) -> np.ndarray:
+    """Ordinal alpha, of labels in the order of the columns."""
+    counts, twice = given.counts.astype(np.float64), given.twice
+    pairs = np.einsum("ic,ik->ick", counts, counts)
+    pairs[:, range(counts.shape[1]), range(counts.shape[1])] -= counts
+    pairs[twice] /= (given.judged[twice] - 1)[:, None, None]
+    pairs[~twice] = 0
+    totals = given.weights @ (counts * twice[:, None])
+    labels = counts.shape[1]
+    observed = (given.weights @ pairs.reshape(len(counts), -1)).reshape(-1, labels, labels)
+    up_to = np.cumsum(totals, axis=1)
+    middle = up_to - totals / 2  # the labels before, and half of its own
+    apart = (middle[:, :, None] - middle[:, None, :]) ** 2
+    expected = (totals[:, :, None] * totals[:, None, :] * apart).sum(axis=(1, 2))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        alpha: np.ndarray = np.where(
+            expected > 0,
+            1 - (totals.sum(axis=1) - 1) * (observed * apart).sum(axis=(1, 2)) / expected,
+            np.nan,
         )
     return alpha
 
@@ -198,5 +230,16 @@ register(
         gwet_ac1,
         (-1.0, 1.0),
         TWO_LABELS,
+    )
+)
+register(
+    AgreementMeasure(
+        "ordinal_alpha",
+        "Krippendorff's alpha, ordinal",
+        "For grades and scores: a disagreement counts more, the more answers lie between the two.",
+        ordinal_alpha,
+        (-1.0, 1.0),
+        TWO_LABELS,
+        is_ordered=True,
     )
 )

@@ -25,6 +25,7 @@ from app.text.numbers import counted
 from app.text.plain import plain
 from app.text.remedies import in_pages
 from curation.judging.scope import of_filtered
+from db.question import PICK
 from db.shape import INF_IR
 from db.study.items import ItemPlace
 from db.study.judgments import JudgmentRow, JudgmentState
@@ -56,20 +57,35 @@ def state_text(state: JudgmentState) -> str:
     return f"{counted(state.judgments, 'judgment')}{last} · updates while people judge"
 
 
-def draw_filters(rows: Sequence[JudgmentRow], places: Mapping[int, ItemPlace]) -> JudgmentFilter:
+def draw_question(places: Mapping[int, ItemPlace]) -> tuple[str, ...]:
+    """The question whose answers are compared; nothing of a study that asks for a pick alone."""
+    names = list(dict.fromkeys(place.question for place in places.values()))
+    if names == [PICK.name] or not names:
+        return ()
+    chosen = st.segmented_control(
+        "Question", names, default=names[0], key="agreement.question", required=True
+    )
+    return (chosen or names[0],)
+
+
+def draw_filters(
+    rows: Sequence[JudgmentRow], places: Mapping[int, ItemPlace], questions: tuple[str, ...]
+) -> JudgmentFilter:
     """The chosen filter; a filter with only one possible value is not shown."""
     sources = sorted({place.source for place in places.values()})
     recipes = sorted({place.recipe for place in places.values()})
     judges = list(dict.fromkeys(row.judge for row in rows))
     days = [row.decided_at.astimezone(UTC).date() for row in rows]
-    scenarios = st.pills(
-        "Roles",
-        INF_IR.scenarios,
-        selection_mode="multi",
-        default=list(INF_IR.scenarios),
-        format_func=INF_IR.labels.__getitem__,
-        key="agreement.scenarios",
-    )
+    scenarios: Sequence[str] = list(INF_IR.scenarios)
+    if not questions:
+        scenarios = st.pills(
+            "Roles",
+            INF_IR.scenarios,
+            selection_mode="multi",
+            default=list(INF_IR.scenarios),
+            format_func=INF_IR.labels.__getitem__,
+            key="agreement.scenarios",
+        )
     with st.container(horizontal=True, vertical_alignment="bottom"):
         chosen = {
             label: st.multiselect(
@@ -86,6 +102,7 @@ def draw_filters(rows: Sequence[JudgmentRow], places: Mapping[int, ItemPlace]) -
         judges=tuple(chosen.get("Judges", ())),
         since=since,
         until=until,
+        questions=questions,
     )
 
 
@@ -114,9 +131,11 @@ def draw_small(study: StudySummary, seen: Seen) -> None:
     left_out = seen.reader.left_out & judged_and_hidden
     version = agreement.version(user, study.id, seen, with_run=True)
     top = st.container()
+    questions = draw_question(judged.places)
     with st.expander("Filters", icon=":material/filter_alt:"):
-        chosen = draw_filters(judged.rows, judged.places)
-    scope = judged.scope if chosen == JudgmentFilter() else of_filtered(judged.scope)
+        chosen = draw_filters(judged.rows, judged.places, questions)
+    is_whole = chosen == JudgmentFilter(questions=questions)
+    scope = judged.scope if is_whole else of_filtered(judged.scope)
     rows = chosen_rows(judged.rows, judged.places, chosen)
     rows = [row for row in rows if row.item_id not in left_out]
     figures = actions.figures(study.id, chosen, version, user)

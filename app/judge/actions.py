@@ -13,6 +13,7 @@ from app.text.languages import DEFAULT, error_text
 from db.answers.own_answers import OwnAnswer
 from db.assignment.shown_items import ShownItem
 from db.assignment.threads import Message
+from db.question import PICK
 
 DWELL_MS = 300
 
@@ -42,6 +43,7 @@ def card_data(
         reword=partial(error_text, language),
     )
     items = [_as_json(item, card.threads.get(item.item_id, ())) for item in card.items]
+    _fold(card.items, items)
     if card.qualification is not None:
         state, example = card.qualification
         items = [{**_as_json(example), "round": state.round}]
@@ -70,6 +72,18 @@ def card_data(
     }
 
 
+TEXTS = ("instruction", "query", "candidates", "langs")
+
+
+def _fold(shown: Sequence[ShownItem], items: Sequence[dict[str, Any]]) -> None:
+    """Send the texts of a card once: an item of the same card as the one before has `same`."""
+    for before, one, item in zip(shown, shown[1:], items[1:], strict=False):
+        if (one.group_id, one.candidates) == (before.group_id, before.candidates):
+            for name in TEXTS:
+                del item[name]
+            item["same"] = True
+
+
 def _as_json(item: ShownItem, thread: Sequence[Message] = ()) -> dict[str, Any]:
     """All that a browser receives of an item; tests/app/test_adversarial_annotator.py."""
     texts = (item.instruction, item.query, *item.candidates)
@@ -80,7 +94,22 @@ def _as_json(item: ShownItem, thread: Sequence[Message] = ()) -> dict[str, Any]:
         "candidates": list(item.candidates),
         "langs": [lang_of(text) for text in texts],
         "thread": [{"mine": not one.written_by, "body": one.body} for one in thread],
+        **_question_as_json(item),
     }
+
+
+def _question_as_json(item: ShownItem) -> dict[str, Any]:
+    """What an item asks; nothing for InF-IR's pick, whose words are the card's own."""
+    of = item.question
+    if of is PICK:
+        return {}
+    question = {
+        "name": of.name,
+        "kind": of.kind,
+        "text": of.text,
+        "labels": list(of.labels.items()),
+    }
+    return {"question": question, "about": item.about}
 
 
 def _past_as_json(answer: OwnAnswer) -> dict[str, Any]:

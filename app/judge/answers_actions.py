@@ -14,8 +14,7 @@ def change_answer(study_id: int, token: str) -> None:
     """Store the choice of the form as the new answer. Idempotent."""
     chosen = st.session_state[f"answers.choice_{token}"]
     try:
-        position = None if chosen < 0 else chosen
-        wanted = AnswerChange(study_id=study_id, token=token, position=position)
+        wanted = AnswerChange(study_id=study_id, token=token, position=chosen)
         changed = answers.change(cookie_holder(), wanted)
         notify(say("answers.changed" if changed else "answers.same"))
     except InfError as error:

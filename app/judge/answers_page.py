@@ -4,6 +4,7 @@ The browser receives what the card sent already: texts in the judge's own order,
 """
 
 from collections.abc import Sequence
+from functools import partial
 
 import streamlit as st
 
@@ -20,19 +21,41 @@ from app.text.plain import plain
 from app.text.texts import draw_text
 from db.answers.own_answers import FILTERS, OwnAnswer
 from db.assignment.threads import MAX_MESSAGE_CHARACTERS
+from db.question import Shown
 from db.study.studies import StudySummary
 
 ROWS = 5
+NAMED = ("several", "ambiguous", "yes", "no")
+SCORES = ("0", "0.25", "0.5", "0.75", "1")  # as the card offers them
 
 
 def answer_text(answer: OwnAnswer) -> str:
     if answer.state in ("skipped", "leased", "expired"):
         return say("answers.skipped" if answer.state == "skipped" else "answers.not_answered")
-    return place_text(-1 if answer.position is None else answer.position)
+    return place_text(answer, answer.position)
 
 
-def place_text(place: int) -> str:
-    return say("card.none") if place < 0 else say("card.passage", number=place + 1)
+def place_text(answer: OwnAnswer, chosen: Shown) -> str:
+    """What was, or may be, chosen: a passage by its place, or another answer."""
+    if chosen is None:
+        return say("card.none")
+    if isinstance(chosen, int):
+        return say("card.passage", number=chosen + 1)
+    if chosen in NAMED:
+        return say(f"card.{chosen}")
+    meaning = answer.item.question.labels.get(chosen)
+    return f"{chosen}: {meaning}" if meaning else chosen
+
+
+def options_of(answer: OwnAnswer) -> list[Shown]:
+    """What may be chosen instead, and what was."""
+    question, places = answer.item.question, list(map(str, range(len(answer.item.candidates))))
+    if question.kind == "pick":
+        chosen = question.options(places)
+        return [question.shown(places, option) for option in chosen]
+    steps = SCORES if question.kind == "score" else ()
+    given = () if answer.position is None else (str(answer.position),)
+    return [*question.options((), (*steps, *given))]
 
 
 def draw_state(answer: OwnAnswer) -> None:
@@ -55,14 +78,13 @@ def draw_change(study_id: int, answer: OwnAnswer) -> None:
     if not answer.may_change:
         st.caption(say("answers.fixed"))
         return
-    token, now = answer.item.token, -1 if answer.position is None else answer.position
-    places = [*range(len(answer.item.candidates)), -1]
+    token, options = answer.item.token, options_of(answer)
     with st.form(f"answers.form_{token}", border=False):
         st.radio(
             say("answers.your_answer"),
-            places,
-            places.index(now),
-            format_func=place_text,
+            options,
+            options.index(answer.position),
+            format_func=partial(place_text, answer),
             horizontal=True,
             label_visibility="collapsed",
             key=f"answers.choice_{token}",
@@ -73,6 +95,14 @@ def draw_change(study_id: int, answer: OwnAnswer) -> None:
             on_click=answers_actions.change_answer,
             args=(study_id, token),
         )
+
+
+def about_text(answer: OwnAnswer) -> str:
+    """About which text the question is; "" for all of them."""
+    about = answer.item.about
+    if isinstance(about, int):
+        return say("card.passage", number=about + 1)
+    return "" if about is None else say(f"card.{about}")
 
 
 def draw_thread(study_id: int, answer: OwnAnswer) -> None:
@@ -102,7 +132,11 @@ def draw_answer(study_id: int, answer: OwnAnswer) -> None:
         draw_text(item.instruction, label=say("card.instruction"), lang=lang_of(item.instruction))
         draw_text(item.query, label=say("card.query"), lang=lang_of(item.query))
         for place, text in enumerate(item.candidates):
-            draw_text(text, label=place_text(place), lang=lang_of(text))
+            draw_text(text, label=say("card.passage", number=place + 1), lang=lang_of(text))
+        if item.question.text:
+            draw_text(
+                item.question.text, label=about_text(answer), lang=lang_of(item.question.text)
+            )
         draw_state(answer)
         draw_change(study_id, answer)
         draw_thread(study_id, answer)

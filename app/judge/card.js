@@ -15,6 +15,8 @@ const WORD = /([\p{L}\p{N}]+)/u;
 
 // Actions whose key can be changed, with their first keys. C and R are Streamlit's.
 const KEYS = {
+  several: "v",
+  ambiguous: "a",
   skip: "s",
   flag: "f",
   note: "n",
@@ -28,11 +30,29 @@ const RESERVED = ["c", "r"];
 const REASONS = ["unclear", "no_right_passage", "several_right", "bad_text", "other"];
 const NOT_FOR_EXAMPLES = ["skip", "flag", "note", "message", "undo"];
 const FIRST_ITEMS = 3; // that say what is asked
+const STEPS = ["0", "0.25", "0.5", "0.75", "1"]; // of a score, by the keys 0 to 4
+const SAME_CARD_MS = 120; // between answers on one card, whose texts are there already
 const HEADER_PX = 58; // 3.75rem of 15 px, and a little
 const KEY_SLOT = "inf-card-keys";
 
 export default function (component) {
   return receiveIn(JudgingCard, component);
+}
+
+// An item of the same card as the one before comes without its texts.
+function unfolded(items) {
+  let last = null;
+  return items.map((item) => {
+    const { instruction, query, candidates, langs } = item.same ? last : item;
+    last = withCard({ ...item, instruction, query, candidates, langs });
+    return last;
+  });
+}
+
+// Items with the same texts in the same order are one card, also where some were answered before.
+function withCard(item) {
+  const card = item.question ? JSON.stringify([item.instruction, item.query, item.candidates]) : item.token;
+  return { ...item, card };
 }
 
 function wordsOf(text) {
@@ -104,7 +124,7 @@ class JudgingCard extends OutboxCard {
     const before = this.current;
     this.takeAnswers(component);
     for (const [event, why] of Object.entries(this.data.notices)) this.refuse(event, { why, kept: true });
-    this.queue = this.data.items.filter((item) => !this.decided.has(item.token));
+    this.queue = unfolded(this.data.items).filter((item) => !this.decided.has(item.token));
     const arrived = this.data.feedback.find((one) => one.event === this.awaiting);
     if (this.awaiting && !this.outbox.has(this.awaiting)) this.awaiting = null;
     const stillMine = this.current && this.queue.some((item) => item.token === this.current.token);
@@ -121,7 +141,9 @@ class JudgingCard extends OutboxCard {
   takePast() {
     this.wanted = null;
     const known = new Set(this.history.map((past) => past.item.token));
-    const older = this.data.past.filter((past) => !known.has(past.item.token));
+    const older = this.data.past
+      .filter((past) => !known.has(past.item.token))
+      .map(({ item, entry }) => ({ item: withCard(item), entry }));
     if (!older.length) return this.say(this.t("card.no_earlier"));
     this.history.unshift(...older.reverse());
     for (const past of older) this.decided.add(past.item.token);
@@ -188,23 +210,27 @@ class JudgingCard extends OutboxCard {
 
   // ---- deciding
 
-  decide(kind, position, reason = "") {
-    const item = this.current;
-    if (!item || this.data.message || this.awaiting || this.feedback) return;
-    if (this.isTooSoon()) {
-      this.say(this.t("card.too_fast"));
-      return;
-    }
-    const event = newEventId();
-    const isExample = item.round !== undefined;
-    const entry = {
-      event,
-      kind: isExample ? "example" : kind,
+  // The guard counts from when a card was painted; its questions follow each other faster.
+  isTooSoon() {
+    if (!this.isSameCard) return super.isTooSoon();
+    return this.paintedAt === null || performance.now() - this.paintedAt < SAME_CARD_MS;
+  }
+
+  // An answer took as long as its card was read.
+  shownDate() {
+    if (!this.isSameCard || !this.cardDate) this.cardDate = this.paintedDate;
+    return this.cardDate;
+  }
+
+  entryOf(item, kind, position, reason) {
+    return {
+      event: newEventId(),
+      kind: item.round !== undefined ? "example" : kind,
       round: item.round,
       study: this.data.study,
       token: item.token,
       position,
-      shown: this.paintedDate.toISOString(),
+      shown: this.shownDate().toISOString(),
       decided: new Date().toISOString(),
       note: this.note,
       flagged: this.flagged,
@@ -212,23 +238,45 @@ class JudgingCard extends OutboxCard {
       change: this.changing,
       guidelines: this.data.guidelines, // what was before the judge: it may have changed since
     };
-    this.post(event, entry);
-    this.decided.add(item.token);
+  }
+
+  // `position`: the place of a passage, null for none of them, or another answer as a text. A skip
+  // is of all questions of the card that wait.
+  decide(kind, position, reason = "") {
+    const item = this.current;
+    if (!item || this.data.message || this.awaiting || this.feedback) return;
+    if (this.isTooSoon()) {
+      this.say(this.t("card.too_fast"));
+      return;
+    }
+    const isExample = item.round !== undefined;
+    const waiting = this.queue.filter((one) => one.card === item.card && one !== item);
+    const items = kind === "skip" && !this.changing ? [item, ...waiting] : [item];
+    const entries = items.map((one) => this.entryOf(one, kind, position, reason));
+    const [entry] = entries;
+    for (const [place, one] of items.entries()) {
+      this.post(entries[place].event, entries[place]);
+      this.decided.add(one.token);
+    }
     this.forgetDraft();
     this.asking = null;
     if (isExample) {
-      this.awaiting = event;
+      this.awaiting = entry.event;
       this.drawBadge();
       this.say(this.t("card.you_chose", { answer: this.answerText(entry) }));
       afterPaint(() => this.outbox.size && this.send());
       return;
     }
-    this.remember({ item, entry }, (past) => past.item.token === item.token);
+    for (const [place, one] of items.entries()) {
+      this.remember({ item: one, entry: entries[place] }, (past) => past.item.token === one.token);
+    }
     this.changing = false;
-    this.queue = this.queue.filter((other) => other.token !== item.token);
-    this.show(this.queue[0] || null);
+    this.queue = this.queue.filter((other) => !items.some((one) => one.token === other.token));
+    this.show(this.nextAfter(item));
     const answer = this.answerText(entry);
-    const next = this.current ? ` ${this.t("card.new_item")}` : "";
+    const next = this.isSameCard
+      ? ` ${this.t("card.next_question", { question: this.questionText(this.current) })}`
+      : this.current ? ` ${this.t("card.new_item")}` : "";
     this.say((kind === "skip" ? this.t("card.skipped") : this.t("card.answered", { answer })) + next);
     afterPaint(() => this.outbox.size && this.send()); // sending must not delay showing the next item
   }
@@ -238,8 +286,17 @@ class JudgingCard extends OutboxCard {
     return this.placeText(entry.position);
   }
 
+  // What is left of the card comes first: it may be another's turn in the queue after an undo.
+  nextAfter(item) {
+    return this.queue.find((one) => one.card === item.card) || this.queue[0] || null;
+  }
+
   placeText(position) {
     if (position === null) return this.t("card.none_low");
+    if (typeof position === "string") {
+      const name = { several: "card.several_low", ambiguous: "card.ambiguous_low", yes: "card.yes", no: "card.no" }[position];
+      return name ? this.t(name) : position;
+    }
     return this.t("card.passage_low", { number: position + 1 });
   }
 
@@ -261,7 +318,17 @@ class JudgingCard extends OutboxCard {
     if (!this.changing && !this.feedback) return;
     this.changing = false;
     this.feedback = null;
-    this.show(this.queue[0] || null);
+    this.show(this.current ? this.nextAfter(this.current) : this.queue[0] || null);
+  }
+
+  // Answer another passage of the card: one that waits, or one that was answered here.
+  goTo(position) {
+    const { card, question } = this.current;
+    const isIt = (one) => one.card === card && one.about === position && one.question.name === question.name;
+    const past = this.history.find(({ item }) => isIt(item));
+    const waiting = this.queue.find(isIt);
+    this.changing = Boolean(past);
+    if (past || waiting) this.show(past ? past.item : waiting, past?.entry);
   }
 
   showFeedback(feedback) {
@@ -362,6 +429,10 @@ class JudgingCard extends OutboxCard {
     if (key === "Escape") return this.changing || this.feedback ? () => this.advance() : null;
     if (this.keysOff) return null;
     if (key === "Enter") return this.feedback ? () => this.advance() : null;
+    if (digit && this.current && !this.isPick()) {
+      const found = this.optionsOf(this.current).find((option) => option.key === digit);
+      return found ? () => this.decide("pick", found.answer) : null;
+    }
     if (digit === "0") return () => this.decide("pick", null);
     if (digit) {
       const position = Number(digit) - 1;
@@ -375,6 +446,8 @@ class JudgingCard extends OutboxCard {
 
   acts() {
     return {
+      several: () => this.isPick() && this.decide("pick", "several"),
+      ambiguous: () => this.decide("pick", "ambiguous"),
       skip: () => this.askReason("skip"),
       flag: () => this.askReason("flag"),
       note: () => this.openNote(),
@@ -468,8 +541,31 @@ class JudgingCard extends OutboxCard {
 
   // ---- rendering
 
+  isPick() {
+    return (this.current?.question?.kind || "pick") === "pick";
+  }
+
+  // The answers of a question that is no pick, with their keys; a grade above 9 has none.
+  optionsOf(item) {
+    const { kind, labels } = item.question;
+    if (kind === "yes_no") {
+      return [["yes", "1"], ["no", "0"]].map(([answer, key]) => ({ answer, key, text: this.t(`card.${answer}`) }));
+    }
+    if (kind === "score") return STEPS.map((step, key) => ({ answer: step, key: String(key), text: step }));
+    return labels.map(([answer, text]) => ({ answer, key: answer.length === 1 ? answer : null, text }));
+  }
+
+  // What is asked, and about which text: "What does it do? (passage 3)".
+  questionText(item) {
+    if (!item.question) return this.t("card.new_item");
+    const about = typeof item.about === "number" ? "passage" : item.about;
+    const where = about ? ` (${this.t(`card.about_${about}`, { number: item.about + 1 })})` : "";
+    return `${item.question.text}${where}`;
+  }
+
   show(item, past) {
     const hadFocus = this.hasFocus();
+    this.isSameCard = Boolean(item && this.current && item !== this.current && item.card === this.current.card);
     this.current = item;
     this.asking = this.capturing = null;
     const draft = this.draftOf(item);
@@ -510,6 +606,7 @@ class JudgingCard extends OutboxCard {
     });
     this.root.appendChild(list);
     this.fillPassages();
+    if (item.question) this.drawAsk(item, past);
     this.drawTools(past);
   }
 
@@ -530,11 +627,13 @@ class JudgingCard extends OutboxCard {
     question.tabIndex = -1;
     question.setAttribute("aria-label", this.t("card.item"));
     const parts = [
-      ["card.instruction", item.instruction, item.langs[0]],
-      ["card.query", item.query, item.langs[1]],
+      ["instruction", item.instruction, item.langs[0]],
+      ["query", item.query, item.langs[1]],
     ];
-    for (const [label, text, lang] of parts) {
-      const part = make("div", "part");
+    for (const [name, text, lang] of parts) {
+      if (!text && item.question) continue; // of a file; every item of a run has one
+      const part = make("div", item.about === name ? "part about" : "part");
+      const label = `card.${name}`;
       part.append(make("h2", "label", this.t(label)), this.textNode("p", text, lang));
       question.appendChild(part);
     }
@@ -544,9 +643,14 @@ class JudgingCard extends OutboxCard {
   drawPassage(item, position, past) {
     const row = make("li", "passage");
     const number = position + 1;
-    const pick = this.button(String(number), "pick", () => this.decide("pick", position));
-    pick.setAttribute("aria-label", this.t("card.pick", { number }));
-    if (!this.keysOff && number < 10) pick.setAttribute("aria-keyshortcuts", String(number));
+    const isPick = this.isPick();
+    const act = () => (isPick ? this.decide("pick", position) : this.goTo(position));
+    const pick = this.button(String(number), "pick", act);
+    if (isPick) {
+      pick.setAttribute("aria-label", this.t("card.pick", { number }));
+      if (!this.keysOff && number < 10) pick.setAttribute("aria-keyshortcuts", String(number));
+    }
+    const chip = isPick ? [] : this.markPassage(item, position, row, pick);
     if (past && past.kind === "pick" && past.position === position) row.classList.add("chosen");
     if (this.feedback && this.feedback.chosen === position) row.classList.add("chosen");
     if (this.feedback && this.feedback.right === position) row.classList.add("right");
@@ -554,8 +658,76 @@ class JudgingCard extends OutboxCard {
     body.tabIndex = 0; // long passages scroll: by keyboard, too
     body.setAttribute("role", "group");
     body.setAttribute("aria-label", this.t("card.passage", { number }));
-    row.append(pick, body);
+    row.append(pick, body, ...chip);
     return [row, body];
+  }
+
+  // Of a question about passages: which one is asked about, and what was answered about each.
+  markPassage(item, position, row, pick) {
+    const number = position + 1;
+    const { card, question } = item;
+    if (item.about === position) {
+      row.classList.add("about");
+      row.setAttribute("aria-current", "true");
+    }
+    const given = this.history.find(({ item: one, entry }) =>
+      one.card === card && one.about === position && one.question.name === question.name && entry.kind === "pick");
+    pick.disabled = typeof item.about !== "number" || item.round !== undefined;
+    const answer = given && this.placeText(given.entry.position);
+    pick.setAttribute("aria-label", given
+      ? this.t("card.go_to_given", { number, answer })
+      : this.t(pick.disabled ? "card.passage" : "card.go_to", { number }));
+    if (!given) return [];
+    const chip = make("span", "given", answer);
+    chip.style.setProperty("--share", this.shareOf(item, given.entry.position));
+    return [chip];
+  }
+
+  // Where an answer stands in its scale, 0 to 1; it colours the button and the mark.
+  shareOf(item, answer) {
+    const all = this.optionsOf(item).map((option) => option.answer);
+    const place = item.question.kind === "yes_no" ? 1 - all.indexOf(answer) : all.indexOf(answer);
+    return answer === "ambiguous" || all.length < 2 ? 0.5 : place / (all.length - 1);
+  }
+
+  // The question and its answers, at hand below the passages.
+  drawAsk(item, past) {
+    const ask = make("section", "ask");
+    const of = this.cardItems(item);
+    const number = of.findIndex((one) => one.token === item.token) + 1;
+    const head = make("p", "label", of.length > 1 ? this.t("card.question_of", { number, count: of.length }) : "");
+    const text = make("h2", "asked", this.questionText(item));
+    text.dir = "auto";
+    const answers = make("div", "answers");
+    answers.setAttribute("role", "group");
+    answers.setAttribute("aria-label", this.questionText(item));
+    if (!this.isPick()) {
+      for (const option of this.optionsOf(item)) {
+        const key = this.keysOff ? undefined : option.key ?? undefined;
+        const button = this.button(option.text, "answer", () => this.decide("pick", option.answer), key);
+        button.style.setProperty("--share", this.shareOf(item, option.answer));
+        if (past && past.kind === "pick" && past.position === option.answer) button.classList.add("chosen");
+        if (this.feedback?.chosen === option.answer) button.classList.add("chosen");
+        if (this.feedback?.right === option.answer) button.classList.add("right");
+        answers.appendChild(button);
+      }
+    }
+    ask.append(head, text, answers);
+    this.root.appendChild(ask);
+  }
+
+  // All questions of a card: those answered in this tab and those that wait, in their order.
+  cardItems(item) {
+    const past = this.history.map((one) => one.item).filter((one) => one.card === item.card);
+    const waiting = this.queue.filter((one) => one.card === item.card);
+    const tokens = new Set(past.map((one) => one.token));
+    return [...past, ...waiting.filter((one) => !tokens.has(one.token))];
+  }
+
+  startDwell(shown) {
+    if (!this.isSameCard) return super.startDwell(shown);
+    this.root.querySelector(".about")?.scrollIntoView({ block: "nearest" });
+    afterPaint(() => this.painted(shown));
   }
 
   textNode(tag, text, lang) {
@@ -567,7 +739,7 @@ class JudgingCard extends OutboxCard {
 
   drawFeedback() {
     const { chosen, right, explanation, then } = this.feedback;
-    const isRight = chosen === right;
+    const isRight = this.feedback.is_right;
     const banner = make("div", `banner ${isRight ? "good" : "bad"}`);
     const answers = { answer: this.placeText(chosen), right: this.placeText(right) };
     const verdict = this.t(isRight ? "card.correct" : "card.incorrect", answers);
@@ -620,6 +792,12 @@ class JudgingCard extends OutboxCard {
     const none = this.button(
       this.t("card.none"), "none", () => this.decide("pick", null), this.keysOff ? undefined : "0",
     );
+    const other = (name) => {
+      const button = this.button(this.t(`card.${name}`), "other", acts[name], this.keyOf(name));
+      const was = past ? past.kind === "pick" && past.position : this.feedback?.chosen;
+      if (was === name) button.classList.add("chosen");
+      return button;
+    };
     const wasNone = past && past.kind === "pick" && past.position === null;
     if (wasNone || this.feedback?.chosen === null) none.classList.add("chosen");
     const ofTheStudy = [
@@ -630,7 +808,8 @@ class JudgingCard extends OutboxCard {
       tool("undo", "card.undo"),
     ];
     tools.append(
-      none,
+      ...(this.isPick() ? [none, other("several")] : []),
+      other("ambiguous"),
       ...(isExample ? [] : ofTheStudy),
       ...Object.values(this.markButtons),
       this.helpButton,
@@ -698,8 +877,10 @@ class JudgingCard extends OutboxCard {
       one.append(make("kbd", "", key), make("span", "", label), ...more);
       help.appendChild(one);
     };
-    row("1 – 9", this.t("keys.pick"));
-    row("0", this.t("keys.none"));
+    if (this.isPick()) {
+      row("1 – 9", this.t("keys.pick"));
+      row("0", this.t("keys.none"));
+    } else row("0 – 9", this.t("keys.answer"));
     for (const action of Object.keys(KEYS)) {
       const what = this.t(`keys.${action}`);
       const change = this.button(this.t("keys.change"), "link", () => {
@@ -746,7 +927,7 @@ class JudgingCard extends OutboxCard {
     const pace = this.data.pace === null ? "" : ` · ${this.t("card.pace", { seconds })}`;
     const isNew = done < FIRST_ITEMS && this.current;
     const count = this.current?.candidates.length;
-    const task = isNew ? ` · ${this.t("card.task", { count })}` : "";
+    const task = isNew && !this.current.question ? ` · ${this.t("card.task", { count })}` : "";
     const state = this.data.qualification;
     this.progress.textContent = state
       ? this.t("card.qualification", {

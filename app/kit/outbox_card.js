@@ -206,12 +206,14 @@ class OutboxCard {
 
   startDwell(shown) {
     if (this.root.getBoundingClientRect().top < 0) this.root.scrollIntoView({ block: "start" });
-    afterPaint(() => {
-      if (this.current !== shown) return;
-      this.paintedAt = performance.now();
-      this.paintedDate = new Date();
-      this.root.dataset.painted = String(this.paintedAt);
-    });
+    afterPaint(() => this.painted(shown));
+  }
+
+  painted(shown) {
+    if (this.current !== shown) return;
+    this.paintedAt = performance.now();
+    this.paintedDate = new Date();
+    this.root.dataset.painted = String(this.paintedAt);
   }
 
   remember(past, isSame) {

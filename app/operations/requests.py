@@ -18,6 +18,7 @@ REQUESTS: Mapping[str, str] = {
     "studies create": "curation.judging.request:StudyPlan",
     "studies agreement": "curation.judging.request:AgreementStart",
     "studies plan": "curation.judging.request:PlanStudy",
+    "studies create_from_file": "curation.judging.request:StudyFilePlan",
     "studies judge": "curation.judging.request:JudgeStart",
     "studies set": "curation.judging.request:StudyChange",
     "studies people": "curation.judging.request:JudgeChange",

@@ -21,6 +21,7 @@ from curation.judging.request import (
     StudyPlan,
 )
 from db.errors import BadInput
+from db.question import Shown
 from db.study.rules import StudyRules
 
 LINKS = "studies.links"
@@ -184,8 +185,8 @@ def answer_thread(study_id: int, item_id: int, judge_id: int, written: int) -> N
 
 
 @action
-def adjudicate(study_id: int, token: str, position: int | None) -> None:
-    """Store the adjudicator's decision on a disputed item: a position, None for none of them."""
+def adjudicate(study_id: int, token: str, position: Shown) -> None:
+    """Store the adjudicator's decision on a disputed item, as it was chosen on the screen."""
     note = str(st.session_state.get(f"adjudicate.note_{token}") or "")
     wanted = BlindDecision(study_id=study_id, token=token, position=position, note=note)
     judgments.decide(signed_in_user(), wanted)

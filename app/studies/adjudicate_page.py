@@ -16,21 +16,22 @@ from app.studies import actions
 from app.text.numbers import counted
 from app.text.plain import plain
 from app.text.texts import draw_text
+from db.question import Shown
 from db.study.blind_adjudication import BlindItem
 from db.study.studies import StudySummary
-from db.values import NONE
+from db.values import SEVERAL
 
 ROWS = 5
 CHOICES = {"disputed": (False, False), "undecided": (True, False), "all": (False, True)}
 
 
-def draw_votes(item: BlindItem, position: int) -> None:
-    """How many people chose this candidate; after a reveal, who did."""
+def draw_votes(item: BlindItem, option: Shown) -> None:
+    """How many people chose this; after a reveal, who did."""
     if item.revealed is None:
-        if item.votes[position]:
-            st.caption(f"chosen by {counted(item.votes[position], 'person', 'people')}")
+        if votes := item.votes[item.options.index(option)]:
+            st.caption(f"chosen by {counted(votes, 'person', 'people')}")
         return
-    label = item.labels[position] if position < len(item.labels) else NONE
+    label = item.question.chosen(item.labels, option)
     answers = [
         f"{one.judge}{' (simulated)' if one.simulated else ''}"
         + (f", {one.seconds:.1f} s" if one.seconds is not None else "")
@@ -42,8 +43,8 @@ def draw_votes(item: BlindItem, position: int) -> None:
         st.caption(plain(f"chosen by {'; '.join(answers)}"))
 
 
-def draw_choice(study_id: int, item: BlindItem, position: int | None, text: str) -> None:
-    place = len(item.candidates) if position is None else position
+def draw_choice(study_id: int, item: BlindItem, option: Shown, text: str) -> None:
+    place = item.options.index(option)
     is_decision = item.decided == place
     st.button(
         text,
@@ -51,9 +52,24 @@ def draw_choice(study_id: int, item: BlindItem, position: int | None, text: str)
         type="primary" if is_decision else "secondary",
         icon=":material/check:" if is_decision else None,
         on_click=actions.adjudicate,
-        args=(study_id, item.token, position),
+        args=(study_id, item.token, option),
         width="stretch",
     )
+
+
+def option_text(item: BlindItem, option: Shown) -> str:
+    """What the button of an answer that is no passage says."""
+    if option is None:
+        return "None of them"
+    text = {SEVERAL: "Several fit"}.get(str(option), str(option).capitalize())
+    meaning = item.question.labels.get(str(option))
+    return plain(f"{text}: {meaning}") if meaning else text
+
+
+def question_text(item: BlindItem) -> str:
+    """The question, and about which text."""
+    about = f"passage {item.about + 1}" if isinstance(item.about, int) else f"the {item.about}"
+    return item.question.text if item.about is None else f"{item.question.text} ({about})"
 
 
 def draw_remarks(item: BlindItem) -> None:
@@ -114,18 +130,26 @@ def draw_item(study_id: int, item: BlindItem) -> None:
         draw_text(item.instruction, label="Instruction")
         draw_text(item.query, label="Query")
         for position, text in enumerate(item.candidates):
+            role = item.labels[position].replace("_", " ") if item.labels else ""
+            if position not in item.options:
+                draw_text(text, label=f"Passage {position + 1}{f' · {role}' if role else ''}")
+                continue
             left, right = st.columns([2, 9], vertical_alignment="top")
             with left:
                 draw_choice(study_id, item, position, f"{position + 1}")
             with right:
-                role = item.labels[position].replace("_", " ") if item.labels else ""
                 draw_text(text, label=role)
                 draw_votes(item, position)
-        left, right = st.columns([2, 9], vertical_alignment="center")
-        with left:
-            draw_choice(study_id, item, None, "None of them")
-        with right:
-            draw_votes(item, len(item.candidates))
+        if item.question.text:
+            draw_text(question_text(item), label="Question")
+        for option in item.options:
+            if isinstance(option, int):
+                continue
+            left, right = st.columns([2, 9], vertical_alignment="center")
+            with left:
+                draw_choice(study_id, item, option, option_text(item, option))
+            with right:
+                draw_votes(item, option)
         draw_remarks(item)
         draw_threads(item)
         st.text_input("Note on the decision", item.note, key=f"adjudicate.note_{item.token}")

@@ -99,7 +99,9 @@ def import_groups(
         )
     with store.write() as session:
         dataset_id = get_or_create_dataset(session, name, source=source, licence=licence).id
-        run_id = _run(session, dataset_id, files, origin, offline, imported_by, shape)
+        run_id = run_of_files(
+            session, dataset_id, files, origin, imported_by, offline=offline, shape=shape
+        )
         session.commit()
     notices = [notice for path in files if (notice := encoding_notice(path))]
     report = GroupImport(dataset_id, run_id, skipped=bad, notices=notices)
@@ -205,16 +207,17 @@ def _default_id(path: Path, line: int) -> str:
     return f"{path.stem}-{line}"
 
 
-def _run(
+def run_of_files(
     session: Session,
     dataset_id: int,
     files: Sequence[Path],
     origin: str,
-    offline: bool,
     imported_by: str,
-    shape: Shape,
+    *,
+    offline: bool = False,
+    shape: Shape = INF_IR,
 ) -> int:
-    """The run of these files: the existing one, or a new one."""
+    """The run of these files: the existing one, or a new one. Does not commit."""
     body = {
         "name": "import",
         "description": f"Groups imported from {origin}",

@@ -1,4 +1,5 @@
-"""The interface of judges: a program that sees instruction, query and texts, and picks a position.
+"""The interface of judges: a program that sees instruction, query and texts, and picks a position
+or answers another question about them.
 
 An `ItemView` has no labels, roles or ids: a judge cannot know the origin of a candidate.
 """
@@ -7,14 +8,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from db.question import PICK, Question
+
 
 @dataclass(frozen=True)
 class ItemView:
-    """A judge's view of an item: texts, the candidates in the order shown."""
+    """A judge's view of an item: texts, the candidates in the order shown, and the question.
+
+    `about`: the place of the candidate that it asks about, "query" or "instruction"; None: all.
+    """
 
     instruction: str
     query: str
     candidates: tuple[str, ...]
+    question: Question = PICK
+    about: int | str | None = None
 
 
 @dataclass(frozen=True)
@@ -22,19 +30,21 @@ class Choice:
     """A judge's answer: a position in the order shown, None for "none of them".
 
     `ambiguous`: the judge finds that several serve equally well. `unusable`: the reason why there
-    is no answer; nothing is stored then.
+    is no answer; nothing is stored then. `answer`: that to another question than a pick.
     """
 
     position: int | None
     detail: dict[str, Any] = field(default_factory=dict)
     ambiguous: bool = False
     unusable: str = ""
+    answer: str = ""
 
 
 class ItemJudge(Protocol):
     """A program that judges; the fields are those of the table `judge`.
 
-    `at_once`: the number of items per call; the answers to a call are stored before the next.
+    `at_once`: the number of items per call; the answers to a call are stored before the next. One
+    that answers other questions than picks has `kinds`, of `db.question.KINDS`.
     """
 
     name: str

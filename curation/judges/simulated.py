@@ -7,9 +7,11 @@ from collections.abc import Callable, Sequence
 
 from analysis.text.words import content_words
 from curation.judges.judge import Choice, ItemView
+from db.question import KINDS, NO, PICK, YES, score
 
 NOISE = 0.25
 NONE_BELOW = 0.25
+YES_FROM = 0.3
 
 
 class SimulatedJudge:
@@ -27,6 +29,7 @@ class SimulatedJudge:
     offline = False
     simulated = True
     at_once = 64
+    kinds = KINDS
 
     def __init__(self, number: int) -> None:
         self.name = f"simulated:{number}"
@@ -34,8 +37,34 @@ class SimulatedJudge:
     def choose(
         self, views: Sequence[ItemView], *, check: Callable[[], None] | None = None
     ) -> list[Choice]:
-        """The best candidate after noise; "none" if no candidate holds enough of the words."""
-        return [self._choose(view) for view in views]
+        """The best candidate after noise; "none" if no candidate holds enough of the words.
+
+        Of other questions, what the noisy score of the text asked about amounts to.
+        """
+        return [
+            self._choose(view) if view.question.kind == "pick" else self._answer(view)
+            for view in views
+        ]
+
+    def _answer(self, view: ItemView) -> Choice:
+        """A grade, yes or no, or score of a passage by its words; of another text by its hash."""
+        if isinstance(view.about, int):
+            text = view.candidates[view.about]
+            share = lexical_scores(view)[view.about] / 2
+        else:
+            text = {"query": view.query, "instruction": view.instruction}.get(view.about or "", "")
+            text = text or "\n".join((view.instruction, view.query, *view.candidates))
+            share = hashlib.sha256(text.encode()).digest()[0] / 256
+        noisy = min(max(share + NOISE * self._gumbel(view, text) / 4, 0.0), 1.0)
+        question = view.question
+        if question.kind == "yes_no":
+            answer = YES if noisy >= YES_FROM else NO
+        elif question.kind == "grade":
+            answers = question.answers
+            answer = answers[min(int(noisy * len(answers)), len(answers) - 1)]
+        else:
+            answer = score(f"{noisy:.1f}") or "0"
+        return Choice(None, {"simulated": True}, answer=answer)
 
     def _choose(self, view: ItemView) -> Choice:
         scores = lexical_scores(view)
@@ -47,7 +76,8 @@ class SimulatedJudge:
         return Choice(None if max(scores) < NONE_BELOW else best, {"simulated": True})
 
     def _gumbel(self, view: ItemView, text: str) -> float:
-        seen = "\n".join((self.name, view.instruction, view.query, text))
+        of_question = () if view.question is PICK else (view.question.name,)
+        seen = "\n".join((self.name, view.instruction, view.query, text, *of_question))
         chance = random.Random(hashlib.sha256(seen.encode()).digest())
         return -math.log(-math.log(chance.uniform(1e-12, 1 - 1e-12)))
 

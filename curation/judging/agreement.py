@@ -6,7 +6,7 @@ this `VERSION`.
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 from sqlalchemy.orm import Session
@@ -24,8 +24,10 @@ from db.assignment.members import is_member
 from db.corpus.datasets import text_sha256
 from db.jobs.runner import JobHandle
 from db.outcome.analyses import analyses_of_dataset, replace_analysis
+from db.question import PICK
 from db.rows import Row
 from db.run.position_bias import study_choices
+from db.study.items import questions_of_study
 from db.study.judgments import JudgmentState, judgment_state
 from db.study.quality import flagged_people, judge_quality
 from db.study.studies import get_study
@@ -72,13 +74,23 @@ def study_report(
     """The figures of a study, of page, command and job: `report` as in `agreement_report`, and
     where wanted `over_time` and `by_judge`, rows of `WindowRow` and `JudgeProfile`.
 
+    Of a study that asks several questions they are those of the one that is chosen, or the first:
+    `report` has its name as `question`. Answers to different questions are never mixed.
+
     Reads the judgments one by one: memory grows by 32 bytes for each. Raises NotFound.
     """
-    get_study(session, study_id)
+    question, chosen = PICK, chosen or JudgmentFilter()
+    if own := questions_of_study(session, study_id):
+        question = next((one for one in own if one.name in chosen.questions), own[0])
+        chosen = replace(chosen, questions=(question.name,))
     decisions = study_decisions(session, study_id, chosen)
-    answers = number_decisions(row for row in decisions if row.item not in left_out)
+    answers = number_decisions(
+        (row for row in decisions if row.item not in left_out), is_ordered=question.is_ordered
+    )
     flagged = flagged_people(session, study_id) if with_flags else {}
     report = report_of(answers, flagged, draws)
+    if own:
+        report["question"] = question.name
     found: dict[str, Any] = {"report": report}
     if over_time:
         rows: Sequence[Row] = agreement_over_time(answers, flagged)

@@ -66,6 +66,25 @@ class PlanStudy(Request):
     add: bool = option(False, "Add exactly these items to the study.")
 
 
+class StudyFilePlan(Request):
+    """Create a study from a file of items and their questions, with nothing else in the store.
+
+    A row has id, query, instruction and passages; what else it may have, and the form of the
+    questions: docs/how-to/questions.md.
+    """
+
+    items_file: str = option(
+        ..., "A file of items: id, query, instruction, passages.", names=(), metavar="FILE"
+    )
+    questions: str = option(..., "The questions as JSON.", names=(), metavar="FILE")
+    questions_file: str = option("the questions", "Their file's name in messages.", names=())
+    overlap: int = option(..., "Judges per item.", ge=1)
+    seed: int = option(0, "Kept with the study; the order of the items is nobody's.")
+    name: str = option("", "The name shown to judges [that of the questions].")
+    guidelines: str | None = option(None, "Markdown [what the questions say].")
+    close_when_done: bool = option(False, "The last answer closes the study.")
+
+
 class StudyPlan(Request):
     """Create a study of items sampled from all groups of a run that reached validation."""
 
@@ -220,7 +239,9 @@ class BlindDecision(Request):
 
     study_id: int = STUDY
     token: str = option(..., "The item as it was shown to the adjudicator.", names=())
-    position: int | None = option(None, "The right candidate, from 0; none of them.", names=())
+    position: int | str | None = option(
+        None, "The right candidate, from 0, or answer; none of them.", names=()
+    )
     note: str = option("", "Reason for the decision.")
 
 
@@ -229,7 +250,9 @@ class AnswerChange(Request):
 
     study_id: int = STUDY
     token: str = option(..., "The item as it was shown to the judge.", names=())
-    position: int | None = option(None, "The candidate, from 0; none of them.", names=())
+    position: int | str | None = option(
+        None, "The candidate, from 0, or answer; none of them.", names=()
+    )
 
 
 class JudgeMessage(Request):

@@ -68,6 +68,8 @@ def describe_scope(
     ]
     if sample == "disagreement":
         why = "This study's items were chosen because judges disagree on them"
+    elif sample == "file":
+        return Scope(False, "This study's items come from a file: no run made them.")
     elif sample == "list":
         why = "This study's items were listed by hand, not sampled"
     elif added:

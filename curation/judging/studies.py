@@ -21,12 +21,15 @@ from curation.judging.sampling import sample_study_items
 from db.assignment.shown_items import shuffled_labels
 from db.corpus.datasets import get_dataset
 from db.corpus.texts import passage_texts
-from db.errors import Refused
+from db.errors import BadInput, Refused
 from db.events import record_event
 from db.jobs.runner import JobHandle
+from db.question import PICK, about_of
+from db.run.new_items import question_of
 from db.run.runs import choose_run
 from db.store.store import Store
 from db.study.gold_items import count_approved, sample_gold_items
+from db.study.items import questions_of_study
 from db.study.judgments import count_known, get_or_create_judge, has_judged, record_judgment
 from db.study.rules import set_rules
 from db.study.studies import GUIDELINES, add_study, compose, current_guideline, get_study
@@ -129,6 +132,15 @@ def judge_study(handle: JobHandle, study_id: int, name: str) -> dict[str, Any]:
                 "create another one",
                 code="study_not_open",
             )
+        kinds = getattr(judge, "kinds", ("pick",))
+        for question in questions_of_study(session, study_id):
+            if question.kind not in kinds:
+                raise BadInput(
+                    f"{name} answers {', '.join(kinds)}: the question {question.name!r} of study "
+                    f"{study_id} is {question.kind}",
+                    "let another judge answer",
+                    code="question_kind_not_judged",
+                )
         judge_id = enrol(session, judge).id
         guideline_id = current_guideline(session, study_id).id
         session.commit()
@@ -264,13 +276,20 @@ def show_items(session: Session, item_ids: Sequence[int], judge_id: int) -> list
     for item in (items[item_id] for item_id in item_ids):
         order = shuffled_labels(item, judge_id)
         by_label = {entry["label"]: texts[entry["passage_id"]] for entry in item.candidates}
-        view = ItemView(item.instruction, item.query, tuple(by_label[label] for label in order))
+        question = question_of(session, item)
+        about: int | str | None = "" if question is PICK else about_of(item.scenario)
+        if about in order:
+            about = order.index(str(about))
+        candidates = tuple(by_label[label] for label in order)
+        view = ItemView(item.instruction, item.query, candidates, question, about or None)
         shown.append(Waiting(item.id, order, view))
     return shown
 
 
 def label_of(each: Waiting, choice: Choice) -> str:
     """The label that a choice stands for."""
+    if choice.answer:
+        return choice.answer
     if choice.position is not None:
         return each.order_shown[choice.position]
     return AMBIGUOUS if choice.ambiguous else NONE

@@ -55,7 +55,7 @@ class Check:
 
     def place(self, text: GroupText) -> str:
         """What its item about a text is called in the group: "fits:P1-"."""
-        return f"{self.name}:{text.sign}"
+        return self.question.place(text.sign)
 
     def with_prompt(self, prompt_sha256: str) -> "Check":
         """The check with its prompt, which is part of its question's identity."""

@@ -3,7 +3,6 @@
 Only what the judge saw and did: texts in the order shown, under the assignment's token.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -13,9 +12,9 @@ from sqlalchemy.orm import Session
 from db.assignment.hidden import was_opened
 from db.assignment.shown_items import ShownItem, show
 from db.assignment.threads import Message, messages_of
+from db.question import Shown
 from db.study.studies import get_study
 from db.tables import Assignment, ItemMessage, Judge, Judgment, StudyJudge
-from db.values import NONE
 
 FILTERS = ("all", "flagged", "noted", "thread")
 SAME_ITEM = and_(
@@ -27,7 +26,7 @@ SAME_ITEM = and_(
 
 @dataclass(frozen=True)
 class OwnAnswer:
-    """An answer: `position` on the screen, None for none of them.
+    """An answer: `position` as it was chosen on the screen (`db.question.Shown`).
 
     `state` of the assignment: `aside` came too late and does not count, `skipped` and `leased` have
     no answer. `judgment_id` is for the server: the answer that a change replaces.
@@ -36,7 +35,7 @@ class OwnAnswer:
     item: ShownItem
     state: str
     judgment_id: int | None
-    position: int | None
+    position: Shown
     decided_at: datetime | None
     note: str
     flagged: bool
@@ -71,10 +70,12 @@ def own_answers(
     name = session.get_one(Judge, judge_id).name
     return [
         OwnAnswer(
-            item=show(session, assignment),
+            item=item,
             state=assignment.state,
             judgment_id=judgment.id if judgment else None,
-            position=_position(judgment.choice, assignment.order_shown) if judgment else None,
+            position=item.question.shown(assignment.order_shown, judgment.choice)
+            if judgment
+            else None,
             decided_at=judgment.decided_at if judgment else None,
             note=judgment.note if judgment else assignment.note,
             flagged=judgment.flagged if judgment else assignment.flagged,
@@ -85,6 +86,7 @@ def own_answers(
             thread=tuple(threads.get(assignment.item_id, ())),
         )
         for assignment, judgment in rows
+        for item in [show(session, assignment)]
     ]
 
 
@@ -124,7 +126,3 @@ def _study_allows(session: Session, study_id: int, judge_id: int) -> bool:
     member = session.get(StudyJudge, (study_id, judge_id))
     is_active = member is not None and member.state == "active"
     return is_active and get_study(session, study_id).status == "open"
-
-
-def _position(choice: str, order_shown: Sequence[str]) -> int | None:
-    return None if choice == NONE else [str(label) for label in order_shown].index(choice)

@@ -8,7 +8,6 @@ candidate was there. A decision that arrives after its place was taken by anothe
 with state `aside`, and not counted.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -22,23 +21,26 @@ from db.assignment.places import change_taken, find_assignment, never_given, reg
 from db.assignment.standing import GivenItem, Standing, given_item, standing
 from db.errors import BadInput, Refused
 from db.events import record_event
+from db.question import Shown
+from db.run.new_items import question_of
 from db.study.judgments import add_judgment
 from db.tables import Judgment, Study, utc_now
-from db.values import NONE, REMARK_REASONS
+from db.values import REMARK_REASONS
 
 MAX_CHANGES = 20  # of one answer: every one is a row for ever
 
 
 @dataclass(frozen=True)
 class Decision:
-    """A decision on a shown item; `position` None is "none of them".
+    """A decision on a shown item; `position` is `db.question.Shown`: the place of a candidate, None
+    for none of them, else an answer such as "2", "yes" or "ambiguous".
 
     `guidelines`: the version that was shown with it, by default the last one that the judge read.
     """
 
     event_id: str
     item_id: int
-    position: int | None
+    position: Shown
     shown_at: datetime | None = None
     decided_at: datetime | None = None
     note: str = ""
@@ -91,7 +93,7 @@ def answer(
             )
         return given.known
     _require_open_to(session, here, given, decision)
-    choice = _label(assignment.order_shown, decision.position)
+    choice = question_of(session, given.item).chosen(assignment.order_shown, decision.position)
     reason = _checked_reason(decision.reason)
     counts = assignment.state == "done" or regain_place(session, assignment)
     shown_at, decided_at = times_within(
@@ -223,17 +225,3 @@ def _require_not_paused(here: Standing) -> None:
             "the study, or you in it, is paused: the answer given before stands",
             code="paused_change",
         )
-
-
-def _label(order_shown: Sequence[str], position: int | None) -> str:
-    if position is None:
-        return NONE
-    if not 0 <= position < len(order_shown):
-        raise BadInput(
-            f"there is no passage {position + 1}: there are {len(order_shown)}",
-            "choose one of them",
-            code="passage_unknown",
-            number=position + 1,
-            count=len(order_shown),
-        )
-    return str(order_shown[position])

@@ -72,10 +72,12 @@ def _values(session: Session, study_id: int, judge_id: int) -> dict[str, Any]:
 
 @cache
 def _free() -> Select[int, int]:
-    """Ids and positions of items with a free place of whose pair this judge has neither been given
-    an item or example nor reviewed or opened a group, and which they have not seen in adjudication.
+    """Ids and positions of items with a free place that this judge was not given in this study, and
+    of whose pair they have neither been given an item elsewhere or an example nor reviewed or
+    opened a group, and which they have not seen in adjudication.
 
-    By pair: another run of it has the same source passage, and maybe more of the same texts.
+    By pair: another run of it has the same source passage, and maybe more of the same texts. In one
+    study the items of a pair are one card: who answered some of them may be given the others.
     """
     sibling, other = aliased(Item), aliased(Group)
     given = (
@@ -85,7 +87,10 @@ def _free() -> Select[int, int]:
         .where(
             other.pair_id == Group.pair_id,
             Assignment.judge_id == JUDGE,
-            or_(Assignment.state != "expired", Assignment.study_id != STUDY),
+            or_(
+                Assignment.study_id != STUDY,
+                and_(Assignment.item_id == StudyItem.item_id, Assignment.state != "expired"),
+            ),
         )
     )
     trained = (  # its explanation named the roles
@@ -154,17 +159,28 @@ def chosen_items(
     return [found[item_id] for item_id in item_ids]
 
 
-def choose_items(session: Session, member: StudyJudge, count: int) -> list[Chosen]:
-    """Up to `count` items for a judge: those after their furthest, then freed ones.
+def _whole(rows: Sequence[Any], count: int) -> list[Any]:
+    """The first `count` rows, and those behind them of the same card: of the same position."""
+    last = rows[count - 1][1] if len(rows) > count else None
+    return [row for place, row in enumerate(rows) if place < count or row[1] == last]
+
+
+def choose_items(
+    session: Session, member: StudyJudge, count: int, *, per_card: int = 1
+) -> list[Chosen]:
+    """Up to `count` items for a judge: those after their furthest, then freed ones; of the last
+    card all that is free. `per_card`: how many items a card may have.
 
     Hidden gold has its place among the others and is chosen as they are: no statement here reads
     which items it is. Moves `member.furthest`: the query of new items then starts there instead of
     passing over all that were given already.
     """
     values = _values(session, member.study_id, member.judge_id) | {"furthest": member.furthest}
-    rows = session.execute(_next(True), values | {"count": count}).all()
+    more = per_card - 1  # looked for in addition, to cut behind a whole card
+    rows = _whole(session.execute(_next(True), values | {"count": count + more}).all(), count)
     if len(rows) < count:
-        before = session.execute(_next(False), values | {"count": count - len(rows)})
-        rows = [*rows, *before.all()]
+        rest = count - len(rows)
+        before = session.execute(_next(False), values | {"count": rest + more}).all()
+        rows = [*rows, *_whole(before, rest)]
     member.furthest = max([member.furthest, *(row[1] for row in rows)])
     return [Chosen(*row[2:]) for row in rows]

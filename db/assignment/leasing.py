@@ -39,7 +39,7 @@ def next_item(
 def lease_items(
     session: Session, study_id: int, judge_id: int, count: int, *, now: datetime | None = None
 ) -> list[ShownItem]:
-    """Up to `count` items leased to this judge, the oldest lease first; renews all their leases.
+    """Up to `count` cards of items leased to this judge, the oldest lease first; renews all leases.
 
     Raises Refused if the study is paused or closed, the judge is paused in it, or has not passed
     its qualification. Does not commit.
@@ -76,8 +76,10 @@ def hold_items(
         _release_expired(session, here, now)
     until = now + (LEASE if _is_working(here, now) else UNANSWERED_LEASE)
     held = _renew(session, here, until)
+    per_card = here.study.settings.get("per_card", 1)
+    count *= per_card
     if len(held) < count:
-        chosen = choose_items(session, member, count - len(held))
+        chosen = choose_items(session, member, count - len(held), per_card=per_card)
         held += lease(session, here.study.id, here.judge.id, chosen, until)
     return held[:count]
 
@@ -85,17 +87,22 @@ def hold_items(
 def lease(
     session: Session, study_id: int, judge_id: int, chosen: Sequence[Chosen], until: datetime
 ) -> list[Assignment]:
-    """Lease items, which must be eligible for the judge, until a time. Does not commit."""
+    """Lease items, which must be eligible for the judge, until a time. Does not commit.
+
+    The items of a card get one order of their passages.
+    """
     if not chosen:
         return []
     change_taken(session, study_id, [one.item.id for one in chosen], +1)
     leased = []
+    orders = {one.item.group_id: one.expired.order_shown for one in chosen if one.expired}
     for one in chosen:
+        order = orders.setdefault(one.item.group_id, random_order(one.item))
         assignment = one.expired or Assignment(
             study_id=study_id,
             item_id=one.item.id,
             judge_id=judge_id,
-            order_shown=random_order(one.item),
+            order_shown=order,
         )
         assignment.state, assignment.lease_until = "leased", until
         session.add(assignment)

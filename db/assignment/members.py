@@ -7,6 +7,7 @@ from sqlalchemy.orm import Session
 
 from db.assignment.places import lock_study, return_leases
 from db.errors import BadInput, Refused
+from db.question import is_right
 from db.study.judgments import of_person
 from db.study.rules import GOLD_SEEN, SCORED_TOGETHER, fails_gold, rules_of
 from db.study.studies import get_study
@@ -107,7 +108,7 @@ def gold_score(session: Session, study_id: int, judge_id: int) -> tuple[int, int
             Judgment.is_current,
         )
     ).all()
-    return sum(choice == gold for choice, gold in rows), len(rows)
+    return sum(bool(is_right(choice, gold)) for choice, gold in rows), len(rows)
 
 
 def gold_is_due(member: StudyJudge | None, answered: int, left: int) -> bool:

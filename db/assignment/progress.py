@@ -68,15 +68,14 @@ def own_progress(session: Session, study_id: int, judge_id: int) -> OwnProgress:
 
 
 def count_eligible(session: Session, study_id: int, judge_id: int) -> int:
-    """How many more items the judge can be given: one of each pair."""
+    """How many more items the judge can be given; of a pair those of its card in this study."""
     return _count_open(session, study_id, known_items(session, study_id, judge_id))
 
 
 def _count_open(session: Session, study_id: int, known: KnownItems) -> int:
-    free, given = known.free - known.seen, known.given()
-    pair_of = _pairs(session, study_id, free | given)
-    pairs = {pair_of[item_id] for item_id in given} | known.pairs
-    return len({pair_of[item_id] for item_id in free} - pairs)
+    free = known.free - known.seen - known.given()
+    pair_of = _pairs(session, study_id, free)
+    return sum(pair_of[item_id] not in known.pairs for item_id in free)
 
 
 def _pairs(session: Session, study_id: int, item_ids: set[int]) -> PairsOfStudy:

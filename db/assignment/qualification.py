@@ -20,13 +20,14 @@ from db.assignment.eligibility import unknown_pair
 from db.assignment.members import membership, not_open, require_active
 from db.assignment.places import lock_study
 from db.assignment.shown_items import ShownItem, random_order, show_item
-from db.errors import BadInput, Refused
+from db.errors import Refused
 from db.events import record_event
+from db.question import Shown, is_right
+from db.run.new_items import question_of
 from db.study.judgments import find_judgment, record_judgment
 from db.study.rules import rules_of
 from db.study.studies import current_guideline, get_study
 from db.tables import Example, Group, Item, Judge, Judgment, StudyItem, StudyJudge, utc_now
-from db.values import NONE
 
 
 @dataclass(frozen=True)
@@ -47,13 +48,10 @@ class Feedback:
     """Feedback on an answer to an example; positions are those on the judge's screen."""
 
     item: ShownItem
-    chosen: int | None
-    right: int | None
+    chosen: Shown
+    right: Shown
+    is_right: bool
     explanation: str
-
-    @property
-    def is_right(self) -> bool:
-        return self.chosen == self.right
 
 
 def qualification_state(session: Session, study_id: int, judge_id: int) -> QualificationState:
@@ -78,7 +76,9 @@ def qualification_state(session: Session, study_id: int, judge_id: int) -> Quali
         total=there or min(rules.training_items, len(_pool(session, study_id, judge_id))),
         answered=len(answers),
         right=sum(
-            answers[row.item_id] == row.gold_choice for row in examples if row.item_id in answers
+            is_right(answers[row.item_id], row.gold_choice) is True
+            for row in examples
+            if row.item_id in answers
         ),
         round=this_round,
         max_rounds=rules.training_rounds,
@@ -113,7 +113,7 @@ def answer_example(
     study_id: int,
     judge_id: int,
     token: str,
-    position: int | None,
+    position: Shown,
     *,
     guideline_id: int | None = None,
 ) -> Feedback:
@@ -141,14 +141,8 @@ def answer_example(
         raise Refused(
             "this is no longer an example of the study", "reload the page", code="example_removed"
         )
-    if position is not None and not 0 <= position < len(order):
-        raise BadInput(
-            f"there is no passage {position + 1}: there are {len(order)}",
-            "choose one of them",
-            code="passage_unknown",
-            number=position + 1,
-            count=len(order),
-        )
+    question = question_of(session, session.get_one(Item, item_id))
+    choice = question.chosen(order, position)
     this_round = example.round
     known = find_judgment(session, f"training:{judge_id}/{study_id}/{item_id}/{this_round}")
     if known is None:
@@ -166,7 +160,7 @@ def answer_example(
             session,
             judge_id=judge_id,
             item_id=item_id,
-            choice=NONE if position is None else order[position],
+            choice=choice,
             order_shown=order,
             event_id=f"training:{judge_id}/{study_id}/{item_id}/{this_round}",
             study_id=study_id,
@@ -178,8 +172,9 @@ def answer_example(
         _end_round(session, study_id, judge_id, member)
     return Feedback(
         item=_shown(session, example),
-        chosen=None if known.choice == NONE else order.index(known.choice),
-        right=None if row.gold_choice == NONE else order.index(row.gold_choice),
+        chosen=question.shown(order, known.choice),
+        right=question.shown(order, row.gold_choice),
+        is_right=is_right(known.choice, row.gold_choice) is True,
         explanation=row.explanation,
     )
 

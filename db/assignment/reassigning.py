@@ -90,10 +90,9 @@ def reassign(
     )
     return_leases(session, study_id, from_judge_id)
     until = (now or utc_now()) + REASSIGNED
-    moved = 0
-    for item_id in held:
-        if eligible_items(session, study_id, to_judge_id, [item_id]):
-            chosen = chosen_items(session, study_id, to_judge_id, [item_id])
-            lease(session, study_id, to_judge_id, chosen, until)
-            moved += 1
-    return Reassigned(moved=moved, returned=len(held) - moved)
+    moved = set(eligible_items(session, study_id, to_judge_id, held))
+    items = [item_id for item_id in held if item_id in moved]
+    lease(
+        session, study_id, to_judge_id, chosen_items(session, study_id, to_judge_id, items), until
+    )
+    return Reassigned(moved=len(items), returned=len(held) - len(items))

@@ -1,5 +1,8 @@
 """Items as judges see them: texts only, in an order of the judge's own, under a random token.
 
+A card is the items of one group that a judge holds in a study. They share the order of their
+passages, and come in the order of the study's questions, those about passages as these are shown.
+
 Note: the browser of a person receives neither labels nor ids, and an order from the system's random
 source: an order seeded by anything that the browser knows would reveal the roles. The order that a
 program gets is seeded, so that its answers can be reproduced; it never reaches a person.
@@ -15,7 +18,9 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from db.corpus.texts import passage_texts
-from db.tables import Assignment, Item
+from db.question import Question, about_of
+from db.run.new_items import question_of
+from db.tables import Assignment, Item, Study
 
 
 @dataclass(frozen=True)
@@ -23,6 +28,8 @@ class ShownItem:
     """An item as shown to a judge: texts only, candidates in this judge's own order.
 
     Ids are for the server: a browser gets `token`, which names the item to this judge alone.
+    `about`: the place of the passage that it asks about, or "query" or "instruction"; None for
+    everything on the card.
     """
 
     study_id: int
@@ -31,6 +38,9 @@ class ShownItem:
     instruction: str
     query: str
     candidates: tuple[str, ...]
+    group_id: int
+    question: Question
+    about: int | str | None
 
 
 def show(session: Session, assignment: Assignment) -> ShownItem:
@@ -40,15 +50,32 @@ def show(session: Session, assignment: Assignment) -> ShownItem:
 
 
 def show_all(session: Session, assignments: Sequence[Assignment]) -> list[ShownItem]:
-    """The items of assignments as their judges see them, with two queries for all."""
+    """The items of assignments as their judges see them, with two queries for all, card by card."""
     ids = [one.item_id for one in assignments]
     items = {item.id: item for item in session.scalars(select(Item).where(Item.id.in_(ids)))}
     passages = {entry["passage_id"] for item in items.values() for entry in item.candidates}
     texts = passage_texts(session, passages)
-    return [
-        _shown(one.study_id, items[one.item_id], one.token, one.order_shown, texts)
+    found = [
+        _shown(session, one.study_id, items[one.item_id], one.token, one.order_shown, texts)
         for one in assignments
     ]
+    return found if len(found) < 2 else _by_card(session, found)
+
+
+def _by_card(session: Session, shown: list[ShownItem]) -> list[ShownItem]:
+    """The items of each card one after another, the card held longest first."""
+    names = session.get_one(Study, shown[0].study_id).settings.get("questions")
+    if not names:
+        return shown
+    places: dict[int, int] = {}
+    for one in shown:
+        places.setdefault(one.group_id, len(places))
+
+    def place(one: ShownItem) -> tuple[int, int, int]:
+        about = one.about if isinstance(one.about, int) else -1
+        return places[one.group_id], names.index(one.question.name), about
+
+    return sorted(shown, key=place)
 
 
 def show_item(
@@ -56,10 +83,11 @@ def show_item(
 ) -> ShownItem:
     """The item with its candidates in the given order of labels: texts only."""
     texts = passage_texts(session, [entry["passage_id"] for entry in item.candidates])
-    return _shown(study_id, item, token, order_shown, texts)
+    return _shown(session, study_id, item, token, order_shown, texts)
 
 
 def _shown(
+    session: Session,
     study_id: int,
     item: Item,
     token: str,
@@ -67,6 +95,8 @@ def _shown(
     texts: Mapping[int, str],
 ) -> ShownItem:
     passage_ids = {entry["label"]: entry["passage_id"] for entry in item.candidates}
+    question = question_of(session, item)
+    about = about_of(item.scenario) if item.question_id is not None else ""
     return ShownItem(
         study_id=study_id,
         item_id=item.id,
@@ -74,6 +104,9 @@ def _shown(
         instruction=item.instruction,
         query=item.query,
         candidates=tuple(texts[passage_ids[label]] for label in order_shown),
+        group_id=item.group_id,
+        question=question,
+        about=order_shown.index(about) if about in order_shown else about or None,
     )
 
 

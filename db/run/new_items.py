@@ -60,7 +60,12 @@ def question_of(session: Session, item: Item) -> Question:
     if item.question_id is None:
         return PICK
     row = session.get_one(QuestionRow, item.question_id)
-    return Question(row.name, cast(Kind, row.kind), row.labels, row.prompt_sha256)
+    return question_in(row)
+
+
+def question_in(row: QuestionRow) -> Question:
+    """The question of a row."""
+    return Question(row.name, cast(Kind, row.kind), row.labels, row.prompt_sha256, row.text)
 
 
 def is_pick() -> ColumnElement[bool]:

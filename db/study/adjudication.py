@@ -12,6 +12,8 @@ from sqlalchemy.orm import Session
 
 from db.corpus.texts import passage_texts
 from db.errors import BadInput, NotFound
+from db.question import PICK, Question, about_of
+from db.run.new_items import question_of
 from db.study.judgments import (
     ADJUDICATOR,
     current_judgment,
@@ -50,11 +52,17 @@ class Disputed:
     instruction: str
     query: str
     candidates: tuple[tuple[str, str], ...]
+    question: Question
     answers: tuple[JudgeAnswer, ...]
     skips: tuple[JudgeAnswer, ...]
     decision: str | None
     decision_note: str
     decided_by: str = field(default="")
+
+    @property
+    def about(self) -> str:
+        """The label of the candidate it asks about, "query" or "instruction"; "" for all of it."""
+        return "" if self.question is PICK else about_of(self.scenario)
 
 
 def disputed_ids(
@@ -139,6 +147,7 @@ def get_disputed(session: Session, study_id: int, item_id: int) -> Disputed:
         instruction=item.instruction,
         query=item.query,
         candidates=tuple((label, texts[passage_id]) for label, passage_id in ids.items()),
+        question=question_of(session, item),
         answers=tuple(answers),
         skips=_skips(session, study_id, item_id),
         decision=decision,

@@ -16,15 +16,16 @@ from db.assignment.hidden import open_groups, record_opened
 from db.assignment.places import find_assignment, return_item
 from db.assignment.shown_items import random_order
 from db.assignment.threads import items_with_threads, threads_of_item
-from db.errors import BadInput, Refused
+from db.errors import Refused
 from db.events import record_event
+from db.question import Question, Shown
+from db.run.new_items import question_of
 from db.store.bulk import insert_of
 from db.study.adjudication import Disputed, adjudicate, disputed_ids, get_disputed
 from db.study.judgments import of_person
 from db.study.studies import get_study
 from db.tables import AdjudicationView, Assignment, Group, Item, Judge, Judgment, utc_now
 from db.tables.judging import new_token
-from db.values import NONE
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,8 @@ class ItemThread:
 
 @dataclass(frozen=True)
 class BlindItem:
-    """An item before it is revealed; `votes` and `decided` go by position, the last one is none.
+    """An item before it is revealed; `options` are the answers that may be decided for, as they are
+    shown (`db.question.Shown`), and `votes` and `decided` go by them.
 
     `remarks` are people's notes, flags and reasons; `threads` are empty before the study is closed.
     `decided` is the adjudicator's own decision;
@@ -52,6 +54,9 @@ class BlindItem:
     instruction: str
     query: str
     candidates: tuple[str, ...]
+    question: Question
+    about: int | str | None
+    options: tuple[Shown, ...]
     votes: tuple[int, ...]
     remarks: tuple[tuple[str, bool, str], ...]
     decided: int | None
@@ -103,12 +108,16 @@ def view_item(session: Session, study_id: int, item_id: int, person: str) -> Bli
     people = [one for one in disputed.answers if one.kind == "person"]
     votes = Counter(one.choice for one in people)
     mine = disputed.decision is not None and disputed.decided_by == person
-    places = (*labels, NONE)
+    question, about = disputed.question, disputed.about
+    places = question.options(labels, [one.choice for one in disputed.answers])
     return BlindItem(
         token=view.token,
         instruction=disputed.instruction,
         query=disputed.query,
         candidates=tuple(texts[label] for label in labels),
+        question=question,
+        about=labels.index(about) if about in labels else about or None,
+        options=tuple(question.shown(labels, place) for place in places),
         votes=tuple(votes[label] for label in places),
         remarks=tuple(
             (one.note, one.flagged, one.reason)
@@ -148,27 +157,20 @@ def reveal(session: Session, study_id: int, token: str, person: str) -> None:
 
 
 def decide(
-    session: Session, study_id: int, token: str, position: int | None, *, by: str, note: str = ""
+    session: Session, study_id: int, token: str, position: Shown, *, by: str, note: str = ""
 ) -> Judgment:
-    """Store the decision for the candidate at this position, None for none. Does not commit.
+    """Store the decision for what was chosen on the screen. Does not commit.
 
     `detail["revealed"]` of the judgment says whether it was made after a reveal. Raises Refused
-    without such a view, BadInput for a position that does not exist.
+    without such a view, BadInput for what is no answer.
     """
     view = _view_of_token(session, study_id, token, by)
-    if position is not None and not 0 <= position < len(view.order_shown):
-        raise BadInput(
-            f"there is no passage {position + 1}: there are {len(view.order_shown)}",
-            "choose one of them",
-            code="passage_unknown",
-            number=position + 1,
-            count=len(view.order_shown),
-        )
+    question = question_of(session, session.get_one(Item, view.item_id))
     return adjudicate(
         session,
         study_id,
         view.item_id,
-        NONE if position is None else str(view.order_shown[position]),
+        question.chosen(view.order_shown, position),
         by=by,
         note=note,
         order_shown=[str(label) for label in view.order_shown],

@@ -10,6 +10,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from db.errors import NotFound
+from db.question import is_right
 from db.rows import Row
 from db.study.judgments import remarks
 from db.study.rules import StudyRules, fails_gold, rules_of
@@ -169,7 +170,7 @@ def _gold_answers(session: Session, study_id: int) -> dict[int, list[tuple[str, 
         )
         for judge_id, item_id, choice in session.execute(answers):
             part, right = known[item_id]
-            found.setdefault(judge_id, []).append((part, choice == right))
+            found.setdefault(judge_id, []).append((part, bool(is_right(choice, right))))
     return found
 
 

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import and_, case, func, or_, select, update
 from sqlalchemy.orm import Session
@@ -44,6 +44,7 @@ query *in the way the instruction asks for*.
 """
 
 CHUNK = 5000
+T = TypeVar("T")
 
 
 class StudySummary(Row):
@@ -99,24 +100,54 @@ def add_study(
     Raises NotFound for an unknown run, Refused for an archived one, BadInput for no items, items of
     another run or two of one group. Does not commit.
     """
-    if not item_ids or overlap < 1:
-        raise BadInput(
-            f"a study needs at least one item and one judge per item: {len(item_ids)}, {overlap}",
-            "give one of each or more",
-            code="study_needs_items_and_judges",
-        )
     run = session.get(Run, run_id)
     if run is None:
         raise NotFound(f"no run {run_id}", "`runs list` has all", code="run_unknown")
     require_active_run(session, run)
     _require_one_of_a_group(session, run_id, item_ids)
-    study = Study(
-        dataset_id=run.dataset_id,
-        run_id=run_id,
-        name=name or f"study of run {run_id}",
+    return open_study(
+        session,
+        run,
+        [[item_id] for item_id in item_ids],
         overlap=overlap,
         seed=seed,
+        name=name or f"study of run {run_id}",
+        guidelines=guidelines,
         settings={"sampling": "stratified", "strata": ["scenario"], **(settings or {})},
+        created_by=created_by,
+    )
+
+
+def open_study(
+    session: Session,
+    run: Run,
+    cards: Sequence[Sequence[int]],
+    *,
+    overlap: int,
+    seed: int = 0,
+    name: str,
+    guidelines: str,
+    settings: Mapping[str, Any],
+    created_by: str = "",
+) -> Study:
+    """Create a study of these cards, each the items of one group that are shown together.
+
+    `settings["per_card"]` is the largest number of items of one, 1 where it is missing. Raises
+    BadInput without a card or a judge. Does not commit.
+    """
+    if not cards or overlap < 1:
+        raise BadInput(
+            f"a study needs at least one item and one judge per item: {len(cards)}, {overlap}",
+            "give one of each or more",
+            code="study_needs_items_and_judges",
+        )
+    study = Study(
+        dataset_id=run.dataset_id,
+        run_id=run.id,
+        name=name,
+        overlap=overlap,
+        seed=seed,
+        settings=dict(settings),
         created_by=created_by,
     )
     session.add(study)
@@ -124,15 +155,16 @@ def add_study(
     session.add(Guideline(study_id=study.id, version=1, body=guidelines, created_by=created_by))
     session.add_all(
         StudyItem(study_id=study.id, item_id=item_id, position=position, places=overlap)
-        for position, item_id in enumerate(shuffled(item_ids))
+        for position, card in enumerate(shuffled(cards))
+        for item_id in card
     )
     session.flush()
     return study
 
 
-def shuffled(item_ids: Sequence[int]) -> list[int]:
-    """The items in an order that nobody can compute: that of a sample reveals their scenarios."""
-    order = list(item_ids)
+def shuffled(given: Sequence[T]) -> list[T]:
+    """Items or cards in an order that nobody can compute: that of a sample reveals scenarios."""
+    order = list(given)
     secrets.SystemRandom().shuffle(order)
     return order
 

@@ -13,6 +13,7 @@ from datetime import date, datetime, timedelta
 from sqlalchemy import Select, func, select
 from sqlalchemy.orm import Session
 
+from db.question import is_right
 from db.rows import Row
 from db.tables import Assignment, Judge, Judgment, Study, StudyItem, StudyJudge
 
@@ -167,7 +168,9 @@ class _PersonsAnswers:
 
     def right(self, part: str) -> int:
         """How many gold answers of a part are right."""
-        return sum(one.choice == self.gold.get(item) for item, one in self.of(part).items())
+        return sum(
+            bool(is_right(one.choice, self.gold.get(item))) for item, one in self.of(part).items()
+        )
 
     @property
     def intervals(self) -> list[Interval]:

@@ -12,9 +12,10 @@ from db.tables.base import Base, created, key
 
 
 class Question(Base, kw_only=True):
-    """A question other than the pick of a passage (`db.question`), once for all that ask it.
+    """A question other than InF-IR's pick of a passage (`db.question`), once for all that ask it.
 
-    `key` is the sha256 of its body; `labels` are a grade's numbers with their meanings.
+    `key` is the sha256 of its body; `labels` are a grade's numbers with their meanings; `text` is
+    what people are asked.
     """
 
     __tablename__ = "question"
@@ -24,7 +25,8 @@ class Question(Base, kw_only=True):
     kind: Mapped[str]
     labels: Mapped[dict[str, Any]] = mapped_column(default_factory=dict)
     prompt_sha256: Mapped[str] = mapped_column(default="")
-    __table_args__ = (CheckConstraint("kind IN ('grade', 'yes_no', 'score')", name="kind"),)
+    text: Mapped[str] = mapped_column(default="", server_default="")
+    __table_args__ = (CheckConstraint("kind IN ('pick', 'grade', 'yes_no', 'score')", name="kind"),)
 
 
 class Item(Base, kw_only=True):
@@ -132,7 +134,8 @@ class StudyItem(Base, kw_only=True):
 
     `places` is the number of judgments to collect (NULL for `training`), `taken` how many are done
     or leased: the check keeps the overlap from ever being exceeded. `position` is the order in
-    which judges get items; gold has its places and position among the others.
+    which judges get items; gold has its places and position among the others. Items of one position
+    are a card: they share their texts, and a judge gets them together.
     """
 
     __tablename__ = "study_item"

@@ -8,7 +8,14 @@ from hypothesis.extra import numpy as hnp
 from sklearn.metrics import cohen_kappa_score
 from statsmodels.stats.inter_rater import cohens_kappa as statsmodels_kappa
 
-from analysis.agreement.cohen import NO_ITEMS, ONE_LABEL, cohen_kappa, confusion
+from analysis.agreement.cohen import (
+    NO_ITEMS,
+    ONE_LABEL,
+    cohen_kappa,
+    confusion,
+    distances,
+    weighted_kappas,
+)
 
 tables = hnp.arrays(np.int64, st.integers(2, 5).map(lambda k: (k, k)), elements=st.integers(0, 30))
 
@@ -81,3 +88,32 @@ def test_renaming_the_labels_or_swapping_the_judges_changes_nothing(table, rng) 
 def test_gaps_are_not_counted() -> None:
     one, other = np.array([0, 1, -1, 1]), np.array([0, 0, 1, -1])
     assert confusion(one, other, 2).tolist() == [[1, 0], [1, 0]]
+
+
+@pytest.mark.parametrize("weights", ["linear", "quadratic"])
+@pytest.mark.parametrize("seed", range(5))
+def test_weighted_kappa_is_that_of_scikit_learn(weights: str, seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    one = generator.integers(0, 4, size=60)
+    other = np.clip(one + generator.integers(-2, 3, size=60), 0, 3)
+    table = np.zeros((4, 4), dtype=int)
+    np.add.at(table, (one, other), 1)
+    expected = cohen_kappa_score(one, other, labels=[0, 1, 2, 3], weights=weights)
+    assert float(weighted_kappas(table, distances([0, 1, 2, 3], weights))) == pytest.approx(
+        expected
+    )
+
+
+def test_a_grade_that_nobody_gave_keeps_its_distance() -> None:
+    """0 and 2 are two apart, also where no 1 occurs: of two labels each weight gives Cohen's."""
+    table = np.array([[6, 2], [1, 5]])
+    plain = cohen_kappa(table).value
+    for weights in ("linear", "quadratic"):
+        found = float(weighted_kappas(table, distances([0, 2], weights)))
+        assert found == pytest.approx(plain)
+    assert distances([0, 2], "quadratic").tolist() == [[0, 4], [4, 0]]
+    with_one = np.array([[6, 0, 2], [0, 3, 0], [1, 0, 5]])
+    expected = 1 - 3 * 4 * 17 / (4 * (8 * 7 + 6 * 7) + (8 * 3 + 3 * 7) + (3 * 7 + 6 * 3))
+    assert float(weighted_kappas(with_one, distances([0, 1, 2], "quadratic"))) == pytest.approx(
+        expected
+    )

@@ -31,6 +31,14 @@ def of(counts: np.ndarray) -> dict[str, float]:
     return {name: float(values[0]) for name, values in found.items()}
 
 
+def ordered_of(counts: np.ndarray) -> float:
+    """Ordinal alpha of counts of labels in their order."""
+    counts = counts[counts.sum(axis=1) > 0]
+    weights, names = np.ones((1, len(counts))), measures.measure_names(is_ordered=True)
+    assert names == ["ordinal_alpha"]
+    return float(measure_values(counts, weights, 2, names)["ordinal_alpha"][0])
+
+
 def counts_of(raters: list[str], labels: str) -> np.ndarray:
     units = map("".join, zip(*raters, strict=True))
     return np.array([[unit.count(label) for label in labels] for unit in units])
@@ -47,6 +55,25 @@ def test_the_published_example_of_krippendorff_and_the_values_of_irrcac() -> Non
     assert found["gwet_ac1"] == pytest.approx(0.77544, abs=5e-6)
     assert found["fleiss_kappa"] == pytest.approx(0.76117, abs=5e-6)
     assert found["agreement"] == pytest.approx(0.81818, abs=5e-6)
+    # Krippendorff 2011: ordinal 0.815
+    assert ordered_of(counts_of(KRIPPENDORFF, "12345")) == pytest.approx(0.815, abs=5e-4)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_ordinal_alpha_is_that_of_krippendorffs_package(seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    truth = generator.integers(0, 4, size=40)
+    raters = np.clip(truth + generator.integers(-1, 2, size=(3, 40)), 0, 3).astype(float)
+    raters[generator.random(raters.shape) < 0.2] = np.nan
+    counts = np.stack([(raters == label).sum(axis=0) for label in range(4)], axis=1)
+    expected = krippendorff.alpha(
+        reliability_data=raters, level_of_measurement="ordinal", value_domain=[0.0, 1.0, 2.0, 3.0]
+    )
+    assert ordered_of(counts) == pytest.approx(expected)
+
+
+def test_measures_of_an_order_are_left_out_where_labels_are_only_names() -> None:
+    assert "ordinal_alpha" not in of(FLEISS)
 
 
 def test_ac1_worked_by_hand() -> None:
@@ -177,7 +204,7 @@ def test_a_name_cannot_be_registered_twice() -> None:
 def test_every_measure_stays_within_its_bounds_and_says_what_it_needs() -> None:
     counts = np.random.default_rng(0).integers(0, 3, size=(50, 4))
     counts = counts[counts.sum(axis=1) > 0]
-    values = measure_values(counts, np.ones((1, len(counts))), 4)
+    values = measure_values(counts, np.ones((1, len(counts))), 4, list(measures.MEASURES))
     for name, measure in measures.MEASURES.items():
         low, high = measure.bounds
         assert low <= values[name][0] <= high

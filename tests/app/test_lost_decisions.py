@@ -7,6 +7,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from asked_study import FLUENCY, QUERY_OK, ROLE, make_asked_study, record
 from card_client import CardClient, add_annotators
 from lost_decisions import compare, work_through
 from restartable import restartable
@@ -56,3 +57,35 @@ def test_no_decision_is_lost_doubled_or_on_another_item(store: Store, own_home: 
     found = compare(store, study_id, desks, overlap=2)
     assert (found.lost, found.on_the_wrong_item, found.doubled) == (1, 1, 0)
     assert found.not_exactly_the_overlap == 1
+
+
+@pytest.mark.long
+def test_no_answer_to_a_card_of_several_questions_is_lost_doubled_or_misplaced(
+    store: Store, own_home: Path, tmp_path: Path
+) -> None:
+    """20 people on graded cards; `-m long`, as it kills the server six times."""
+    rows = [record(number) for number in range(30)]
+    study_id = make_asked_study(store, tmp_path, rows, [QUERY_OK, ROLE, FLUENCY], overlap=5)
+    people = add_annotators(store, 20)
+    with restartable(own_home, store.url) as server:
+        desks = [
+            CardClient(server.url, study_id, name, cookie, seed=number)
+            for number, (name, cookie) in enumerate(people)
+        ]
+
+        async def work() -> int:
+            return await work_through(
+                server, desks, kills=6, cut_chance=0.5, seed=1, least_between=60
+            )
+
+        killed = asyncio.run(work())
+    found = compare(store, study_id, desks, overlap=5)
+    assert (found.decided, found.faults) == (30 * 6 * 5, 0), found
+    assert killed >= 3  # the more people, the sooner everything is answered
+    with store.write() as session:  # the comparison sees a grade on another passage
+        first, second = session.scalars(
+            select(Judgment).where(Judgment.choice.in_(("0", "1"))).limit(2)
+        ).all()
+        first.choice, second.choice = ("1", "0") if first.choice == "0" else ("0", "1")
+        session.commit()
+    assert compare(store, study_id, desks, overlap=5).on_the_wrong_item >= 1

@@ -1,5 +1,6 @@
 """`inf analyze agreement`: the judges of a study, or of a file of judgments."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from analysis.agreement.headline import rest_sentence
 from analysis.agreement.intervals import DRAWS
 from analysis.agreement.judgment_filter import JudgmentFilter
 from analysis.agreement.measures import MEASURES
+from analysis.study.audit import audit_lines
 from analysis.study.judgment_file import read_judgments
 from app.cli.kit.formerly import with_former_ends
 from app.cli.kit.report import Result, command_actor, counts, reporting
@@ -21,7 +23,7 @@ from app.text.remedies import in_commands
 from db.shape import INF_IR
 
 
-def _interval(numbers: dict[str, Any]) -> str:
+def _interval(numbers: Mapping[str, Any]) -> str:
     if not numbers.get("interval"):
         return ""
     low, high = numbers["interval"]
@@ -57,6 +59,8 @@ def _without(found: dict[str, Any], key: str = "value") -> str:
 
 
 def _shown_agreement(report: Result) -> str:
+    if "questions" in report:
+        return _shown_by_question(report)
     lines = [f"{report['judgments']:,} judgments of {report['items']:,} items"]
     if "scope" in report:
         lines.append(report["scope"]["sentence"])
@@ -124,6 +128,25 @@ def _shown_agreement(report: Result) -> str:
     return "\n".join(lines)
 
 
+def _shown_by_question(report: Result) -> str:
+    lines = [report["scope"]["sentence"]]
+    for key, found in report["questions"].items():
+        lines += ["", f"{key} ({found['type']}): {found['text']}", _shown_agreement(found)]
+        for name, label in (("weighted_kappa", "quadratic"), ("linear_weighted_kappa", "linear")):
+            if name in found:
+                value = found[name]
+                reason = f" ({value['reason']})" if "reason" in value else ""
+                weighted = f"{score(value['value'])}{_interval(value)}{reason}"
+                lines.append(f"weighted kappa, {label}: {weighted}")
+    audit = report["audit"]
+    lines += ["", f"audit of {audit['records']:,} records, over answers of people"]
+    for name, share in audit_lines(audit):
+        reason = f" ({share['reason']})" if "reason" in share else f" of {share['of']:,}"
+        lines.append(f"{name}: {score(share['value'])}{_interval(share)}{reason}")
+    lines.append(f"in brackets: 95 % intervals from {audit['resamples']:,} resamples of records")
+    return "\n".join(lines)
+
+
 MAX_COUNTED = 20  # pairs without a value that are printed one by one
 DAY = click.DateTime(["%Y-%m-%d"])
 
@@ -151,6 +174,7 @@ DAY = click.DateTime(["%Y-%m-%d"])
 @click.option("--source", multiple=True, help="Only items of pairs of this source.")
 @click.option("--recipe", multiple=True, help="Only items generated with this recipe.")
 @click.option("--judge", multiple=True, help="Only this judge.")
+@click.option("--question", multiple=True, help="Only this question of a study from a file.")
 @click.option("--since", type=DAY, help="Only judgments from this day (UTC) on.")
 @click.option("--until", type=DAY, help="Only judgments up to this day (UTC).")
 @click.option(
@@ -172,6 +196,7 @@ def agreement(
     source: tuple[str, ...],
     recipe: tuple[str, ...],
     judge: tuple[str, ...],
+    question: tuple[str, ...],
     since: datetime | None,
     until: datetime | None,
     over_time: bool,
@@ -180,14 +205,15 @@ def agreement(
     """Agreement of people with each other and of each model with them, with intervals.
 
     Krippendorff's alpha of three people or more, Cohen's kappa of two and of pairs that share
-    10 items or more.
+    10 items or more. A study from a file has them by question, and weighted kappa and ordinal
+    alpha where the answers are grades or scores.
     """
     if (study is None) == (judgments is None):
         raise click.UsageError("give either --study ID or --judgments FILE")
     if since and until and since > until:
         raise click.UsageError(f"--since {since:%Y-%m-%d} is after --until {until:%Y-%m-%d}")
     chosen = JudgmentFilter(
-        role, source, recipe, judge, since and since.date(), until and until.date()
+        role, source, recipe, judge, since and since.date(), until and until.date(), question
     )
     if judgments is not None:
         if over_time or by_judge or chosen != JudgmentFilter():

@@ -8,7 +8,7 @@ import click
 from app.cli.judging import estimates, gold, people
 from app.cli.kit.formerly import formerly
 from app.cli.kit.listing import listing
-from app.cli.kit.options import RegistryOption, request_options
+from app.cli.kit.options import RegistryOption, field_options, request_of, request_options
 from app.cli.kit.report import (
     Launching,
     Result,
@@ -21,9 +21,11 @@ from app.cli.kit.report import (
 )
 from app.operations.judging import studies as operations
 from curation.judges.registry import describe_judges
-from curation.judging.request import JudgeStart, StudyChange, StudyPlan
+from curation.judging.request import JudgeStart, StudyChange, StudyFilePlan, StudyPlan
 from curation.judging.sampling import describe_sampling
+from curation.questions.templates import TEMPLATES, template_text
 from db.errors import BadInput
+from db.requests import default_of, options_of
 from db.rows import Listed
 
 text_file = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -51,6 +53,8 @@ for command_of_a_study in (
 
 def _created(result: Result) -> str:
     number = result["study_id"]
+    if "questions" in result:
+        return _created_from_file(result)
     facts = lines(
         ("study", f"{number} ({result['name']})"),
         ("run", result["run_id"]),
@@ -67,9 +71,45 @@ def _created(result: Result) -> str:
     return f"{facts}\nnext: people judge it on the Judge page, a model by {command}"
 
 
+def _created_from_file(result: Result) -> str:
+    number = result["study_id"]
+    facts = lines(
+        ("study", f"{number} ({result['name']})"),
+        ("dataset", f"{result['dataset']} (made of the file's texts)"),
+        ("items", result["items"]),
+        (
+            "questions",
+            f"{', '.join(result['questions'])}: {result['answers']:,} answers of a judge",
+        ),
+        ("judges per item", result["overlap"]),
+        ("qualification", result["qualification"]),
+        ("gold", result["gold"]),
+    )
+    return (
+        f"{facts}\nnext: inf serve, and people judge it on the Judge page, or a program by inf "
+        f"studies judge {number} --judge JUDGE; then inf analyze agreement --study {number}"
+    )
+
+
 @studies.command()
-@click.argument("dataset")
-@request_options(StudyPlan)
+@click.argument("dataset", required=False)
+@field_options(StudyPlan)
+@click.option(
+    "--items-file",
+    type=text_file,
+    help="Instead of a dataset: a file of items with id, query, instruction and passages.",
+)
+@click.option(
+    "--questions",
+    "questions_file",
+    type=text_file,
+    help="For --items-file: the questions, as JSON.",
+)
+@click.option(
+    "--template",
+    type=click.Choice(list(TEMPLATES)),
+    help="For --items-file, instead of --questions: questions that many ask.",
+)
 @click.option(
     "--list",
     "list_file",
@@ -85,14 +125,34 @@ def _created(result: Result) -> str:
 @launched
 @reporting(_created)
 def create(
-    request: StudyPlan, list_file: Path | None, guidelines_file: Path | None, launch: Launching
+    items_file: Path | None,
+    questions_file: Path | None,
+    template: str | None,
+    list_file: Path | None,
+    guidelines_file: Path | None,
+    launch: Launching,
+    **given: Any,
 ) -> Result:
-    """Create a study of items sampled from all groups that reached validation, kept or dropped.
+    """Create a study of items sampled from all groups that reached validation, kept or dropped;
+    or, by --items-file and --questions, of a file, with nothing else in the store.
 
     No group contributes two items. By default the sample is balanced over scenarios; --strata
     source also balances sources. A sample by disagreement or from a list is not representative
     of the run.
     """
+    if items_file or questions_file or template:
+        if items_file is None or (questions_file is None) == (template is None):
+            raise click.UsageError(
+                "--items-file requires --questions or --template: give one of them"
+            )
+        if questions_file is not None:
+            questions = _text(questions_file), questions_file.name
+        else:
+            questions = template_text(str(template)), str(template)
+        return _create_from_file(items_file, questions, guidelines_file, given)
+    if given["dataset"] is None:
+        raise click.UsageError("give a DATASET, or --items-file with --questions or --template")
+    request = request_of(StudyPlan, given)
     if request.sample == "list" and list_file is None:
         raise click.UsageError("--sample list requires --list FILE")
     texts: Result = {}
@@ -106,6 +166,31 @@ def create(
     if launch.is_here:
         return operations.create(actor, wanted)
     return operations.create_as_job(actor, wanted, launch(f"sampling from {wanted.dataset}"))
+
+
+def _create_from_file(
+    items: Path, questions: tuple[str, str], guidelines: Path | None, given: Result
+) -> Result:
+    """`questions`: their text, and its name in messages."""
+    for name, value in given.items():
+        if name not in StudyFilePlan.model_fields and value not in (
+            None,
+            (),
+            default_of(StudyPlan, name),
+        ):
+            what = (options_of(StudyPlan, name) or (name.upper(),))[0]
+            raise click.UsageError(f"{what} is of a study of a dataset: leave it out")
+    values = {name: given[name] for name in StudyFilePlan.model_fields if name in given}
+    values |= {
+        "items_file": str(items),
+        "questions": questions[0],
+        "questions_file": questions[1],
+        "guidelines": None if guidelines is None else _text(guidelines),
+    }
+    from app.cli.serve import store_to_serve  # here: it loads the server
+
+    store_to_serve()  # which makes the tables of a new store: nothing has to be there before
+    return operations.create_from_file(command_actor(), request_of(StudyFilePlan, values))
 
 
 def _text(path: Path) -> str:

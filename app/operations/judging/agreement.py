@@ -7,13 +7,14 @@ under `version`.
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, NamedTuple, TypeVar
 
 from sqlalchemy.orm import Session
 
 from analysis.agreement.agreement import agreement_report
 from analysis.agreement.flagged import flag_note
+from analysis.agreement.headline import COHEN
 from analysis.agreement.judgment_filter import JudgmentFilter, decisions_of, study_decisions
 from analysis.agreement.validators import choosing_report
 from app.access.identity import Actor, SessionUser
@@ -36,12 +37,14 @@ from curation.judging.consensus import study_consensus
 from curation.judging.independence import validator_sentence
 from curation.judging.request import AgreementStart, PlanStudy
 from curation.judging.scope import Scope, of_filtered, study_scope
+from curation.questions.audit import study_audit
 from curation.recipe.prices import load_prices
 from curation.run.estimate import judging_prices
 from db.assignment.hidden import hidden_items_of_study
 from db.corpus.datasets import get_dataset
-from db.errors import Refused
+from db.errors import BadInput, Refused
 from db.events import record_event
+from db.question import Question
 from db.run.runs import choose_run, shape_of
 from db.run.validations import (
     RunAnswers,
@@ -51,7 +54,7 @@ from db.run.validations import (
     run_answers,
 )
 from db.shape import Shape
-from db.study.items import ItemPlace, study_item_places
+from db.study.items import ItemPlace, questions_of_study, study_item_places
 from db.study.judgments import (
     JudgmentRow,
     JudgmentState,
@@ -141,6 +144,8 @@ def agreement(
     with reading(actor, RIGHT) as session:
         study = get_study(session, study_id)
         reader = _reader(session, study_id, actor)
+        if listed := questions_of_study(session, study_id):
+            return _by_question(session, study_id, listed, reader, chosen, resamples)
         found = study_report(
             session,
             study_id,
@@ -163,6 +168,64 @@ def agreement(
                     notes["answered"][each.judge][each.label] += 1
     scope = scope if chosen == JudgmentFilter() else of_filtered(scope)
     return {"study_id": study_id, "scope": asdict(scope), **report, **notes, **found}
+
+
+def _by_question(
+    session: Session,
+    study_id: int,
+    listed: Sequence[Question],
+    reader: Reader,
+    chosen: JudgmentFilter,
+    resamples: int,
+) -> Result:
+    """The agreement of a study on each of its questions, by its key, and the audit of its items."""
+    questions: Result = {}
+    for question in listed:
+        if chosen.questions and question.name not in chosen.questions:
+            continue
+        found = study_report(
+            session,
+            study_id,
+            chosen=replace(chosen, questions=(question.name,)),
+            left_out=reader.left_out,
+            with_flags=not reader.is_blind,
+            draws=resamples,
+            over_time=False,
+            by_judge=False,
+        )["report"]
+        about = {"type": question.kind, "text": question.text, "meanings": dict(question.labels)}
+        questions[question.name] = {**about, **_figures_of_question(found), **found}
+    if not questions:
+        raise BadInput(
+            f"study {study_id} asks {', '.join(one.name for one in listed)}: none of "
+            f"{', '.join(chosen.questions)}",
+            "name one of its questions",
+            code="question_unknown",
+        )
+    scope = study_scope(session, study_id)
+    scope = scope if chosen == JudgmentFilter() else of_filtered(scope)
+    audit = study_audit(
+        session,
+        study_id,
+        questions=chosen.questions,
+        left_out=reader.left_out,
+        resamples=resamples,
+    )
+    return {"study_id": study_id, "scope": asdict(scope), "questions": questions, "audit": audit}
+
+
+def _figures_of_question(report: Mapping[str, Any]) -> Result:
+    """The coefficients of people on one question, each with its interval, by its own name.
+
+    Cohen's kappa is of two people, Krippendorff's alpha and Fleiss' kappa of any number.
+    """
+    people = report["human_human"]
+    is_pair = people["coefficient"] == COHEN.name
+    reason = "Cohen's kappa is of two judges: Krippendorff's alpha is that of a team"
+    return {
+        COHEN.name: dict(people) if is_pair else {"value": None, "reason": reason},
+        **report["people"],
+    }
 
 
 def validators(

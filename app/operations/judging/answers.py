@@ -11,9 +11,9 @@ from db.answers.own_answers import OwnAnswer, count_answers, own_answers
 from db.assignment import threads
 from db.assignment.answering import Decision, submit_decision
 from db.assignment.places import assignment_of_token
+from db.run.new_items import question_of
 from db.study.judgments import current_judgment
-from db.tables import utc_now
-from db.values import NONE
+from db.tables import Item, utc_now
 
 
 def list_some(
@@ -36,7 +36,7 @@ def count_replies(actor: Actor, study_id: int) -> int:
 
 
 def change(actor: Actor, wanted: AnswerChange) -> bool:
-    """Store a position, None for none of them, as the new answer, keeping note and flag.
+    """Store what was chosen on the screen as the new answer, keeping note and flag.
 
     Whether it was another one: the same changes nothing. Raises as
     `db.assignment.answering.submit_decision`.
@@ -47,7 +47,8 @@ def change(actor: Actor, wanted: AnswerChange) -> bool:
         assignment = assignment_of_token(session, study_id, judge_id, wanted.token)
         item_id, order = assignment.item_id, assignment.order_shown
         before = current_judgment(session, judge_id, item_id)
-        if before and before.choice == (NONE if position is None else order[position]):
+        question = question_of(session, session.get_one(Item, item_id))
+        if before and before.choice == question.chosen(order, position):
             return False
         decision = Decision(
             # of the answer that it replaces: a click that arrives twice changes once

@@ -102,7 +102,7 @@ def to_adjudicate(
 
 
 def decide(actor: Actor, wanted: BlindDecision) -> None:
-    """Decide a disputed item, blind: by a position, None for none of them."""
+    """Decide a disputed item, blind: by what is chosen on the screen."""
     study_id, token = wanted.study_id, wanted.token
     with writing(actor, ADJUDICATE) as session:
         made = blind_adjudication.decide(

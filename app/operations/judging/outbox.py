@@ -19,11 +19,13 @@ from db.assignment.places import not_given
 from db.assignment.standing import Standing, given_item
 from db.assignment.threads import write_as_judge
 from db.errors import BadInput, InfError, Refused
+from db.question import Shown
 from db.values import is_storable
 
 MAX_EVENTS = 500
 MAX_NOTE_CHARACTERS = 2000
 MAX_EVENT_CHARACTERS = 64
+MAX_ANSWER_CHARACTERS = 32
 KINDS = ("pick", "skip", "message")
 FIRST_YEAR = 1970  # a device whose clock was reset starts here; nothing was judged before
 LAST_YEAR = 9000
@@ -130,7 +132,7 @@ def _store(session: Session, standings: Mapping[int, Standing], entry: Mapping[s
     decision = Decision(
         event_id=event_id,
         item_id=item_id,
-        position=None if entry.get("position") is None else whole_number(entry, "position"),
+        position=answer_of(entry),
         shown_at=_moment(entry, "shown"),
         decided_at=_moment(entry, "decided"),
         note=note,
@@ -152,6 +154,16 @@ def token_of(entry: Mapping[str, Any]) -> str:
             code="item_token_missing",
         )
     return token
+
+
+def answer_of(entry: Mapping[str, Any]) -> Shown:
+    """What an entry chose: a place, None for none of them, or an answer in words or figures."""
+    value = entry.get("position")
+    if value is None:
+        return None
+    if isinstance(value, str) and is_storable(value) and len(value) <= MAX_ANSWER_CHARACTERS:
+        return value
+    return whole_number(entry, "position")
 
 
 def version_of(entry: Mapping[str, Any]) -> int | None:

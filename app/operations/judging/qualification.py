@@ -9,7 +9,13 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
-from app.operations.judging.outbox import event_of, token_of, version_of, whole_number
+from app.operations.judging.outbox import (
+    answer_of,
+    event_of,
+    token_of,
+    version_of,
+    whole_number,
+)
 from db.assignment.guidelines import record_shown, version_shown
 from db.assignment.members import membership, not_open, require_active
 from db.assignment.places import not_given
@@ -66,7 +72,7 @@ def answer_examples(
                     study_id,
                     judge_id,
                     token_of(entry),
-                    None if entry.get("position") is None else whole_number(entry, "position"),
+                    answer_of(entry),
                     guideline_id=version_shown(session, here, version_of(entry)),
                 )
                 then = _then(qualification_state(session, study_id, judge_id))
@@ -110,6 +116,7 @@ def _as_json(event: str, feedback: Feedback, then: str) -> dict[str, Any]:
         "event": event,
         "chosen": feedback.chosen,
         "right": feedback.right,
+        "is_right": feedback.is_right,
         "explanation": feedback.explanation,
         "then": then,
     }

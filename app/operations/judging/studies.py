@@ -20,6 +20,7 @@ from curation.judging.request import (
     JudgeStart,
     RulesChange,
     StudyChange,
+    StudyFilePlan,
     StudyPlan,
     WorkReport,
 )
@@ -90,6 +91,33 @@ def create(actor: Actor, wanted: StudyPlan) -> dict[str, Any]:
     """Sample a study now. Raises as `curation.judging.studies.sample_study`."""
     with writing(actor, RIGHT) as session:
         return sample_study(session, wanted, created_by=actor.name)
+
+
+def create_from_file(actor: Actor, wanted: StudyFilePlan) -> dict[str, Any]:
+    """Create a study of a file's items, and the dataset of its texts, on which the actor has their
+    rights. The file is one of the server, an admin's.
+
+    Raises Refused, and as `curation.questions.study_file.study_from_file`.
+    """
+    from curation.questions.questions_file import read_questions  # here: they load readers
+    from curation.questions.study_file import study_from_file
+
+    require(actor, "server")
+    questions = read_questions(wanted.questions, wanted.questions_file)
+    with writing(actor, RIGHT) as session:
+        study, made = study_from_file(
+            session,
+            Path(wanted.items_file),
+            questions,
+            overlap=wanted.overlap,
+            name=wanted.name,
+            guidelines=wanted.guidelines,
+            seed=wanted.seed,
+            created_by=actor.name,
+        )
+        if wanted.close_when_done:
+            set_rules(session, study.id, closes_when_done=True)
+        return made
 
 
 def create_as_job(actor: Actor, wanted: StudyPlan, launch: Launch[T]) -> T:

@@ -23,6 +23,7 @@ from curation.judging.request import (
     JudgeStart,
     RulesChange,
     StudyChange,
+    StudyFilePlan,
     StudyPlan,
     WorkReport,
 )
@@ -33,8 +34,10 @@ from db.study.judgments import get_or_create_judge
 from db.tables import Event, Job, Study
 
 PLAN = StudyPlan(dataset="world", items=3, overlap=1)
+FILE_PLAN = StudyFilePlan(items_file="items.jsonl", questions="{}", overlap=2)
 OPERATIONS: dict[str, Callable[[Actor], Any]] = {
     "create": lambda actor: studies.create(actor, PLAN),
+    "create_from_file": lambda actor: studies.create_from_file(actor, FILE_PLAN),
     "create_as_job": lambda actor: studies.create_as_job(actor, PLAN, queued),
     "list_all": studies.list_all,
     "show": lambda actor: studies.show(actor, 1),
