@@ -17,7 +17,7 @@ cannot decide has answered. An item without an expected answer has no right one.
 A pick is about all of an item's candidates; the others are about one text. To grade four passages
 is four items, each with its own answer, overlap and gold: `place` names them in their group, and
 people get the items of a group in one study as one card
-(docs/decisions/0013-a-card-is-the-items-of-one-place.md).
+(docs/decisions/0015-a-card-is-the-items-of-one-place.md).
 """
 
 import hashlib

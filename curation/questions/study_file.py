@@ -8,7 +8,7 @@ question, of a pick the kind or number of the passage; `explanation` is shown in
 
 What is made of it: a dataset of the file's texts, with rights as any other; a run without models,
 of which each row is a group; and of each row an item for each question and text it is about. Items
-of a row are one card (docs/decisions/0013). All rows are taken or, with one bad one, none.
+of a row are one card (docs/decisions/0015). All rows are taken or, with one bad one, none.
 """
 
 import re
