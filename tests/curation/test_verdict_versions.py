@@ -12,6 +12,7 @@ from checked_recipe import CHECKS, write_recipe
 from curation_runs import add_dataset, run_curation
 from decided_runs import FAULTS, ME, PAIRS, VOTES, decide, require_whole, voted
 from openai_server import Server
+from records_world import list_groups
 from sqlalchemy import event, func, select
 
 from app.access.identity import Actor
@@ -21,7 +22,6 @@ from curation.rules.deciding import RunDecide
 from db.errors import BadInput, NotFound, Refused
 from db.people.rights import Rights
 from db.review.reviews import edit_group, reject_group
-from db.run.groups import list_groups
 from db.run.versions import VersionChoice, VersionComparison
 from db.shape import INF_IR
 from db.store.settings import owners_process
