@@ -187,13 +187,13 @@ class Shape:
         A scenario's passage satisfies it. Another's with the same query answers that query, and
         without an instruction nothing is violated; one of another query does not answer.
         """
-        asked: list[tuple[GroupText | None, GroupText]] = [
+        pairs: list[tuple[GroupText | None, GroupText]] = [
             (scenario.instruction, scenario.query) for scenario in self.all_scenarios
         ]
-        asked += [(None, query) for _, query in asked]
+        pairs += [(None, query) for _, query in pairs]
         return tuple(
             Claim(instruction, query, of.passage, _grade(instruction, query, of))
-            for instruction, query in dict.fromkeys(asked)
+            for instruction, query in dict.fromkeys(pairs)
             for of in self.all_scenarios
         )
 

@@ -259,17 +259,21 @@ def trainer_rows(view: str, row: dict[str, Any], shape: Shape) -> list[dict[str,
 def _promptriever_rows(row: dict[str, Any], shape: Shape) -> list[dict[str, Any]]:
     rows: dict[tuple[str, str], dict[str, Any]] = {}
     for claim in shape.claims:
-        told, asked = claim.instruction, claim.query
-        instruction, query = row[told.column] if told else "", row[asked.column]
-        named = f"{row['group_id']}-{f'{told.sign}-' if told else ''}{asked.sign}"
+        instruction_slot, query_slot = claim.instruction, claim.query
+        instruction, query = (
+            row[instruction_slot.column] if instruction_slot else "",
+            row[query_slot.column],
+        )
+        sign = instruction_slot.sign if instruction_slot else ""
+        named = "-".join(filter(None, (str(row["group_id"]), sign, query_slot.sign)))
         made = rows.setdefault(
-            (told.sign if told else "", asked.sign),
+            (sign, query_slot.sign),
             {
                 "query_id": named,
                 "query": f"{query} {instruction}".strip(),
                 "only_query": query,
                 "only_instruction": instruction,
-                "has_instruction": told is not None,
+                "has_instruction": instruction_slot is not None,
                 "positive_passages": [],
                 "negative_passages": [],
             },

@@ -27,7 +27,7 @@ CONFIG_MEANINGS = {
     "judgments": "who chose which candidate; people under pseudonyms",
     "sentence-transformers": "anchor, positive and negatives, {scenarios} per group",
     "tevatron": "queries with their passages, {scenarios} per group",
-    "promptriever": "queries with and without instruction, passages by kind, {asked} per group",
+    "promptriever": "queries with and without instruction, passages by kind, {queries} per group",
 }
 NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
@@ -195,11 +195,11 @@ def _loading(facts: CardFacts) -> str:
 
 def _other_configs(facts: CardFacts) -> str:
     count = len(facts.shape.roles)
-    asked = len({(claim.instruction, claim.query) for claim in facts.shape.claims})
+    queries = len({(claim.instruction, claim.query) for claim in facts.shape.claims})
     rows = {
         "triplets": _rows(2 * count - 1),
         "scenarios": _rows(count),
-        "asked": _rows(asked),
+        "queries": _rows(queries),
     }
     return "".join(
         f'{name.replace("-", "_")} = load_dataset("PATH_OR_NAME", "{name}")  '
