@@ -36,8 +36,8 @@ def silent_since(
 
 
 def expired_before(session: Session, seconds: float) -> datetime | None:
-    """The moment before which a lease of `seconds` has expired; None where a restarted store could
-    not be told for how long it goes on."""
+    """The moment before which a lease of `seconds` has expired; None where a restarted store cannot
+    say for how long it goes on."""
     limit = silent_since(session, seconds)
     return None if limit is None else limit + timedelta(seconds=seconds)
 

@@ -75,7 +75,7 @@ def is_dead(owner: str) -> bool:
 
 @functools.cache
 def _process_space() -> str:
-    """What tells one space of process ids from all others: this start of the system, and on Linux
+    """The name of one space of process ids among all others: this start of the system, and on Linux
     the namespace, of which each container may have its own."""
     if sys.platform != "linux":
         # to the minute: some systems compute it anew, from a clock that is adjusted

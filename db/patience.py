@@ -27,7 +27,7 @@ AWAY_STATES = ("08", "57P01", "57P02", "57P03", "53300", "25006")
 
 
 def is_away(error: BaseException) -> bool:
-    """Whether an error says that the store is away, not that the work is at fault."""
+    """Whether an error means that the store is away, not that the work is at fault."""
     if isinstance(error, InfError):
         return error.code == "store_unreachable"
     if not isinstance(error, DBAPIError):
@@ -64,7 +64,7 @@ def patiently(
     `tell` is called after each attempt with the reason, since when and the next attempt; without it
     that is logged, at first and every LOG_SECONDS. Raises what the last attempt raised.
     """
-    began, since, told, wait = 0.0, utc_now(), 0.0, FIRST_SECONDS
+    began, since, reported, wait = 0.0, utc_now(), 0.0, FIRST_SECONDS
     while True:
         try:
             result = work()
@@ -79,8 +79,8 @@ def patiently(
             )
             if tell is not None:
                 tell(message)
-            elif now - told >= LOG_SECONDS:
-                told = now
+            elif now - reported >= LOG_SECONDS:
+                reported = now
                 log.warning("%s", message)
         else:
             if began:

@@ -109,7 +109,7 @@ class _Part:
 
 @dataclass(frozen=True)
 class _Usual:
-    """What is usual of the texts of a sign, to tell which are APART.
+    """What is usual of the texts of a sign, to find which are APART.
 
     `lengths`: median, in tokens; `common`: words that many real texts have; `echoed`: by sign the
     words that two or more of its short texts about something else have.

@@ -52,8 +52,8 @@ def check_reported_model(endpoint: Endpoint, model: str, completion: Any) -> Non
     before = endpoint.reported.setdefault(model, reported)
     if before == reported:
         return
-    asked, first, now = map(_plain_name, (model, before, reported))
-    if first == now or (asked in first and asked in now):
+    wanted, first, now = map(_plain_name, (model, before, reported))
+    if first == now or (wanted in first and wanted in now):
         return
     raise ProviderError(
         f"{endpoint.url} answered {model!r} as {before!r} and now as {reported!r}",

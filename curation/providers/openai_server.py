@@ -106,7 +106,7 @@ class _Tries:
 
 
 def gave_up(attempts: int, failed: Exception) -> RowFailed:
-    """The row is set aside, after so many attempts."""
+    """The row is set aside, after `attempts` attempts."""
     return RowFailed("server_error", f"gave up after {attempts} attempts: {describe(failed)}")
 
 

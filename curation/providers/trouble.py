@@ -54,7 +54,7 @@ class TroubleLog:
             self._waiting_until = until
 
     def away(self, reason: str, since: datetime, seconds: float) -> None:
-        """The server is away; the next attempt to reach it comes in so many seconds."""
+        """The server is away; the next attempt to reach it comes in `seconds`."""
         if self._waiting_for is None:
             log.warning("waiting for the server since %s (%s)", clock_time(since), reason)
         self._waiting_for, self._waiting_since = reason, since

@@ -41,8 +41,8 @@ def promptriever_groups(values: Mapping[str, Any], name: str) -> Iterator[Group]
     instruction negatives, have grade 1 where the row has an instruction; all others grade 0.
     """
     query = str(values.get("only_query") or "").strip()
-    told = bool(values.get("has_instruction", values.get("only_instruction")))
-    instruction = str(values.get("only_instruction") or "").strip() if told else ""
+    has_one = bool(values.get("has_instruction", values.get("only_instruction")))
+    instruction = str(values.get("only_instruction") or "").strip() if has_one else ""
     negatives = [
         *(Negative(1, text) for text, _ in _passages(values.get("new_negatives"))),
         *(
@@ -90,8 +90,8 @@ def right_texts(groups: Sequence[Group], template: Template) -> dict[str, set[st
     found: dict[str, set[str]] = {}
     for group in groups:
         for instruction, query, passage in group.triplets():
-            for told in (instruction, ""):
-                found.setdefault(template.apply(told, query), set()).add(passage)
+            for with_it in (instruction, ""):
+                found.setdefault(template.apply(with_it, query), set()).add(passage)
         for negative in group.negatives:
             if negative.grade == 1:
                 query = group.triplets()[0][1]
