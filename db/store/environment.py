@@ -115,6 +115,9 @@ VARIABLES: dict[str, tuple[Variable, ...]] = {
         Variable("INF_INDEX_KEY", "none", "The key of a Qdrant or Elasticsearch server searched."),
         Variable("OMP_NUM_THREADS", "CPU cores / processes", "Threads of each training process."),
         Variable("OMP_WAIT_POLICY", "`PASSIVE`", "How OpenMP threads wait; for child processes."),
+        Variable(
+            "PYDANTIC_DISABLE_PLUGINS", "`__all__`", "Commands search for no plugins of pydantic."
+        ),
         Variable("TOKENIZERS_PARALLELISM", "`false`", "Threads of the tokenizers; for children."),
         Variable(
             "ACCELERATE_TORCH_DEVICE",

@@ -38,6 +38,7 @@ archived_option = click.option("--archived", is_flag=True, help="Also list archi
     *("id", ("dataset", "name"), "pairs", "passages", "generated", "licence"),
     ("state", lambda row: "archived" if row["archived_at"] else "active"),
     empty="no datasets: `inf datasets import NAME --pairs FILE`",
+    then="inf datasets show {name}",
     former=("datasets", FORMER_KEYS),
 )
 def list_(archived: bool, **page: Any) -> Listed[DatasetRow]:

@@ -27,6 +27,7 @@ def groups() -> None:
     *(("group", "id"), ("verdict", lambda row: row["verdict"] or row["state"]), "drop_reason"),
     *("review", ("query id", "name"), "query"),
     empty="no such groups",
+    then="inf groups show {id}",
     limit=operations.PAGE,
     former=("groups", FORMER_KEYS),
 )

@@ -22,6 +22,7 @@ def recipes() -> None:
 @listing(
     *(("recipe", "name"), ("models", lambda row: ", ".join(row["models"])), "description"),
     empty="no recipes",
+    then="inf recipes show {name}",
     former=("recipes", {}),
 )
 def list_(**page: Any) -> Listed[RecipeRow]:

@@ -116,7 +116,8 @@ def _estimated(result: Result) -> str:
             f"{result['seconds_per_call']:.2g} s per call, "
             f"{counted(result['concurrency'], 'call')} at once (--concurrency)"
         )
-    return "\n".join([f"{result['pairs']:,} pairs", *rows, total, hours])
+    then = "next: `inf runs create DATASET` with the same options starts it"
+    return "\n".join([f"{result['pairs']:,} pairs", *rows, total, hours, then])
 
 
 def _measured_rows(stages: list[Result]) -> list[str]:
@@ -301,6 +302,7 @@ def _state(row: Result) -> str:
     *(("run", "id"), "dataset", "recipe", "provider", ("status", _state)),
     *("pairs", "kept", "dropped", ("USD", lambda row: f"{row['spent_usd']:.2f}")),
     empty="no such runs: `inf runs create DATASET --provider NAME` creates one",
+    then="inf runs show {id}",
     former=("runs", FORMER_KEYS),
 )
 def list_(
@@ -349,7 +351,16 @@ def _shown(result: Result) -> str:
         facts.append(("shared parts", in_commands(check_command(result["id"]))))
     if result["error"]:
         facts.append(("message", in_commands(result["error"])))
-    return "\n".join([lines(*facts), *dependents_text(result["dependents"])])
+    parts = [lines(*facts), *dependents_text(result["dependents"]), f"next: {_after(result)}"]
+    return "\n".join(parts)
+
+
+def _after(run: Result) -> str:
+    """What a person would do with a run as it is."""
+    if run["status"] == "done":
+        return f"inf groups list --run {run['id']}"
+    resume = f"inf runs resume {run['id']}"
+    return resume if run["status"] in ("paused", "failed", "cancelled") else "inf status"
 
 
 @runs.command()

@@ -76,6 +76,7 @@ FORMER_KEYS = {"release_id": "id"}
     *(("release", "id"), "name", "groups", "reviews", "format", "path"),
     ("offline", lambda row: "OFFLINE" if row["offline"] else ""),
     empty="no releases yet: inf releases create DATASET --out FOLDER",
+    then="inf releases show {id}",
     former=("releases", FORMER_KEYS),
 )
 def list_(dataset: str | None, **page: Any) -> Listed[ReleaseRow]:

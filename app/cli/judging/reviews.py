@@ -37,6 +37,7 @@ def reviews() -> None:
     *(("by", "reviewed_by"), ("at (UTC)", lambda row: row["created_at"][:16].replace("T", " "))),
     "reason",
     empty="no reviews yet: inf reviews set GROUP --approve",
+    then="inf groups show {group_id}",
 )
 def list_(run_id: int, **page: Any) -> Listed[Any]:
     """List the reviews of a run's groups, newest first, those that were replaced, too."""

@@ -212,6 +212,7 @@ def _text(path: Path) -> str:
     ("by people", lambda row: f"{row['done']}/{row['places']}"),
     "name",
     empty="no studies yet: inf studies create DATASET --items N --overlap 3",
+    then="inf studies show {id}",
     former=("studies", {"study_id": "id"}),
 )
 def list_(dataset: str | None, **page: Any) -> Listed[Any]:
@@ -238,6 +239,9 @@ def _shown(result: Result) -> str:
             ),
             *(["judges"] if judges else ["judges  –"]),
             *judges,
+            f"next: inf studies people {result['study_id']}"
+            if result["status"] == "open"
+            else f"next: inf analyze agreement --study {result['study_id']}",
         ]
     )
 

@@ -1,6 +1,7 @@
 """Lists of all nouns: `list` with `--limit` and `--offset`, its table and its JSON."""
 
 import functools
+import shlex
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -28,7 +29,13 @@ def listing(
         rows = result["data"]
         cells = [[cell_of(each, row) for each in columns] for row in rows]
         drawn = table([*map(head_of, columns)], cells, empty=empty, max_columns=max_columns)
-        return f"{drawn}\nnext: {then.format(**rows[0])}" if rows and then else drawn
+        if not rows or not then:
+            return drawn
+        first = {
+            name: shlex.quote(value) if isinstance(value, str) else value
+            for name, value in rows[0].items()
+        }
+        return f"{drawn}\nnext: {then.format(**first)}"
 
     def decorate(command: Callable[..., Result | Listed[Any]]) -> Callable[..., Any]:
         @functools.wraps(command)

@@ -79,7 +79,7 @@ def _upgraded(result: Result) -> str:
     if result["copy"]:
         back = f"inf store upgrade --back {result['copy']}"
         rows += [("copy", result["copy"]), ("way back", back)]
-    return lines(*rows)
+    return f"{lines(*rows)}\nnext: inf status"
 
 
 @store.command()
@@ -182,7 +182,8 @@ def _status(result: Result) -> str:
         table(("run", *RUN_HEAD[1:]), runs, empty="no run is open"),
         table(("number", "what waits for a person", "command"), waiting, empty="nothing waits"),
     ]
-    return "\n\n".join([*parts, in_commands("next: `store upgrade`")] if behind else parts)
+    then = "next: inf serve" if result["server"] is None else f"next: open {result['server']}"
+    return "\n\n".join([*parts, in_commands("next: `store upgrade`") if behind else then])
 
 
 RUN_HEAD = ("id", "name", "status", "finished", "pairs")

@@ -30,6 +30,7 @@ def _progress(row: Result) -> str:
     *(("job", "id"), "kind", "status", ("progress", _progress)),
     ("message or outcome", lambda row: in_commands(row["summary"])),
     empty="no jobs yet",
+    then="inf jobs show {id}",
     limit=50,
     former=("jobs", {"job_id": "id"}),
     max_columns=80,

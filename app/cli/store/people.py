@@ -32,6 +32,7 @@ def people() -> None:
     *((field.label.lower(), field.column) for field in FIELDS),
     ("remark", lambda row: "rename it: such a name is refused today" * row["name_problem"]),
     empty="no accounts yet: inf people add NAME --role admin",
+    then="inf people members",
     former=("accounts", {}),
 )
 def list_(**page: Any) -> Listed[PersonRow]:

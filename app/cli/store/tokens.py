@@ -45,6 +45,7 @@ def create(request: TokenCreate) -> Row:
     *(("rights", _rights), ("datasets", _on), ("state", "status")),
     *(("until", lambda row: row["expires_at"][:10]), ("last used", "used_at")),
     empty="no tokens yet: inf tokens create NAME --right curate",
+    then="inf tokens revoke {id} ends one",
 )
 def list_(**page: Any) -> Listed[Any]:
     """List the tokens of everybody, without the tokens themselves."""
