@@ -48,6 +48,7 @@ from db.tables import (
     Run,
     Study,
     Tour,
+    VerdictVersion,
     utc_now,
 )
 
@@ -56,7 +57,7 @@ NAMING: tuple[InstrumentedAttribute[str], ...] = (
     *(Review.reviewed_by, OpenedGroup.opened_by, AdjudicationView.seen_by),
     *(ItemMessage.written_by, Member.granted_by, Invitation.created_by, PasswordLink.created_by),
     *(Study.created_by, Guideline.created_by, Run.created_by, Release.created_by),
-    *(Job.started_by, Tour.person, Connection.created_by),
+    *(Job.started_by, Tour.person, Connection.created_by, VerdictVersion.created_by),
 )
 # How the ids of events begin: of a bulk review (`db.review.queue`), of the workbench's card.
 EVENTS = ("bulk:{name}/", "card:{name}/")

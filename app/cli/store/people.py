@@ -30,7 +30,7 @@ def people() -> None:
 @listing(
     *("name", "role", ("state", lambda row: "disabled" if row["disabled"] else "enabled")),
     *((field.label.lower(), field.column) for field in FIELDS),
-    ("remark", lambda row: "rename it: such a name is refused today" * row["name_problem"]),
+    ("remark", lambda row: "rename it: such a name is refused today" * bool(row["name_problem"])),
     empty="no accounts yet: inf people add NAME --role admin",
     then="inf people members",
     former=("accounts", {}),
