@@ -161,6 +161,7 @@ def get_group(session: Session, group_id: int, *, viewer: str | None = None) -> 
             code="group_unknown",
         )
     group, run, dataset, pair, passage = found
+    shape = shape_of(session, run.id)
     return GroupDetail(
         id=group.id,
         run_id=run.id,
@@ -178,17 +179,19 @@ def get_group(session: Session, group_id: int, *, viewer: str | None = None) -> 
         drop_reason=group.drop_reason,
         drop_detail=group.drop_detail,
         verdict_version=run.verdict_version,
-        shape=shape_of(session, run.id),
+        shape=shape,
         texts=texts_of(session, [group_id])[group_id],
         review=session.scalars(
             select(Review).where(Review.group_id == group_id, Review.is_current)
         ).first(),
-        judgments=_validations(session, group_id, run),
+        judgments=_validations(session, group_id, run, shape),
         calls=_calls(session, group_id),
     )
 
 
-def _validations(session: Session, group_id: int, run: Run) -> list[ValidatorJudgment]:
+def _validations(
+    session: Session, group_id: int, run: Run, shape: Shape
+) -> list[ValidatorJudgment]:
     expected = expected_now(session, run)
     found = session.execute(
         select(Item, Judge, Judgment, Question.kind)
@@ -196,7 +199,7 @@ def _validations(session: Session, group_id: int, run: Run) -> list[ValidatorJud
         .join(Judge, Judge.id == Judgment.judge_id)
         .outerjoin(Question, Question.id == Item.question_id)
         .where(Item.group_id == group_id, Judgment.run_id == run.id)
-        .order_by(*in_order_of_roles(shape_of(session, run.id)), Judgment.id)
+        .order_by(*in_order_of_roles(shape), Judgment.id)
     )
     # not in the query: SQLite would search all judgments without a study for those of the group
     rows = [row for row in found if row[2].study_id is None]
