@@ -38,6 +38,7 @@ MINE = NegativesMine(name="world", out="mined.jsonl")
 NEEDING: dict[str, Callable[[Actor], Any]] = {
     "list_all": datasets.list_all,
     "show": lambda actor: datasets.show(actor, "world"),
+    "name_of": lambda actor: datasets.name_of(actor, 1),
     "pairs": lambda actor: datasets.pairs(actor, 1),
     "passages": lambda actor: datasets.passages(actor, 1),
     "import_files": lambda actor: datasets.import_files(actor, IMPORT, nothing),
