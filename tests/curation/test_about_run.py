@@ -67,7 +67,7 @@ def test_a_sampled_study_estimates_the_run(store: Store) -> None:
     assert 0 < overturned < 0.6
     # the validator missed all three items of its dropped groups: 90 passed, 60 missed
     assert recall == pytest.approx(90 / (90 + 60 * overturned))
-    assert report["dropped_groups"]["to"] == pytest.approx(overturned)
+    assert report["dropped_groups"]["high"] == pytest.approx(overturned)
 
 
 def test_estimates_name_the_flagged_people_and_have_themselves_without_them(

@@ -162,7 +162,7 @@ def test_what_is_no_model_that_answers_is_refused(tmp_path: Path) -> None:
         choose(pickled, "listwise")
     with pytest.raises(BadInput, match="no model folder '/nowhere'"):
         LocalJudge("/nowhere:pointwise").choose([VIEW])
-    with pytest.raises(BadInput, match="which model"):
+    with pytest.raises(BadInput, match="no model is named"):
         LocalJudge(":pointwise")
 
 

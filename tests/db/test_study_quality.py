@@ -9,8 +9,10 @@ from study_world import backdate_leases, make_world, sampled_study
 
 from db.assignment import answering, guidelines, leasing, members, progress, qualification
 from db.assignment.answering import Decision
+from db.corpus.texts import texts_of
 from db.errors import BadInput, Refused
 from db.review.reviews import approve_group
+from db.shape import INF_IR
 from db.store.store import Store
 from db.study import adjudication, gold_items, quality, rules, studies
 from db.study.judgments import get_or_create_judge, judgment_frame
@@ -255,8 +257,10 @@ def test_every_sampled_example_has_an_explanation_of_its_own(store: Store) -> No
         rows = session.scalars(select(StudyItem).where(StudyItem.part == "training")).all()
         for row in rows:
             item = session.get_one(Item, row.item_id)
-            assert f"“{item.query}”" in row.explanation
-            assert f"“{item.instruction}”" in row.explanation
+            texts = texts_of(session, [item.group_id])[item.group_id]
+            instruction, query, _ = INF_IR.scenarios[item.scenario].signs
+            assert f"“{texts[query]}”" in row.explanation
+            assert f"“{texts[instruction]}”" in row.explanation
             assert " is for the instruction “" in row.explanation
     assert len({row.explanation for row in rows}) == 4
 
