@@ -422,9 +422,8 @@ def verdicts_of(
     session: Session, run_id: int, number: int | None
 ) -> tuple[Any, ColumnElement[bool] | None]:
     """What has the verdicts of a run in a version, and what joins it to `Group`: `Group` itself,
-    and None, for the version that the run uses. Raises NotFound."""
-    run = get_run(session, run_id)
-    if number is None or number == run.verdict_version:
+    and None, for the version that the run uses. Raises NotFound for a version by its number."""
+    if number is None or number == get_run(session, run_id).verdict_version:
         return Group, None
     version = get_version(session, run_id, number)
     assert version is not None  # version 1 without a row is the one that the run uses
