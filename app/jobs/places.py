@@ -19,7 +19,6 @@ from db.store.settings import home
 from db.tables import Analysis, Checkpoint, Dataset, Release, Run, Study
 from db.values import DATASET_BENCHMARK as DATASET
 from trainer.settings.settings import parse_settings
-from trainer.trec.scoring import PREFIX as TREC
 
 IDS: Mapping[str, Any] = {
     "run_id": Run,
@@ -69,6 +68,8 @@ def _of_training(config: Mapping[str, Any]) -> str:
 
 
 def _of_evaluation(config: Mapping[str, Any]) -> str:
+    from trainer.trec.scoring import PREFIX as TREC  # here: it loads numpy
+
     named = _values_of(config, BENCHMARKS)
     if any(name and not name.startswith(DATASET) for name in named):
         return "evaluate on folders of the server"

@@ -76,20 +76,31 @@ def _free() -> Select[int, int]:
     of whose pair they have neither been given an item elsewhere or an example nor reviewed or
     opened a group, and which they have not seen in adjudication.
 
-    By pair: another run of it has the same source passage, and maybe more of the same texts. In one
-    study the items of a pair are one card: who answered some of them may be given the others.
+    By pair: another run of it has the same source passage, and maybe more of the same texts. The
+    items of a group at one position are one card: who was given some of them may be given the rest.
     """
-    sibling, other = aliased(Item), aliased(Group)
+    sibling, other, place = aliased(Item), aliased(Group), aliased(StudyItem)
     given = (
         select(Assignment.id)
         .join(sibling, sibling.id == Assignment.item_id)
         .join(other, other.id == sibling.group_id)
+        .outerjoin(
+            place,
+            and_(place.study_id == Assignment.study_id, place.item_id == Assignment.item_id),
+        )
         .where(
             other.pair_id == Group.pair_id,
             Assignment.judge_id == JUDGE,
             or_(
                 Assignment.study_id != STUDY,
-                and_(Assignment.item_id == StudyItem.item_id, Assignment.state != "expired"),
+                and_(
+                    Assignment.state != "expired",
+                    or_(
+                        Assignment.item_id == StudyItem.item_id,
+                        sibling.group_id != Item.group_id,
+                        place.position != StudyItem.position,
+                    ),
+                ),
             ),
         )
     )

@@ -139,7 +139,11 @@ def test_the_quick_count_is_the_plain_one_whatever_happens(store: Store, seed: i
             for item_id in chance.sample(free, 3):  # of pairs of the study, as from a file
                 session.add(
                     StudyItem(
-                        study_id=study.id, item_id=item_id, part="gold", gold_choice="positive"
+                        study_id=study.id,
+                        item_id=item_id,
+                        part="gold",
+                        gold_choice="positive",
+                        position=1000 + item_id,  # a card of its own
                     )
                 )
         judges = [get_or_create_judge(session, name, kind="person").id for name in PEOPLE]
