@@ -78,7 +78,7 @@ def test_the_documented_settings_are_those_that_a_recipe_takes(tmp_path: Path) -
         (tmp_path / "mine.toml").write_text(text.replace(head, wrong, 1))
         with pytest.raises(BadInput, match="unknown 'colour'") as refused:
             load_recipe(str(tmp_path / "mine.toml"))
-        known |= set(str(refused.value).split("Known: ")[1].split(", "))
+        known |= set(refused.value.message.split("Known: ")[1].split(", "))
     assert listed == known - {"stages", "validation", "filters"}
     assert "| `max_query_words` | `60` |" in page
 

@@ -57,6 +57,8 @@ READING: Mapping[str, tuple[object, ...]] = {
     "releases diff": (1, 1),
     "releases list": (),
     "releases show": (1,),
+    "runs compare-versions": (1, 1, 1),
+    "runs versions": (1,),
     "reviews bulk": (1, "--approve"),
     "reviews list": (1,),
     "reviews show": (1,),
@@ -83,6 +85,7 @@ READING: Mapping[str, tuple[object, ...]] = {
 DOING = {
     *("analyze contamination", "analyze coverage", "connections add", "connections change"),
     *("connections remove", "connections test", "datasets archive", "datasets delete"),
+    *("datasets mine", "runs decide", "runs remove-version", "runs use-version"),
     *("datasets import", "datasets pull", "datasets purge", "datasets unarchive"),
     *(
         "evaluations compare",
