@@ -11,30 +11,21 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from datetime import datetime
 from threading import Lock
-from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
-from sqlalchemy import Pool, and_, select
+from sqlalchemy import Pool, select
 from sqlalchemy.orm import Session
 
 from db.assignment.known_items import KnownItems, known_items
 from db.study.studies import get_study
-from db.tables import Group, Item, Judgment, StudyItem
+from db.tables import Group, Item, Judgment
 
 MAX_STUDIES = 8  # in memory, of one store; a pair takes about 100 bytes
 CHUNK = 5000
 
-
-class Place(NamedTuple):
-    """An item's pair, and its card: the items of one group at one position."""
-
-    pair_id: int
-    card: tuple[int, int]
-
-
-PlacesOfStudy = dict[int, Place]
+PairsOfStudy = dict[int, int]
 # By the time of creation, too: SQLite gives the number of a deleted study to another one.
-_known: WeakKeyDictionary[Pool, OrderedDict[tuple[int, datetime], PlacesOfStudy]]
+_known: WeakKeyDictionary[Pool, OrderedDict[tuple[int, datetime], PairsOfStudy]]
 _known = WeakKeyDictionary()
 _lock = Lock()
 
@@ -77,23 +68,21 @@ def own_progress(session: Session, study_id: int, judge_id: int) -> OwnProgress:
 
 
 def count_eligible(session: Session, study_id: int, judge_id: int) -> int:
-    """How many more items the judge can be given; of a pair those of its card in this study."""
+    """How many more items the judge can be given: of each pair one, or those of one card."""
     return _count_open(session, study_id, known_items(session, study_id, judge_id))
 
 
 def _count_open(session: Session, study_id: int, known: KnownItems) -> int:
-    given = known.given()
-    free = known.free - known.seen - given
-    places = _places(session, study_id, free | given)
-    card_of: dict[int, tuple[int, int]] = {}  # of each pair, the card that is theirs or the next
-    for item_id in [*given, *sorted(free, key=lambda one: places[one].card)]:
-        card_of.setdefault(places[item_id].pair_id, places[item_id].card)
-    found = (places[item_id] for item_id in free)
-    return sum(one.pair_id not in known.pairs and card_of[one.pair_id] == one.card for one in found)
+    free, given = known.free - known.seen, known.given()
+    pair_of = _pairs(session, study_id, free | given)
+    if get_study(session, study_id).settings.get("per_card", 1) > 1:  # a pair's items are one card
+        return sum(pair_of[item_id] not in known.pairs for item_id in free - given)
+    pairs = {pair_of[item_id] for item_id in given} | known.pairs
+    return len({pair_of[item_id] for item_id in free} - pairs)
 
 
-def _places(session: Session, study_id: int, item_ids: set[int]) -> PlacesOfStudy:
-    """Pair and card of each of these items of the study, and maybe of others."""
+def _pairs(session: Session, study_id: int, item_ids: set[int]) -> PairsOfStudy:
+    """The pair of each of these items of the study, and maybe of others."""
     pool = session.get_bind().engine.pool  # the engine itself may be one of a single transaction
     key = (study_id, get_study(session, study_id).created_at)
     with _lock:
@@ -105,10 +94,9 @@ def _places(session: Session, study_id: int, item_ids: set[int]) -> PlacesOfStud
     missing = sorted(item_ids - pairs.keys())
     for start in range(0, len(missing), CHUNK):
         rows = session.execute(
-            select(Item.id, Group.pair_id, StudyItem.position, Group.id)
+            select(Item.id, Group.pair_id)
             .join(Group, Group.id == Item.group_id)
-            .join(StudyItem, and_(StudyItem.item_id == Item.id, StudyItem.study_id == study_id))
             .where(Item.id.in_(missing[start : start + CHUNK]))
         )
-        pairs.update({item: Place(pair, (position, group)) for item, pair, position, group in rows})
+        pairs.update(dict(rows.all()))
     return pairs

@@ -10,6 +10,7 @@ from study_world import make_world, sampled_study
 
 from db.assignment import members
 from db.assignment.eligibility import eligible_items
+from db.assignment.leasing import next_item
 from db.assignment.progress import count_eligible
 from db.store.store import Store
 from db.study.judgments import ADJUDICATOR, get_or_create_judge, record_judgment
@@ -139,11 +140,7 @@ def test_the_quick_count_is_the_plain_one_whatever_happens(store: Store, seed: i
             for item_id in chance.sample(free, 3):  # of pairs of the study, as from a file
                 session.add(
                     StudyItem(
-                        study_id=study.id,
-                        item_id=item_id,
-                        part="gold",
-                        gold_choice="positive",
-                        position=1000 + item_id,  # a card of its own
+                        study_id=study.id, item_id=item_id, part="gold", gold_choice="positive"
                     )
                 )
         judges = [get_or_create_judge(session, name, kind="person").id for name in PEOPLE]
@@ -202,3 +199,26 @@ def test_the_count_is_the_number_of_pairs_that_can_be_leased(store: Store) -> No
         session.flush()
         assert count_eligible(session, study.id, ann) == 3
         assert len(eligible_items(session, study.id, ann, ids)) == 3
+
+
+@pytest.mark.parametrize(("apart", "given"), [(1, 0), (0, 1)], ids=["two cards", "one card"])
+def test_of_a_pair_a_judge_is_given_the_items_of_one_card(
+    store: Store, apart: int, given: int
+) -> None:
+    run_id = make_world(store, GROUPS)
+    with store.write() as session:
+        study = sampled_study(session, run_id=run_id, items=GROUPS - 2, overlap=2, seed=1)
+        ann = get_or_create_judge(session, "ann", kind="person").id
+        members.add_member(session, study.id, ann)
+        shown = next_item(session, study.id, ann)
+        assert shown is not None
+        there = session.scalars(select(StudyItem).where(StudyItem.item_id == shown.item_id)).one()
+        group_id = session.get_one(Item, there.item_id).group_id
+        other = session.scalars(
+            select(Item.id).where(Item.group_id == group_id, Item.id != there.item_id)
+        ).first()
+        assert other is not None
+        position = there.position + 1000 * apart
+        session.add(StudyItem(study_id=study.id, item_id=other, position=position, places=2))
+        session.flush()
+        assert len(eligible_items(session, study.id, ann, [other])) == given
