@@ -1,5 +1,7 @@
 """Exact nearest neighbours by cosine, in blocks: as fast as matrix products, no index."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 FLOATS_AT_ONCE = 1 << 25
@@ -28,3 +30,19 @@ def nearest(
         places[start : start + rows] = np.take_along_axis(found, order, axis=1)
         distances[start : start + rows] = 1.0 - np.take_along_axis(values, order, axis=1)
     return places, np.maximum(distances, 0.0)
+
+
+def below_share(
+    scores: np.ndarray, right: float, share: float, count: int, barred: Sequence[int] = ()
+) -> list[int]:
+    """Places of the `count` best scores up to a share of the right text's, best first.
+
+    Above the limit a text is likely right, too (the perc-to-positive limit of NV-Retriever, Moreira
+    et al. 2024). Where the right text's own score is not above 0 there is none: a share of it would
+    lie above it. `barred` places are left out; ties: the lower place first.
+    """
+    limit = share * right
+    allowed = scores <= limit if limit > 0 else np.zeros(len(scores), dtype=bool)
+    allowed[list(barred)] = False
+    best = np.argsort(-np.where(allowed, scores, -np.inf), kind="stable")[:count]
+    return [int(place) for place in best if allowed[place]]

@@ -99,7 +99,11 @@ class Bm25:
         return np.asarray(places, dtype=np.int64), np.asarray(scores, dtype=np.float32)
 
     def best(self, query: str, k: int) -> list[int]:
-        """Places of the best texts for one query, ties by place: the same on every machine.
+        """Places of the best texts for one query, as `ranked` has them."""
+        return [place for place, _ in self.ranked(query, k)]
+
+    def ranked(self, query: str, k: int) -> list[tuple[int, float]]:
+        """(place, score) of the best texts for one query, ties by place: the same on every machine.
 
         numpy's `argpartition`, on which `top` rests, leaves ties in an order that depends on the
         CPU's vector instructions.
@@ -111,7 +115,7 @@ class Bm25:
         least = np.partition(scores, self.size - k)[self.size - k]
         reached = np.flatnonzero(scores >= least)
         order = np.argsort(-scores[reached], kind="stable")[:k]
-        return [int(place) for place in reached[order]]
+        return [(int(place), float(scores[place])) for place in reached[order]]
 
     def scores(self, query: str) -> np.ndarray:
         """The score of every text for one query, float32 in the order of the texts."""

@@ -20,11 +20,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from analysis.embed.embedding import embed_texts
+from analysis.embed.neighbours import below_share
 from analysis.text.bm25 import Bm25
 from curation.judges.judge import ItemJudge, ItemView
 from curation.judges.registry import judge_named
@@ -142,18 +142,14 @@ class _ByWords:
         self._depth, self._index = request.depth, Bm25(corpus.texts, request.language)
 
     def find(self, pairs: Sequence[_Pair]) -> list[list[Mined]]:
-        found = []
-        for pair in pairs:
-            scores = self._index.scores(pair.query)
-            places = self._index.best(pair.query, self._depth)
-            found.append(
-                [
-                    Mined(place, {"bm25": round(float(scores[place]), 4)})
-                    for place in places
-                    if scores[place] > 0
-                ]
-            )
-        return found
+        return [
+            [
+                Mined(place, {"bm25": round(score, 4)})
+                for place, score in self._index.ranked(pair.query, self._depth)
+                if score > 0
+            ]
+            for pair in pairs
+        ]
 
 
 class _ByMeaning:
@@ -170,11 +166,11 @@ class _ByMeaning:
         found = []
         for query, passage in zip(queries, right, strict=True):
             scores = self._vectors @ query
-            limit = self._request.margin * float(query @ passage)
-            order = np.argsort(-scores, kind="stable")
-            below = order[scores[order] <= limit][: self._request.depth]
+            below = below_share(
+                scores, float(query @ passage), self._request.margin, self._request.depth
+            )
             found.append(
-                [Mined(int(each), {"embedding": round(float(scores[each]), 4)}) for each in below]
+                [Mined(each, {"embedding": round(float(scores[each]), 4)}) for each in below]
             )
         return found
 

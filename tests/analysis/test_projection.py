@@ -3,7 +3,7 @@ import warnings
 import numpy as np
 import pytest
 
-from analysis.embed.neighbours import nearest
+from analysis.embed.neighbours import below_share, nearest
 from analysis.map.projection import place, project, restored_fit, sparse
 from db.errors import BadInput
 
@@ -93,3 +93,10 @@ def test_texts_of_the_map_keep_their_points_and_near_ones_come_near() -> None:
 def test_a_map_of_too_few_texts_takes_no_others() -> None:
     with pytest.raises(BadInput, match="a map of 9 texts: at least 10 are needed"):
         place(unit(1), unit(9), np.zeros((9, 2), np.float32))
+
+
+def test_up_to_a_share_of_the_right_texts_score_and_none_where_that_is_not_above_zero() -> None:
+    scores = np.array([0.9, 0.5, 0.7, -0.4, 0.5, -0.1], dtype=np.float32)
+    assert below_share(scores, 0.9, 0.8, 3) == [2, 1, 4]
+    assert below_share(scores, 0.9, 0.8, 3, barred=[2]) == [1, 4, 5]
+    assert below_share(scores, -0.1, 0.5, 3) == below_share(scores, 0.0, 0.5, 3) == []

@@ -12,8 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
+from analysis.embed.neighbours import below_share
 from trainer.data.groups import Group, group_key, plain
 from trainer.evaluate.scoring import encode_unique
 from trainer.model.doors import question_encoder
@@ -64,11 +63,9 @@ def mine_negatives(
         texts = [template.apply(*group.triplets()[0][:2]) for _, group in part]
         scores = encode_unique(question_encoder(model, ()), texts, counted) @ corpus.T
         for (key, group), of in zip(part, scores, strict=True):
-            limit = margin * float(of[place_of[group.triplets()[0][2]]])
-            allowed = of <= limit if limit > 0 else np.zeros(len(of), dtype=bool)
-            allowed[[place for text in group.split_keys() for place in kin[plain(text)]]] = False
-            best = np.argsort(-np.where(allowed, of, -np.inf), kind="stable")[:count]
-            found[key] = [passages[place] for place in best if allowed[place]]
+            right = float(of[place_of[group.triplets()[0][2]]])
+            own = [place for text in group.split_keys() for place in kin[plain(text)]]
+            found[key] = [passages[place] for place in below_share(of, right, margin, count, own)]
     file.parent.mkdir(parents=True, exist_ok=True)
     partial = file.with_suffix(".partial")
     partial.write_text(json.dumps(found), encoding="utf-8")
