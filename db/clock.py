@@ -35,11 +35,11 @@ def silent_since(
     return None if start is not None and start > limit else limit
 
 
-def expired_before(session: Session, seconds: float) -> datetime | None:
-    """The moment before which a lease of `seconds` has expired; None where a restarted store cannot
-    say for how long it goes on."""
-    limit = silent_since(session, seconds)
-    return None if limit is None else limit + timedelta(seconds=seconds)
+def lease_clock(session: Session, seconds: float) -> tuple[datetime, bool]:
+    """Now, and whether a lease of `seconds` may have expired: just after the store's own start
+    none has, since whoever waited for the store renews its leases."""
+    now, start = _now_and_start(session)
+    return now, start is None or start <= now - timedelta(seconds=seconds)
 
 
 def _now_and_start(session: Session) -> tuple[datetime, datetime | None]:

@@ -458,14 +458,12 @@ def with_rules(recipe: Recipe, settings: Sequence[str]) -> Recipe:
         elif section == "filters" or (section == "validation" and key in DECIDING):
             tables[section][FORMER_FILTERS.get(key, key)] = value
         else:
-            raise _needs_answers(f"the setting {place}")
-    for name, known in (("validation", VALIDATION), ("filters", FILTERS)):
-        _number_table(tables, name, known, "the rules")
-    rules = _validation({"validation": tables["validation"]}, "the rules")
+            raise needs_answers(f"the setting {place}")
+    rules = _validation(tables, "the rules")
     found = replace(
         recipe,
         validation=replace(recipe.validation, votes=rules.votes, agree=rules.agree),
-        filters=Filters(**tables["filters"]),
+        filters=Filters(**_number_table(tables, "filters", FILTERS, "the rules")),
         checks=_with_prompts(
             [check_from(each, recipe.shape, "the rules") for each in checks.values()],
             recipe.stages,
@@ -479,11 +477,12 @@ def with_rules(recipe: Recipe, settings: Sequence[str]) -> Recipe:
         ),
     ):
         if now > before:
-            raise _needs_answers(f"{name} = {now}, and {before} were requested:")
+            raise needs_answers(f"{name} = {now}, and {before} were requested:")
     return found
 
 
-def _needs_answers(what: str) -> Refused:
+def needs_answers(what: str) -> Refused:
+    """The refusal of rules that the stored answers cannot decide; `what` needs others."""
     return Refused(
         f"{what} needs answers that were never requested",
         "create a run with it (`runs create`), which reuses the stored answers",

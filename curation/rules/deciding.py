@@ -18,7 +18,7 @@ from sqlalchemy import String, cast, func, or_, select
 from sqlalchemy.orm import Session
 
 from curation.recipe.checks import Check
-from curation.recipe.recipe import ANYTHING, DECIDING, Recipe
+from curation.recipe.recipe import ANYTHING, DECIDING, Recipe, needs_answers
 from curation.recipe.settings import Filters, Validation
 from curation.recipe.tasks import stages_of
 from curation.rules.filters import Drop, check_text
@@ -191,11 +191,9 @@ def _require_written(session: Session, run_id: int, before: Recipe, after: Recip
             )
             dropped = dropped.where(Group.drop_reason == "too_long", or_(*of_kind))
         if groups := session.scalar(dropped):
-            raise Refused(
+            raise needs_answers(
                 f"filters.{each.name} = {new} lets texts through that {groups:,} groups were "
-                "dropped for, and needs answers that were never requested",
-                "create a run with it (`runs create`), which reuses the stored answers",
-                code="rules_need_answers",
+                "dropped for, and"
             )
 
 

@@ -18,7 +18,7 @@ from curation.recipe.tasks import JUDGED, Task
 from curation.servers.connection import PROVIDER_OF_KIND, environment_server, url_of_connection
 from db.corpus.datasets import get_dataset
 from db.errors import BadInput
-from db.patience import PATIENCE_MINUTES
+from db.patience import PATIENCE_MINUTES, patience_of
 from db.requests import Request, option
 from db.run.failing_groups import reopen_dropped
 from db.run.new_items import store_questions
@@ -52,7 +52,7 @@ class Patient(Request):
     @property
     def patience_seconds(self) -> float:
         """How long it waits."""
-        return 0.0 if self.fail_fast else 60 * self.patience_minutes
+        return patience_of(self.patience())
 
     def patience(self) -> dict[str, Any]:
         """Its fields, for the work that follows from it."""

@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Integer, bindparam, false, select, update
 from sqlalchemy.orm import Session
 
-from db.clock import expired_before, store_now
+from db.clock import lease_clock, store_now
 from db.corpus.datasets import text_sha256
 from db.corpus.texts import text_row
 from db.events import record_event
@@ -116,14 +116,12 @@ def claim_groups(session: Session, run_id: int, owner: str, limit: int) -> list[
     Groups that the server has failed on come last: what ended the run before must not keep the
     others from being done.
     """
-    now = store_now(session)
-    expired_at = expired_before(session, LEASE_SECONDS)
+    now, may_expire = lease_clock(session, LEASE_SECONDS)
     # BETWEEN, not `=`: with stale statistics PostgreSQL would otherwise walk the primary key over
     # all groups that are done, instead of using the index of states
     free = Group.state.between("waiting", "waiting")
     leased = Group.state.between("leased", "leased")
-    # none just after the store's own start: whoever waited for it renews its leases now
-    expired = false() if expired_at is None else leased & (Group.lease_until < expired_at)
+    expired = leased & (Group.lease_until < now) if may_expire else false()
     ids: list[int] = []
     for state in (
         free & (Group.failed_attempts == 0),

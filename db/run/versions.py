@@ -98,15 +98,15 @@ def list_versions(session: Session, run_id: int) -> list[VersionRow]:
     """The versions of a run, the first one first. Raises NotFound."""
     run = get_run(session, run_id)
     made_of: dict[int, list[int]] = {}
-    of_run = select(Release).join(ReleaseRun, ReleaseRun.release_id == Release.id)
-    for release in session.scalars(of_run.where(ReleaseRun.run_id == run_id).order_by(Release.id)):
-        number = release.filter.get(VERSIONS, {}).get(str(run_id), FIRST)
-        made_of.setdefault(number, []).append(release.id)
-    rows = _versions(session, run_id)
-    if not rows:
-        now = outcomes(session, run_id)
-        counts = {"kept": now.kept, "dropped": now.dropped}
-        rows = [_first(run, counts)]
+    of_run = select(Release.id, Release.filter).join(
+        ReleaseRun, ReleaseRun.release_id == Release.id
+    )
+    for release_id, chosen in session.execute(
+        of_run.where(ReleaseRun.run_id == run_id).order_by(Release.id)
+    ):
+        number = chosen.get(VERSIONS, {}).get(str(run_id), FIRST)
+        made_of.setdefault(number, []).append(release_id)
+    rows = _versions(session, run_id) or [_first(session, run)]
     return [
         VersionRow(
             number=row.number,
@@ -159,9 +159,7 @@ def require_no_versions(session: Session, run_id: int) -> None:
 
 def rules_now(session: Session, run: Run) -> tuple[str, ...]:
     """The settings of the version that a run uses; none for the first."""
-    if run.verdict_version == FIRST:
-        return ()
-    version = get_version(session, run.id, run.verdict_version)
+    version = _current(session, run)
     return () if version is None else tuple(version.settings)
 
 
@@ -181,10 +179,15 @@ def was_decided_since(session: Session, run_id: int, at: datetime) -> bool:
 def expected_now(session: Session, run: Run) -> Mapping[str, str | None]:
     """Right answers of items, by their place in the group, where the run's version has others than
     the items themselves."""
-    if run.verdict_version == FIRST:
-        return {}
-    version = get_version(session, run.id, run.verdict_version)
+    version = _current(session, run)
     return {} if version is None else version.expected
+
+
+def _current(session: Session, run: Run) -> VerdictVersion | None:
+    """The version that a run uses; None for the first, by which its groups were judged."""
+    if run.verdict_version == FIRST:
+        return None
+    return get_version(session, run.id, run.verdict_version)
 
 
 def add_version(
@@ -216,8 +219,7 @@ def add_version(
     if same := [row for row in rows if row.settings == list(settings)]:
         return same[0]
     if not rows:
-        now = outcomes(session, run_id)
-        rows = [_first(run, {"kept": now.kept, "dropped": now.dropped})]
+        rows = [_first(session, run)]
         session.add(rows[0])
         session.flush()
         columns = Group.id, literal(rows[0].id), *_verdict_columns(Group)
@@ -451,11 +453,13 @@ def _versions(session: Session, run_id: int) -> list[VerdictVersion]:
     return list(session.scalars(query.order_by(VerdictVersion.number)))
 
 
-def _first(run: Run, counts: dict[str, Any]) -> VerdictVersion:
+def _first(session: Session, run: Run) -> VerdictVersion:
+    """The row of version 1 of a run that has no other, by its groups as they are; not added."""
+    now = outcomes(session, run.id)
     return VerdictVersion(
         run_id=run.id,
         number=FIRST,
-        counts=counts,
+        counts={"kept": now.kept, "dropped": now.dropped},
         created_by=run.created_by,
         created_at=run.finished_at or run.created_at,
     )

@@ -164,9 +164,7 @@ def test_rows_negatives_contrast_all_anchors_but_those_they_serve(
         Template(),
         OBJECTIVES["P"],
         mined=[
-            text
-            for each in groups
-            for text in given_negatives(groups, group_key).get(group_key(each), ())
+            text for each in groups for text in given_negatives(groups).get(group_key(each), ())
         ],
     )
     scores = torch.arange(float(len(batch.queries) * len(batch.passages)))

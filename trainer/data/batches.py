@@ -225,7 +225,12 @@ class Collator:
         if self.mined is not None:
             tables["mined_of"] = torch.tensor(batch.mined_of, dtype=torch.long)  # (mined,)
         if self.right is not None and self.pool is None:
-            self._add_right(tables, batch, self.right)
+            here = {passage: place for place, passage in enumerate(batch.passages)}
+            of_text = {
+                text: [here[passage] for passage in self.right.get(text, ()) if passage in here]
+                for text in batch.queries
+            }
+            self._add_right(tables, batch.queries, of_text)
         if batch.crossed_of:
             tables["crossed_of"] = torch.tensor(batch.crossed_of)  # (N, M)
         if self.packing:
@@ -268,27 +273,20 @@ class Collator:
         tables["passage_of"] = places[tables["passage_of"]]
         tables.pop("mined_of", None)
         tables["others_of"] = torch.tensor(sorted(pool.negatives | set(places.tolist())))
-        right = [
-            (place, passage)
-            for place, text in enumerate(batch.queries)
-            for passage in pool.right_of.get(text, ())
-        ]
-        tables["text_of_right"] = torch.tensor([place for place, _ in right])
-        tables["right_of"] = torch.tensor([passage for _, passage in right])
+        Collator._add_right(tables, batch.queries, pool.right_of)
 
     @staticmethod
     def _add_right(
-        tables: dict[str, Any], batch: TripletBatch, right: "Mapping[str, Collection[str]]"
+        tables: dict[str, Any], texts: Sequence[str], right_of: "Mapping[str, Collection[int]]"
     ) -> None:
-        """Add which of the batch's passages satisfy which of its texts: they are no negatives."""
+        """Add which passages, by their places, satisfy which of the texts: they are no negatives
+        of it."""
         import torch
 
-        place_of = {passage: place for place, passage in enumerate(batch.passages)}
         found = [
-            (place, place_of[passage])
-            for place, text in enumerate(batch.queries)
-            for passage in right.get(text, ())
-            if passage in place_of
+            (place, passage)
+            for place, text in enumerate(texts)
+            for passage in right_of.get(text, ())
         ]
         tables["text_of_right"] = torch.tensor([place for place, _ in found], dtype=torch.long)
         tables["right_of"] = torch.tensor([passage for _, passage in found], dtype=torch.long)

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from db.shape import Shape, shape_from
-from trainer.data.groups import Group, Negative
+from trainer.data.groups import Group, Negative, group_key
 from trainer.settings.template import Template
 
 INSTRUCTION_NEGATIVE: Final = "instruction_negative"
@@ -70,12 +70,12 @@ def _passages(value: Any) -> list[tuple[str, str]]:
     return found
 
 
-def given_negatives(groups: Iterable[Group], key: Any) -> dict[str, list[str]]:
-    """The passages of the groups' own negatives by `key` of the group, each once."""
+def given_negatives(groups: Iterable[Group]) -> dict[str, list[str]]:
+    """The passages of the groups' own negatives by `group_key`, each once."""
     found: dict[str, dict[str, None]] = {}
     for group in groups:
         if group.negatives:
-            found.setdefault(key(group), {}).update(
+            found.setdefault(group_key(group), {}).update(
                 (negative.text, None) for negative in group.negatives
             )
     return {each: list(texts) for each, texts in found.items()}

@@ -173,11 +173,11 @@ def _promptriever(row: dict[str, Any], where: str, set_aside: bool) -> Iterator[
     """The groups of a row with Promptriever's columns. Raises BadInput with the reason."""
     name = str(row.get("query_id") or where)
     found = list(promptriever_groups(row, name))
-    missing = next((column for column in ("only_query",) if not row.get(column)), None)
-    if missing is not None or not found:
+    missing = "only_query" if not row.get("only_query") else "" if found else "positive_passages"
+    if missing:
         raise BadInput(
-            f"{where}: no usable `{missing or 'positive_passages'}`; a row with Promptriever's "
-            "columns needs a query and a positive passage",
+            f"{where}: no usable `{missing}`; a row with Promptriever's columns needs a query and "
+            "a positive passage",
             "add it, or leave out the row",
             code="promptriever_row_incomplete",
         )

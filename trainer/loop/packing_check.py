@@ -35,7 +35,7 @@ def make_collator(
     """The collator, packing where the model can and the packed path was seen to be exact."""
     objective = settings.parsed_objective
     right = None
-    if given := given_negatives(groups, group_key):
+    if given := given_negatives(groups):
         right = right_texts(groups, settings.parsed_template)
         mined = {
             key: [*given.get(key, ()), *(mined or {}).get(key, ())]
