@@ -223,6 +223,13 @@ def about_of(place: str) -> str:
     return place.partition(":")[2]
 
 
+def about_shown(place: str, order_shown: Sequence[str]) -> int | str | None:
+    """What an item of this place asks about, as shown: the place of a passage in the order, "query"
+    or "instruction"; None for all of them."""
+    about = about_of(place)
+    return order_shown.index(about) if about in order_shown else about or None
+
+
 def is_right(answer: str, expected: str | None) -> bool | None:
     """Whether an answer is as expected; None where nothing is expected."""
     if expected is None:

@@ -42,8 +42,10 @@ def card_data(
         shown=guidelines,
         reword=partial(error_text, language),
     )
-    items = [_as_json(item, card.threads.get(item.item_id, ())) for item in card.items]
-    _fold(card.items, items)
+    items = [
+        _as_json(item, card.threads.get(item.item_id, ()), before=last)
+        for last, item in zip((None, *card.items), card.items, strict=False)
+    ]
     if card.qualification is not None:
         state, example = card.qualification
         items = [{**_as_json(example), "round": state.round}]
@@ -72,29 +74,35 @@ def card_data(
     }
 
 
-TEXTS = ("instruction", "query", "candidates", "langs")
+def _as_json(
+    item: ShownItem, thread: Sequence[Message] = (), *, before: ShownItem | None = None
+) -> dict[str, Any]:
+    """All that a browser receives of an item; tests/app/test_adversarial_annotator.py.
 
-
-def _fold(shown: Sequence[ShownItem], items: Sequence[dict[str, Any]]) -> None:
-    """Send the texts of a card once: an item of the same card as the one before has `same`."""
-    for before, one, item in zip(shown, shown[1:], items[1:], strict=False):
-        if (one.group_id, one.candidates) == (before.group_id, before.candidates):
-            for name in TEXTS:
-                del item[name]
-            item["same"] = True
-
-
-def _as_json(item: ShownItem, thread: Sequence[Message] = ()) -> dict[str, Any]:
-    """All that a browser receives of an item; tests/app/test_adversarial_annotator.py."""
-    texts = (item.instruction, item.query, *item.candidates)
+    The texts of a card are sent once: an item of the same card as the one `before` has `same`.
+    """
     return {
         "token": item.token,
+        **({"same": True} if _is_same_card(before, item) else _texts_as_json(item)),
+        "thread": [{"mine": not one.written_by, "body": one.body} for one in thread],
+        **_question_as_json(item),
+    }
+
+
+def _is_same_card(before: ShownItem | None, item: ShownItem) -> bool:
+    return before is not None and (item.group_id, item.candidates) == (
+        before.group_id,
+        before.candidates,
+    )
+
+
+def _texts_as_json(item: ShownItem) -> dict[str, Any]:
+    texts = (item.instruction, item.query, *item.candidates)
+    return {
         "instruction": item.instruction,
         "query": item.query,
         "candidates": list(item.candidates),
         "langs": [lang_of(text) for text in texts],
-        "thread": [{"mine": not one.written_by, "body": one.body} for one in thread],
-        **_question_as_json(item),
     }
 
 

@@ -24,8 +24,8 @@ from db.corpus.texts import passage_texts
 from db.errors import BadInput, Refused
 from db.events import record_event
 from db.jobs.runner import JobHandle
-from db.question import PICK, about_of
-from db.run.new_items import question_of
+from db.question import about_shown
+from db.run.new_items import questions_of
 from db.run.runs import choose_run
 from db.store.store import Store
 from db.study.gold_items import count_approved, sample_gold_items
@@ -271,17 +271,14 @@ def show_items(session: Session, item_ids: Sequence[int], judge_id: int) -> list
     """The items as this judge sees them: texts in an order of its own, no label in the view."""
     items = {item.id: item for item in session.scalars(select(Item).where(Item.id.in_(item_ids)))}
     wanted = {entry["passage_id"] for item in items.values() for entry in item.candidates}
-    texts = passage_texts(session, wanted)
+    texts, questions = passage_texts(session, wanted), questions_of(session, items.values())
     shown = []
     for item in (items[item_id] for item_id in item_ids):
         order = shuffled_labels(item, judge_id)
         by_label = {entry["label"]: texts[entry["passage_id"]] for entry in item.candidates}
-        question = question_of(session, item)
-        about: int | str | None = "" if question is PICK else about_of(item.scenario)
-        if about in order:
-            about = order.index(str(about))
         candidates = tuple(by_label[label] for label in order)
-        view = ItemView(item.instruction, item.query, candidates, question, about or None)
+        question, about = questions[item.question_id], about_shown(item.scenario, order)
+        view = ItemView(item.instruction, item.query, candidates, question, about)
         shown.append(Waiting(item.id, order, view))
     return shown
 

@@ -18,7 +18,7 @@ from db.assignment.places import change_taken
 from db.assignment.shown_items import ShownItem, random_order, show_all
 from db.assignment.standing import Standing, standing
 from db.errors import Refused
-from db.tables import Assignment, utc_now
+from db.tables import Assignment, Item, Study, utc_now
 
 LEASE = timedelta(minutes=10)
 UNANSWERED_LEASE = timedelta(minutes=2)
@@ -84,6 +84,25 @@ def hold_items(
     return held[:count]
 
 
+def _orders(
+    session: Session, study_id: int, judge_id: int, chosen: Sequence[Chosen]
+) -> dict[int, list[str]]:
+    """The orders of passages that the judge had before, by group: of these items, and of others of
+    their cards, in a study where a card has several."""
+    if session.get_one(Study, study_id).settings.get("per_card", 1) == 1:
+        return {one.item.group_id: one.expired.order_shown for one in chosen if one.expired}
+    rows = session.execute(
+        select(Item.group_id, Assignment.order_shown)
+        .join(Item, Item.id == Assignment.item_id)
+        .where(
+            Assignment.study_id == study_id,
+            Assignment.judge_id == judge_id,
+            Item.group_id.in_({one.item.group_id for one in chosen}),
+        )
+    )
+    return dict(rows.all())
+
+
 def lease(
     session: Session, study_id: int, judge_id: int, chosen: Sequence[Chosen], until: datetime
 ) -> list[Assignment]:
@@ -95,7 +114,7 @@ def lease(
         return []
     change_taken(session, study_id, [one.item.id for one in chosen], +1)
     leased = []
-    orders = {one.item.group_id: one.expired.order_shown for one in chosen if one.expired}
+    orders = _orders(session, study_id, judge_id, chosen)
     for one in chosen:
         order = orders.setdefault(one.item.group_id, random_order(one.item))
         assignment = one.expired or Assignment(

@@ -18,8 +18,8 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from db.corpus.texts import passage_texts
-from db.question import Question, about_of
-from db.run.new_items import question_of
+from db.question import Question, about_shown
+from db.run.new_items import question_of, questions_of
 from db.tables import Assignment, Item, Study
 
 
@@ -50,15 +50,18 @@ def show(session: Session, assignment: Assignment) -> ShownItem:
 
 
 def show_all(session: Session, assignments: Sequence[Assignment]) -> list[ShownItem]:
-    """The items of assignments as their judges see them, with two queries for all, card by card."""
+    """The items of assignments as their judges see them, with three queries for all, card by
+    card."""
     ids = [one.item_id for one in assignments]
     items = {item.id: item for item in session.scalars(select(Item).where(Item.id.in_(ids)))}
     passages = {entry["passage_id"] for item in items.values() for entry in item.candidates}
     texts = passage_texts(session, passages)
-    found = [
-        _shown(session, one.study_id, items[one.item_id], one.token, one.order_shown, texts)
-        for one in assignments
-    ]
+    questions = questions_of(session, items.values())
+    found = []
+    for one in assignments:
+        item = items[one.item_id]
+        question = questions[item.question_id]
+        found.append(_shown(one.study_id, item, question, one.token, one.order_shown, texts))
     return found if len(found) < 2 else _by_card(session, found)
 
 
@@ -83,20 +86,18 @@ def show_item(
 ) -> ShownItem:
     """The item with its candidates in the given order of labels: texts only."""
     texts = passage_texts(session, [entry["passage_id"] for entry in item.candidates])
-    return _shown(session, study_id, item, token, order_shown, texts)
+    return _shown(study_id, item, question_of(session, item), token, order_shown, texts)
 
 
 def _shown(
-    session: Session,
     study_id: int,
     item: Item,
+    question: Question,
     token: str,
     order_shown: Sequence[str],
     texts: Mapping[int, str],
 ) -> ShownItem:
     passage_ids = {entry["label"]: entry["passage_id"] for entry in item.candidates}
-    question = question_of(session, item)
-    about = about_of(item.scenario) if item.question_id is not None else ""
     return ShownItem(
         study_id=study_id,
         item_id=item.id,
@@ -106,7 +107,7 @@ def _shown(
         candidates=tuple(texts[passage_ids[label]] for label in order_shown),
         group_id=item.group_id,
         question=question,
-        about=order_shown.index(about) if about in order_shown else about or None,
+        about=about_shown(item.scenario, order_shown),
     )
 
 

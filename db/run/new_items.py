@@ -63,6 +63,14 @@ def question_of(session: Session, item: Item) -> Question:
     return question_in(row)
 
 
+def questions_of(session: Session, items: Iterable[Item]) -> dict[int | None, Question]:
+    """The questions that these items ask by their ids, the pick's is None; with one query at
+    most."""
+    ids = {item.question_id for item in items} - {None}
+    rows = session.scalars(select(QuestionRow).where(QuestionRow.id.in_(ids))) if ids else ()
+    return {None: PICK} | {row.id: question_in(row) for row in rows}
+
+
 def question_in(row: QuestionRow) -> Question:
     """The question of a row."""
     return Question(row.name, cast(Kind, row.kind), row.labels, row.prompt_sha256, row.text)

@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 
 from db.corpus.texts import passage_texts
 from db.errors import BadInput, NotFound
-from db.question import PICK, Question, about_of
+from db.question import Question
 from db.run.new_items import question_of
 from db.study.judgments import (
     ADJUDICATOR,
@@ -58,11 +58,6 @@ class Disputed:
     decision: str | None
     decision_note: str
     decided_by: str = field(default="")
-
-    @property
-    def about(self) -> str:
-        """The label of the candidate it asks about, "query" or "instruction"; "" for all of it."""
-        return "" if self.question is PICK else about_of(self.scenario)
 
 
 def disputed_ids(

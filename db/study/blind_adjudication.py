@@ -18,7 +18,7 @@ from db.assignment.shown_items import random_order
 from db.assignment.threads import items_with_threads, threads_of_item
 from db.errors import Refused
 from db.events import record_event
-from db.question import Question, Shown
+from db.question import Question, Shown, about_shown
 from db.run.new_items import question_of
 from db.store.bulk import insert_of
 from db.study.adjudication import Disputed, adjudicate, disputed_ids, get_disputed
@@ -108,7 +108,7 @@ def view_item(session: Session, study_id: int, item_id: int, person: str) -> Bli
     people = [one for one in disputed.answers if one.kind == "person"]
     votes = Counter(one.choice for one in people)
     mine = disputed.decision is not None and disputed.decided_by == person
-    question, about = disputed.question, disputed.about
+    question = disputed.question
     places = question.options(labels, [one.choice for one in disputed.answers])
     return BlindItem(
         token=view.token,
@@ -116,7 +116,7 @@ def view_item(session: Session, study_id: int, item_id: int, person: str) -> Bli
         query=disputed.query,
         candidates=tuple(texts[label] for label in labels),
         question=question,
-        about=labels.index(about) if about in labels else about or None,
+        about=about_shown(disputed.scenario, labels),
         options=tuple(question.shown(labels, place) for place in places),
         votes=tuple(votes[label] for label in places),
         remarks=tuple(

@@ -12,6 +12,7 @@ from sqlalchemy import select
 
 from app.judge.actions import card_data
 from app.operations.judging.outbox import store_outbox
+from curation.judging.studies import show_items
 from db.assignment.leasing import hold_items, lease_items
 from db.assignment.progress import own_progress
 from db.assignment.reassigning import reassign
@@ -183,6 +184,46 @@ def test_a_card_that_ran_out_comes_back_to_its_judge_in_the_same_order(
     again = given(store, study_id, ann, minutes=31)
     assert [one.token for one in again] == [one.token for one in card[1:]]
     assert {one.candidates for one in again} == {card[0].candidates}
+
+
+def test_the_rest_of_a_card_comes_in_the_order_of_what_was_answered(
+    store: Store, tmp_path: Path
+) -> None:
+    """One order of passages is one card on the screen, however its items were leased."""
+    study_id = make_asked_study(store, tmp_path, [record(number) for number in range(2)])
+    ann = judge(store, "ann")
+    first = given(store, study_id, ann)
+    assert send(store, study_id, ann, (first[0], answer_of(first[0]))) == [""]
+    with store.write() as session:  # a place that was never hers: the others had taken it
+        gone = session.scalars(
+            select(Assignment).where(
+                Assignment.judge_id == ann, Assignment.item_id == first[-1].item_id
+            )
+        ).one()
+        session.delete(gone)
+        row = session.get_one(StudyItem, (study_id, first[-1].item_id))
+        row.taken -= 1
+        session.commit()
+    given(store, study_id, ann, count=2)
+    with store.read() as session:
+        orders = session.execute(
+            select(Item.group_id, Assignment.order_shown)
+            .join(Item, Item.id == Assignment.item_id)
+            .where(Assignment.judge_id == ann)
+        ).all()
+    of_card = [order for group_id, order in orders if group_id == first[0].group_id]
+    assert len(of_card) == PER_RECORD and all(order == of_card[0] for order in of_card)
+
+
+def test_a_program_judges_the_passage_that_a_question_is_about(
+    store: Store, tmp_path: Path
+) -> None:
+    study_id = make_asked_study(store, tmp_path, [record(0)], [ROLE])
+    with store.read() as session:
+        ids = list(session.scalars(select(StudyItem.item_id).where(StudyItem.study_id == study_id)))
+        shown = show_items(session, ids, 1)
+    asked = {each.view.candidates[int(str(each.view.about))] for each in shown}
+    assert len(asked) == 4
 
 
 def test_items_given_to_another_person_stay_one_card(store: Store, tmp_path: Path) -> None:
