@@ -8,7 +8,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from analysis.figures.figures import CATEGORY_COLOURS, DROPPED, KEPT, MARGIN, escape
+from analysis.figures.figures import CATEGORY_COLOURS, DROPPED, KEPT, escape
 
 
 def over_time_lines(windows: Sequence[Mapping[str, Any]]) -> go.Figure:
@@ -36,9 +36,7 @@ def over_time_lines(windows: Sequence[Mapping[str, Any]]) -> go.Figure:
             hovertemplate="%{y:.3f}<br>window %{customdata[0]}, %{customdata[1]} items"
             "<extra>%{fullData.name}</extra>",
         )
-    figure.update_layout(
-        margin=MARGIN, height=340, legend={"orientation": "h", "y": 1.12}, hovermode="closest"
-    )
+    figure.update_layout(height=340, hovermode="closest")
     figure.update_xaxes(title="when the window's last item was finished (UTC)")
     figure.update_yaxes(title="agreement beyond chance", range=[-0.35, 1.05])
     return figure
@@ -77,7 +75,7 @@ def kappa_against_cost(validators: Sequence[Mapping[str, Any]]) -> go.Figure:
             hovertemplate=f"%{{x:.4f}} USD per 1,000 items ({row['price_from']})"
             "<br>kappa %{y:.3f}<extra></extra>",
         )
-    figure.update_layout(margin=MARGIN, height=380, showlegend=False)
+    figure.update_layout(height=380, showlegend=False)
     most = max((row["usd_per_1000_items"] for row in shown), default=0.0) or 1.0
     figure.update_xaxes(  # with room for a name at either end
         title="USD per 1,000 items", range=[-0.05 * most, 1.3 * most]
@@ -113,9 +111,8 @@ def kept_sets(rows: Sequence[Mapping[str, Any]]) -> go.Figure:
         )
     figure.update_layout(
         barmode="stack",
-        margin=MARGIN,
         height=max(240, 46 * len(names) + 130),
-        legend={"orientation": "h", "y": 1.15, "traceorder": "normal"},
+        legend_traceorder="normal",
     )
     figure.update_yaxes(autorange="reversed", automargin=True, type="category")
     figure.update_xaxes(title="groups")

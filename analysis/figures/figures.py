@@ -39,7 +39,6 @@ METRIC_NAMES: Final = {
     "ingf_3": "INGF, 3-grams (higher is more diverse)",
 }
 MAX_IN_MATRIX: Final = 40  # judges; of more the cells could not be read
-MARGIN: Final = {"l": 10, "r": 10, "t": 40, "b": 10}
 
 
 def sign(field: str, role: str) -> str:
@@ -86,7 +85,7 @@ def agreement_heatmap(report: Mapping[str, Any]) -> go.Figure:
             showscale=False,
         )
     )
-    figure.update_layout(margin=MARGIN, height=max(320, 60 * len(judges) + 140))
+    figure.update_layout(height=max(320, 60 * len(judges) + 140))
     figure.update_xaxes(
         side="bottom", tickangle=-30, automargin=True, showgrid=False, type="category"
     )
@@ -120,7 +119,7 @@ def human_model_bars(report: Mapping[str, Any]) -> go.Figure:
             hovertemplate="%{customdata}<extra></extra>",
         )
     )
-    figure.update_layout(margin=MARGIN, height=380)
+    figure.update_layout(height=380)
     _note(figure, [f"{name}: {mean['reason']}" for name, mean, _ in bars if mean["value"] is None])
     figure.update_yaxes(title="agreement beyond chance")
     figure.update_xaxes(type="category")
@@ -144,7 +143,7 @@ def confusion_heatmap(
             hovertemplate="%{y} – %{x}: %{z} items<extra></extra>",
         )
     )
-    figure.update_layout(margin=MARGIN, height=max(300, 44 * len(labels) + 120))
+    figure.update_layout(height=max(300, 44 * len(labels) + 120))
     figure.update_xaxes(title=escape(other), automargin=True, showgrid=False, type="category")
     figure.update_yaxes(
         title=escape(one), autorange="reversed", automargin=True, showgrid=False, type="category"
@@ -174,8 +173,7 @@ def diversity_bars(corpora: Sequence[Mapping[str, Any]], metric: str) -> go.Figu
             marker_color=CATEGORY_COLOURS[place % len(CATEGORY_COLOURS)],
             hovertemplate="%{fullData.name}<br>%{x}: %{y:.4f}<extra></extra>",
         )
-    figure.update_layout(barmode="group", margin=MARGIN, height=340, showlegend=len(corpora) > 1)
-    figure.update_layout(legend={"orientation": "h", "y": -0.15, "yanchor": "top"})
+    figure.update_layout(barmode="group", height=340, showlegend=len(corpora) > 1)
     _note(figure, missing)
     figure.update_yaxes(title=METRIC_NAMES[metric])
     return figure
@@ -193,7 +191,7 @@ def drop_bars(rows: Sequence[Mapping[str, Any]]) -> go.Figure:
             hovertemplate="%{y}: %{x:,} groups<extra></extra>",
         )
     )
-    figure.update_layout(margin=MARGIN, height=max(240, 40 * len(rows) + 120))
+    figure.update_layout(height=max(240, 40 * len(rows) + 120))
     figure.update_yaxes(autorange="reversed", automargin=True, type="category")
     figure.update_xaxes(title="groups")
     return figure
@@ -256,16 +254,5 @@ def _intervals(means: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
 
 def _note(figure: go.Figure, missing: Sequence[str]) -> None:
     if missing:
-        figure.add_annotation(
-            text="<br>".join(wrapped(f"undefined: {line}", 44) for line in missing),
-            xref="paper",
-            yref="paper",
-            x=0,
-            y=1.02,
-            xanchor="left",
-            yanchor="bottom",
-            showarrow=False,
-            align="left",
-            font={"size": 11},
-        )
-        figure.update_layout(margin={**MARGIN, "t": 30 + 34 * len(missing)})
+        text = "<br>".join(wrapped(f"undefined: {line}", 44) for line in missing)
+        figure.add_annotation(text=text)

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import plotly.graph_objects as go
 
-from analysis.figures.traces import categories, listed, plain_text, two_levels, unmarked
+from analysis.figures.traces import categories, listed, plain_text, two_levels
 
 HEIGHT: Final = 340  # pixels, of a figure that names none
 FEW: Final = 3  # bars, which are no wider than the space between them
@@ -39,7 +39,7 @@ def on_screen(figure: go.Figure) -> OnScreen:
         height=shown.layout.height or HEIGHT,
         dragmode="zoom" if has_lines else False,
         hoverlabel={"align": "left", "namelength": -1},
-        margin={"t": 40 if shown.layout.title.text else 10},
+        margin={"l": 10, "r": 10, "t": 40 if shown.layout.title.text else 10, "b": 10},
         # below the axis, however high the figure is
         legend={"orientation": "h", "x": 0, "y": 0, "yref": "container", "yanchor": "bottom"},
     )
@@ -51,7 +51,7 @@ def on_screen(figure: go.Figure) -> OnScreen:
     for axis in ("x", "y"):
         _cut_names(shown, axis)
     described = figure.layout.annotations or ()
-    notes = tuple(" ".join(unmarked(each.text).split()) for each in described)
+    notes = tuple(plain_text(each.text) for each in described)
     return OnScreen(shown, notes, alternative(shown))
 
 

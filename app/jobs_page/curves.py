@@ -98,10 +98,8 @@ def curve_figure(lines: Mapping[str, Sequence[tuple[int, float]]], *, title: str
         xaxis_title="step",
         yaxis={"exponentformat": "power", "minexponent": 5},
         height=300,
-        margin={"l": 10, "r": 10, "t": 40, "b": 10},
         hovermode="x unified",
         showlegend=len(lines) > 1,
-        legend={"orientation": "h", "y": -0.25},
     )
     return figure
 

@@ -63,8 +63,6 @@ def ranking_figure(rows: Sequence[Mapping[str, Any]]) -> go.Figure:
     )
     figure.update_layout(
         height=130 + 42 * len(rows),
-        margin={"l": 10, "r": 10, "t": 34, "b": 10},
-        legend={"orientation": "h", "y": -0.3},
     )
     figure.update_yaxes(automargin=True, type="multicategory", autorange="reversed")
     return figure

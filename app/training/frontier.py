@@ -69,13 +69,11 @@ def frontier_figure(points: Sequence[Mapping[str, Any]], loss: str) -> "Figure":
             )
     figure.update_layout(
         height=380,
-        margin={"l": 10, "r": 10, "t": 10, "b": 10},
         xaxis={"title": LOSSES[loss], "range": _range_of([p["gains"][loss] for p in points])},
         yaxis={
             "title": "Gain of the instruction flip",
             "range": _range_of([p["gains"][GAIN] for p in points]),
         },
-        legend={"orientation": "h", "y": -0.25},
     )
     return figure
 

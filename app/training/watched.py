@@ -78,11 +78,9 @@ def probe_figure(number: int, ranks: Ranks) -> go.Figure:
         )
     figure.update_layout(
         height=260,
-        margin={"l": 10, "r": 10, "t": 10, "b": 10},
         xaxis_title="step",
         yaxis={"title": "rank", "autorange": "reversed", "tickformat": ",d", **whole},
         hovermode="x unified",
-        legend={"orientation": "h", "y": -0.3},
     )
     return figure
 

@@ -98,12 +98,7 @@ def disputed_ids(
 
 def get_disputed(session: Session, study_id: int, item_id: int) -> Disputed:
     """An item of the study with all its answers and the decision. Raises NotFound."""
-    if session.get(StudyItem, (study_id, item_id)) is None:
-        raise NotFound(
-            f"item {item_id} is not in study {study_id}",
-            f"`studies adjudicate {study_id}` lists its items",
-            code="item_not_in_study",
-        )
+    _require_in_study(session, study_id, item_id)
     item = session.get_one(Item, item_id)
     ids = {entry["label"]: entry["passage_id"] for entry in item.candidates}
     texts = passage_texts(session, ids.values())
@@ -171,12 +166,7 @@ def adjudicate(
     """
     if not by.strip():
         raise BadInput("a decision needs the name of the adjudicator", code="adjudicator_missing")
-    if session.get(StudyItem, (study_id, item_id)) is None:
-        raise NotFound(
-            f"item {item_id} is not in study {study_id}",
-            f"`studies adjudicate {study_id}` lists its items",
-            code="item_not_in_study",
-        )
+    _require_in_study(session, study_id, item_id)
     judge = get_or_create_judge(session, ADJUDICATOR + by, kind="adjudicator")
     before = current_judgment(session, judge.id, item_id)
     if before is not None and (before.choice, before.note) == (choice, note):
@@ -278,3 +268,12 @@ def _skips(session: Session, study_id: int, item_id: int) -> tuple[JudgeAnswer, 
         JudgeAnswer(name, kind, simulated, "skipped", note, flagged, None, reason=reason)
         for name, kind, simulated, note, flagged, reason in rows
     )
+
+
+def _require_in_study(session: Session, study_id: int, item_id: int) -> None:
+    if session.get(StudyItem, (study_id, item_id)) is None:
+        raise NotFound(
+            f"item {item_id} is not in study {study_id}",
+            f"`studies adjudicate {study_id}` lists its items",
+            code="item_not_in_study",
+        )

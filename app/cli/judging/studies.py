@@ -52,10 +52,10 @@ for command_of_a_study in (
 
 
 def _created(result: Result) -> str:
-    number = result["study_id"]
     if "questions" in result:
         return _created_from_file(result)
-    facts = lines(
+    number = result["study_id"]
+    summary = lines(
         ("study", f"{number} ({result['name']})"),
         ("run", result["run_id"]),
         ("items", result["items"]),
@@ -68,12 +68,12 @@ def _created(result: Result) -> str:
         ("gold", result["gold"]),
     )
     command = f"inf studies judge {number} --judge JUDGE"
-    return f"{facts}\nnext: people judge it on the Judge page, a model by {command}"
+    return f"{summary}\nnext: people judge it on the Judge page, a model by {command}"
 
 
 def _created_from_file(result: Result) -> str:
     number = result["study_id"]
-    facts = lines(
+    summary = lines(
         ("study", f"{number} ({result['name']})"),
         ("dataset", f"{result['dataset']} (made of the file's texts)"),
         ("items", result["items"]),
@@ -86,7 +86,7 @@ def _created_from_file(result: Result) -> str:
         ("gold", result["gold"]),
     )
     return (
-        f"{facts}\nnext: inf serve, and people judge it on the Judge page, or a program by inf "
+        f"{summary}\nnext: inf serve, and people judge it on the Judge page, or a program by inf "
         f"studies judge {number} --judge JUDGE; then inf analyze agreement --study {number}"
     )
 
