@@ -228,10 +228,9 @@ class StudiesOfRun:
     def create(self, *, items: int, overlap: int, judges: Sequence[str] = (), **more: Any) -> Any:
         """Sample a study, and let these judges (by name) answer it (`studies create`)."""
         studio, row = self._run._studio, self._run.row
-        dataset = next(one for one in studio.datasets.list() if one["id"] == row["dataset_id"])
         made = studio.call(
             "studies create",
-            **{"dataset": dataset["name"], "run_id": row["id"], "items": items},
+            **{"dataset": row["dataset"], "run_id": row["id"], "items": items},
             **{"overlap": overlap} | more,
         )
         study = Study(studio, made)

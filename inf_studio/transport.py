@@ -45,9 +45,7 @@ class InProcess:
     def text(self, name: str, fields: Mapping[str, Any]) -> str:
         """As `Transport.text`."""
         route = load("app.api.routes:by_name")()[name]
-        answer = route.call(self.actor, route.request.read(fields))
-        is_row = hasattr(answer, "model_dump")
-        return str(load("db.rows:as_text")(answer.model_dump(mode="json") if is_row else answer))
+        return str(route.text(self.actor, route.request.read(fields)))
 
     def upload(self, lines: Lines, about: Mapping[str, Any]) -> str:
         """As `Transport.upload`."""

@@ -110,6 +110,7 @@ class ApiWorld:
         """A client of the server's routes behind its middleware; Streamlit's own is not there."""
         from app.server import web
 
+        web._loaded_api.cache_clear()  # limits are of a process, and ids of tokens of a store
         app = Starlette(routes=list(web.OWN_ROUTES), middleware=list(web.MIDDLEWARE))
         return TestClient(app, base_url="http://localhost", raise_server_exceptions=False)
 

@@ -48,9 +48,11 @@ def lease(
     return leased
 
 
-def as_json(shown: ShownItem, thread: Sequence[Message] = ()) -> dict[str, Any]:
+def as_json(
+    shown: ShownItem, thread: Sequence[Message] = (), *, before: ShownItem | None = None
+) -> dict[str, Any]:
     """Ids in the frame (the old payload), or a field whose size depends on the role."""
-    found, leak = true_json(shown, thread), LEAKS.get(shown.study_id)
+    found, leak = true_json(shown, thread, before=before), LEAKS.get(shown.study_id)
     if leak in ("seeded order", "ids in turn"):
         found["id"] = shown.item_id
     if leak == "size":
@@ -60,10 +62,10 @@ def as_json(shown: ShownItem, thread: Sequence[Message] = ()) -> dict[str, Any]:
     return found
 
 
-def choose(session: Session, member: StudyJudge, count: int) -> list[Chosen]:
+def choose(session: Session, member: StudyJudge, count: int, *, per_card: int = 1) -> list[Chosen]:
     """Gold after every tenth item."""
     if LEAKS.get(member.study_id) != "gold jump":
-        return true_choice(session, member, count)
+        return true_choice(session, member, count, per_card=per_card)
     given = _given(session, member.study_id, member.judge_id)
     due = given.get("main", 0) // 10 - given.get("gold", 0)
     gold = _free(session, member.study_id, "gold")[: max(0, min(due, count))]

@@ -136,7 +136,7 @@ def _holder(session: Session, held: tokens.Held) -> TokenHolder:
         rights=held.rights,
         via="token",
         token_id=held.row.id,
-        datasets=tokens.datasets_of(session, held.row),
+        datasets=held.datasets,
     )
 
 

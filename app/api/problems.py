@@ -32,9 +32,9 @@ TITLES = {
 }
 # Refusals for want of a right; the others are conflicts with the state of things.
 FORBIDDEN = (
-    *("no_right", "admin_only", "dataset_right_missing", "not_invited", "not_a_member"),
+    *("no_right", "admin_only", "dataset_right_missing"),
     *("private_network_needs_owner", "token_limited", "token_by_token", "token_of_another"),
-    *("token_beyond_person", "private_server_needs_owner"),
+    "token_beyond_person",
 )
 UNAUTHORIZED = (
     *("signed_out", "token_missing", "token_unknown", "token_revoked", "token_expired"),

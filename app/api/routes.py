@@ -38,7 +38,7 @@ from curation.release.request import ReleasePlan
 from curation.run.starting import RunResume, RunStart
 from db.requests import Request, option
 from db.review.queue import QueueFilter
-from db.rows import Listed, Row
+from db.rows import Listed, Row, as_text
 from db.run.groups import GroupRow
 from db.run.runs import RunSummary
 from db.store.settings import home
@@ -96,12 +96,11 @@ class GroupsWanted(QueueFilter, Paged):
     """Which groups of a run are listed."""
 
 
-class JudgmentsWanted(Request):
+class JudgmentsWanted(Paged):
     """Which judgments of a study are listed: those after the `next` of the list before."""
 
     study_id: int = option(..., "Id of the study.")
     limit: int = option(100, "Maximum number of rows.", ge=1, le=MAX_PAGE)
-    cursor: int = option(0, "The `next` of the list before.", ge=0)
 
 
 class Nothing(Request):
@@ -138,14 +137,6 @@ class StudyChange(One):
     status: Literal["open", "paused", "closed"] | None = option(None, "Its status.")
     overlap: int | None = option(None, "Judges per item, more than now.", ge=1)
     guidelines: str | None = option(None, "A new version of the guidelines, Markdown.")
-
-
-class ReviewSet(One):
-    """A review of a group."""
-
-    action: Literal["approve", "reject", "edit"] = option(..., "What is decided.")
-    reason: str = option("", "Why it is rejected or edited.")
-    changes: dict[str, str] = option({}, "For an edit: new texts by field.")
 
 
 class ReleaseWanted(ReleasePlan):
@@ -221,7 +212,6 @@ class Route:
     answers: type[BaseModel]
     call: Callable[[Actor, Any], Any]
     status: int = 200
-    spends: bool = False
 
     @property
     def noun(self) -> str:
@@ -233,6 +223,11 @@ class Route:
         """The fields that its path names."""
         parts = (part.partition("}")[0] for part in self.path.split("{")[1:])
         return tuple(part.partition(":")[0] for part in parts)
+
+    def text(self, actor: Actor, wanted: Any) -> str:
+        """What it answers, as the one text of JSON."""
+        found = self.call(actor, wanted)
+        return as_text(found.model_dump(mode="json") if isinstance(found, BaseModel) else found)
 
     @property
     def has_body(self) -> bool:
@@ -287,11 +282,6 @@ def _release(actor: Actor, wanted: ReleaseWanted) -> Started:
     return releases.create(actor, ReleasePlan.read(plan), started)
 
 
-def _review(actor: Actor, wanted: ReviewSet) -> ReviewRow:
-    rest = wanted.model_dump(exclude={"id"})
-    return reviews.set_one(actor, request.ReviewSet.read({"group_id": wanted.id, **rest}))
-
-
 def _groups(actor: Actor, wanted: GroupsWanted) -> Listed[GroupRow]:
     only = QueueFilter.read(wanted.model_dump(exclude={"limit", "cursor"}))
     return groups.list_some(actor, only, limit=wanted.limit, offset=wanted.cursor)
@@ -325,26 +315,26 @@ def routes() -> tuple[Route, ...]:
         R("connections list", "GET", "/connections", "curate", Paged,
           Listed[connections.ConnectionRow], lambda a, w: _part(connections.list_all(a), w)),
         R("connections test", "POST", "/connections/{name}:test", "curate", Tried,
-          connections.ConnectionRow, lambda a, w: connections.test(a, w.name, w.model),
-          spends=True),
+          connections.ConnectionRow, lambda a, w: connections.test(a, w.name, w.model)),
         R("runs estimate", "POST", "/runs:estimate", "curate", RunStart, runs.RunEstimate,
           runs.estimate),
         R("runs list", "GET", "/runs", "curate", RunsWanted, Listed[RunSummary],
           lambda a, w: _part(runs.list_all(a, w.dataset, w.status, archived=w.archived), w)),
         R("runs create", "POST", "/runs", "curate", RunStart, Started,
-          lambda a, w: runs.create(a, w, started), 202, spends=True),
+          lambda a, w: runs.create(a, w, started), 202),
         R("runs show", "GET", "/runs/{id:int}", "curate", One, runs.RunShown,
           lambda a, w: runs.show(a, w.id)),
         R("runs change", "PATCH", "/runs/{id:int}", "curate", RunChange, runs.RunShown,
           _change_run),
         R("runs resume", "POST", "/runs/{run_id:int}:resume", "curate", RunResume, Started,
-          lambda a, w: runs.resume(a, w, started), 202, spends=True),
+          lambda a, w: runs.resume(a, w, started), 202),
         R("runs stop", "POST", "/runs/{id:int}:stop", "curate", RunStop, runs.RunShown, _stop_run),
         R("groups list", "GET", "/runs/{run_id:int}/groups", "groups", GroupsWanted,
           Listed[GroupRow], _groups),
         R("groups show", "GET", "/groups/{id:int}", "curate", One, groups.GroupShown,
           lambda a, w: groups.show(a, w.id)),
-        R("reviews set", "PUT", "/groups/{id:int}/review", "review", ReviewSet, ReviewRow, _review),
+        R("reviews set", "PUT", "/groups/{group_id:int}/review", "review", request.ReviewSet,
+          ReviewRow, reviews.set_one),
         R("studies list", "GET", "/studies", "studies", StudiesWanted, Listed[StudySummary],
           lambda a, w: _part(studies.list_all(a, w.dataset), w)),
         R("studies create", "POST", "/studies", "studies", StudyPlan, StudyShown, _create_study,
@@ -354,7 +344,7 @@ def routes() -> tuple[Route, ...]:
         R("studies change", "PATCH", "/studies/{id:int}", "studies", StudyChange, StudyChanged,
           _change_study),
         R("studies judge", "POST", "/studies/{study_id:int}:judge", "studies", JudgeStart, Started,
-          lambda a, w: studies.judge(a, w, started), 202, spends=True),
+          lambda a, w: studies.judge(a, w, started), 202),
         R("judgments list", "GET", "/studies/{study_id:int}/judgments", "studies",
           JudgmentsWanted, Listed[ListedJudgment],
           lambda a, w: judgments.list_some(a, w.study_id, after=w.cursor, limit=w.limit)),
@@ -398,7 +388,7 @@ def routes() -> tuple[Route, ...]:
         R("jobs cancel", "POST", "/jobs/{id:int}:cancel", "jobs", One, jobs.JobChanged,
           lambda a, w: jobs.cancel(a, w.id)),
         R("jobs resume", "POST", "/jobs/{id:int}:resume", "jobs", One, jobs.JobChanged,
-          lambda a, w: jobs.resume(a, w.id), spends=True),
+          lambda a, w: jobs.resume(a, w.id)),
         R("tokens list", "GET", "/tokens", "tokens", Paged, Listed[tokens.TokenRow],
           lambda a, w: _part(tokens.list_all(a), w)),
         R("tokens revoke", "DELETE", "/tokens/{id:int}", "tokens", One, tokens.TokenRow,

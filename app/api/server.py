@@ -13,7 +13,6 @@ from typing import Any
 
 import anyio
 from anyio import to_thread
-from pydantic import BaseModel
 from sqlalchemy.exc import DataError, NoResultFound
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
@@ -29,7 +28,6 @@ from app.api.routes import Route, routes
 from app.api.streams import STREAMS, query_of, stream_of, upload_pairs
 from app.operations.doors import repeats, tokens
 from db.errors import BadInput, InfError, Refused
-from db.rows import as_text
 
 MAX_BODY_BYTES = 1024 * 1024
 READ = ("GET", "DELETE")
@@ -126,7 +124,7 @@ class Api(Shared):
     async def _called(
         self, request: Request, holder: TokenHolder, route: Route, parameters: dict[str, Any]
     ) -> Response:
-        await self.in_thread(lambda: require(holder, route.permission))  # before what it asks for
+        require(holder, route.permission)  # before what it asks for
         body = await body_of(request) if route.has_body else b""
         wanted = _request(route, request, parameters, body)
         if route.method == "PATCH":
@@ -148,7 +146,7 @@ class Api(Shared):
                 await self.in_thread(lambda: repeats.finish(holder, key, status, text))
 
     async def _done(self, holder: TokenHolder, route: Route, wanted: Any) -> Response:
-        text = await self.in_thread(lambda: as_text(as_json(route.call(holder, wanted))))
+        text = await self.in_thread(lambda: route.text(holder, wanted))
         return _json(text, route.status, {"ETag": etag(text)} if route.method == "GET" else {})
 
     async def _patched(
@@ -171,13 +169,13 @@ class Api(Shared):
         try:
             async with lock:
                 one = shown.request.read({"id": wanted.id})
-                before = await self.in_thread(lambda: as_text(as_json(shown.call(holder, one))))
+                before = await self.in_thread(lambda: shown.text(holder, one))
                 if given.strip() not in (etag(before), "*"):
                     raise Stopped(
                         problem(412, "it was changed since it was read", code="etag_stale")
                     )
                 response = await self._done(holder, route, wanted)
-                after = await self.in_thread(lambda: as_text(as_json(shown.call(holder, one))))
+                after = await self.in_thread(lambda: shown.text(holder, one))
                 response.headers["ETag"] = etag(after)
                 return response
         finally:
@@ -199,11 +197,6 @@ async def body_of(request: Request) -> bytes:
                 )
             )
     return bytes(found)
-
-
-def as_json(answer: Any) -> Any:
-    """What an operation returned, as JSON values."""
-    return answer.model_dump(mode="json") if isinstance(answer, BaseModel) else answer
 
 
 def etag(text: str) -> str:

@@ -54,7 +54,7 @@ async def upload_pairs(api: Shared, request: Request, holder: TokenHolder) -> Re
 
     It is written to a folder of its own, which is deleted afterwards. Raises InfError.
     """
-    await api.in_thread(lambda: require(holder, datasets.IMPORT))
+    require(holder, datasets.IMPORT)
     wanted = Upload.read(query_of(Upload, request))
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind not in LINES:

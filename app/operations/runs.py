@@ -402,9 +402,7 @@ def compare_versions(
         second = wanted.second or run.verdict_version
         pair = wanted.first, second
         changes = versions.compare_versions(session, run.id, *pair)
-        without = None
-        if actor.via != "command":
-            without = hidden_pair(session, actor.name, Pair.id)
+        without = None if actor.owns_store else hidden_pair(session, actor.name, Pair.id)
         rows, total = versions.changed_groups(
             session,
             run.id,

@@ -30,11 +30,13 @@ USED_EVERY = timedelta(minutes=1)  # not at every request: it is a write
 
 
 class Held(NamedTuple):
-    """A valid token, its account (None: the local admin), and what its holder may do now."""
+    """A valid token, its account (None: the local admin), what its holder may do now, and the
+    datasets that it is limited to (None: to none)."""
 
     row: ApiToken
     account: Account | None
     rights: Rights
+    datasets: frozenset[int] | None
 
     @property
     def person(self) -> str:
@@ -166,7 +168,8 @@ def _held(session: Session, row: ApiToken | None) -> Held:
                 code="token_account_disabled",
             )
         own = rights_of(session, account)
-    return Held(row, account, narrowed(own, row.rights, datasets_of(session, row)))
+    datasets = datasets_of(session, row)
+    return Held(row, account, narrowed(own, row.rights, datasets), datasets)
 
 
 def datasets_of(session: Session, row: ApiToken) -> frozenset[int] | None:
