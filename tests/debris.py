@@ -185,6 +185,8 @@ TALK = (
     *("Espero ter ajudado!", "希望这对您有所帮助！", "如果您需要修改，请告诉我。"),
     *("お役に立てれば幸いです。", "도움이 되었으면 좋겠습니다.", "Надеюсь, это поможет!"),
     *("Дайте знать, если нужны правки.", "آمل أن يكون هذا مفيدًا."),
+    *("As an AI language model, I made this up.", "As an AI assistant I have no access to it."),
+    *("Done.\n\n### Response:", "Done.\n### Instruction", "Done.\nassistant", "Done.\n\nuser\n"),
 )
 HEADS = (
     *("Natürlich! ", "Gerne! Hier ist der Text:\n\n", "Bien sûr ! ", "Voici le passage :\n\n"),

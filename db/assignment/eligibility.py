@@ -74,7 +74,7 @@ def _values(session: Session, study_id: int, judge_id: int) -> dict[str, Any]:
 def _free() -> Select[int, int]:
     """Ids and positions of items with a free place that this judge was not given in this study, and
     of whose pair they have neither been given an item elsewhere or an example nor reviewed or
-    opened a group, and which they have not seen in adjudication.
+    opened a group, nor seen or decided an item in adjudication.
 
     By pair: another run of it has the same source passage, and maybe more of the same texts. The
     items of a group at one position are one card: who was given some of them may be given the rest.
@@ -113,8 +113,10 @@ def _free() -> Select[int, int]:
     adjudicated = (
         select(Judgment.id)
         .join(Judge, Judge.id == Judgment.judge_id)
+        .join(sibling, sibling.id == Judgment.item_id)
+        .join(other, other.id == sibling.group_id)
         .where(
-            Judgment.item_id == StudyItem.item_id,
+            other.pair_id == Group.pair_id,
             Judge.name == ADJUDICATOR_NAME,
             Judge.kind == "adjudicator",
         )
@@ -131,7 +133,7 @@ def _free() -> Select[int, int]:
             *unknown_pair(NAME),
             ~exists(trained),
             ~exists(adjudicated),
-            ~saw_choices(StudyItem.item_id, NAME),
+            ~saw_choices(Group.pair_id, NAME),
         )
     )
 

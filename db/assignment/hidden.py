@@ -128,7 +128,7 @@ def count_hidden(session: Session, run_id: int, person: str) -> int:
 
 
 def was_opened(session: Session, item_id: int, person: str) -> bool:
-    """Whether the person has opened a group of the item's pair, or seen others' choices on it."""
+    """Whether the person has opened a group of the item's pair, or seen others' choices on one of it."""
     return session.scalar(_opened(), {"item_id": item_id, "person": person}) is not None
 
 
@@ -140,14 +140,14 @@ def _opened() -> Select[int]:
         .join(STUDIED, STUDIED.id == Item.group_id)
         .where(
             Item.id == bindparam("item_id", type_=Integer),
-            knows_item(Item.id, STUDIED.pair_id, person),
+            knows_pair(STUDIED.pair_id, person),
         )
     )
 
 
-def knows_item(item_id: Id, pair_id: Id, person: Person) -> ColumnElement[bool]:
-    """A condition on a query's own item and pair: `was_opened`."""
-    return or_(saw_choices(item_id, person), opened_pair(pair_id, person))
+def knows_pair(pair_id: Id, person: Person) -> ColumnElement[bool]:
+    """A condition on a query's own pair: `was_opened`."""
+    return or_(saw_choices(pair_id, person), opened_pair(pair_id, person))
 
 
 def open_groups(

@@ -38,20 +38,19 @@ from db.tables import (
 
 STUDY, JUDGE = bindparam("study_id", type_=Integer), bindparam("judge_id", type_=Integer)
 NAME, ADJUDICATOR_NAME = bindparam("name", type_=String), bindparam("adjudicator", type_=String)
-FREE, SEEN, PAIRS = "free", "seen", "pairs"
+FREE, PAIRS = "free", "pairs"
 
 
 @dataclass
 class KnownItems:
     """Ids of items, by kind, and of pairs.
 
-    `free`: with a free place, hidden gold or not. `seen`: decided, or opened with others' choices,
-    by this person in adjudication. `pairs`: known from elsewhere. `mine`: given to the judge in
+    `free`: with a free place, hidden gold or not. `pairs`: known from elsewhere, such as items that
+    this person decided, or saw with others' choices, in adjudication. `mine`: given to the judge in
     this study, by state.
     """
 
     free: set[int] = field(default_factory=set)
-    seen: set[int] = field(default_factory=set)
     pairs: set[int] = field(default_factory=set)
     mine: dict[str, set[int]] = field(default_factory=dict)
 
@@ -76,8 +75,8 @@ def known_items(session: Session, study_id: int, judge_id: int) -> KnownItems:
     ids: dict[str, set[int]] = {}
     for kind, text in session.execute(_statement(), values):
         ids[kind] = {int(one) for one in (text or "").split()}
-    free, seen, pairs = (ids.pop(kind) for kind in (FREE, SEEN, PAIRS))
-    return KnownItems(free, seen, pairs, mine=ids)
+    free, pairs = (ids.pop(kind) for kind in (FREE, PAIRS))
+    return KnownItems(free, pairs, mine=ids)
 
 
 @cache  # built once: that takes longer than its answer
@@ -91,7 +90,6 @@ def _statement() -> CompoundSelect[str, str]:
             StudyItem.part != "training",
             is_free,
         ),
-        _row(SEEN, Item.id, Item.id.in_(_adjudicated())),
         _row(PAIRS, Group.pair_id, Group.id.in_(_groups_known_elsewhere())),
         _mine(),
     )
@@ -116,25 +114,21 @@ def _mine() -> Select[str, str]:
     )
 
 
-def _adjudicated() -> CompoundSelect[int]:
-    """The items that the person decided, or saw others' choices on, in adjudication."""
-    decided = (
-        select(Judgment.item_id)
-        .join(Judge, Judge.id == Judgment.judge_id)
-        .where(Judge.name == ADJUDICATOR_NAME, Judge.kind == "adjudicator")
-    )
-    viewed = select(AdjudicationView.item_id).where(AdjudicationView.seen_by == NAME)
-    return union_all(decided, viewed)
-
-
 def _groups_known_elsewhere() -> CompoundSelect[int]:
-    """Groups that the judge was given in other studies or as examples, or reviewed, or opened."""
+    """Groups that the judge was given in other studies or as examples, or reviewed, or opened, or
+    of which they decided an item, or saw others' choices on one, in adjudication."""
     of_item = select(Item.group_id)
     return union_all(
         of_item.join(Assignment, Assignment.item_id == Item.id).where(
             Assignment.judge_id == JUDGE, Assignment.study_id != STUDY
         ),
         of_item.join(Example, Example.item_id == Item.id).where(Example.judge_id == JUDGE),
+        of_item.join(Judgment, Judgment.item_id == Item.id)
+        .join(Judge, Judge.id == Judgment.judge_id)
+        .where(Judge.name == ADJUDICATOR_NAME, Judge.kind == "adjudicator"),
+        of_item.join(AdjudicationView, AdjudicationView.item_id == Item.id).where(
+            AdjudicationView.seen_by == NAME
+        ),
         select(Review.group_id).where(Review.reviewed_by == NAME),
         select(OpenedGroup.group_id).where(OpenedGroup.opened_by == NAME),
     )

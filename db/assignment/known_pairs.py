@@ -6,7 +6,7 @@ By pair: the groups of a pair, of one run or several, share texts.
 from sqlalchemy import ColumnElement, exists, select
 from sqlalchemy.orm import InstrumentedAttribute, aliased
 
-from db.tables import AdjudicationView, Group, OpenedGroup, Review
+from db.tables import AdjudicationView, Group, Item, OpenedGroup, Review
 
 Id = InstrumentedAttribute[int]
 Person = str | ColumnElement[str]
@@ -32,10 +32,15 @@ def opened_pair(pair_id: Id, person: Person) -> ColumnElement[bool]:
     )
 
 
-def saw_choices(item_id: Id, person: Person) -> ColumnElement[bool]:
-    """Whether the person saw others' choices on the outer query's item, in adjudication."""
+def saw_choices(pair_id: Id, person: Person) -> ColumnElement[bool]:
+    """Whether the person saw others' choices on an item of the outer query's pair, in adjudication.
+
+    Of a card with several questions, too: the grades of others tell which passage they would pick.
+    """
+    item, sibling = aliased(Item), aliased(Group)
     return exists(
-        select(AdjudicationView.id).where(
-            AdjudicationView.item_id == item_id, AdjudicationView.seen_by == person
-        )
+        select(AdjudicationView.id)
+        .join(item, item.id == AdjudicationView.item_id)
+        .join(sibling, sibling.id == item.group_id)
+        .where(sibling.pair_id == pair_id, AdjudicationView.seen_by == person)
     )

@@ -111,10 +111,11 @@ def gold_score(session: Session, study_id: int, judge_id: int) -> tuple[int, int
     return sum(bool(is_right(choice, gold)) for choice, gold in rows), len(rows)
 
 
-def gold_is_due(member: StudyJudge | None, answered: int, left: int) -> bool:
+def gold_is_due(study: Study, member: StudyJudge | None, answered: int, left: int) -> bool:
     """Whether a member's answered items are enough for `pause_on_failed_gold`, with N left."""
-    # of one answer alone a pause would say that it was gold, as items may come back one by one
-    enough = SCORED_TOGETHER if left else GOLD_SEEN
+    # of one card alone a pause would say that it was gold, as items may come back one by one; the
+    # items of a card are all gold or none
+    enough = (SCORED_TOGETHER if left else GOLD_SEEN) * study.settings.get("per_card", 1)
     return member is not None and answered - member.scored_after >= enough
 
 
@@ -123,13 +124,14 @@ def pause_on_failed_gold(
 ) -> None:
     """Pause a judge below the gold threshold, if the study's rules require it.
 
-    In a transaction of its own, after every SCORED_TOGETHER answers and when nothing is left,
-    whichever items they are of: a pause right after an answer would tell which item was gold. Does
+    In a transaction of its own, after every SCORED_TOGETHER answers (times the items of a card) and
+    when nothing is left, whichever items they are of: a pause right after an answer would tell
+    which item was gold. Does
     not commit.
     """
     study = lock_study(session, study_id)
     member = session.get(StudyJudge, (study_id, judge_id), populate_existing=True)
-    if member is None or not gold_is_due(member, answered, left):
+    if member is None or not gold_is_due(study, member, answered, left):
         return  # of another tab, meanwhile
     member.scored_after = answered
     rules, (right, seen) = rules_of(study), gold_score(session, study_id, judge_id)

@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 from db.errors import Refused
 from db.study.judgments import of_person
 from db.study.studies import get_study
-from db.tables import Assignment, Judge, Study, StudyItem, StudyJudge
+from db.tables import Assignment, Group, Item, Judge, Study, StudyItem, StudyJudge
 
 
 def lock_study(session: Session, study_id: int) -> Study:
@@ -133,11 +133,18 @@ def return_leases(session: Session, study_id: int, judge_id: int) -> int:
 
 
 def return_item(session: Session, item_id: int, person: str) -> None:
-    """Free the person's leases of an item, in all studies, for others now. Does not commit."""
+    """Free the person's leases of an item and all others of its pair, in all studies, for others
+    now. Does not commit."""
+    pair = select(Group.pair_id).join(Item, Item.group_id == Group.id).where(Item.id == item_id)
+    of_pair = (
+        select(Item.id)
+        .join(Group, Group.id == Item.group_id)
+        .where(Group.pair_id == pair.scalar_subquery())
+    )
     held = (
         select(Assignment)
         .join(Judge, Judge.id == Assignment.judge_id)
-        .where(Assignment.item_id == item_id, Assignment.state == "leased", of_person(person))
+        .where(Assignment.item_id.in_(of_pair), Assignment.state == "leased", of_person(person))
         .order_by(Assignment.study_id)
     )
     for study_id in {one.study_id: None for one in session.scalars(held)}:
@@ -145,5 +152,5 @@ def return_item(session: Session, item_id: int, person: str) -> None:
     # again, as they may have answered while this waited for the locks
     for assignment in session.scalars(held.execution_options(populate_existing=True)).all():
         assignment.state, assignment.lease_until = "expired", None
-        change_taken(session, assignment.study_id, [item_id], -1)
+        change_taken(session, assignment.study_id, [assignment.item_id], -1)
     session.flush()

@@ -73,7 +73,7 @@ def count_eligible(session: Session, study_id: int, judge_id: int) -> int:
 
 
 def _count_open(session: Session, study_id: int, known: KnownItems) -> int:
-    free, given = known.free - known.seen, known.given()
+    free, given = known.free, known.given()
     pair_of = _pairs(session, study_id, free | given)
     if get_study(session, study_id).settings.get("per_card", 1) > 1:  # a pair's items are one card
         return sum(pair_of[item_id] not in known.pairs for item_id in free - given)

@@ -22,7 +22,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import Session, aliased
 
-from db.assignment.hidden import STUDIED, knows_item
+from db.assignment.hidden import STUDIED, knows_pair
 from db.assignment.places import lock_studies
 from db.study.studies import get_study
 from db.tables import (
@@ -71,7 +71,7 @@ class GivenItem:
     """An item as it was given to a judge, with their current judgment on it (`earlier`).
 
     `known`: the judgment stored for the event, whosever it is. `was_opened`: the judge has opened a
-    group of its pair, or seen others' choices on it.
+    group of its pair, or seen others' choices on an item of it.
     """
 
     assignment: Assignment
@@ -185,7 +185,7 @@ def _given(by_token: bool) -> Select[Assignment, Item, Judgment, Judgment, bool]
             Item,
             earlier,
             known,
-            knows_item(Item.id, STUDIED.pair_id, bindparam("name", type_=String)),
+            knows_pair(STUDIED.pair_id, bindparam("name", type_=String)),
         )
         .join(Item, Item.id == Assignment.item_id)
         .join(STUDIED, STUDIED.id == Item.group_id)

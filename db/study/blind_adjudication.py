@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import select
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, aliased
 
 from db.assignment.hidden import open_groups, record_opened
 from db.assignment.places import find_assignment, return_item
@@ -75,7 +75,7 @@ def ids_to_adjudicate(
     open_only: bool = False,
     include_agreed: bool = False,
 ) -> list[int]:
-    """The disputed items of a study; until it is closed without those that the person was given.
+    """The disputed items of a study; until it is closed without those of cards that the person was given.
 
     Gold is never disputed: a list that grew with the person's own flags and answers would name it.
     In a closed study also those with a thread. Raises NotFound.
@@ -90,8 +90,15 @@ def ids_to_adjudicate(
     )
     if get_study(session, study_id).status == "closed":
         return found
-    given = select(Assignment.item_id).join(Judge, Judge.id == Assignment.judge_id)
-    own = set(session.scalars(given.where(Assignment.study_id == study_id, of_person(person))))
+    card = aliased(Item)  # the items of a group are one card
+    given = (
+        select(card.id)
+        .join(Item, Item.group_id == card.group_id)
+        .join(Assignment, Assignment.item_id == Item.id)
+        .join(Judge, Judge.id == Assignment.judge_id)
+        .where(Assignment.study_id == study_id, of_person(person))
+    )
+    own = set(session.scalars(given))
     return [item_id for item_id in found if item_id not in own]
 
 

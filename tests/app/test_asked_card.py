@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 from asked_study import PER_RECORD, QUESTIONS, ROLE, make_asked_study, record
-from sqlalchemy import select
+from sqlalchemy import select, update
 
 from app.judge.actions import card_data
 from app.operations.judging.outbox import store_outbox
 from curation.judging.studies import show_items
 from db.assignment.leasing import hold_items, lease_items
+from db.assignment.members import pause_on_failed_gold
+from db.assignment.places import return_leases
 from db.assignment.progress import own_progress
 from db.assignment.reassigning import reassign
 from db.assignment.shown_items import ShownItem
@@ -22,7 +24,8 @@ from db.store.store import Store
 from db.study.blind_adjudication import ids_to_adjudicate, view_item
 from db.study.judgments import get_or_create_judge
 from db.study.quality import judge_quality
-from db.tables import Assignment, Item, Judgment, StudyItem, utc_now
+from db.study.rules import set_rules
+from db.tables import Assignment, Item, Judgment, StudyItem, StudyJudge, utc_now
 
 LABELS = ("positive", "instruction_negative", "hard_negative")
 
@@ -270,6 +273,77 @@ def test_gold_and_qualification_take_grades(store: Store, tmp_path: Path) -> Non
     with store.read() as session:
         (row,) = judge_quality(session, study_id)
     assert (row.gold_right, row.gold_seen) == (1, 4)  # of the four passages one is the positive
+
+
+def test_gold_is_scored_over_several_cards_however_many_questions_a_card_has(
+    sqlite_store: Store, tmp_path: Path
+) -> None:
+    """Who waits for one card at a time would read a pause after it as "that was gold"."""
+    store, seen = sqlite_store, []
+    rows = [record(n, part="gold") for n in range(4)]
+    study_id = make_asked_study(store, tmp_path, rows, [ROLE], overlap=1)
+    ann = judge(store, "ann")
+    with store.write() as session:
+        set_rules(session, study_id, gold_action="pause")
+        every = update(StudyItem).where(StudyItem.study_id == study_id)
+        session.execute(every.values(taken=StudyItem.places))  # all places are taken by others
+        session.commit()
+        groups = session.scalars(select(Item.group_id).distinct()).all()
+    for group_id in groups[:3]:
+        with store.write() as session:
+            of_card = StudyItem.item_id.in_(select(Item.id).where(Item.group_id == group_id))
+            session.execute(update(StudyItem).where(of_card).values(taken=0))
+            session.commit()
+        for one in given(store, study_id, ann):
+            send(store, study_id, ann, (one, "ambiguous"))
+            with store.write() as session:
+                now = own_progress(session, study_id, ann)
+                pause_on_failed_gold(session, study_id, ann, answered=now.done, left=now.left)
+                session.commit()
+                seen.append(session.get_one(StudyJudge, (study_id, ann)).state)
+    assert seen == ["active"] * 11 + ["paused"]  # after three cards of four grades
+
+
+def test_who_saw_others_answers_on_a_card_is_given_no_other_question_of_it(
+    store: Store, tmp_path: Path
+) -> None:
+    study_id = make_asked_study(store, tmp_path, [record(0)], overlap=3)
+    for name, grade in (("ann", "2"), ("ben", "1")):
+        one = judge(store, name)
+        card = given(store, study_id, one)
+        send(store, study_id, one, *((each, grade) for each in card if each.about is not None))
+    cleo = judge(store, "cleo")
+    with store.write() as session:
+        listed = ids_to_adjudicate(session, study_id, "cleo")
+        assert listed
+        lease_items(session, study_id, cleo, 1)  # between the list and its view
+        view_item(session, study_id, listed[0], "cleo")
+        session.commit()
+        states = select(Assignment.state).where(Assignment.judge_id == cleo).distinct()
+        assert session.scalars(states).all() == ["expired"]
+        assert own_progress(session, study_id, cleo).left == 0
+    assert given(store, study_id, cleo) == []
+
+
+def test_a_card_that_the_adjudicator_was_given_in_part_is_not_listed_at_all(
+    store: Store, tmp_path: Path
+) -> None:
+    """Of a card that others began there is only the rest: its grades would tell the pick."""
+    study_id = make_asked_study(store, tmp_path, [record(0)], overlap=2)
+    for name, grade in (("ann", "2"), ("ben", "1")):
+        one = judge(store, name)
+        card = given(store, study_id, one)
+        send(store, study_id, one, *((each, grade) for each in card if each.about is not None))
+        given(store, study_id, judge(store, "dora"), minutes=60)  # frees what was left
+        with store.write() as session:
+            return_leases(session, study_id, judge(store, "dora"))
+            session.commit()
+    cleo = judge(store, "cleo")
+    rest = given(store, study_id, cleo, minutes=60)
+    assert 0 < len(rest) < PER_RECORD
+    with store.read() as session:
+        assert ids_to_adjudicate(session, study_id, "cleo") == []
+        assert ids_to_adjudicate(session, study_id, "eve") != []
 
 
 def test_the_browser_gets_texts_once_and_neither_kinds_nor_expected_answers(

@@ -62,13 +62,17 @@ def plain_count(session: Session, study_id: int, judge_id: int) -> int:
         for one in session.scalars(select(OpenedGroup))
         if one.opened_by == name
     }
-    seen = {one.item_id for one in session.scalars(select(AdjudicationView)) if one.seen_by == name}
+    known |= {
+        pair_of[one.item_id]
+        for one in session.scalars(select(AdjudicationView))
+        if one.seen_by == name
+    }
     free = {
         item_id
         for item_id, row in parts.items()
         if row.part != "training" and (row.places is None or row.taken < row.places)
     }
-    return len({pair_of[item_id] for item_id in free - seen} - known)
+    return len({pair_of[item_id] for item_id in free} - known)
 
 
 def change_something(session: Session, chance: random.Random, studies: list[Study]) -> None:

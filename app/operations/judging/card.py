@@ -111,7 +111,7 @@ def answer_and_lease(
         past = [] if before is None else _past(session, study_id, judge.id, before)
         progress = own_progress(session, study_id, judge.id)
     counts = {"answered": progress.done, "left": progress.left}
-    if gold_is_due(here.member, **counts):
+    if gold_is_due(here.study, here.member, **counts):
         # the study's own rule, not the judge's act: their rights are not read once more
         with writing(owner(user.name), RIGHT) as session:
             pause_on_failed_gold(session, study_id, judge.id, **counts)
