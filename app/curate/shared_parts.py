@@ -13,17 +13,18 @@ from curation.run.shared_parts import WHERE, shared_sentence
 
 def draw_shared_parts(report: dict[str, Any] | None, run_id: int, *, unchecked: bool) -> None:
     """The shared parts of a run with their counts and examples, or that it was not checked."""
-    if report is None:
-        if unchecked:
-            st.subheader("Shared parts", anchor=False)
-            st.info(
-                "Shared parts and leakage are not checked: this run ended before the check "
-                "existed, or is not done.",
-                icon=":material/content_copy:",
-            )
-            st.button("Check now", key="curate.check", on_click=actions.check, args=(run_id,))
+    if report is None and not unchecked:
         return
     st.subheader("Shared parts", anchor=False)
+    if unchecked:
+        st.info(
+            "Shared parts and leakage are not checked: this run ended before the check existed, is "
+            "not done, or another verdict version keeps other groups since.",
+            icon=":material/content_copy:",
+        )
+        st.button("Check now", key="curate.check", on_click=actions.check, args=(run_id,))
+    if report is None:
+        return
     if sentence := shared_sentence(report):
         st.warning(plain(sentence), icon=":material/content_copy:")
         _draw_parts(report, run_id)

@@ -88,8 +88,8 @@ class ReleaseOptions(Row):
 
 
 class RunCheck(Row):
-    """A run of a release: what its texts share ("" for nothing), and whether it was never
-    checked for that and for leakage."""
+    """A run of a release: what its texts share ("" for nothing), and whether the groups that it
+    keeps now were never checked for that and for leakage."""
 
     run_id: int
     shared: str
@@ -149,13 +149,10 @@ def checks(actor: Actor, wanted: ReleasePlan) -> list[RunCheck]:
     found = []
     with reading(actor, RIGHT) as session:
         for run_id in with_runs(session, wanted).runs:
-            report = stored_shared_parts(session, run_id)
+            unchecked = is_unchecked(session, run_id)
+            report = None if unchecked else stored_shared_parts(session, run_id)
             found.append(
-                RunCheck(
-                    run_id=run_id,
-                    shared=shared_sentence(report),
-                    is_unchecked=report is None and is_unchecked(session, run_id),
-                )
+                RunCheck(run_id=run_id, shared=shared_sentence(report), is_unchecked=unchecked)
             )
     return [check for check in found if check.shared or check.is_unchecked]
 

@@ -86,7 +86,7 @@ class RunShown(RunSummary):
     """A run with its progress and what depends on it.
 
     `waiting`: what its workers wait for, since when, and the next attempt; "" while for nothing.
-    `unchecked`: its texts were never checked for what they share, and for leakage.
+    `unchecked`: what it keeps now was never checked for what its texts share, and for leakage.
     """
 
     seed: int

@@ -18,7 +18,7 @@ from curation.release.card.coverage_picture import draw_map
 from curation.release.card.markdown import inline
 from curation.release.plan import ChosenRun, Plan
 from curation.run.leakage import auc_text, is_outdated, leaking_sentence, stored_leakage
-from curation.run.shared_parts import part_text, stored_shared_parts
+from curation.run.shared_parts import is_unchecked, part_text, stored_shared_parts
 from db.outcome.analyses import analyses_of_dataset
 from db.release.choice import count_rescued
 from db.tables import Analysis
@@ -112,6 +112,11 @@ def _shared_parts(session: Session, chosen: ChosenRun) -> str:
         why = "" if report is None else f", {report['reason']}"
         command = f"inf analyze leakage --run {chosen.run.id}"
         return f"Shared parts: not measured{why} (`{command}`)."
+    if is_unchecked(session, chosen.run.id):
+        return (
+            "Shared parts: not measured of these groups: the run was decided again since "
+            f"(`inf analyze leakage --run {chosen.run.id}`)."
+        )
     basis = (
         f"over the run's {report['groups']:,} kept groups, {report['pairs']:,} pairs compared with "
         "their own queries and passages"

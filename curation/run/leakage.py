@@ -145,9 +145,17 @@ def why_outdated(session: Session, run_id: int) -> str:
         later = _changed_since(session, run_id, job.finished_at)
         groups = "1 group was" if later == 1 else f"{later:,} groups were"
         reason = f"measured before {groups} kept or edited" if later else ""
-        if not reason and was_decided_since(session, run_id, job.finished_at):
+        if not reason and is_of_other_verdicts(session, run_id):
             reason = "measured of the groups that another verdict version kept"
     return reason and f"{reason}; measure it again: `analyses leakage run={run_id}`"
+
+
+def is_of_other_verdicts(session: Session, run_id: int) -> bool:
+    """Whether the newest check, for leakage and shared parts, is of the groups that another verdict
+    version kept; False where there is none."""
+    job = _checked_by(session, run_id)
+    ended = None if job is None else job.finished_at
+    return ended is not None and was_decided_since(session, run_id, ended)
 
 
 def _changed_since(session: Session, run_id: int, at: datetime) -> int:

@@ -8,7 +8,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from analysis.text.shared_parts import SAMPLE, Texts, shared_parts
-from curation.run.leakage import kept_groups
+from curation.run.leakage import is_of_other_verdicts, kept_groups
 from db.release.rows import release_rows
 from db.run.runs import shape_of
 from db.shape import Shape
@@ -59,9 +59,9 @@ def stored_shared_parts(session: Session, run_id: int) -> dict[str, Any] | None:
 
 
 def is_unchecked(session: Session, run_id: int) -> bool:
-    """Whether a run has kept groups and was never checked: it ended before there was a check, or
-    is not done."""
-    if stored_shared_parts(session, run_id) is not None:
+    """Whether a run has kept groups and these were never checked: it ended before there was a
+    check, is not done, or was decided again since."""
+    if stored_shared_parts(session, run_id) and not is_of_other_verdicts(session, run_id):
         return False
     kept = select(Group.id).where(Group.run_id == run_id, Group.verdict == "kept").limit(1)
     return session.scalar(kept) is not None

@@ -128,7 +128,7 @@ def count_hidden(session: Session, run_id: int, person: str) -> int:
 
 
 def was_opened(session: Session, item_id: int, person: str) -> bool:
-    """Whether the person has opened a group of the item's pair, or seen others' choices on one of it."""
+    """Whether the person has opened a group of the item's pair, or seen others' choices on one."""
     return session.scalar(_opened(), {"item_id": item_id, "person": person}) is not None
 
 

@@ -75,7 +75,7 @@ def ids_to_adjudicate(
     open_only: bool = False,
     include_agreed: bool = False,
 ) -> list[int]:
-    """The disputed items of a study; until it is closed without those of cards that the person was given.
+    """The disputed items of a study; until it is closed without cards that the person was given.
 
     Gold is never disputed: a list that grew with the person's own flags and answers would name it.
     In a closed study also those with a thread. Raises NotFound.

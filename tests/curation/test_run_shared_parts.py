@@ -134,6 +134,30 @@ def test_an_earlier_run_is_called_unchecked_everywhere_until_a_command_checks_it
     assert not any("not checked" in str(one.value) for one in open_page("releases").info)
 
 
+def test_a_run_decided_again_is_unchecked_until_a_command_checks_what_it_keeps_now(
+    sqlite_store: Store, server: Server, inf: Callable[..., Any], tmp_path: Path
+) -> None:
+    """Looser rules let in groups that no check saw; the card had the figures of the others."""
+    add_dataset(sqlite_store, pairs=12)
+    run_id = inf(*ASKED, "--set", "validation.votes=3", "--json").json["run_id"]
+    assert "not checked" not in inf("runs", "show", run_id).out
+    command = f"inf analyze leakage --run {run_id}"
+    decided = inf("runs", "decide", run_id, "--set", "validation.votes=1")
+    assert decided.code == 0, decided.err
+    assert f"not checked: run `{command}`" in inf("runs", "show", run_id).out
+    exported = inf("export", "--dataset", "small", "--out", tmp_path / "out")
+    assert f"run {run_id}: shared parts not checked" in exported.err, exported.err
+    card = (tmp_path / "out" / "README.md").read_text()
+    assert f"the run was decided again since (`{command}`)" in card
+    assert any("not checked" in str(one.value) for one in open_page("curate").info)
+    assert inf("analyze", "leakage", "--run", run_id).code == 0
+    assert "not checked" not in inf("runs", "show", run_id).out
+    exported = inf("export", "--dataset", "small", "--out", tmp_path / "again")
+    assert exported.code == 0 and "not checked" not in exported.err
+    card = (tmp_path / "again" / "README.md").read_text()
+    assert "decided again" not in card and "kept groups" in card
+
+
 def test_the_page_checks_an_earlier_run_by_a_click(sqlite_store: Store, server: Server) -> None:
     add_dataset(sqlite_store, pairs=6)
     run_curation(sqlite_store, dataset="small", provider="openai", settings=["model=small"])

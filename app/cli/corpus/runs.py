@@ -347,8 +347,8 @@ def _shown(result: Result) -> str:
         found = [part_text(part, shared["groups"]) for part in shared["parts"]]
         facts += [("shared parts", found[0] if found else shared.get("reason", "none"))]
         facts += [("", part) for part in found[1:]]
-    elif result["unchecked"]:
-        facts.append(("shared parts", in_commands(check_command(result["id"]))))
+    if result["unchecked"]:
+        facts.append(("" if shared else "shared parts", in_commands(check_command(result["id"]))))
     if result["error"]:
         facts.append(("message", in_commands(result["error"])))
     parts = [lines(*facts), *dependents_text(result["dependents"]), f"next: {_after(result)}"]
