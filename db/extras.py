@@ -28,6 +28,8 @@ EXTRAS = {
     "faiss": "index",
     "qdrant_client": "index",
     "elasticsearch": "index",
+    "mcp": "mcp",
+    "mcp_types": "mcp",
 }
 
 

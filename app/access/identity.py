@@ -83,11 +83,14 @@ class SessionUser(Actor):
 class TokenHolder(SessionUser):
     """A program that acts for a person by a token, with what the token leaves of their rights.
 
-    `datasets`: what the token is limited to, None for all of its person's.
+    `datasets`: what the token is limited to, None for all of its person's. `token`: its name.
+    `budget_usd`: what the runs that it starts may cost together; None where none may cost anything.
     """
 
     token_id: int = 0
     datasets: frozenset[int] | None = None
+    token: str = ""
+    budget_usd: float | None = None
 
     def now(self, session: Session) -> "TokenHolder | None":
         """As `Actor.now`: a token that ended meanwhile, or its person's account, is nobody's."""
@@ -137,6 +140,8 @@ def _holder(session: Session, held: tokens.Held) -> TokenHolder:
         via="token",
         token_id=held.row.id,
         datasets=held.datasets,
+        token=held.row.name,
+        budget_usd=held.row.budget_usd,
     )
 
 

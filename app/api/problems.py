@@ -34,7 +34,8 @@ TITLES = {
 FORBIDDEN = (
     *("no_right", "admin_only", "dataset_right_missing"),
     *("private_network_needs_owner", "token_limited", "token_by_token", "token_of_another"),
-    "token_beyond_person",
+    *("token_beyond_person", "token_without_budget", "token_budget_exceeded"),
+    *("run_without_budget", "run_of_another", "judge_without_budget"),
 )
 UNAUTHORIZED = (
     *("signed_out", "token_missing", "token_unknown", "token_revoked", "token_expired"),

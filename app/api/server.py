@@ -17,7 +17,7 @@ from sqlalchemy.exc import DataError, NoResultFound
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import compile_path
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.access.identity import ACCOUNT, TokenHolder
 from app.access.permissions import require
@@ -42,19 +42,14 @@ class Stopped(Exception):
         self.response = response
 
 
-class Api(Shared):
-    """The routes; its limits are of this process."""
-
-    def __init__(self, limits: Limits | None = None) -> None:
-        super().__init__(limits or Limits())
-        self._paths = [(compile_path(one.path), one) for one in routes()]
-        self._streams = [(compile_path(path), path) for path in STREAMS]
-        self._changing: dict[str, asyncio.Lock] = {}
+class Programs(Shared):
+    """A door of programs: who asks is known by a token, errors are problem documents."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
         request = Request(scope, receive)
+        response: ASGIApp
         try:
             response = await self._answer(request)
         except Stopped as stopped:
@@ -73,13 +68,35 @@ class Api(Shared):
             return
         await response(scope, receive, send)
 
-    async def _answer(self, request: Request) -> Response:
+    async def _answer(self, request: Request) -> ASGIApp:
+        raise NotImplementedError
+
+    async def _holder(self, request: Request) -> TokenHolder:
+        """Who presents the token; the request is counted. Raises Refused, TooMany."""
+        given = request.headers.getlist("authorization")
+        kind, _, text = given[0].partition(" ") if len(given) == 1 else ("", "", "")
+        if kind.lower() != "bearer" or not text.strip():
+            raise Refused("no token", "send `Authorization: Bearer inf_…`", code="token_missing")
+        holder = await self.in_thread(lambda: tokens.presented(text.strip()))
+        request.scope[ACCOUNT] = holder.account_id
+        self.limits.count(holder.token_id)
+        return holder
+
+
+class Api(Programs):
+    """The routes; its limits are of this process."""
+
+    def __init__(self, limits: Limits | None = None) -> None:
+        super().__init__(limits or Limits())
+        self._paths = [(compile_path(one.path), one) for one in routes()]
+        self._streams = [(compile_path(path), path) for path in STREAMS]
+        self._changing: dict[str, asyncio.Lock] = {}
+
+    async def _answer(self, request: Request) -> ASGIApp:
         path = request.scope["path"].removeprefix(request.scope.get("root_path", ""))
         if request.method in ("GET", "HEAD") and path in document.FILES:
             return await to_thread.run_sync(document.FILES[path])
         holder = await self._holder(request)
-        request.scope[ACCOUNT] = holder.account_id
-        self.limits.count(holder.token_id)
         if (found := self._stream(request, path)) is not None:
             name, parameters = found
             return await stream_of(self, request, holder, name, parameters)
@@ -89,13 +106,6 @@ class Api(Shared):
         route, parameters = self._route(request, path)
         with self.limits.one_of("requests at a time", holder.token_id, AT_A_TIME):
             return await self._called(request, holder, route, parameters)
-
-    async def _holder(self, request: Request) -> TokenHolder:
-        given = request.headers.getlist("authorization")
-        kind, _, text = given[0].partition(" ") if len(given) == 1 else ("", "", "")
-        if kind.lower() != "bearer" or not text.strip():
-            raise Refused("no token", "send `Authorization: Bearer inf_…`", code="token_missing")
-        return await self.in_thread(lambda: tokens.presented(text.strip()))
 
     def _stream(self, request: Request, path: str) -> tuple[str, dict[str, Any]] | None:
         for (regex, _, converters), name in self._streams:

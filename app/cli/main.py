@@ -39,6 +39,7 @@ COMMANDS = {
         ("import", "data.import_:import_", "Read pairs and passages into a dataset."),
         ("jobs", "store.jobs:jobs", "List, follow, cancel and resume jobs."),
         ("judgments", "judging.judgments:judgments", "List and show answers of judges."),
+        ("mcp", "mcp:mcp", "Serve the tools of an agent (MCP) on standard input and output."),
         ("models", "models:models", "List, show, push, export and serve trained models."),
         ("people", "store.people:people", "Manage accounts: add, list, disable, reset password."),
         ("recipes", "corpus.recipes:recipes", "List, show and check recipes."),

@@ -125,6 +125,9 @@ def _notes(group: GroupDetail, blind: bool, carried_from_run: int | None) -> lis
     if not blind and group.drop_reason:
         detail = f": {group.drop_detail}" if group.drop_detail else ""
         notes.append(f"Dropped: {reason_text(group.drop_reason)}{detail}")
+    if not blind:
+        for one in group.proposals:
+            notes.append(f"{one.judge} proposes to {one.action} it: {one.reason}")
     if review is not None:
         reason = f": {review.reason}" if review.reason else ""
         when = f"{review.created_at:%Y-%m-%d %H:%M}"

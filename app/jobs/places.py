@@ -12,9 +12,12 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app.access.identity import Actor
+from app.access.identity import Actor, TokenHolder
 from curation.hub.request import is_folder
+from curation.judges.registry import JUDGES
+from curation.providers.registry import PROVIDERS
 from db.errors import NotFound, Refused
+from db.people.budgets import require_own_run
 from db.store.settings import home
 from db.tables import Analysis, Checkpoint, Dataset, Release, Run, Study
 from db.values import DATASET_BENCHMARK as DATASET
@@ -45,8 +48,30 @@ def require_own(session: Session, actor: Actor, kind: str, config: Mapping[str, 
         return
     require_no_files(actor, kind, config)
     require_places(session, config)
+    if isinstance(actor, TokenHolder):
+        _require_budget(session, actor, kind, config)
     if kind in ("import", "pull"):
         _require_own_dataset(session, str(config.get("name", "")).strip())
+
+
+def _require_budget(
+    session: Session, actor: TokenHolder, kind: str, config: Mapping[str, Any]
+) -> None:
+    """Raise Refused where a token's job costs money outside of a run that the token started.
+
+    Judging has no budget: a token starts no judge whose answers cost money.
+    """
+    run = session.get(Run, config["run_id"]) if config.get("run_id") else None
+    is_paid = run is not None and PROVIDERS.find(run.provider).paid
+    if kind == "curate" and run is not None and is_paid:
+        require_own_run(session, actor.token_id, run.id)
+    judge = config.get("judge")
+    if kind == "judge" and (JUDGES.find(judge.partition(":")[0]).paid if judge else is_paid):
+        raise Refused(
+            "this judge's answers cost money, and judging has no budget that a token could keep to",
+            "start it when signed in",
+            code="judge_without_budget",
+        )
 
 
 def require_no_files(actor: Actor, kind: str, config: Mapping[str, Any]) -> None:

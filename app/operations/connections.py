@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator
 from sqlalchemy.orm import Session
 
-from app.access.identity import Actor
+from app.access.identity import Actor, TokenHolder
 from app.access.permissions import require
 from app.operations.acting import reading, writing
 from curation.servers.addresses import checked_url
@@ -17,6 +17,7 @@ from curation.servers.guard import is_private, require_reachable
 from db.errors import BadInput, InfError, Refused
 from db.events import record_event
 from db.people.accounts import has_accounts
+from db.people.budgets import without_budget
 from db.requests import Request, option
 from db.rows import Listed, Row
 from db.servers.connections import (
@@ -223,8 +224,10 @@ def test(actor: Actor, name: str, model: str = "") -> ConnectionRow:
     """Try a connection: its models, the time of one call, what it supports; three small calls.
 
     `model`: one of its list, by default the first. Raises NotFound, ProviderError, BadInput,
-    InfError without a key.
+    InfError without a key, Refused by a token without a budget (its calls are not counted on it).
     """
+    if isinstance(actor, TokenHolder) and actor.budget_usd is None:
+        raise without_budget()
     from curation.providers.trial import try_server  # the SDK takes a second to import
 
     with reading(actor, USE) as session:

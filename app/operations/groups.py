@@ -15,6 +15,7 @@ from sqlalchemy.orm import Session
 
 from app.access.identity import Actor
 from app.operations.acting import reading, record_read, writing
+from curation.recipe.drop_reasons import reason_text
 from curation.recipe.rendered_call import rendered_messages
 from db.assignment import hidden
 from db.corpus.texts import pair_sources
@@ -33,6 +34,7 @@ from db.tables import Group, Pair, Run
 
 RIGHT = "groups"
 PAGE = 50
+EXAMPLES = 3
 
 
 class TripletRow(Row):
@@ -49,6 +51,15 @@ class GroupReview(Row):
     action: str
     reason: str
     reviewed_by: str
+    created_at: datetime
+
+
+class GroupProposal(Row):
+    """What an agent proposes to decide about a group: no review."""
+
+    judge: str
+    action: str
+    reason: str
     created_at: datetime
 
 
@@ -95,8 +106,26 @@ class GroupShown(Row):
     verdict_version: int
     triplets: dict[str, TripletRow]
     review: GroupReview | None
+    proposals: tuple[GroupProposal, ...]
     judgments: tuple[GroupJudgment, ...]
     calls: tuple[GroupCall, ...]
+
+
+class DropExample(Row):
+    """A dropped group: by its id, and what exactly was found."""
+
+    id: int
+    query: str
+    detail: str
+
+
+class DropRow(Row):
+    """A reason for which groups of a run were dropped, what it means, and some of them."""
+
+    reason: str
+    meaning: str
+    groups: int
+    examples: tuple[DropExample, ...]
 
 
 @dataclass(frozen=True)
@@ -154,6 +183,35 @@ def details(actor: Actor, run_id: int, *, limit: int) -> list[GroupDetail]:
         shown = [group_detail.get_group(session, each, viewer=here.viewer) for each in ids]
     record_read(ids, actor)
     return shown
+
+
+def drops(actor: Actor, run_id: int) -> Listed[DropRow]:
+    """Why groups of a run were dropped, the most frequent reason first, with EXAMPLES of each that
+    are not hidden from the actor. Raises NotFound."""
+    with reading(actor, "curate") as session:
+        here, rows = standing(session, actor, run_id), []
+        for reason, number in sorted(funnel(session, run_id).dropped.items(), key=_most_first):
+            only = QueueFilter(run_id=run_id, reason=reason)
+            found = page(session, here, only, limit=EXAMPLES, offset=0).data
+            about = select(Group.id, Group.drop_detail).where(Group.id.in_([r.id for r in found]))
+            details = dict(session.execute(about).all())
+            examples = [
+                DropExample(id=row.id, query=row.query, detail=details[row.id] or "")
+                for row in found
+            ]
+            rows.append(
+                DropRow(
+                    reason=reason,
+                    meaning=reason_text(reason),
+                    groups=number,
+                    examples=tuple(examples),
+                )
+            )
+    return Listed[DropRow].all(rows)
+
+
+def _most_first(counted: tuple[str, int]) -> tuple[int, str]:
+    return -counted[1], counted[0]
 
 
 def prompts(actor: Actor, group: GroupDetail) -> dict[int, list[dict[str, str]]]:

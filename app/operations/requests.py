@@ -33,6 +33,7 @@ REQUESTS: Mapping[str, str] = {
     "judgments write": "curation.judging.request:JudgeMessage",
     "judgments answer": "curation.judging.request:CuratorMessage",
     "reviews set": "curation.judging.request:ReviewSet",
+    "reviews propose": "curation.judging.request:ReviewPropose",
     "reviews bulk": "curation.judging.request:ReviewMany",
     "reviews verdicts": "curation.judging.request:VerdictsShown",
     "models search": "app.operations.try_it:Search",

@@ -7,11 +7,12 @@ from typing import Any, TypeVar
 
 from sqlalchemy.orm import Session
 
-from app.access.identity import Actor
+from app.access.identity import Actor, TokenHolder
 from app.access.permissions import NEEDS, require
 from app.jobs.places import require_places
 from app.operations.acting import Launch, reading, writing
 from curation.judging.text_baseline import text_baseline
+from curation.providers.registry import PROVIDERS
 from curation.recipe.prices import Price, how_to_price
 from curation.recipe.recipe import Recipe, load_recipe, with_rules
 from curation.recipe.recipe import list_recipes as recipe_names
@@ -42,6 +43,7 @@ from db.assignment.hidden import hidden_pair
 from db.corpus.datasets import get_dataset
 from db.errors import Refused
 from db.events import record_event
+from db.people.budgets import take_budget
 from db.release.rows import use_snapshot
 from db.review.reviews import count_reviews
 from db.rows import Listed, Row
@@ -57,7 +59,7 @@ from db.run.versions import (
 )
 from db.run.workers import worker_totals
 from db.servers.connections import ENVIRONMENT, get_connection
-from db.tables import Pair
+from db.tables import Pair, Run
 
 RIGHT = "curate"
 EXAMPLES = 20
@@ -179,6 +181,12 @@ def _require_own_files(session: Session, actor: Actor, wanted: RunStart) -> None
     require_places(session, {"models": sorted(models[0] - models[1])})
 
 
+def _take_budget(session: Session, actor: Actor, run: Run, *, is_new: bool) -> None:
+    """Count a run that costs money on the budget of the token that starts it. Raises Refused."""
+    if isinstance(actor, TokenHolder) and PROVIDERS.find(run.provider).paid:
+        take_budget(session, actor.token_id, run, is_new=is_new)
+
+
 def create(actor: Actor, wanted: RunStart, launch: Launch[T]) -> T:
     """Create a run with its waiting groups, and launch a job that works on it.
 
@@ -186,14 +194,16 @@ def create(actor: Actor, wanted: RunStart, launch: Launch[T]) -> T:
     """
     with writing(actor, RIGHT) as session:
         _require_own_files(session, actor, wanted)
-        run_id = start_run(session, **wanted.arguments(), created_by=actor.name).id
+        run = start_run(session, **wanted.arguments(), created_by=actor.name)
+        _take_budget(session, actor, run, is_new=True)
+        run_id = run.id
     return launch(actor, "curate", RunWork(run_id=run_id, **wanted.patience()))
 
 
 def resume(actor: Actor, wanted: RunResume, launch: Launch[T]) -> T:
     """Launch the rest of a run. Raises as `curation.run.starting.resume_run`."""
     with writing(actor, RIGHT) as session:
-        resume_run(
+        run = resume_run(
             session,
             wanted.run_id,
             budget_usd=wanted.budget_usd,
@@ -201,6 +211,7 @@ def resume(actor: Actor, wanted: RunResume, launch: Launch[T]) -> T:
             guard=not wanted.no_guard,
             retry=wanted.retry,
         )
+        _take_budget(session, actor, run, is_new=False)
     return launch(actor, "curate", RunWork(run_id=wanted.run_id, **wanted.patience()))
 
 

@@ -105,6 +105,7 @@ def create_token() -> None:
             "rights": list(_held("tokens.rights")),
             "datasets": list(_held("tokens.datasets")),
             "days": int(st.session_state["tokens.days"]),
+            "budget_usd": st.session_state.get("tokens.budget_usd"),
         }
     )
     st.session_state[TOKEN] = tokens.create(signed_in_user(), wanted).token

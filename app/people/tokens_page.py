@@ -7,7 +7,7 @@ from app.access.session_user import signed_in_user
 from app.kit.page import draw_empty, draw_heading, draw_table
 from app.operations import datasets
 from app.operations.doors import tokens
-from app.operations.doors.tokens import MAX_NAME, TokenRow
+from app.operations.doors.tokens import MAX_NAME, TokenCreate, TokenRow
 from app.people import actions
 from app.text.plain import plain
 from db.people.tokens import MAX_DAYS
@@ -19,10 +19,13 @@ def draw_token(row: TokenRow) -> None:
     with st.container(border=True, horizontal=True, vertical_alignment="center"):
         st.markdown(f"**{plain(row.name)}**", width="content")
         on = "all of their datasets" if row.datasets is None else ", ".join(row.datasets) or "none"
+        budget = "no budget"
+        if row.budget_usd is not None:
+            budget = f"${row.left_usd:.2f} of ${row.budget_usd:.2f} left"
         used = f"last used {row.used_at:%Y-%m-%d %H:%M} UTC" if row.used_at else "never used"
         st.caption(
             plain(
-                f"…{row.hint} · {row.person} · {', '.join(row.rights)} · {on} · "
+                f"…{row.hint} · {row.person} · {', '.join(row.rights)} · {on} · {budget} · "
                 f"until {row.expires_at:%Y-%m-%d} · {used}"
             ),
             width="stretch",
@@ -58,9 +61,17 @@ if not valid:
     )
 with st.form("tokens.add", clear_on_submit=True):
     st.markdown("**Create a token**")
-    first, second = st.columns([2, 1])
+    first, second, third = st.columns([2, 1, 1])
     first.text_input("Name", key="tokens.name", max_chars=MAX_NAME, placeholder="what it is for")
     second.number_input("Days", 1, MAX_DAYS, 90, key="tokens.days")
+    third.number_input(
+        "Budget, USD",
+        min_value=0.01,
+        value=None,
+        key="tokens.budget_usd",
+        placeholder="none",
+        help=TokenCreate.model_fields["budget_usd"].description,
+    )
     held = [right for right in RIGHTS if user.rights.anywhere(right)]
     st.pills("Rights", held, selection_mode="multi", key="tokens.rights")
     names = [each.name for each in datasets.list_all(user).data] if "curate" in held else []

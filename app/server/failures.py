@@ -32,10 +32,15 @@ from db.errors import InfError
 from db.store.store import open_store
 
 log = logging.getLogger("inf.app")
-API = "/api/v1"  # routes of programs (`app.api`)
+API, MCP = "/api/v1", "/mcp"  # routes of programs and tools of agents (`app.api`)
 LONG_SEGMENT = re.compile(r"[^/]{20,}")  # of a path: a token of a link, the id of a session
 MAX_TRACEBACKS = 200
 _logged: set[str] = set()  # the codes whose traceback stands in the log
+
+
+def is_of_programs(path: str) -> bool:
+    """Whether a path is for programs, which a token admits and no cookie."""
+    return path == MCP or path.startswith(f"{API}/")
 
 
 def log_with_time() -> None:
@@ -134,7 +139,7 @@ def safe_path(path: str) -> str:
 
 def _answer(request: Request, error: Exception, code: str, status: int) -> Response:
     message = message_of(error, code, language_of(request))
-    if request.url.path.startswith(f"{API}/"):
+    if is_of_programs(request.url.path):
         body = {"type": "about:blank", "title": "Internal error", "status": status}
         body |= {"detail": message, "code": getattr(error, "code", "") or "internal_error"}
         body |= {"remedy": "", "log": code}

@@ -20,7 +20,7 @@ from streamlit.runtime import Runtime
 
 from app.access.identity import user_of_cookies
 from app.access.permissions import require
-from app.server.failures import API
+from app.server.failures import is_of_programs
 from db.errors import Refused
 from db.people.attempts import place_of
 from db.store.store import open_store
@@ -89,7 +89,7 @@ class LimitBodies:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         is_body = scope["type"] == "http" and scope["method"] in BODY_METHODS
         # routes of programs read a body once they know whose it is, and have limits of their own
-        if not is_body or scope["path"].startswith(f"{API}/"):
+        if not is_body or is_of_programs(scope["path"]):
             await self.app(scope, receive, send)
             return
         headers = HTTPConnection(scope).headers

@@ -12,7 +12,7 @@ rebinding).
 import tomllib
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import streamlit as st
@@ -20,14 +20,14 @@ from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
 from starlette.requests import HTTPConnection
 from starlette.responses import PlainTextResponse, RedirectResponse
-from starlette.routing import Mount
+from starlette.routing import Mount, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.websockets import WebSocketClose
 
 from app.access.identity import ACCOUNT, note_seen, user_of_cookies
 from app.server.document.index_page import INDEX_ROUTES
 from app.server.document.static_files import CompressStatic
-from app.server.failures import API, ReportFailures, show_internal_error
+from app.server.failures import API, MCP, ReportFailures, show_internal_error
 from app.server.origins import OwnOrigin
 from app.server.proxies import WarnOfProxies
 from app.server.routes import ROUTES
@@ -35,6 +35,9 @@ from app.server.uploads import LimitBodies, LimitSessions
 from app.server.warm_up import skip_search, warmed_up
 from db.modules import load
 from db.store.store import open_store
+
+if TYPE_CHECKING:
+    from app.api.server import Api
 
 FOLDER = Path(__file__).parent
 OPEN_PATHS = (
@@ -46,6 +49,7 @@ OPEN_PATHS = (
     "/_stcore/host-config",
     "/favicon.png",
     "/oauth2callback",
+    MCP,  # as /api/v1 below
 )
 ADMIN_PATHS = ("/_stcore/metrics",)  # sessions, memory and caches of everybody
 # of these, /api/v1 looks at each request's token itself, and never at a cookie
@@ -112,13 +116,27 @@ async def api(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 @cache
-def _loaded_api() -> ASGIApp:
-    loaded: ASGIApp = load("app.api.server:Api")()
+def _loaded_api() -> "Api":
+    loaded: Api = load("app.api.server:Api")()
+    return loaded
+
+
+class Agents:
+    """The tools of agents at MCP, with the limits that a token has at the routes."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        agents = await run_in_threadpool(lambda: _loaded_agents(_loaded_api()))
+        await agents(scope, receive, send)
+
+
+@cache
+def _loaded_agents(api: "Api") -> ASGIApp:
+    loaded: ASGIApp = load("app.api.agents:AgentDoor")(api.limits)
     return loaded
 
 
 skip_search()
-OWN_ROUTES = (Mount(API, api), *ROUTES, *INDEX_ROUTES)
+OWN_ROUTES = (Mount(API, api), Route(MCP, Agents()), *ROUTES, *INDEX_ROUTES)
 MIDDLEWARE = (
     Middleware(WarnOfProxies),
     Middleware(OwnOrigin),

@@ -18,12 +18,14 @@ class JudgeKind:
     """A family of judges.
 
     `form`: the form of its names. `help`: what it is, in one sentence. `make`: the judge, given
-    the store and the text after the colon; it raises BadInput for an unknown one.
+    the store and the text after the colon; it raises BadInput for an unknown one. `paid`: its
+    answers may cost money.
     """
 
     form: str
     help: str
     make: Callable[[Store, str], ItemJudge]
+    paid: bool = True
 
 
 def _embedding(store: Store, rest: str) -> ItemJudge:
@@ -70,6 +72,7 @@ JUDGES = Registry(
             "offline:embedding",
             "the passage closest to instruction and query by an embedding model",
             _embedding,
+            paid=False,
         ),
         "openai": JudgeKind(
             "openai:MODEL", "a model on the OpenAI-compatible server that is configured", _openai
@@ -78,16 +81,19 @@ JUDGES = Registry(
             "transformers:MODEL",
             "a language model on this machine, by folder or name; append :listwise or :pointwise",
             _local,
+            paid=False,
         ),
         "recorded": JudgeKind(
             "recorded:NAME",
             "a language model's choices for the demo set, replayed from a file",
             _recorded,
+            paid=False,
         ),
         "simulated": JudgeKind(
             "simulated:N",
             "stands in for a person in a demo (N ≥ 1), and is labelled so",
             _simulated,
+            paid=False,
         ),
     },
 )

@@ -285,6 +285,14 @@ class ReviewSet(Request):
     )
 
 
+class ReviewPropose(Request):
+    """Propose to approve or reject a group, with the reason; a person reviews it."""
+
+    group_id: int = option(..., "The group.", names=(), metavar="GROUP_ID")
+    action: Literal["approve", "reject"] = option(..., "What is proposed.", names=())
+    reason: str = option(..., "Why, in a sentence or two.", min_length=1, max_length=2000)
+
+
 class ReviewMany(QueueFilter):
     """Approve or reject all groups of a run that match, each with a review of its own."""
 

@@ -80,6 +80,7 @@ def create_token(
     dataset_ids: Sequence[int] | None,
     days: int,
     actor: str,
+    budget_usd: float | None = None,
 ) -> tuple[ApiToken, str]:
     """Add a token of an account (None: of the local admin); returns its row and the token itself.
 
@@ -115,6 +116,7 @@ def create_token(
         token_sha256=token_sha256(text),
         rights=sorted(set(rights)),
         everywhere=dataset_ids is None,
+        budget_usd=budget_usd,
         created_at=now,
         expires_at=now + timedelta(days=days),
     )
@@ -126,6 +128,7 @@ def create_token(
     session.flush()
     about = {"token": name, "rights": row.rights, "days": days}
     about |= {} if dataset_ids is None else {"datasets": sorted(dataset_ids)}
+    about |= {} if budget_usd is None else {"budget_usd": budget_usd}
     about |= {"person": LOCAL_ADMIN if account is None else account.name}
     record_event(session, actor, "token.create", row.id, **about)
     return row, text

@@ -3,6 +3,7 @@
 A group that was dropped early may lack texts: they were never written.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -14,6 +15,7 @@ from db.assignment.hidden import require_visible
 from db.corpus.texts import passage_texts, texts_of
 from db.errors import NotFound
 from db.question import PICK, is_right
+from db.review.proposals import Proposal, proposals_of
 from db.run.new_items import in_order_of_roles
 from db.run.runs import shape_of
 from db.run.versions import expected_now
@@ -128,6 +130,7 @@ class GroupDetail:
     review: Review | None
     judgments: list[ValidatorJudgment]
     calls: list[CallView]
+    proposals: Sequence[Proposal] = ()
 
     @property
     def triplets(self) -> dict[str, Texts]:
@@ -186,6 +189,7 @@ def get_group(session: Session, group_id: int, *, viewer: str | None = None) -> 
         ).first(),
         judgments=_validations(session, group_id, run, shape),
         calls=_calls(session, group_id),
+        proposals=proposals_of(session, group_id),
     )
 
 

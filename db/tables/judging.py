@@ -379,6 +379,26 @@ class Review(Base, kw_only=True):
     )
 
 
+class ReviewProposal(Base, kw_only=True):
+    """What an agent, a judge of kind model, would decide about a group; a person reviews it.
+
+    Append-only; the newest of a judge counts. No release and no figure knows of it.
+    """
+
+    __tablename__ = "review_proposal"
+    id: Mapped[int] = key()
+    group_id: Mapped[int] = mapped_column(ForeignKey("group.id", ondelete="CASCADE"))
+    judge_id: Mapped[int] = mapped_column(ForeignKey("judge.id", ondelete="CASCADE"))
+    action: Mapped[str]
+    reason: Mapped[str]
+    created_at: Mapped[datetime] = created()
+    __table_args__ = (
+        CheckConstraint("action IN ('approve', 'reject')", name="action"),
+        CheckConstraint("reason <> ''", name="has_reason"),
+        Index("ix_review_proposal_group_id", "group_id"),
+    )
+
+
 class OpenedGroup(Base, kw_only=True):
     """A person saw the roles of a group that they could have judged: they no longer may.
 

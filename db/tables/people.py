@@ -114,7 +114,8 @@ class ApiToken(Base, kw_only=True):
     `rights` of theirs, on all that they have them on (`everywhere`) or on the datasets of
     `ApiTokenDataset`. Only the sha256 of the token is stored, and no backup holds that; `hint` is
     the end of it, by which its owner tells it from others. `account_id` is None for the local
-    admin of a store without accounts.
+    admin of a store without accounts. `budget_usd`: what the runs that it starts may cost together
+    (`ApiTokenRun`); None where it starts none that costs money.
     """
 
     __tablename__ = "api_token"
@@ -127,6 +128,7 @@ class ApiToken(Base, kw_only=True):
     token_sha256: Mapped[str | None] = mapped_column(default=None, unique=True, info=SEALED)
     rights: Mapped[list[Any]]
     everywhere: Mapped[bool]
+    budget_usd: Mapped[float | None] = mapped_column(default=None)
     created_at: Mapped[datetime] = created()
     expires_at: Mapped[datetime]
     used_at: Mapped[datetime | None] = mapped_column(default=None)
@@ -147,6 +149,15 @@ class ApiTokenDataset(Base, kw_only=True):
     dataset_id: Mapped[int] = mapped_column(
         ForeignKey("dataset.id", ondelete="CASCADE"), primary_key=True
     )
+
+
+class ApiTokenRun(Base, kw_only=True):
+    """A run that a token started within its budget, and nobody but it may resume by a token."""
+
+    __tablename__ = "api_token_run"
+    run_id: Mapped[int] = mapped_column(ForeignKey("run.id", ondelete="CASCADE"), primary_key=True)
+    token_id: Mapped[int] = mapped_column(ForeignKey("api_token.id", ondelete="CASCADE"))
+    __table_args__ = (Index("ix_api_token_run_token_id", "token_id"),)
 
 
 class ApiAnswer(Base, kw_only=True):

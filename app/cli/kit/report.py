@@ -8,7 +8,8 @@ paused at its budget.
 import functools
 import getpass
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import click
@@ -52,6 +53,19 @@ def failed(error: InfError, **details: Any) -> Failed:
     return Failed(message, 3 if isinstance(error, Paused) else 1, **details)
 
 
+@contextmanager
+def errors_translated() -> Iterator[None]:
+    """Raise our errors, and a missing extra, as those of a command."""
+    try:
+        yield
+    except InfError as error:
+        raise failed(error) from error
+    except ImportError as error:
+        if not (message := missing_extra(error)):
+            raise
+        raise Failed(message) from error
+
+
 def reporting(
     human: Callable[[Result], str], *, former: Mapping[str, str] | None = None
 ) -> Callable[..., Any]:
@@ -67,14 +81,8 @@ def reporting(
         @click.option("--json", "as_json", is_flag=True, help="Print one JSON object only.")
         @functools.wraps(function)
         def wrapper(*args: Any, as_json: bool, **kwargs: Any) -> None:
-            try:
+            with errors_translated():
                 found = function(*args, **kwargs)
-            except InfError as error:
-                raise failed(error) from error
-            except ImportError as error:
-                if not (message := missing_extra(error)):
-                    raise
-                raise Failed(message) from error
             result = found if isinstance(found, dict) else found.as_json()
             result |= {old: result[new] for old, new in (former or {}).items()}
             if as_json:

@@ -21,12 +21,19 @@ def _on(row: Result) -> str:
     return "all of theirs" if row["datasets"] is None else ", ".join(row["datasets"]) or "none left"
 
 
+def _budget(row: Result) -> str:
+    if row["budget_usd"] is None:
+        return "none: it starts no run that costs money"
+    return f"{row['left_usd']:.2f} of {row['budget_usd']:.2f} USD left"
+
+
 def _rights(row: Result) -> str:
     return ", ".join(row["rights"])
 
 
 _token = facts(
-    *("token", "person", ("rights", _rights), ("datasets", _on), ("until", "expires_at")),
+    *("token", "person", ("rights", _rights), ("datasets", _on), ("budget", _budget)),
+    ("until", "expires_at"),
 )
 
 
@@ -42,7 +49,7 @@ def create(request: TokenCreate) -> Row:
 @tokens.command("list")
 @listing(
     *("id", ("token", "name"), ("ends in", lambda row: f"…{row['hint']}"), "person"),
-    *(("rights", _rights), ("datasets", _on), ("state", "status")),
+    *(("rights", _rights), ("datasets", _on), ("left, USD", "left_usd"), ("state", "status")),
     *(("until", lambda row: row["expires_at"][:10]), ("last used", "used_at")),
     empty="no tokens yet: inf tokens create NAME --right curate",
     then="inf tokens revoke {id} ends one",

@@ -19,6 +19,7 @@ from db.corpus.datasets import get_dataset
 from db.errors import BadInput, NotFound, Refused
 from db.people import tokens
 from db.people.accounts import get_account, has_accounts, list_accounts
+from db.people.budgets import committed_usd
 from db.requests import Request, option
 from db.rows import Listed, Row
 from db.store.store import open_store
@@ -57,13 +58,22 @@ class TokenCreate(Request):
         metavar="NAME",
     )
     days: int = option(90, "Days until it expires.", ge=1, le=tokens.MAX_DAYS)
+    budget_usd: float | None = option(
+        None,
+        "What the runs that it starts may cost together, USD. Default: it starts none that costs "
+        "money.",
+        gt=0,
+    )
     person: str | None = option(
         None, "Whose it is; only the store's owner may name another.", metavar="NAME"
     )
 
 
 class TokenRow(Row):
-    """A token, without itself: `hint` is how it ends. `datasets`: None for all of its person's."""
+    """A token, without itself: `hint` is how it ends. `datasets`: None for all of its person's.
+
+    `left_usd`: of its budget, without what its runs may still cost; None without a budget.
+    """
 
     id: int
     name: str
@@ -71,6 +81,8 @@ class TokenRow(Row):
     person: str
     rights: tuple[str, ...]
     datasets: tuple[str, ...] | None
+    budget_usd: float | None
+    left_usd: float | None
     status: str
     created_at: datetime
     expires_at: datetime
@@ -108,6 +120,7 @@ def create(actor: Actor, wanted: TokenCreate) -> TokenCreated:
             dataset_ids=ids or None,
             days=wanted.days,
             actor=actor.name,
+            budget_usd=wanted.budget_usd,
         )
         return TokenCreated(**_fields(session, row, account), token=text)
 
@@ -171,12 +184,15 @@ def _account(session: Session, actor: Actor, person: str | None) -> Account | No
 
 
 def _fields(session: Session, row: ApiToken, account: Account | None) -> dict[str, Any]:
-    is_over = row.expires_at <= utc_now()
+    is_over, budget = row.expires_at <= utc_now(), row.budget_usd
+    left = None if budget is None else max(0.0, budget - committed_usd(session, row.id))
     return {
         **{name: getattr(row, name) for name in ("id", "name", "hint", "created_at", "expires_at")},
         "person": LOCAL_ADMIN if account is None else account.name,
         "rights": tuple(row.rights),
         "datasets": tokens.names_of_datasets(session, row),
+        "budget_usd": budget,
+        "left_usd": left,
         "status": "revoked" if row.revoked_at else "expired" if is_over else "valid",
         "used_at": row.used_at,
         "revoked_at": row.revoked_at,

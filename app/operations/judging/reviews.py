@@ -7,21 +7,29 @@ from typing import TypeVar
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app.access.identity import Actor
+from app.access.identity import Actor, TokenHolder
 from app.operations.acting import Launch, reading, writing
 from app.operations.groups import standing
-from curation.judging.request import JudgeStart, ReviewMany, ReviewSet, VerdictsShown
+from curation.judging.request import (
+    JudgeStart,
+    ReviewMany,
+    ReviewPropose,
+    ReviewSet,
+    VerdictsShown,
+)
 from curation.judging.revalidation import check_edit
 from db.assignment.hidden import require_visible
 from db.errors import BadInput, NotFound, Refused
 from db.events import record_event
 from db.review import queue
+from db.review.proposals import add_proposal
 from db.review.queue import BulkPreview
 from db.review.reviews import approve_group, edit_group, reject_group
 from db.review.reviews import undo_bulk as undo_reviews
 from db.rows import Listed, Row
 from db.run.group_detail import get_group
 from db.run.runs import get_run
+from db.study.judgments import get_or_create_judge
 from db.tables import Group, Review
 
 RIGHT, RIGHT_OF_MANY = "review", "review_many"
@@ -42,6 +50,17 @@ class ReviewRow(Row):
     reviewed_by: str
     created_at: datetime
     is_current: bool
+
+
+class ProposalRow(Row):
+    """A review that an agent proposes, a judge of kind model; no review of its own."""
+
+    id: int
+    group_id: int
+    action: str
+    reason: str
+    judge: str
+    created_at: datetime
 
 
 class BulkReview(Row):
@@ -112,6 +131,22 @@ def set_one(actor: Actor, wanted: ReviewSet) -> ReviewRow:
             check_edit(session, group_id, changes)
             made = edit_group(session, group_id, changes, reviewed_by=actor.name, reason=reason)
         return ReviewRow.model_validate(made)
+
+
+def propose(actor: Actor, wanted: ReviewPropose) -> ProposalRow:
+    """Propose a review, which a person decides: what an agent would do, as a judge of kind model.
+
+    The blind rules hold as for a review. Raises NotFound, Refused.
+    """
+    program = actor.token if isinstance(actor, TokenHolder) else actor.name
+    with writing(actor, RIGHT) as session:
+        _require_in_queue(session, actor, wanted.group_id)
+        get_group(session, wanted.group_id)
+        judge = get_or_create_judge(session, f"agent:{program}", kind="model", provider="agent")
+        made = add_proposal(
+            session, wanted.group_id, judge, action=wanted.action, reason=wanted.reason
+        )
+        return ProposalRow.of(made, judge=judge.name)
 
 
 def count(actor: Actor, wanted: ReviewMany) -> int:

@@ -42,6 +42,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "runs_create": {"dataset": "{name}", "provider": "offline", "limit": 2},
     "runs_change": {"concurrency": 2},
     "reviews_set": {"action": "approve"},
+    "reviews_propose": {"action": "reject", "reason": "a leak"},
     "studies_create": {"dataset": "{name}", "run_id": "{run}", "items": 2, "overlap": 1},
     "studies_change": {"overlap": 3},
     "studies_judge": {"judge": "embedding"},
