@@ -265,10 +265,6 @@ class Shape:
         """
         return vote_number(self.roles.index(role), vote)
 
-    def role_of_sample(self, sample: int) -> Role:
-        """The scenario of a vote's number."""
-        return self.roles[PLACES_IN_LANE * (sample // LANE) + sample % LANE % PLACES_IN_LANE]
-
     def shaded(self, shades: Mapping[str, Sequence[str]]) -> dict[str, str]:
         """A colour for every sign, field by field: the n-th text of a field has its n-th shade."""
         found: dict[str, str] = {}

@@ -9,7 +9,7 @@ have intervals two more. What is published names all, by the pseudonyms of `unde
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from analysis.agreement.headline import figure_text
+from analysis.agreement.headline import figure_text, interval_cells
 
 MAX_NAMED: Final = 5  # people in a sentence; the report and the table of judges name all
 FIGURE: Final = ("value", "difference", "low")  # the first key of a figure is one of these
@@ -92,3 +92,79 @@ def _who(flagged: Mapping[str, str], limit: int, *, with_reasons: bool) -> str:
     texts = [f"{name} ({reason})" if with_reasons else name for name, reason in flagged.items()]
     more = f" and {len(texts) - limit:,} more" if len(texts) > limit else ""
     return f"Flagged: {', '.join(texts[:limit])}{more}"
+
+
+def persons_of(report: Mapping[str, Any]) -> str:
+    """Who stands for people in the report's means."""
+    return "Simulated judges" if report["simulated"] else "People"
+
+
+def bar_rows(report: dict[str, Any]) -> list[dict[str, Any]]:
+    """The values of the bars of Figure 4: a row per figure."""
+    who = persons_of(report).lower()
+    figures = {
+        f"{who} with {who}": report["human_human"],
+        **{f"{who} with {name}": each for name, each in report["human_model"].items()},
+    }
+    rows = [
+        {
+            "Between": name,
+            "Coefficient": found["label"],
+            "Value": found["value"],
+            **interval_cells(found),
+            "Raw agreement": found["agreement"],
+            "Items": found["items"],
+            "Reason if undefined": found.get("reason", ""),
+        }
+        for name, found in figures.items()
+    ]
+    return rows_without(rows, list(figures.values()))
+
+
+def pair_rows(pairs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A row per pair of judges; who of them is flagged, where anybody is."""
+    is_flagged = any("flagged" in pair for pair in pairs)
+    return [
+        {
+            "Judge": pair["judge_a"],
+            "With": pair["judge_b"],
+            **({"Flagged": ", ".join(pair.get("flagged", ()))} if is_flagged else {}),
+            "Kappa": pair["kappa"],
+            **interval_cells(pair),
+            "Std. error": pair["standard_error"],
+            "Raw agreement": pair["agreement"],
+            "Items": pair["items"],
+            "Reason if undefined": pair.get("reason", ""),
+        }
+        for pair in pairs
+    ]
+
+
+def window_rows(windows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A row per window and series."""
+    rows = [
+        {
+            "Window": window["window"],
+            "From": window["since"],
+            "To": window["until"],
+            "Items": window["items"],
+            "Judgments": window["judgments"],
+            "People with": name,
+            "Coefficient": found["label"],
+            "Value": found["value"],
+            "Compared items": found["items"],
+            "Reason if undefined": found.get("reason", ""),
+        }
+        for window in windows
+        for name, found in {"people": window["human_human"], **window["human_model"]}.items()
+    ]
+    return rows_without(rows, figures_over_time(windows))
+
+
+def figures_over_time(windows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The figure of people and those of models of every window, in the order of `window_rows`."""
+    return [
+        found
+        for window in windows
+        for found in (window["human_human"], *window["human_model"].values())
+    ]

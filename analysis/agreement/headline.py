@@ -106,3 +106,9 @@ def _range(values: Sequence[float]) -> str:
         f"kappa {min(values):.3f} to {max(values):.3f}, median {median(values):.3f} of "
         f"{len(values)} {'person' if len(values) == 1 else 'people'}"
     )
+
+
+def interval_cells(numbers: Mapping[str, Any]) -> dict[str, float | None]:
+    """The interval as two columns."""
+    low, high = numbers.get("interval") or (None, None)
+    return {"95 % from": low, "to": high}

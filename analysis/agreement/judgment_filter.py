@@ -1,32 +1,46 @@
 """Which judgments of a study are compared: by role, source, recipe, judge and date."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, date
+from typing import Literal, Self
 
+from pydantic import model_validator
 from sqlalchemy.orm import Session
 
 from analysis.agreement.answers import Decision
+from db.requests import Request, option
 from db.study.items import ItemPlace, study_item_places
 from db.study.judgments import JudgmentRow, stream_judgments
 
+DAY = "YYYY-MM-DD"
 
-@dataclass(frozen=True)
-class JudgmentFilter:
-    """What counts; an empty tuple or None lets everything through.
 
-    `scenarios` are the roles of the items (positive, instruction_negative, query_negative),
-    `sources` those of their pairs, `recipes` the names of what grew them, `questions` the names of
-    what they ask; `since` and `until` are days (UTC), both included, of the decision.
-    """
+class JudgmentFilter(Request):
+    """What counts; an empty tuple or None lets everything through."""
 
-    scenarios: tuple[str, ...] = ()
-    sources: tuple[str, ...] = ()
-    recipes: tuple[str, ...] = ()
-    judges: tuple[str, ...] = ()
-    since: date | None = None
-    until: date | None = None
-    questions: tuple[str, ...] = ()
+    scenarios: tuple[Literal["positive", "instruction_negative", "query_negative"], ...] = option(
+        (),
+        "Only items of this scenario; repeatable, like the other filters.",
+        names=("--role",),
+    )
+    sources: tuple[str, ...] = option(
+        (), "Only items of pairs of this source.", names=("--source",)
+    )
+    recipes: tuple[str, ...] = option(
+        (), "Only items generated with this recipe.", names=("--recipe",)
+    )
+    judges: tuple[str, ...] = option((), "Only this judge.", names=("--judge",))
+    questions: tuple[str, ...] = option(
+        (), "Only this question of a study from a file.", names=("--question",)
+    )
+    since: date | None = option(None, "Only judgments from this day (UTC) on.", metavar=DAY)
+    until: date | None = option(None, "Only judgments up to this day (UTC).", metavar=DAY)
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if self.since and self.until and self.since > self.until:
+            raise ValueError(f"the first day, {self.since}, is after the last, {self.until}")
+        return self
 
     def takes_item(self, place: ItemPlace) -> bool:
         """Whether items of that place count."""
@@ -47,21 +61,6 @@ class JudgmentFilter:
         return (self.since is None or self.since <= day) and (
             self.until is None or day <= self.until
         )
-
-    def options(self) -> list[str]:
-        """The same filter as options of `inf analyze agreement`."""
-        named = (
-            ("--role", self.scenarios),
-            ("--source", self.sources),
-            ("--recipe", self.recipes),
-            ("--judge", self.judges),
-            ("--question", self.questions),
-        )
-        words = [word for option, values in named for value in values for word in (option, value)]
-        for option, day in (("--since", self.since), ("--until", self.until)):
-            if day is not None:
-                words += [option, day.isoformat()]
-        return words
 
 
 def chosen_rows(

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from analysis.agreement.headline import interval_cells
 from db.run.validations import Pattern
 from db.shape import INF_IR, Shape
 
@@ -146,4 +147,43 @@ def _beside(outcomes: Outcomes, shape: Shape) -> dict[str, int]:
         "only_by_the_run": whole[True, False],
         "kept_groups_in_part": in_part,
         "surely_dropped_of_them": dropped,
+    }
+
+
+TITLES = {
+    "name": "Validator",
+    "groups": "Groups",
+    "kept": "Kept",
+    "kept_by_both": "Kept by both",
+    "only_here": "Kept only here",
+    "only_by_the_run": "Kept only by the run",
+    "kept_groups_in_part": "Judged in part",
+    "surely_dropped_of_them": "Certainly dropped",
+}
+
+
+def kept_rows(found: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """A row per judge and per vote."""
+    return [
+        {
+            **{name: row[name] for name in TITLES if name != "name"},
+            "name": row["judge"]
+            if "judge" in row
+            else f"{row['policy']} of {', '.join(row['judges'])}",
+        }
+        for row in found
+    ]
+
+
+def validator_row(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A judge's price, kappa and share of items passed."""
+    mean = row.get("human_kappa", {"value": None})
+    return {
+        "Judge": row["judge"],
+        "USD per 1,000 items": row["usd_per_1000_items"],
+        "Price from": row["price_from"],
+        "Kappa with people": mean["value"],
+        **interval_cells(dict(mean)),
+        "Items": row["items"],
+        "Items passed, %": None if row["items_passed"] is None else 100 * row["items_passed"],
     }

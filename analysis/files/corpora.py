@@ -204,7 +204,7 @@ def _named(
     if missing:
         known = ", ".join(sorted({source for own in there.values() for source in own})) or "none"
         raise BadInput(
-            f"no pairs of source {missing[0]!r}; there are: {known}", code="source_unknown"
+            f"no pairs of source {missing[0]!r}", f"there are: {known}", code="source_unknown"
         )
     named: list[tuple[str, str | None]] = []
     for name in names:

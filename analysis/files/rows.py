@@ -64,8 +64,8 @@ def read_rows(path: Path) -> Iterator[FileRow]:
         if is_folder or path.is_symlink():  # name the folder or the broken link, not the extension
             require_file(path)
         raise BadInput(
-            f"{path.name}: the extension gives the format: use {', '.join(READERS)}; the text "
-            f"formats also as {', '.join(UNPACKED)}",
+            f"{path.name}: the extension gives the format",
+            f"use {', '.join(READERS)}; the text formats also as {', '.join(UNPACKED)}",
             code="format_unknown",
         )
     require_file(path)

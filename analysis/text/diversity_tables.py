@@ -6,6 +6,7 @@ Both read the result of a diversity analysis (`analysis.text.diversity.describe_
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from analysis.figures.figures import sign
 from analysis.paper.published import published
 
 FIELDS: Final = ("instruction", "query", "passage", "text")
@@ -122,3 +123,84 @@ def drop_rows(filtered: Mapping[str, Any], unfiltered: Mapping[str, Any]) -> lis
 
 def _plural(field: str) -> str:
     return "queries" if field == "query" else f"{field}s"
+
+
+def number_rows(corpora: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """A row per corpus, field and role; undefined values are empty, with their reason."""
+    rows = []
+    for corpus in corpora:
+        for field, numbers in corpus["fields"].items():
+            roles = {"all": numbers, **numbers["by_role"]}
+            for role, found in roles.items():
+                rows.append(
+                    {
+                        "Corpus": corpus["corpus"],
+                        "Text": f"{field}, all" if role == "all" else sign(field, role),
+                        "Texts": found["texts"],
+                        "Distinct": found["different"],
+                        "Mean words": found["mean_words"],
+                        "APS": found["aps"],
+                        "INGF 2": found["ingf_2"],
+                        "INGF 3": found["ingf_3"],
+                        **_sampled(found.get("sampled"), found.get("halves")),
+                        "reasons": [
+                            f"{metric} of {field} is undefined: {reason}"
+                            for metric, reason in found.get("reason", {}).items()
+                        ],
+                    }
+                )
+    return rows
+
+
+def _sampled(sampled: Mapping[str, Any] | None, halves: Mapping[str, Any] | None) -> dict[str, Any]:
+    if sampled is None:
+        return {}
+    cells: dict[str, Any] = {"Sample": sampled["size"]}
+    for metric, name in (("aps", "APS"), ("ingf_2", "INGF 2"), ("ingf_3", "INGF 3")):
+        values = sampled[metric] or {}
+        cells[f"{name}, samples"], cells[f"{name} ±"] = values.get("mean"), values.get("sd")
+        cells[f"{name}, halves differ by"] = (halves or {}).get(metric)
+    if any((sampled[metric] or {}).get("draws") == 1 for metric in ("aps", "ingf_2", "ingf_3")):
+        cells["Draws"] = "one draw"  # in place of a spread
+    return cells
+
+
+COVERED_COLUMNS = {
+    "share": "Covered",
+    "map": "Share of the map",
+    "hull": "Share of the hull",
+}
+
+
+def share_rows(fields: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """A row per field and corpus: the share of the map and of the hull that its texts cover."""
+    return [
+        {
+            "Texts": field,
+            "Corpus": corpus,
+            "Distinct": numbers["different"],
+            "Share of the map": numbers["occupied_share"],
+            "Share of the hull": numbers["hull_share"],
+            "Reason if undefined": numbers.get("reason", ""),
+        }
+        for field, corpora in fields.items()
+        for corpus, numbers in corpora.items()
+    ]
+
+
+def compared_rows(covered: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """A row per field and ordered pair of corpora."""
+    rows = []
+    for row in covered:
+        cells: dict[str, Any] = {
+            "Texts": row["field"],
+            "Corpus": row["corpus"],
+            "Compared with": row["by"],
+            "Texts of each": row["size"],
+        }
+        for name, label in COVERED_COLUMNS.items():
+            cells[label] = row[name]
+            cells[f"{label} ±"] = row[f"{name}_sd"]
+            cells[f"{label}, own halves"] = row[f"{name}_halves"]
+        rows.append({**cells, "Reason if undefined": row.get("reason", "")})
+    return rows

@@ -6,12 +6,11 @@ from typing import Any
 import streamlit as st
 
 from analysis.agreement.flagged import WITHOUT, WITHOUT_HIGH, WITHOUT_LOW, rows_without
-from analysis.figures.means import share_of
+from analysis.agreement.headline import interval_cells
 from analysis.files.csv_writer import csv_text
-from app.agreement.report import interval_cells
 from app.kit.figure import Origin, draw_rows
 from app.text.plain import plain
-from curation.judging.consensus import SURE, flagged_note, outlier_sentences
+from curation.judging.consensus import SURE, flagged_note, judge_rows, outlier_sentences
 
 SHARE = st.column_config.NumberColumn(format="percent")
 MEASURES = {
@@ -117,7 +116,7 @@ def draw_consensus(report: Mapping[str, Any], hidden: Collection[int], origin: O
         st.caption(plain(note))
     for sentence in outlier_sentences(dict(report)):
         st.warning(plain(sentence), icon=":material/person_alert:")
-    rows = consensus_rows(report)
+    rows = judge_rows(report)
     columns: dict[str, Any] = {
         "p": st.column_config.NumberColumn(
             format="%.4f", help="Paired t over items against the others, adjusted by Holm's method."
@@ -135,38 +134,6 @@ def draw_consensus(report: Mapping[str, Any], hidden: Collection[int], origin: O
             whole=lambda: csv_text(items),
             column_config={"Probability": SHARE},
         )
-
-
-def consensus_rows(report: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """A row per person, then per model, which is compared with the people's consensus; with a
-    column by the consensus without flagged people, if there are any."""
-    return [
-        *(_consensus_row(row, "compared") for row in report["judges"]),
-        *(_consensus_row(row, "items") for row in report["models"]),
-    ]
-
-
-def _consensus_row(row: Mapping[str, Any], number: str) -> dict[str, Any]:
-    """A judge; `number` names the count of items that the shares are of. A model has no others."""
-    return {
-        "Judge": row["judge"],
-        "Items": row["items"],
-        "Right": _share(row, "accuracy", number),
-        "Others on the same items": _share(row, "others", number),
-        "p": row.get("p"),
-        "Outlier": "yes" if row.get("outlier") else "",
-        "Reason if undefined": row.get("reason", ""),
-        **(
-            {WITHOUT: _share(row["without_flagged"] or {}, "accuracy", number)}
-            if "without_flagged" in row
-            else {}
-        ),
-    }
-
-
-def _share(row: Mapping[str, Any], name: str, number: str) -> str | None:
-    """A share of the judge's items with its interval, as everywhere; None where undefined."""
-    return None if row.get(name) is None else share_of(row[name], row[number])
 
 
 def item_rows(report: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -26,6 +26,7 @@ from app.text.plain import plain
 from app.text.remedies import in_pages
 from curation.judging.scope import of_filtered
 from db.question import PICK
+from db.requests import arguments_of
 from db.shape import INF_IR
 from db.study.items import ItemPlace
 from db.study.judgments import JudgmentRow, JudgmentState
@@ -95,14 +96,16 @@ def draw_filters(
             if len(values) > 1
         }
         since, until = _draw_days(days)
-    return JudgmentFilter(
-        scenarios=() if len(scenarios) == len(INF_IR.scenarios) else tuple(scenarios),
-        sources=tuple(chosen.get("Sources", ())),
-        recipes=tuple(chosen.get("Recipes", ())),
-        judges=tuple(chosen.get("Judges", ())),
-        since=since,
-        until=until,
-        questions=questions,
+    return JudgmentFilter.read(
+        {
+            "scenarios": () if len(scenarios) == len(INF_IR.scenarios) else tuple(scenarios),
+            "sources": tuple(chosen.get("Sources", ())),
+            "recipes": tuple(chosen.get("Recipes", ())),
+            "judges": tuple(chosen.get("Judges", ())),
+            "since": since,
+            "until": until,
+            "questions": questions,
+        }
     )
 
 
@@ -155,7 +158,7 @@ def draw_small(study: StudySummary, seen: Seen) -> None:
         with top:
             draw_nothing(study, is_empty=not judged.rows, is_hidden=bool(left_out))
         return
-    command = agreement_command(study.id, chosen.options())
+    command = agreement_command(study.id, arguments_of(chosen))
     origin = Origin(
         f"{len(rows):,} judgments of study {study.id}, latest no. {seen.state.last_id}",
         seen.state.last_at,

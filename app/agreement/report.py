@@ -10,11 +10,14 @@ from analysis.agreement.flagged import (
     WITHOUT,
     WITHOUT_HIGH,
     WITHOUT_LOW,
+    bar_rows,
     flag_note,
     flag_sentence,
+    pair_rows,
+    persons_of,
     rows_without,
 )
-from analysis.agreement.headline import COEFFICIENTS, COHEN, rest_sentence
+from analysis.agreement.headline import COEFFICIENTS, COHEN, interval_cells, rest_sentence
 from analysis.agreement.measures import MEASURES
 from analysis.figures.figures import agreement_heatmap, human_model_bars
 from app.kit.figure import Origin, draw_figure, draw_rows
@@ -59,11 +62,6 @@ def draw_report(report: dict[str, Any], origin: Origin) -> None:
     if is_known:
         st.subheader(f"Models with {who[0].lower()}{who[1:]}", anchor=False)
         draw_figure(human_model_bars(report), bar_rows(report), origin, key="agreement.bars")
-
-
-def persons_of(report: Mapping[str, Any]) -> str:
-    """Who stands for people in the report's means."""
-    return "Simulated judges" if report["simulated"] else "People"
 
 
 def draw_pairs(report: dict[str, Any], origin: Origin) -> None:
@@ -125,53 +123,6 @@ def interval_text(numbers: Mapping[str, Any]) -> str:
         return ""
     low, high = numbers["interval"]
     return f"[{low:.3f}, {high:.3f}]"
-
-
-def interval_cells(numbers: Mapping[str, Any]) -> dict[str, float | None]:
-    """The interval as two columns."""
-    low, high = numbers.get("interval") or (None, None)
-    return {"95 % from": low, "to": high}
-
-
-def bar_rows(report: dict[str, Any]) -> list[dict[str, Any]]:
-    """The values of the bars of Figure 4: a row per figure."""
-    who = persons_of(report).lower()
-    figures = {
-        f"{who} with {who}": report["human_human"],
-        **{f"{who} with {name}": each for name, each in report["human_model"].items()},
-    }
-    rows = [
-        {
-            "Between": name,
-            "Coefficient": found["label"],
-            "Value": found["value"],
-            **interval_cells(found),
-            "Raw agreement": found["agreement"],
-            "Items": found["items"],
-            "Reason if undefined": found.get("reason", ""),
-        }
-        for name, found in figures.items()
-    ]
-    return rows_without(rows, list(figures.values()))
-
-
-def pair_rows(pairs: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """A row per pair of judges; who of them is flagged, where anybody is."""
-    is_flagged = any("flagged" in pair for pair in pairs)
-    return [
-        {
-            "Judge": pair["judge_a"],
-            "With": pair["judge_b"],
-            **({"Flagged": ", ".join(pair.get("flagged", ()))} if is_flagged else {}),
-            "Kappa": pair["kappa"],
-            **interval_cells(pair),
-            "Std. error": pair["standard_error"],
-            "Raw agreement": pair["agreement"],
-            "Items": pair["items"],
-            "Reason if undefined": pair.get("reason", ""),
-        }
-        for pair in pairs
-    ]
 
 
 def draw_differences(

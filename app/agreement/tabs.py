@@ -7,7 +7,7 @@ from typing import Any
 
 import streamlit as st
 
-from analysis.agreement.flagged import rows_without
+from analysis.agreement.flagged import figures_over_time, window_rows
 from analysis.agreement.judging_figures import over_time_lines
 from analysis.agreement.judgment_filter import decisions_of
 from app.access.session_user import signed_in_user
@@ -105,7 +105,7 @@ def draw_over_time(windows: Sequence[dict[str, Any]], origin: Origin) -> None:
         st.caption(plain(f"Agreement is undefined in every window: {reason}."))
         return
     draw_figure(over_time_lines(windows), rows, origin, key="agreement.over_time")
-    draw_flag_note(_figures_over_time(windows))
+    draw_flag_note(figures_over_time(windows))
     missing = sum(row["Value"] is None for row in rows)
     st.caption(
         f"Items in order of completion by people, in {len(windows)} windows of equal size."
@@ -114,32 +114,3 @@ def draw_over_time(windows: Sequence[dict[str, Any]], origin: Origin) -> None:
             * bool(missing)
         )
     )
-
-
-def window_rows(windows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """A row per window and series."""
-    rows = [
-        {
-            "Window": window["window"],
-            "From": window["since"],
-            "To": window["until"],
-            "Items": window["items"],
-            "Judgments": window["judgments"],
-            "People with": name,
-            "Coefficient": found["label"],
-            "Value": found["value"],
-            "Compared items": found["items"],
-            "Reason if undefined": found.get("reason", ""),
-        }
-        for window in windows
-        for name, found in {"people": window["human_human"], **window["human_model"]}.items()
-    ]
-    return rows_without(rows, _figures_over_time(windows))
-
-
-def _figures_over_time(windows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [
-        found
-        for window in windows
-        for found in (window["human_human"], *window["human_model"].values())
-    ]

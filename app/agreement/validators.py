@@ -6,7 +6,7 @@ from typing import Any
 import streamlit as st
 
 from analysis.agreement.judging_figures import is_placed, kappa_against_cost, kept_sets
-from app.agreement.report import interval_cells
+from analysis.agreement.validators import TITLES, kept_rows, validator_row
 from app.kit.figure import Origin, draw_figure, draw_rows
 from app.text.plain import plain
 
@@ -89,45 +89,6 @@ def draw_kept(report: Mapping[str, Any], origin: Origin) -> None:
             ),
         },
     )
-
-
-TITLES = {
-    "name": "Validator",
-    "groups": "Groups",
-    "kept": "Kept",
-    "kept_by_both": "Kept by both",
-    "only_here": "Kept only here",
-    "only_by_the_run": "Kept only by the run",
-    "kept_groups_in_part": "Judged in part",
-    "surely_dropped_of_them": "Certainly dropped",
-}
-
-
-def kept_rows(found: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """A row per judge and per vote."""
-    return [
-        {
-            **{name: row[name] for name in TITLES if name != "name"},
-            "name": row["judge"]
-            if "judge" in row
-            else f"{row['policy']} of {', '.join(row['judges'])}",
-        }
-        for row in found
-    ]
-
-
-def validator_row(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A judge's price, kappa and share of items passed."""
-    mean = row.get("human_kappa", {"value": None})
-    return {
-        "Judge": row["judge"],
-        "USD per 1,000 items": row["usd_per_1000_items"],
-        "Price from": row["price_from"],
-        "Kappa with people": mean["value"],
-        **interval_cells(dict(mean)),
-        "Items": row["items"],
-        "Items passed, %": None if row["items_passed"] is None else 100 * row["items_passed"],
-    }
 
 
 def why_not_placed(row: Mapping[str, Any]) -> str:

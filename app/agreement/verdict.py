@@ -11,11 +11,12 @@ from analysis.agreement.flagged import (
     WITHOUT_LOW,
     flag_note,
     flag_sentence,
+    persons_of,
     rows_without,
 )
 from analysis.agreement.headline import COHEN, figure_text
 from analysis.study import run_text
-from app.agreement.report import draw_flag_note, persons_of
+from app.agreement.report import draw_flag_note
 from app.kit.figure import Origin, draw_rows
 from app.text.plain import plain
 from curation.judging.scope import Scope

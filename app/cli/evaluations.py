@@ -2,29 +2,17 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import click
 
-from app.cli.kit.formerly import OneByDefault, formerly, with_former_keys
-from app.cli.kit.listing import listing
-from app.cli.kit.options import request_options
-from app.cli.kit.report import (
-    Launching,
-    Result,
-    command_actor,
-    facts,
-    launched,
-    lines,
-    reporting,
-)
-from app.cli.kit.table import table
+from app.cli.kit.doors import Noun
+from app.cli.kit.formerly import formerly, with_former_keys
+from app.cli.kit.options import from_here, request_options
+from app.cli.kit.report import Launching, Result, command_actor, facts, launched, lines, reporting
+from app.cli.kit.table import sheet
 from app.operations import evaluations as operations
-from app.operations.evaluations import EvaluationRow, EvaluationShown
 from app.text.numbers import counted, score
 from db.outcome.evaluations import Scored
-from db.rows import Listed
-from db.values import DATASET_BENCHMARK as DATASET
 from trainer.evaluate.following import CONTROLS, ON_GROUPS, STABILITY
 from trainer.evaluate.intervals import ranked_over
 from trainer.evaluate.measures.compliance import COMPLIANCE
@@ -40,6 +28,10 @@ from trainer.trec.files import read_qrels, read_run
 
 MAX_NAMED = 10
 SHOWN = ("ndcg@5", "ndcg@10", "map", "mrr", "recall@10", "judged@10", "p-mrr")
+DIFFERENCE = {"difference": "difference", "from": "low", "to": "high", "p (Holm)": "p_holm"}
+DIFFERENCE |= {"verdict": "verdict", "interval by": "method", "clusters": "clusters"}
+MEAN = {"mean": "value", "from": "low", "to": "high", "values": "queries", "clusters": "clusters"}
+MEAN |= {"interval by": "method", "no interval": "reason"}
 FORMER_DIFFERENCES = {
     "Model": "name",
     "Metric": "measure",
@@ -56,9 +48,7 @@ FORMER_DIFFERENCES = {
 }
 
 
-@click.group()
-def evaluations() -> None:
-    """Score models, list, show and compare stored scores, freeze a benchmark."""
+evaluations = Noun("evaluations")
 
 
 def _made(result: Result) -> str:
@@ -82,30 +72,33 @@ def scored_text(result: Result, *, with_details: bool) -> str:
         about += f", {left_out} queries without a relevant document, in no mean ({named}{more})"
     if split:
         about += f", {split['groups']} groups (held_out={split['fraction']} seed={split['seed']})"
-    has = {name for model in models for name in model["metrics"]}
     also = ("robustness@10", "followir score", *COMPLIANCE, STABILITY)
-    shown = [name for name in (*ON_GROUPS, *SHOWN, *also) if name in {*SHOWN, *has}]
     rows = [
-        [str(model["model"])[-60:], *(score(model["metrics"].get(name)) for name in shown)]
+        {"model": str(model["model"])[-60:]}
+        | {name: model["metrics"].get(name) for name in (*ON_GROUPS, *SHOWN, *also)}
         for model in models
     ]
-    said = [about, table(("model", *shown), rows, empty="no models")]
-    said += [
-        f"{compared['second'][-40:]} against {compared['first'][-40:]}, {name}: "
-        + _difference(found)
+    differences = [
+        {
+            "model": compared["second"][-40:],
+            "against": compared["first"][-40:],
+            "measure": name,
+            **{label: found[key] for label, key in DIFFERENCE.items() if key in found},
+        }
         for compared in result["comparisons"]
         for name, found in compared["measures"].items()
         if found and name in (*ON_GROUPS, *COMPLIANCE, STABILITY, "ndcg@10", "p-mrr")
     ]
+    said = [about, sheet(rows, empty="no models"), *([sheet(differences)] if differences else [])]
     said += [
         f"{compared['second'][-40:]} is not compared with {compared['first'][-40:]}: "
         + ", ".join(compared["refused"])
         for compared in result["comparisons"]
         if compared.get("refused")
     ]
-    details = _details(result)
+    details, conventions = _details(result)
     if with_details:
-        said += details
+        said += [*([sheet(details)] if details else []), *conventions]
     elif details:
         said.append(f"{counted(len(details), 'line')} of intervals and controls: --details")
     said += [f"note: {note}" for note in result["notes"]]
@@ -119,44 +112,29 @@ def scored_text(result: Result, *, with_details: bool) -> str:
     return "\n".join(said)
 
 
-def _details(result: Result) -> list[str]:
+def _details(result: Result) -> tuple[list[Result], list[str]]:
     """The interval of every mean, what the controls score, and which BM25 it is."""
-    said = [
-        f"{model['model'][-40:]}, {name}: {_mean(of)}, "
-        f"ranked over {ranked_over(name, model['metrics'], model['record'])}"
+    rows = [
+        {
+            "model": model["model"][-40:],
+            "measure": name,
+            **{label: of[key] for label, key in MEAN.items() if key in of},
+            "ranked over": ranked_over(name, model["metrics"], model["record"]),
+        }
         for model in result["models"]
         for name, of in model["intervals"].items()
     ]
-    said += [
-        f"{model['model'][-40:]}, {name}: {score(value)}"
+    controls = [
+        (model["model"][-40:], name, value)
         for model in result["models"]
         for name, value in model["metrics"].items()
         if name.partition(":")[0] in CONTROLS
     ]
-    said += [f"bm25, {name}: {score(value)}" for name, value in result.get("bm25", {}).items()]
+    controls += [("bm25", name, value) for name, value in result.get("bm25", {}).items()]
+    rows += [dict(zip(("model", "measure", "mean"), each, strict=True)) for each in controls]
     conventions = {model["record"]["bm25"] for model in result["models"]} - {None}
     conventions |= {result["bm25_convention"]} if result.get("bm25") else set()
-    return [*said, *(f"bm25 is {convention}" for convention in sorted(conventions))]
-
-
-def _mean(found: Result) -> str:
-    """A mean with its interval, or why it has none."""
-    of = f"{found['queries']} values, {found['clusters']} clusters"
-    if found["low"] is None:
-        return f"{found['value']:.4f} ({of}; no interval: {found['reason']})"
-    low, high = found["low"], found["high"]
-    return f"{found['value']:.4f} [{low:.4f}, {high:.4f}] ({of}; {found['method']})"
-
-
-def _difference(found: Result) -> str:
-    """A difference with its interval and p where it has them, and the verdict."""
-    if found["low"] is None:
-        return f"{found['difference']:+.4f}, {found['verdict']}"
-    return (
-        f"{found['difference']:+.4f} [{found['low']:+.4f}, {found['high']:+.4f}], "
-        f"p {found['p_holm']:.3f}, {found['verdict']} "
-        f"(Holm; {found['method']} over {found['clusters']} clusters)"
-    )
+    return rows, [f"bm25 is {convention}" for convention in sorted(conventions)]
 
 
 @evaluations.command(
@@ -192,7 +170,12 @@ def create(
         if file and not Path(file).is_file():
             raise click.UsageError(f"no file {file}")
     actor = command_actor()
-    result = operations.create(actor, _from_anywhere(request), launch("evaluate"))
+    wanted = from_here(
+        request,
+        places=("trec", "qrels", "paraphrases"),
+        names=("models", "release", "benchmark", "ordinary"),
+    )
+    result = operations.create(actor, wanted, launch("evaluate"))
     if per_query:
         parts = result.get("parts", [result])
         ids = [model["evaluation_id"] for part in parts for model in part["models"]]
@@ -220,40 +203,20 @@ def create(
     return result
 
 
-def _from_anywhere(request: EvaluationStart) -> EvaluationStart:
-    """The request with folders and files as absolute paths: the job may run elsewhere."""
-    found: dict[str, Any] = {"models": tuple(_absolute(model) for model in request.models)}
-    for name in ("release", "benchmark", "ordinary"):
-        if given := getattr(request, name):
-            found[name] = _absolute(given)
-    for name in ("trec", "qrels", "paraphrases"):
-        if given := getattr(request, name):
-            found[name] = str(Path(given).resolve())
-    return request.model_copy(update=found)
-
-
-def _absolute(name: str) -> str:
-    """A folder as an absolute path; names and numbers unchanged."""
-    kind, colon, rest = name.partition(":")
-    if colon and f"{kind}:" != DATASET and Path(rest).exists():  # cross-encoder:FOLDER, trec:FILE
-        return f"{kind}:{Path(rest).resolve()}"
-    is_folder = name.startswith((".", "/", "~")) or Path(name).is_dir()
-    return str(Path(name).expanduser().resolve()) if is_folder else name
-
-
-@evaluations.command("list")
-@click.option("--benchmark", help="Only those of this benchmark, by its stored name.")
-@listing(
-    *("id", "name", "benchmark", ("nDCG@10", lambda row: score(row["metrics"].get("ndcg@10")))),
-    ("created", lambda row: row["created_at"][:16]),
-    ("", lambda row: "" if row["has_record"] else "no record: not comparable"),
+evaluations.listed(
+    operations.list_some,
+    click.option("--benchmark", help="Only those of this benchmark, by its stored name."),
+    about="List stored evaluations, newest first, with the ids that `compare` takes.",
+    columns=(
+        *("id", "name", "benchmark"),
+        ("nDCG@10", lambda row: score(row["metrics"].get("ndcg@10"))),
+        ("created", lambda row: row["created_at"][:16]),
+        ("", lambda row: "" if row["has_record"] else "no record: not comparable"),
+    ),
     empty="no evaluations: inf evaluations create --model MODEL",
     then="inf evaluations compare ID ID",
     former=("evaluations", {"evaluation_id": "id"}),
 )
-def list_(benchmark: str | None, **page: Any) -> Listed[EvaluationRow]:
-    """List stored evaluations, newest first, with the ids that `compare` takes."""
-    return operations.list_some(command_actor(), benchmark, **page)
 
 
 def _shown(result: Result) -> str:
@@ -262,34 +225,20 @@ def _shown(result: Result) -> str:
     return f"{lines(*facts, *measured)}\nnext: inf evaluations compare {result['id']} OTHER"
 
 
-@evaluations.command()
-@click.argument("evaluation_id", type=int)
-@reporting(_shown)
-def show(evaluation_id: int) -> EvaluationShown:
-    """Show one evaluation; --json includes the record of its data and settings."""
-    return operations.show(command_actor(), evaluation_id)
+evaluations.door(
+    operations.show,
+    text=_shown,
+    about="Show one evaluation; --json includes the record of its data and settings.",
+)
 
 
 def _compared(result: Result) -> str:
-    head = ("model", "measure", "difference", "from", "to", "p (Holm)", "verdict", "queries")
-    rows = [
-        [
-            row["name"],
-            row["measure"],
-            *(
-                None if row[key] is None else f"{row[key]:+.4f}"
-                for key in ("difference", "low", "high")
-            ),
-            None if row["p_holm"] is None else f"{row['p_holm']:.4f}",
-            row["verdict"],
-            f"{row['queries']:,} in {row['clusters']:,} clusters",
-        ]
-        for row in result["data"]
-    ]
+    labels = {"model": "name", "measure": "measure", **DIFFERENCE, "queries": "queries"}
+    rows = [{label: row[key] for label, key in labels.items()} for row in result["data"]]
+    listed = sheet(rows, empty="nothing in common")
     notes = [f"note: {note}" for note in result["notes"]]
     against = f"against {result['base']} on {result['benchmark']}"
-    drawn = table(head, rows, empty="nothing in common", max_columns=90)
-    return "\n".join([against, drawn, *notes, METHOD])
+    return "\n".join([against, listed, *notes, METHOD])
 
 
 @evaluations.command()
@@ -371,17 +320,7 @@ def trec(run_file: Path, qrels_file: Path) -> Result:
     }
 
 
-class CreateByDefault(OneByDefault):
-    """`inf evaluate --model …` is `inf evaluate run --model …`."""
-
-    default = "run"
-
-
-@click.group(cls=CreateByDefault)
-def evaluate() -> None:
-    """As `inf evaluations`, its former name. Without a subcommand, `run` is used."""
-
-
-evaluate.add_command(formerly(create, "evaluate run", "evaluations create"))
-for each in (list_, compare, pin, trec):
-    evaluate.add_command(formerly(each, f"evaluate {each.name}", f"evaluations {each.name}"))
+evaluate = Noun("evaluate", formerly(create, "evaluate run", "evaluations create"), default="run")
+for _name in ("list", "compare", "pin", "trec"):
+    _now = evaluations.commands[_name]
+    evaluate.add_command(formerly(_now, f"evaluate {_name}", f"evaluations {_name}"))

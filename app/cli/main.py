@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 from click.shell_completion import CompletionItem
 
+from app.cli.commands import COMMANDS
 from app.cli.kit.output import FULL, OutputFailed, checked_output, drop_output
 from app.cli.start import INTERRUPTED, MESSAGE, ending_at_once, without_collection
 from db.errors import InfError
@@ -18,49 +19,6 @@ from db.modules import load
 from db.store.secrets import load_secrets
 from db.store.settings import home, owners_process
 
-COMMANDS = {
-    name: (f"app.cli.{place}", about)
-    for name, place, about in (
-        ("analyze", "analyze.command:analyze", "Measure agreement, diversity and coverage."),
-        ("backup", "store.command:former_backup", "As `store backup`, its former name."),
-        ("config", "store.config:config", "Show every setting and where it came from."),
-        ("connections", "store.connections:connections", "Add, test and list model servers."),
-        ("convert", "data.convert:convert", "Convert published collections for import."),
-        ("curate", "corpus.runs:curate", "Generate groups from pairs and validate them."),
-        ("datasets", "corpus.datasets:datasets", "List, import, pull, archive and purge datasets."),
-        ("db", "store.command:db", "As `store upgrade | check | copy`, its former names."),
-        ("demo", "demo:demo", "Run every step on the demo set, then open the app."),
-        ("evaluate", "evaluations:evaluate", "As `evaluations`, its former name."),
-        ("evaluations", "evaluations:evaluations", "Score models on held-out data and benchmarks."),
-        ("export", "data.releases:export", "As `releases create`, its former name."),
-        ("gpu-check", "gpu_check:gpu_check", "Check and measure training on this machine."),
-        ("groups", "corpus.groups:groups", "List and show the groups of a run."),
-        ("hub", "corpus.datasets:hub", "As `datasets pull` and `releases push`."),
-        ("import", "data.import_:import_", "Read pairs and passages into a dataset."),
-        ("jobs", "store.jobs:jobs", "List, follow, cancel and resume jobs."),
-        ("judgments", "judging.judgments:judgments", "List and show answers of judges."),
-        ("mcp", "mcp:mcp", "Serve the tools of an agent (MCP) on standard input and output."),
-        ("models", "models:models", "List, show, push, export and serve trained models."),
-        ("people", "store.people:people", "Manage accounts: add, list, disable, reset password."),
-        ("recipes", "corpus.recipes:recipes", "List, show and check recipes."),
-        ("releases", "data.releases:releases", "Create, list, show, compare and push releases."),
-        ("restore", "store.command:former_restore", "As `store restore`, its former name."),
-        ("review", "judging.reviews:review", "As `reviews`, its former name."),
-        ("reviews", "judging.reviews:reviews", "Approve, reject or edit groups, one or all."),
-        ("runs", "corpus.runs:runs", "Create, resume, list, show and archive runs."),
-        ("serve", "serve:serve", "Open the app."),
-        ("status", "store.command:status", "Show store, server, jobs, runs and what waits."),
-        ("store", "store.command:store", "Back up, restore, upgrade or copy the whole store."),
-        ("studies", "judging.studies:studies", "Create studies and run model judges on them."),
-        ("study", "judging.studies:study", "As `studies`, its former name."),
-        ("tokens", "store.tokens:tokens", "Create, list and revoke tokens of programs."),
-        ("train", "trainings:train", "Short for `trainings create`."),
-        ("trainings", "trainings:trainings", "Train models, sweep or search settings."),
-        ("tune", "trainings:tune", "Short for `trainings search`."),
-        ("upgrade", "store.command:former_upgrade", "As `store upgrade`, its former name."),
-        ("users", "store.people:users", "As `people`, its former name."),
-    )
-}
 READ_ONLY = (errno.EROFS, errno.EACCES, errno.EPERM)
 
 

@@ -3,66 +3,49 @@
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import click
 
 from app.access.identity import Actor, owner
 from app.cli.data.releases import push_command
-from app.cli.kit.listing import listing
+from app.cli.kit.doors import Noun
 from app.cli.kit.options import request_options
 from app.cli.kit.report import Result, command_actor, lines, me, reporting
 from app.cli.kit.table import table
 from app.operations import models as operations
 from app.operations import try_it
-from app.operations.models import ModelIndexed, ModelRow, ModelShown
+from app.operations.models import ModelIndexed
 from app.operations.try_it import Search
 from db.errors import Refused
 from db.modules import run_module
 from db.rows import Listed
 
-
-@click.group()
-def models() -> None:
-    """List, show and push trained models; export, serve, index and search with them."""
-
-
-@models.command("list")
-@click.option("--dataset", help="Only models trained on releases of this dataset.")
-@listing(
-    *("id", "name", ("base", "base_model"), "objective", ("release", "release_id")),
-    ("created", lambda row: row["created_at"][:16]),
-    ("", lambda row: "OFFLINE" if row["offline"] else ""),
+models = Noun("models")
+models.listed(
+    operations.list_some,
+    click.option("--dataset", help="Only models trained on releases of this dataset."),
+    columns=(
+        *("id", "name", ("base", "base_model"), "objective", ("release", "release_id")),
+        ("created", lambda row: row["created_at"][:16]),
+        ("", lambda row: "OFFLINE" if row["offline"] else ""),
+    ),
     empty="no models yet: inf trainings create --release RELEASE --out FOLDER",
     then="inf models show {id}",
 )
-def list_(dataset: str | None, **page: Any) -> Listed[ModelRow]:
-    """List trained models, newest first, with the numbers that the other commands take."""
-    return operations.list_some(command_actor(), dataset, **page)
 
 
 def _shown(result: Result) -> str:
-    facts = lines(
-        *((name, value) for name, value in result.items() if name not in ("settings", "summary"))
-    )
+    facts = ((name, value) for name, value in result.items() if name not in ("settings", "summary"))
     model, release = result["path"], result["release_id"] or "RELEASE"
-    return f"{facts}\nnext: inf evaluations create --model {model} --release {release}"
+    return f"{lines(*facts)}\nnext: inf evaluations create --model {model} --release {release}"
 
 
-@models.command()
-@click.argument("model_id", type=int, metavar="CHECKPOINT")
-@reporting(_shown)
-def show(model_id: int) -> ModelShown:
-    """Show one trained model; --json includes its settings and what its training reported."""
-    return operations.show(command_actor(), model_id)
-
-
-models.add_command(
-    push_command(
-        "a trained model to the Hub",
-        click.argument("checkpoint_id", type=int, metavar="CHECKPOINT"),
-    )
+models.door(
+    operations.show,
+    text=_shown,
+    about="Show one trained model; --json includes its settings and what its training reported.",
 )
+push_command(models, "a trained model to the Hub", click.argument("checkpoint_id", type=int))
 
 
 def _human(result: Result) -> str:
@@ -184,8 +167,8 @@ def _ranked(result: Result) -> str:
 
 
 @models.command()
-@click.argument("query", metavar="QUERY")
 @request_options(Search)
+@click.argument("query", metavar="QUERY")
 @reporting(_ranked)
 def search(request: Search) -> Listed[try_it.Searched]:
     """Search with one model or several, in a dataset's passages or in an index of your own.

@@ -3,19 +3,19 @@
 `inf train` and `inf tune` are short for `create` and `search`.
 """
 
+import functools
 import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
-from analysis.files.storage import place_of
-from app.cli.kit.options import field_options, request_of
+from app.cli.kit.doors import Noun
+from app.cli.kit.options import absolute, field_options, from_here, request_of, wrong_arguments
 from app.cli.kit.report import (
     Launching,
     Result,
@@ -25,44 +25,26 @@ from app.cli.kit.report import (
     lines,
     reporting,
 )
-from app.cli.kit.table import paged, table
+from app.cli.kit.table import Column, drawn, paged, sheet
 from app.operations import trainings as operations
 from app.operations.acting import queued
-from app.operations.trainings import TrainingRow, TrainingShown, TrialRow
+from app.operations.trainings import TrainingRow, TrialRow
 from app.text.numbers import counted, score
-from app.text.remedies import in_commands
 from app.training.wording import create_command, measured_text
-from db.errors import BadInput, NotFound
 from db.modules import run_module
-from db.requests import Request
 from db.rows import Listed
 from trainer.evaluate.intervals import HELD_OUT_INTERVALS
 from trainer.launch.request import TrainSearch, TrainStart, TrainSweep
-from trainer.report.scored import (
-    IntervalRow,
-    MeasuredRow,
-    interval_rows,
-    listed_scores,
-    score_notes,
-    score_rows,
-)
+from trainer.report.scored import interval_rows, listed_scores, score_notes, score_rows
 from trainer.settings.experiment_files import list_experiments, with_overrides
 from trainer.settings.setting import Setting
 from trainer.settings.settings import parse_settings, split_pairs
 from trainer.settings.table import GROUPS, settings_of
 
-R = TypeVar("R", bound=Request)
-experiment_option = click.option(
-    "--experiment",
-    help="Settings from a .toml file or a built-in one (rows of Tables 2, 3 and 4); KEY=VALUE "
-    "takes precedence.",
-)
-settings_argument = click.argument("settings", nargs=-1, metavar="[KEY=VALUE]…")
+T = TypeVar("T", TrainStart, TrainSweep, TrainSearch)
 
 
-@click.group()
-def trainings() -> None:
-    """Train models on releases, sweep or search settings; list and show trainings."""
+trainings = Noun("trainings")
 
 
 def _trained(result: Result) -> str:
@@ -80,33 +62,15 @@ def _trained(result: Result) -> str:
     )
     said = [facts]
     if rows := score_rows(result):
-        names = list(MeasuredRow.__annotations__)
-        cells = [
-            [row.measure, *(None if v is None else score(v) for v in list(vars(row).values())[1:])]
-            for row in rows
-        ]
-        head = [name.replace("_", " ") for name in names]
-        said += ["", table(head, cells, empty=""), *_interval_lines(interval_rows(result))]
+        said += ["", sheet(map(vars, rows))]
+        if intervals := interval_rows(result):
+            said += [sheet(map(vars, intervals)), HELD_OUT_INTERVALS]
         said += [f"note: {note}" for note in score_notes(result)]
     return "\n".join([*said, f"next: inf models show {model}"])
 
 
-def _interval_lines(rows: list[IntervalRow]) -> list[str]:
-    """A line per measure, then how the intervals are made; empty where there are none."""
-    found = []
-    for row in rows:
-        ends = [
-            f"base {_with_interval(row.base, row.base_low, row.base_high)}",
-            f"trained {_with_interval(row.trained, row.trained_low, row.trained_high)}",
-        ]
-        if row.gain is not None:
-            ends.append(f"gain {_with_interval(row.gain, row.gain_low, row.gain_high)}")
-        found.append(f"{row.measure}: {', '.join(ends)}")
-    return [*found, HELD_OUT_INTERVALS] if found else []
-
-
-def _with_interval(value: float | None, low: float | None, high: float | None) -> str:
-    return score(value) if low is None else f"{score(value)} [{low:.4f}, {high:.4f}]"
+def _score(value: float | None) -> str | None:
+    return None if value is None else score(value)
 
 
 class TrainCommand(click.Command):
@@ -129,28 +93,45 @@ def _setting_help(setting: Setting) -> str:
     return f"{setting.help} [{facts}]" if facts else setting.help
 
 
+def training_options(model: type[T]) -> Callable[[Callable[..., Result]], Callable[..., Any]]:
+    """Add the options of a training, an experiment and KEY=VALUE; the command takes the request."""
+
+    def decorate(command: Callable[..., Result]) -> Callable[..., Any]:
+        @functools.wraps(command)
+        def wrapper(experiment: str | None, settings: tuple[str, ...], **given: Any) -> Result:
+            values = {name: given.pop(name) for name in model.model_fields if name in given}
+            with wrong_arguments():
+                # KEY=VALUE over the experiment's settings
+                values["settings"] = with_overrides(experiment, split_pairs(settings))
+                wanted = _from_anywhere(request_of(model, values))
+                if not isinstance(wanted, TrainSearch):
+                    operations.require_launcher(wanted)
+            return command(wanted=wanted, **given)
+
+        experiment = click.option(
+            "--experiment",
+            help="Settings from a .toml file or a built-in one (rows of Tables 2, 3 and 4); "
+            "KEY=VALUE takes precedence.",
+        )
+        settings = click.argument("settings", nargs=-1, metavar="[KEY=VALUE]…")
+        types = {"out": click.Path(file_okay=False)}
+        return field_options(model, types=types)(experiment(settings(wrapper)))
+
+    return decorate
+
+
 @trainings.command("create", cls=TrainCommand)
-@field_options(
-    TrainStart,
-    types={"out": click.Path(file_okay=False)},
-)
-@experiment_option
-@settings_argument
+@training_options(TrainStart)
 @launched
 @reporting(_trained)
-def train(
-    experiment: str | None, settings: tuple[str, ...], launch: Launching, **given: Any
-) -> Result:
+def train(wanted: TrainStart, launch: Launching) -> Result:
     """Fine-tune an embedding model on a release, for example with epochs=3 max_seconds=60."""
-    with _wrong_arguments():
-        wanted = _from_anywhere(_request(TrainStart, experiment, settings, given))
-        if os.environ.get("RANK", "0") != "0" and "MASTER_ADDR" in os.environ:
-            command = [sys.executable, *run_module("trainer.launch.follow")]
-            follower = subprocess.run(command, check=False)
-            sys.exit(follower.returncode)  # started by torchrun: only rank 0 runs the job
-        if wanted.out is None and not wanted.estimate:
-            raise click.UsageError("give --out: the folder for the checkpoint")
-        operations.require_launcher(wanted)
+    if os.environ.get("RANK", "0") != "0" and "MASTER_ADDR" in os.environ:
+        command = [sys.executable, *run_module("trainer.launch.follow")]
+        follower = subprocess.run(command, check=False)
+        sys.exit(follower.returncode)  # started by torchrun: only rank 0 runs the job
+    if wanted.out is None and not wanted.estimate:
+        raise click.UsageError("give --out: the folder for the checkpoint")
     return operations.create(command_actor(), wanted, launch("train"))
 
 
@@ -160,55 +141,40 @@ def _queued(result: Result) -> str:
 
 
 @trainings.command("sweep")
-@field_options(TrainSweep)
-@experiment_option
-@settings_argument
+@training_options(TrainSweep)
 @launcher_options
 @reporting(_queued)
-def sweep(experiment: str | None, settings: tuple[str, ...], **given: Any) -> Result:
+def sweep(wanted: TrainSweep) -> Result:
     """Queue a training for every combination of objectives, base models and seeds."""
-    with _wrong_arguments():
-        wanted = _from_anywhere(_request(TrainSweep, experiment, settings, given))
-        operations.require_launcher(wanted)
     ids = operations.sweep(command_actor(), wanted, queued)
     return {"name": wanted.name, "job_ids": ids}
 
 
 def _searched(result: Result) -> str:
-    names = result["space"]
-    rows = [
-        [
-            trial["number"],
-            trial["job_id"],
-            *(str(trial["params"][name]) for name in names),
-            None if trial["value"] is None else score(trial["value"]),
-            "below the guard" if trial["below_guard"] else trial["status"],
-        ]
-        for trial in result["trials"]
+    columns: list[Column] = [("trial", "number"), ("job", "job_id")]
+    columns += [
+        (name, lambda trial, key=name: str(trial["params"][key])) for name in result["space"]
     ]
-    head = ["trial", "job", *names, result["measure"], "status"]
-    drawn = table(head, rows, empty="no trials")
+    columns += [(result["measure"], lambda trial: _score(trial["value"]))]
+    columns += [("status", lambda row: "below the guard" if row["below_guard"] else row["status"])]
+    listed = drawn(columns, result["trials"], empty="no trials")
     if result["best"] is None:
-        return f"{drawn}\n\nno trial ended with a value: `inf jobs show` gives the reasons"
+        return f"{listed}\n\nno trial ended with a value: `inf jobs show` gives the reasons"
     return (
-        f"{drawn}\n\nbest: {result['best']}\nIt was selected on the groups held out of the "
+        f"{listed}\n\nbest: {result['best']}\nIt was selected on the groups held out of the "
         "training: report it on a benchmark that took no part in the search."
     )
 
 
 @trainings.command("search")
-@field_options(TrainSearch)
-@experiment_option
-@settings_argument
+@training_options(TrainSearch)
 @launcher_options
 @reporting(_searched)
-def tune(experiment: str | None, settings: tuple[str, ...], **given: Any) -> Result:
+def tune(wanted: TrainSearch) -> Result:
     """Search training settings: each trial is a training job, on this machine or on Ray.
 
     Stopping the command leaves queued trainings; the same command continues the search.
     """
-    with _wrong_arguments():
-        wanted = _from_anywhere(_request(TrainSearch, experiment, settings, given))
     seen: dict[int, str] = {}
 
     def watch(known: list[TrialRow]) -> None:
@@ -230,19 +196,12 @@ def tune(experiment: str | None, settings: tuple[str, ...], **given: Any) -> Res
 def _listed(result: Result) -> str:
     data = result["data"]
     measures = [name for name in listed_scores({}) if any(row[name] is not None for row in data)]
-    rows = [
-        [
-            *(row[name] for name in ("id", "name", "base_model", "release", "status")),
-            *(None if row[name] is None else score(row[name]) for name in measures),
-            row["checkpoint_id"],
-            row["created_at"][:16],
-        ]
-        for row in data
-    ]
-    if not rows:
-        return "no trainings yet: inf trainings create --release RELEASE --out FOLDER"
-    head = ("id", "name", "base", "release", "status", *measures, "model", "created")
-    return f"{table(head, rows, empty='')}\nnext: inf trainings show {rows[0][0]}"
+    columns: list[Column] = ["id", "name", ("base", "base_model"), "release", "status"]
+    columns += [(name, lambda row, key=name: _score(row[key])) for name in measures]
+    columns += [("model", "checkpoint_id"), ("created", lambda row: row["created_at"][:16])]
+    empty = "no trainings yet: inf trainings create --release RELEASE --out FOLDER"
+    then = f"\nnext: inf trainings show {data[0]['id']}" if data else ""
+    return drawn(columns, data, empty=empty) + then
 
 
 @trainings.command("list")
@@ -271,32 +230,11 @@ def _shown(result: Result) -> str:
     return f"{lines(*facts)}\nnext: inf jobs {then}"
 
 
-@trainings.command("show")
-@click.argument("training_id", type=int, metavar="TRAINING")
-@reporting(_shown)
-def show(training_id: int) -> TrainingShown:
-    """Show one training by its number, which is its job's; --json includes its settings."""
-    return operations.show(command_actor(), training_id)
-
-
-@contextmanager
-def _wrong_arguments() -> Iterator[None]:
-    """What a request refuses is a wrong argument: exit status 2."""
-    try:
-        yield
-    except (BadInput, NotFound) as error:
-        raise click.UsageError(in_commands(str(error))) from error
-
-
-def _request(
-    model: type[R], experiment: str | None, settings: tuple[str, ...], given: dict[str, Any]
-) -> R:
-    """The request of a command's values, with KEY=VALUE over the experiment's settings."""
-    chosen = with_overrides(experiment, split_pairs(settings))
-    return request_of(model, {**given, "settings": chosen})
-
-
-T = TypeVar("T", TrainStart, TrainSweep, TrainSearch)
+trainings.door(
+    operations.show,
+    text=_shown,
+    about="Show one training by its number, which is its job's; --json includes its settings.",
+)
 
 
 def _from_anywhere(wanted: T) -> T:
@@ -306,17 +244,8 @@ def _from_anywhere(wanted: T) -> T:
         settings["guard"] = str(Path(parsed.guard).expanduser().resolve())
     if parsed.more_releases:
         settings["more_releases"] = ", ".join(
-            f"{_absolute(name)}*{weight:g}" for name, weight in parsed.extra_releases
+            f"{absolute(name)}*{weight:g}" for name, weight in parsed.extra_releases
         )
-    found: dict[str, Any] = {"release": _absolute(wanted.release), "settings": settings}
-    if isinstance(wanted, TrainStart) and wanted.out:
-        found["out"] = str(Path(wanted.out).resolve())
-    return wanted.model_copy(update=found)
-
-
-def _absolute(release: str) -> str:
-    """A folder as an absolute path; a number or URL unchanged."""
-    if release.isdigit() and not Path(release).is_dir():
-        return release
-    place = place_of(release)
-    return str(Path(release).resolve() if place.is_local else place)
+    places = ("out",) if isinstance(wanted, TrainStart) else ()
+    made = from_here(wanted, places=places, names=("release",))
+    return made.model_copy(update={"settings": settings})

@@ -5,6 +5,7 @@ from typing import Any
 import streamlit as st
 
 from app.access.session_user import action, notify, signed_in_user
+from app.kit.acting import acting
 from app.operations import connections
 from app.operations.connections import ConnectionAdd, ConnectionChange, ConnectionRow
 from db.errors import BadInput
@@ -85,10 +86,7 @@ def change_prices(name: str, key: str) -> None:
     notify(f"The prices of {name} are saved.")
 
 
-@action
-def remove(name: str) -> None:
-    """Remove a connection."""
-    notify(f"{connections.remove(signed_in_user(), name).name} is removed.")
+remove = acting(connections.remove, lambda row: f"{row.name} is removed.")
 
 
 def key_text(row: ConnectionRow) -> str:

@@ -1,20 +1,13 @@
 """The tables of a map: the share each corpus occupies, and how much of it another covers."""
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import streamlit as st
 
+from analysis.text.diversity_tables import COVERED_COLUMNS, compared_rows, share_rows
 from app.kit.figure import Origin, draw_rows
 
 SHARE = st.column_config.NumberColumn(format="%.3f")
-
-
-COLUMNS = {
-    "share": "Covered",
-    "map": "Share of the map",
-    "hull": "Share of the hull",
-}
 
 
 def draw_numbers(result: dict[str, Any], origin: Origin) -> None:
@@ -26,7 +19,9 @@ def draw_numbers(result: dict[str, Any], origin: Origin) -> None:
         st.caption("This map is older than the comparison at equal size: draw it again.")
         return
     rows = compared_rows(result["covered"])
-    shares = [f"{label}{end}" for label in COLUMNS.values() for end in ("", " ±", ", own halves")]
+    shares = [
+        f"{label}{end}" for label in COVERED_COLUMNS.values() for end in ("", " ±", ", own halves")
+    ]
     draw_table(rows, tuple(shares), origin, key="coverage.covered")
     st.caption(
         "Equally many texts of both corpora: mean and standard deviation over random samples of at "
@@ -38,37 +33,8 @@ def draw_numbers(result: dict[str, Any], origin: Origin) -> None:
         "components."
     )
     with st.expander("Whole corpora (grow with the number of texts: no comparison)"):
-        whole = [
-            {
-                "Texts": field,
-                "Corpus": corpus,
-                "Distinct": numbers["different"],
-                "Share of the map": numbers["occupied_share"],
-                "Share of the hull": numbers["hull_share"],
-                "Reason if undefined": numbers.get("reason", ""),
-            }
-            for field, corpora in result["fields"].items()
-            for corpus, numbers in corpora.items()
-        ]
+        whole = share_rows(result["fields"])
         draw_table(whole, ("Share of the map", "Share of the hull"), origin, key="coverage.shares")
-
-
-def compared_rows(covered: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """A row per field and ordered pair of corpora."""
-    rows = []
-    for row in covered:
-        cells: dict[str, Any] = {
-            "Texts": row["field"],
-            "Corpus": row["corpus"],
-            "Compared with": row["by"],
-            "Texts of each": row["size"],
-        }
-        for name, label in COLUMNS.items():
-            cells[label] = row[name]
-            cells[f"{label} ±"] = row[f"{name}_sd"]
-            cells[f"{label}, own halves"] = row[f"{name}_halves"]
-        rows.append({**cells, "Reason if undefined": row.get("reason", "")})
-    return rows
 
 
 def draw_table(

@@ -6,12 +6,13 @@ from typing import Any
 
 import streamlit as st
 
-from analysis.figures.figures import METRIC_NAMES, diversity_bars, drop_bars, sign
+from analysis.figures.figures import METRIC_NAMES, diversity_bars, drop_bars
 from analysis.text.diversity_tables import (
     PAPER,
     drop_rows,
     filter_pairs,
     filter_rows,
+    number_rows,
     published_rows,
     table_one,
 )
@@ -153,43 +154,3 @@ def bar_rows(corpora: Sequence[Mapping[str, Any]], metric: str) -> list[dict[str
                 }
             )
     return rows
-
-
-def number_rows(corpora: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """A row per corpus, field and role; undefined values are empty, with their reason."""
-    rows = []
-    for corpus in corpora:
-        for field, numbers in corpus["fields"].items():
-            roles = {"all": numbers, **numbers["by_role"]}
-            for role, found in roles.items():
-                rows.append(
-                    {
-                        "Corpus": corpus["corpus"],
-                        "Text": f"{field}, all" if role == "all" else sign(field, role),
-                        "Texts": found["texts"],
-                        "Distinct": found["different"],
-                        "Mean words": found["mean_words"],
-                        "APS": found["aps"],
-                        "INGF 2": found["ingf_2"],
-                        "INGF 3": found["ingf_3"],
-                        **_sampled(found.get("sampled"), found.get("halves")),
-                        "reasons": [
-                            f"{metric} of {field} is undefined: {reason}"
-                            for metric, reason in found.get("reason", {}).items()
-                        ],
-                    }
-                )
-    return rows
-
-
-def _sampled(sampled: Mapping[str, Any] | None, halves: Mapping[str, Any] | None) -> dict[str, Any]:
-    if sampled is None:
-        return {}
-    cells: dict[str, Any] = {"Sample": sampled["size"]}
-    for metric, name in (("aps", "APS"), ("ingf_2", "INGF 2"), ("ingf_3", "INGF 3")):
-        values = sampled[metric] or {}
-        cells[f"{name}, samples"], cells[f"{name} ±"] = values.get("mean"), values.get("sd")
-        cells[f"{name}, halves differ by"] = (halves or {}).get(metric)
-    if any((sampled[metric] or {}).get("draws") == 1 for metric in ("aps", "ingf_2", "ingf_3")):
-        cells["Draws"] = "one draw"  # in place of a spread
-    return cells

@@ -5,8 +5,8 @@ import secrets
 import streamlit as st
 
 from app.access.session_user import action, notify, signed_in_user
+from app.kit.acting import acting
 from app.operations import groups
-from app.operations.acting import queued
 from app.operations.judging import reviews
 from app.text.numbers import counted
 from curation.judging.request import ReviewMany, VerdictsShown
@@ -14,11 +14,9 @@ from curation.judging.request import ReviewMany, VerdictsShown
 LAST_BULK = "groups.last_bulk"
 
 
-@action
-def revalidate(run_id: int) -> None:
-    """Queue the run's validator for its edited groups."""
-    job_id = reviews.validate(signed_in_user(), run_id, queued)
-    notify(f"Validation of the edits is queued as job {job_id}.")
+revalidate = acting(
+    reviews.validate, lambda job: f"Validation of the edits is queued as job {job}."
+)
 
 
 @action
@@ -45,8 +43,9 @@ def undo_many(run_id: int, mark: str) -> None:
     notify(f"{counted(undone, 'review')} undone.")
 
 
-@action
-def open_hidden(group_id: int | None, run_id: int | None) -> None:
-    """Open a hidden group, or all of a run, for the user, who has read what this means."""
-    opened = groups.open_hidden(signed_in_user(), group_id=group_id, run_id=run_id)
-    notify(f"{counted(opened, 'group')} opened. You will not be given items of them to judge.")
+open_hidden = acting(  # for the user, who has read what this means
+    groups.open_hidden,
+    lambda opened: (
+        f"{counted(opened, 'group')} opened. You will not be given items of them to judge."
+    ),
+)

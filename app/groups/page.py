@@ -54,7 +54,7 @@ def draw_hidden(run_id: int, number: int, *, curates: bool) -> None:
             f"Open {counted(number, 'group')}",
             key="groups.open_all",
             on_click=actions.open_hidden,
-            args=(None, run_id),
+            kwargs={"run_id": run_id},
         )
 
 
@@ -65,7 +65,7 @@ def draw_warning(group_id: int) -> None:
         "Open the group",
         key=f"groups.open-{group_id}",
         on_click=actions.open_hidden,
-        args=(group_id, None),
+        kwargs={"group_id": group_id},
     )
 
 

@@ -78,7 +78,9 @@ class ConnectionChange(Request):
     secret: str | None = option(
         None, "The name of another secret with the key; '': no key.", metavar="VAR"
     )
-    private: bool | None = option(None, "Whether it may be in a private network.")
+    private: bool | None = option(
+        None, "Whether it may be in a private network.", names=("--private/--public",)
+    )
     prices: Prices = PRICES
 
 
@@ -198,7 +200,10 @@ def change(actor: Actor, wanted: ConnectionChange, key: str = "") -> ConnectionR
 
 
 def remove(actor: Actor, name: str) -> ConnectionRow:
-    """Remove a connection. Raises NotFound, Refused while runs that are not over name it."""
+    """Remove a connection that no unfinished run uses.
+
+    Raises NotFound, Refused while runs that are not over name it.
+    """
     with writing(actor, RIGHT) as session:
         found = _stored(session, name)
         row = _row(found)
@@ -208,23 +213,23 @@ def remove(actor: Actor, name: str) -> ConnectionRow:
 
 
 def list_all(actor: Actor) -> Listed[ConnectionRow]:
-    """All connections by name, that of the environment first."""
+    """List connections; the environment variables are the one called environment."""
     with reading(actor, USE) as session:
         rows = [_row(each) for each in list_connections(session)]
     return Listed[ConnectionRow].all([_environment_row(), *rows])
 
 
 def show(actor: Actor, name: str) -> ConnectionRow:
-    """One connection by name or id. Raises NotFound."""
+    """Show one connection. Raises NotFound."""
     with reading(actor, USE) as session:
         return _environment_row() if name == ENVIRONMENT else _row(get_connection(session, name))
 
 
 def test(actor: Actor, name: str, model: str = "") -> ConnectionRow:
-    """Try a connection: its models, the time of one call, what it supports; three small calls.
+    """List a server's models, time one call, find what it supports (three small calls).
 
-    `model`: one of its list, by default the first. Raises NotFound, ProviderError, BadInput,
-    InfError without a key, Refused by a token without a budget (its calls are not counted on it).
+    Raises NotFound, ProviderError, BadInput, InfError without a key, Refused by a token without a
+    budget (its calls are not counted on it). `model`: one of its list, by default the first.
     """
     if isinstance(actor, TokenHolder) and actor.budget_usd is None:
         raise without_budget()

@@ -65,7 +65,7 @@ class DatasetShown(DatasetRow):
 
 
 def list_all(actor: Actor, *, archived: bool = False) -> Listed[DatasetRow]:
-    """Datasets by name, archived ones only on request."""
+    """List datasets by name, with their counts."""
     with reading(actor, RIGHT) as session:
         found = list_datasets(session, archived=archived)
     return Listed[DatasetRow].all([DatasetRow.of(each) for each in found])
@@ -83,7 +83,7 @@ def name_of(actor: Actor, dataset_id: int) -> str:
 
 
 def show(actor: Actor, name: str) -> DatasetShown:
-    """One dataset. Raises NotFound."""
+    """Show one dataset: counts, runs, and what depends on it. Raises NotFound."""
     with reading(actor, RIGHT) as session:
         dataset = get_dataset(session, name)
         row = summarise_dataset(session, dataset)

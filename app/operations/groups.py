@@ -145,7 +145,7 @@ class Standing:
 def list_some(
     actor: Actor, wanted: QueueFilter, *, limit: int | None = PAGE, offset: int = 0
 ) -> Listed[GroupRow]:
-    """Groups of a run in the order of its pairs.
+    """List groups of a run in the order of its pairs.
 
     Raises NotFound, BadInput for a drop reason that the run does not have, Refused for a filter
     that would tell verdicts to a blind reviewer.
@@ -168,7 +168,10 @@ def page(
 
 
 def show(actor: Actor, group_id: int) -> GroupShown:
-    """One group in full, for who curates its dataset. Raises NotFound, Refused if it is hidden."""
+    """Show one group: texts, verdict, review, the validator's judgments and the calls.
+
+    Raises NotFound, Refused if it is hidden.
+    """
     with reading(actor, "curate") as session:
         viewer = None if actor.owns_store else actor.name
         return _shown(group_detail.get_group(session, group_id, viewer=viewer))

@@ -104,7 +104,7 @@ class JobChanged(Row):
 def list_some(
     actor: Actor, *, statuses: Sequence[str] = (), limit: int = 50, offset: int = 0
 ) -> Listed[JobRow]:
-    """Jobs, newest first; those without a recent heartbeat are marked as lost first."""
+    """List jobs, newest first."""
     _mark_lost()
     with reading(actor, RIGHT) as session:
         found = jobs.list_jobs(session, statuses=tuple(statuses), limit=limit, offset=offset)
@@ -137,7 +137,7 @@ def metrics(
 
 
 def show(actor: Actor, job_id: int) -> JobShown:
-    """One job. Raises NotFound."""
+    """Show one job: config, progress, result. Raises NotFound."""
     job = find(actor, job_id)
     parts = parts_of(job.resources)
     return JobShown.of(

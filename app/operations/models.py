@@ -52,7 +52,10 @@ class ModelIndexed(Row):
 def list_some(
     actor: Actor, dataset: str | None = None, *, limit: int | None = None, offset: int = 0
 ) -> Listed[ModelRow]:
-    """Trained models, newest first: all, or of one dataset and of no release. Raises NotFound."""
+    """List trained models, newest first, with the numbers that the other commands take.
+
+    Raises NotFound.
+    """
     with reading(actor, RIGHT) as session:
         dataset_id = get_dataset(session, dataset).id if dataset else None
         found = list_checkpoints(

@@ -79,13 +79,13 @@ class AuditRow(Row):
 
 
 def list_all(actor: Actor) -> Listed[PersonRow]:
-    """All accounts by name."""
+    """List accounts."""
     with reading(actor, RIGHT) as session:
         return Listed[PersonRow].all([_row(each) for each in accounts.list_accounts(session)])
 
 
 def show(actor: Actor, name: str) -> PersonRow:
-    """One account. Raises NotFound."""
+    """Show one account. Raises NotFound."""
     with reading(actor, RIGHT) as session:
         return _row(accounts.get_account(session, name))
 
@@ -132,7 +132,7 @@ def change_field(actor: Actor, name: str, column: str, text: str) -> PersonRow:
 
 
 def change_role(actor: Actor, name: str, role: str) -> PersonRow:
-    """Give an account another role. Raises Refused for the last admin."""
+    """Change the role of an account. Raises Refused for the last admin."""
     with writing(actor, RIGHT) as session:
         return _row(accounts.set_role(session, name, role, actor=actor.name))
 
@@ -207,7 +207,7 @@ def invite(
 
 
 def members(actor: Actor) -> Listed[MemberRow]:
-    """Every right of every account by name and place; an admin has all, and no row."""
+    """List the rights of every account; an admin has all of them and is not listed."""
     with reading(actor, RIGHT) as session:
         return Listed[MemberRow].all([_member(*e) for e in held_rights.list_members(session)])
 

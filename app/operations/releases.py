@@ -170,7 +170,7 @@ def count(actor: Actor) -> int:
 
 
 def list_all(actor: Actor, dataset: str | None = None) -> Listed[ReleaseRow]:
-    """Releases, newest first, of one dataset or of all."""
+    """List releases, newest first."""
     with reading(actor, RIGHT) as session:
         dataset_id = get_dataset(session, dataset).id if dataset else None
         pushed = pushes(session)
@@ -190,7 +190,7 @@ def show(actor: Actor, release_id: int) -> ReleaseShown:
 
 
 def diff(actor: Actor, before: int, after: int) -> ReleaseDiff:
-    """What was added, removed and changed from one release to another, and why."""
+    """Show what was added, removed and changed from release BEFORE to release AFTER, and why."""
     with reading(actor, RIGHT) as session:
         found = diff_releases(session, get_release(session, before), get_release(session, after))
     rows = tuple(map(DiffRow.of, found))

@@ -292,7 +292,7 @@ def list_all(
     archived: bool = False,
     right: str = RIGHT,
 ) -> Listed[RunSummary]:
-    """Runs, newest first, of one dataset (by its name or id) or of all. Raises NotFound."""
+    """List runs, newest first. Raises NotFound."""
     with reading(actor, right) as session:
         dataset_id = dataset_id if dataset is None else get_dataset(session, dataset).id
         found = list_runs(session, dataset_id, archived=archived)
@@ -300,7 +300,7 @@ def list_all(
 
 
 def show(actor: Actor, run_id: int) -> RunShown:
-    """One run: progress, counts, and what depends on it. Raises NotFound."""
+    """Show one run: progress, counts, and what depends on it. Raises NotFound."""
     with reading(actor, RIGHT) as session:
         run = get_run(session, run_id)
         (found,) = list_runs(session, run_id=run_id, archived=True)
@@ -323,7 +323,7 @@ def show(actor: Actor, run_id: int) -> RunShown:
 
 
 def list_recipes() -> Listed[RecipeRow]:
-    """The built-in recipes, which are files of this version: no right is needed."""
+    """List the built-in recipes; any TOML file is one, too."""
     return Listed[RecipeRow].all([RecipeRow.model_validate(load_recipe(n)) for n in recipe_names()])
 
 
@@ -334,12 +334,11 @@ def recipe(actor: Actor, run_id: int) -> Recipe:
 
 
 def decide(actor: Actor, wanted: RunDecide) -> RunDecided:
-    """Decide a finished run again by other rules over its stored answers, as a new version, which
-    the run then uses; with `preview` only what would change.
+    """Decide a finished run again by other rules, from its stored answers: nothing is requested.
 
-    The answers are read before the write, which takes the store's writer for the rows alone.
     Raises NotFound, BadInput, Refused for rules that need answers which were never requested and
-    for a run that is not done.
+    for a run that is not done. The answers are read before the write, which takes the store's
+    writer for the rows alone.
     """
     started = monotonic()
     with reading(actor, RIGHT) as session:
@@ -377,13 +376,16 @@ def decide(actor: Actor, wanted: RunDecide) -> RunDecided:
 
 
 def list_versions(actor: Actor, run_id: int) -> Listed[VersionRow]:
-    """The verdict versions of a run, the first one first. Raises NotFound."""
+    """List the verdict versions of a run: by which rules, by whom, what they keep.
+
+    Raises NotFound.
+    """
     with reading(actor, RIGHT) as session:
         return Listed[VersionRow].all(versions.list_versions(session, run_id))
 
 
 def use_version(actor: Actor, wanted: VersionChoice) -> Listed[VersionRow]:
-    """Give the groups of a run the verdicts of one of its versions; returns all of them.
+    """Give the run's groups the verdicts of one of its versions.
 
     Raises NotFound, Refused for a run that is not done.
     """
@@ -394,8 +396,11 @@ def use_version(actor: Actor, wanted: VersionChoice) -> Listed[VersionRow]:
 
 
 def remove_version(actor: Actor, wanted: VersionChoice) -> Listed[VersionRow]:
-    """Delete a verdict version; returns those that are left. Raises NotFound, Refused for the
-    first, the one that the run uses, and one that a release is made of."""
+    """Delete a verdict version that the run does not use and no release is made of.
+
+    Raises NotFound, Refused for the first, the one that the run uses, and one that a release is
+    made of.
+    """
     with writing(actor, RIGHT) as session:
         versions.remove_version(session, wanted.run_id, wanted.number)
         record_event(
@@ -407,7 +412,10 @@ def remove_version(actor: Actor, wanted: VersionChoice) -> Listed[VersionRow]:
 def compare_versions(
     actor: Actor, wanted: VersionComparison, *, limit: int | None = EXAMPLES, offset: int = 0
 ) -> VersionsCompared:
-    """Two verdict versions of a run side by side, with the groups that changed. Raises NotFound."""
+    """Compare two verdict versions of a run, by default the first and what the run uses.
+
+    Raises NotFound.
+    """
     with reading(actor, RIGHT) as session:
         run = get_run(session, wanted.run_id)
         second = wanted.second or run.verdict_version

@@ -26,7 +26,11 @@ Progress = Callable[[int, int], None]
 
 
 def back_up(actor: Actor, request: BackupPlan, launch: Launch[T]) -> T:
-    """Launch a backup: a consistent snapshot in one file. Raises as the launch does."""
+    """Write a consistent snapshot of the whole store to FILE while others keep working.
+
+    Files outside the store (releases, checkpoints, logs) are not included. Raises as the launch
+    does.
+    """
     return launch(require(actor, RIGHT), "backup", request)
 
 
@@ -72,7 +76,10 @@ def upgrade(
 
 
 def check(actor: Actor) -> Result:
-    """The store's revision, if its schema is that of this version. Raises StoreBehind."""
+    """Check revision, tables, columns, constraints and indexes against this version.
+
+    Raises StoreBehind.
+    """
     require(actor, RIGHT)
     store = open_store()
     schema.require_current(store)

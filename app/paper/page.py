@@ -2,10 +2,10 @@
 
 import streamlit as st
 
+from analysis.agreement.flagged import bar_rows
 from analysis.figures.figures import human_model_bars
 from app.access.identity import SessionUser
 from app.access.session_user import signed_in_user
-from app.agreement.report import bar_rows
 from app.kit.figure import draw_figure
 from app.kit.frame.dataset import chosen_dataset
 from app.kit.menu import may_open

@@ -5,6 +5,7 @@ from typing import Any
 import streamlit as st
 
 from app.access.session_user import action, notify, signed_in_user
+from app.kit.acting import acting
 from app.operations import people
 from app.operations.doors import tokens
 from app.operations.doors.tokens import TokenCreate
@@ -82,11 +83,10 @@ def rename(name: str, key: str) -> None:
     notify(f"{name} is {people.rename(signed_in_user(), name, _held(key)).name} now.")
 
 
-@action
-def delete(account_id: int) -> None:
-    """Delete an account, but not the user's own."""
-    done = people.delete(signed_in_user(), account_id)
-    notify(f"{done.name} is deleted. What they did stays as {done.pseudonym}.")
+delete = acting(
+    people.delete,
+    lambda done: f"{done.name} is deleted. What they did stays as {done.pseudonym}.",
+)
 
 
 @action
@@ -111,7 +111,4 @@ def create_token() -> None:
     st.session_state[TOKEN] = tokens.create(signed_in_user(), wanted).token
 
 
-@action
-def revoke_token(token_id: int) -> None:
-    """End a token at once."""
-    notify(f"The token {tokens.revoke(signed_in_user(), token_id).name} is revoked.")
+revoke_token = acting(tokens.revoke, lambda row: f"The token {row.name} is revoked.")

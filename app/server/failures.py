@@ -18,13 +18,14 @@ import streamlit as st
 from sqlalchemy.exc import DBAPIError
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocketClose
 
 from app.access.identity import ACCOUNT
 from app.access.language import language_now
 from app.access.scope import read_user
+from app.api.problems import problem
 from app.server.form_page import form_page
 from app.server.language import language_of
 from app.text.languages import error_text, is_translated, text
@@ -140,10 +141,8 @@ def safe_path(path: str) -> str:
 def _answer(request: Request, error: Exception, code: str, status: int) -> Response:
     message = message_of(error, code, language_of(request))
     if is_of_programs(request.url.path):
-        body = {"type": "about:blank", "title": "Internal error", "status": status}
-        body |= {"detail": message, "code": getattr(error, "code", "") or "internal_error"}
-        body |= {"remedy": "", "log": code}
-        return JSONResponse(body, status, media_type="application/problem+json")
+        known = getattr(error, "code", "") or "internal_error"
+        return problem(status, message, code=known, log=code)
     if "text/html" not in request.headers.get("accept", ""):
         return PlainTextResponse(message, status)
     alert = f'<p class="problem" role="alert">{escape(message)}</p>'

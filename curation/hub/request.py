@@ -13,10 +13,8 @@ from db.requests import Request, option
 class PushStart(Request):
     """A push of a release (as a dataset) or of a checkpoint (as a model)."""
 
-    release_id: int | None = option(None, "The release to push.", names=(), metavar="RELEASE")
-    checkpoint_id: int | None = option(
-        None, "The checkpoint to push.", names=(), metavar="CHECKPOINT"
-    )
+    release_id: int | None = option(None, "The release to push.", names=())
+    checkpoint_id: int | None = option(None, "The checkpoint to push.", names=())
     repo: str = option(..., "Repository; created if missing.", metavar="USER/NAME")
     public: bool = option(False, "Make a new repository public; default: private.")
     dry_run: bool = option(False, "Only show what would change.")
@@ -34,7 +32,9 @@ class PushStart(Request):
             )
         if self.repo.count("/") != 1 or not all(self.repo.split("/")):
             raise BadInput(
-                f"{self.repo!r}: a repository is named USER/NAME", code="repository_name_invalid"
+                f"{self.repo!r} is no name of one",
+                "a repository is named USER/NAME",
+                code="repository_name_invalid",
             )
         return self
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import field_validator
 
-from db.requests import Request, option
+from db.requests import Request, option, options_of
 
 
 class DatasetImport(Request):
@@ -55,6 +55,12 @@ class DatasetImport(Request):
     @classmethod
     def _all_absolute(cls, given: Any) -> tuple[str, ...]:
         return tuple(placed(each) for each in given or ())
+
+    @property
+    def of_pairs(self) -> list[str]:
+        """The options that were given and are of pairs alone."""
+        names = ("columns", "usual_columns", "split", "layout", "passages")
+        return [options_of(type(self), name)[0] for name in names if getattr(self, name)]
 
     @property
     def read_by(self) -> dict[str, Any]:

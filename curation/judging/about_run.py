@@ -81,7 +81,8 @@ def plan_for(
     `items` to add. Raises NotFound, BadInput."""
     if (reach is None) == (items is None):
         raise BadInput(
-            "give either a half-width to reach or a number of items",
+            "a half-width to reach and a number of items are two questions",
+            "give one of them",
             code="half_width_excludes_items",
         )
     study, kinds, sample, _ = _gather(session, study_id)

@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
-from analysis.agreement.flagged import flag_note
+from analysis.agreement.flagged import WITHOUT, flag_note
 from analysis.agreement.judgment_filter import decisions_of
 from analysis.figures.means import share_of
 from analysis.study.dawid_skene import consensus_rows, dawid_skene, judge_quality
@@ -113,3 +113,35 @@ def outlier_sentences(report: dict[str, Any]) -> list[str]:
             text += f", where they choose {row['instead'].replace('_', ' ')} instead"
         found.append(text + ".")
     return found
+
+
+def judge_rows(report: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """A row per person, then per model, which is compared with the people's consensus; with a
+    column by the consensus without flagged people, if there are any."""
+    return [
+        *(_consensus_row(row, "compared") for row in report["judges"]),
+        *(_consensus_row(row, "items") for row in report["models"]),
+    ]
+
+
+def _consensus_row(row: Mapping[str, Any], number: str) -> dict[str, Any]:
+    """A judge; `number` names the count of items that the shares are of. A model has no others."""
+    return {
+        "Judge": row["judge"],
+        "Items": row["items"],
+        "Right": _share(row, "accuracy", number),
+        "Others on the same items": _share(row, "others", number),
+        "p": row.get("p"),
+        "Outlier": "yes" if row.get("outlier") else "",
+        "Reason if undefined": row.get("reason", ""),
+        **(
+            {WITHOUT: _share(row["without_flagged"] or {}, "accuracy", number)}
+            if "without_flagged" in row
+            else {}
+        ),
+    }
+
+
+def _share(row: Mapping[str, Any], name: str, number: str) -> str | None:
+    """A share of the judge's items with its interval, as everywhere; None where undefined."""
+    return None if row.get(name) is None else share_of(row[name], row[number])

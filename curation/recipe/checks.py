@@ -109,7 +109,9 @@ def check_from(body: Mapping[str, Any], shape: Shape, where: str) -> Check:
     votes = body.get("votes", 1)
     if isinstance(votes, bool) or not isinstance(votes, int) or votes < 1:
         raise BadInput(
-            f"{where}: votes = {votes!r} is not a whole number from 1 up", code="votes_invalid"
+            f"{where}: votes = {votes!r} is not a whole number from 1 up",
+            "write how often it is asked, as votes = 3",
+            code="votes_invalid",
         )
     expected = body.get("expected", {})
     if not isinstance(expected, Mapping):

@@ -300,6 +300,7 @@ def _build(tables: dict[str, Any], path: Path, shape: Shape, checks: Sequence[Ch
         if table.get("output", "text") not in OUTPUTS:
             raise BadInput(
                 f"{place}: output = {table['output']!r} is not text or json",
+                "write one of them",
                 code="recipe_output_invalid",
             )
         stages[task] = Stage(
@@ -359,6 +360,7 @@ def _check_servers(tables: dict[str, Any], where: str) -> None:
     if not isinstance(endpoints, list) or not all(isinstance(one, str) for one in endpoints):
         raise BadInput(
             f"{where}: endpoints = {endpoints!r} is not a list of addresses",
+            'write endpoints = ["https://HOST/v1"]',
             code="endpoints_invalid",
         )
     group = tables.get("server_group", "")
@@ -393,12 +395,14 @@ def _check_transport(table: dict[str, Any], place: str) -> None:
     for name in ("headers", "extra_body"):
         if not isinstance(table.get(name, {}), dict):
             raise BadInput(
-                f"{place}: {name} = {table[name]!r} is not a table, as in {{a = 1}}",
+                f"{place}: {name} = {table[name]!r} is not a table",
+                "write one, as in {a = 1}",
                 code="recipe_table_invalid",
             )
     if table.get("limit_name", "max_tokens") not in ("max_tokens", "max_completion_tokens"):
         raise BadInput(
-            f"{place}: limit_name is max_tokens or max_completion_tokens",
+            f"{place}: limit_name = {table['limit_name']!r} is no name of a limit",
+            "write max_tokens or max_completion_tokens",
             code="limit_name_invalid",
         )
 
@@ -412,12 +416,14 @@ def _number_table(
         if key in YES_OR_NO:
             if not isinstance(value, bool):
                 raise BadInput(
-                    f"{where}, [{name}]: {key} = {value!r} is not true or false",
+                    f"{where}, [{name}]: {key} = {value!r} is no switch",
+                    "write true or false",
                     code="recipe_boolean_invalid",
                 )
         elif not isinstance(value, int) or isinstance(value, bool) or value < 0:
             raise BadInput(
                 f"{where}, [{name}]: {key} = {value!r} is not a whole number from 0 up",
+                "write one, as in 3",
                 code="recipe_number_invalid",
             )
     return table

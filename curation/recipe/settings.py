@@ -126,7 +126,8 @@ def present_names(filters: Mapping[str, Any], where: str) -> dict[str, Any]:
     for former, name in FORMER_FILTERS.items():
         if former in filters and name in filters:
             raise BadInput(
-                f"{where} has {former!r} and {name!r}, which are one: leave {name!r}",
+                f"{where} has {former!r} and {name!r}, which are one",
+                f"leave {name!r}",
                 code="setting_named_twice",
             )
     return {FORMER_FILTERS.get(name, name): value for name, value in filters.items()}

@@ -20,8 +20,8 @@ class RecordedJudge:
     def __init__(self, recording: Recording, judge: str) -> None:
         if judge not in recording.choices:
             raise BadInput(
-                f"no recorded judge {judge!r}: use recorded:"
-                + " or recorded:".join(recording.judges),
+                f"no recorded judge {judge!r}",
+                "use recorded:" + " or recorded:".join(recording.judges),
                 code="recorded_judge_unknown",
             )
         self.name, self.model = f"recorded:{judge}", f"judge {judge}"

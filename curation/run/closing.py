@@ -9,7 +9,7 @@ from curation.servers.connection import prices_of_run
 from db.run.runs import funnel, get_run, set_run_status
 from db.run.workers import worker_totals
 from db.store.store import Store
-from db.tables import Recipe, Run
+from db.tables import Dataset, Recipe, Run
 
 
 def close_run(store: Store, run_id: int, *, out_of_budget: bool) -> tuple[dict[str, Any], bool]:
@@ -39,6 +39,7 @@ def close_run(store: Store, run_id: int, *, out_of_budget: bool) -> tuple[dict[s
         result = {
             "run_id": run_id,
             "dataset_id": run.dataset_id,
+            "dataset": session.get_one(Dataset, run.dataset_id).name,
             "provider": run.provider,
             "offline": run.offline,
             "pairs": counted.pairs,

@@ -69,7 +69,7 @@ def read_msmarco_passages(folder: Path, split: str | None = None) -> Iterator[Co
     texts = _splits(folder, "queries", _HEADLESS)
     found = texts.get(name) or texts.get("") or (next(iter(texts.values())) if texts else None)
     if found is None:
-        raise BadInput(f"{folder} has no queries.tsv: {expected}", code="file_missing")
+        raise BadInput(f"{folder} has no queries.tsv", expected, code="file_missing")
     yield from _joined(
         Part(corpus.name, read_headless(corpus, TEXT_COLUMNS)),
         Part(found.name, read_headless(found, TEXT_COLUMNS)),
@@ -137,9 +137,9 @@ def _splits(folder: Path, name: str, ending: re.Pattern[str]) -> dict[str, Path]
 
 def _only(folder: Path, name: str, ending: re.Pattern[str], expected: str) -> Path:
     if not folder.is_dir():
-        raise BadInput(f"{folder}: no such folder; {expected}", code="folder_missing")
+        raise BadInput(f"{folder}: no such folder", expected, code="folder_missing")
     if (path := _splits(folder, name, ending).get("")) is None:
-        raise BadInput(f"{folder.name} has no {name}: {expected}", code="file_missing")
+        raise BadInput(f"{folder.name} has no {name}", expected, code="file_missing")
     return path
 
 

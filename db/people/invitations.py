@@ -35,7 +35,8 @@ def invite(
     check_role(role)
     if not 1 <= days <= MAX_DAYS:
         raise BadInput(
-            f"an invitation is valid for 1 to {MAX_DAYS} days, not {days}",
+            f"an invitation cannot be valid for {days} days",
+            f"choose 1 to {MAX_DAYS} days",
             code="invitation_days_invalid",
         )
     if not has_accounts(session):

@@ -58,7 +58,7 @@ def hash_password(password: str | HashedPassword, *, known: Sequence[str] = ()) 
     first = [*known, *(one[:ESTIMATED_CHARACTERS] for one in known)]
     if zxcvbn(password[:ESTIMATED_CHARACTERS], first)["guesses"] < MIN_GUESSES:
         raise BadInput(
-            "this password is among the first that are guessed (common ones, names, rows of keys): "
+            "this password is among the first that are guessed (common ones, names, rows of keys)",
             "several unrelated words make a good one",
             code="password_common",
         )

@@ -42,15 +42,19 @@ class VersionChoice(Request):
     """A verdict version of a run."""
 
     run_id: int = option(..., "The run.", names=(), metavar="RUN")
-    number: int = option(..., "The version, as the run's versions are numbered.", names=(), ge=1)
+    number: int = option(
+        ..., "The version, as the run's versions are numbered.", names=(), metavar="VERSION", ge=1
+    )
 
 
 class VersionComparison(Request):
     """Two verdict versions of a run, and which of the groups that changed are listed."""
 
     run_id: int = option(..., "The run.", names=(), metavar="RUN")
-    first: int = option(FIRST, "The first version.", names=(), ge=1)
-    second: int | None = option(None, "The second one; default: what the run uses.", names=(), ge=1)
+    first: int = option(FIRST, "The first version.", names=(), metavar="FIRST", ge=1)
+    second: int | None = option(
+        None, "The second one; default: what the run uses.", names=(), metavar="SECOND", ge=1
+    )
     was: str | None = option(
         None, "Only groups that ended so in the first: kept, or a drop reason.", metavar="REASON"
     )

@@ -11,8 +11,7 @@ from analysis.text.diversity import (
     describe_texts,
     sample_sizes,
 )
-from analysis.text.diversity_tables import published_rows
-from app.cli.analyze.command import _sampled_line
+from analysis.text.diversity_tables import number_rows, published_rows
 from db.corpus.texts import CorpusText
 
 WORDS = ["bee", "river", "violin", "bread", "comet"]
@@ -71,7 +70,10 @@ def test_one_draw_has_no_spread_rather_than_one_of_zero(size: int, repeats: int)
     texts = [f"{WORDS[n % 5]} {WORDS[n % 3]}" for n in range(40)]
     found = describe_sample(texts, vectors, size=size, repeats=repeats, seed=0)
     assert (found["aps"]["sd"], found["aps"]["draws"]) == (None, 1)
-    assert "(one draw)" in _sampled_line(found)
+    numbers = dict.fromkeys(("texts", "different", "mean_words", "aps", "ingf_2", "ingf_3"))
+    fields = {"query": {**numbers, "by_role": {}, "sampled": found}}
+    (row,) = number_rows([{"corpus": "one", "fields": fields}])
+    assert row["Draws"] == "one draw" and row["APS ±"] is None
 
 
 def test_a_sample_larger_than_the_corpus_is_undefined() -> None:
@@ -103,7 +105,8 @@ def test_halves_have_the_size_of_the_samples_they_are_held_against() -> None:
     for each in corpora:
         numbers = describe_corpus(each, vectors, sampling)["fields"]["query"]
         assert numbers["sampled"]["size"] == numbers["halves"]["size"] == 10
-        assert "its own halves differ by" in _sampled_line(numbers["sampled"], numbers["halves"])
+        row, *_ = number_rows([{"corpus": each.name, "fields": {"query": numbers}}])
+        assert row["APS, halves differ by"] == numbers["halves"]["aps"]
 
 
 def test_the_papers_row_stands_beside_a_corpus_named_after_it() -> None:

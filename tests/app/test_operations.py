@@ -297,14 +297,14 @@ def test_an_argument_is_no_option_and_a_command_s_own_option_stands_for_a_field_
     from app.operations import requests
 
     @click.command()
-    @click.argument("thing", type=int)
     @request_options(Moved)
     @click.option("--to", type=click.Choice(["here"]), required=True, help="By hand.")
     def move(request: Moved) -> None:
         click.echo(json.dumps(request.config()))
 
     options = [each.opts for each in move.params if isinstance(each, click.Option)]
-    assert options == [["--to"]]
+    arguments = [each for each in move.params if isinstance(each, click.Argument)]
+    assert options == [["--to"]] and [each.name for each in arguments] == ["thing"]
     told = CliRunner().invoke(move, ["3", "--to", "here"])
     assert json.loads(told.output) == {"thing": 3, "what": "move", "to": "here"}
     assert CliRunner().invoke(move, ["3", "--to", "there"]).exit_code == 2

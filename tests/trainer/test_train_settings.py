@@ -46,7 +46,7 @@ def test_texts_become_values() -> None:
         ({"learning_rate": "nan"}, "a finite number"),
         ({"held_out": "1"}, "held_out=1.0: it must be at least 0 and less than 1"),
         ({"seed": "-1"}, "seed=-1: it must be at least 0"),
-        ({"epochs": "0"}, "more than 0, or give max_steps"),
+        ({"epochs": "0"}, "more than 0: give more, or max_steps"),
         ({"held_out": "0", "evaluate_steps": "2"}, "needs held-out groups"),
         ({"template": "{instruction}"}, "has no {query}"),
         ({"template": "{instruction} {query} {other}"}, "{other}"),

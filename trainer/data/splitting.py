@@ -9,8 +9,6 @@ from trainer.data.groups import Group
 from trainer.data.mixing import MixedRelease
 from trainer.data.release_files import ReleaseData
 
-HELD_OUT_CHOICES = ("kept", "all", "approved")
-
 
 @dataclass(frozen=True)
 class Groups:

@@ -16,7 +16,6 @@ from db.shape import INF_IR, Shape
 
 Term = Literal["P", "I", "IQ"]
 Mode = Literal["uni", "multi"]
-TERMS: Final[tuple[Term, ...]] = ("P", "I", "IQ")
 
 
 @dataclass(frozen=True)
@@ -150,6 +149,7 @@ def parse_objective(name: str) -> Objective:
         return ALL_OBJECTIVES[name]
     near = difflib.get_close_matches(name, ALL_OBJECTIVES, n=1, cutoff=0.0)
     raise BadInput(
-        f"no objective {name!r}: did you mean {near[0]!r}? One of {' '.join(ALL_OBJECTIVES)}",
+        f"no objective {name!r}",
+        f"did you mean {near[0]!r}? One of {' '.join(ALL_OBJECTIVES)}",
         code="objective_unknown",
     )

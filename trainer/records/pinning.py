@@ -48,7 +48,8 @@ def _require(where: str, pin: str, contents: Sequence[Mapping[str, Any]]) -> Non
     digits = pin.strip().lower()
     if len(digits) < MIN_DIGITS or set(digits) - set("0123456789abcdef"):
         raise BadInput(
-            f"{where}: {pin!r} is no sha256: give {MIN_DIGITS} hexadecimal digits or more",
+            f"{where}: {pin!r} is no sha256",
+            f"give {MIN_DIGITS} hexadecimal digits or more",
             code="sha256_invalid",
         )
     found = str(content_together(contents)["sha256"])

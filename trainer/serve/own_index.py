@@ -357,7 +357,8 @@ def _one_vector(place: str, names: Sequence[str], options: Mapping[str, str]) ->
         return str(wanted)
     listed = ", ".join(names) or "none"
     raise BadInput(
-        f"{place}: which vectors is not clear, add ?vector=NAME: there are {listed}",
+        f"{place}: which vectors is not clear",
+        f"add ?vector=NAME: there are {listed}",
         code="index_vector_ambiguous",
     )
 

@@ -84,9 +84,10 @@ def _dimension(text: str) -> Dimension:
         setting.check(int(end) if isinstance(setting.default, int) else end)
     is_log = space.endswith(LOG)
     if not low < high or (is_log and low <= 0):
-        positive = " above 0" if is_log else ""
+        positive = ", which is above 0" if is_log else ""
         raise BadInput(
-            f"`search={text}`: the range must rise from its first number{positive}",
+            f"`search={text}`: the range does not rise",
+            f"begin it with the smaller number{positive}",
             code="search_range_invalid",
         )
     return Dimension(name, low=low, high=high, log=is_log)

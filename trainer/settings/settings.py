@@ -93,7 +93,9 @@ def split_pairs(arguments: tuple[str, ...] | list[str]) -> dict[str, str]:
         key, equals, value = argument.partition("=")
         if not equals:
             raise BadInput(
-                f"{argument!r} is not key=value, for example epochs=3", code="setting_not_key_value"
+                f"{argument!r} is not key=value",
+                "write it as epochs=3",
+                code="setting_not_key_value",
             )
         key = ALIASES.get(key, key)
         if key in pairs:
@@ -111,7 +113,8 @@ def _convert(key: str, value: Any) -> Any:
         near = suggested_setting(key)
         question = f"did you mean {near!r}? " if near else ""
         raise BadInput(
-            f"no setting {key!r}: {question}Settings are {', '.join(SETTINGS)}",
+            f"no setting {key!r}",
+            f"{question}Settings are {', '.join(SETTINGS)}",
             code="setting_unknown",
         )
     return SETTINGS[key].parse(value)
@@ -126,7 +129,8 @@ def _check(settings: TrainSettings) -> None:
         )
     if settings.epochs <= 0 and settings.max_steps == 0:
         raise BadInput(
-            f"epochs={settings.epochs}: it must be more than 0, or give max_steps",
+            f"epochs={settings.epochs}: it must be more than 0",
+            "give more, or max_steps",
             code="epochs_invalid",
         )
     if settings.best_by != "last" and not settings.evaluate_steps:
@@ -319,7 +323,8 @@ def _weighted(part: str) -> tuple[str, float]:
     if not name.strip() or not 0 < value <= MAX_WEIGHT:
         raise BadInput(
             f"more_releases: {part!r} is not RELEASE*WEIGHT with a weight above 0 and at most "
-            f"{MAX_WEIGHT}, for example 12*0.5",
+            f"{MAX_WEIGHT}",
+            "write it as 12*0.5",
             code="more_releases_invalid",
         )
     return name.strip(), value
@@ -330,6 +335,7 @@ def _sizes(text: str) -> tuple[int, ...]:
     if wrong := [part for part in parts if not part.isdecimal() or int(part) < 1]:
         raise BadInput(
             f"matryoshka={text!r}: {wrong[0]!r} is not a number of dimensions",
+            "write them as 256,128,64",
             code="matryoshka_invalid",
         )
     return tuple(sorted({int(part) for part in parts}, reverse=True))

@@ -43,8 +43,9 @@ class Template:
             if fields.count(name) != 1:
                 found = "no" if name not in fields else "more than one"
                 raise BadInput(
-                    f"template {self.text!r} has {found} {{{name}}}: it needs {{instruction}} and "
-                    f"{{query}}, each once, for example {DEFAULT_TEMPLATE!r}",
+                    f"template {self.text!r} has {found} {{{name}}}",
+                    f"it needs {{instruction}} and {{query}}, each once, for example "
+                    f"{DEFAULT_TEMPLATE!r}",
                     code="template_placeholder_missing",
                 )
         if unknown := [name for name in fields if name not in FIELDS]:

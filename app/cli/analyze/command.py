@@ -2,11 +2,10 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import click
 
-from analysis.figures.figures import sign
+from analysis.agreement.validators import TITLES, kept_rows, validator_row
 from analysis.files.corpora import read_texts
 from analysis.request import (
     ContaminationStart,
@@ -15,14 +14,15 @@ from analysis.request import (
     DiversityStart,
     DuplicatesStart,
 )
+from analysis.text.diversity_tables import compared_rows, number_rows, share_rows
 from analysis.text.sharing import what_is_found
 from app.cli.analyze.agreement import agreement
+from app.cli.kit.doors import Noun
 from app.cli.kit.options import request_options
 from app.cli.kit.report import Launching, Result, command_actor, counts, launched, reporting
-from app.cli.kit.table import one_line
+from app.cli.kit.table import one_line, sheet
 from app.operations import analyses, runs
 from app.operations.judging import agreement as of_judges
-from app.text.numbers import score
 from curation.run.leakage import auc_text, leaking_sentence
 from curation.run.shared_parts import shared_sentence
 from curation.run.starting import RunWork
@@ -30,15 +30,9 @@ from curation.run.starting import RunWork
 FILE = click.Path(dir_okay=False, exists=True, resolve_path=True)
 PLACE = click.Path(exists=True, resolve_path=True)
 FILES = {"texts": FILE, "published": PLACE, "against": PLACE}
-FIELD_SIGNS = {"instruction": "I", "query": "Q", "passage": "P", "text": "text"}
 
 
-@click.group()
-def analyze() -> None:
-    """Agreement of judges, diversity and coverage of texts."""
-
-
-analyze.add_command(agreement)
+analyze = Noun("analyze", agreement)
 
 
 def _of_texts(
@@ -60,52 +54,16 @@ def _of_texts(
 
 
 def _shown_diversity(result: Result) -> str:
-    lines = []
-    for corpus in result["corpora"]:
-        label = " (offline)" if corpus["offline"] else ""
-        lines.append(f"{corpus['corpus']}{label}")
-        if corpus["dropped"]:
-            lines.append(f"     dropped by its run: {counts(corpus['dropped'])}")
-        lines.append("       texts  different  words      APS   INGF-2   INGF-3")
-        for field, numbers in corpus["fields"].items():
-            lines.append(_diversity_line(FIELD_SIGNS[field], numbers))
-            if len(numbers["by_role"]) > 1:
-                lines += [
-                    _diversity_line(f" {sign(field, role)}", of_role)
-                    for role, of_role in numbers["by_role"].items()
-                ]
-            if sampled := numbers.get("sampled"):
-                lines.append(_sampled_line(sampled, numbers.get("halves")))
-        for field, numbers in corpus["fields"].items():
-            for metric, reason in numbers.get("reason", {}).items():
-                lines.append(f"{FIELD_SIGNS[field]}: {metric} is undefined: {reason}")
-    return "\n".join(lines)
-
-
-def _diversity_line(name: str, numbers: dict[str, Any]) -> str:
-    def cell(value: float | None, digits: int) -> str:
-        return "–" if value is None else f"{value:.{digits}f}"
-
-    return (
-        f"{name:<4} {numbers['texts']:>7,} {numbers['different']:>10,}"
-        f" {cell(numbers['mean_words'], 1):>6} {cell(numbers['aps'], 4):>8}"
-        f" {cell(numbers['ingf_2'], 1):>8} {cell(numbers['ingf_3'], 1):>8}"
-    )
-
-
-def _sampled_line(sampled: dict[str, Any], halves: dict[str, Any] | None = None) -> str:
-    parts = []
-    for metric, name in (("aps", "APS"), ("ingf_2", "INGF-2"), ("ingf_3", "INGF-3")):
-        if sampled[metric] is None:
-            parts.append(f"{name} undefined ({sampled['reason'][metric]})")
-        else:
-            sd = sampled[metric]["sd"]
-            spread = " (one draw)" if sd is None else f" ± {sd:.4g}"
-            own = (halves or {}).get(metric)
-            apart = "" if own is None else f" (its own halves differ by {own:.4g})"
-            parts.append(f"{name} {sampled[metric]['mean']:.6g}{spread}{apart}")
-    why = f"; no halves: {halves['reason']}" if halves and "reason" in halves else ""
-    return f"     {sampled['repeats']} samples of {sampled['size']:,}: " + ", ".join(parts) + why
+    corpora = [each["corpus"] for each in result["corpora"] if each["offline"]]
+    rows = number_rows(result["corpora"])
+    lines = [sheet([{k: v for k, v in row.items() if k != "reasons"} for row in rows])]
+    lines += [f"made offline: {', '.join(corpora)}"] if corpora else []
+    lines += [
+        f"{each['corpus']}, dropped by its run: {counts(each['dropped'])}"
+        for each in result["corpora"]
+        if each["dropped"]
+    ]
+    return "\n".join([*lines, *dict.fromkeys(reason for row in rows for reason in row["reasons"])])
 
 
 _of_texts(
@@ -117,36 +75,14 @@ _of_texts(
 )
 
 
-def _share(value: float | None) -> str:
-    """A share with three digits."""
-    return "undefined" if value is None else f"{value:.3f}"
-
-
 def _shown_coverage(result: Result) -> str:
     lines = [
-        f"{corpus['corpus']}: {corpus['points']:,} points" + (" (offline)" * corpus["offline"])
+        f"{corpus['corpus']}: {corpus['points']:,} points" + " (offline)" * corpus["offline"]
         for corpus in result["corpora"]
     ]
-    for field, numbers in result["fields"].items():
-        for name, found in numbers.items():
-            hull = found["hull_share"]
-            hull_text = (
-                f"hull {hull:.3f}" if hull is not None else f"hull undefined ({found['reason']})"
-            )
-            lines.append(f"{field}, {name}: {found['occupied_share']:.3f} of the map, {hull_text}")
-    for row in result["covered"]:
-        shares = [
-            f"{label} undefined ({row['reason']})"
-            if row[name] is None
-            else f"{label} {row[name]:.3f} (its own halves {_share(row[name + '_halves'])})"
-            for name, label in (("share", "covered"), ("map", "map"), ("hull", "hull"))
-        ]
-        lines.append(
-            f"{row['field']}: {row['corpus']} with {row['by']}, {row['size']:,} texts of each: "
-            + ", ".join(shares)
-        )
-    if result.get("circular"):
-        lines.append(result["circular"])
+    lines.append(sheet(share_rows(result["fields"])))
+    lines += [sheet(compared_rows(result["covered"]))] if result["covered"] else []
+    lines += [result["circular"]] if result.get("circular") else []
     known = "was already stored" if result["known"] else "is stored"
     return "\n".join([*lines, f"the map {known} as analysis {result['analysis_id']}"])
 
@@ -233,27 +169,19 @@ def _shown_validators(result: Result) -> str:
     lines = [f"run {result['run_id']} kept {result['kept']:,} of {result['groups']:,} groups"]
     if not result.get("scope", {}).get("of_run", True):
         lines.append(f"no kappa with people is shown: {result['scope']['sentence']}")
-    for row in result["validators"]:
-        passed = "–" if row["items_passed"] is None else f"{row['items_passed']:.3f}"
-        cost = row["usd_per_1000_items"]
-        estimated = " (estimated)" * (row["price_from"] == "estimate")
-        price = (
-            f"cost unknown: {row['price_reason']}"
-            if cost is None
-            else f"{cost:.4f} USD per 1,000 items{estimated}"
-        )
-        missing = "not requested" if result.get("scope", {}).get("of_run", True) else "not shown"
-        kappa = score(row["human_kappa"]["value"]) if "human_kappa" in row else missing
-        lines.append(
-            f"{row['judge']}: passes {passed} of {row['items']:,} items, {price}, "
-            f"kappa with people {kappa}"
-        )
-        lines.append(_beside_line(row))
+    found = result["validators"]
+    kept = kept_rows([*found, *result["policies"]])
+    lines += [
+        sheet([*map(validator_row, found)], empty="no model has judged a whole group"),
+        *(
+            f"{row['judge']}: cost unknown: {row['price_reason']}"
+            for row in found
+            if _no_price(row)
+        ),
+        sheet([{label: row[key] for key, label in TITLES.items()} for row in kept]),
+    ]
     if result["flag_note"]:
         lines.append(f"kappa with people: {result['flag_note']}")
-    for row in result["policies"]:
-        lines.append(f"{row['policy']} of {', '.join(row['judges'])}:")
-        lines.append(_beside_line(row))
     if result["not_asked"]:
         prices = ", ".join(
             f"{row['model']} {row['usd_per_1000_items']:.4f}" for row in result["not_asked"]
@@ -262,30 +190,22 @@ def _shown_validators(result: Result) -> str:
     return "\n".join(lines)
 
 
-def _beside_line(row: dict[str, Any]) -> str:
-    whole = (
-        f"    of {row['groups']:,} fully judged groups it keeps {row['kept']:,}: "
-        f"{row['kept_by_both']:,} also kept by the run, {row['only_here']:,} more, "
-        f"{row['only_by_the_run']:,} fewer"
-    )
-    if not row["kept_groups_in_part"]:
-        return whole
-    return (
-        f"{whole}; of {row['kept_groups_in_part']:,} partly judged kept groups it drops at least "
-        f"{row['surely_dropped_of_them']:,}"
-    )
+def _no_price(row: Result) -> bool:
+    return row["usd_per_1000_items"] is None
 
 
-@analyze.command()
-@click.option("--dataset", required=True, help="The dataset.")
-@click.option("--run", type=int, help="A run of the dataset (default: the latest).")
-@click.option("--study", type=int, help="A study; adds each model's kappa with its people.")
-@click.option(
-    "--judge",
-    multiple=True,
-    help="A voting judge; repeatable (default: all model judges with a fully judged group).",
+analyze.door(
+    of_judges.validators,
+    click.option("--dataset", required=True, help="The dataset."),
+    click.option("--run", type=int, help="A run of the dataset (default: the latest)."),
+    click.option(
+        "--study", "study_id", type=int, help="A study; adds each model's kappa with its people."
+    ),
+    click.option(
+        "--judge",
+        "judges",
+        multiple=True,
+        help="A voting judge; repeatable (default: all model judges with a fully judged group).",
+    ),
+    text=_shown_validators,
 )
-@reporting(_shown_validators)
-def validators(dataset: str, run: int | None, study: int | None, judge: tuple[str, ...]) -> Result:
-    """Compare how model judges, and votes among them, would filter a run, before paying for it."""
-    return of_judges.validators(command_actor(), dataset, run, study, judge)

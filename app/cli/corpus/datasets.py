@@ -1,49 +1,37 @@
 """`inf datasets`: list, show, import, pull, archive and purge datasets."""
 
-from typing import Any
-
 import click
 
 from app.cli.data.import_ import import_
-from app.cli.data.releases import push_either
+from app.cli.data.releases import push_command
 from app.cli.kit.deleting import add_archiving
+from app.cli.kit.doors import Noun
 from app.cli.kit.formerly import formerly
-from app.cli.kit.listing import listing
 from app.cli.kit.options import request_options
 from app.cli.kit.progress import progress_bar
 from app.cli.kit.report import Launching, Result, command_actor, counts, launched, lines, reporting
 from app.operations import datasets as operations
-from app.operations.datasets import DatasetRow, DatasetShown
 from app.text.numbers import counted
 from curation.hub.request import DatasetPull
 from curation.mining.request import NegativesMine
-from db.rows import Listed
 
 FORMER_KEYS = {"dataset_id": "id", "dataset": "name"}
 
 
-@click.group()
-def datasets() -> None:
-    """List, show, import, pull, archive and purge datasets."""
-
-
-datasets.add_command(import_)
+datasets = Noun("datasets", import_)
 add_archiving(datasets, "dataset")
 archived_option = click.option("--archived", is_flag=True, help="Also list archived ones.")
-
-
-@datasets.command("list")
-@archived_option
-@listing(
-    *("id", ("dataset", "name"), "pairs", "passages", "generated", "licence"),
-    ("state", lambda row: "archived" if row["archived_at"] else "active"),
+datasets.listed(
+    operations.list_all,
+    archived_option,
+    columns=(
+        *("id", ("dataset", "name"), "pairs", "passages", "generated", "licence"),
+        ("state", lambda row: "archived" if row["archived_at"] else "active"),
+    ),
     empty="no datasets: `inf datasets import NAME --pairs FILE`",
     then="inf datasets show {name}",
     former=("datasets", FORMER_KEYS),
 )
-def list_(archived: bool, **page: Any) -> Listed[DatasetRow]:
-    """List datasets by name, with their counts."""
-    return operations.list_all(command_actor(), archived=archived).part(**page)
 
 
 def _shown(result: Result) -> str:
@@ -68,12 +56,11 @@ def dependents_text(dependents: list[str]) -> list[str]:
     return ["cannot be archived, these depend on it:", *(f"  {one}" for one in dependents)]
 
 
-@datasets.command()
-@click.argument("name")
-@reporting(_shown, former=FORMER_KEYS)
-def show(name: str) -> DatasetShown:
-    """Show one dataset: counts, runs, and what depends on it."""
-    return operations.show(command_actor(), name)
+datasets.door(
+    operations.show,
+    text=_shown,
+    former=FORMER_KEYS,
+)
 
 
 def _pulled(result: Result) -> str:
@@ -90,7 +77,6 @@ def _pulled(result: Result) -> str:
 
 
 @datasets.command()
-@click.argument("repo", metavar="USER/NAME")
 @request_options(DatasetPull)
 @launched
 @reporting(_pulled)
@@ -121,7 +107,6 @@ def _mined(result: Result) -> str:
 
 
 @datasets.command()
-@click.argument("name", metavar="DATASET")
 @request_options(NegativesMine)
 @reporting(_mined)
 def mine(request: NegativesMine) -> Result:
@@ -133,10 +118,11 @@ def mine(request: NegativesMine) -> Result:
         return operations.mine(command_actor(), request, operations.here(draw))
 
 
-@click.group()
-def hub() -> None:
-    """Push to the Hugging Face Hub and pull from it, under the former names (token: HF_TOKEN)."""
-
-
-hub.add_command(formerly(push_either, "hub push", "releases push | models push"))
-hub.add_command(formerly(pull, "hub pull", "datasets pull"))
+hub = Noun("hub", formerly(pull, "hub pull", "datasets pull"))
+_push = push_command(
+    hub,
+    "a release (as a dataset) or a checkpoint (as a model)",
+    click.option("--release", "release_id", type=int, help="The release to push."),
+    click.option("--checkpoint", "checkpoint_id", type=int, help="The checkpoint to push."),
+)
+hub.add_command(formerly(_push, "hub push", "releases push | models push"))

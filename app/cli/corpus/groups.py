@@ -1,40 +1,27 @@
 """`inf groups`: list and show the groups of a run."""
 
-from typing import Any
-
 import click
 
-from app.cli.kit.listing import listing
-from app.cli.kit.options import request_options
-from app.cli.kit.report import Result, command_actor, lines, reporting
-from app.cli.kit.table import table
+from app.cli.kit.doors import Noun
+from app.cli.kit.report import Result, lines
+from app.cli.kit.table import drawn
 from app.operations import groups as operations
-from app.operations.groups import GroupShown
-from db.review.queue import QueueFilter
 
 FORMER_KEYS = {"group_id": "id", "query_id": "name"}
-
-
-@click.group()
-def groups() -> None:
-    """List and show the groups of a run."""
-
-
-@groups.command("list")
-@click.option("--run", "run_id", type=int, required=True, help="Id of the run.")
-@request_options(QueueFilter)
-@listing(
-    *(("group", "id"), ("verdict", lambda row: row["verdict"] or row["state"]), "drop_reason"),
-    *("review", ("query id", "name"), "query"),
+groups = Noun("groups")
+groups.listed(
+    operations.list_some,
+    click.option("--run", "run_id", type=int, required=True, help="Id of the run."),
+    echoed=("run_id",),
+    columns=(
+        *(("group", "id"), ("verdict", lambda row: row["verdict"] or row["state"]), "drop_reason"),
+        *("review", ("query id", "name"), "query"),
+    ),
     empty="no such groups",
     then="inf groups show {id}",
     limit=operations.PAGE,
     former=("groups", FORMER_KEYS),
 )
-def list_(request: QueueFilter, **page: Any) -> Result:
-    """List groups of a run in the order of its pairs."""
-    found = operations.list_some(command_actor(), request, **page)
-    return {**found.as_json(), "run_id": request.run_id}
 
 
 def _shown(result: Result) -> str:
@@ -55,15 +42,12 @@ def _shown(result: Result) -> str:
     for role, texts in result["triplets"].items():
         parts += ["", role, lines(*texts.items())]
     if result["judgments"]:
-        head = ("scenario", "judge", "choice", "agrees")
-        judged: list[Any] = [[each[key] for key in head] for each in result["judgments"]]
-        parts += ["", table(head, judged, empty="")]
+        parts += ["", drawn(("scenario", "judge", "choice", "agrees"), result["judgments"])]
     return "\n".join(parts)
 
 
-@groups.command()
-@click.argument("group_id", type=int)
-@reporting(_shown, former=FORMER_KEYS)
-def show(group_id: int) -> GroupShown:
-    """Show one group: texts, verdict, review, the validator's judgments and the calls."""
-    return operations.show(command_actor(), group_id)
+groups.door(
+    operations.show,
+    text=_shown,
+    former=FORMER_KEYS,
+)

@@ -1,33 +1,21 @@
 """`inf recipes`: list, show and check recipes."""
 
-from typing import Any
-
 import click
 
-from app.cli.kit.listing import listing
+from app.cli.kit.doors import Noun
 from app.cli.kit.report import Result, command_actor, facts, lines, reporting
 from app.operations import runs as operations
-from app.operations.runs import RecipeRow
 from curation.recipe.prices import load_prices
 from curation.recipe.recipe import load_recipe
-from db.rows import Listed
 
-
-@click.group()
-def recipes() -> None:
-    """List, show and check recipes: prompts, models, sampling and filters of a run."""
-
-
-@recipes.command("list")
-@listing(
-    *(("recipe", "name"), ("models", lambda row: ", ".join(row["models"])), "description"),
+recipes = Noun("recipes")
+recipes.listed(
+    operations.list_recipes,
+    columns=(("recipe", "name"), ("models", lambda row: ", ".join(row["models"])), "description"),
     empty="no recipes",
     then="inf recipes show {name}",
     former=("recipes", {}),
 )
-def list_(**page: Any) -> Listed[RecipeRow]:
-    """List the built-in recipes; any TOML file is one, too."""
-    return operations.list_recipes().part(**page)
 
 
 def _shown(result: Result) -> str:

@@ -1,5 +1,6 @@
 """`inf runs`: create, resume, join, estimate, list, show, archive and purge runs; `inf curate`."""
 
+import shlex
 import sys
 from collections.abc import Callable
 from datetime import timedelta
@@ -11,14 +12,21 @@ from app.access.identity import Actor
 from app.cli.corpus.datasets import archived_option, dependents_text
 from app.cli.corpus.versions import add_versions
 from app.cli.kit.deleting import add_archiving
-from app.cli.kit.formerly import note_former
-from app.cli.kit.listing import listing
-from app.cli.kit.options import RegistryOption, field_options, request_of, request_options
+from app.cli.kit.doors import Noun
+from app.cli.kit.formerly import FormerlyOne
+from app.cli.kit.options import (
+    RegistryOption,
+    field_options,
+    request_of,
+    request_options,
+    wrong_arguments,
+)
 from app.cli.kit.report import Launching, Result, command_actor, counts, launched, lines, reporting
+from app.cli.kit.table import sheet
 from app.operations import runs as operations
 from app.operations.acting import Launch
 from app.operations.connections import show as show_connection
-from app.operations.runs import RunEstimate, RunShown
+from app.operations.runs import RunEstimate
 from app.text.numbers import counted, duration, money
 from app.text.remedies import in_commands
 from curation.judging.text_baseline import TextBaseline, baseline_sentence
@@ -28,22 +36,13 @@ from curation.recipe.prices import Price, load_prices, save_price
 from curation.recipe.recipe import Recipe
 from curation.run.shared_parts import check_command, part_text, shared_sentence
 from curation.run.starting import RunResume, RunStart, RunWork
-from db.errors import BadInput
-from db.requests import Request, default_of
-from db.rows import Listed
-from db.run.runs import RunSummary
+from db.requests import Request
 
 STATUSES = ("created", "running", "paused", "done", "failed", "cancelled")
 FORMER_KEYS = {"run_id": "id"}
-# Options that `curate --resume` and `--worker` always took and left out.
-OF_NEW_RUNS = ("seed", "fresh", "requests_per_minute", "tokens_per_minute")
 
 
-@click.group()
-def runs() -> None:
-    """Create, resume, join, decide, list, show, compare, archive and purge runs."""
-
-
+runs = Noun("runs")
 add_archiving(runs, "run_id")
 add_versions(runs)
 
@@ -70,7 +69,8 @@ def _ended(result: Result) -> str:
         facts.append(("shared", shared))
     if result["paused"]:
         return lines(*facts, ("paused", in_commands(result["reason"])))
-    study = f"inf studies create DATASET --run {run_id} --items 50 --overlap 3"
+    dataset = shlex.quote(result.get("dataset", "DATASET"))  # jobs of earlier versions lack it
+    study = f"inf studies create {dataset} --run {run_id} --items 50 --overlap 3"
     then = f"{study} lets people judge a sample"
     if not result["kept"]:
         then = f"inf groups list --run {run_id} --verdict dropped shows what was dropped"
@@ -99,16 +99,20 @@ def _calls(calls: dict[str, int]) -> str:
 
 
 def _estimated(result: Result) -> str:
-    rows = [
-        f"{stage['task']:<30} {stage['model']:<24} {stage['calls']:>10,} calls "
-        f"{stage['input_tokens']:>14,} in {stage['output_tokens']:>13,} out "
-        + ("   price unknown" if stage["usd"] is None else f"{money(stage['usd']):>15}")
+    keys = ("task", "model", "calls", "input_tokens", "output_tokens", "usd")
+    stages = [
+        {key: stage[key] for key in keys} | {"usd": _price(stage["usd"])}
         for stage in result["stages"]
     ]
     total = result["reason"] if result["usd"] is None else f"about {money(result['usd'])}"
     if result["measured_usd"] is not None:
         total += f"; {money(result['measured_usd'])} at what such calls cost so far"
-    rows += _measured_rows(result["stages"])
+    measured = [
+        {"task": stage["task"], "model": stage["model"]} | stage["measured"]
+        for stage in result["stages"]
+        if stage["measured"] is not None
+    ]
+    more = ["such calls took so far, each:", sheet(measured)] if measured else []
     hours = "in batches: four rounds, each within 24 hours and usually much faster"
     if not result["batch"]:
         hours = (
@@ -117,19 +121,11 @@ def _estimated(result: Result) -> str:
             f"{counted(result['concurrency'], 'call')} at once (--concurrency)"
         )
     then = "next: `inf runs create DATASET` with the same options starts it"
-    return "\n".join([f"{result['pairs']:,} pairs", *rows, total, hours, then])
+    return "\n".join([f"{result['pairs']:,} pairs", sheet(stages), *more, total, hours, then])
 
 
-def _measured_rows(stages: list[Result]) -> list[str]:
-    """What calls of the same task and model took in this store, per call."""
-    rows = [
-        f"{stage['task']:<30} {found['seconds']:>6.2f} s {found['input_tokens']:>8,.0f} in "
-        f"{found['output_tokens']:>7,.0f} out {100 * found['usd']:>9.4f} cents "
-        f"(mean of {found['calls']:,} calls)"
-        for stage in stages
-        if (found := stage["measured"]) is not None
-    ]
-    return ["such calls took so far, each:", *rows] if rows else []
+def _price(usd: float | None) -> str:
+    return "price unknown" if usd is None else money(usd)
 
 
 def start_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -151,10 +147,8 @@ def _request(given: dict[str, Any]) -> RunStart:
         wanted = wanted.model_copy(update={"provider": wanted.provider or provider})
     if wanted.batch and not PROVIDERS.find(wanted.provider).batches:
         raise click.UsageError("--batch requires --provider openai")
-    try:
+    with wrong_arguments():
         _ = wanted.chosen  # read here, where what it refuses is a wrong option
-    except BadInput as error:
-        raise click.UsageError(in_commands(str(error))) from error
     return wanted
 
 
@@ -185,42 +179,26 @@ def _showing_reuse(launch: Launching, *, shows_reuse: bool = True) -> Launch[Res
     return launch_run
 
 
-def _create(given: dict[str, Any], launch: Launching) -> Result:
-    wanted, actor = _request(given), command_actor()
-    _ask_for_prices(wanted.provider, wanted.chosen)
-    return operations.create(actor, wanted, _showing_reuse(launch))
-
-
-def _estimate(given: dict[str, Any]) -> RunEstimate:
-    return operations.estimate(command_actor(), _request(given))
-
-
-def _join(wanted: RunWork, launch: Launching) -> Result:
-    work = _showing_reuse(launch, shows_reuse=False)
-    return operations.work_on(command_actor(), wanted, work)
-
-
 @runs.command()
-@click.argument("dataset")
 @start_options
 @launched
 @reporting(_ended)
 def create(launch: Launching, **given: Any) -> Result:
     """Generate groups from the pairs of a dataset and validate them (section 4.1 of the paper)."""
-    return _create(given, launch)
+    wanted, actor = _request(given), command_actor()
+    _ask_for_prices(wanted.provider, wanted.chosen)
+    return operations.create(actor, wanted, _showing_reuse(launch))
 
 
 @runs.command()
-@click.argument("dataset")
 @start_options
 @reporting(_estimated)
 def estimate(**given: Any) -> RunEstimate:
     """Estimate time and cost of a run with these options, without starting it."""
-    return _estimate(given)
+    return operations.estimate(command_actor(), _request(given))
 
 
 @runs.command()
-@click.argument("run_id", type=int)
 @request_options(RunResume)
 @launched
 @reporting(_ended)
@@ -230,86 +208,45 @@ def resume(request: RunResume, launch: Launching) -> Result:
 
 
 @runs.command()
-@click.argument("run_id", type=int)
 @request_options(RunWork)
 @launched
 @reporting(_ended)
 def join(request: RunWork, launch: Launching) -> Result:
     """Join a running run as another worker, on this machine or another one."""
-    return _join(request.model_copy(update={"joins": True}), launch)
+    wanted = request.model_copy(update={"joins": True})
+    return operations.work_on(command_actor(), wanted, _showing_reuse(launch, shows_reuse=False))
 
 
-@click.command()
-@click.argument("named", required=False, metavar="[DATASET]")
-@click.option("--dataset", help="The dataset with the pairs.")
-@start_options
-@click.option("--resume", type=int, metavar="RUN", help="As `inf runs resume RUN`.")
-@click.option("--retry", metavar="REASON", help="As `inf runs resume RUN --retry REASON`.")
-@click.option("--estimate", is_flag=True, help="As `inf runs estimate DATASET`.")
-@click.option("--worker", type=int, metavar="RUN", help="As `inf runs join RUN`.")
-@launched
-@reporting(lambda result: _estimated(result) if "stages" in result else _ended(result))
-def curate(
-    named: str | None,
-    resume: int | None,
-    estimate: bool,
-    worker: int | None,
-    launch: Launching,
-    **given: Any,
-) -> Result | RunEstimate:
-    """Generate groups from pairs and validate them: short for `inf runs create DATASET`."""
-    exists = resume is not None or worker is not None
-    if estimate and exists:
-        raise click.UsageError("--estimate takes a dataset, not --resume or --worker")
-    if given.get("retry") is not None and resume is None:
-        raise click.UsageError("--retry requires --resume RUN")
-    if named and given["dataset"] not in (None, named):
-        raise click.UsageError(f"two datasets: {named} and --dataset {given['dataset']}")
-    given["dataset"] = given["dataset"] or named
-    # options that stand at their default are not given: a run that exists has its own
-    given = {
-        name: value
-        for name, value in given.items()
-        if value is not None
-        and (name not in RunStart.model_fields or value != default_of(RunStart, name))
-        and not (exists and name in OF_NEW_RUNS)
-    }
-    for is_given, old, new in (
-        (worker is not None, "curate --worker", "runs join"),
-        (resume is not None, "curate --resume", "runs resume"),
-        (estimate, "curate --estimate", "runs estimate"),
-    ):
-        if is_given:
-            note_former(old, new)
-    if worker is not None:
-        given |= {"joins": True} | ({} if resume is None else {"resume": resume})
-        return _join(request_of(RunWork, given | {"run_id": worker}), launch)
-    if resume is not None:
-        wanted = request_of(RunResume, given | {"run_id": resume})
-        return operations.resume(command_actor(), wanted, _showing_reuse(launch))
-    return _estimate(given) if estimate else _create(given, launch)
+curate = FormerlyOne(
+    "curate",
+    create,
+    {
+        "--worker": (join, "runs join"),
+        "--resume": (resume, "runs resume"),
+        "--estimate": (estimate, "runs estimate"),
+    },
+    argument="--dataset",
+    left_out={"--seed": 1, "--fresh": 0, "--rpm": 1, "--tpm": 1},
+)
 
 
 def _state(row: Result) -> str:
     return f"{row['status']}, archived" if row["archived"] else str(row["status"])
 
 
-@runs.command("list")
-@click.option("--dataset", help="Only runs of this dataset.")
-@click.option("--status", type=click.Choice(STATUSES), help="Only runs of this status.")
-@archived_option
-@listing(
-    *(("run", "id"), "dataset", "recipe", "provider", ("status", _state)),
-    *("pairs", "kept", "dropped", ("USD", lambda row: f"{row['spent_usd']:.2f}")),
+runs.listed(
+    operations.list_all,
+    click.option("--dataset", help="Only runs of this dataset."),
+    click.option("--status", type=click.Choice(STATUSES), help="Only runs of this status."),
+    archived_option,
+    columns=(
+        *(("run", "id"), "dataset", "recipe", "provider", ("status", _state)),
+        *("pairs", "kept", "dropped", ("USD", lambda row: f"{row['spent_usd']:.2f}")),
+    ),
     empty="no such runs: `inf runs create DATASET --provider NAME` creates one",
     then="inf runs show {id}",
     former=("runs", FORMER_KEYS),
 )
-def list_(
-    dataset: str | None, status: str | None, archived: bool, **page: Any
-) -> Listed[RunSummary]:
-    """List runs, newest first."""
-    return operations.list_all(command_actor(), dataset, status, archived=archived).part(**page)
 
 
 def _server_text(result: Result) -> str:
@@ -363,9 +300,8 @@ def _after(run: Result) -> str:
     return resume if run["status"] in ("paused", "failed", "cancelled") else "inf status"
 
 
-@runs.command()
-@click.argument("run_id", type=int)
-@reporting(_shown, former=FORMER_KEYS)
-def show(run_id: int) -> RunShown:
-    """Show one run: progress, counts, and what depends on it."""
-    return operations.show(command_actor(), run_id)
+runs.door(
+    operations.show,
+    text=_shown,
+    former=FORMER_KEYS,
+)

@@ -1,21 +1,12 @@
 """`inf runs decide`, `versions`, `compare-versions`, `use-version`, `remove-version`."""
 
-import click
-
-from app.cli.kit.options import request_options
-from app.cli.kit.report import Result, command_actor, lines, reporting
-from app.cli.kit.table import paged, table
+from app.cli.kit.doors import Noun
+from app.cli.kit.report import Result, lines
+from app.cli.kit.table import Column, drawn, paged, table
 from app.operations import runs as operations
 from app.text.numbers import counted
 from curation.recipe.drop_reasons import reason_text
-from curation.rules.deciding import RunDecide
-from db.run.versions import FIRST, KEPT, VersionChoice, VersionComparison
-
-
-def add_versions(group: click.Group) -> None:
-    """Add the commands of verdict versions to those of runs."""
-    for command in (decide, versions, compare_versions, use_version, remove_version):
-        group.add_command(command)
+from db.run.versions import KEPT
 
 
 def _ending(name: str) -> str:
@@ -47,39 +38,20 @@ def _decided(result: Result) -> str:
     return f"{head}\n{note}\n{_changes(result)}"
 
 
-@click.command()
-@click.argument("run_id", metavar="RUN", type=int)
-@request_options(RunDecide)
-@reporting(_decided)
-def decide(request: RunDecide) -> Result:
-    """Decide a finished run again by other rules, from its stored answers: nothing is requested."""
-    return operations.decide(command_actor(), request).as_json()
+VERSIONS: tuple[Column, ...] = (
+    (
+        "version (* is used)",
+        lambda row: f"{row['number']}*" if row["current"] else str(row["number"]),
+    ),
+    *("kept", ("dropped", lambda row: sum(row["dropped"].values()))),
+    ("rules", lambda row: ", ".join(row["settings"]) or "the recipe's rules"),
+    *(("by", "created_by"), ("at", lambda row: row["created_at"][:16].replace("T", " "))),
+    ("releases", lambda row: ", ".join(map(str, row["releases"]))),
+)
 
 
 def _listed(result: Result) -> str:
-    rows = [
-        (
-            f"{row['number']}*" if row["current"] else str(row["number"]),
-            row["kept"],
-            sum(row["dropped"].values()),
-            ", ".join(row["settings"]) or "the recipe's rules",
-            row["created_by"] or None,
-            row["created_at"][:16].replace("T", " "),
-            ", ".join(map(str, row["releases"])) or None,
-        )
-        for row in result["data"]
-    ]
-    head = ("version", "kept", "dropped", "rules", "by", "at", "releases")
-    return f"{table(head, rows, empty='')}\n* is what the run uses"
-
-
-@click.command()
-@click.argument("run_id", metavar="RUN", type=int)
-@paged()
-@reporting(_listed)
-def versions(run_id: int, limit: int | None, offset: int) -> Result:
-    """List the verdict versions of a run: by which rules, by whom, what they keep."""
-    return operations.list_versions(command_actor(), run_id).part(limit, offset).as_json()
+    return drawn(VERSIONS, result["data"])
 
 
 def _compared(result: Result) -> str:
@@ -87,11 +59,9 @@ def _compared(result: Result) -> str:
         f"version {row['number']} ({', '.join(row['settings']) or 'the recipe’s rules'})"
         for row in (result["first"], result["second"])
     )
-    rows = [
-        (row["id"], row["query"], _detailed(row, "first"), _detailed(row, "second"))
-        for row in result["groups"]["data"]
-    ]
-    shown = table(("group", "query", "first", "second"), rows, empty="")
+    rows = result["groups"]["data"]
+    sides = ((side, lambda row, key=side: _detailed(row, key)) for side in ("first", "second"))
+    shown = drawn([("group", "id"), "query", *sides], rows)
     left = result["groups"]["total"] - len(rows)
     more = f"\n{counted(left, 'more group')}: --offset, --was and --now choose" if left > 0 else ""
     return (
@@ -106,34 +76,28 @@ def _detailed(row: Result, side: str) -> str:
     return f"{row[side]} ({detail})" if detail else str(row[side])
 
 
-@click.command("compare-versions")
-@click.argument("run_id", metavar="RUN", type=int)
-@click.argument("first", type=int, default=FIRST)
-@click.argument("second", type=int, required=False)
-@request_options(VersionComparison)
-@paged(operations.EXAMPLES)
-@reporting(_compared)
-def compare_versions(request: VersionComparison, limit: int, offset: int) -> Result:
-    """Compare two verdict versions of a run, by default the first and what the run uses."""
-    found = operations.compare_versions(command_actor(), request, limit=limit, offset=offset)
-    return found.as_json()
-
-
-@click.command("use-version")
-@click.argument("run_id", metavar="RUN", type=int)
-@click.argument("number", metavar="VERSION", type=int)
-@request_options(VersionChoice)
-@reporting(_listed)
-def use_version(request: VersionChoice) -> Result:
-    """Give the run's groups the verdicts of one of its versions."""
-    return operations.use_version(command_actor(), request).as_json()
-
-
-@click.command("remove-version")
-@click.argument("run_id", metavar="RUN", type=int)
-@click.argument("number", metavar="VERSION", type=int)
-@request_options(VersionChoice)
-@reporting(_listed)
-def remove_version(request: VersionChoice) -> Result:
-    """Delete a verdict version that the run does not use and no release is made of."""
-    return operations.remove_version(command_actor(), request).as_json()
+def add_versions(runs: Noun) -> None:
+    """Add the commands of verdict versions to those of runs."""
+    runs.door(
+        operations.decide,
+        text=_decided,
+    )
+    runs.listed(
+        operations.list_versions,
+        name="versions",
+        columns=VERSIONS,
+        empty="",
+    )
+    runs.door(
+        operations.compare_versions,
+        paged(operations.EXAMPLES),
+        text=_compared,
+    )
+    runs.door(
+        operations.use_version,
+        text=_listed,
+    )
+    runs.door(
+        operations.remove_version,
+        text=_listed,
+    )

@@ -97,16 +97,8 @@ def import_(
         raise click.UsageError("give one of --pairs, --beir, --groups and --judgments")
     if beir is not None and (request.layout or request.passages):
         raise click.UsageError("--beir cannot be combined with --as or --passages")
-    for option, given in (
-        ("--column", request.columns),
-        ("--usual-columns", request.usual_columns),
-        ("--preview", preview),
-        ("--split", request.split),
-        ("--as", request.layout),
-        ("--passages", request.passages),
-    ):
-        if given and pairs is None:
-            raise click.UsageError(f"{option} requires --pairs")
+    if pairs is None and (preview or request.of_pairs):
+        raise click.UsageError(f"{(request.of_pairs or ('--preview',))[0]} requires --pairs")
     if question is not None and judgments is None:
         raise click.UsageError("--question requires --judgments")
     if judgments is not None:

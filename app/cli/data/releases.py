@@ -1,27 +1,19 @@
 """`inf releases`: create, list, show, compare and push releases."""
 
-from collections.abc import Callable
-from typing import Any
-
 import click
 
+from app.cli.kit.doors import Decorator, Noun
 from app.cli.kit.formerly import formerly
-from app.cli.kit.listing import listing
 from app.cli.kit.options import request_options
 from app.cli.kit.report import Launching, Result, command_actor, counts, launched, lines, reporting
 from app.operations import releases as operations
-from app.operations.releases import ReleaseDiff, ReleaseRow, ReleaseShown
 from app.text.numbers import counted
 from app.text.remedies import in_commands
-from curation.hub.request import PushStart
 from curation.release.request import ReleasePlan
 from curation.run.shared_parts import check_command
-from db.rows import Listed
 
-
-@click.group()
-def releases() -> None:
-    """Create, list, show, compare and push releases."""
+FORMER_KEYS = {"release_id": "id"}
+releases = Noun("releases")
 
 
 def _made(result: Result) -> str:
@@ -67,33 +59,23 @@ def create(named: tuple[str, ...], request: ReleasePlan, launch: Launching) -> R
 export = formerly(create, "export", "releases create DATASET")
 
 
-FORMER_KEYS = {"release_id": "id"}
-
-
-@releases.command("list")
-@click.option("--dataset", help="Only releases of this dataset.")
-@listing(
-    *(("release", "id"), "name", "groups", "reviews", "format", "path"),
-    ("offline", lambda row: "OFFLINE" if row["offline"] else ""),
+releases.listed(
+    operations.list_all,
+    click.option("--dataset", help="Only releases of this dataset."),
+    columns=(
+        *(("release", "id"), "name", "groups", "reviews", "format", "path"),
+        ("offline", lambda row: "OFFLINE" if row["offline"] else ""),
+    ),
     empty="no releases yet: inf releases create DATASET --out FOLDER",
     then="inf releases show {id}",
     former=("releases", FORMER_KEYS),
 )
-def list_(dataset: str | None, **page: Any) -> Listed[ReleaseRow]:
-    """List releases, newest first."""
-    return operations.list_all(command_actor(), dataset).part(**page)
-
-
-def _shown(result: Result) -> str:
-    return lines(*((name, value) for name, value in result.items() if name != "card"))
-
-
-@releases.command()
-@click.argument("release_id", type=int)
-@reporting(_shown, former=FORMER_KEYS)
-def show(release_id: int) -> ReleaseShown:
-    """Show one release; --json includes its card."""
-    return operations.show(command_actor(), release_id)
+releases.door(
+    operations.show,
+    text=lambda found: lines(*((name, value) for name, value in found.items() if name != "card")),
+    about="Show one release; --json includes its card.",
+    former=FORMER_KEYS,
+)
 
 
 def _differences(result: Result) -> str:
@@ -101,13 +83,10 @@ def _differences(result: Result) -> str:
     return "\n".join([*rows, counts(result["changes"]) if rows else "no differences"])
 
 
-@releases.command()
-@click.argument("before", type=int)
-@click.argument("after", type=int)
-@reporting(_differences)
-def diff(before: int, after: int) -> ReleaseDiff:
-    """Show what was added, removed and changed from release BEFORE to release AFTER, and why."""
-    return operations.diff(command_actor(), before, after)
+releases.door(
+    operations.diff,
+    text=_differences,
+)
 
 
 def pushed_text(result: Result) -> str:
@@ -130,33 +109,16 @@ def pushed_text(result: Result) -> str:
     return "\n".join([f"{head}: pushed to {where}{tag}", *rows])
 
 
-Place = Callable[[click.Command], click.Command]
-
-
-def push_command(what: str, *places: Place) -> click.Command:
-    """The command that pushes `what` to the Hub, named by these arguments or options."""
-
-    @click.command("push")
-    @request_options(PushStart)
-    @launched
-    @reporting(pushed_text)
-    def push(request: PushStart, launch: Launching) -> Result:
-        return operations.push(command_actor(), request, launch(f"pushing to {request.repo}"))
-
-    push.help = (
-        f"Push {what}.\n\nThe contents of a repository are never overwritten without --replace, "
-        "--branch or --pull-request. An interrupted push resumes when it is run again."
+def push_command(noun: Noun, what: str, *places: Decorator) -> click.Command:
+    """Add the command that pushes `what` to the Hub, named by these arguments or options."""
+    return noun.door(
+        operations.push,
+        *places,
+        text=pushed_text,
+        title="pushing to {repo}",
+        about=f"Push {what}.\n\nThe contents of a repository are never overwritten without "
+        "--replace, --branch or --pull-request. An interrupted push resumes when it is run again.",
     )
-    for place in places:
-        push = place(push)
-    return push
 
 
-releases.add_command(
-    push_command("a release to the Hub, as a dataset", click.argument("release_id", type=int))
-)
-push_either = push_command(
-    "a release (as a dataset) or a checkpoint (as a model)",
-    click.option("--release", "release_id", type=int, help="The release to push."),
-    click.option("--checkpoint", "checkpoint_id", type=int, help="The checkpoint to push."),
-)
+push_command(releases, "a release to the Hub, as a dataset", click.argument("release_id", type=int))

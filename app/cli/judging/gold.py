@@ -6,88 +6,70 @@ from typing import Any, Literal
 
 import click
 
-from app.cli.kit.options import field_options
+from app.cli.kit.doors import Noun
+from app.cli.kit.options import field_options, request_of
 from app.cli.kit.report import Result, command_actor, facts, reporting
+from app.cli.kit.table import Column
 from app.operations.judging import studies as operations
 from curation.judging.request import GoldChange
 from db.errors import BadInput
 from db.study.rules import StudyRules
 
-study_argument = click.argument("study_id", type=int)
-file_option = click.option(
-    "--file",
-    "file",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Items with `right` and `explanation` (.jsonl, .csv, .parquet).",
-)
-sample_option = click.option(
-    "--sample", type=click.IntRange(min=1), help="Sample N items from approved groups."
-)
+
+def add_to(studies: Noun) -> None:
+    """Add the commands to those of studies."""
+    _add_known(
+        studies,
+        "gold",
+        "gold",
+        rules={"gold_threshold": "threshold", "gold_action": "if below"},
+        about="Add gold items to a study, and set the rules for judges who miss them.",
+    )
+    _add_known(
+        studies,
+        "training",
+        "qualification",
+        rules={
+            "pass_mark": "pass mark",
+            "training_rounds": "rounds",
+            "training_items": "examples per round",
+        },
+        about="Add qualification examples with feedback, and set pass mark and number of attempts.",
+    )
+    studies.add_command(template)
 
 
-def _change(
-    study_id: int,
-    part: Literal["gold", "training"],
-    file: Path | None,
-    sample: int | None,
-    rules: dict[str, Any],
-) -> Result:
-    changes = {rule: value for rule, value in rules.items() if value is not None}
-    name = "gold" if part == "gold" else "qualification"
-    if file is None and sample is None and not changes:
-        raise click.UsageError(
-            f"nothing to do: give --file, --sample or a rule (inf studies {name} --help)"
-        )
-    given = None if file is None else str(file)
-    wanted = GoldChange(study_id=study_id, part=part, file=given, sample=sample, rules=changes)
-    done = operations.change_gold(command_actor(), wanted)
-    return {
-        "study_id": study_id,
-        "added": list(done.added),
-        name: done.total,
-        **{rule: done.rules[rule] for rule in rules},
-    }
-
-
-@click.command()
-@study_argument
-@file_option
-@sample_option
-@field_options(StudyRules, changed=("gold_threshold", "gold_action"))
-@reporting(
-    facts(
+def _add_known(
+    studies: Noun, part: Literal["gold", "training"], name: str, rules: dict[str, str], about: str
+) -> None:
+    """The command that adds items of a part, and sets the rules, which have these labels."""
+    columns: tuple[Column, ...] = (
         *(
             ("study", "study_id"),
             ("added", lambda done: len(done["added"])),
-            ("gold items", "gold"),
+            (f"{name} items", name),
         ),
-        *(("threshold", "gold_threshold"), ("if below", "gold_action")),
+        *((label, rule) for rule, label in rules.items()),
     )
-)
-def gold(study_id: int, file: Path | None, sample: int | None, **rules: Any) -> Result:
-    """Add gold items to a study, and set the rules for judges who miss them."""
-    return _change(study_id, "gold", file, sample, rules)
+
+    @studies.command(name, help=about)
+    @field_options(GoldChange, types={"file": click.Path(exists=True, dir_okay=False)})
+    @field_options(StudyRules, changed=tuple(rules))
+    @reporting(facts(*columns))
+    def command(**given: Any) -> Result:
+        chosen = {rule: value for rule in rules if (value := given.pop(rule)) is not None}
+        if given["file"] is None and given["sample"] is None and not chosen:
+            raise click.UsageError(
+                f"nothing to do: give --file, --sample or a rule (inf studies {name} --help)"
+            )
+        wanted = request_of(GoldChange, given | {"part": part, "rules": chosen})
+        done = operations.change_gold(command_actor(), wanted)
+        shown = {name: done.total, **{rule: done.rules[rule] for rule in rules}}
+        return {"study_id": wanted.study_id, "added": list(done.added), **shown}
 
 
 @click.command()
-@study_argument
-@file_option
-@sample_option
-@field_options(StudyRules, changed=("pass_mark", "training_rounds", "training_items"))
-@reporting(
-    facts(
-        *(("study", "study_id"), ("added", lambda done: len(done["added"]))),
-        *(("examples", "qualification"), "pass_mark", ("rounds", "training_rounds")),
-        ("examples per round", "training_items"),
-    )
-)
-def qualification(study_id: int, file: Path | None, sample: int | None, **rules: Any) -> Result:
-    """Add qualification examples with feedback, and set pass mark and number of attempts."""
-    return _change(study_id, "training", file, sample, rules)
-
-
-@click.command()
-@study_argument
+@click.argument("study_id", type=int)
 @click.option("--items", default=20, show_default=True, type=click.IntRange(min=1))
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), required=True)
 @reporting(lambda result: f"{result['rows']} rows to complete: {result['out']}")

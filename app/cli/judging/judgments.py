@@ -2,32 +2,28 @@
 
 import click
 
-from app.cli.kit.report import Result, command_actor, facts, reporting
-from app.cli.kit.table import table
+from app.cli.kit.doors import Noun
+from app.cli.kit.report import Result, command_actor, reporting
+from app.cli.kit.table import Column, drawn
 from app.operations.judging import judgments as operations
-from db.rows import Row
 
-
-@click.group()
-def judgments() -> None:
-    """List and show the answers of a study's judges."""
+judgments = Noun("judgments")
 
 
 def _kind(row: Result) -> str:
     return "simulated" if row["simulated"] else "offline" if row["offline"] else str(row["kind"])
 
 
+JUDGMENTS: tuple[Column, ...] = (
+    *(("judgment", "id"), ("item", "item_id"), "judge", ("kind", _kind), "choice"),
+    *(("decided (UTC)", lambda row: row["decided_at"][:16].replace("T", " ")), "note"),
+)
+
+
 def _listed(result: Result) -> str:
-    rows = [
-        (
-            *(row["id"], row["item_id"], row["judge"], _kind(row), row["choice"]),
-            *(row["decided_at"][:16].replace("T", " "), row["note"]),
-        )
-        for row in result["data"]
-    ]
-    head = ("judgment", "item", "judge", "kind", "choice", "decided (UTC)", "note")
+    rows = result["data"]
     empty = "no judgments: people judge on the Judge page, a model by inf studies judge"
-    shown = table(head, rows, empty=empty)
+    shown = drawn(JUDGMENTS, rows, empty=empty)
     if result["next"] is None:
         return shown
     more = f"inf judgments list --study {result['study_id']} --after {result['next']}"
@@ -45,10 +41,9 @@ def list_(study_id: int, after: int, limit: int) -> Result:
     return {"study_id": study_id, **found.as_json()}
 
 
-@judgments.command()
-@click.argument("judgment_id", type=int)
-@reporting(
-    facts(
+judgments.door(
+    operations.show,
+    text=(
         *(("judgment", "id"), ("item", lambda row: f"{row['item_id']} ({row['scenario']})")),
         *(("study", "study_id"), ("run", "run_id")),
         ("judge", lambda row: f"{row['judge']} ({_kind(row)})"),
@@ -57,8 +52,5 @@ def list_(study_id: int, after: int, limit: int) -> Result:
         ("flagged", lambda row: row["reason"] if row["flagged"] else ""),
         ("replaces", "replaces_id"),
         ("current", lambda row: "yes" if row["is_current"] else "no: it was changed"),
-    )
+    ),
 )
-def show(judgment_id: int) -> Row:
-    """Show one judgment: its item, its choice, and the order in which the judge saw them."""
-    return operations.show(command_actor(), judgment_id)

@@ -5,6 +5,8 @@ from typing import Any
 import click
 
 from analysis.files.csv_writer import csv_text
+from app.access.identity import Actor
+from app.cli.kit.doors import Noun
 from app.cli.kit.formerly import with_former_keys
 from app.cli.kit.options import request_options
 from app.cli.kit.report import Result, command_actor, reporting
@@ -14,8 +16,6 @@ from curation.judging.request import Adjudication, DisputedList, JudgeChange, Wo
 from db.requests import choices_of
 from db.study.adjudication import Disputed
 from db.study.work import WorkRow
-
-study_argument = click.argument("study_id", type=int)
 
 
 def _people(result: Result) -> str:
@@ -33,7 +33,7 @@ def _people(result: Result) -> str:
 
 
 @click.command()
-@study_argument
+@click.argument("study_id", type=int)
 @click.option("--pause", metavar="NAME", help="Pause a judge; requires --reason.")
 @click.option("--reason", default="", help="The reason, shown to the judge.")
 @click.option("--let-in", metavar="NAME", help="Let a paused judge continue.")
@@ -104,7 +104,6 @@ def _disputed(result: Result) -> str:
 
 
 @click.command()
-@study_argument
 @click.option("--item", "item_id", type=int, help="Decide this item; without it, list items.")
 @click.option("--choice", help="The right answer: a candidate's label, or none.")
 @click.option("--note", default="", help="Reason for the decision.")
@@ -129,10 +128,18 @@ def _table(result: Result) -> str:
     return csv_text(result["data"], list(WorkRow.model_fields)).rstrip("\n")
 
 
-@click.command("work")
-@click.argument("study_id", type=int, required=False)
-@request_options(WorkReport)
-@reporting(_table)
-def work_of_people(request: WorkReport) -> Result:
-    """Report minutes, items, gold and qualification per person as CSV, of one study or all."""
-    return with_former_keys(operations.work(command_actor(), request).as_json(), "work", {})
+def _work(actor: Actor, wanted: WorkReport) -> Result:
+    return with_former_keys(operations.work(actor, wanted).as_json(), "work", {})
+
+
+def add_to(studies: Noun) -> None:
+    """Add the commands to those of studies."""
+    studies.add_command(people)
+    studies.add_command(adjudicate)
+    studies.door(
+        _work,
+        name="work",
+        text=_table,
+        about="Report minutes, items, gold and qualification per person as CSV, of one study or "
+        "all.",
+    )

@@ -5,6 +5,8 @@ from typing import Any
 
 import click
 
+from app.access.identity import Actor
+from app.cli.kit.doors import Noun
 from app.cli.kit.formerly import formerly
 from app.cli.kit.password import ask_secret
 from app.cli.kit.progress import progress_bar
@@ -24,7 +26,7 @@ admin_option = click.option(
 )
 
 
-def add_archiving(group: click.Group, key: str) -> None:
+def add_archiving(group: Noun, key: str) -> None:
     """Add the commands to `datasets` (key `dataset`) or `runs` (key `run_id`)."""
     nouns, noun = ("datasets", "dataset") if key == "dataset" else ("runs", "run")
     named = click.argument(key, type=str if key == "dataset" else int)
@@ -42,22 +44,23 @@ def add_archiving(group: click.Group, key: str) -> None:
             ("content", result["content_sha256"]),
         )
 
-    @group.command(
-        help=f"Archive a {noun}: it is hidden, but kept.\n\nRefused while releases, reviews, "
-        "judgments, open studies or jobs depend on it; they are listed."
-    )
-    @named
-    @reporting(text)
-    def archive(**what: Any) -> Result:
-        operations.archive(command_actor(), **what)
+    def archived(actor: Actor, **what: Any) -> Result:
+        operations.archive(actor, **what)
         return {**what, "archived": True, "purged": False}
 
-    @group.command(help=f"Bring an archived {noun} back.")
-    @named
-    @reporting(text)
-    def unarchive(**what: Any) -> Result:
-        operations.unarchive(command_actor(), **what)
+    def back(actor: Actor, **what: Any) -> Result:
+        operations.unarchive(actor, **what)
         return {**what, "archived": False}
+
+    group.door(
+        archived,
+        named,
+        name="archive",
+        text=text,
+        about=f"Archive a {noun}: it is hidden, but kept.\n\nRefused while releases, reviews, "
+        "judgments, open studies or jobs depend on it; they are listed.",
+    )
+    group.door(back, named, name="unarchive", text=text, about=f"Bring an archived {noun} back.")
 
     def purged(backup: Path | None, admin: str | None, what: dict[str, Any]) -> Result:
         actor = operations.purging_admin(command_actor(), admin, lambda: ask_secret(confirm=False))
@@ -88,7 +91,6 @@ def add_archiving(group: click.Group, key: str) -> None:
             return purged(backup, admin, what)
         if backup is not None or admin is not None:
             raise click.UsageError("--backup and --admin require --purge")
-        operations.archive(command_actor(), **what)
-        return {**what, "archived": True, "purged": False}
+        return archived(command_actor(), **what)
 
     group.add_command(formerly(delete, f"{nouns} delete", f"{nouns} archive | purge"))

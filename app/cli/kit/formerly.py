@@ -1,7 +1,6 @@
 """Forms of commands and keys of JSON that an earlier version had: they work on for one release."""
 
 import copy
-import functools
 import inspect
 from collections.abc import Mapping
 from typing import Any
@@ -27,13 +26,11 @@ def formerly(
     ]
     found.name = old.rpartition(" ")[2]
     found.help = f"{inspect.cleandoc(command.help or '')}\n\nThis is `inf {new}` now."
-    call = command.callback
-    assert call is not None
+    call = command.callback  # a group has none
 
-    @functools.wraps(call)
     def noted(*args: Any, **given: Any) -> Any:
         note_former(old, new)
-        return call(*args, **given)
+        return call(*args, **given) if call is not None else None
 
     found.callback = noted
     return found
@@ -60,12 +57,56 @@ def with_former_keys(listed: Result, name: str, keys: Mapping[str, str]) -> Resu
     return listed | {name: rows}
 
 
-class OneByDefault(click.Group):
-    """A group whose `default` runs where no command is named, as `review one` for `review`."""
+class FormerlyOne(click.Command):
+    """A command that was several: another one by an option, whose value is its argument now.
 
-    default = "one"
+    others: the commands by that option, with their name now; argument: the option that an argument
+    was, too; left_out: options that the others took without any effect, and how many values each
+    has.
+    """
 
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if args and args[0] not in (*self.commands, *ctx.help_option_names):
-            args = [self.default, *args]
-        return super().parse_args(ctx, args)
+    def __init__(
+        self,
+        old: str,
+        one: click.Command,
+        others: Mapping[str, tuple[click.Command, str]],
+        *,
+        argument: str = "",
+        left_out: Mapping[str, int] | None = None,
+    ) -> None:
+        former = [
+            click.Option([option], help=f"As `inf {now}`.") for option, (_, now) in others.items()
+        ]
+        former += [click.Option([argument], help="As the argument.")] if argument else []
+        super().__init__(old.rpartition(" ")[2], params=[*one.params, *former], help=one.help)
+        self._old, self._one, self._others = old, one, others
+        self._argument, self._left_out = argument, left_out or {}
+
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: Any,
+    ) -> click.Context:
+        """The context of the command that is meant, which runs then."""
+        known, words = (*self._others, *self._left_out, self._argument), list[str]()
+        for word in args:
+            option, equals, value = word.partition("=")
+            words += [option, value] if equals and option in known else [word]
+        command = self._one
+        if given := next((option for option in self._others if option in words), None):
+            command, now = self._others[given]
+            note_former(f"{self._old} {given}", now)
+            words.remove(given)
+            for option, values in self._left_out.items():
+                while option in words:
+                    place = words.index(option)
+                    del words[place : place + 1 + values]
+        if _arguments(command) == _arguments(self._one) and self._argument in words:
+            words.remove(self._argument)
+        return command.make_context(info_name, words, parent, **extra)
+
+
+def _arguments(command: click.Command) -> list[str | None]:
+    return [each.name for each in command.params if isinstance(each, click.Argument)]

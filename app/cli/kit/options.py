@@ -1,14 +1,18 @@
 """The options of a command from the fields of its request."""
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar, get_args, get_origin
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import date
+from pathlib import Path
+from typing import Any, Self, TypeVar, get_args, get_origin
 
 import click
 
 from app.text.remedies import in_commands
-from db.errors import BadInput
+from db.errors import BadInput, NotFound
 from db.requests import Request, bounds_of, choices_of, default_of, metavar_of, options_of
+from db.values import DATASET_BENCHMARK
 
 R = TypeVar("R", bound=Request)
 # click's names of a bound, and whether the bound itself is left out.
@@ -18,12 +22,12 @@ BOUNDS = {"ge": ("min", False), "gt": ("min", True), "le": ("max", False), "lt":
 def request_options(
     model: type[Request],
     *,
-    types: Mapping[str, click.Path] | None = None,
+    types: Mapping[str, click.ParamType[Any]] | None = None,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Add an option for every field that is one; the command takes the `request`.
+    """Add an argument or option for every field that is one; the command takes the `request`.
 
     An argument or option of the command's own that is named as a field goes into the request too;
-    an option of its own, below this decorator, takes the place of the field's.
+    one of its own, below this decorator, takes the place of the field's.
     types: what click checks of a field's value, where that is more than its type.
     """
 
@@ -44,11 +48,10 @@ def request_options(
 def field_options(
     model: type[Request],
     *,
-    types: Mapping[str, click.Path] | None = None,
+    types: Mapping[str, click.ParamType[Any]] | None = None,
     changed: Sequence[str] = (),
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Add an option for every field that is one, as `request_options`; the command takes their
-    values.
+    """Add arguments and options, as `request_options`; the command takes their values.
 
     changed: only these, of what is stored; one that is not given is None and stays as it is.
     """
@@ -58,6 +61,13 @@ def field_options(
         taken = {option: each for each in own for option in each.opts}
         for name in reversed(changed or [*model.model_fields]):
             options = options_of(model, name)
+            if is_argument(model, name) and all(each.name != name for each in own):
+                about = _attributes(model, name)
+                of_argument = ("type", "required", "metavar", "default")
+                kept = {key: about[key] for key in of_argument if key in about}
+                if not kept["required"]:
+                    kept["metavar"] = f"[{kept['metavar']}]"
+                command = click.argument(name, **kept)(command)
             if already := next((taken[each] for each in options if each in taken), None):
                 own.remove(already)  # to where the field is
                 own.append(already)
@@ -84,6 +94,40 @@ def request_of(model: type[R], values: Mapping[str, Any]) -> R:
         raise click.UsageError(in_commands(str(error))) from error
 
 
+@contextmanager
+def wrong_arguments() -> Iterator[None]:
+    """What the work refuses within is a wrong argument: exit status 2."""
+    try:
+        yield
+    except (BadInput, NotFound) as error:
+        raise click.UsageError(in_commands(str(error))) from error
+
+
+def from_here(request: R, *, places: Sequence[str] = (), names: Sequence[str] = ()) -> R:
+    """The request with absolute paths: its job may run in another folder.
+
+    places: fields with a file or folder; names: fields with one, with `KIND:` one, or a name.
+    """
+    found: dict[str, Any] = {}
+    for field in (*places, *names):
+        make = absolute if field in names else lambda given: str(Path(given).resolve())
+        if isinstance(given := getattr(request, field), tuple):
+            found[field] = tuple(map(make, given))
+        elif given:
+            found[field] = make(given)
+    return request.model_copy(update=found)
+
+
+def absolute(name: str) -> str:
+    """A file or folder that is there, also after `KIND:`, as an absolute path; a name, number or
+    URL unchanged."""
+    kind, colon, rest = name.partition(":")
+    if colon and f"{kind}:" != DATASET_BENCHMARK and Path(rest).exists():
+        return f"{kind}:{Path(rest).resolve()}"
+    is_folder = name.startswith((".", "/", "~")) or Path(name).is_dir()
+    return str(Path(name).expanduser().resolve()) if is_folder else name
+
+
 def _attributes(model: type[Request], name: str) -> dict[str, Any]:
     """What click needs to know of a field."""
     field = model.model_fields[name]
@@ -96,7 +140,9 @@ def _attributes(model: type[Request], name: str) -> dict[str, Any]:
         "metavar": metavar_of(model, name),
     }
     if kind is bool:
-        return found | {"is_flag": True, "default": bool(default_of(model, name))}
+        return found | {"is_flag": True, "default": default_of(model, name)}
+    if kind is date:  # which the request reads
+        kind = str
     if choices := choices_of(model, name):
         kind = click.Choice(choices)
     elif bounds := bounds_of(model, name):
@@ -116,6 +162,12 @@ def _plain(annotation: Any) -> tuple[Any, bool]:
     if len(inner) == 1:  # that, or None
         return _plain(inner[0])
     return annotation if isinstance(annotation, type) else str, False
+
+
+def is_argument(model: type[Request], name: str) -> bool:
+    """Whether a field is given by its place: it has no option, but a name in the help."""
+    has_place = not options_of(model, name) and metavar_of(model, name) is not None
+    return has_place and not _is_mapping(model, name)
 
 
 def _is_mapping(model: type[Request], name: str) -> bool:
@@ -152,3 +204,28 @@ class RegistryOption(click.Option):
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         self.help = f"{self._describe()}."
         return super().get_help_record(ctx)
+
+
+class Text(str):
+    """The text of a file, with the file's name."""
+
+    file: str
+
+    def __new__(cls, text: str, file: str) -> Self:
+        made = super().__new__(cls, text)
+        made.file = file
+        return made
+
+
+class TextFile(click.Path):
+    """A file that is given for its text."""
+
+    def __init__(self) -> None:
+        super().__init__(exists=True, dir_okay=False, path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Text:
+        path = Path(str(super().convert(value, param, ctx)))
+        try:
+            return Text(path.read_text(encoding="utf-8"), path.name)
+        except UnicodeDecodeError as error:
+            self.fail(f"{path} is not UTF-8 text (byte {error.start}): save it as UTF-8", param)

@@ -2,13 +2,15 @@
 
 import io
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import click
 
 MAX_CELL_COLUMNS = 60
+MAX_SHEET_COLUMNS = 110  # of a report, whose cells may be sentences
 MAX_TABLE_COLUMNS = 10_000  # a row is never wrapped: a terminal may do that, a file need not
+NONE: tuple[object, ...] = (None, "", [])
 # A key of a row, or its label and the key, or its label and what makes its value of the row.
 Column = str | tuple[str, str] | tuple[str, Callable[[dict[str, Any]], object]]
 
@@ -71,7 +73,8 @@ def table(
 
     drawn = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
     for place, name in enumerate(head):
-        is_number = all(isinstance(row[place], int | float) for row in rows)
+        values = [row[place] for row in rows if row[place] is not None]
+        is_number = bool(values) and all(isinstance(value, int | float) for value in values)
         drawn.add_column(name, justify="right" if is_number else "left", no_wrap=True)
     for row in rows:
         drawn.add_row(*(Text(_cell(value, max_columns)) for value in row))
@@ -79,6 +82,31 @@ def table(
     is_terminal = sys.stdout is not None and sys.stdout.isatty()
     Console(file=shown, width=MAX_TABLE_COLUMNS, force_terminal=is_terminal).print(drawn)
     return "\n".join(line.rstrip() for line in shown.getvalue().splitlines())
+
+
+def drawn(
+    columns: Sequence[Column],
+    rows: Sequence[dict[str, Any]],
+    *,
+    empty: str = "",
+    max_columns: int = MAX_CELL_COLUMNS,
+) -> str:
+    """The table of rows by these columns, `empty` without rows."""
+    cells = [[cell_of(each, row) for each in columns] for row in rows]
+    return table([*map(head_of, columns)], cells, empty=empty, max_columns=max_columns)
+
+
+def sheet(rows: Iterable[Mapping[str, Any]], *, empty: str = "") -> str:
+    """A table of rows by their keys, as a page has it; a column without any value is left out."""
+    listed = [*rows]
+    heads = [
+        head
+        for head in dict.fromkeys(key for row in listed for key in row)
+        if any(row.get(head) not in NONE for row in listed)
+    ]
+    cells = [[row.get(head) for head in heads] for row in listed]
+    labels = [head.replace("_", " ") for head in heads]
+    return table(labels, cells, empty=empty, max_columns=MAX_SHEET_COLUMNS)
 
 
 def one_line(text: str, columns: int = MAX_CELL_COLUMNS) -> str:
@@ -96,4 +124,6 @@ def _cell(value: object, max_columns: int) -> str:
         return "yes" if value else "no"
     if isinstance(value, int):
         return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:,.4f}"
     return one_line(str(value), max_columns)

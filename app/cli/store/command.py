@@ -5,50 +5,31 @@ from pathlib import Path
 import click
 
 from app.access.identity import owner
+from app.cli.kit.doors import Noun
 from app.cli.kit.formerly import formerly
 from app.cli.kit.options import request_options
 from app.cli.kit.progress import progress_bar
-from app.cli.kit.report import (
-    Launching,
-    Result,
-    command_actor,
-    facts,
-    launched,
-    lines,
-    me,
-    reporting,
-)
-from app.cli.kit.table import table
+from app.cli.kit.report import Launching, Result, launched, lines, me, reporting
+from app.cli.kit.table import Column, drawn
 from app.operations import store as operations
 from app.operations.overview import status as operation_of_status
 from app.text.remedies import in_commands
-from curation.backups import BackupPlan, RestorePlan
+from curation.backups import RestorePlan
 from db.store.backup import greatest_job_id
 
 FILE = click.Path(path_type=Path, dir_okay=False)
 
 
-@click.group()
-def store() -> None:
-    """Back up, restore, upgrade, check or copy the whole store."""
+store = Noun("store")
+backup = store.door(
+    operations.back_up,
+    name="backup",
+    text=(("backup", "path"), "rows", "bytes", ("content", "content_sha256")),
+    title="backing up to {path}",
+)
 
 
 @store.command()
-@click.argument("path", metavar="FILE", type=FILE)
-@request_options(BackupPlan)
-@launched
-@reporting(facts(("backup", "path"), "rows", "bytes", ("content", "content_sha256")))
-def backup(request: BackupPlan, launch: Launching) -> Result:
-    """Write a consistent snapshot of the whole store to FILE while others keep working.
-
-    Files outside the store (releases, checkpoints, logs) are not included.
-    """
-    title = f"backing up to {Path(request.path).name}"
-    return operations.back_up(command_actor(), request, launch(title))
-
-
-@store.command()
-@click.argument("path", metavar="FILE", type=FILE)
 @request_options(RestorePlan)
 @launched
 @reporting(lambda result: f"restored {result['rows']:,} rows; content {result['content_sha256']}")
@@ -98,13 +79,10 @@ def upgrade(copy_to: Path | None, no_copy: bool, back: Path | None) -> Result:
     return operations.upgrade(owner(me()), copy=not no_copy, copy_to=to, back=copy)
 
 
-@store.command()
-@reporting(
-    lambda result: f"the store is at revision {result['revision']}, with the schema of this version"
+check = store.door(
+    operations.check,
+    text=lambda found: f"the store is at revision {found['revision']}, as this version has it",
 )
-def check() -> Result:
-    """Check revision, tables, columns, constraints and indexes against this version."""
-    return operations.check(owner(me()))
 
 
 def _copied(result: Result) -> str:
@@ -149,14 +127,18 @@ def _without_copy() -> Result:
     return operations.upgrade(owner(me()), copy=False)
 
 
-@click.group()
-def db() -> None:
-    """Create, upgrade, check or copy the store: `inf store` now."""
+db = Noun(
+    "db",
+    formerly(_without_copy, "db upgrade", "store upgrade --no-copy"),
+    formerly(check, "db check", "store check"),
+    formerly(copy, "db copy", "store copy"),
+)
 
 
-db.add_command(formerly(_without_copy, "db upgrade", "store upgrade --no-copy"))
-db.add_command(formerly(check, "db check", "store check"))
-db.add_command(formerly(copy, "db copy", "store copy"))
+WAITING: tuple[Column, ...] = (
+    *("number", ("what waits for a person", "what")),
+    ("command", lambda row: in_commands(f"`{row['operation']}`").strip("`")),
+)
 
 
 def _status(result: Result) -> str:
@@ -166,27 +148,16 @@ def _status(result: Result) -> str:
         ("store", f"{kept['address']} ({state}{', of another version' if behind else ''})"),
         ("server", result["server"] or "none answers"),
     ]
-    jobs = [
-        [row["id"], row["kind"], row["status"], row["done"], row["total"], row["message"]]
-        for row in result["jobs"]
-    ]
-    runs = [[row[key] for key in RUN_HEAD] for row in result["runs"]]
-    waiting = [
-        [row["number"], row["what"], in_commands(f"`{row['operation']}`").strip("`")]
-        for row in result["waiting"]
-    ]
-    head = ("job", "kind", "status", "done", "total", "message")
+    jobs = (("job", "id"), "kind", "status", "done", "total", "message")
+    runs = (("run", "id"), "name", "status", "finished", "pairs")
     parts = [
         lines(*facts),
-        table(head, jobs, empty="no job runs or is queued"),
-        table(("run", *RUN_HEAD[1:]), runs, empty="no run is open"),
-        table(("number", "what waits for a person", "command"), waiting, empty="nothing waits"),
+        drawn(jobs, result["jobs"], empty="no job runs or is queued"),
+        drawn(runs, result["runs"], empty="no run is open"),
+        drawn(WAITING, result["waiting"], empty="nothing waits"),
     ]
     then = "next: inf serve" if result["server"] is None else f"next: open {result['server']}"
     return "\n\n".join([*parts, in_commands("next: `store upgrade`") if behind else then])
-
-
-RUN_HEAD = ("id", "name", "status", "finished", "pairs")
 
 
 @click.command()

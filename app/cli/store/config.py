@@ -15,21 +15,15 @@ from app.operations.overview.status import store_state
 from app.text.remedies import in_commands
 from curation.recipe.prices import load_prices
 from db.errors import BadInput, InfError
-from db.store.effective import MASK, effective_settings
+from db.store.effective import MASK, Effective, effective_settings
 from db.store.settings import home
 
 STREAMLIT = Path(".streamlit") / "secrets.toml"
 
 
 def _row(name: str, value: object, source: str, subject: str, meaning: str) -> Result:
-    return {
-        "name": name,
-        "value": None if value is None else str(value),
-        "source": source,
-        "subject": subject,
-        "default": "",
-        "meaning": meaning,
-    }
+    shown = None if value is None else str(value)
+    return asdict(Effective(name, shown, source, subject, "", meaning))
 
 
 def _from_files() -> Iterator[Result]:

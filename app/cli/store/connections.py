@@ -1,17 +1,14 @@
 """`inf connections`: model servers that runs name. Keys are never read from the arguments."""
 
-from typing import Any
-
 import click
 
-from app.cli.kit.listing import listing
+from app.cli.kit.doors import Noun
 from app.cli.kit.options import request_options
 from app.cli.kit.password import ask_secret
 from app.cli.kit.report import Result, command_actor, lines, reporting
 from app.operations import connections as operations
 from app.operations.connections import ConnectionAdd, ConnectionChange, ConnectionRow
 from app.text.remedies import in_commands
-from db.rows import Listed
 
 key_option = click.option(
     "--key",
@@ -21,9 +18,7 @@ key_option = click.option(
 )
 
 
-@click.group()
-def connections() -> None:
-    """Add, test, list, show, change and remove connections to model servers."""
+connections = Noun("connections")
 
 
 def _key(is_given: bool) -> str:
@@ -72,7 +67,6 @@ def _added(result: Result) -> str:
 
 
 @connections.command()
-@click.argument("name")
 @request_options(ConnectionAdd)
 @key_option
 @reporting(_added)
@@ -82,9 +76,7 @@ def add(request: ConnectionAdd, takes_key: bool) -> ConnectionRow:
 
 
 @connections.command()
-@click.argument("name")
 @request_options(ConnectionChange)
-@click.option("--private/--public", "private", default=None, help="May it be in a private network?")
 @key_option
 @reporting(_shown)
 def change(request: ConnectionChange, takes_key: bool) -> ConnectionRow:
@@ -92,38 +84,22 @@ def change(request: ConnectionChange, takes_key: bool) -> ConnectionRow:
     return operations.change(command_actor(), request, _key(takes_key))
 
 
-@connections.command()
-@click.argument("name")
-@click.option("--model", default="", help="The model to call; default: the first of the list.")
-@reporting(_shown)
-def test(name: str, model: str) -> ConnectionRow:
-    """List a server's models, time one call, find what it supports (three small calls)."""
-    return operations.test(command_actor(), name, model)
-
-
-@connections.command("list")
-@listing(
-    *("id", ("connection", "name"), "kind", "url", "secret"),
-    ("models", lambda row: len(row["tested"]["models"]) if row["tested"] else None),
-    ("problem", lambda row: in_commands(row["problem"]) if row["problem"] else None),
+connections.door(
+    operations.test,
+    click.option("--model", default="", help="The model to call; default: the first of the list."),
+    text=_shown,
+)
+connections.listed(
+    operations.list_all,
+    columns=(
+        *("id", ("connection", "name"), "kind", "url", "secret"),
+        ("models", lambda row: len(row["tested"]["models"]) if row["tested"] else None),
+        ("problem", lambda row: in_commands(row["problem"]) if row["problem"] else None),
+    ),
     empty="no connections",
 )
-def list_(**page: Any) -> Listed[ConnectionRow]:
-    """List connections; the environment variables are the one called environment."""
-    return operations.list_all(command_actor()).part(**page)
-
-
-@connections.command()
-@click.argument("name")
-@reporting(_shown)
-def show(name: str) -> ConnectionRow:
-    """Show one connection."""
-    return operations.show(command_actor(), name)
-
-
-@connections.command()
-@click.argument("name")
-@reporting(lambda result: f"removed {result['name']}")
-def remove(name: str) -> ConnectionRow:
-    """Remove a connection that no unfinished run uses."""
-    return operations.remove(command_actor(), name)
+connections.door(operations.show, text=_shown)
+connections.door(
+    operations.remove,
+    text=lambda result: f"removed {result['name']}",
+)

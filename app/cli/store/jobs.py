@@ -1,44 +1,43 @@
 """`inf jobs`: list and control jobs, and run the supervisor."""
 
 import functools
-from typing import Any
 
 import click
 
-from app.cli.kit.listing import listing
+from app.cli.kit.doors import Noun
 from app.cli.kit.report import Result, command_actor, launcher_options, reporting
 from app.cli.store.follow_log import follow_log
 from app.jobs import launching
 from app.operations import jobs as operations
-from app.operations.jobs import JobRow
 from app.text.remedies import in_commands
-from db.rows import Listed
 
-
-@click.group()
-def jobs() -> None:
-    """List, follow, cancel and resume jobs."""
+FORMER_KEYS = {"job_id": "id"}
+jobs = Noun("jobs")
 
 
 def _progress(row: Result) -> str:
     return f"{row['done']}/{row['total']}" if row["total"] else str(row["done"] or "")
 
 
-@jobs.command("list")
-@click.option("--status", type=click.Choice(operations.STATUSES), help="Only of this status.")
-@listing(
-    *(("job", "id"), "kind", "status", ("progress", _progress)),
-    ("message or outcome", lambda row: in_commands(row["summary"])),
+jobs.listed(
+    operations.list_some,
+    click.option(
+        "--status",
+        "statuses",
+        multiple=True,
+        type=click.Choice(operations.STATUSES),
+        help="Only of this status; repeatable.",
+    ),
+    columns=(
+        *(("job", "id"), "kind", "status", ("progress", _progress)),
+        ("message or outcome", lambda row: in_commands(row["summary"])),
+    ),
     empty="no jobs yet",
     then="inf jobs show {id}",
     limit=50,
-    former=("jobs", {"job_id": "id"}),
+    former=("jobs", FORMER_KEYS),
     max_columns=80,
 )
-def list_(status: str | None, **page: Any) -> Listed[JobRow]:
-    """List jobs, newest first."""
-    statuses = (status,) if status else ()
-    return operations.list_some(command_actor(), statuses=statuses, **page)
 
 
 def _shown(result: Result) -> str:
@@ -50,12 +49,11 @@ def _shown(result: Result) -> str:
     return in_commands("\n".join(shown))
 
 
-@jobs.command()
-@click.argument("job_id", type=int)
-@reporting(_shown)
-def show(job_id: int) -> Result:
-    """Show one job: config, progress, result."""
-    return {"job_id": job_id, **operations.show(command_actor(), job_id).as_json()}
+jobs.door(
+    operations.show,
+    text=_shown,
+    former=FORMER_KEYS,
+)
 
 
 def _logged(result: Result) -> str:
@@ -84,20 +82,12 @@ def logs(job_id: int, lines: int, follow: bool) -> Result:
     return {"job_id": job_id, "log": operations.log(actor, job_id, lines)}
 
 
-@jobs.command()
-@click.argument("job_id", type=int)
-@reporting(lambda result: f"job {result['job_id']}: {result['status']}")
-def cancel(job_id: int) -> Result:
-    """Cancel a queued job, or request that a running one stops."""
-    return {"job_id": job_id, **operations.cancel(command_actor(), job_id).as_json()}
-
-
-@jobs.command()
-@click.argument("job_id", type=int)
-@reporting(lambda result: f"job {result['job_id']}: {result['status']}")
-def resume(job_id: int) -> Result:
-    """Queue a finished job again; it continues from what it stored."""
-    return {"job_id": job_id, **operations.resume(command_actor(), job_id).as_json()}
+for _change in (operations.cancel, operations.resume):
+    jobs.door(
+        _change,
+        text=lambda result: f"job {result['id']}: {result['status']}",
+        former=FORMER_KEYS,
+    )
 
 
 @jobs.command()

@@ -2,50 +2,37 @@
 
 import sys
 from collections.abc import Callable
-from typing import Any
+from functools import partial
 
 import click
 
+from app.cli.kit.doors import Noun
 from app.cli.kit.formerly import formerly
-from app.cli.kit.listing import listing
 from app.cli.kit.password import ask_secret
 from app.cli.kit.report import Result, command_actor, lines, reporting
 from app.operations import people as operations
-from app.operations.people import MemberRow, PersonRow
+from app.operations.people import PersonRow
 from db.errors import Refused
 from db.people.fields import FIELDS, AccountField
 from db.people.passwords import LINK_HOURS
-from db.rows import Listed
 from db.values import ACCOUNT_ROLES, RIGHTS
 
 ROLE = click.Choice(ACCOUNT_ROLES)
 
 
-@click.group()
-def people() -> None:
-    """Add, list, rename, disable and delete accounts; reset passwords."""
-
-
-@people.command("list")
-@listing(
-    *("name", "role", ("state", lambda row: "disabled" if row["disabled"] else "enabled")),
-    *((field.label.lower(), field.column) for field in FIELDS),
-    ("remark", lambda row: "rename it: such a name is refused today" * bool(row["name_problem"])),
+people = Noun("people")
+people.listed(
+    operations.list_all,
+    columns=(
+        *("name", "role", ("state", lambda row: "disabled" if row["disabled"] else "enabled")),
+        *((field.label.lower(), field.column) for field in FIELDS),
+        ("remark", lambda row: "rename it: such a name is refused" * bool(row["name_problem"])),
+    ),
     empty="no accounts yet: inf people add NAME --role admin",
     then="inf people members",
     former=("accounts", {}),
 )
-def list_(**page: Any) -> Listed[PersonRow]:
-    """List accounts."""
-    return operations.list_all(command_actor()).part(**page)
-
-
-@people.command()
-@click.argument("name")
-@reporting(lambda result: lines(*result.items()))
-def show(name: str) -> PersonRow:
-    """Show one account."""
-    return operations.show(command_actor(), name)
+people.door(operations.show, text=lambda result: lines(*result.items()))
 
 
 def _field_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -79,23 +66,17 @@ def add(
     return operations.add(actor, name, password, role=role, fields=fields, datasets=datasets)
 
 
-def _field_command(field: AccountField) -> click.Command:
-    """`inf people FIELD NAME TEXT`: the command that sets one optional field."""
-
-    @click.command(field.column, help=f"Set this field of an account; '' removes it. {field.help}")
-    @click.argument("name")
-    @click.argument("text")
-    @reporting(
-        lambda result: f"{field.label} of {result['name']}: {result[field.column] or 'removed'}"
-    )
-    def command(name: str, text: str) -> PersonRow:
-        return operations.change_field(command_actor(), name, field.column, text)
-
-    return command
+def _field_text(field: AccountField, result: Result) -> str:
+    return f"{field.label} of {result['name']}: {result[field.column] or 'removed'}"
 
 
 for _field in FIELDS:
-    people.add_command(_field_command(_field))
+    people.door(
+        partial(operations.change_field, column=_field.column),
+        name=_field.column,
+        text=partial(_field_text, _field),
+        about=f"Set this field of an account; '' removes it. {_field.help}",
+    )
 
 
 @people.command()
@@ -141,13 +122,12 @@ def delete(name: str, yes: bool) -> Result:
     return done | {"deleted": done["name"], "as": done["pseudonym"]}
 
 
-@people.command()
-@click.argument("name")
-@click.argument("role", type=ROLE)
-@reporting(lambda result: f"{result['name']} is {result['role']}")
-def role(name: str, role: str) -> PersonRow:
-    """Change the role of an account."""
-    return operations.change_role(command_actor(), name, role)
+people.door(
+    operations.change_role,
+    name="role",
+    text=lambda result: f"{result['name']} is {result['role']}",
+    types={"role": ROLE},
+)
 
 
 @people.command()
@@ -167,15 +147,13 @@ def _place(row: Result) -> str:
     return "everywhere" if row["dataset_id"] is None else f"dataset {row['dataset_id']}"
 
 
-@people.command("members")
-@listing(
-    *("name", "right", ("on", _place), ("given by", "granted_by")),
+people.listed(
+    operations.members,
+    name="members",
+    columns=("name", "right", ("on", _place), ("given by", "granted_by")),
     empty="no members",
     former=("members", {}),
 )
-def members_(**page: Any) -> Listed[MemberRow]:
-    """List the rights of every account; an admin has all of them and is not listed."""
-    return operations.members(command_actor()).part(**page)
 
 
 @people.command("rights")

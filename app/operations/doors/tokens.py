@@ -4,6 +4,7 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.access.identity import (
@@ -18,7 +19,7 @@ from app.operations.acting import reading, writing
 from db.corpus.datasets import get_dataset
 from db.errors import BadInput, NotFound, Refused
 from db.people import tokens
-from db.people.accounts import get_account, has_accounts, list_accounts
+from db.people.accounts import get_account, has_accounts
 from db.people.budgets import committed_usd
 from db.requests import Request, option
 from db.rows import Listed, Row
@@ -97,7 +98,7 @@ class TokenCreated(TokenRow):
 
 
 def create(actor: Actor, wanted: TokenCreate) -> TokenCreated:
-    """Create a token of the actor, or (by the store's owner) of the person named.
+    """Create a token and print it, this once.
 
     Raises Refused for more than the person has, and by a token.
     """
@@ -122,35 +123,33 @@ def create(actor: Actor, wanted: TokenCreate) -> TokenCreated:
             actor=actor.name,
             budget_usd=wanted.budget_usd,
         )
-        return TokenCreated(**_fields(session, row, account), token=text)
+        return TokenCreated.of(row, **_more(session, row, account), token=text)
 
 
 def list_all(actor: Actor, *, everybody: bool = False) -> Listed[TokenRow]:
     """The actor's tokens, newest first; those of `everybody` for admins and the store's owner."""
     with reading(actor, ALL if everybody else RIGHT) as session:
-        owners: list[Account | None] = [None, *list_accounts(session)]
+        of_all = select(ApiToken, Account).outerjoin(Account, ApiToken.account_id == Account.id)
+        query = of_all.order_by(ApiToken.id.desc())
         if not everybody:
             own = _own_id(actor)
-            owners = [one for one in owners if (None if one is None else one.id) == own]
-        found = [
-            (row, one)
-            for one in owners
-            for row in tokens.list_tokens(session, None if one is None else one.id)
-        ]
-        found.sort(key=lambda pair: -pair[0].id)
-        return Listed[TokenRow].all([TokenRow(**_fields(session, *pair)) for pair in found])
+            is_own = ApiToken.account_id.is_(None) if own is None else ApiToken.account_id == own
+            query = query.where(is_own)
+        found = session.execute(query)
+        return Listed[TokenRow].all(
+            [TokenRow.of(row, **_more(session, row, of)) for row, of in found]
+        )
 
 
 def revoke(actor: Actor, token_id: int) -> TokenRow:
-    """End a token at once: the actor's own, or for an admin anybody's. Raises NotFound."""
+    """End a token immediately. Raises NotFound."""
     with writing(actor, RIGHT) as session:
         row = tokens.get_token(session, token_id)
         if not (row.account_id == _own_id(actor) or NEEDS[ALL].is_met(actor)):
             raise NotFound(f"no token {token_id}", "`tokens list` has all", code="token_not_found")
         account = None if row.account_id is None else session.get(Account, row.account_id)
-        return TokenRow(
-            **_fields(session, tokens.revoke_token(session, row, actor=actor.name), account)
-        )
+        ended = tokens.revoke_token(session, row, actor=actor.name)
+        return TokenRow.of(ended, **_more(session, ended, account))
 
 
 def presented(text: str) -> TokenHolder:
@@ -183,17 +182,14 @@ def _account(session: Session, actor: Actor, person: str | None) -> Account | No
     return None if person is None else get_account(session, person)
 
 
-def _fields(session: Session, row: ApiToken, account: Account | None) -> dict[str, Any]:
+def _more(session: Session, row: ApiToken, account: Account | None) -> dict[str, Any]:
+    """What a token's row has besides its columns."""
     is_over, budget = row.expires_at <= utc_now(), row.budget_usd
     left = None if budget is None else max(0.0, budget - committed_usd(session, row.id))
     return {
-        **{name: getattr(row, name) for name in ("id", "name", "hint", "created_at", "expires_at")},
         "person": LOCAL_ADMIN if account is None else account.name,
-        "rights": tuple(row.rights),
         "datasets": tokens.names_of_datasets(session, row),
         "budget_usd": budget,
         "left_usd": left,
         "status": "revoked" if row.revoked_at else "expired" if is_over else "valid",
-        "used_at": row.used_at,
-        "revoked_at": row.revoked_at,
     }

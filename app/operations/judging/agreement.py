@@ -7,7 +7,7 @@ under `version`.
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any, NamedTuple, TypeVar
 
 from sqlalchemy.orm import Session
@@ -186,7 +186,7 @@ def _by_question(
         found = study_report(
             session,
             study_id,
-            chosen=replace(chosen, questions=(question.name,)),
+            chosen=chosen.model_copy(update={"questions": (question.name,)}),
             left_out=reader.left_out,
             with_flags=not reader.is_blind,
             draws=resamples,
@@ -231,7 +231,10 @@ def _figures_of_question(report: Mapping[str, Any]) -> Result:
 def validators(
     actor: Actor, dataset: str, run: int | None, study_id: int | None, judges: Sequence[str]
 ) -> Result:
-    """How model judges, and votes among them, would filter a run. Raises NotFound, BadInput."""
+    """Compare how model judges, and votes among them, would filter a run, before paying for it.
+
+    Raises NotFound, BadInput.
+    """
     with reading(actor, RIGHT) as session:
         run_id = choose_run(session, get_dataset(session, dataset).id, run).id
         found = run_answers(session, run_id)
@@ -354,14 +357,17 @@ def estimates(actor: Actor, study_id: int) -> Result:
 
 
 def thresholds(actor: Actor, study_id: int) -> Result:
-    """Stricter filters of a study's run. Raises as `estimates`."""
+    """Explore stricter filters: precision, recall and size by votes, margins and judges.
+
+    Raises as `estimates`.
+    """
     with reading(actor, RIGHT) as session:
         _require_unblinded(session, study_id, actor)
         return thresholds_of(session, study_id)
 
 
 def plan(actor: Actor, wanted: PlanStudy) -> Result:
-    """Which items a figure needs to be known better; with `add` they are in the study.
+    """Plan how many more judgments a figure needs, and among which items they help most.
 
     Raises as `estimates`, and Refused for a closed study.
     """

@@ -51,7 +51,10 @@ def list_some(
 
 
 def show(actor: Actor, judgment_id: int) -> JudgmentShown:
-    """One judgment in full. Raises NotFound, also where `list_some` leaves it out."""
+    """Show one judgment: its item, its choice, and the order in which the judge saw them.
+
+    Raises NotFound, also where `list_some` leaves it out.
+    """
     with reading(actor, RIGHT) as session:
         found = find_shown(session, judgment_id)
         is_blind = found is not None and not actor.owns_store

@@ -82,7 +82,7 @@ class VerdictsNow(Row):
 def list_some(
     actor: Actor, run_id: int, *, limit: int | None = None, offset: int = 0
 ) -> Listed[ReviewRow]:
-    """Reviews of a run's groups, newest first, of those groups that the actor may list.
+    """List the reviews of a run's groups, newest first, those that were replaced, too.
 
     Raises NotFound.
     """
@@ -96,7 +96,10 @@ def list_some(
 
 
 def show(actor: Actor, review_id: int) -> ReviewRow:
-    """One review. Raises NotFound, also where its group is hidden from the actor."""
+    """Show one review, and what an edit changed.
+
+    Raises NotFound, also where its group is hidden from the actor.
+    """
     with reading(actor, "groups") as session:
         query = select(Review, Group).join(Group, Group.id == Review.group_id)
         found = session.execute(query.where(Review.id == review_id)).one_or_none()
@@ -217,7 +220,10 @@ def undo_bulk(actor: Actor, run_id: int, mark: str) -> int:
 
 
 def verdicts(actor: Actor, wanted: VerdictsShown) -> VerdictsNow:
-    """Show or hide a run's verdicts to those who review it, or leave them. Raises NotFound."""
+    """Show or hide a run's verdicts for annotators; without an option, show the setting.
+
+    Raises NotFound.
+    """
     run_id, shown = wanted.run_id, wanted.shown
     if shown is None:
         with reading(actor, RIGHT) as session:

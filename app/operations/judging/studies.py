@@ -134,7 +134,7 @@ def list_all(
     statuses: Sequence[str] = (),
     right: str = RIGHT,
 ) -> Listed[StudySummary]:
-    """Studies, newest first, with their progress; of a dataset, of some statuses, or all."""
+    """List studies, newest first, with their progress."""
     with reading(actor, right) as session:
         dataset_id = None if dataset is None else get_dataset(session, dataset).id
         found = studies.list_studies(session, dataset_id=dataset_id, statuses=tuple(statuses))
@@ -142,7 +142,7 @@ def list_all(
 
 
 def show(actor: Actor, study_id: int) -> StudyShown:
-    """One study: its sample, progress and judges. Raises NotFound."""
+    """Show one study: its sample, progress and judges. Raises NotFound."""
     with reading(actor, RIGHT) as session:
         row = studies.summarise_study(session, study_id).model_dump()
         composition = asdict(studies.compose(session, study_id))

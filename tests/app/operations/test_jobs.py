@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import Ran
 from records_world import make_run
 from sqlalchemy import select
 from study_world import sampled_study
@@ -281,3 +282,62 @@ def test_jobs_of_before_are_read_resumed_and_run_again(server: Store) -> None:
             again = operations.show(ADA, operations.run_again(ADA, done).id)
             assert (again.kind, again.status) == (kind, "queued"), what
             assert operations.request_of(again.kind, again.config).config() == again.config, what
+
+
+@pytest.mark.parametrize(
+    ("status", "result", "code"),
+    [
+        ("done", {"kept": 1}, 0),
+        ("done", {"paused": True, "reason": "the budget is used up"}, 3),
+        ("failed", None, 1),
+        ("cancelled", None, 1),
+        ("lost", None, 1),
+    ],
+)
+def test_a_command_ends_as_its_job_on_a_cluster_did(
+    store: Store,
+    inf: Callable[..., Ran],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    status: str,
+    result: dict[str, Any] | None,
+    code: int,
+) -> None:
+    """0 done, 3 paused, 1 for every other end: as before commands were made of operations."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("INF_DATABASE_URL", store.url)
+    with unscoped():
+        run_id = make_run(store)
+    assert run_id == 1
+
+    def launch(store: Store, kind: str, config: dict[str, Any], **_: Any) -> int:
+        with store.write() as session:
+            job = Job(
+                kind=kind,
+                config=config,
+                launcher="http://127.0.0.1:9",
+                status=status,
+                result=result,
+                error="what went wrong",
+                stop_requested=True,  # a lost one is not tried again
+            )
+            session.add(job)
+            session.commit()
+            return job.id
+
+    def take(*_: object, **__: object) -> None:
+        """What a launch would check of a release, which is none here."""
+
+    monkeypatch.setattr(launching, "launch", launch)
+    monkeypatch.setattr(trainings, "_check", take)
+    training = ("trainings", "create", "--release", 1, "--out", "model")
+    for words in (
+        training,
+        (*training, "--workers", 2),
+        ("analyze", "leakage", "--run", 1),
+        ("store", "backup", "copy.db"),
+    ):
+        ended = inf(*words, "--launcher", "ray", "--address", "http://127.0.0.1:9", "--json")
+        assert ended.code == code, ended.out + ended.err
+        assert ended.json.get("paused", False) == (code == 3)
+        assert code != 1 or "what went wrong" in ended.json["error"]

@@ -161,7 +161,8 @@ def test_a_new_run_is_estimated_created_resumed_and_joined(
 def test_a_finished_run_says_what_comes_next(sqlite_store: Store, inf: Callable[..., Ran]) -> None:
     add_dataset(sqlite_store, pairs=2)
     done = inf("runs", "create", NAME, "--provider", "offline")
-    assert done.code == 0 and done.out.splitlines()[-1].startswith("next: inf ")
+    assert done.code == 0
+    assert done.out.splitlines()[-1].startswith(f"next: inf studies create {NAME} --run 1 ")
     with sqlite_store.read() as session:
         stored = session.get_one(Job, 1).result
     shown = runs.show(owner("ada"), 1)

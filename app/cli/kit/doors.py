@@ -1,0 +1,160 @@
+"""Commands that are doors: made from an operation, with the arguments and options of its request.
+
+A command that does more than ask for one operation is a function of its own.
+"""
+
+import inspect
+import re
+import shlex
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import click
+
+from app.cli.commands import COMMANDS
+from app.cli.kit.formerly import with_former_keys
+from app.cli.kit.options import request_options
+from app.cli.kit.report import Launching, Result, command_actor, facts, launched, reporting
+from app.cli.kit.table import MAX_CELL_COLUMNS, Column, drawn, paged
+from db.requests import Request
+
+Operation = Callable[..., Any]
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+Types = Mapping[str, click.ParamType[Any]]
+
+
+class Noun(click.Group):
+    """The commands of a noun, or what it was called; its line in `inf --help` is its help.
+
+    `default` runs where no command is named, as `review one` for `review`.
+    """
+
+    def __init__(self, name: str, *commands: click.Command, default: str = "") -> None:
+        super().__init__(name, commands=[*commands], help=COMMANDS[name][1])
+        self._default = default
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if self._default and args and args[0] not in (*self.commands, *ctx.help_option_names):
+            args = [self._default, *args]
+        return super().parse_args(ctx, args)
+
+    def door(
+        self,
+        operation: Operation,
+        *own: Decorator,
+        text: Callable[[Result], str] | tuple[Column, ...],
+        about: str = "",
+        name: str = "",
+        title: str = "",
+        types: Types | None = None,
+        former: Mapping[str, str] | None = None,
+    ) -> click.Command:
+        """Add the command that asks for an operation with what it is given, and reports the result.
+
+        Its arguments and options are those of the operation's request; what the operation takes
+        besides without a default is an argument, and `own` are options in place of those, or for
+        its other parameters. text: what a person reads, or the columns of a row, a line each;
+        about: the help, by default the operation's docstring up to what it raises, or the
+        request's; title: of its job, with fields of the request in braces; types: what click checks
+        of a value where that is more than its type; former: as of `reporting`.
+        """
+        report = reporting(facts(*text) if isinstance(text, tuple) else text, former=former)
+        made = _command(operation, report, own, about, name, title, types or {})
+        self.add_command(made)
+        return made
+
+    def listed(
+        self,
+        operation: Operation,
+        *own: Decorator,
+        columns: tuple[Column, ...],
+        empty: str,
+        then: str = "",
+        about: str = "",
+        name: str = "list",
+        limit: int | None = None,
+        former: tuple[str, Mapping[str, str]] | None = None,
+        echoed: tuple[str, ...] = (),
+        max_columns: int = MAX_CELL_COLUMNS,
+    ) -> None:
+        """Add the command of a list: a page of what the operation finds, or `empty`.
+
+        then: the next step, with fields of the first row in braces; limit: of a page, by default
+        all rows; former: the name and the keys that the rows had in an earlier version; echoed:
+        what of the request JSON has, too; about and the rest: as of `door`.
+        """
+        takes_page = "limit" in inspect.signature(operation).parameters
+
+        def page(*args: Any, limit: int | None, offset: int, **chosen: Any) -> Any:
+            if takes_page:
+                found = operation(*args, limit=limit, offset=offset, **chosen)
+            else:
+                found = operation(*args, **chosen).part(limit, offset)
+            request = next((each for each in chosen.values() if isinstance(each, Request)), None)
+            known = chosen if request is None else dict(request)
+            listed = found.as_json() | {key: known[key] for key in echoed}
+            return listed if former is None else with_former_keys(listed, *former)
+
+        def text(result: Result) -> str:
+            rows = result["data"]
+            shown = drawn(columns, rows, empty=empty, max_columns=max_columns)
+            return f"{shown}\nnext: {_filled(then, rows[0])}" if rows and then else shown
+
+        def report(command: Callable[..., Any]) -> Callable[..., Any]:
+            return paged(limit)(reporting(text)(command))
+
+        page.__signature__ = inspect.signature(operation)  # type: ignore[attr-defined]
+        page.__doc__ = operation.__doc__
+        self.add_command(_command(page, report, own, about, name, "", {}))
+
+
+def _command(
+    operation: Operation,
+    report: Decorator,
+    own: tuple[Decorator, ...],
+    about: str,
+    name: str,
+    title: str,
+    types: Types,
+) -> click.Command:
+    takes = [*inspect.signature(operation).parameters.values()]
+    has_actor = bool(takes) and takes[0].name == "actor"
+    takes = takes[has_actor:]
+    wanted = next((each for each in takes if _is_request(each.annotation)), None)
+
+    def call(launch: Launching | None = None, **given: Any) -> Any:
+        if wanted is not None:
+            given[wanted.name] = request = given.pop("request")
+        if launch is not None:
+            given["launch"] = launch(title.format(**(dict(request) if wanted else given)))
+        return operation(command_actor(), **given) if has_actor else operation(**given)
+
+    made: Callable[..., Any] = report(call)
+    if any(each.name == "launch" for each in takes):
+        made = launched(made)
+    for decorate in reversed(own):
+        made = decorate(made)
+    if wanted is not None:
+        made = request_options(wanted.annotation, types=types)(made)
+    taken = {each.name for each in getattr(made, "__click_params__", ())} | {"launch"}
+    for each in reversed(takes):
+        is_needed = each.default is each.empty and each.kind is not each.VAR_KEYWORD
+        if is_needed and each is not wanted and each.name not in taken:
+            made = click.argument(each.name, type=types.get(each.name, each.annotation))(made)
+    documented = operation if operation.__doc__ or wanted is None else wanted.annotation
+    # up to what it raises: a command reports an error in its own words
+    help_text = re.split(r"\bRaises\b", inspect.getdoc(documented) or "")[0].strip()
+    name = name or operation.__name__.replace("_", "-")
+    return click.command(name, help=about or help_text)(made)
+
+
+def _filled(then: str, row: Result) -> str:
+    """A next step with fields of a row, quoted for a shell."""
+    quoted = {
+        k: shlex.quote(value) if isinstance(value, str) else value for k, value in row.items()
+    }
+    return then.format(**quoted)
+
+
+def _is_request(annotation: Any) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, Request)
