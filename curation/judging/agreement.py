@@ -6,7 +6,7 @@ this `VERSION`.
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from sqlalchemy.orm import Session
@@ -82,7 +82,7 @@ def study_report(
     question, chosen = PICK, chosen or JudgmentFilter()
     if own := questions_of_study(session, study_id):
         question = next((one for one in own if one.name in chosen.questions), own[0])
-        chosen = replace(chosen, questions=(question.name,))
+        chosen = chosen.model_copy(update={"questions": (question.name,)})
     decisions = study_decisions(session, study_id, chosen)
     answers = number_decisions(
         (row for row in decisions if row.item not in left_out), is_ordered=question.is_ordered

@@ -14,6 +14,7 @@ from analysis.agreement.group_kappa import NO_OTHER
 from analysis.agreement.judge_profile import place_bias
 from analysis.agreement.judgment_filter import JudgmentFilter, chosen_rows, decisions_of
 from analysis.agreement.over_time import agreement_over_time
+from db.requests import arguments_of
 from db.study.items import ItemPlace
 from db.study.judgments import JudgmentRow
 
@@ -59,8 +60,10 @@ def test_a_filter_takes_what_it_names_and_everything_else_of_what_it_does_not_na
 
 
 def test_a_filter_becomes_options_of_the_command() -> None:
-    chosen = JudgmentFilter(("positive",), ("a b",), judges=("x",), until=date(2026, 3, 2))
-    assert chosen.options() == (
+    chosen = JudgmentFilter(
+        scenarios=("positive",), sources=("a b",), judges=("x",), until=date(2026, 3, 2)
+    )
+    assert arguments_of(chosen) == (
         ["--role", "positive", "--source", "a b", "--judge", "x", "--until", "2026-03-02"]
     )
 

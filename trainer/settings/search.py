@@ -86,7 +86,7 @@ def _dimension(text: str) -> Dimension:
     if not low < high or (is_log and low <= 0):
         positive = ", which is above 0" if is_log else ""
         raise BadInput(
-            f"`search={text}`: the range does not rise",
+            f"`search={text}`: the range must rise",
             f"begin it with the smaller number{positive}",
             code="search_range_invalid",
         )
