@@ -1,12 +1,10 @@
 """Every figure of the app, on ordinary values, on hostile names and on nothing."""
 
-from itertools import pairwise
-
 import plotly.graph_objects as go
 
 from analysis.agreement.judging_figures import kappa_against_cost, kept_sets, over_time_lines
+from analysis.figures.dots import Dot, dots, slopes
 from analysis.figures.figures import (
-    agreement_heatmap,
     confusion_heatmap,
     diversity_bars,
     drop_bars,
@@ -26,24 +24,6 @@ MEAN = {
 }
 UNKNOWN = MEAN | {"value": None, "reason": "one category only", "items": 0, "agreement": None}
 REPORT = {
-    "judges": [{"judge": "ann $x$"}, {"judge": "<b>bob</b>"}, {"judge": "cas"}],
-    "pairs": [
-        {
-            "judge_a": "ann $x$",
-            "judge_b": "<b>bob</b>",
-            "kappa": 0.5,
-            "standard_error": 0.1,
-            "agreement": 0.7,
-            "items": 10,
-        },
-        {
-            "judge_a": "ann $x$",
-            "judge_b": "cas",
-            "kappa": None,
-            "items": 0,
-            "reason": "no common items",
-        },
-    ],
     "human_human": MEAN,
     "human_model": {"o3-mini": MEAN, "offline": UNKNOWN},
 }
@@ -69,8 +49,11 @@ RANKED = [
     {"model": "e5", "group": "below 1 B", "checkpoint": 1, "p-mrr": 0.05, "score": 0.2},
     {"model": "big", "group": "above 5 B", "checkpoint": None, "p-mrr": -0.02, "score": None},
 ]
+DOTS = [Dot("ann $x$ – <b>bob</b>", 0.5, (0.3, 0.7), "10 items"), Dot("cas – dan", -0.1)]
 FIGURES = {
-    "heatmap": agreement_heatmap(REPORT),
+    "dots": dots({"pairs": DOTS}, title="kappa", from_zero=True),
+    "two lanes": dots({"all": DOTS, "without": DOTS[:1]}, title="kappa"),
+    "slopes": slopes([(DOTS[0], DOTS[0]), (DOTS[1], DOTS[1])], ends=("base", "trained"), title=""),
     "confusion": confusion_heatmap(["positive", "none"], [[3, 0], [1, 2]], "ann", "bob"),
     "bars": human_model_bars(REPORT),
     "diversity": diversity_bars(CORPORA, "aps"),
@@ -97,13 +80,7 @@ HOSTILE = [
 
 def hostile_figures() -> list[go.Figure]:
     """Every figure with the names on all its places."""
-    judges = [{"judge": name} for name in HOSTILE]
     report = {
-        "judges": judges,
-        "pairs": [
-            REPORT["pairs"][0] | {"judge_a": one, "judge_b": other}
-            for one, other in pairwise(HOSTILE)
-        ],
         "human_human": MEAN,
         "human_model": dict.fromkeys(HOSTILE, MEAN),
     }
@@ -111,7 +88,7 @@ def hostile_figures() -> list[go.Figure]:
         {"corpus": name, "fields": {"query": {"aps": 0.1, "reason": {}}}} for name in HOSTILE
     ]
     return [
-        agreement_heatmap(report),
+        dots({name: [Dot(name, 0.5, None, name)] for name in HOSTILE}, title="kappa"),
         human_model_bars(report),
         confusion_heatmap(["a"], [[1]], " ".join(HOSTILE[:4]), " ".join(HOSTILE[4:])),
         diversity_bars(corpora, "aps"),
@@ -130,8 +107,8 @@ EMPTY = {
     "bars without a value": go.Figure(go.Bar(x=["a", "b"], y=[None, None])),
     "no points": go.Figure(go.Scatter(x=[], y=[])),
     "points without a value": go.Figure(go.Scatter(x=[1, 2], y=[None, None], mode="markers+text")),
-    "no judges": agreement_heatmap({"judges": [], "pairs": []}),
-    "no kappa": agreement_heatmap(REPORT | {"pairs": []}),
+    "no dots": dots({}, title="kappa"),
+    "no slopes": slopes([], ends=("base", "trained"), title=""),
     "no models": ranking_figure([]),
     "no windows": over_time_lines([]),
     "no curve": curve_figure({}, title=""),

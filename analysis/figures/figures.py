@@ -38,59 +38,11 @@ METRIC_NAMES: Final = {
     "ingf_2": "INGF, 2-grams (higher is more diverse)",
     "ingf_3": "INGF, 3-grams (higher is more diverse)",
 }
-MAX_IN_MATRIX: Final = 40  # judges; of more the cells could not be read
 
 
 def sign(field: str, role: str) -> str:
     """The paper's sign of a text in its role: I+, Q-, P1-, …"""
     return SIGNS.get((field, role), f"{field} {role}")
-
-
-def agreement_heatmap(report: Mapping[str, Any]) -> go.Figure:
-    """Kappa of every pair of judges as a symmetric matrix; pairs with too few items show how many
-    they share. Of many judges, some of those of whom a pair has a value."""
-    judges = [judge["judge"] for judge in report["judges"]]
-    if len(judges) > MAX_IN_MATRIX:
-        known = [pair for pair in report["pairs"] if pair["kappa"] is not None]
-        in_pair = {name for pair in known for name in (pair["judge_a"], pair["judge_b"])}
-        judges = [name for name in judges if name in in_pair][:MAX_IN_MATRIX]
-    places = {name: place for place, name in enumerate(judges)}
-    values = np.full((len(judges), len(judges)), np.nan)
-    shown = [["" for _ in judges] for _ in judges]
-    hover = [[escape(name) if name == other else "" for name in judges] for other in judges]
-    for pair in report["pairs"]:
-        if not {pair["judge_a"], pair["judge_b"]} <= places.keys():
-            continue
-        a, b = places[pair["judge_a"]], places[pair["judge_b"]]
-        for row, column in ((a, b), (b, a)):
-            hover[row][column] = _pair_hover(pair)
-            shown[row][column] = _cell(pair)
-            if pair["kappa"] is not None:
-                values[row, column] = pair["kappa"]
-    figure = go.Figure(
-        go.Heatmap(
-            z=values,
-            x=[escape(name) for name in judges],
-            y=[escape(name) for name in judges],
-            text=shown,
-            texttemplate="%{text}",
-            customdata=hover,
-            hovertemplate="%{customdata}<extra></extra>",
-            zmin=-1,
-            zmax=1,
-            zmid=0,
-            colorscale="RdBu",
-            xgap=2,
-            ygap=2,
-            showscale=False,
-        )
-    )
-    figure.update_layout(height=max(320, 60 * len(judges) + 140))
-    figure.update_xaxes(
-        side="bottom", tickangle=-30, automargin=True, showgrid=False, type="category"
-    )
-    figure.update_yaxes(autorange="reversed", automargin=True, showgrid=False, type="category")
-    return figure
 
 
 def human_model_bars(report: Mapping[str, Any]) -> go.Figure:
@@ -219,25 +171,6 @@ def wrapped(text: str, width: int = 60) -> str:
             lines.append("")
         lines[-1] += f"{word} "
     return "<br>".join(escape(line.rstrip()) for line in lines)
-
-
-def _cell(pair: Mapping[str, Any]) -> str:
-    """Kappa; where there is none, how many items the two share; a dash for none."""
-    if pair["kappa"] is not None:
-        return f"{pair['kappa']:.2f}"
-    return f"n = {pair['items']}" if pair["items"] else "–"
-
-
-def _pair_hover(pair: Mapping[str, Any]) -> str:
-    names = f"{escape(pair['judge_a'])} – {escape(pair['judge_b'])}"
-    if pair["kappa"] is None:
-        return f"{names}<br>kappa undefined: {pair['reason']}"
-    interval = pair.get("interval")
-    spread = f"<br>95 %: {interval[0]:.3f} to {interval[1]:.3f}" if interval else ""
-    return (
-        f"{names}<br>kappa {pair['kappa']:.4f} ± {pair['standard_error']:.4f}{spread}"
-        f"<br>raw agreement {pair['agreement']:.4f}<br>{pair['items']:,} items"
-    )
 
 
 def _intervals(means: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:

@@ -270,6 +270,11 @@ def _draw_frame(
         axes.set_xlim(*x["range"])
     if y.get("range") is not None:
         axes.set_ylim(*y["range"])
+    for axis, described in ((axes.xaxis, x), (axes.yaxis, y)):
+        if described.get("tickvals") is not None:
+            axis.set_ticks(described["tickvals"], [_plain(each) for each in described["ticktext"]])
+    if x.get("zeroline"):
+        axes.axvline(0, color="#999999", linewidth=0.8)
     if y.get("autorange") == "reversed" and not axes.yaxis_inverted():
         axes.invert_yaxis()
     if layout.get("showlegend", len(traces) > 1) and axes.get_legend_handles_labels()[1]:

@@ -34,7 +34,7 @@ def on_screen(figure: go.Figure) -> OnScreen:
     """The figure for `st.plotly_chart`, its notes and its text. The given figure stays as it is."""
     shown = go.Figure(figure)
     shown.layout.annotations = ()  # an update would keep them
-    has_lines = all(trace.type == "scatter" for trace in shown.data)
+    has_lines = all(_is_line(trace) for trace in shown.data)
     shown.update_layout(
         height=shown.layout.height or HEIGHT,
         dragmode="zoom" if has_lines else False,
@@ -43,7 +43,7 @@ def on_screen(figure: go.Figure) -> OnScreen:
         # below the axis, however high the figure is
         legend={"orientation": "h", "x": 0, "y": 0, "yref": "container", "yanchor": "bottom"},
     )
-    if len(shown.data) == 1 and len(listed(shown.data[0].x)) <= FEW:
+    if len(shown.data) == 1 and len(listed(_of_axis(shown.data[0], "x"))) <= FEW:
         shown.update_layout(bargap=0.5)
     if not has_lines:
         shown.update_xaxes(fixedrange=True)
@@ -55,14 +55,29 @@ def on_screen(figure: go.Figure) -> OnScreen:
     return OnScreen(shown, notes, alternative(shown))
 
 
+def _is_line(trace: Any) -> bool:
+    return trace.type == "scatter" and "lines" in (trace.mode or "lines")
+
+
+def _of_axis(trace: Any, axis: str) -> Any:
+    """The values of a trace on an axis; None for one without axes."""
+    values: Any = trace.to_plotly_json().get(axis)
+    return values
+
+
 def alternative(figure: go.Figure) -> str:
-    """`agreement beyond chance by step; people, gpt`: the numbers are in the CSV below."""
+    """`agreement beyond chance by step; people, gpt`: the numbers are in the CSV below.
+
+    Of a figure that names one as its `meta`, that text.
+    """
     layout = figure.layout
+    if isinstance(layout.meta, str):
+        return layout.meta
     axes = [plain_text(axis.title.text) for axis in (layout.yaxis, layout.xaxis)]
     names = ", ".join(filter(None, (plain_text(trace.name) for trace in figure.data)))
     about = (plain_text(layout.title.text), " by ".join(filter(None, axes)), names)
     found = "; ".join(filter(None, about))
-    first = [plain_text(name) for name in listed(figure.data[0].x)] if figure.data else []
+    first = [plain_text(name) for trace in figure.data[:1] for name in listed(_of_axis(trace, "x"))]
     return found or ", ".join(first) or "Figure"
 
 
@@ -70,7 +85,7 @@ def _cut_names(figure: go.Figure, axis: str) -> None:
     """Show the first characters of the names on an axis of categories, where one is long."""
     names: dict[Any, None] = {}
     for trace in figure.data:
-        given = listed(getattr(trace, axis))
+        given = listed(_of_axis(trace, axis))
         if two_levels(given) is None:
             names |= {name: None for name in categories(given) if isinstance(name, str)}
     if figure.layout[f"{axis}axis"].type == "date" or not any(len(n) > MAX_NAME for n in names):

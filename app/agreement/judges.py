@@ -7,8 +7,10 @@ import streamlit as st
 
 from analysis.agreement.flagged import WITHOUT, WITHOUT_HIGH, WITHOUT_LOW, rows_without
 from analysis.agreement.headline import interval_cells
+from analysis.figures.dots import Dot, dots
 from analysis.files.csv_writer import csv_text
-from app.kit.figure import Origin, draw_rows
+from app.agreement.report import MAX_DOTS
+from app.kit.figure import Origin, draw_figure, draw_rows
 from app.text.plain import plain
 from curation.judging.consensus import SURE, flagged_note, judge_rows, outlier_sentences
 
@@ -27,6 +29,9 @@ def draw_judges(profiles: Sequence[Mapping[str, Any]], origin: Origin) -> None:
     if not rows:
         return
     st.subheader("Per judge", anchor=False)
+    if found := judge_dots(profiles):
+        figure = dots(found, title="kappa with the other people", from_zero=True)
+        draw_figure(figure, rows, origin, key="agreement.judge_dots")
     kappa = st.column_config.NumberColumn(format="%.3f")
     flagged = None if not any(row["Flagged"] for row in rows) else st.column_config.TextColumn()
     draw_rows(
@@ -63,6 +68,23 @@ def draw_judges(profiles: Sequence[Mapping[str, Any]], origin: Origin) -> None:
     )
     if reasons := undefined_reasons(profiles):
         st.caption(plain("\n".join(reasons)))
+
+
+def judge_dots(profiles: Sequence[Mapping[str, Any]]) -> dict[str, list[Dot]]:
+    """Each judge with the other people, the highest first; beside it the same without those of
+    them who are flagged, where anybody is."""
+    found: dict[str, list[Dot]] = {}
+    with_value = [each for each in profiles if each["with_people"]["value"] is not None]
+    for each in sorted(with_value, key=lambda each: -each["with_people"]["value"])[:MAX_DOTS]:
+        name = each["judge"] + (" (flagged)" if each["flagged"] else "")
+        for group, of in (
+            ("all people", each["with_people"]),
+            (WITHOUT.lower(), each["with_people"].get("without_flagged") or {}),
+        ):
+            if of.get("value") is not None:
+                about = f"{of['items']:,} items"
+                found.setdefault(group, []).append(Dot(name, of["value"], of["interval"], about))
+    return found
 
 
 def judge_row(each: Mapping[str, Any]) -> dict[str, Any]:

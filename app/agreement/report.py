@@ -19,12 +19,14 @@ from analysis.agreement.flagged import (
 )
 from analysis.agreement.headline import COEFFICIENTS, COHEN, interval_cells, rest_sentence
 from analysis.agreement.measures import MEASURES
-from analysis.figures.figures import agreement_heatmap, human_model_bars
+from analysis.figures.dots import Dot, dots
+from analysis.figures.figures import human_model_bars
 from app.kit.figure import Origin, draw_figure, draw_rows
 from app.text.numbers import counted
 from app.text.plain import plain
 
 MAX_PAIR_CARDS = 6
+MAX_DOTS = 40  # rows of a figure; the table has all
 KAPPA = st.column_config.NumberColumn(format="%.4f")
 
 
@@ -65,18 +67,37 @@ def draw_report(report: dict[str, Any], origin: Origin) -> None:
 
 
 def draw_pairs(report: dict[str, Any], origin: Origin) -> None:
-    """Every pair of judges as a table and a matrix, differences of models, all judges together."""
+    """Every pair of judges as dots and a table, differences of models, all judges together."""
     st.subheader("Pairs of judges", anchor=False)
     pairs = pair_rows(report["pairs"])
     if not pairs:
         st.caption("No pairs: fewer than two judges have answered.")
     else:
         st.caption(plain(pairs_sentence(report["pairs_counted"])))
-        draw_values(pairs, origin, key="agreement.pairs", reasons=report["pairs"])
-    if any(pair["kappa"] is not None for pair in report["pairs"]):
-        draw_figure(agreement_heatmap(report), pairs, origin, key="agreement.heatmap")
+    if found := pair_dots(report["pairs"]):
+        figure = dots(found, title="Cohen's kappa: 0 is chance, 1 is perfect", from_zero=True)
+        draw_figure(figure, pairs, origin, key="agreement.pair_dots")
+    if pairs:
+        with st.expander("The pairs as a table", expanded=not found):
+            draw_values(pairs, origin, key="agreement.pairs", reasons=report["pairs"])
     draw_differences(report["differences"], origin, who=persons_of(report).lower())
     draw_measures(report, origin)
+
+
+def pair_dots(pairs: Sequence[Mapping[str, Any]]) -> dict[str, list[Dot]]:
+    """The pairs that have a value, the highest first and of many the first; apart those of whom
+    one is flagged."""
+    defined = sorted(
+        (pair for pair in pairs if pair["kappa"] is not None),
+        key=lambda pair: (-pair["kappa"], pair["judge_a"], pair["judge_b"]),
+    )
+    found: dict[str, list[Dot]] = {}
+    for pair in defined[:MAX_DOTS]:
+        group = "with someone who is flagged" if pair.get("flagged") else "pairs"
+        name = f"{pair['judge_a']} – {pair['judge_b']}"
+        about = f"{pair['items']:,} items, raw agreement {pair['agreement']:.3f}"
+        found.setdefault(group, []).append(Dot(name, pair["kappa"], pair.get("interval"), about))
+    return found
 
 
 def pairs_sentence(counted_pairs: Mapping[str, int]) -> str:

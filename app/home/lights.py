@@ -18,7 +18,7 @@ from app.home.quality import (
 )
 from app.operations.overview.frame import PageDataset
 from app.operations.overview.home import SeenStudies
-from app.operations.overview.quality import OfModel, OfRun, OfStudy, figures
+from app.operations.overview.quality import Figures, OfModel, OfRun, OfStudy, figures
 from curation.judging.about_run import NO_RUN
 from trainer.evaluate.following import INSTRUCTION_FLIP
 from trainer.report.compared.trained import index_stays
@@ -29,10 +29,11 @@ PEOPLE, MODEL = "Agreement, people–people", "Agreement, people–model"
 
 
 class Found(NamedTuple):
-    """The quality line, and how far the study is that it is of."""
+    """The quality line, how far the study is that it is of, and the figures behind both."""
 
     quality: Quality
     judged: Judged | None
+    figures: Figures
 
 
 def read_quality(
@@ -48,7 +49,7 @@ def read_quality(
         precision, people, model = _agreement_lights(found.of_study)
         judged = _judged(found.of_study)
     flip = None if found.of_model is None else _flip(found.of_model)
-    return Found(Quality(kept, leakage, precision, people, model, flip), judged)
+    return Found(Quality(kept, leakage, precision, people, model, flip), judged, found)
 
 
 def _run_lights(found: OfRun) -> tuple[Light, Light]:

@@ -14,14 +14,18 @@ from app.home.own_items import button_of, draw_invitation, draw_own_items
 from app.home.path import Step, next_step, path_of
 from app.home.quality_line import draw_light, draw_lights
 from app.home.start import draw_loading, draw_start
+from app.home.story import draw_story
 from app.home.waiting import draw_waiting
 from app.jobs_page.card import follow_job
 from app.kit.frame.dataset import chosen_dataset
 from app.kit.frame.links import go_to
 from app.kit.menu import may_open
 from app.kit.page import draw_heading, draw_labels, draw_link
+from app.models.try_it.example import draw_swap
+from app.operations import try_it
 from app.operations.overview import demo
 from app.operations.overview.home import OwnItems, SeenStudies, overview, own_items
+from app.operations.overview.quality import OfModel
 from app.text.numbers import counted
 from app.text.plain import plain
 from db.outcome.overview import Overview
@@ -79,6 +83,15 @@ def draw_step(step: Step) -> None:
         st.caption(plain(step.state), width="stretch")
 
 
+def draw_newest_model(user: SessionUser, model: OfModel | None) -> None:
+    """A held-out query of the dataset's newest model; of another dataset's nothing."""
+    if model is None or model.checkpoint is None or not may_open(user, "try_it"):
+        return
+    examples = try_it.examples(user)
+    if examples.model == model.checkpoint.path:
+        draw_swap(examples, key="home-swap")
+
+
 user = current_user()
 assert user is not None
 seen = SeenStudies(user)
@@ -112,13 +125,15 @@ steps = path_of(found, line.quality, line.judged, may_open=partial(may_open, use
 step, own = next_step(steps), own_items(user, seen)
 is_next = leads_to(step, own)
 draw_next(step, user, own if is_next else None)
+draw_story(user, line.figures)
 draw_lights(line.quality.lights)
 if not is_next:
     draw_own_items(own)
 for job_id in running:
     follow_job(job_id, key=f"home.job-{job_id}")
 draw_waiting(user, seen, found.jobs_failed)
+draw_newest_model(user, line.figures.of_model)
 draw_example(user, is_open=not found.reviews)
-st.subheader("The path", anchor=False)
-for each in steps:
-    draw_step(each)
+with st.expander("All steps", icon=":material/checklist:"):
+    for each in steps:
+        draw_step(each)

@@ -3,19 +3,25 @@
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 
 import streamlit as st
 
+from analysis.figures.dots import Dot, dots, known
+from analysis.figures.paired import P_MRR
+from analysis.figures.printed import printed
 from analysis.files.csv_writer import csv_text
-from app.kit.figure import Origin, draw_figure, draw_rows
+from app.kit.figure import Origin, draw_figure, draw_origin, draw_plot, draw_rows, side_by_side
 from app.models.ranking_plot import ranking_figure, ranking_rows
 from app.text.plain import plain
 from db.outcome.evaluations import rows_by_query
 from db.tables import Evaluation
+from trainer.evaluate.following import FOLLOWING, STABILITY
+from trainer.evaluate.measures.compliance import SICR, WISE
 from trainer.evaluate.request import EvaluationStart
 from trainer.report.compared.conditions import library_notes, unlike
-from trainer.report.compared.differences import METHOD, difference_rows
-from trainer.report.compared.measures import model_name
+from trainer.report.compared.differences import METHOD, Difference, difference_rows
+from trainer.report.compared.measures import NAMES, SOMETIMES, model_name
 from trainer.report.compared.trained import is_trained
 from trainer.settings.sizes import named_parameters, parameters_of
 
@@ -33,6 +39,14 @@ LABELS = {
     "lost": "Lost",
     "clusters": "Clusters",
     "method": "Interval by",
+}
+
+
+GOALS, GUARDS = "Goals: following instructions", "Guards: ranking that must not fall"
+FOLLOWED = {
+    (SOMETIMES | NAMES)[name]
+    for name in (*FOLLOWING, STABILITY, SICR, WISE, P_MRR)
+    if name in SOMETIMES | NAMES
 }
 
 
@@ -98,6 +112,54 @@ def _comparable(base: Evaluation, found: Sequence[Evaluation]) -> list[Evaluatio
     return compared
 
 
+def forests_of(compared: Sequence[Difference]) -> dict[str, dict[str, list[Dot]]]:
+    """{goals or guards: {model: its paired differences by measure}}, p-MRR on the others' scale."""
+    found: dict[str, dict[str, list[Dot]]] = {GOALS: {}, GUARDS: {}}
+    for row in compared:
+        scale = 100 if row.measure == NAMES[P_MRR] else 1
+        low, high = (None if end is None else end / scale for end in (row.low, row.high))
+        name = "p-MRR" if scale == 100 else row.measure
+        about = f"{row.verdict}; {row.gained:,} gained, {row.lost:,} lost"
+        dot = Dot(name, row.difference / scale, known(low, high), about)
+        part = GOALS if row.measure in FOLLOWED else GUARDS
+        found[part].setdefault(row.name, []).append(dot)
+    return {part: models for part, models in found.items() if models}
+
+
+def draw_differences(compared: Sequence[Difference], origin: Origin, *, base: str) -> None:
+    """The forest of goals and that of guards, the table of both behind them."""
+    forests = forests_of(compared)
+    for (part, models), column in zip(
+        forests.items(),
+        side_by_side(len(forests), key="evaluations.forests") if forests else (),
+        strict=True,
+    ):
+        with column:
+            st.markdown(f"**{part}**")
+            figure = dots(models, title=f"difference to {base.rpartition('/')[2]}", from_zero=True)
+            key = f"evaluations.forest.{part.split()[0].lower()}"
+            draw_plot(figure, key=f"{key}.figure")
+            rows = [
+                asdict(each) for each in compared if (each.measure in FOLLOWED) == (part == GOALS)
+            ]
+            draw_origin(rows, origin, key=key, picture=partial(printed, figure))
+    number = st.column_config.NumberColumn(format="%+.3f")
+    with st.expander("The differences as a table"):
+        draw_rows(
+            [asdict(each) for each in compared],
+            None,
+            key="evaluations.differences",
+            labels=LABELS,
+            column_config={
+                **dict.fromkeys(("id", "model")),
+                "difference": number,
+                "low": number,
+                "high": number,
+                "p_holm": st.column_config.NumberColumn(format="%.3f"),
+            },
+        )
+
+
 def draw_comparison(
     evaluations: Sequence[Evaluation],
     requested: Mapping[int, EvaluationStart],
@@ -134,36 +196,16 @@ def draw_comparison(
         found = _comparable(by_model[chosen_base], found)
         if len(found) < 2:
             return
-    if any(each.metrics.get("p-mrr") is not None for each in found):
-        rows = ranking_rows(found, sizes_of(found, bases))
-        origin = _origin(found, requested)
-        draw_figure(ranking_figure(rows), rows, origin, key="evaluations.ranking")
-        st.caption(
-            "Grouped by number of parameters, then by p-MRR. The score is FollowIR's mean over its "
-            "sets, elsewhere nDCG@10, divided by 10 as in Figure 5 of the paper."
-        )
     if is_mean:
         st.caption(
             "This is a mean over the sets of a suite. Differences with intervals are shown for "
             "each set: choose one above."
         )
+        _draw_ranking(found, requested, bases)
         return
     base = by_model[chosen_base]
     compared = difference_rows(base, [each for each in found if each is not base])
-    number = st.column_config.NumberColumn(format="%+.3f")
-    draw_rows(
-        [asdict(each) for each in compared],
-        None,
-        key="evaluations.differences",
-        labels=LABELS,
-        column_config={
-            **dict.fromkeys(("id", "model")),
-            "difference": number,
-            "low": number,
-            "high": number,
-            "p_holm": st.column_config.NumberColumn(format="%.3f"),
-        },
-    )
+    draw_differences(compared, _origin(found, requested), base=model_name(base.model))
     st.caption(METHOD)
     with st.container(horizontal=True):
         st.download_button(
@@ -175,3 +217,21 @@ def draw_comparison(
             on_click="ignore",
             help="Unrounded values of each model for each query, as CSV.",
         )
+    _draw_ranking(found, requested, bases)
+
+
+def _draw_ranking(
+    found: Sequence[Evaluation],
+    requested: Mapping[int, EvaluationStart],
+    bases: Mapping[int, str],
+) -> None:
+    """Figure 5 of the paper, where any model has p-MRR."""
+    if not any(each.metrics.get("p-mrr") is not None for each in found):
+        return
+    rows = ranking_rows(found, sizes_of(found, bases))
+    origin = _origin(found, requested)
+    draw_figure(ranking_figure(rows), rows, origin, key="evaluations.ranking")
+    st.caption(
+        "Grouped by number of parameters, then by p-MRR. The score is FollowIR's mean over its "
+        "sets, elsewhere nDCG@10, divided by 10 as in Figure 5 of the paper."
+    )

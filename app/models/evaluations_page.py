@@ -157,10 +157,11 @@ else:
         st.markdown(plain(sentence))
     with st.container(horizontal=True):
         draw_hand_off("try_it", "Try the models on a query of your own")
+    draw_comparison(evaluations, requested, bases)
+    draw_ordinary(newest, partial(operations.ordinary, user))
+    st.subheader("Every measure", anchor=False)
     draw_headline(newest)
     draw_scores(evaluations)
-    draw_ordinary(newest, partial(operations.ordinary, user))
-    draw_comparison(evaluations, requested, bases)
     draw_trec_files(newest, requested)
     draw_records(newest)
     draw_result_table(user)

@@ -17,6 +17,7 @@ from app.access import openid
 from app.access.identity import user_of_cookies
 from app.server.downloads import DOWNLOAD_ROUTES
 from app.server.form_page import address_of, device_token, form_page, signed_in
+from app.server.goto import GOTO_ROUTE
 from app.server.health import HEALTH_ROUTE
 from app.server.language import LANGUAGE_ROUTE, language_of, problem_to, say_to
 from app.server.own_account import OWN_ACCOUNT_ROUTES
@@ -193,6 +194,7 @@ def _invitation_page(request: Request, token: str, fields: str, status: int) -> 
 
 ROUTES: Sequence[BaseRoute] = (
     LANGUAGE_ROUTE,
+    GOTO_ROUTE,
     HEALTH_ROUTE,
     Route("/review", old_review_page, methods=["GET"]),
     Route("/sign-in", sign_in_form, methods=["GET"]),

@@ -8,6 +8,7 @@ import streamlit as st
 
 from app.access.identity import SessionUser
 from app.access.language import language_now, say
+from app.access.permissions import NEEDS
 from app.kit.card_files import card_css, card_js
 from app.kit.frame.links import page_link
 from app.kit.menu import Entry, entries_for, entry_of, title_of
@@ -17,6 +18,8 @@ LOGO = Path(__file__).parent / "logo.svg"
 ICON = Path(__file__).parent / "icon.svg"
 
 
+# goto.js opens the box; who may only judge has no more pages than the menu
+GOTO = '<button type="button" class="inf-goto-open">Go to …<kbd>Ctrl K</kbd></button>'
 FOLDING = st.components.v2.component(
     "inf_sidebar",
     js=(Path(__file__).parent / "sidebar.js").read_text(encoding="utf-8"),
@@ -45,7 +48,8 @@ def draw_sidebar(user: SessionUser, page: str) -> None:
             for entry in entries_for(user):
                 with st.container(key=f"frame-entry-{entry.views[0].name}"):
                     page_link(entry.views[0].name, entry.label, icon=f":material/{entry.icon}:")
-        st.html(f'<p class="inf-user">{line}</p>{_mark(current, page)}')
+        goto = GOTO if NEEDS["jobs"].is_met(user) else ""
+        st.html(f'{goto}<p class="inf-user">{line}</p>{_mark(current, page)}')
         first = current.views[0].name if current else ""
         FOLDING(key="frame.folding", data={"entry": first, "page": page})
 

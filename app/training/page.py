@@ -26,7 +26,7 @@ from app.training import actions
 from app.training.form import draw_form
 from app.training.frontier import draw_frontier
 from app.training.sweeps import draw_sweep, draw_trainings, job_name
-from app.training.watched import draw_watched
+from app.training.watched import draw_result, draw_watched
 from app.training.wording import forecast_text
 from db.errors import NotFound
 from trainer.launch.request import TrainStart
@@ -137,6 +137,7 @@ def draw_watch(found: list[TrainingRow]) -> None:
         for each in trained:
             if each.job_id == job.id:
                 draw_hand_off("evaluations", "Compare with its base", checkpoint=each.id)
+        draw_result(job)
         draw_curves([shown, *others], key="train.curves", names=names)
         draw_watched(job)
 

@@ -1,27 +1,34 @@
 """What a training reports besides curves: a batch as the model sees it, and probe items."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import plotly.graph_objects as go
 import streamlit as st
 
+from analysis.figures.dots import Dot, known, slopes
 from analysis.figures.figures import DROPPED, KEPT
+from analysis.figures.paired import P_MRR
 from analysis.figures.printed import printed
 from app.access.session_user import failures_shown, signed_in_user
 from app.jobs_page.actions import read_job
 from app.jobs_page.card import LIVE
 from app.jobs_page.curves import PROBE
 from app.kit.figure import draw_downloads, draw_plot, draw_rows
+from app.kit.page import draw_hand_off
 from app.operations import jobs
+from app.operations.try_it import LOST
+from app.text.numbers import counted
 from app.text.plain import plain
 from app.text.texts import draw_text
 from app.training.sweeps import MEASURES
 from app.training.wording import measured_text
 from db.shape import INF_IR
 from db.tables import Job
+from trainer.evaluate.following import INSTRUCTION_FLIP
 from trainer.evaluate.intervals import HELD_OUT_INTERVALS
+from trainer.report.compared.measures import NAMES, SOMETIMES
 from trainer.report.scored import (
     IntervalRow,
     MeasuredRow,
@@ -44,6 +51,7 @@ INTERVALS = {
     **{"trained": "Trained", "trained_low": "from", "trained_high": "to"},
     **{"gain": "Gain", "gain_low": "Gain from", "gain_high": "Gain to"},
 }
+IN_FIGURE = (SOMETIMES | NAMES) | MEASURES | {"natural-first": "Natural probe: right first"}
 UNDER = {"asked": "under I+", "other": "under I-"}
 EVERY_SECONDS = 4.0
 FEW_RANKS = 8  # up to this rank, every rank has a tick
@@ -85,14 +93,22 @@ def probe_figure(number: int, ranks: Ranks) -> go.Figure:
     return figure
 
 
+def draw_result(job: Job) -> None:
+    """What the training changed, once it is done."""
+    _live(_draw_scores, job)
+
+
 def draw_watched(job: Job) -> None:
     """The batch and the probes a training has reported; updates while it runs."""
-    st.fragment(_draw, run_every=EVERY_SECONDS if job.status in LIVE else None)(job.id)
+    _live(_draw_shown, job)
 
 
-def _draw(job_id: int) -> None:
-    with failures_shown():
-        _draw_shown(read_job(job_id))
+def _live(draw: Callable[[Job], None], job: Job) -> None:
+    def now() -> None:
+        with failures_shown():
+            draw(read_job(job.id))
+
+    st.fragment(now, run_every=EVERY_SECONDS if job.status in LIVE else None)()
 
 
 def _draw_shown(job: Job) -> None:
@@ -100,7 +116,6 @@ def _draw_shown(job: Job) -> None:
         st.caption("Weights: " + ", ".join(f"{name} {kind}" for name, kind in dtypes.items()))
     if measured := (job.result or {}).get("estimate"):
         st.info(measured_text(measured))
-    _draw_scores(job)
     if batch := job.shown.get("batch"):
         with st.expander("Texts of the first batch, as the model sees them"):
             for column, texts in batch.items():
@@ -116,16 +131,66 @@ def _draw_scores(job: Job) -> None:
     rows = score_rows(job.result or {})
     if not rows:
         return
-    _draw_measures(rows, SCORES, key="train.scores")
-    st.caption(
-        "Query alone, Instruction alone: the trained model reads one half of the text. A flip that "
-        "one of them also reaches shows no joint reading of both."
+    intervals = interval_rows(job.result or {})
+    if verdict := verdict_text(intervals, job.shown.get("examples") or {}):
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.markdown(plain(verdict), width="content")
+            draw_hand_off("try_it", "See examples of each")
+    if changed := changes_of(intervals):
+        figure = slopes(changed, ends=("base", "trained"), title="held-out groups and the probe")
+        draw_plot(figure, key="train.slopes.figure")
+        rows_of = [vars(row) for row in intervals]
+        draw_downloads(rows_of, key="train.slopes", picture=partial(printed, figure))
+    with st.expander("Every measure, with its controls and intervals"):
+        _draw_measures(rows, SCORES, key="train.scores")
+        st.caption(
+            "Query alone, Instruction alone: the trained model reads one half of the text. A flip "
+            "that one of them also reaches shows no joint reading of both."
+        )
+        if intervals:
+            _draw_measures(intervals, INTERVALS, key="train.intervals")
+            st.caption(HELD_OUT_INTERVALS)
+        for note in score_notes(job.result or {}):
+            st.caption(plain(f"{note[0].upper()}{note[1:]}"))
+
+
+def verdict_text(intervals: Sequence[IntervalRow], examples: Mapping[str, Any]) -> str:
+    """What the training changed, by instruction flip; empty where it was not measured."""
+    row = next((each for each in intervals if each.measure == INSTRUCTION_FLIP), None)
+    if row is None or row.gain is None or row.base is None or row.trained is None:
+        return ""
+    says = f"Instruction flip {row.base:.3f} → {row.trained:.3f}: {row.gain:+.3f}"
+    if row.gain_low is None or row.gain_high is None:
+        said = f"{says}, without an interval."
+    else:
+        clear = "clearly higher" if row.gain_low > 0 else "clearly lower"
+        is_clear = row.gain_low > 0 or row.gain_high < 0
+        said = (
+            f"{says} [{row.gain_low:+.3f}, {row.gain_high:+.3f}], "
+            f"{clear if is_clear else 'no clear difference'}."
+        )
+    if LOST not in examples:
+        return said
+    gained, lost = examples["gained"], examples[LOST]["count"]
+    return (
+        f"{said} Of {counted(examples['groups'], 'held-out group')} {gained:,} gained, {lost:,} "
+        f"lost, {examples['groups'] - gained - lost:,} unchanged."
     )
-    if intervals := interval_rows(job.result or {}):
-        _draw_measures(intervals, INTERVALS, key="train.intervals")
-        st.caption(HELD_OUT_INTERVALS)
-    for note in score_notes(job.result or {}):
-        st.caption(plain(f"{note[0].upper()}{note[1:]}"))
+
+
+def changes_of(intervals: Sequence[IntervalRow]) -> list[tuple[Dot, Dot]]:
+    """Each measure before and after; p-MRR, which is no share, is in the table alone."""
+    return [
+        (
+            Dot(name, row.base, known(row.base_low, row.base_high), "base"),
+            Dot(name, row.trained, known(row.trained_low, row.trained_high), "trained"),
+        )
+        for row in intervals
+        if row.base is not None and row.trained is not None and row.measure != P_MRR
+        for name in (
+            MEASURES.get(row.measure) or (SOMETIMES | NAMES).get(row.measure, row.measure),
+        )
+    ]
 
 
 def _draw_measures(

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, func, select
+from sqlalchemy import ColumnElement, and_, func, select
 from sqlalchemy.orm import Session
 
 from db.outcome.analyses import ids_by_kind
@@ -20,10 +20,12 @@ from db.tables import (
     Pair,
     Passage,
     Release,
+    ReleaseGroup,
     Review,
     Run,
     Study,
 )
+from db.values import NONE
 
 
 @dataclass(frozen=True)
@@ -118,3 +120,34 @@ def overview(session: Session, dataset_id: int | None = None) -> Overview:
         ),
         offline_runs=count(rows(Run, Run.dataset_id == dataset_id).where(Run.offline)),
     )
+
+
+@dataclass(frozen=True)
+class KeptGroups:
+    """So many kept groups of a run: their current review (`none` without one), whether a release
+    has them, and whether a model was trained on such a release."""
+
+    review: str
+    is_released: bool
+    is_used: bool
+    groups: int
+
+
+def kept_groups(session: Session, run_id: int) -> list[KeptGroups]:
+    """What became of a run's kept groups."""
+    of_group = select(ReleaseGroup.group_id).where(ReleaseGroup.group_id == Group.id)
+    trained = select(Checkpoint.release_id).where(Checkpoint.release_id.is_not(None))
+    of_used = of_group.where(ReleaseGroup.release_id.in_(trained))
+    released, used = (
+        found.correlate(Group).exists().label(name)
+        for found, name in ((of_group, "released"), (of_used, "used"))
+    )
+    review = func.coalesce(Review.action, NONE)
+    rows = session.execute(
+        select(review, released, used, func.count())
+        .select_from(Group)
+        .outerjoin(Review, and_(Review.group_id == Group.id, Review.is_current))
+        .where(Group.run_id == run_id, Group.verdict == "kept")
+        .group_by(review, released, used)
+    )
+    return [KeptGroups(*row) for row in rows]

@@ -1,9 +1,8 @@
-import numpy as np
 import plotly.graph_objects as go
 import pytest
 
 from analysis.agreement.agreement import Decision, agreement_report
-from analysis.figures.figures import agreement_heatmap, diversity_bars, human_model_bars
+from analysis.figures.figures import diversity_bars, human_model_bars
 
 DECISIONS = [
     Decision(item, judge, label, "model" if judge == "gpt" else "person")
@@ -16,20 +15,8 @@ def note(figure: go.Figure) -> str:
     return str(figure.layout.annotations[0].text).replace("<br>", " ")
 
 
-def test_the_heat_map_shows_every_pair_twice_and_nothing_for_a_judge_with_itself() -> None:
-    (heat,) = agreement_heatmap(agreement_report(DECISIONS)).data
-    values = np.array(heat.z)
-    places = {name: place for place, name in enumerate(heat.x)}
-    assert values[places["ann"], places["gpt"]] == values[places["gpt"], places["ann"]] == 1.0
-    assert np.isnan(np.diag(values)).all()
-
-
-def test_an_undefined_pair_is_left_out_with_its_reason() -> None:
+def test_an_undefined_mean_is_left_out_with_its_reason() -> None:
     report = agreement_report([Decision(1, "ann", "a"), Decision(2, "<b>", "a")])
-    (heat,) = agreement_heatmap(report).data
-    assert np.isnan(np.array(heat.z)).all()
-    assert "no items in common" in heat.customdata[0][1]
-    assert "&lt;b&gt;" in heat.customdata[0][1]
     figure = human_model_bars(report)
     assert list(figure.data[0].y) == []
     assert "no items in common" in note(figure)
@@ -44,7 +31,6 @@ def test_figure_four_has_a_bar_per_model_and_one_for_the_people() -> None:
 
 def test_no_judgments_give_an_empty_figure_and_no_error() -> None:
     report = agreement_report([])
-    assert agreement_heatmap(report).data[0].z.size == 0
     assert "fewer than two people" in note(human_model_bars(report))
 
 

@@ -48,6 +48,6 @@ def test_a_long_name_is_cut_on_the_axis_and_whole_at_the_pointer() -> None:
 def test_only_lines_are_zoomed_by_a_drag() -> None:
     for name in ("curve", "time"):
         assert on_screen(FIGURES[name]).figure.layout.dragmode == "zoom"
-    for name in ("heatmap", "bars", "ranking"):
+    for name in ("dots", "confusion", "bars", "ranking"):
         shown = on_screen(FIGURES[name]).figure.layout
         assert shown.dragmode is False and shown.xaxis.fixedrange and shown.yaxis.fixedrange

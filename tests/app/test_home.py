@@ -29,6 +29,7 @@ from app.home.quality import (
     leakage_light,
     precision_light,
 )
+from app.home.story import branches_of, streams_of
 from app.kit.menu import may_open
 from app.operations.overview import demo, home
 from app.operations.overview.quality import newest_judged, newest_pair
@@ -37,8 +38,9 @@ from db.assignment.members import add_member, may_be_given_items, pause_judge
 from db.events import list_events
 from db.outcome.checkpoints import record_checkpoint
 from db.outcome.evaluations import Scored, record_evaluation
-from db.outcome.overview import Overview
+from db.outcome.overview import KeptGroups, Overview
 from db.people.rights import Rights, set_rights
+from db.run.runs import Funnel
 from db.store.settings import logs
 from db.store.store import Store
 from db.study.adjudication import adjudicate
@@ -606,3 +608,24 @@ def test_a_failed_demo_that_was_completed_since_is_no_longer_shown(failed_demo: 
         )
         session.commit()
     assert demo.loading() is None
+
+
+def test_every_group_of_a_run_is_in_the_picture_once() -> None:
+    """Two reasons whose first words are the same, a waiting group, reviews of every kind."""
+    dropped = {"judge_other_p1": 1, "judge_other_p2": 1, "judge_none": 37}
+    found = Funnel(1, 1, pairs=50, waiting=2, in_work=1, reached={}, kept=8, dropped=dropped)
+    kept = [
+        KeptGroups("none", True, True, 3),
+        KeptGroups("approve", True, False, 2),
+        KeptGroups("edit", False, False, 1),
+        KeptGroups("reject", False, False, 2),
+    ]
+    streams = streams_of(found, kept)
+    of_pairs = {one.end: one.groups for one in streams if one.start == "Pairs" and one.groups}
+    assert sum(of_pairs.values()) == 50 and len(of_pairs) == 5
+    assert sum(one.groups for one in streams if one.start == "Kept") == 8
+    assert sum(one.groups for one in streams if one.end == "Released") == 5
+    assert [one.groups for one in streams if one.end == "Trained on"] == [3]
+    branches = branches_of(found, kept)
+    assert branches["Not reviewed 3"] == {"run": 1, "verdict": "kept", "review": "none"}
+    assert {"run": 1, "reason": "judge_none"} in branches.values() and len(branches) == 7

@@ -24,7 +24,7 @@ from trainer.loop import precision
 from trainer.loop.best import Best
 from trainer.loop.failures import translated
 from trainer.loop.fitting import fit
-from trainer.loop.precision import uses_bf16
+from trainer.loop.precision import Precision, uses_bf16
 from trainer.loop.states import newest_state
 from trainer.model import weights
 from trainer.model.backbone import load_backbone
@@ -238,6 +238,14 @@ def test_auto_trains_in_bf16_on_a_cpu_after_measuring_that_it_is_equal_and_faste
     assert forced["precision"].pop("used") == "bf16"
     assert set(forced["precision"].values()) == {None}
     assert chosen["losses"] == forced["losses"]  # measuring leaves no trace
+
+
+@pytest.mark.parametrize(
+    ("loss", "cosine"), [(0.5, 1.0), (0.0, 0.5), (float("nan"), 1.0), (0.0, float("nan"))]
+)
+def test_one_measure_that_differs_is_enough_not_to_be_equal(loss: float, cosine: float) -> None:
+    assert Precision("bf16", loss_difference=0.0, gradient_cosine=1.0).is_equal
+    assert not Precision("bf16", loss_difference=loss, gradient_cosine=cosine).is_equal
 
 
 def test_auto_trains_in_fp32_where_bf16_was_measured_to_be_slower(

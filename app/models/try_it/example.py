@@ -5,6 +5,7 @@ from typing import Any
 
 import streamlit as st
 
+from app.kit.page import draw_link
 from app.operations.try_it import FAILS, LOST, WORKS, Examples
 from app.text.numbers import counted
 from app.text.plain import plain
@@ -116,6 +117,40 @@ def _draw_example(kind: str, example: Mapping[str, Any], examples: Examples) -> 
         args=(texts["Q+"], texts["I+"]),
         help=NOT_SEARCHED,
     )
+
+
+def draw_swap(examples: Examples, *, key: str) -> None:
+    """One held-out query of what now works, its instruction chosen by the reader: which passage
+    each model ranks first. Nothing where none is stored or may be seen."""
+    example = examples.shown.get(WORKS)
+    if example is None:
+        return
+    texts = example["texts"]
+    with st.container(border=True, key=key):
+        st.markdown("**Try it in small** · change the instruction of a held-out query")
+        draw_text(texts["Q+"], label="Query")
+        chosen = st.segmented_control(
+            "Instruction",
+            (0, 1),
+            default=0,
+            required=True,
+            key=f"{key}.instruction",
+            format_func=lambda number: f"Instruction {number + 1}",
+        )
+        number = int(chosen or 0)
+        draw_text(texts[("I+", "I-")[number]], label=f"Instruction {number + 1}")
+        for (firsts, model), column in zip(MODELS.items(), st.columns(2), strict=True):
+            first = example[firsts][number]
+            text, is_right = verdict(model, first, SIGNS[number])
+            with column:
+                st.badge(
+                    plain(text),
+                    icon=":material/check:" if is_right else ":material/close:",
+                    color="green" if is_right else "red",
+                )
+                if first != NEITHER:
+                    draw_text(texts[first], label=f"{model}: first passage")
+        draw_link("try_it", label="Search for yourself", icon=":material/search:")
 
 
 def _use(query: str, instruction: str) -> None:

@@ -5,7 +5,7 @@ that page does. What is computed is cached by the version of its data, and only 
 rows that Home stays fast; the Agreement page computes the rest.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -14,6 +14,7 @@ from sqlalchemy.orm import Session
 from analysis.agreement.agreement import report_of
 from analysis.agreement.answers import number_decisions
 from analysis.agreement.judgment_filter import study_decisions
+from analysis.figures.means import Mean, cluster_mean
 from analysis.figures.paired import Difference, paired_difference
 from app.access.identity import Actor
 from app.access.permissions import NEEDS
@@ -27,7 +28,8 @@ from curation.run.leakage import stored_leakage, why_outdated
 from db.outcome.checkpoints import list_checkpoints
 from db.outcome.evaluations import Scored, get_evaluation, newest_scores
 from db.outcome.independence import validators_of
-from db.run.runs import RunSummary, list_runs
+from db.outcome.overview import KeptGroups, kept_groups
+from db.run.runs import Funnel, RunSummary, funnel, list_runs
 from db.store.store import open_store
 from db.study.judgments import judgment_state
 from db.study.quality import flagged_people
@@ -43,11 +45,14 @@ MAX_GROUPS: Final = 5_000  # of a run whose precision is estimated here
 
 
 class OfRun(NamedTuple):
-    """The newest run with finished groups, None without one, and its check for leakage."""
+    """The newest run with finished groups, None without one, its check for leakage, how far its
+    groups came, and what became of the kept ones."""
 
     run: RunSummary | None = None
     leakage: dict[str, Any] | None = None
     outdated: str = ""
+    funnel: Funnel | None = None
+    kept: Sequence[KeptGroups] = ()
 
 
 class OfStudy(NamedTuple):
@@ -72,7 +77,8 @@ class OfModel(NamedTuple):
     """Evaluations of the newest trained model and of its base, None where there is none.
 
     `difference`, or `why_not` the two may not be compared; `circular`: a sentence for each model
-    that chose the groups it is measured on.
+    that chose the groups it is measured on. `flips`: their instruction flip with its interval, by
+    `base` and `trained`.
     """
 
     base: Scored | None = None
@@ -81,6 +87,7 @@ class OfModel(NamedTuple):
     why_not: str = ""
     circular: Sequence[str] = ()
     checkpoint: Checkpoint | None = None
+    flips: Mapping[str, Mean] = {}
 
 
 class Figures(NamedTuple):
@@ -99,7 +106,13 @@ def figures(actor: Actor, dataset: PageDataset | None, seen: SeenStudies) -> Fig
     of_run = None if runs is None else OfRun()
     if run is not None:
         with reading(actor, "curate") as session:
-            of_run = OfRun(run, stored_leakage(session, run.id), why_outdated(session, run.id))
+            of_run = OfRun(
+                run,
+                stored_leakage(session, run.id),
+                why_outdated(session, run.id),
+                funnel(session, run.id),
+                kept_groups(session, run.id),
+            )
     of_study = None
     if NEEDS["studies"].is_met(actor):
         studies = [
@@ -196,7 +209,7 @@ def _of_model(actor: Actor, dataset_id: int | None) -> OfModel | None:
             return OfModel(base, trained)
         first, second = base.evaluation_id, trained.evaluation_id
         assert first is not None and second is not None  # both are stored
-        difference, why_not = _difference(open_store().url, first, second)
+        difference, why_not, flips = _difference(open_store().url, first, second)
         return OfModel(
             base,
             trained,
@@ -204,6 +217,7 @@ def _of_model(actor: Actor, dataset_id: int | None) -> OfModel | None:
             why_not,
             circular_sentences(session, [base, trained]),
             session.get(Checkpoint, trained.checkpoint_id),
+            flips,
         )
 
 
@@ -234,12 +248,20 @@ def newest_pair(
 
 
 @lru_cache(maxsize=16)
-def _difference(url: str, base_id: int, trained_id: int) -> tuple[Difference | None, str]:
-    """The paired difference, or why the two may not be compared; evaluations never change."""
+def _difference(
+    url: str, base_id: int, trained_id: int
+) -> tuple[Difference | None, str, dict[str, Mean]]:
+    """The paired difference, or why the two may not be compared, and both flips; evaluations never
+    change."""
     with open_store().read() as session:
         base, trained = get_evaluation(session, base_id), get_evaluation(session, trained_id)
+        means = {
+            name: cluster_mean(each.per_query, INSTRUCTION_FLIP, each.questions, is_share=True)
+            for name, each in (("base", base), ("trained", trained))
+        }
+        flips = {name: mean for name, mean in means.items() if mean is not None}
         if reasons := unlike(base, [trained]).get(trained.id):
-            return None, ", ".join(reasons)
+            return None, ", ".join(reasons), flips
         questions = trained.questions or base.questions
         found = paired_difference(base.per_query, trained.per_query, INSTRUCTION_FLIP, questions)
-    return found, ""
+    return found, "", flips

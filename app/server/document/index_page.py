@@ -23,7 +23,9 @@ TITLE: Final = "InF Studio"
 FOLDER = Path(__file__).parent
 STATIC = Path(st.__file__).parent / "static"
 STYLE: Final = (FOLDER / "style.css").read_text(encoding="utf-8")
-BOOT: Final = (FOLDER / "boot.js").read_text(encoding="utf-8")
+BOOT: Final = "".join(
+    (FOLDER / name).read_text(encoding="utf-8") for name in ("boot.js", "goto.js")
+)
 BOOT_HASH: Final = f"'sha256-{base64.b64encode(hashlib.sha256(BOOT.encode()).digest()).decode()}'"
 # The parts of Streamlit's front end that most of our pages show, by the names of their files.
 PARTS: Final = [

@@ -1,0 +1,108 @@
+"""Home's picture: the newest run's groups from pairs to a trained model, and what was measured."""
+
+from collections.abc import Mapping, Sequence
+
+import streamlit as st
+
+from analysis.figures.dots import Dot, dots, known
+from analysis.figures.flow import Stream, few_reasons, flow
+from app.access.identity import SessionUser
+from app.kit.figure import draw_plot
+from app.kit.frame.links import page_link
+from app.kit.menu import may_open
+from app.operations.overview.quality import Figures, OfModel, OfRun, OfStudy
+from app.text.numbers import counted
+from app.text.plain import plain
+from curation.recipe.drop_reasons import reason_text
+from db.outcome.overview import KeptGroups
+from db.run.runs import Funnel
+
+REVIEWS = {
+    "approve": ("Approved", "on"),
+    "edit": ("Edited", "on"),
+    "reject": ("Rejected", "out"),
+    "none": ("Not reviewed", "waits"),
+}
+AGREEMENT, FLIP = "Agreement", "Instruction flip"
+
+
+def streams_of(found: Funnel, kept: Sequence[KeptGroups]) -> list[Stream]:
+    """The run's groups from place to place; every one ends where it is now."""
+    dropped = few_reasons({reason_text(name): n for name, n in found.dropped.items()})
+    streams = [Stream("Pairs", "Kept", found.kept, "on")]
+    streams += [Stream("Pairs", reason, count, "out") for reason, count in dropped.items()]
+    streams.append(Stream("Pairs", "Not finished", found.waiting + found.in_work, "waits"))
+    for review, (place, kind) in REVIEWS.items():
+        here = [each for each in kept if each.review == review]
+        streams.append(Stream("Kept", place, sum(each.groups for each in here), kind))
+        released = sum(each.groups for each in here if each.is_released)
+        streams.append(Stream(place, "Released", released, "on"))
+    used = sum(each.groups for each in kept if each.is_used)
+    return [*streams, Stream("Released", "Trained on", used, "on")]
+
+
+def branches_of(found: Funnel, kept: Sequence[KeptGroups]) -> dict[str, dict[str, object]]:
+    """{what a branch holds: the filter of the Groups page that lists it}."""
+    run = {"run": found.run_id}
+    branches: dict[str, dict[str, object]] = {}
+    for review, (place, _) in REVIEWS.items():
+        if count := sum(each.groups for each in kept if each.review == review):
+            branches[f"{place} {count:,}"] = run | {"verdict": "kept", "review": review}
+    for reason, count in found.dropped.items():
+        branches[f"{reason_text(reason)} {count:,}"] = run | {"reason": reason}
+    return branches
+
+
+def dots_of(study: OfStudy | None, model: OfModel | None) -> dict[str, list[Dot]]:
+    """Agreement of people and with models, and the flip of the base and the trained model."""
+    found: dict[str, list[Dot]] = {AGREEMENT: [], FLIP: []}
+    if study is not None and study.report is not None:
+        who = "simulated judges" if study.report["simulated"] else "people"
+        figures = {f"{who.capitalize()} with each other": study.report["human_human"]}
+        figures |= {f"{name} with {who}": of for name, of in study.report["human_model"].items()}
+        found[AGREEMENT] = [
+            Dot(name, of["value"], of.get("interval"), f"{of['label']}, {of['items']:,} items")
+            for name, of in figures.items()
+            if of["value"] is not None
+        ]
+    if model is not None:
+        found[FLIP] = [
+            Dot(
+                f"Instruction flip, {name}",
+                mean.value,
+                known(mean.low, mean.high),
+                f"{mean.queries:,} groups",
+            )
+            for name, mean in model.flips.items()
+        ]
+    return {group: each for group, each in found.items() if each}
+
+
+def draw_story(user: SessionUser, found: Figures) -> None:
+    """The path as one picture, and beside it the dots; nothing before a group is finished."""
+    if found.of_run is None or found.of_run.run is None:
+        return
+    measured = dots_of(found.of_study, found.of_model)
+    with st.container(key="side_by_side.home-story"):
+        left, right = st.columns([7, 3]) if measured else (st.container(), None)
+    with left:
+        _draw_path(user, found.of_run)
+    if right is not None:
+        with right:
+            st.markdown("**What was measured**")
+            draw_plot(dots(measured, title="with 95 % intervals"), key="home.dots")
+
+
+def _draw_path(user: SessionUser, found: OfRun) -> None:
+    run, funnel = found.run, found.funnel
+    assert run is not None and funnel is not None
+    st.markdown(f"**From {counted(funnel.pairs, 'pair')} to a model** · {plain(run.name)}")
+    draw_plot(flow(streams_of(funnel, found.kept)), key="home.flow")
+    if may_open(user, "groups"):
+        _draw_branches(branches_of(funnel, found.kept))
+
+
+def _draw_branches(branches: Mapping[str, Mapping[str, object]]) -> None:
+    with st.container(horizontal=True, gap="small", key="home-branches"):
+        for label, parameters in branches.items():
+            page_link("groups", plain(label), width="content", parameters=parameters)

@@ -1,0 +1,107 @@
+"""Where a person may go by a name or a number: what the box behind Ctrl-K lists."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from sqlalchemy import ColumnElement, or_, select
+from sqlalchemy.orm import InstrumentedAttribute, Session
+
+from app.access.identity import Actor
+from app.access.permissions import NEEDS
+from app.operations.acting import reading
+from app.operations.overview.frame import MAX_DIGITS
+from db.rows import Row
+from db.tables import Dataset, Group, Release, Run, Study
+
+EACH: Final = 5  # rows of a kind
+MAX_TEXT: Final = 80
+
+
+class Place(Row):
+    """A row of the store and the page that shows it: `parameters` of its address."""
+
+    kind: str
+    label: str
+    view: str
+    parameters: dict[str, str]
+
+
+Read = Callable[[Session, str, int | None], list[Place]]
+
+
+def places(actor: Actor, typed: str) -> list[Place]:
+    """Datasets, runs, studies, releases and a group with this text in their name or this number,
+    the newest first; of each kind what the actor may open."""
+    text = typed.strip()[:MAX_TEXT]
+    digits = text.removeprefix("#")
+    number = int(digits) if digits.isdecimal() and len(digits) <= MAX_DIGITS else None
+    found: list[Place] = []
+    for permission, read in KINDS:
+        if text and NEEDS[permission].is_met(actor):
+            with reading(actor, permission) as session:
+                found += read(session, text, number)
+    return found
+
+
+def _named(
+    name: InstrumentedAttribute[str], ident: InstrumentedAttribute[int], text: str, number: Any
+) -> ColumnElement[bool]:
+    named = name.icontains(text, autoescape=True)
+    return named if number is None else or_(ident == number, named)
+
+
+def _datasets(session: Session, text: str, number: int | None) -> list[Place]:
+    query = select(Dataset.name).where(
+        Dataset.archived_at.is_(None), _named(Dataset.name, Dataset.id, text, None)
+    )
+    return [
+        Place(kind="Dataset", label=name, view="datasets", parameters={"dataset": name})
+        for name in session.scalars(query.order_by(Dataset.id.desc()).limit(EACH))
+    ]
+
+
+def _of(kind: str, table: Any, view: str, name: InstrumentedAttribute[str]) -> Read:
+    """Rows of a table by what names them, in their dataset."""
+
+    def read(session: Session, text: str, number: int | None) -> list[Place]:
+        query = (
+            select(table.id, name, Dataset.name)
+            .join(Dataset, Dataset.id == table.dataset_id)
+            .where(_named(name, table.id, text, number))
+            .order_by((table.id == number).desc(), table.id.desc())
+            .limit(EACH)
+        )
+        return [
+            Place(
+                kind=kind,
+                label=f"{ident} · {named} · {dataset}",
+                view=view,
+                parameters={"dataset": dataset, kind.lower(): str(ident)},
+            )
+            for ident, named, dataset in session.execute(query)
+        ]
+
+    return read
+
+
+def _group(session: Session, text: str, number: int | None) -> list[Place]:
+    query = select(Group.id, Group.run_id).where(Group.id == number)
+    return [
+        Place(
+            kind="Group",
+            label=f"{ident} · of run {run_id}",
+            view="groups",
+            parameters={"run": str(run_id), "group": str(ident)},
+        )
+        for ident, run_id in session.execute(query)
+        if number is not None
+    ]
+
+
+KINDS: Final[Sequence[tuple[str, Read]]] = (
+    ("curate", _datasets),
+    ("curate", _of("Run", Run, "curate", Run.provider)),
+    ("studies", _of("Study", Study, "studies", Study.name)),
+    ("export", _of("Release", Release, "releases", Release.name)),
+    ("groups", _group),
+)
