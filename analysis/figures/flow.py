@@ -16,7 +16,7 @@ MAX_OUT: Final = 6  # drop reasons of their own; the others are one place
 
 @dataclass(frozen=True)
 class Stream:
-    """So many groups that went from one place to another; `kind`: `on`, `out` or `waits`."""
+    """Groups that went from one place to another; `kind`: `on`, `out` or `waits`."""
 
     start: str
     end: str

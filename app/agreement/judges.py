@@ -71,7 +71,7 @@ def draw_judges(profiles: Sequence[Mapping[str, Any]], origin: Origin) -> None:
 
 
 def judge_dots(profiles: Sequence[Mapping[str, Any]]) -> dict[str, list[Dot]]:
-    """Each judge with the other people, the highest first; beside it the same without those of
+    """Each judge with the other people, the highest first; next to it the same without those of
     them who are flagged, where anybody is."""
     found: dict[str, list[Dot]] = {}
     with_value = [each for each in profiles if each["with_people"]["value"] is not None]

@@ -79,7 +79,7 @@ def dots_of(study: OfStudy | None, model: OfModel | None) -> dict[str, list[Dot]
 
 
 def draw_story(user: SessionUser, found: Figures) -> None:
-    """The path as one picture, and beside it the dots; nothing before a group is finished."""
+    """The path as one picture, and next to it the dots; nothing before a group is finished."""
     if found.of_run is None or found.of_run.run is None:
         return
     measured = dots_of(found.of_study, found.of_model)

@@ -15,9 +15,9 @@ from starlette.routing import BaseRoute, Route
 
 from app.access import openid
 from app.access.identity import user_of_cookies
+from app.server.document.goto import GOTO_ROUTE
 from app.server.downloads import DOWNLOAD_ROUTES
 from app.server.form_page import address_of, device_token, form_page, signed_in
-from app.server.goto import GOTO_ROUTE
 from app.server.health import HEALTH_ROUTE
 from app.server.language import LANGUAGE_ROUTE, language_of, problem_to, say_to
 from app.server.own_account import OWN_ACCOUNT_ROUTES

@@ -124,7 +124,7 @@ def overview(session: Session, dataset_id: int | None = None) -> Overview:
 
 @dataclass(frozen=True)
 class KeptGroups:
-    """So many kept groups of a run: their current review (`none` without one), whether a release
+    """Kept groups of a run that are alike: their review (`none` without one), whether a release
     has them, and whether a model was trained on such a release."""
 
     review: str

@@ -324,11 +324,11 @@ def test_every_figure_has_its_numbers_its_data_and_its_command(sqlite_store: Sto
     page = open_page("agreement")
     assert "36 judgments of study 1, latest no\\. 36" in words(page)
     command = "inf analyze agreement --study 1 --json"
-    # beside Figure 4: the matrix, the windows, no figure, the confusion of two judges
+    # with Figure 4: the pairs, the windows, the judges, the confusion of two judges
     for name, figures, option in (
         ("Pairs", 2, ""),
         ("Over time", 2, " --over-time"),
-        ("Judges", 1, " --by-judge"),
+        ("Judges", 2, " --by-judge"),
         ("Items", 2, ""),
     ):
         tab(page, name)

@@ -14,7 +14,7 @@ from db.store.store import open_store
 
 
 async def found_places(request: Request) -> Response:
-    """`{"data": [{"kind", "label", "url"}]}`; 401 without a cookie that signs somebody in."""
+    """`{"data": [{"kind", "label", "url"}]}`; 401 for who is not signed in."""
     typed = request.query_params.get("q", "")
     found = await run_in_threadpool(_found, request.cookies, typed)
     if found is None:
