@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from db.modules import load
 
 if TYPE_CHECKING:
+    from curation.judges.function import judge as judge
     from curation.judges.judge import Choice as Choice
     from curation.judges.judge import ItemJudge as ItemJudge
     from curation.judges.judge import ItemView as ItemView
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from trainer.model.backbone import load_model as load_model
 
 _MODULES = {
+    "curation.judges.function": ("judge",),
     "curation.judges.judge": (
         "Choice",
         "ItemJudge",

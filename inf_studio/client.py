@@ -17,6 +17,8 @@ from inf_studio.transport import OverHttp, Transport, open_here
 if TYPE_CHECKING:
     import pandas as pd
 
+    from curation.judges.function import FunctionJudge
+
 PART, SHOWN = 500, 20
 
 
@@ -225,8 +227,16 @@ class StudiesOfRun:
     def __init__(self, run: Run) -> None:
         self._run = run
 
-    def create(self, *, items: int, overlap: int, judges: Sequence[str] = (), **more: Any) -> Any:
-        """Sample a study, and let these judges (by name) answer it (`studies create`)."""
+    def create(
+        self,
+        *,
+        items: int,
+        overlap: int,
+        judges: Sequence["str | FunctionJudge"] = (),
+        **more: Any,
+    ) -> Any:
+        """Sample a study, and let these judges, by name or functions with `judge`, answer it
+        (`studies create`)."""
         studio, row = self._run._studio, self._run.row
         made = studio.call(
             "studies create",
@@ -234,8 +244,8 @@ class StudiesOfRun:
             **{"overlap": overlap} | more,
         )
         study = Study(studio, made)
-        for name in judges:
-            study.judge(name).wait()
+        for one in judges:
+            study.judge(one).wait()
         return study.refresh()
 
 
@@ -244,24 +254,101 @@ class Study(Thing):
 
     noun = "studies"
 
-    def judge(self, name: str) -> Job:
-        """Let a model judge answer what it has not (`studies judge`)."""
-        made = self._studio.call("studies judge", study_id=self.row["id"], judge=name)
+    def judge(self, by: "str | FunctionJudge") -> Job:
+        """Let a model judge answer what it has not (`studies judge`): by its name, or a function
+        with `judge`, which answers here and now. Raises InfError."""
+        if not isinstance(by, str):
+            return self._studio.job(self._studio.transport.judge(self.row["id"], by))
+        made = self._studio.call("studies judge", study_id=self.row["id"], judge=by)
         return self._studio.job(made["job_id"])
 
-    def agreement(self) -> Thing:
+    def agreement(self) -> "Agreement":
         """How its judges agree (`studies agreement`)."""
-        return Thing(self._studio, self._studio.call("studies agreement", id=self.row["id"]))
+        return Agreement(self._studio, self._studio.call("studies agreement", id=self.row["id"]))
 
     def judgments(self) -> Rows:
         """The answers of its judges that you may see (`judgments list`)."""
         return self._studio.rows("judgments list", study_id=self.row["id"])
 
 
+class Agreement(Thing):
+    """How the judges of a study agree; `report` has every measure."""
+
+    @property
+    def _headline(self) -> dict[str, Any]:
+        found: dict[str, Any] = self.row["report"]["human_human"]
+        return found
+
+    @property
+    def kappa(self) -> float | None:
+        """The headline among people: Cohen's kappa of two, Krippendorff's alpha of three or more
+        (`coefficient` names it); None where it is undefined, for the `reason`."""
+        value: float | None = self._headline["value"]
+        return value
+
+    @property
+    def coefficient(self) -> str:
+        """Which coefficient `kappa` is."""
+        return str(self._headline["coefficient"])
+
+    @property
+    def reason(self) -> str:
+        """Why `kappa` is undefined, "" where it is not."""
+        return str(self._headline.get("reason") or "") if self.kappa is None else ""
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """The 95 % interval of `kappa`; None without one."""
+        found = self._headline.get("interval")
+        return None if not found else (found[0], found[1])
+
+    def judges(self) -> Rows:
+        """Each judge with the people: coefficient, value and interval."""
+        return Rows(
+            {"judge": name, **{key: found.get(key) for key in ("coefficient", "value", "interval")}}
+            for name, found in self.row["report"]["with_people"].items()
+        )
+
+    def plot(self, axes: Any = None) -> Any:
+        """Each judge with the people as a point with its interval, on Matplotlib's axes; returns
+        them. Judges without a value are left out."""
+        from matplotlib.figure import Figure
+
+        if axes is None:
+            axes = Figure(layout="constrained").subplots()
+        shown = [row for row in self.judges() if row["value"] is not None]
+        for place, row in enumerate(shown):
+            low, high = row["interval"] or (row["value"], row["value"])
+            axes.plot([low, high], [place, place], color="tab:blue")
+            axes.plot(row["value"], place, "o", color="tab:blue")
+        axes.set_yticks(range(len(shown)), [row["judge"] for row in shown])
+        axes.set_xlabel("kappa with the people, 95 % interval")
+        return axes
+
+    def __repr__(self) -> str:
+        if self.kappa is None:
+            return f"<Agreement: {self.coefficient} undefined: {self.reason}>"
+        low_high = "" if self.interval is None else " [{:.3f}, {:.3f}]".format(*self.interval)
+        return f"<Agreement: {self.coefficient} {self.kappa:.3f}{low_high}>"
+
+    def _repr_html_(self) -> str:
+        return f"<p>{html.escape(repr(self)[1:-1])}</p>{self.judges()._repr_html_()}"
+
+
 class Release(Thing):
     """Exported groups."""
 
     noun = "releases"
+
+    def to_datasets(self, config: str = "default") -> Any:
+        """Its rows as a `datasets.DatasetDict` by split; `config` as in its card.
+
+        Needs the extra [train] and the release's folder. Raises Refused where only a server has it.
+        """
+        folder = self._studio.transport.folder(self.row["path"])
+        import datasets
+
+        return datasets.load_dataset(folder, config)
 
     def train(self, **settings: Any) -> "Training":
         """Train on it (`trainings create`); settings as `inf trainings create KEY=VALUE`."""

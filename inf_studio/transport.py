@@ -35,6 +35,14 @@ class Transport(Protocol):
         """The states of a job until it is over."""
         ...
 
+    def judge(self, study_id: int, by: Any) -> int:
+        """Let a function answer a study; returns the id of its job. Raises InfError."""
+        ...
+
+    def folder(self, path: str) -> str:
+        """The folder of a release, to be read here. Raises Refused."""
+        ...
+
 
 class InProcess:
     """The store's owner, in this process: every right, as the command line."""
@@ -70,6 +78,15 @@ class InProcess:
             if found["status"] in load("db.jobs.jobs:OVER"):
                 return
             time.sleep(EVERY_SECONDS)
+
+    def judge(self, study_id: int, by: Any) -> int:
+        """As `Transport.judge`, in this process."""
+        judged = load("app.operations.judging.studies:judge_here")
+        return int(judged(self.actor, study_id, by))
+
+    def folder(self, path: str) -> str:
+        """As `Transport.folder`."""
+        return path
 
 
 STATE = ("id", "status", "done", "total", "message", "error", "summary")
@@ -138,6 +155,22 @@ class OverHttp:
                 kind = value if name == "event" else kind
                 if name == "data" and kind != "end":
                     yield json.loads(value)
+
+    def judge(self, study_id: int, by: Any) -> int:
+        """As `Transport.judge`: a function judges in the process of its store."""
+        raise Refused(
+            f"{by.name} cannot judge on a server, which does not have the function",
+            "open the store in this process",
+            code="function_judge_remote",
+        )
+
+    def folder(self, path: str) -> str:
+        """As `Transport.folder`: it is on the server."""
+        raise Refused(
+            f"the release lies on the server, in {path}",
+            "push it to the Hub and load it from there: `releases push`",
+            code="release_on_server",
+        )
 
     def _send(self, method: str, path: str, **given: Any) -> Any:
         headers = self._bearer | given.pop("headers", {})

@@ -1,5 +1,6 @@
 """Running a curation in this process, for tests: a data set, a run, its job, its result."""
 
+import json
 import multiprocessing
 import os
 import random
@@ -7,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from records_world import list_groups
@@ -63,6 +65,19 @@ def add_dataset(store: Store, *, name: str = "small", pairs: int = 12, pool: int
                 )
         session.commit()
         return dataset.id
+
+
+def pairs_file(folder: Path, count: int) -> Path:
+    """A file of pairs of made-up passages, as JSON lines."""
+    path = folder / "pairs.jsonl"
+    with path.open("w", encoding="utf-8") as file:
+        for number in range(count):
+            chance = random.Random(number)
+            subject, told = made_up(chance, 3), " ".join(made_up(chance, 2) for _ in range(12))
+            text = f"The {subject} was built by hand. It has {told} and {made_up(chance, 9)}."
+            row = {"query_id": f"q{number}", "query": f"who built the {subject}"}
+            file.write(json.dumps(row | {"passage_id": f"p{number}", "passage": text}) + "\n")
+    return path
 
 
 def run_curation(store: Store, run_id: int | None = None, **asked: Any) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from app.access.permissions import NEEDS, admit, require
 from app.jobs import launching
 from db.assignment import hidden
 from db.jobs.jobs import LOCAL
+from db.jobs.runner import Handler
 from db.requests import Request
 from db.store.schema import require_current
 from db.store.scope import limited_to, unscoped
@@ -61,6 +62,12 @@ def in_foreground(
 def queued(actor: Actor, kind: str, request: Request) -> int:
     """Queue the job; returns its id."""
     return queue(actor, kind, request.config())
+
+
+def run_in_process(actor: Actor, kind: str, request: Request, handler: Handler) -> int:
+    """Run a job in this process by a handler that only it has; returns its id once it is done."""
+    config = request.config()
+    return launching.run_here(open_store(), kind, config, handler, actor=actor).id
 
 
 def store_address() -> str:

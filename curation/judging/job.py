@@ -26,7 +26,7 @@ def judge(handle: JobHandle) -> dict[str, Any]:
     """Judge a study, or all of a run; without a judge, let the validator judge its edited items."""
     wanted = JudgeStart.read(handle.config)
     if wanted.study_id is not None:
-        return judge_study(handle, wanted.study_id, str(wanted.judge))
+        return judge_study(handle, wanted.study_id, judge_named(str(wanted.judge), handle.store))
     assert wanted.run_id is not None
     if wanted.judge is None:
         return revalidate(handle, wanted.run_id, wanted.group_id)

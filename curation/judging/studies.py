@@ -15,7 +15,6 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from curation.judges.judge import Choice, ItemJudge, ItemView
-from curation.judges.registry import judge_named
 from curation.judging.request import StudyPlan
 from curation.judging.sampling import sample_study_items
 from db.assignment.shown_items import shuffled_labels
@@ -117,13 +116,12 @@ def describe_created(session: Session, study: Study, wanted: StudyPlan) -> dict[
     }
 
 
-def judge_study(handle: JobHandle, study_id: int, name: str) -> dict[str, Any]:
+def judge_study(handle: JobHandle, study_id: int, judge: ItemJudge) -> dict[str, Any]:
     """Let a program judge the items of a study.
 
     Continues where it stopped: judged items stay judged. Raises
     Refused for a closed study.
     """
-    judge = judge_named(name, handle.store)
     with handle.store.write() as session:
         study = get_study(session, study_id)
         if study.status == "closed":
@@ -136,8 +134,8 @@ def judge_study(handle: JobHandle, study_id: int, name: str) -> dict[str, Any]:
         for question in questions_of_study(session, study_id):
             if question.kind not in kinds:
                 raise BadInput(
-                    f"{name} answers {', '.join(kinds)}: the question {question.name!r} of study "
-                    f"{study_id} is {question.kind}",
+                    f"{judge.name} answers {', '.join(kinds)}: the question {question.name!r} of "
+                    f"study {study_id} is {question.kind}",
                     "let another judge answer",
                     code="question_kind_not_judged",
                 )

@@ -10,7 +10,8 @@ from sqlalchemy.orm import Session
 
 from app.access.identity import Actor, SessionUser
 from app.access.permissions import require
-from app.operations.acting import Launch, reading, writing
+from app.operations.acting import Launch, reading, run_in_process, writing
+from curation.judges.judge import ItemJudge
 from curation.judging.gold_item_file import add_from_file, template_rows
 from curation.judging.request import (
     Adjudication,
@@ -24,7 +25,7 @@ from curation.judging.request import (
     StudyPlan,
     WorkReport,
 )
-from curation.judging.studies import sample_study
+from curation.judging.studies import judge_study, sample_study
 from db.assignment import members, places, reassigning
 from db.assignment.hidden import open_groups
 from db.corpus.datasets import get_dataset
@@ -162,6 +163,16 @@ def judge(actor: Actor, wanted: JudgeStart, launch: Launch[T]) -> T:
         if wanted.run_id is not None:
             get_run(session, wanted.run_id)
     return launch(actor, "judge", wanted)
+
+
+def judge_here(actor: Actor, study_id: int, by: ItemJudge) -> int:
+    """Let a judge that only this process has answer what it has not of a study; returns the id of
+    its job, which is over. Raises NotFound, Refused for a closed study, and what the judge raises.
+    """
+    with reading(actor, RIGHT) as session:
+        studies.get_study(session, study_id)
+    wanted = JudgeStart(study_id=study_id, judge=by.name)
+    return run_in_process(actor, "judge", wanted, lambda job: judge_study(job, study_id, by))
 
 
 def change(actor: Actor, wanted: StudyChange) -> StudyChanged:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from api_world import COMMAND, ApiWorld, make_api_world, new_token
-from curation_runs import made_up
+from curation_runs import pairs_file
 from httpx import Response
 from openai_server import Server
 from sqlalchemy import func, select
@@ -283,21 +283,6 @@ def test_the_token_of_a_session_ends_with_it(world: ApiWorld) -> None:
         assert not failed and [row["name"] for row in json.loads(text)["data"]] == ["mine"]
     text, failed = agents.called(agent, "find_datasets", {})
     assert failed and json.loads(text)["code"] == "token_revoked"
-
-
-def pairs_file(folder: Path, count: int) -> Path:
-    """A file of pairs of made-up passages, as JSON lines."""
-    import random
-
-    path = folder / "pairs.jsonl"
-    with path.open("w", encoding="utf-8") as file:
-        for number in range(count):
-            chance = random.Random(number)
-            subject, told = made_up(chance, 3), " ".join(made_up(chance, 2) for _ in range(12))
-            text = f"The {subject} was built by hand. It has {told} and {made_up(chance, 9)}."
-            row = {"query_id": f"q{number}", "query": f"who built the {subject}"}
-            file.write(json.dumps(row | {"passage_id": f"p{number}", "passage": text}) + "\n")
-    return path
 
 
 Ask = Callable[..., Awaitable[tuple[Any, bool]]]

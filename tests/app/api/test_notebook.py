@@ -1,0 +1,175 @@
+"""Notebooks beyond rows: functions as judges, agreement as a figure, releases as datasets."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from api_world import ApiWorld, make_api_world
+from curation_runs import pairs_file
+from judged_study import judged
+from sqlalchemy import select
+
+import inf_studio as inf
+from curation.judges.function import FunctionJudge
+from db.errors import BadInput, InfError, Refused
+from db.store.settings import owners_process
+from db.store.store import Store
+from db.tables import Job, Judge, Judgment
+from inf_studio.client import Agreement, Studio
+from inf_studio.transport import InProcess, OverHttp
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture
+def world(sqlite_store: Store) -> Iterator[ApiWorld]:
+    yield make_api_world(sqlite_store)
+    owners_process(True)
+
+
+@inf.judge("length")
+def shortest(view: inf.ItemView) -> int:
+    """The shortest passage."""
+    return min(range(len(view.candidates)), key=lambda place: len(view.candidates[place]))
+
+
+def test_a_function_judges_as_a_model_named_by_the_hash_of_its_source(world: ApiWorld) -> None:
+    study = Studio(InProcess()).studies.get(world.mine.study)
+    job = study.judge(shortest)
+    assert (job.status, job.kind) == ("done", "judge")
+    with world.store.read() as session:
+        row = session.scalars(select(Judge).where(Judge.name == shortest.name)).one()
+        assert (row.kind, row.provider, row.model) == ("model", "python", shortest.model)
+        found = session.scalars(select(Judgment).where(Judgment.judge_id == row.id)).all()
+        assert len(found) == study.items == 3
+        stored = session.get_one(Job, job.id)
+        assert stored.config["judge"] == shortest.name and stored.result["judged"] == 3
+    assert shortest.name == f"python:length@{shortest.model[:12]}"
+    study.judge(shortest)  # what it answered stands
+    with world.store.read() as session:
+        assert len(session.scalars(select(Judgment).where(Judgment.judge_id == row.id)).all()) == 3
+
+
+def test_another_source_is_another_judge_and_its_decorators_are_not_in_it() -> None:
+    def first(view: inf.ItemView) -> int | None:
+        return 0
+
+    one = inf.judge("first")(first)
+
+    def first(view: inf.ItemView) -> int | None:  # type: ignore[no-redef]
+        return None
+
+    other = inf.judge("first")(first)
+    assert one.name != other.name and one.model != other.model
+    assert inf.judge("x")(shortest.function).model == shortest.model
+    with pytest.raises(BadInput) as caught:
+        inf.judge("made")(min)  # of C
+    assert caught.value.code == "judge_without_source"
+    with pytest.raises(BadInput):
+        inf.judge("")
+
+
+@pytest.mark.parametrize("answer", [-1, 99, True, "0", 0.0])
+def test_what_is_no_position_is_refused_and_not_stored(world: ApiWorld, answer: Any) -> None:
+    def wrong(view: inf.ItemView) -> Any:
+        return answer
+
+    study = Studio(InProcess()).studies.get(world.mine.study)
+    with pytest.raises(InfError, match="a position is 0 to"):
+        study.judge(FunctionJudge("wrong", wrong))
+    with world.store.read() as session:
+        assert not session.scalars(select(Judgment)).all()
+        job = session.scalars(select(Job).order_by(Job.id.desc())).first()
+        assert job is not None and job.status == "failed"
+
+
+def test_functions_and_folders_stay_where_the_store_is(world: ApiWorld) -> None:
+    owners_process(False)
+    remote = Studio(OverHttp("http://localhost", world.tokens["cora"], world.client))
+    with pytest.raises(Refused) as caught:
+        remote.studies.get(world.mine.study).judge(shortest)
+    assert caught.value.code == "function_judge_remote"
+    with pytest.raises(Refused) as caught:
+        remote.releases.get(world.mine.release).to_datasets()
+    assert caught.value.code == "release_on_server"
+
+
+def test_agreement_is_a_figure_with_its_interval(sqlite_store: Store) -> None:
+    judged(sqlite_store, {"ann": "ppppppnnnnnn", "bob": "pppppnnnnnnn", "MODEL": "pppppppppppp"})
+    agreement = Studio(InProcess()).studies.get(1).agreement()
+    assert isinstance(agreement, Agreement) and agreement.coefficient == "cohen_kappa"
+    # 11 of 12 alike; by chance 6/12 * 5/12 + 6/12 * 7/12 = 1/2; (11/12 - 1/2) / (1/2) = 5/6
+    assert agreement.kappa == pytest.approx(5 / 6)
+    assert agreement.interval is not None and agreement.reason == ""
+    low, high = agreement.interval
+    assert 0 < low < 5 / 6 < high <= 1
+    assert f"cohen_kappa 0.833 [{low:.3f}, {high:.3f}]" in agreement._repr_html_()
+    assert {row["judge"] for row in agreement.judges()} == {"ann", "bob", "MODEL"}
+    axes = agreement.plot()
+    names = [label.get_text() for label in axes.get_yticklabels()]
+    assert "MODEL" in names and len(axes.lines) == 2 * len(names)
+
+
+def test_agreement_without_people_is_undefined_and_says_why(sqlite_store: Store) -> None:
+    judged(sqlite_store, {"MODEL": "pppppppp"})
+    agreement = Studio(InProcess()).studies.get(1).agreement()
+    assert (agreement.kappa, agreement.interval) == (None, None)
+    assert agreement.reason and agreement.reason in repr(agreement)
+    assert agreement.plot().lines[:] == []
+
+
+SCRIPT = """
+import json, os
+import inf_studio as inf
+import pandas as pd
+
+studio = inf.open()
+rows = [json.loads(line) for line in open(os.environ["PAIRS"], encoding="utf-8")]
+df = pd.DataFrame(rows)
+data = studio.datasets.create("mine", pairs=df, source="our logs", licence="cc-by-4.0")
+recipe = inf.Recipe.builtin("offline")
+print(data.estimate(recipe, limit=30))
+run = data.curate(recipe, provider="offline", limit=30, budget_usd=2)
+states = [(event.done, event.message) for event in run.events()]
+assert states
+run.wait()
+assert len(run.groups()) == 30, run.groups()
+run.groups(verdict="dropped").to_pandas()
+
+@inf.judge("length")
+def shorter(view: inf.ItemView) -> int:
+    return min(range(len(view.candidates)), key=lambda place: len(view.candidates[place]))
+
+study = run.studies.create(items=10, overlap=3, judges=[shorter])
+agreement = study.agreement()
+agreement._repr_html_(), agreement.kappa, agreement.interval, agreement.plot()
+own = [row for row in study.judgments() if row["judge"] == shorter.name]
+assert len(own) == study.items == 10 and {row["kind"] for row in own} == {"model"}
+release = run.release()
+found = release.to_datasets()
+print("ROWS", sum(len(part) for part in found.values()), release.groups)
+"""
+
+
+@pytest.mark.long
+def test_the_lines_of_a_notebook_run_as_one_script(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT, encoding="utf-8")
+    path = pairs_file(tmp_path, 40)
+    environment = os.environ | {"PAIRS": str(path), "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, str(script)],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=500,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    rows, groups = done.stdout.split("ROWS ")[1].split()
+    assert int(rows) == int(groups) > 0
