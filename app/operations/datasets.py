@@ -160,9 +160,9 @@ def import_judgments(
 ) -> Result:
     """Import annotations of another tool, a file of the server, as judgments of a study.
 
-    Raises Refused for who is no admin, and as `curation.judging.judgment_import.import_judgments`.
+    Raises Refused for who is no admin, and as `import_judgments` of `curation.questions`.
     """
-    from curation.judging.judgment_import import import_judgments as add  # here: it loads readers
+    from curation.questions.judgment_import import import_judgments as add  # here: loads readers
 
     require(actor, "server")
     with unscoped():
@@ -182,6 +182,7 @@ def import_judgments(
         "skipped": len(report.skipped),
         "bad_rows": list(map(asdict, report.skipped)),
         "question": report.question,
+        "by_question": report.by_question,
         "not_judged": report.not_judged,
         "notices": report.notices,
     }

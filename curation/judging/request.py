@@ -154,6 +154,7 @@ class StudyPlan(Request):
         )
 
 
+Tool = Literal["labelstudio", "argilla", "prodigy", "doccano"]
 STUDY: Any = option(..., "The study.", names=(), metavar="STUDY_ID")
 
 
@@ -207,6 +208,13 @@ class GoldChange(RulesChange):
         metavar="FILE",
     )
     sample: int | None = option(None, "Sample N items from approved groups.", ge=1)
+
+
+class StudyTasks(Request):
+    """Write a study's items as tasks of another annotation tool, with its labelling config."""
+
+    study_id: int = STUDY
+    tool: Tool = option(..., "The tool.", names=("--for",))
 
 
 class WorkReport(Request):

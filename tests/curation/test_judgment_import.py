@@ -12,7 +12,7 @@ from records_world import make_run
 from sqlalchemy import select
 from study_world import sampled_study
 
-from curation.judging.judgment_import import import_judgments
+from curation.questions.judgment_import import import_judgments
 from db.errors import BadInput, BadRows, InfError, NotFound
 from db.store.store import Store
 from db.study.judgments import judgment_frame

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from app.cli.judging import estimates, gold, people
+from app.cli.judging import estimates, exchange, gold, people
 from app.cli.kit.doors import Noun
 from app.cli.kit.formerly import formerly
 from app.cli.kit.options import RegistryOption, Text, TextFile, field_options, request_of
@@ -32,7 +32,7 @@ FORMER_KEYS = {"study_id": "id"}
 
 
 studies = Noun("studies")
-for room in (gold, people, estimates):
+for room in (gold, people, estimates, exchange):
     room.add_to(studies)
 
 

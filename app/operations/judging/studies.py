@@ -23,6 +23,7 @@ from curation.judging.request import (
     StudyChange,
     StudyFilePlan,
     StudyPlan,
+    StudyTasks,
     WorkReport,
 )
 from curation.judging.studies import judge_study, sample_study
@@ -320,6 +321,17 @@ def template(actor: Actor, study_id: int, items: int) -> list[dict[str, Any]]:
             code="study_groups_exhausted",
         )
     return rows
+
+
+def tasks(actor: Actor, wanted: StudyTasks) -> dict[str, str]:
+    """The files by name that hand a study's items to another tool: tasks and labelling config.
+
+    Blind as the card is: no label, role or id of a passage; main items and gold. Raises NotFound.
+    """
+    from curation.questions.tasks import study_tasks  # here: nothing else needs it
+
+    with reading(actor, RIGHT) as session:
+        return study_tasks(session, wanted.study_id, wanted.tool)
 
 
 def work(actor: Actor, wanted: WorkReport) -> Listed[WorkRow]:

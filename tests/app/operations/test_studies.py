@@ -25,6 +25,7 @@ from curation.judging.request import (
     StudyChange,
     StudyFilePlan,
     StudyPlan,
+    StudyTasks,
     WorkReport,
 )
 from db.errors import BadInput, BadRows, Refused
@@ -58,6 +59,7 @@ OPERATIONS: dict[str, Callable[[Actor], Any]] = {
     "runs_to_sample": lambda actor: studies.runs_to_sample(actor, 1),
     "sampled_judges": lambda actor: studies.sampled_judges(actor, 1, None),
     "template": lambda actor: studies.template(actor, 1, 1),
+    "tasks": lambda actor: studies.tasks(actor, StudyTasks(study_id=1, tool="argilla")),
     "work": lambda actor: studies.work(actor, WorkReport(study_id=1)),
     "disputed": lambda actor: studies.disputed(actor, DisputedList(study_id=1)),
     "adjudicate": lambda actor: studies.adjudicate(

@@ -48,7 +48,12 @@ class JudgmentFormat:
     read: Callable[[Row, str], Iterator[Found]]
 
 
+VALUES: Final = ("choices", "text", "number", "rating")  # what a control of Label Studio holds
+
+
 def _label_studio(task: Row, _: str) -> Iterator[Found]:
+    for _ in _list(task, "drafts"):
+        yield NotJudged("draft")
     for number, annotation in enumerate(_list(task, "annotations", "completions"), 1):
         if not isinstance(annotation, dict):
             raise BadValue(f"annotation {number} is {shown(annotation)}, not an object {{…}}")
@@ -68,10 +73,9 @@ def _label_studio(task: Row, _: str) -> Iterator[Found]:
         for result in _list(annotation, "result"):
             if not isinstance(result, dict):
                 raise BadValue(f"a result of annotation {name} is {shown(result)}, not an object")
-            value = result.get("value")
-            if isinstance(value, dict) and "choices" in value:
-                control = str(result.get("from_name") or "")
-                chosen.setdefault(control, []).extend(_list(value, "choices"))
+            control = str(result.get("from_name") or "")
+            if (value := _held(result.get("value"))) is not None:
+                chosen.setdefault(control, []).extend(value)
         if not chosen:
             raise BadValue(f"annotation {name} has 0 choices, not one")
         when = moment(annotation.get("created_at"), "created_at")
@@ -81,7 +85,10 @@ def _label_studio(task: Row, _: str) -> Iterator[Found]:
 
 
 MIN_COLUMNS: Final = frozenset(
-    ("annotation_id", "annotator", "created_at", "updated_at", "lead_time", "id", "agreement")
+    (
+        *("annotation_id", "annotator", "created_at", "updated_at", "lead_time", "id", "agreement"),
+        *("item", "item_id", "items", "order_shown"),
+    )
 )
 
 
@@ -97,10 +104,22 @@ def _label_studio_min(row: Row, _: str) -> Iterator[Found]:
     for control, value in row.items():
         if control in MIN_COLUMNS:
             continue
+        if isinstance(value, list) and len(value) == 1:  # a number or rating: [{"number": 0.7}]
+            value = value[0]
         if isinstance(value, dict):
-            value = tuple(_list(value, "choices")) if "choices" in value else None
+            held = _held(value)
+            value = None if held is None else tuple(held)
         if isinstance(value, str | tuple):
             yield Given(control, key, str(who), value, when)
+
+
+def _held(value: Any) -> list[Any] | None:
+    """What a control holds, as a list; None for one that is no answer (a region, a relation)."""
+    for name in VALUES if isinstance(value, dict) else ():
+        if name in value:
+            is_one = name in ("number", "rating") or isinstance(value[name], str)
+            return [value[name]] if is_one else _list(value, name)
+    return None
 
 
 def _argilla(record: Row, _: str) -> Iterator[Found]:

@@ -1,0 +1,65 @@
+"""`inf studies tasks`: a study's items as files for the tools that other people have."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import click
+
+from app.cli.kit.doors import Noun
+from app.cli.kit.options import request_options
+from app.cli.kit.report import Result, command_actor, reporting
+from app.operations.judging import studies as operations
+from curation.judging.request import StudyTasks
+from db.errors import BadInput
+
+out_option = click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    required=True,
+    help="A folder; files of these names that it has are not replaced.",
+)
+
+
+def _written(result: Result) -> str:
+    return (
+        f"{', '.join(result['files'])} in {result['out']}\n"
+        f"next: inf import --study {result['study_id']} --judgments EXPORT, with the tool's export"
+    )
+
+
+def add_to(studies: Noun) -> None:
+    """Add the commands to those of studies."""
+    studies.add_command(tasks)
+
+
+@click.command()
+@click.argument("study_id", type=int)
+@request_options(StudyTasks)
+@out_option
+@reporting(_written)
+def tasks(request: StudyTasks, out: Path) -> Result:
+    """Write a study's items as tasks of another annotation tool, with its labelling config.
+
+    Passages are shuffled, and no task shows what one was made to be. What the tool exports comes
+    back by inf import --judgments.
+    """
+    names = write_files(out, operations.tasks(command_actor(), request))
+    return {"study_id": request.study_id, "tool": request.tool, "out": str(out), "files": names}
+
+
+def write_files(folder: Path, files: Mapping[str, str]) -> list[str]:
+    """Write texts into a folder, all or none where one is there already. Raises BadInput."""
+    taken = [name for name in files if (folder / name).exists()]
+    if taken:
+        raise BadInput(f"{folder / taken[0]} exists", "name another folder", code="file_exists")
+    try:
+        for name, text in files.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise BadInput(
+            f"{folder} cannot be written: {error.strerror}",
+            "name a folder that this account can write",
+            code="file_unwritable",
+        ) from error
+    return list(files)
