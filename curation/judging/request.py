@@ -217,6 +217,18 @@ class StudyTasks(Request):
     tool: Tool = option(..., "The tool.", names=("--for",))
 
 
+class StudyExport(Request):
+    """Export the grades of a study's passages: qrels, a benchmark, and rows to train on."""
+
+    study_id: int = STUDY
+    question: str = option("", "The question whose grades count [the only one about passages].")
+    judge: str = option("", "Only this judge's grades [those of most people, or adjudicated].")
+    positive: int | None = option(
+        None, "The lowest grade of a positive passage [the highest there is].", ge=1
+    )
+    violates: int = option(1, "The grade that answers but violates the instruction.", ge=1)
+
+
 class WorkReport(Request):
     """The time and work of people, in a study or in all, in a time or ever; days are UTC."""
 

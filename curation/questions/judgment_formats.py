@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from analysis.files.rows import BadValue, Row, shown
+from curation.questions.qrels import is_qrels
 
 
 @dataclass(frozen=True)
@@ -188,13 +189,20 @@ def _doccano(row: Row, stem: str) -> Iterator[Found]:
     yield Given("", f"{row.get('id')}", str(who), value)
 
 
+def _qrels(row: Row, stem: str) -> Iterator[Found]:
+    """A relevance judgment; the annotator is the file's name (`ada.qrels`)."""
+    yield Given("", f"{row['query-id']}:{row['corpus-id']}", stem, row["score"])
+
+
 def _is_prodigy(row: Row) -> bool:
     return bool({"_task_hash", "_input_hash", "_session_id", "_annotator_id"} & set(row)) or (
         row.get("answer") in ("accept", "reject", "ignore") and bool({"accept", "label"} & set(row))
     )
 
 
+TREC = JudgmentFormat("trec", "TREC or BEIR (a grade of a document for a query)", is_qrels, _qrels)
 FORMATS: Sequence[JudgmentFormat] = (
+    TREC,
     JudgmentFormat(
         "labelstudio",
         "Label Studio (tasks with `annotations`)",

@@ -24,7 +24,8 @@ from sqlalchemy.orm import Session
 
 from analysis.files.opening import encoding_notice
 from analysis.files.rows import BadValue, Row, format_of, read_rows, shown
-from curation.questions.judgment_formats import FORMATS, Given, JudgmentFormat
+from curation.questions.judgment_formats import FORMATS, TREC, Given, JudgmentFormat
+from curation.questions.qrels import is_trec, read_trec, with_items
 from curation.questions.tasks import text_digest
 from db.corpus.texts import passage_texts
 from db.errors import BadInput, BadRow, BadRows
@@ -144,6 +145,10 @@ def import_judgments(
     not_judged: Counter[str] = Counter()
     with store.write() as session:
         get_study(session, study_id)
+        if kind is TREC:
+            found, unknown = with_items(session, study_id, found, question, path.name)
+            report.skipped += unknown
+            question = None
         known = _items(session, study_id)
         tasks = list(_tasks(kind, path, found, known, report, not_judged))
         report.question = _question(path, tasks, known, question)
@@ -169,7 +174,9 @@ def _rows(path: Path) -> tuple[list[tuple[int, Row]], list[BadRow]]:
     """The tasks by their place in the file, and the rows that cannot be read."""
     found: list[tuple[int, Row]] = []
     bad: list[BadRow] = []
-    for number, row in enumerate(read_rows(path), 1):
+    if is_trec(path):
+        found += read_trec(path)
+    for number, row in enumerate(() if found else read_rows(path), 1):
         if row.reason is None:
             found.append((number, row.values))
         else:

@@ -1,4 +1,4 @@
-"""`inf studies tasks`: a study's items as files for the tools that other people have."""
+"""`inf studies tasks|export`: a study's items for other tools, its grades as files."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -7,9 +7,10 @@ import click
 
 from app.cli.kit.doors import Noun
 from app.cli.kit.options import request_options
-from app.cli.kit.report import Result, command_actor, reporting
+from app.cli.kit.report import Result, command_actor, counts, facts, reporting
+from app.operations.judging import agreement
 from app.operations.judging import studies as operations
-from curation.judging.request import StudyTasks
+from curation.judging.request import StudyExport, StudyTasks
 from db.errors import BadInput
 
 out_option = click.option(
@@ -30,6 +31,7 @@ def _written(result: Result) -> str:
 def add_to(studies: Noun) -> None:
     """Add the commands to those of studies."""
     studies.add_command(tasks)
+    studies.add_command(export)
 
 
 @click.command()
@@ -45,6 +47,35 @@ def tasks(request: StudyTasks, out: Path) -> Result:
     """
     names = write_files(out, operations.tasks(command_actor(), request))
     return {"study_id": request.study_id, "tool": request.tool, "out": str(out), "files": names}
+
+
+_exported = facts(
+    *(("study", "study_id"), "question", ("judge", lambda done: done["judge"] or "most people")),
+    *(("grades", lambda done: counts(done["grades"])), ("qrels", "qrels")),
+    ("training rows", lambda done: f"{done['rows']:,} of {done['records']:,} records"),
+    *(("left out", lambda done: counts(done["left_out"])), ("folder", "out")),
+    (
+        "next",
+        lambda done: (
+            f"inf train --release {done['out']}, or inf evaluate --benchmark {done['out']}"
+        ),
+    ),
+)
+
+
+@click.command()
+@click.argument("study_id", type=int)
+@request_options(StudyExport)
+@out_option
+@reporting(_exported)
+def export(request: StudyExport, out: Path) -> Result:
+    """Export the grades of a study's passages: qrels, a benchmark folder, and rows to train on.
+
+    A passage with the grade that violates the instruction is a negative of the query with its
+    instruction, one of a positive grade a positive. What people do not agree on is left out.
+    """
+    files, report = agreement.export(command_actor(), request)
+    return {**report, "out": str(out), "files": write_files(out, files)}
 
 
 def write_files(folder: Path, files: Mapping[str, str]) -> list[str]:

@@ -35,7 +35,7 @@ from curation.judging.agreement import (
 )
 from curation.judging.consensus import study_consensus
 from curation.judging.independence import validator_sentence
-from curation.judging.request import AgreementStart, PlanStudy
+from curation.judging.request import AgreementStart, PlanStudy, StudyExport
 from curation.judging.scope import Scope, of_filtered, study_scope
 from curation.questions.audit import study_audit
 from curation.recipe.prices import load_prices
@@ -346,6 +346,22 @@ def figures(actor: Actor, study_id: int, chosen: JudgmentFilter) -> Result:
             left_out=reader.left_out,
             with_flags=not reader.is_blind,
         )
+
+
+def export(actor: Actor, wanted: StudyExport) -> tuple[dict[str, str], Result]:
+    """The files by name that a study's grades become, and what a report says of them.
+
+    Raises NotFound, BadInput without grades; Refused as `estimates`.
+    """
+    from curation.questions.graded import graded_files, graded_study  # here: it loads releases
+
+    with reading(actor, RIGHT) as session:
+        get_study(session, wanted.study_id)
+        _require_unblinded(session, wanted.study_id, actor)
+        graded = graded_study(
+            session, wanted.study_id, question=wanted.question, judge=wanted.judge
+        )
+    return graded_files(graded, positive=wanted.positive, violates=wanted.violates)
 
 
 def estimates(actor: Actor, study_id: int) -> Result:

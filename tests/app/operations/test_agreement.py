@@ -17,7 +17,7 @@ from app.operations.acting import queued
 from app.operations.judging import agreement, studies
 from app.text.remedies import in_commands
 from curation.judging.job import work_on_study
-from curation.judging.request import AgreementStart, PlanStudy
+from curation.judging.request import AgreementStart, PlanStudy, StudyExport
 from db.assignment import members
 from db.errors import NotFound, Refused
 from db.jobs import jobs
@@ -40,6 +40,7 @@ NEEDING: dict[str, Callable[[Actor], Any]] = {
     "judged": lambda actor: agreement.judged(actor, 1),
     "version": lambda actor: agreement.version(actor, 1, agreement.seen(ADA, 1)),
     "figures": lambda actor: agreement.figures(actor, 1, ALL),
+    "export": lambda actor: agreement.export(actor, StudyExport(study_id=1)),
     "estimates": lambda actor: agreement.estimates(actor, 1),
     "thresholds": lambda actor: agreement.thresholds(actor, 1),
     "consensus": lambda actor: agreement.consensus(actor, 1),
@@ -191,6 +192,7 @@ def test_who_may_still_judge_reads_nothing_about_the_run_through_any_operation(
         session.commit()
     ann = SessionUser("ann", rights=Rights(is_admin=True))
     about_run: dict[str, Callable[[Actor], Any]] = {
+        "export": lambda actor: agreement.export(actor, StudyExport(study_id=1)),
         "estimates": lambda actor: agreement.estimates(actor, 1),
         "thresholds": lambda actor: agreement.thresholds(actor, 1),
         "plan": lambda actor: agreement.plan(actor, PlanStudy(study_id=1, items=3)),
