@@ -1,7 +1,11 @@
 """A language model as a judge of study items, on any OpenAI-compatible server.
 
-The prompt is the validator's. Every answer is journaled before it is parsed and never paid for
-twice: the same item in the same order is answered from the journal.
+InF-IR's pick is put as to the validator, a question of a study in the study's own words with its
+answers. Every answer is journaled before it is parsed and never paid for twice: the same item in
+the same order is answered from the journal.
+
+A question about one passage is put with all of them in view (listwise), as people see them, or with
+that passage alone (pointwise); the latter is another judge, `openai:MODEL:pointwise`.
 """
 
 import asyncio
@@ -14,16 +18,20 @@ from curation.providers.provider import Answer, Provider, Request, RowFailed, ca
 from curation.providers.registry import PROVIDERS
 from curation.recipe.answers import Unparsable, parse
 from curation.recipe.completion import how_it_ended
+from curation.recipe.prompt import FOLDER, Prompt
 from curation.recipe.recipe import Recipe, load_recipe
+from curation.recipe.tasks import ANSWERED_WITH
 from curation.servers.addresses import server_urls
 from curation.servers.connection import environment_server
 from db.errors import BadInput
+from db.question import KINDS, Question
 from db.run.calls import StoredCall, add_calls, find_calls
 from db.servers.groups import find_group
 from db.store.store import Store
 from db.values import AMBIGUOUS, NONE
 
 IN_FLIGHT = 16
+POINTWISE, PROMPT_FILE = "pointwise", "judge_question.md"
 
 
 class OpenAIJudge:
@@ -35,12 +43,19 @@ class OpenAIJudge:
     simulated = False
     at_once = 64
 
-    def __init__(self, store: Store, model: str) -> None:
+    def __init__(self, store: Store, name: str) -> None:
+        """`name`: MODEL, or MODEL:pointwise, which answers questions about single passages."""
+        model = name.removesuffix(f":{POINTWISE}")
+        self._is_pointwise = model != name
+        self.kinds = tuple(kind for kind in KINDS if kind != "pick" or not self._is_pointwise)
         if not model:
             raise BadInput(
                 "openai: no model is named", "use openai:MODEL", code="judge_model_missing"
             )
-        self.name, self.model = f"openai:{model}", model
+        self.name, self.model = f"openai:{name}", model
+        self._question_prompt = Prompt(
+            PROMPT_FILE, (FOLDER / PROMPT_FILE).read_text(encoding="utf-8")
+        )
         self._store = store
         recipe = load_recipe(PROVIDERS.find(self.provider).recipe)
         with store.read() as session:
@@ -66,24 +81,32 @@ class OpenAIJudge:
         if missing:
             asyncio.run(self._ask(list(missing.values()), known, failed, check))
         return [
-            _read(known.get(request.key), failed.get(request.key, ""), len(view.candidates))
+            _read(known.get(request.key), failed.get(request.key, ""), view)
             for request, view in zip(requests, views, strict=True)
         ]
 
     def _request(self, view: ItemView) -> Request:
         stage = self._recipe.stages["validation"]
+        question, passages, about = view.question, list(view.candidates), view.about
+        if isinstance(about, int) and self._is_pointwise:
+            passages, about = [passages[about]], 0
+        inputs: dict[str, str | list[str]] = {
+            "instruction": view.instruction,
+            "query": view.query,
+            "passages": passages,
+        }
+        if question.text:
+            inputs |= worded(question, about)
         return Request(
             task="validation",
             provider=self.provider,
             model=self.model,
             parameters=stage.parameters,
-            prompt=stage.prompt,
-            inputs={
-                "instruction": view.instruction,
-                "query": view.query,
-                "passages": list(view.candidates),
-            },
+            prompt=self._question_prompt if question.text else stage.prompt,
+            inputs=inputs,
             scope={"server_group": self._server_group},
+            gives=ANSWERED_WITH[question.kind],
+            question=None if question.kind == "pick" else question,
         )
 
     async def _ask(
@@ -127,17 +150,54 @@ class OpenAIJudge:
         return kept
 
 
-def _read(call: StoredCall | None, failed: str, candidates: int) -> Choice:
+def worded(question: Question, about: int | str | None) -> dict[str, str]:
+    """A question as the prompt has it: what it is about, its text, its answers, the last line."""
+    label = ANSWERED_WITH[question.kind]
+    undecided = "Say ambiguous where it cannot be decided."
+    if question.kind == "pick":
+        lines = [
+            "- Name exactly one number where one passage is clearly the best.",
+            "- Say none where no passage fits.",
+            "- Say ambiguous where two or more fit equally well.",
+        ]
+        form = "number, none or ambiguous"
+    elif question.kind == "score":
+        lines = ["- Give a number from 0 to 1, such as 0.85.", f"- {undecided}"]
+        form = "number from 0 to 1, or ambiguous"
+    else:
+        meanings = [f"- {one}: {meaning}" for one, meaning in question.labels.items()]
+        lines = [*(meanings or ["- Say yes or no."]), f"- {undecided}"]
+        form = f"{', '.join(question.answers)} or ambiguous"
+    place = f"passage {about + 1}" if isinstance(about, int) else f"the {about}" if about else ""
+    return {
+        "about": place or "everything above",
+        "question": question.text,
+        "answers": "\n".join(lines),
+        "form": f"{label}: <{form}>",
+    }
+
+
+def _read(call: StoredCall | None, failed: str, view: ItemView) -> Choice:
     """The choice of an answer; for an unusable one the reason is in `unusable`."""
     if call is None:
         return Choice(None, unusable=failed)
     detail = {"call_id": call.id}
     if how_it_ended(call.finish_reason) == "refused":
         return Choice(None, detail, unusable="refused")
+    kind = view.question.kind
+    is_pick = kind == "pick"
     try:
-        word = parse("validation", call.answer, candidates=candidates)
+        word = parse(
+            "validation",
+            call.answer,
+            gives=ANSWERED_WITH[kind],
+            candidates=len(view.candidates),
+            question=None if is_pick else view.question,
+        )
     except Unparsable as error:
         return Choice(None, detail, unusable=error.reason)
+    if not is_pick:
+        return Choice(None, detail, answer=word)
     if word in (NONE, AMBIGUOUS):
         return Choice(None, detail, ambiguous=word == AMBIGUOUS)
     return Choice(int(word) - 1, detail)

@@ -75,7 +75,10 @@ JUDGES = Registry(
             paid=False,
         ),
         "openai": JudgeKind(
-            "openai:MODEL", "a model on the OpenAI-compatible server that is configured", _openai
+            "openai:MODEL",
+            "a model on the OpenAI-compatible server that is configured; append :pointwise to show "
+            "it only the passage that a question is about",
+            _openai,
         ),
         "transformers": JudgeKind(
             "transformers:MODEL",
