@@ -12,7 +12,8 @@ Work and memory grow with the judgments, and with judges² by one number for eac
 judgments of a thousand judges take seconds (docs/benchmarks.md).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import combinations
 from typing import Any
@@ -61,7 +62,8 @@ SEED = 0
 LEFT_OUT = 10  # groups of items at once: weights of so many rows are in memory
 NO_PEOPLE = "fewer than two people have judged"
 NOBODY = "no person has judged"
-NOT_TWO = "weighted kappa is of two judges: ordinal alpha is that of a team"
+NOT_TWO = "weighted kappa is of two judges: weighted Fleiss' kappa is that of a team"
+Measured = Callable[[np.ndarray, np.ndarray, int], dict[str, np.ndarray]]  # as `measure_values`
 WEIGHTED = {"weighted_kappa": "quadratic", "linear_weighted_kappa": "linear"}  # by name
 
 
@@ -275,29 +277,35 @@ def _measures(answers: Answers, judges: Sequence[int], draws: int) -> dict[str, 
     counts = answers.label_counts(judges)
     found = measures_of_counts(counts, draws)
     if ordered := answers.ordered:
-        found |= measures_of_counts(counts[:, ordered], draws, measure_names(is_ordered=True))
+        names = measure_names(is_ordered=True)
+        values = [float(answers.labels[place]) for place in ordered]
+        found |= measures_of_counts(counts[:, ordered], draws, names, values)
     return found
 
 
 def measures_of_counts(
-    counts: np.ndarray, draws: int, names: Sequence[str] | None = None
+    counts: np.ndarray,
+    draws: int,
+    names: Sequence[str] | None = None,
+    numbers: Sequence[float] = (),
 ) -> dict[str, dict[str, Any]]:
     """These measures, by default all of any labels, of items' counts of labels, (items, labels);
     with intervals from `draws` posterior draws, or by a jackknife where there are too many
-    patterns."""
+    patterns. numbers: the labels' values, where they are in an order."""
     names = names or measure_names()
     counts = counts[counts.sum(axis=1) > 0]
     if not len(counts) or counts.sum(axis=1).max() < 2:
         return {name: {"value": None, "reason": NO_ITEM_TWICE} for name in names}
     rows, weights = patterns(counts)
     in_use = int((counts.sum(axis=0) > 0).sum())
-    values = measure_values(rows, weights[None, :], in_use, names)
+    measured = partial(measure_values, names=names, values=numbers)
+    values = measured(rows, weights[None, :], in_use)
     twice = int(weights[rows.sum(axis=1) >= 2].sum())
     tail = tail_probability(twice)
     is_drawn = draws and in_use > 1 and len(rows) <= intervals.MAX_PATTERNS
-    drawn = _posterior_measures(rows, weights, draws, names) if is_drawn else None
+    drawn = _posterior_measures(rows, weights, draws, measured) if is_drawn else None
     is_left_out = draws and in_use > 1 and drawn is None
-    errors = _jackknife_errors(rows, weights, in_use, names) if is_left_out else {}
+    errors = _jackknife_errors(rows, weights, in_use, measured) if is_left_out else {}
     found: dict[str, dict[str, Any]] = {}
     for name in names:
         value = float(values[name][0])
@@ -314,25 +322,25 @@ def measures_of_counts(
 
 
 def _jackknife_errors(
-    rows: np.ndarray, weights: np.ndarray, in_use: int, names: Sequence[str]
+    rows: np.ndarray, weights: np.ndarray, in_use: int, measured: Measured
 ) -> dict[str, float]:
     """The standard error of each measure, by leaving out each group of items."""
     pattern = np.repeat(np.arange(len(rows)), weights)
     group = intervals.group_of_items(len(pattern))
-    found: dict[str, list[np.ndarray]] = {name: [] for name in names}
+    found: defaultdict[str, list[np.ndarray]] = defaultdict(list)
     for start in range(0, intervals.GROUPS, LEFT_OUT):
         inside = np.flatnonzero((group >= start) & (group < start + LEFT_OUT))
         places = (group[inside] - start) * len(rows) + pattern[inside]
         of_groups = np.bincount(places, minlength=LEFT_OUT * len(rows))
         left = weights[None, :] - of_groups.reshape(LEFT_OUT, len(rows))
-        for name, values in measure_values(rows, left, in_use, names).items():
+        for name, values in measured(rows, left, in_use).items():
             found[name].append(values)
     errors = {name: jackknife(np.concatenate(values)) for name, values in found.items()}
     return {name: error for name, error in errors.items() if not np.isnan(error)}
 
 
 def _posterior_measures(
-    rows: np.ndarray, weights: np.ndarray, draws: int, names: Sequence[str]
+    rows: np.ndarray, weights: np.ndarray, draws: int, measured: Measured
 ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
     """Draws of each measure under the lower and the upper posterior.
 
@@ -347,12 +355,12 @@ def _posterior_measures(
         for patterns_of in (one_alone(usual, [0], list(used)), all_agree(usual, list(used)))
     ]
     generator = np.random.default_rng(SEED)
-    found: tuple[dict[str, list[np.ndarray]], ...] = tuple({n: [] for n in names} for _ in extra)
+    found: tuple[defaultdict[str, list[np.ndarray]], ...] = tuple(defaultdict(list) for _ in extra)
     for size in blocks(draws):
         drawn = generator.standard_gamma(weights, size=(size, len(weights)))
         for added, values in zip(extra, found, strict=True):
             whole = np.concatenate([drawn, extra_item(generator, len(added), size)], axis=1)
-            block = measure_values(np.concatenate([rows, added]), whole, len(used), names)
+            block = measured(np.concatenate([rows, added]), whole, len(used))
             for name, each in block.items():
                 values[name].append(each)
     lower, upper = ({n: np.concatenate(v) for n, v in each.items()} for each in found)

@@ -1,5 +1,5 @@
 """Measures of agreement of any number of judges, registered by name: raw agreement, Fleiss' kappa,
-Krippendorff's alpha, Gwet's AC1.
+Krippendorff's alpha, Gwet's AC1, and of labels in an order Fleiss' kappa with weights.
 
 A measure is one entry of `MEASURES`. The report, the page, `inf analyze agreement` and the card
 read it from there: a new one is a function of `LabelCounts` and its entry, nothing else.
@@ -15,6 +15,10 @@ From how often each label was given to each item, n_ic, with n_i = sum_c n_ic ju
                    ordinal, of labels in order: every two different ones count by
                    d²_ck = (sum of n_g from c to k - (n_c + n_k) / 2)² instead of 1
 
+    weighted kappa = 1 - D_o / D_e (Gwet 2014, 3.4), two labels counting by their values,
+                   d_ck = (v_c - v_k)², linear |v_c - v_k|; D_e = sum_ck d_ck π_c π_k,
+                   D_o = mean over items with n_i ≥ 2 of sum_ck d_ck n_ic n_ik / (n_i (n_i - 1))
+
 With gaps, kappa and AC1 are Gwet's extensions (equal to the originals where every item has the
 same number of judgments). `q` counts the labels that occur. Undefined: no item with two judgments;
 one label only (0/0).
@@ -25,9 +29,11 @@ has a row per resample and a column per pattern of label counts.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
+
+from analysis.agreement.cohen import distances
 
 NO_ITEM_TWICE = "no item was judged twice"
 ONE_LABEL = "one and the same label throughout: nothing to agree beyond chance"
@@ -38,12 +44,14 @@ class LabelCounts:
     """How often each label was given to each item, with the sums that measures share.
 
     `counts`: (patterns, labels), each pattern with at least one judgment; `weights`: (resamples,
-    patterns), how often each pattern occurs. Every property is computed once.
+    patterns), how often each pattern occurs; `values`: the labels' as numbers where they are some,
+    else their places. Every property is computed once.
     """
 
     counts: np.ndarray
     weights: np.ndarray
     labels_in_use: int
+    values: Sequence[float] = ()
 
     @cached_property
     def judged(self) -> np.ndarray:
@@ -74,12 +82,17 @@ class LabelCounts:
         return observed
 
     @cached_property
+    def shares(self) -> np.ndarray:
+        """π_c of each resample: (resamples, labels)."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            shares: np.ndarray = self.weights @ (self.counts / self.judged[:, None])
+            shares /= self.weights.sum(axis=1, keepdims=True)
+        return shares
+
+    @cached_property
     def chance(self) -> np.ndarray:
         """sum π_c² of each resample: (resamples,)."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            shares = self.weights @ (self.counts / self.judged[:, None])
-            shares /= self.weights.sum(axis=1, keepdims=True)
-        chance: np.ndarray = (shares**2).sum(axis=1)
+        chance: np.ndarray = (self.shares**2).sum(axis=1)
         return chance
 
 
@@ -116,11 +129,15 @@ def measure_names(*, is_ordered: bool = False) -> list[str]:
 
 
 def measure_values(
-    counts: np.ndarray, weights: np.ndarray, labels_in_use: int, names: Sequence[str] | None = None
+    counts: np.ndarray,
+    weights: np.ndarray,
+    labels_in_use: int,
+    names: Sequence[str] | None = None,
+    values: Sequence[float] = (),
 ) -> dict[str, np.ndarray]:
     """These measures by name, by default all of any labels, for each row of weights; see
     `LabelCounts`."""
-    given = LabelCounts(counts, weights.astype(np.float64), labels_in_use)
+    given = LabelCounts(counts, weights.astype(np.float64), labels_in_use, values)
     return {name: MEASURES[name].function(given) for name in names or measure_names()}
 
 
@@ -170,6 +187,20 @@ def ordinal_alpha(given: LabelCounts) -> np.ndarray:
             np.nan,
         )
     return alpha
+
+
+def weighted_fleiss_kappa(given: LabelCounts, weights: str = "quadratic") -> np.ndarray:
+    """1 - D_o / D_e, of labels in the order of the columns, by their values."""
+    apart = distances(given.values or range(given.counts.shape[1]), weights)
+    counts, judged, twice = given.counts.astype(np.float64), given.judged, given.twice
+    within = np.zeros(len(judged))
+    pairs = ((counts @ apart) * counts).sum(axis=1)
+    within[twice] = pairs[twice] / (judged * (judged - 1))[twice]
+    expected = ((given.shares @ apart) * given.shares).sum(axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        observed = (given.weights @ within) / (given.weights @ twice.astype(float))
+        kappa: np.ndarray = np.where(expected > 1e-12, 1 - observed / expected, np.nan)
+    return kappa
 
 
 def gwet_ac1(given: LabelCounts) -> np.ndarray:
@@ -238,6 +269,30 @@ register(
         "Krippendorff's alpha, ordinal",
         "For grades and scores: a disagreement counts more, the more answers lie between the two.",
         ordinal_alpha,
+        (-1.0, 1.0),
+        TWO_LABELS,
+        is_ordered=True,
+    )
+)
+register(
+    AgreementMeasure(
+        "weighted_fleiss_kappa",
+        "Fleiss' kappa, quadratic weights",
+        "For grades and scores: as Fleiss' kappa, a disagreement counting by the square of the "
+        "difference of the two answers.",
+        weighted_fleiss_kappa,
+        (-1.0, 1.0),
+        TWO_LABELS,
+        is_ordered=True,
+    )
+)
+register(
+    AgreementMeasure(
+        "linear_weighted_fleiss_kappa",
+        "Fleiss' kappa, linear weights",
+        "For grades and scores: as Fleiss' kappa, a disagreement counting by the difference of the "
+        "two answers.",
+        partial(weighted_fleiss_kappa, weights="linear"),
         (-1.0, 1.0),
         TWO_LABELS,
         is_ordered=True,

@@ -182,10 +182,10 @@ def _records(
         by_label = {about_of(item.scenario): item for item in of_group}
         passages = []
         for entry in of_group[0].candidates:
-            item = by_label.get(str(entry["label"]))
-            if item is None:
+            of_passage = by_label.get(str(entry["label"]))
+            if of_passage is None:
                 continue
-            answer = grades.get(item.id, UNJUDGED)
+            answer = grades.get(of_passage.id, UNJUDGED)
             value = question.value(answer)
             reason = "" if value is not None else answer
             grade = None if value is None else int(value)

@@ -35,7 +35,7 @@ def ordered_of(counts: np.ndarray) -> float:
     """Ordinal alpha of counts of labels in their order."""
     counts = counts[counts.sum(axis=1) > 0]
     weights, names = np.ones((1, len(counts))), measures.measure_names(is_ordered=True)
-    assert names == ["ordinal_alpha"]
+    assert names[0] == "ordinal_alpha"
     return float(measure_values(counts, weights, 2, names)["ordinal_alpha"][0])
 
 
@@ -70,6 +70,60 @@ def test_ordinal_alpha_is_that_of_krippendorffs_package(seed: int) -> None:
         reliability_data=raters, level_of_measurement="ordinal", value_domain=[0.0, 1.0, 2.0, 3.0]
     )
     assert ordered_of(counts) == pytest.approx(expected)
+
+
+# grades of twelve items by four judges, with gaps
+FOUR = (
+    (2, None, 0, 2, 0, 1, 1, 2, None, 0, 2, 0),
+    (1, 3, 0, 3, 0, 3, None, 2, None, 0, 1, 1),
+    (2, 3, 0, 2, 2, 2, 3, 0, 3, 1, None, 0),
+    (2, 3, 0, None, 1, 1, 2, 2, 3, 1, 0, 0),
+)
+
+
+def weighted_of(counts: np.ndarray, values: list[float] | None = None) -> dict[str, float]:
+    counts = counts[counts.sum(axis=1) > 0]
+    names, weights = measures.measure_names(is_ordered=True), np.ones((1, len(counts)))
+    found = measure_values(counts, weights, 2, names, values or ())
+    return {name: float(each[0]) for name, each in found.items()}
+
+
+def weighted_by_loops(rows: list[list[float]], power: int) -> float:
+    """Gwet 2014, 3.4, by plain loops over pairs of answers: 1 - D_o / D_e."""
+    values = sorted({one for row in rows for one in row})
+    observed = [
+        sum(abs(a - b) ** power for i, a in enumerate(row) for j, b in enumerate(row) if i != j)
+        / (len(row) * (len(row) - 1))
+        for row in rows
+        if len(row) > 1
+    ]
+    share = {one: sum(row.count(one) / len(row) for row in rows) / len(rows) for one in values}
+    expected = sum(share[a] * share[b] * abs(a - b) ** power for a in values for b in values)
+    return 1 - sum(observed) / len(observed) / expected
+
+
+def test_weighted_fleiss_kappa_of_a_team_is_that_of_irrcac_and_of_plain_loops() -> None:
+    rows = [[one for one in item if one is not None] for item in zip(*FOUR, strict=True)]
+    counts = np.array([[row.count(label) for label in range(4)] for row in rows])
+    found = weighted_of(counts)
+    # irrCAC 0.4.4 of the same answers: CAC(…, weights="quadratic").fleiss(), and linear
+    assert found["weighted_fleiss_kappa"] == pytest.approx(0.61285, abs=5e-6)
+    assert found["linear_weighted_fleiss_kappa"] == pytest.approx(0.45247, abs=5e-6)
+    assert of(counts)["fleiss_kappa"] == pytest.approx(0.27395, abs=5e-6)
+    # by their values: grades 0, 1, 2 and 7 lie as far apart as their numbers do
+    values = [0.0, 1.0, 2.0, 7.0]
+    apart = [[values[one] for one in row] for row in rows]
+    found = weighted_of(counts, values)
+    assert found["weighted_fleiss_kappa"] == pytest.approx(weighted_by_loops(apart, 2))
+    assert found["linear_weighted_fleiss_kappa"] == pytest.approx(weighted_by_loops(apart, 1))
+
+
+def test_weights_change_nothing_where_there_are_two_grades() -> None:
+    counts = np.array([[2, 1], [3, 0], [0, 3], [1, 1], [0, 2]])
+    found = weighted_of(counts)
+    assert found["weighted_fleiss_kappa"] == pytest.approx(of(counts)["fleiss_kappa"])
+    assert found["linear_weighted_fleiss_kappa"] == pytest.approx(of(counts)["fleiss_kappa"])
+    assert np.isnan(weighted_of(np.array([[3, 0], [2, 0]]))["weighted_fleiss_kappa"])
 
 
 def test_measures_of_an_order_are_left_out_where_labels_are_only_names() -> None:

@@ -103,6 +103,8 @@ DOING = {
     *("store backup", "store copy", "store restore", "store upgrade", "studies close"),
     *("studies create", "studies gold", "studies judge", "studies qualification", "studies set"),
     *(
+        "studies export",
+        "studies tasks",
         "studies template",
         "tokens create",
         "tokens revoke",
