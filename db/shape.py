@@ -4,6 +4,10 @@ A group of InF-IR has seven texts, each with a sign (I+, P1-, …) and a column 
 scenario is an instruction and a query of the group with the passage that is right for them; it is
 judged as an item whose right answer has the scenario's role as its label.
 
+Beside them a shape may have *lists*: slots of which a group has any number of texts, each kept or
+dropped by itself (negatives), and stand-ins, which may take the place of a text that fails. `steps`
+say which call writes which slots; without them each text is a call of its own.
+
 A shape belongs to a run's recipe: `Recipe.shape`, and `shape_of(session, run_id)` for who has the
 run alone; a release's manifest has that of its runs. Where none is named (`shape_in`) it is
 InF-IR's. Runs of different shapes lie side by side in a store.
@@ -33,6 +37,9 @@ RELEASE_COLUMNS: Final = (
 )
 TAKEN_COLUMNS: Final = (*RELEASE_COLUMNS, "document", "language", "validation")
 TAKEN_ROLES: Final = (NONE, AMBIGUOUS, SEVERAL)
+MAX_COUNT = 32  # texts of a slot; their checks' votes are numbered apart up to there
+# Why a list's text is not one of its group's, where no rule dropped it.
+SPARE, STANDS_IN, TOO_FEW = "spare", "stands_in", "too_few_texts"
 _COLUMN = re.compile(r"[a-z][a-z0-9_]*")  # of a passage; others are names in prompts
 _ROLE = re.compile(r"[a-z][a-z_]*")
 
@@ -65,6 +72,44 @@ class GroupText:
     def task(self) -> str:
         """The task of a run that writes it: its column, or `passage_ROLE`."""
         return f"passage_{self.introduced_by}" if self.is_passage else self.column
+
+
+@dataclass(frozen=True)
+class ListText(GroupText):
+    """A slot of which a group has up to `count` texts, each kept or dropped by itself.
+
+    `grade` is their claim under the instruction and query of the scenario that introduces them. A
+    stand-in claims nothing (None): it takes the place of the text `stands_in_for` where that fails.
+    A group needs `at_least` so many; with `drops_group` it is dropped with its first.
+    """
+
+    count: int = 1
+    at_least: int = 0
+    grade: Literal[0, 1] | None = None
+    stands_in_for: str = ""
+    drops_group: bool = False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What its texts are called: `N`, `N[1]`, `N[2]`."""
+        return tuple(text_name(self.sign, number) for number in range(self.count))
+
+
+@dataclass(frozen=True)
+class Step:
+    """A call that writes the texts of some slots, by sign.
+
+    `inputs` is what its prompt may name: signs, and names of what is drawn for each pair.
+    """
+
+    name: str
+    gives: tuple[str, ...]
+    inputs: tuple[str, ...]
+
+
+def text_name(sign: str, ordinal: int) -> str:
+    """What a text of a slot is called in its group."""
+    return f"{sign}[{ordinal}]" if ordinal else sign
 
 
 @dataclass(frozen=True)
@@ -113,14 +158,24 @@ class Claim:
 
 @dataclass(frozen=True)
 class Shape:
-    """The texts and scenarios of a recipe's groups. `texts` are by sign, `scenarios` by role."""
+    """The texts and scenarios of a recipe's groups. `texts` are by sign, `scenarios` by role.
+
+    A complete group has each of `all_texts` once, and of `lists` as many as passed.
+    """
 
     all_texts: tuple[GroupText, ...]
     all_scenarios: tuple[Scenario, ...]
+    lists: tuple[ListText, ...] = ()
+    steps: tuple[Step, ...] = ()
 
     @cached_property
     def texts(self) -> dict[str, GroupText]:
         return {text.sign: text for text in self.all_texts}
+
+    @cached_property
+    def slots(self) -> dict[str, GroupText]:
+        """Every slot by sign: texts, then lists."""
+        return self.texts | {text.sign: text for text in self.lists}
 
     @cached_property
     def scenarios(self) -> dict[Role, Scenario]:
@@ -195,7 +250,14 @@ class Shape:
             Claim(instruction, query, of.passage, _grade(instruction, query, of))
             for instruction, query in dict.fromkeys(pairs)
             for of in self.all_scenarios
-        )
+        ) + tuple(claim for text in self.lists for claim in self._claims_of(text))
+
+    def _claims_of(self, text: ListText) -> Iterable[Claim]:
+        """A list's claims: under its scenario's instruction and query, and under the query."""
+        if text.grade is not None:
+            of = self.scenarios[text.introduced_by]
+            yield Claim(of.instruction, of.query, text, text.grade)
+            yield Claim(None, of.query, text, 2 if text.grade else 0)
 
     @cached_property
     def places_of_signs(self) -> dict[str, int]:
@@ -240,6 +302,16 @@ class Shape:
         """The shape as `shape` of a recipe's body or a manifest: nothing for InF-IR's, so that
         hashes and files are those of before there were others."""
         return {} if self == INF_IR else {"shape": self.body()}
+
+    def task_of(self, text: GroupText) -> str:
+        """The task that writes a text: the step that gives it, or its own."""
+        steps = (step.name for step in self.steps if text.sign in step.gives)
+        return next(steps, text.task)
+
+    @cached_property
+    def levels(self) -> tuple[tuple[Step, ...], ...]:
+        """The steps in the order of a run: those of a level need only what earlier ones give."""
+        return _leveled(self.steps, "the shape")
 
     def introduced(self, role: Role) -> tuple[GroupText, ...]:
         """The texts that come into a group with this scenario: instruction, query, passage."""
@@ -288,7 +360,14 @@ class Shape:
                 }
                 for scenario in self.all_scenarios
             ],
+            # left out where there are none: hashes of such recipes stay as they are
+            **({"lists": [asdict(text) for text in self.lists]} if self.lists else {}),
+            **({"steps": [_step_body(step) for step in self.steps]} if self.steps else {}),
         }
+
+
+def _step_body(step: Step) -> dict[str, Any]:
+    return {"name": step.name, "gives": list(step.gives), "inputs": list(step.inputs)}
 
 
 def _grade(instruction: GroupText | None, query: GroupText, of: Scenario) -> Literal[0, 1, 2]:
@@ -321,8 +400,12 @@ def shape_from(body: Mapping[str, Any], where: str = "the shape") -> Shape:
     texts, scenarios = list(body["texts"]), list(body["scenarios"])
     for place, entry in _places(where, texts, "texts", "sign"):
         _check_text(place, entry)
+    lists = [dict(entry) for entry in body.get("lists", ())]
+    for place, entry in _places(where, lists, "texts", "sign"):
+        _check_text(place, entry)
+        _check_list(place, entry)
     for name in ("sign", "column"):
-        _check_once(where, "texts", name, [entry[name] for entry in texts])
+        _check_once(where, "texts", name, [entry[name] for entry in (*texts, *lists)])
     field_of = {entry["sign"]: entry["field"] for entry in texts}
     introduced: dict[str, Role] = {}
     for place, entry in _places(where, scenarios, "scenarios", "role"):
@@ -355,6 +438,10 @@ def shape_from(body: Mapping[str, Any], where: str = "the shape") -> Shape:
         for entry in texts
     )
     by_sign = {text.sign: text for text in made}
+    roles = [entry["role"] for entry in scenarios]
+    for place, entry in _places(where, lists, "texts", "sign"):
+        if entry["introduced_by"] not in roles:
+            raise _bad(place, f"{entry['introduced_by']!r} is no scenario", "list_role")
     shape = Shape(
         made,
         tuple(
@@ -365,10 +452,71 @@ def shape_from(body: Mapping[str, Any], where: str = "the shape") -> Shape:
             )
             for entry in scenarios
         ),
+        tuple(ListText(**entry) for entry in lists),
+        tuple(
+            Step(entry["name"], tuple(entry["gives"]), tuple(entry["inputs"]))
+            for entry in body.get("steps", ())
+        ),
     )
     _check_source(where, shape)
-    _check_once(where, "texts", "task", [text.task for text in shape.written])
+    if shape.steps or shape.lists:
+        _check_steps(where, shape)
+    else:
+        _check_once(where, "texts", "task", [text.task for text in shape.written])
     return shape
+
+
+def _check_list(place: str, entry: Mapping[str, Any]) -> None:
+    count, at_least = entry.get("count", 1), entry.get("at_least", 0)
+    if entry["field"] != "passage":
+        raise _bad(place, f"a slot with several texts is of passages, not {entry['field']}", "list")
+    for name, value, least in (("count", count, 1), ("at_least", at_least, 0)):
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= MAX_COUNT:
+            what = f"{name} = {value!r} is not a whole number from {least} to {MAX_COUNT}"
+            raise _bad(place, what, "count")
+    if at_least > count:
+        raise _bad(place, f"at_least = {at_least} of count = {count}", "count", "lower at_least")
+
+
+def _check_steps(where: str, shape: Shape) -> None:
+    """Every text that is not the pair's own comes from one step, and no step waits for itself."""
+    gives = [sign for step in shape.steps for sign in step.gives]
+    wanted = [text.sign for text in (*shape.written, *shape.lists)]
+    for step in shape.steps:
+        for sign in step.gives:
+            if gives.count(sign) > 1:
+                remedy = "leave it to one of them"
+                what = f"gives names {sign!r}, which another step gives, too"
+                raise _bad(f"{where}, steps.{step.name!r}", what, "step_twice", remedy)
+    for sign in gives:
+        if sign not in wanted:
+            name = next(each.name for each in shape.steps if sign in each.gives)
+            raise _bad(
+                f"{where}, steps.{name!r}",
+                f"gives names {sign!r}; the texts to write are {', '.join(wanted) or 'none'}",
+                "step_text",
+                "name some of these",
+            )
+    for sign in wanted:
+        if sign not in gives:
+            what = "no step gives it, nor does it come with the pair"
+            raise _bad(f"{where}, texts.{sign!r}", what, "step_missing", "add it to a step's gives")
+    _leveled(shape.steps, where)
+
+
+def _leveled(steps: Sequence[Step], where: str) -> tuple[tuple[Step, ...], ...]:
+    waiting, found = list(steps), list[tuple[Step, ...]]()
+    while waiting:
+        open_ = {sign for step in waiting for sign in step.gives}
+        ready = tuple(step for step in waiting if open_.isdisjoint(step.inputs))
+        if not ready:
+            circle = " and ".join(step.name for step in waiting)
+            what = f"{circle} are a cycle: each waits for a text of another, or its own"
+            remedy = "take one of these texts out of inputs"
+            raise _bad(f"{where}, steps.{waiting[0].name!r}", what, "cycle", remedy)
+        waiting = [step for step in waiting if step not in ready]
+        found.append(ready)
+    return tuple(found)
 
 
 def _places(
@@ -409,8 +557,8 @@ def _check_source(where: str, shape: Shape) -> None:
         )
 
 
-def _bad(place: str, what: str, code: str) -> BadInput:
-    return BadInput(f"{place}: {what}", code=f"shape_{code}")
+def _bad(place: str, what: str, code: str, remedy: str = "") -> BadInput:
+    return BadInput(f"{place}: {what}", remedy, code=f"shape_{code}")
 
 
 INF_IR: Final = shape_from(

@@ -23,7 +23,7 @@ from db.jobs.runner import run as run_handler
 from db.run.group_detail import get_group
 from db.store.settings import owners_process
 from db.store.store import Store, open_store
-from db.tables import Call, Dataset, Pair, Passage
+from db.tables import Call, Dataset, Pair, Passage, SlotText
 
 SYLLABLES = ("ka", "lo", "mi", "ren", "tus", "vor", "pel", "da", "shi", "gor", "bel", "nak")
 
@@ -159,6 +159,23 @@ def texts_of(store: Store, run_id: int) -> dict[str, Any]:
                 for row in list_groups(session, run_id, limit=10_000).rows
             )
         }
+
+
+def slots_of(store: Store, run_id: int) -> dict[int, dict[str, tuple[str, str | None]]]:
+    """Every text of a run's groups by name, with why it was dropped."""
+    with store.read() as session:
+        ids = [row.id for row in list_groups(session, run_id, limit=1000).rows]
+        rows = session.execute(
+            select(SlotText, Passage.text)
+            .outerjoin(Passage, Passage.id == SlotText.passage_id)
+            .where(SlotText.group_id.in_(ids))
+            .order_by(SlotText.slot, SlotText.ordinal)
+        ).all()
+    found: dict[int, dict[str, tuple[str, str | None]]] = {group_id: {} for group_id in ids}
+    for slot, passage in rows:
+        name = f"{slot.slot}[{slot.ordinal}]" if slot.ordinal else slot.slot
+        found[slot.group_id][name] = (slot.text or passage, slot.dropped_reason)
+    return found
 
 
 def wait_for(what: Callable[[], Any], seconds: float = 120.0) -> Any:

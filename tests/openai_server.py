@@ -372,6 +372,8 @@ def answer_to(prompt: str) -> tuple[str, str]:
         return "validation", f"Choice: {_choose(prompt)}"
     if asked := re.search(r"^(Answer|Grade|Score): <", prompt, re.M):
         return "check", f"{asked[1]}: {_fits(prompt)[asked[1]]}"
+    if '"instruction_negatives"' in prompt:
+        return "texts", json.dumps(_promptriever(prompt))
     told = re.search(r"is a solution in (.+), the task|below, written in (.+), is the one", prompt)
     where = f"In {told[1] or told[2]} " if told else ""  # the recipe for code
     query = _line(prompt, "Query")
@@ -391,6 +393,18 @@ def answer_to(prompt: str) -> tuple[str, str]:
     return "instruction_positive", f"Instruction: {where}I only want to read about {word}"
 
 
+def _promptriever(prompt: str) -> dict[str, Any]:
+    """A backup with the instruction's topic, and three negatives, of which some have it as well."""
+    query, topic = _line(prompt, "Query"), _line(prompt, "Instruction").split()[-1].strip(".")
+    code = hashlib.sha256(query.encode()).hexdigest()
+    words = f"It has been known since long that {query} matters, and {{}} above all."
+    negatives = [
+        words.format(topic if int(code, 16) >> number & 1 else f"nu{code[:6]}") + f" No. {number}"
+        for number in range(3)
+    ]
+    return {"backup": words.format(topic) + " So it is.", "instruction_negatives": negatives}
+
+
 def _text_of(content: str | list[dict[str, Any]]) -> str:
     """What a message says, be it one text or a list of parts."""
     if isinstance(content, str):
@@ -399,7 +413,9 @@ def _text_of(content: str | list[dict[str, Any]]) -> str:
 
 
 def _to_schema(asked: dict[str, Any], text: str) -> str:
-    """The labelled text as an object of the schema."""
+    """The labelled text as an object of the schema; what is an object already stays."""
+    if text.startswith("{"):
+        return text
     keys = asked["json_schema"]["schema"]["required"]
     value = text.partition(": ")[2]
     return json.dumps({key: value if key == keys[-1] else "Because." for key in keys})
@@ -424,9 +440,12 @@ def _choose(prompt: str) -> str:
 
 def _fits(prompt: str) -> dict[str, str]:
     """What is said of a passage: it fits where it has the instruction's topic."""
-    topic = _line(prompt, "Instruction").split()[-1].strip(".")
+    topic = (_line(prompt, "Instruction").split() or [""])[-1].strip(".")
     passage = prompt.rpartition("<passage>")[2].partition("</passage>")[0]
     fits = topic in passage
+    if "Their instruction is strict" in prompt and "It has been known" not in passage:
+        # so that now and then a backup takes the place of a pair's own passage
+        fits = int(hashlib.sha256(passage.encode()).hexdigest(), 16) % 4 > 0
     return {
         "Answer": "yes" if fits else "no",
         "Grade": str(2 * fits),

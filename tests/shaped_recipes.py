@@ -74,8 +74,8 @@ def write_recipe(folder: Path, name: str) -> str:
     lines: list[str] = []
     for number, (task, spec) in enumerate(tasks_of(shape).items()):
         lines += [f"[stages.{task}]", 'model = "small"', f'prompt = "{task}.md"']
-        if task != VALIDATION and spec.text is not None:
-            (folder / f"{task}.md").write_text(_prompt(shape, spec.text, number))
+        if task != VALIDATION:
+            (folder / f"{task}.md").write_text(_prompt(shape, spec.texts[0], number))
     for table, entries in shape.body().items():
         key = "sign" if table == "texts" else "role"
         for entry in entries:

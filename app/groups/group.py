@@ -33,6 +33,8 @@ def draw_group(group: GroupDetail, *, show_verdict: bool = True) -> None:
     if group.review is not None and group.review.reason:
         draw_text(group.review.reason, label="Reviewer's reason")
     draw_triplets(group)
+    for name, (text, reason) in group.listed.items():
+        draw_text(text, label=listed_label(name, reason if show_verdict else None))
     if show_verdict:
         draw_judgments(group)
         draw_calls(group)
@@ -63,6 +65,11 @@ def draw_triplets(group: GroupDetail) -> None:
                     label=text.label,
                     unlike=getattr(other, field) if other is not None else None,
                 )
+
+
+def listed_label(name: str, reason: str | None) -> str:
+    """A text of a slot that takes several, and why it is none of the group's."""
+    return f"Passage {name}" + (f" · {reason_text(reason)}" if reason else "")
 
 
 def title_of(shape: Shape, scenario: str) -> str:

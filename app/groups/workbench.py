@@ -5,7 +5,7 @@ from typing import Any
 
 from app.access.identity import SessionUser
 from app.access.session_user import require_permission
-from app.groups.group import title_of
+from app.groups.group import listed_label, title_of
 from app.kit.card_files import nothing
 from app.kit.outbox_card import card_component, outbox_of, outbox_scope
 from app.operations.groups import PAGE
@@ -172,7 +172,10 @@ def _columns(
                 "says": says,
                 "state": state,
                 "validating": is_validating,
-                "parts": _parts(group, known, scenario, other),
+                "parts": [
+                    *_parts(group, known, scenario, other),
+                    *_listed(group, scenario, known, blind),
+                ],
             }
         )
     return found
@@ -198,6 +201,29 @@ def _parts(
             }
         )
     return found
+
+
+def _listed(
+    group: GroupDetail, scenario: Scenario, known: Mapping[str, str], blind: bool
+) -> list[dict[str, Any]]:
+    """The texts of the scenario's lists next to its passage; they are not edited."""
+    passage = known.get(scenario.passage.column, "")
+    return [
+        {
+            "label": listed_label(name, None if blind else reason),
+            "meaning": text.meaning,
+            "field": None,
+            "text": group.listed[name][0],
+            "other": passage,
+            "is_passage": True,
+            **_compared(group.listed[name][0], passage),
+        }
+        for text in group.shape.lists
+        if text.introduced_by == scenario.role
+        for name in text.names
+        if name in group.listed
+        for reason in (group.listed[name][1],)
+    ]
 
 
 def _compared(text: str, other: str) -> dict[str, Any]:

@@ -45,6 +45,14 @@ class TripletRow(Row):
     passage: str
 
 
+class ListedTextRow(Row):
+    """A text of a slot with several, and why it is none of the group's."""
+
+    name: str
+    text: str
+    dropped_reason: str | None
+
+
 class GroupReview(Row):
     """The current review of a group."""
 
@@ -88,7 +96,7 @@ class GroupCall(Row):
 
 
 class GroupShown(Row):
-    """A group in full; `triplets` by role."""
+    """A group in full; `triplets` by role, `lists`: the texts of slots that take several."""
 
     id: int
     name: str
@@ -105,6 +113,7 @@ class GroupShown(Row):
     drop_detail: str | None
     verdict_version: int
     triplets: dict[str, TripletRow]
+    lists: tuple[ListedTextRow, ...]
     review: GroupReview | None
     proposals: tuple[GroupProposal, ...]
     judgments: tuple[GroupJudgment, ...]
@@ -320,4 +329,8 @@ def _shown(found: GroupDetail) -> GroupShown:
         query=found.query_positive,
         passage=found.document_positive,
         calls=[GroupCall.of(each, call_id=each.id) for each in found.calls],
+        lists=[
+            ListedTextRow(name=name, text=text, dropped_reason=reason)
+            for name, (text, reason) in found.listed.items()
+        ],
     )

@@ -6,6 +6,7 @@ Validations that arrive together are embedded together, in a thread.
 """
 
 import asyncio
+import json
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -17,11 +18,13 @@ from curation.offline.writing import CannotWrite, Writer
 from curation.providers.provider import Answer, ProviderState, Request, RowFailed
 from curation.recipe.tasks import TASKS
 from db.question import NO, YES, Question
+from db.shape import GroupText, ListText
 from db.store.store import Store
 
 AT_ONCE = 1024
 QUIET_SECONDS = 0.05
 YES_FROM = 0.5  # of the cosine
+POSITIVE = "positive"  # the scenario whose instruction the rules know
 
 
 class OfflineProvider:
@@ -48,6 +51,8 @@ class OfflineProvider:
             return await self._judged(request)
         if request.question is not None:
             return await self._checked(request, request.question)
+        if request.texts:
+            return self._texts(request)
         write = getattr(self._writer, request.task, None)
         if request.task not in TASKS or write is None:
             raise RowFailed("no_rule_fits", f"there is no offline rule for {request.task}")
@@ -58,6 +63,36 @@ class OfflineProvider:
         except CannotWrite as error:
             raise RowFailed("no_rule_fits", str(error)) from error
         return Answer(f"{TASKS[request.task].gives}: {text}")
+
+    def _texts(self, request: Request) -> Answer:
+        """The texts of a step: by what is claimed of them, as far as a rule can write it."""
+        written: dict[str, str | list[str]] = {}
+        for text in request.texts:
+            try:
+                found = self._of_slot(text, *request.pair)
+            except CannotWrite as error:
+                if not isinstance(text, ListText):
+                    raise RowFailed("no_rule_fits", str(error)) from error
+                found = []
+            if isinstance(text, ListText) and text.count > 1:
+                written[text.column] = found
+            else:
+                written[text.column] = "".join(found[:1])
+        if request.gives != "Texts":
+            return Answer(f"{request.gives}: {next(iter(written.values()))}")
+        return Answer(json.dumps(written, ensure_ascii=False))
+
+    def _of_slot(self, text: GroupText, query: str, passage: str) -> list[str]:
+        writer = self._writer
+        if not isinstance(text, ListText):
+            if text.introduced_by == POSITIVE and text.field == "instruction":
+                return [writer.instruction_positive(query, passage)]
+            raise CannotWrite(f"there is no offline rule for {text.label}")
+        if text.stands_in_for:
+            return [writer.passage_again(query, passage)]
+        if text.grade == 1:
+            return writer.passages_violating(query, passage, text.count)
+        return [writer.passage_query_negative(query, passage)]
 
     def max_usd(self, request: Request) -> float:
         """0: rules cost nothing."""

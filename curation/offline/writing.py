@@ -12,7 +12,7 @@ texts, the vocabulary and the seed.
 import hashlib
 import random
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from analysis.text.words import mentions, sentences, words
@@ -80,6 +80,36 @@ class Writer:
     def passage_query_negative(self, query: str, passage: str) -> str:
         """P2-: about the key term of Q-, with the aspect of I+ kept."""
         return self._with_other_key(self.plan(query, passage), query, passage)
+
+    def passages_violating(self, query: str, passage: str, count: int) -> list[str]:
+        """Up to `count` passages about Q+ without the aspect of I+, each with another one of its
+        kind: as many as there are such aspects."""
+        plan = self.plan(query, passage)
+        found = [self._with_other_aspect(plan, query, passage)]
+        for number in range(4 * count):
+            if len(found) == count:
+                break
+            chance = self._chance(query, passage, f"n{number}")
+            other = self._opposite(plan.positive, query, passage, plan.key, plan.other, chance)
+            if other is None:
+                continue
+            with suppress(CannotWrite):
+                again = replace(plan, negative=other[0], shown=other[1])
+                text = self._with_other_aspect(again, query, passage)
+                found += [text] if text not in found else []
+        return found
+
+    def passage_again(self, query: str, passage: str) -> str:
+        """P+ with a sentence less or one of another passage more, its aspect kept."""
+        plan = self.plan(query, passage)
+        chance, parts = self._chance(query, passage, "again"), sentences(passage)
+        more = self.vocabulary.more_about(plan.key, passage, chance)
+        for text in (_thinned(parts, plan, chance, keeps=True), *([*parts, one] for one in more)):
+            joined = " ".join(text)
+            fits = plan.positive.holds(joined) and not plan.negative.holds(joined)
+            if text != parts and fits and mentions(joined, plan.key.text):
+                return joined
+        raise CannotWrite("no other passage shows what the instruction asks for")
 
     def _with_other_aspect(self, plan: Plan, query: str, passage: str) -> str:
         chance, parts = self._chance(query, passage, "p1"), sentences(passage)

@@ -16,6 +16,7 @@ from db.corpus.datasets import text_sha256
 from db.errors import ProviderError
 from db.question import Question
 from db.run.workers import Trouble
+from db.shape import GroupText
 from db.tables import utc_now
 
 LONG_TEXT = 160
@@ -29,6 +30,7 @@ class Request:
     `scope`: what limits whose answers it takes: the server group, the seed, a fresh run. Calls
     before servers were recorded have none; they are looked up by `older_key`. `gives`: what the
     answer is labelled with; None: what InF-IR's task of this name gives. `question`: a check's.
+    `texts`: those of a group that a step gives; `pair`: its query and passage, for rules.
     """
 
     task: Task
@@ -43,6 +45,8 @@ class Request:
     # no part of the key: the task and its prompt determine them
     gives: Gives | None = None
     question: Question | None = None
+    texts: tuple[GroupText, ...] = ()
+    pair: tuple[str, str] = ("", "")
 
     @cached_property
     def key(self) -> str:

@@ -20,13 +20,13 @@ def build_body(request: Request, *, form: int, limit_name: str) -> dict[str, Any
     sent = messages(request.prompt, request.inputs)
     if wants_json and step == "json_schema":
         parameters["response_format"] = response_format(
-            request.task, request.gives, request.question
+            request.task, request.gives, request.question, request.texts
         )
     elif wants_json and step == "json_object":
         parameters["response_format"] = {"type": "json_object"}
         sent[-1] = sent[-1] | {
             "content": sent[-1]["content"]
-            + json_hint(request.task, request.gives, request.question)
+            + json_hint(request.task, request.gives, request.question, request.texts)
         }
     limit = parameters.pop("max_output_tokens", None)
     if limit is not None:

@@ -10,7 +10,7 @@ import json
 import re
 import textwrap
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -18,9 +18,10 @@ from curation.recipe.characters import cleaned
 from curation.recipe.leftovers import find_leftover, find_refusal
 from curation.recipe.prompt import Prompt
 from curation.recipe.reasoning import UnclosedReasoning, strip_reasoning
-from curation.recipe.tasks import JUDGED, TASKS, Gives, Task
+from curation.recipe.tasks import GIVES, JUDGED, TASKS, Gives, Task
 from db.errors import BadInput
 from db.question import NO, YES, Question, score
+from db.shape import GroupText, ListText, text_name
 from db.values import AMBIGUOUS, NONE
 
 NO_CHARACTER = "\ufffd"
@@ -104,6 +105,61 @@ def parse(
     Instructions and queries are cut at their first newline (the paper's B.1). Raises Unparsable.
     """
     gives = gives or TASKS[task].gives
+    plain = _plain(task, answer)
+    if gives == "Choice":
+        return _choice(task, plain, candidates)
+    if question is not None:
+        return _verdict(task, gives, plain, question)
+    return _text(task, gives, plain, prompt, given)
+
+
+def parse_several(
+    task: Task,
+    answer: str,
+    texts: Sequence[GroupText],
+    *,
+    prompt: Prompt | None = None,
+    given: Mapping[str, str] | None = None,
+) -> dict[str, str | Unparsable]:
+    """The texts of one JSON object by name (`N`, `N[1]`), each usable or with the reason.
+
+    Its keys are the texts' columns; of a list it has as many as were written, of which the first
+    `count` are read. Raises Unparsable where there is no such object, or it lacks a text that is
+    no list.
+    """
+    plain = _plain(task, answer)
+    wanted = {text.column: text for text in texts}
+    found = [one for one in _objects(task, plain) if wanted.keys() & set(map(_key, one))]
+    if not found:
+        if refusal := find_refusal(plain):
+            raise Unparsable(refusal.reason, f"{task}: {refusal.what}")
+        raise Unparsable("unparsable", f"{task}: no JSON object with {', '.join(wanted)}")
+    if any(one != found[0] for one in found):
+        raise Unparsable("unparsable", f"{task}: several JSON objects that differ")
+    values = {_key(name): value for name, value in found[0].items()}
+    if unknown := [name for name in values if name not in wanted and name not in _COMMENTS]:
+        raise Unparsable("unparsable", f"{task}: the JSON has an unknown key {unknown[0]!r}")
+    read: dict[str, str | Unparsable] = {}
+    for column, text in wanted.items():
+        value = values.get(column)
+        count = text.count if isinstance(text, ListText) else 1
+        listed = value if isinstance(value, list) and count > 1 else [value]
+        if isinstance(text, ListText):
+            listed = [one for one in listed if one not in (None, "")]
+        for number, one in enumerate(listed[:count]):
+            name = text_name(text.sign, number)
+            try:
+                if not isinstance(one, str):
+                    what = f"{column} is {one!r:.80}, not a text"
+                    raise Unparsable("unparsable", f"{task}: {what}")
+                read[name] = _usable(task, GIVES[text.field], one, "", prompt, given)
+            except Unparsable as error:
+                read[name] = error
+    return read
+
+
+def _plain(task: Task, answer: str) -> str:
+    """An answer without its thinking."""
     try:
         plain = strip_reasoning(answer).strip()
     except UnclosedReasoning as error:
@@ -113,11 +169,7 @@ def parse(
         raise Unparsable("empty", f"{task}: {what}")
     if len(plain) > MAX_CHARACTERS:
         raise Unparsable("too_long", f"{task}: the answer has {len(plain):,} characters")
-    if gives == "Choice":
-        return _choice(task, plain, candidates)
-    if question is not None:
-        return _verdict(task, gives, plain, question)
-    return _text(task, gives, plain, prompt, given)
+    return plain
 
 
 def _text(
@@ -129,6 +181,18 @@ def _text(
         rest = plain[plain.rfind(raw) + len(raw) :] if raw in plain else ""
     else:
         raw, rest = str(value), plain[plain.rfind("}") + 1 :]
+    return _usable(task, gives, raw, rest, prompt, given)
+
+
+def _usable(
+    task: Task,
+    gives: Gives,
+    raw: str,
+    rest: str,
+    prompt: Prompt | None,
+    given: Mapping[str, str] | None,
+) -> str:
+    """A text without its dress; `rest` is what follows it in the answer. Raises Unparsable."""
     text = cleaned(raw, "\n".join((given or {}).values())).strip()
     text = _unquoted(_without_label(gives, text))
     if gives == "Passage":

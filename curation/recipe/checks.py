@@ -21,7 +21,7 @@ from typing import Any, Final
 from curation.recipe.tasks import ANSWERED_WITH, VALIDATION, Task, TaskSpec
 from db.errors import BadInput
 from db.question import CHECK, Question, number_of, question_from, score
-from db.shape import GroupText, Shape
+from db.shape import GroupText, ListText, Shape
 from db.values import AMBIGUOUS
 
 KEYS: Final = ("question", "labels", "over", "with", "votes", "expected")
@@ -53,9 +53,15 @@ class Check:
             fields, ANSWERED_WITH[self.question.kind], VALIDATION, needed=(self.over[0].field,)
         )
 
-    def place(self, text: GroupText) -> str:
-        """What its item about a text is called in the group: "fits:P1-"."""
-        return self.question.place(text.sign)
+    @property
+    def answers(self) -> int:
+        """How many answers it takes at most about a group."""
+        texts = (text.count if isinstance(text, ListText) else 1 for text in self.over)
+        return sum(texts) * self.votes
+
+    def place(self, name: str) -> str:
+        """What its item about a text is called in the group: "fits:P1-", "fits:N[1]"."""
+        return self.question.place(name)
 
     def with_prompt(self, prompt_sha256: str) -> "Check":
         """The check with its prompt, which is part of its question's identity."""
@@ -98,6 +104,13 @@ def check_from(body: Mapping[str, Any], shape: Shape, where: str) -> Check:
     if not over or len({text.field for text in over}) > 1:
         what = "over names the texts it is asked about, one or more of one field"
         raise BadInput(f"{where}: {what}", 'write over = ["P1-"]', code="check_over_invalid")
+    several = next((text for text in given if isinstance(text, ListText)), None)
+    if several is not None:
+        raise BadInput(
+            f"{where}: with names {several.sign!r}, of which a group may have none or several",
+            "take it into over, or name another text",
+            code="check_texts_invalid",
+        )
     fields = [text.field for text in (*given, over[0])]
     if len(set(fields)) < len(fields):
         twice = next(one for one in fields if fields.count(one) > 1)
@@ -142,11 +155,11 @@ def _texts(body: Mapping[str, Any], key: str, shape: Shape, where: str) -> tuple
             f'write {key} = ["P1-"]',
             code="check_texts_invalid",
         )
-    unknown = next((sign for sign in signs if sign not in shape.texts), None)
+    unknown = next((sign for sign in signs if sign not in shape.slots), None)
     if unknown is not None:
         raise BadInput(
-            f"{where}: {key} names {unknown!r}; the texts are {', '.join(shape.texts)}",
+            f"{where}: {key} names {unknown!r}; the texts are {', '.join(shape.slots)}",
             "take some of these",
             code="check_text_unknown",
         )
-    return tuple(shape.texts[sign] for sign in signs)
+    return tuple(shape.slots[sign] for sign in signs)

@@ -39,6 +39,11 @@ DROP_REASONS: Final[dict[str, Reason]] = {
         "the prompt is longer than the model's context", "choose a model with a longer context"
     ),
     "unchanged": Reason("the text repeats its positive counterpart", _PROMPT),
+    "repeated": Reason("the text repeats another one of its slot", _PROMPT),
+    "too_few_texts": Reason(
+        "fewer texts of a slot passed their checks than a group needs",
+        "look at the dropped texts, lower at_least, or try another model or prompt",
+    ),
     "personal_data": Reason("the text holds what looks like personal data", _PROMPT),
     "language_changed": Reason("the text is in another language than P+", _PROMPT),
     "language_not_named": Reason("the instruction does not name the programming language", _PROMPT),

@@ -92,8 +92,11 @@ def read_prompt(task: Task, spec: TaskSpec, name: str, beside: Path) -> Prompt:
     unknown = sorted(named - set(given))
     missing = sorted(set(spec.needed) - named)
     if unknown:
+        lines = text.split("\n")
+        number = next(n for n, line in enumerate(lines, 1) if f"{unknown[0]}}}" in line)
         raise BadInput(
-            f"the prompt {name!r} names {{{unknown[0]}}}; {task} is given: {', '.join(given)}",
+            f"the prompt {name!r}, line {number}, names {{{unknown[0]}}}; {task} is given: "
+            f"{', '.join(given)}",
             "use one of these",
             code="prompt_variable_unknown",
         )

@@ -4,7 +4,6 @@ A recipe's identity is the sha256 of its body as JSON, the sha256 of every promp
 determines what a run does.
 """
 
-import difflib
 import json
 import re
 import tomllib
@@ -14,6 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from analysis.embed.model_source import DEFAULT_MODEL
 from curation.recipe.checks import KEYS, Check, check_from
 from curation.recipe.prompt import Prompt, read_prompt
 from curation.recipe.reasoning import with_room_to_reason
@@ -29,36 +29,22 @@ from curation.recipe.settings import (
     Validation,
     filters_from_store,
     present_names,
+    require_known,
     validation_from_store,
     validation_to_store,
 )
+from curation.recipe.slots import Vary, read_shape, with_line
 from curation.recipe.structured import OUTPUTS
 from curation.recipe.tasks import VALIDATION as VALIDATING
 from curation.recipe.tasks import Task, TaskSpec, tasks_of
 from db.corpus.datasets import text_sha256
 from db.errors import BadInput, Refused
-from db.shape import INF_IR, Shape, shape_from, shape_in
+from db.shape import INF_IR, Shape, shape_in
 
 FOLDER = Path(__file__).parent / "recipes"
-# the tables of a shape: what names an entry, and its keys
-SHAPE = {
-    "texts": ("sign", ("field", "column", "meaning", "from_source")),
-    "scenarios": ("role", ("title", "instruction", "query", "passage")),
-}
 OF_CHECKS = "checks."  # such settings are of [checks.NAME]: checks.NAME.expected.SIGN, ….votes
 DECIDING = ("votes", "agree")  # of [validation]: what decides stored answers again
 ANYTHING = "any"  # as an expected answer: nothing is expected
-USUAL_NAMES = {  # of other programs
-    "api_base": "endpoints",
-    "base_url": "endpoints",
-    "max_completion_tokens": "max_output_tokens",
-    "max_new_tokens": "max_output_tokens",
-    "max_tokens": "max_output_tokens",
-    "response_format": "output",
-    "samples": "votes",
-    "self_consistency": "votes",
-    "timeout": "timeout_seconds",
-}
 
 
 @dataclass(frozen=True)
@@ -77,7 +63,8 @@ class Recipe:
 
     `endpoints`: addresses of servers in place of those of the environment. `server_group`: the
     name under which their answers are kept; empty: after the endpoints. `shape`: the texts and
-    scenarios of its groups; `checks`: what else is asked about its texts.
+    scenarios of its groups; `checks`: what else is asked about its texts; `vary`: what is drawn
+    for each pair.
     """
 
     name: str
@@ -89,6 +76,7 @@ class Recipe:
     server_group: str = ""
     shape: Shape = INF_IR
     checks: tuple[Check, ...] = ()
+    vary: Vary = field(default_factory=dict)
 
     @cached_property
     def tasks(self) -> dict[Task, TaskSpec]:
@@ -105,12 +93,24 @@ class Recipe:
     def judged_calls(self) -> int:
         """How many answers its judges give about a group that reaches them."""
         picks = len(self.shape.roles) * self.validation.votes * (VALIDATING in self.stages)
-        return picks + sum(len(check.over) * check.votes for check in self.checks)
+        return picks + sum(check.answers for check in self.checks)
 
     @property
     def models(self) -> list[str]:
         """The models of its stages, by name."""
         return sorted({stage.model for stage in self.stages.values()})
+
+    def with_rules_as_models(self) -> "Recipe":
+        """The recipe for a provider without language models: rules write and an embedding model
+        judges, unless it names one of these already."""
+        if "/" in self.judge_model:
+            return self
+        judging = {VALIDATING, *(check.task for check in self.checks)}
+        stages = {
+            task: replace(stage, model=DEFAULT_MODEL if task in judging else "rules")
+            for task, stage in self.stages.items()
+        }
+        return replace(self, stages=stages)
 
     def body(self) -> dict[str, Any]:
         """The recipe as JSON, with prompts by name and sha256."""
@@ -134,6 +134,7 @@ class Recipe:
             **({"server_group": self.server_group} if self.server_group else {}),
             **self.shape.entry,
             **({"checks": [check.body() for check in self.checks]} if self.checks else {}),
+            **({"vary": {name: dict(of) for name, of in self.vary.items()}} if self.vary else {}),
         }
 
     @property
@@ -176,23 +177,32 @@ def load_recipe(name_or_path: str, settings: Sequence[str] = ()) -> Recipe:
             code="recipe_unknown",
         )
     try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        tables = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise BadInput(
             f"the recipe {path.name} cannot be read: {error}",
             "correct the file",
             code="recipe_unreadable",
         ) from error
+    where = f"the recipe {path.name}"
+    try:
+        return _read(tables, path, where, settings)
+    except BadInput as error:
+        raise with_line(error, where, text) from error
+
+
+def _read(tables: dict[str, Any], path: Path, where: str, settings: Sequence[str]) -> Recipe:
     if isinstance(filters := tables.get("filters"), dict):
-        tables["filters"] = present_names(filters, f"the recipe {path.name}, [filters]")
-    shape = _shape(tables, f"the recipe {path.name}")
+        tables["filters"] = present_names(filters, f"{where}, [filters]")
+    shape, vary = read_shape(tables, where)
     of_checks = [setting for setting in settings if setting.startswith(OF_CHECKS)]
     for setting in of_checks:
         _put_in_check(tables.get("checks", {}), *read_setting(setting))
-    checks = _checks(tables, shape, f"the recipe {path.name}")
+    checks = _checks(tables, shape, where)
     for setting in (each for each in settings if each not in of_checks):
         _put(tables, setting, [*tasks_of(shape), *(check.task for check in checks)])
-    return _with_room_to_reason(_build(tables, path, shape, checks), settings)
+    return replace(_with_room_to_reason(_build(tables, path, shape, checks), settings), vary=vary)
 
 
 def recipe_from_store(body: Mapping[str, Any], prompts: Mapping[str, str]) -> Recipe:
@@ -220,27 +230,8 @@ def recipe_from_store(body: Mapping[str, Any], prompts: Mapping[str, str]) -> Re
             [check_from(each, shape, "the stored recipe") for each in body.get("checks", ())],
             stages,
         ),
+        vary=body.get("vary", {}),
     )
-
-
-def _shape(tables: dict[str, Any], where: str) -> Shape:
-    """The shape of a file: its [texts] and [scenarios], taken out; InF-IR's without them."""
-    given = {name: tables.pop(name) for name in SHAPE if name in tables}
-    if not given:
-        return INF_IR
-    body: dict[str, list[dict[str, Any]]] = {}
-    for name, (key, fields) in SHAPE.items():
-        table = given.get(name)
-        if not isinstance(table, dict) or not table:
-            raise BadInput(
-                f"{where} has no [{name}]",
-                f"a shape has [{'] and ['.join(SHAPE)}]; leave out both for InF-IR's",
-                code="recipe_shape_missing",
-            )
-        for entry, values in table.items():
-            _only(values, fields, f"{where}, [{name}.{entry!r}]")
-        body[name] = [{key: entry, **values} for entry, values in table.items()]
-    return shape_from(body, where)
 
 
 def _checks(tables: dict[str, Any], shape: Shape, where: str) -> list[Check]:
@@ -257,7 +248,7 @@ def _checks(tables: dict[str, Any], shape: Shape, where: str) -> list[Check]:
                 "rename the table",
                 code="check_name_invalid",
             )
-        _only(table, ("model", "prompt", *KEYS, *PARAMETERS, *TRANSPORT), place)
+        require_known(table, ("model", "prompt", *KEYS, *PARAMETERS, *TRANSPORT), place)
         own = {key: table[key] for key in KEYS if key in table}
         checks.append(check_from({"name": name, **own}, shape, place))
         stage = {key: value for key, value in table.items() if key not in KEYS}
@@ -272,10 +263,12 @@ def _with_prompts(checks: Sequence[Check], stages: Mapping[Task, Stage]) -> tupl
 def _build(tables: dict[str, Any], path: Path, shape: Shape, checks: Sequence[Check]) -> Recipe:
     where = f"the recipe {path.name}"
     tasks = tasks_of(shape) | {check.task: check.spec for check in checks}
-    _only(tables, ("name", "description", "stages", "validation", "filters", *SERVERS), where)
+    require_known(
+        tables, ("name", "description", "stages", "validation", "filters", *SERVERS), where
+    )
     _check_servers(tables, where)
     given = tables.get("stages", {})
-    _only(given, tuple(tasks), f"{where}, [stages]")
+    require_known(given, tuple(tasks), f"{where}, [stages]")
     stages: dict[Task, Stage] = {}
     for task, spec in tasks.items():
         if task == VALIDATING and checks and task not in given:
@@ -288,7 +281,7 @@ def _build(tables: dict[str, Any], path: Path, shape: Shape, checks: Sequence[Ch
                 code="recipe_stages_missing",
             )
         place = f"{where}, [stages.{task}]"
-        _only(table, ("model", "prompt", *PARAMETERS, *TRANSPORT), place)
+        require_known(table, ("model", "prompt", *PARAMETERS, *TRANSPORT), place)
         _check_transport(table, place)
         for name in ("model", "prompt"):
             if not isinstance(table.get(name), str) or not table[name]:
@@ -411,7 +404,7 @@ def _number_table(
     tables: dict[str, Any], name: str, known: Collection[str], where: str
 ) -> dict[str, Any]:
     table: dict[str, Any] = tables.get(name, {})
-    _only(table, known, f"{where}, [{name}]")
+    require_known(table, known, f"{where}, [{name}]")
     for key, value in table.items():
         if key in YES_OR_NO:
             if not isinstance(value, bool):
@@ -429,22 +422,6 @@ def _number_table(
     return table
 
 
-def _only(table: Any, known: Collection[str], where: str) -> None:
-    if not isinstance(table, dict):
-        raise BadInput(f"{where} is not a table", code="recipe_table_invalid")
-    for name in table:
-        if name not in known:
-            near = USUAL_NAMES.get(name, "")
-            if near not in known:
-                near = "".join(difflib.get_close_matches(name, known, n=1))
-            question = f"did you mean {near!r}? " if near else ""
-            raise BadInput(
-                f"{where} has an unknown {name!r}; {question}Known: {', '.join(known)}",
-                "correct its name, or leave it out",
-                code="recipe_key_unknown",
-            )
-
-
 def with_rules(recipe: Recipe, settings: Sequence[str]) -> Recipe:
     """The recipe with other rules over the answers that its runs have stored.
 
@@ -453,6 +430,8 @@ def with_rules(recipe: Recipe, settings: Sequence[str]) -> Recipe:
     run's settings. Raises BadInput for what is none, Refused for what needs answers that were
     never requested.
     """
+    if recipe.shape.lists:
+        raise needs_answers("a recipe whose rules drop single texts")
     body = json.loads(json.dumps(recipe.body()))
     checks = {check["name"]: check for check in body.get("checks", ())}
     tables = {name: body[name] for name in ("validation", "filters")}

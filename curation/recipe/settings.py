@@ -4,8 +4,9 @@ The documentation's page of recipe settings is generated from here. To add a fil
 the validation, add a field; to add one of a stage, a row of PARAMETERS or TRANSPORT.
 """
 
+import difflib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import Field, asdict, dataclass, field, fields
 from typing import Any, Final
 
@@ -186,3 +187,33 @@ def _rows(listed: Iterable[Field[Any]]) -> dict[str, tuple[str, str]]:
     return {
         each.name: (f"`{str(each.default).lower()}`", each.metadata["meaning"]) for each in listed
     }
+
+
+USUAL_NAMES = {  # of other programs
+    "api_base": "endpoints",
+    "base_url": "endpoints",
+    "max_completion_tokens": "max_output_tokens",
+    "max_new_tokens": "max_output_tokens",
+    "max_tokens": "max_output_tokens",
+    "response_format": "output",
+    "samples": "votes",
+    "self_consistency": "votes",
+    "timeout": "timeout_seconds",
+}
+
+
+def require_known(table: Any, known: Collection[str], where: str) -> None:
+    """Raise BadInput for what is no table, or has another key, with the name it may mean."""
+    if not isinstance(table, dict):
+        raise BadInput(f"{where} is not a table", code="recipe_table_invalid")
+    for name in table:
+        if name not in known:
+            near = USUAL_NAMES.get(name, "")
+            if near not in known:
+                near = "".join(difflib.get_close_matches(name, known, n=1))
+            question = f"did you mean {near!r}? " if near else ""
+            raise BadInput(
+                f"{where} has an unknown {name!r}; {question}Known: {', '.join(known)}",
+                "correct its name, or leave it out",
+                code="recipe_key_unknown",
+            )

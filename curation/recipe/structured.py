@@ -5,10 +5,12 @@ answers in text all the same, the text format of the prompt holds. Either is par
 answer has exactly the keys of its schema.
 """
 
+from collections.abc import Sequence
 from typing import Any, Final, Literal
 
 from curation.recipe.tasks import JUDGED, TASKS, Gives, Task
 from db.question import Question
+from db.shape import GroupText, ListText
 from db.values import AMBIGUOUS
 
 Output = Literal["text", "json"]
@@ -17,6 +19,7 @@ DESCRIPTIONS: Final[dict[Gives, str]] = {
     "Instruction": "The instruction alone, in one line, without a label.",
     "Query": "The query alone, in one line, without a label.",
     "Passage": "The passage alone, without a label.",
+    "Texts": "",  # each has its own
     "Choice": 'The number of the passage, or "none" or "ambiguous".',
     "Answer": 'yes or no; "ambiguous" if it cannot be decided.',
     "Grade": 'The grade; "ambiguous" if it cannot be decided.',
@@ -25,13 +28,19 @@ DESCRIPTIONS: Final[dict[Gives, str]] = {
 
 
 def response_format(
-    task: Task, gives: Gives | None = None, question: Question | None = None
+    task: Task,
+    gives: Gives | None = None,
+    question: Question | None = None,
+    texts: Sequence[GroupText] = (),
 ) -> dict[str, Any]:
     """The `response_format` of a request (OpenAI's Structured Outputs); `gives` as in `parse`.
 
-    `question`: whose answers the schema lists, where they are a list.
+    `question`: whose answers the schema lists, where they are a list. `texts`: those of a step
+    that gives several.
     """
     gives = gives or TASKS[task].gives
+    if gives == "Texts":
+        return _schema(task, {text.column: _of_text(text) for text in texts})
     value: dict[str, Any] = {"type": "string", "description": DESCRIPTIONS[gives]}
     if question is not None and question.labels:
         value["description"] = "; ".join(f"{one}: {of}" for one, of in question.labels.items())
@@ -45,6 +54,17 @@ def response_format(
             "description": what if gives == "Choice" else "Why this answer and not another.",
         }
         properties = {"reasoning": reasoning, **properties}
+    return _schema(task, properties)
+
+
+def _of_text(text: GroupText) -> dict[str, Any]:
+    if isinstance(text, ListText) and text.count > 1:
+        what = f"At most {text.count}, each alone: {text.meaning}."
+        return {"type": "array", "items": {"type": "string"}, "description": what}
+    return {"type": "string", "description": f"Alone, without a label: {text.meaning}."}
+
+
+def _schema(task: Task, properties: dict[str, Any]) -> dict[str, Any]:
     return {
         "type": "json_schema",
         "json_schema": {
@@ -60,8 +80,14 @@ def response_format(
     }
 
 
-def json_hint(task: Task, gives: Gives | None = None, question: Question | None = None) -> str:
+def json_hint(
+    task: Task,
+    gives: Gives | None = None,
+    question: Question | None = None,
+    texts: Sequence[GroupText] = (),
+) -> str:
     """The text added to a prompt if a server takes `json_object` and no schema."""
-    properties = response_format(task, gives, question)["json_schema"]["schema"]["properties"]
+    schema = response_format(task, gives, question, texts)["json_schema"]["schema"]
+    properties = schema["properties"]
     keys = ", ".join(f'"{name}": "{one["description"]}"' for name, one in properties.items())
     return f"\n\nIn place of that form, answer with one JSON object and nothing else: {{{keys}}}"

@@ -120,10 +120,18 @@ def plan_release(session: Session, wanted: ReleasePlan) -> Plan:
     found = _runs(session, wanted)
     shape = _one_shape(session, [run for _, run in found])
     configs = tuple(dict.fromkeys(("default", *(wanted.configs or STANDARD), *wanted.views)))
-    lists = [view for view in ("tevatron", "promptriever") if view in configs]
+    lists = [f"the view {view}" for view in ("tevatron", "promptriever") if view in configs]
+    lists += [f"a group with {shape.lists[0].sign!r}"] if shape.lists else []
+    if shape.lists and "sentence-transformers" in configs:
+        raise BadInput(
+            "the view sentence-transformers has as many negatives in each row, and these groups "
+            "have differing numbers",
+            "take the view tevatron, or the default configuration",
+            code="view_excludes_lists",
+        )
     if wanted.format == "csv" and lists:
         raise BadInput(
-            f"the view {lists[0]} has lists in its rows, CSV has none",
+            f"{lists[0]} has lists in its rows, CSV has none",
             "use parquet or jsonl",
             code="view_excludes_csv",
         )

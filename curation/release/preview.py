@@ -13,7 +13,7 @@ from curation.release.card.text_counts import TextCounts
 from curation.release.choice import groups_of
 from curation.release.plan import Plan, licences_of, plan_release
 from curation.release.request import ReleasePlan
-from curation.release.rows import is_rescued, language_of_row
+from curation.release.rows import default_rows, is_rescued, language_of_row
 from curation.release.writing import Counted, row_of_run
 from curation.run.leakage import known_leakage
 from db.release.choice import count_rescued
@@ -69,7 +69,7 @@ def preview_release(session: Session, wanted: ReleasePlan) -> ReleasePreview:
                 by_licence[row["licence"]] = by_licence.get(row["licence"], 0) + 1
             counted.rescued += is_rescued(found)
             if len(rows) < ROWS:
-                rows.append(row)
+                rows += default_rows(row, plan.shape)
     if len(ids) <= COUNTED:
         counted.texts = texts.summary()
     else:
@@ -77,7 +77,7 @@ def preview_release(session: Session, wanted: ReleasePlan) -> ReleasePreview:
     card = write_card(
         facts_of(session, plan, counted, known_leakage(session, plan.by_run, ids, plan.shape)), None
     )
-    return ReleasePreview(len(ids), counted.splits, conflicts(licences), rows, card)
+    return ReleasePreview(len(ids), counted.splits, conflicts(licences), rows[:ROWS], card)
 
 
 def _splits(plan: Plan, datasets: list[str], sources: list[str]) -> dict[str, int]:

@@ -4,7 +4,9 @@
 few more; `provenance` has the origin of each group; `triplets` is the same groups flattened;
 `judgments` who chose what. Three more are views for other trainers, made on request:
 `sentence-transformers` and `tevatron`, with instruction and query in one text (the paper's
-Interaction I), and `promptriever`, with the columns that Promptriever publishes.
+Interaction I), and `promptriever`, with the columns that Promptriever publishes. Where groups have
+lists, the default configuration has these columns, too: a row for each query, with its instruction
+and without.
 A text column without a value holds "": every column has one type in every format.
 """
 
@@ -18,7 +20,7 @@ from typing import Any
 from curation.rules.language import language_of
 from db.question import is_right
 from db.release.rows import GroupJudgment, ReleaseRow
-from db.shape import FIELDS, INF_IR, RELEASE_COLUMNS, Shape
+from db.shape import FIELDS, INF_IR, RELEASE_COLUMNS, ListText, Shape
 
 
 @dataclass(frozen=True)
@@ -102,6 +104,18 @@ _SHARED: dict[str, dict[str, str]] = {
         "negative_passages": "explained",
     },
 }
+# What a row has besides in the default configuration of a shape with lists.
+_OF_GROUP = tuple(name for name in RELEASE_COLUMNS if name != "query_id")
+_OF_QUERY = {
+    "query_id": "the row: its group, instruction and query",
+    "query": "query and instruction in one text",
+    "only_query": "the query",
+    "only_instruction": "the instruction, empty in a row without one",
+    "has_instruction": "whether the row has an instruction",
+    "positive_passages": "the passages that answer the query and satisfy the instruction",
+    "negative_passages": "the others, with what they are (`explanation`): `instruction_negative` "
+    "answers the query but violates the instruction",
+}
 # Of a script only where one language is by far the most likely.
 SCRIPT_LANGUAGES = {"HANGUL": "ko", "THAI": "th", "GREEK": "el", "HEBREW": "he"}
 VIEWS = ("sentence-transformers", "tevatron", "promptriever")
@@ -118,6 +132,14 @@ _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 def default_columns(shape: Shape) -> dict[str, Column]:
     """The columns of the default configuration: the shape's texts, then what is of every shape."""
     passage = shape.first.passage.sign
+    if shape.lists:
+        meanings = dict(zip(RELEASE_COLUMNS, _MEANINGS, strict=True))
+        return {
+            name: Column(_SHARED["promptriever"][name], of) for name, of in _OF_QUERY.items()
+        } | {
+            name: Column(_NOT_STRINGS.get(name, "string"), meanings[name].format(passage=passage))
+            for name in _OF_GROUP
+        }
     return {text.column: Column("string", text.meaning) for text in shape.all_texts} | {
         name: Column(_NOT_STRINGS.get(name, "string"), meaning.format(passage=passage))
         for name, meaning in zip(RELEASE_COLUMNS, _MEANINGS, strict=True)
@@ -146,7 +168,7 @@ TYPES = CONFIGS["default"]
 def kinds_of(shape: Shape) -> dict[str, tuple[str, ...]]:
     """The columns of instructions, queries and passages, for the counts of the paper's Table 1."""
     return {
-        field[0].upper(): tuple(text.column for text in shape.all_texts if text.field == field)
+        field[0].upper(): tuple(text.column for text in shape.slots.values() if text.field == field)
         for field in FIELDS
     }
 
@@ -156,6 +178,7 @@ def release_row(
 ) -> dict[str, Any]:
     """A group as a row; a `source` or `licence` of the pair overrides the dataset's."""
     row: dict[str, Any] = dict(zip(shape.columns, found.texts, strict=True))
+    row |= {text.column: found.listed.get(text.sign, []) for text in shape.lists}
     return row | {
         "group_id": found.group_id,
         "query_id": found.query_id,
@@ -167,6 +190,14 @@ def release_row(
         "review": found.review or "",
         "offline": offline,
     }
+
+
+def default_rows(row: dict[str, Any], shape: Shape) -> list[dict[str, Any]]:
+    """A group in the default configuration: itself, or with lists a row for each query."""
+    if not shape.lists:
+        return [row]
+    facts = {name: row[name] for name in _OF_GROUP}
+    return [made | facts for made in _promptriever_rows(row, shape)]
 
 
 def is_rescued(found: ReleaseRow) -> bool:
@@ -222,6 +253,21 @@ def triplet_rows(row: dict[str, Any], shape: Shape) -> list[dict[str, Any]]:
                     "offline": row["offline"],
                 }
             )
+    for text in shape.lists:
+        instruction, query, _ = shape.scenarios[text.introduced_by].columns
+        found += [
+            {
+                "group_id": row["group_id"],
+                "role": text.introduced_by,
+                "passage_role": text.column,
+                "label": 0,
+                "instruction": row[instruction],
+                "query": row[query],
+                "passage": passage,
+                "offline": row["offline"],
+            }
+            for _, passage in row[text.column]
+        ]
     return found
 
 
@@ -250,7 +296,13 @@ def trainer_rows(view: str, row: dict[str, Any], shape: Shape) -> list[dict[str,
             f"{row['group_id']}-{role}",
             f"{row[scenario.columns[0]]} {row[scenario.columns[1]]}",
             passages[role],
-            [passage for other, passage in passages.items() if other != role],
+            [passage for other, passage in passages.items() if other != role]
+            + [
+                (f"{row['group_id']}-{name}", passage)
+                for text in shape.lists
+                if text.introduced_by == role
+                for name, passage in row[text.column]
+            ],
         )
         for role, scenario in shape.scenarios.items()
     ]
@@ -278,14 +330,19 @@ def _promptriever_rows(row: dict[str, Any], shape: Shape) -> list[dict[str, Any]
                 "negative_passages": [],
             },
         )
-        passage, own = claim.passage, f"{row['group_id']}-{claim.passage.sign}"
-        entry = {
-            "docid": row["passage_id"] if passage.from_source else own,
-            "title": "",
-            "text": row[passage.column],
-            "explanation": EXPLANATIONS[claim.grade],
-        }
-        made["positive_passages" if claim.grade == 2 else "negative_passages"].append(entry)
+        passage = claim.passage
+        listed = row[passage.column]
+        if not isinstance(passage, ListText):
+            listed = [(passage.sign, listed)]
+        made["positive_passages" if claim.grade == 2 else "negative_passages"] += [
+            {
+                "docid": row["passage_id"] if passage.from_source else f"{row['group_id']}-{name}",
+                "title": "",
+                "text": text,
+                "explanation": EXPLANATIONS[claim.grade],
+            }
+            for name, text in listed
+        ]
     return list(rows.values())
 
 

@@ -22,6 +22,7 @@ from curation.release.rows import (
     VIEWS,
     canonical_line,
     configs_of,
+    default_rows,
     is_rescued,
     judgment_row,
     language_of_row,
@@ -134,8 +135,10 @@ def _written(folder: Path, ledger: Ledger, duplicates: dict[int, int]) -> Writte
         verdicts.update(part.verdicts)
         sources.update(part.sources)
         for file in part.files:
-            if file["config"] == "default":
+            if file["config"] == "default" and not ledger.shape.lists:
                 splits[file["split"]] += file["rows"]
+    if ledger.shape.lists:  # a group has several rows there
+        splits.update(split for _, split, _ in ledger.groups())
     identities = [
         (file["config"], file["split"], part.number, file["content_sha256"])
         for part in ledger.parts
@@ -249,7 +252,9 @@ class _PartWriting:
     ) -> None:
         for config in self._plan.configs:
             if config == "default":
-                self._writer(config, split).add(row, line)
+                for each in default_rows(row, self._plan.shape):
+                    own = canonical_line(each) if self._plan.shape.lists else line
+                    self._writer(config, split).add(each, own)
             elif config == "provenance":
                 made = provenance_row(row, self._constants[run_id], judged)
                 self._writer(config, split).add(made)
@@ -293,7 +298,7 @@ def _held_out(
         handle.check()
         found: dict[int, set[int]] = {}
         for group_id, slot, text in batch:
-            of = plan.shape.texts[slot].field
+            of = plan.shape.slots[slot].field
             if of != "instruction":
                 found.setdefault(group_id, set()).add(_text_key(of, text))
         for texts in found.values():

@@ -20,7 +20,7 @@ from sqlalchemy.orm import Session
 from curation.recipe.checks import Check
 from curation.recipe.recipe import ANYTHING, DECIDING, Recipe, needs_answers
 from curation.recipe.settings import Filters, Validation
-from curation.recipe.tasks import stages_of
+from curation.recipe.tasks import tasks_of
 from curation.rules.filters import Drop, check_text
 from curation.rules.verdict import tally_again, verdict_of
 from db.errors import BadInput, Refused
@@ -101,7 +101,7 @@ def changed_expectations(before: Recipe, after: Recipe) -> dict[str, str | None]
     """The right answers that the rules change, by the item's place in its group."""
     old = {one.name: one for one in before.checks}
     return {
-        check.place(text): check.expected.get(text.sign)
+        check.place(text.sign): check.expected.get(text.sign)
         for check in after.checks
         for text in check.over
         if check.expected.get(text.sign) != old[check.name].expected.get(text.sign)
@@ -117,7 +117,7 @@ def decide_again(
     written; and where the run has no answers.
     """
     _require_written(session, run_id, before, after)
-    checks = {check.place(text): check for check in after.checks for text in check.over}
+    checks = {check.place(text.sign): check for check in after.checks for text in check.over}
     places = [*after.shape.roles, *checks]
     drops = _filtered(session, run_id, after) if before.filters != after.filters else {}
     found = False
@@ -200,7 +200,7 @@ def _require_written(session: Session, run_id: int, before: Recipe, after: Recip
 def _filtered(session: Session, run_id: int, rules: Recipe) -> dict[int, Drop]:
     """The judged groups of a run that the filters drop, each with its first drop."""
     shape, found = rules.shape, dict[int, Drop]()
-    order = [text for texts in stages_of(shape).values() for text in texts]
+    order = [text for spec in tasks_of(shape).values() for text in spec.texts]
     for batch in _judged_texts(session, run_id, shape):
         for group_id, (texts, language) in batch.items():
             checked = (

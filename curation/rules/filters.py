@@ -134,5 +134,10 @@ def _named(what: str, text: str, language: str) -> Drop | None:
     return None
 
 
+def repeats(text: str, other: str) -> bool:
+    """Whether two texts have the same words."""
+    return _plain(text) == _plain(other)
+
+
 def _plain(text: str) -> list[str]:
     return words(unicodedata.normalize("NFKC", text))

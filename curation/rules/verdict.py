@@ -4,12 +4,13 @@ A run decides its groups here as they end, and rules that were changed later dec
 (`curation.rules.deciding`): both give the same verdict for the same answers.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
 from curation.rules.filters import Drop
 from db.question import CHECK, Question, is_right
+from db.shape import TOO_FEW, ListText, Shape
 from db.values import AMBIGUOUS, NONE
 
 
@@ -94,3 +95,63 @@ def verdict_of(items: Sequence[Answered]) -> Drop | None:
         if wrong[0].choice == label:
             return Drop(f"judge_{label}", choices)
     return Drop(f"judge_missed_{wrong[0].scenario}", choices)
+
+
+@dataclass(frozen=True)
+class Settled:
+    """What a group's answers make of it: why it is dropped, which of its lists' texts are, by name,
+    and which stand-in takes a text's place, by their signs."""
+
+    drop: Drop | None
+    dropped: Mapping[str, Drop] = field(default_factory=dict)
+    stand_ins: Mapping[str, str] = field(default_factory=dict)
+
+
+def settle(
+    shape: Shape,
+    written: Collection[str],
+    dropped: Mapping[str, Drop],
+    items: Sequence[Answered],
+) -> Settled:
+    """The shape's rules applied to answers: a list's text that fails is dropped by itself, a
+    stand-in takes the place of a text that fails, all else that fails drops the group.
+
+    `written`: the names of the lists' texts; `dropped`: those that failed before they were judged.
+    """
+    if not shape.lists:
+        return Settled(verdict_of(items))
+    by_text: dict[str, list[Answered]] = {}
+    for item in items:
+        name = item.scenario.partition(":")[2] if item.question is not None else ""
+        by_text.setdefault(name, []).append(item)
+    failed = dict(dropped)
+    for name in written:
+        if name not in failed and (drop := verdict_of(by_text.get(name, ()))) is not None:
+            failed[name] = drop
+    stand_ins: dict[str, str] = {}
+    for text in shape.lists:
+        of = text.stands_in_for
+        fails = of and of not in stand_ins and verdict_of(by_text.get(of, ())) is not None
+        if fails and text.sign in written and text.sign not in failed:
+            stand_ins[of] = text.sign
+    lists = {name for text in shape.lists for name in text.names}
+    decides = [
+        item for name, of in by_text.items() if name not in lists | stand_ins.keys() for item in of
+    ]
+    order = {id(item): place for place, item in enumerate(items)}
+    drop = verdict_of(sorted(decides, key=lambda item: order[id(item)]))
+    for text in shape.lists:
+        drop = drop or _of_list(text, written, failed)
+    return Settled(drop, failed, stand_ins)
+
+
+def _of_list(text: ListText, written: Collection[str], failed: Mapping[str, Drop]) -> Drop | None:
+    """Why the texts of a list drop their group: one that may not fail, or too few that passed."""
+    lost = {name: failed[name] for name in text.names if name in failed}
+    if text.drops_group and lost:
+        return next(iter(lost.values()))
+    left = sum(name in written and name not in failed for name in text.names)
+    if left >= text.at_least:
+        return None
+    why = "".join(f"; {drop.detail}" for drop in lost.values())
+    return Drop(TOO_FEW, f"{text.sign}: {left} passed, {text.at_least} are needed{why}")

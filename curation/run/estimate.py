@@ -16,10 +16,10 @@ from curation.providers.registry import PROVIDERS
 from curation.recipe.prices import FREE, Price, load_prices
 from curation.recipe.reasoning import is_reasoning_model
 from curation.recipe.recipe import Recipe, load_recipe
-from curation.recipe.tasks import JUDGED, VALIDATION, Task
+from curation.recipe.tasks import GIVES, JUDGED, VALIDATION, Task
 from db.run.new_items import in_order_of_roles
 from db.run.runs import shapes_of
-from db.shape import INF_IR
+from db.shape import INF_IR, ListText
 from db.tables import Call, Group, Item, Pair, Passage
 
 CHARACTERS_PER_TOKEN = 4.0
@@ -115,7 +115,7 @@ def estimate_run(
         "instruction": USUAL_TOKENS["Instruction"],
         "passage": float(passage_length or 0) / CHARACTERS_PER_TOKEN,
     }
-    lengths = {text.column: by_field[text.field] for text in recipe.shape.texts.values()}
+    lengths = {text.column: by_field[text.field] for text in recipe.shape.slots.values()}
     lengths |= by_field | {"document": by_field["passage"]}
     rules = recipe.validation
     candidates = len(recipe.shape.roles) + rules.distractors + rules.hard_distractors
@@ -173,14 +173,19 @@ def _stage(
     votes: int,
 ) -> StageEstimate:
     stage, described = recipe.stages[task], recipe.tasks[task]
-    per_group = {check.task: len(check.over) * check.votes for check in recipe.checks}
+    per_group = {check.task: check.answers for check in recipe.checks}
     per_group[VALIDATION] = len(recipe.shape.roles) * votes
     calls = pairs * per_group.get(task, 1)
     prompt_tokens = len(stage.prompt.text) / CHARACTERS_PER_TOKEN
     sent = prompt_tokens + sum(lengths.get(name, 0.0) for name in described.inputs)
-    received = (
-        lengths["document"] if described.gives == "Passage" else USUAL_TOKENS[described.gives]
-    )
+    if described.texts:
+        received = sum(
+            (text.count if isinstance(text, ListText) else 1)
+            * (lengths["document"] if text.is_passage else USUAL_TOKENS[GIVES[text.field]])
+            for text in described.texts
+        )
+    else:
+        received = USUAL_TOKENS[described.gives]
     if is_reasoning_model(stage.model) and described.gives not in JUDGED:  # that has its own
         received += THINKING_TOKENS
     limit = stage.parameters.get("max_output_tokens")

@@ -2,30 +2,40 @@
 
 I+; then I- and Q- in parallel; then P1- for (I-, Q+) and P2- for (I+, Q-); then the judge's choice
 in every scenario: so of InF-IR's shape. The recipe's shape says which texts and scenarios there
-are. The group is dropped at the first text that a rule rejects, and kept only if the judge chooses
-the passage written for the scenario in all of them.
+are, and its steps which call writes which texts. The group is dropped at the first text that a rule
+rejects, and kept only if the judge chooses the passage written for the scenario in all of them. Of
+a list a text is dropped alone, and a stand-in takes the place of one that fails.
 """
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from curation.judging.candidates import seeded
 from curation.providers.provider import Request, RowFailed, ServerFailed
-from curation.recipe.answers import Unparsable, parse
+from curation.recipe.answers import Unparsable, parse, parse_several
 from curation.recipe.checks import Check
 from curation.recipe.completion import how_it_ended
 from curation.recipe.prompt import Inputs
 from curation.recipe.recipe import Recipe
-from curation.recipe.tasks import JUDGED, VALIDATION, Task, stages_of
-from curation.rules.filters import Drop, check_text
-from curation.rules.verdict import Vote, tally, verdict_of
+from curation.recipe.slots import drawn
+from curation.recipe.tasks import JUDGED, VALIDATION, Task, levels_of
+from curation.rules.filters import Drop, check_text, repeats
+from curation.rules.verdict import Settled, Vote, settle, tally
 from db.question import Question
 from db.run.calls import StoredCall
-from db.run.group_queue import ClaimedGroup, DoneGroup, DoneItem
-from db.shape import GroupText, Role, vote_number
+from db.run.group_queue import ClaimedGroup, DoneGroup, DoneItem, ListedText
+from db.shape import (
+    MAX_COUNT,
+    SPARE,
+    STANDS_IN,
+    GroupText,
+    ListText,
+    Role,
+    vote_number,
+)
 from db.values import AMBIGUOUS, NONE, distractor
 
 Ask = Callable[[Request], Awaitable[StoredCall]]
@@ -67,25 +77,33 @@ class GroupWork:
     ) -> None:
         self._setting, self.group, self._ask = setting, group, ask
         self._shape = setting.recipe.shape
-        self._tasks, self._stages = setting.recipe.tasks, stages_of(self._shape)
-        self._grown_from = {"document", self._shape.first.query.column}
+        self._tasks, self._levels = setting.recipe.tasks, levels_of(self._shape)
+        self._drawn = drawn(setting.recipe.vary, setting.seed, group.query_id)
+        first = self._shape.first
+        self._grown_from = {"document", first.query.column, first.passage.column}
         self._is_to_blame, self._failure_counted = is_to_blame, False
         self.answers: Counter[str] = Counter()  # by stage, so far
         self._distractors = list(distractors)
-        self._stage = next(iter(self._stages))
+        self._stage = self._levels[0].stage if self._levels else VALIDATION
         self._calls: dict[tuple[str, int], tuple[int, str]] = {}
         self._known: dict[tuple[str, int], StoredCall | _Dropped] = {}  # what calls ended with
         self._texts: dict[str, str] = {}  # of the scenarios that are whole
+        self._listed: dict[str, str] = {}  # of the lists, by name
+        self._lost: dict[str, Drop] = {}  # of these, what failed before it was judged
 
     async def run(self) -> DoneGroup:
         """Generate the texts, filter them, have them judged."""
         items: tuple[DoneItem, ...] = ()
-        drop: Drop | None = None
+        settled = Settled(None)
+        self._texts, self._listed, self._lost = {}, {}, {}
         try:
             items = await self._grow()
-            drop = verdict_of(items)
+            settled = settle(self._shape, self._listed, self._lost, items)
         except _Dropped as dropped:
-            drop = dropped.drop
+            settled = Settled(dropped.drop, self._lost)
+        drop = settled.drop
+        for sign, stand_in in settled.stand_ins.items():
+            self._texts[sign] = self._listed[stand_in]
         return DoneGroup(
             group=self.group,
             stage=self._stage,
@@ -99,7 +117,22 @@ class GroupWork:
                 (task, sample, call_id, outcome)
                 for (task, sample), (call_id, outcome) in sorted(self._calls.items())
             ),
+            listed=tuple(self._listed_texts(settled)),
         )
+
+    def _listed_texts(self, settled: Settled) -> Iterator[ListedText]:
+        """The lists' texts, and why those are not the group's that are not."""
+        places = {one: sign for sign, one in settled.stand_ins.items()}
+        for text in self._shape.lists:
+            for number, name in enumerate(text.names):
+                if name not in self._listed:
+                    continue
+                reason = settled.dropped[name].reason if name in settled.dropped else None
+                if text.stands_in_for and reason is None:
+                    reason = STANDS_IN if text.sign in places else SPARE
+                yield ListedText(
+                    text.sign, number, self._listed[name], reason, places.get(text.sign, "")
+                )
 
     async def _grow(self) -> tuple[DoneItem, ...]:
         """Write the texts stage by stage, those of a stage side by side; then validate.
@@ -111,44 +144,100 @@ class GroupWork:
             for sign, text in self._shape.texts.items()
             if text.from_source
         }
-        for stage, missing in self._stages.items():
+        for stage, tasks in self._levels:
             self._stage = stage
-            written = await _all([self._text(text, texts) for text in missing])
-            texts |= {text.sign: new for text, new in zip(missing, written, strict=True)}
+            for written in await _all([self._written(task, texts) for task in tasks]):
+                texts |= written
             for scenario in self._shape.complete(texts):
                 self._texts |= {sign: texts[sign] for sign in scenario.signs}
         self._stage = VALIDATION
         judged = [
-            self._checked(check, text, texts)
+            self._checked(check, text, place, texts)
             for check in self._setting.recipe.checks
             for text in check.over
+            for place in self._to_check(text)
         ]
         if VALIDATION in self._setting.recipe.stages:
             judged = [*self._picks(texts), *judged]
         return tuple(await _all(judged))
 
-    async def _text(self, text: GroupText, texts: Mapping[str, str]) -> str:
-        """Request a text, store the answer, parse it, filter it; `texts`: those there, by sign."""
-        task, language = text.task, self.group.language
-        known = {"document": self.group.passage, "language": language}
-        known |= {self._shape.texts[sign].column: one for sign, one in texts.items()}
-        given = {name: known[name] for name in self._tasks[task].inputs}
+    async def _written(self, task: Task, texts: Mapping[str, str]) -> dict[str, str]:
+        """Request the texts of a task, store the answer, parse it, filter them; by sign, without
+        those of lists, which are kept aside. `texts`: those there, by sign."""
+        spec = self._tasks[task]
+        given = self._given(spec.inputs, texts)
         answer = await self._answer(task, dict(given))
+        prompt = self._setting.recipe.stages[task].prompt
+        found: dict[str, str | Unparsable]
         try:
-            new = parse(
-                task,
-                answer.answer,
-                gives=self._tasks[task].gives,
-                prompt=self._setting.recipe.stages[task].prompt,
-                given=given,
-            )
+            if spec.gives == "Texts":
+                plain = {
+                    name: one if isinstance(one, str) else "\n".join(one)
+                    for name, one in given.items()
+                }
+                found = parse_several(task, answer.answer, spec.texts, prompt=prompt, given=plain)
+            else:
+                new = parse(task, answer.answer, gives=spec.gives, prompt=prompt, given=given)
+                found = {spec.texts[0].sign: new}
         except Unparsable as error:
             raise self._drop(task, 0, Drop(error.reason, f"{task}: {error}")) from error
+        written: dict[str, str] = {}
+        for text in spec.texts:
+            if isinstance(text, ListText):
+                self._take(task, text, found, {**texts, **written})
+                continue
+            usable = self._usable(task, text, found[text.sign], {**texts, **written})
+            if isinstance(usable, Drop):
+                raise self._drop(task, 0, usable)
+            written[text.sign] = usable
+        return written
+
+    def _given(self, names: Sequence[str], texts: Mapping[str, str]) -> dict[str, Any]:
+        """The inputs of a task: what comes with the pair, what is drawn for it, texts by column."""
+        known: dict[str, Any] = {"document": self.group.passage, "language": self.group.language}
+        known |= {self._shape.texts[sign].column: one for sign, one in texts.items()} | self._drawn
+        for text in self._shape.lists:
+            found = [
+                self._listed[name]
+                for name in text.names
+                if name in self._listed and name not in self._lost
+            ]
+            known[text.column] = found if text.count > 1 else "".join(found)
+        return {name: known[name] for name in names}
+
+    def _take(
+        self,
+        task: Task,
+        text: ListText,
+        found: Mapping[str, str | Unparsable],
+        texts: Mapping[str, str],
+    ) -> None:
+        """Keep the texts of a list; what cannot be used is lost alone."""
+        earlier: list[str] = []
+        for name in text.names:
+            if name not in found:
+                continue
+            new = self._usable(task, text, found[name], texts)
+            if isinstance(new, str) and any(repeats(new, other) for other in earlier):
+                new = Drop("repeated", f"{name} repeats another text of its slot")
+            if isinstance(new, Drop):
+                self._drop(task, 0, new)  # the call's outcome; the group goes on
+                self._lost[name] = new
+                if isinstance(one := found[name], str):
+                    self._listed[name] = one
+                continue
+            earlier.append(new)
+            self._listed[name] = new
+
+    def _usable(
+        self, task: Task, text: GroupText, new: str | Unparsable, texts: Mapping[str, str]
+    ) -> str | Drop:
+        """A text that passes the filters, or why it does not."""
+        if isinstance(new, Unparsable):
+            return Drop(new.reason, f"{task}: {new}")
         rules = self._setting.recipe.filters
-        drop = check_text(self._shape, text, new, rules, texts, language=language)
-        if drop is not None:
-            raise self._drop(task, 0, drop)
-        return new
+        drop = check_text(self._shape, text, new, rules, texts, language=self.group.language)
+        return new if drop is None else drop
 
     async def _answer(
         self, task: Task, inputs: Inputs, sample: int = 0, question: Question | None = None
@@ -167,6 +256,8 @@ class GroupWork:
             scope=self._setting.scope,
             gives=spec.gives,
             question=question,
+            texts=spec.texts if self._shape.steps else (),
+            pair=(self.group.query, self.group.passage),
         )
         known = self._known.get((task, sample))
         if isinstance(known, _Dropped):
@@ -229,12 +320,25 @@ class GroupWork:
             detail=detail,
         )
 
-    async def _checked(self, check: Check, text: GroupText, texts: Mapping[str, str]) -> DoneItem:
+    def _to_check(self, text: GroupText) -> list[tuple[str, int]]:
+        """The names of a slot's texts, each with the place that its votes are numbered by."""
+        if not isinstance(text, ListText):
+            return [(text.sign, self._shape.all_texts.index(text))]
+        first = MAX_COUNT * (1 + self._shape.lists.index(text))
+        return [
+            (name, first + number)
+            for number, name in enumerate(text.names)
+            if name in self._listed and name not in self._lost
+        ]
+
+    async def _checked(
+        self, check: Check, text: GroupText, at: tuple[str, int], texts: Mapping[str, str]
+    ) -> DoneItem:
         """The answers to a check's question about one text."""
-        shown: dict[str, str | list[str]] = {
-            one.field: texts[one.sign] for one in (*check.given, text)
-        }
-        place = self._shape.all_texts.index(text)
+        name, place = at
+        is_listed = isinstance(text, ListText)
+        shown: dict[str, str | list[str]] = {one.field: texts[one.sign] for one in check.given}
+        shown[text.field] = self._listed[name] if is_listed else texts[name]
         votes = await _all(
             [
                 self._check_vote(check, shown, vote_number(place, vote))
@@ -242,17 +346,20 @@ class GroupWork:
             ]
         )
         choice, detail = tally(votes, check.decide)
-        labels = [
-            role
+        own = self.group.passage_id  # not what may stand in for it in the group
+        labels: dict[str, int | None] = {
+            role: own if scenario.passage.from_source else None
             for role, scenario in self._shape.scenarios.items()
             for one in (*check.given, text)
             if scenario.passage == one
-        ]
+        }
+        if is_listed:
+            labels[name] = None
         return DoneItem(
-            scenario=check.place(text),
+            scenario=check.place(name),
             instruction=str(shown.get("instruction", "")),
             query=str(shown.get("query", "")),
-            candidates=tuple((label, None) for label in labels),
+            candidates=tuple(labels.items()),
             choice=choice,
             order_shown=tuple(labels),
             judge_id=self._setting.judges[check.task],

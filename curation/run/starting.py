@@ -161,7 +161,8 @@ class RunWork(Patient):
 
 def choose_recipe(provider: str, recipe: str | None, settings: Sequence[str]) -> Recipe:
     """The named recipe, or the provider's default. Raises BadInput."""
-    return load_recipe(recipe or PROVIDERS.find(provider).recipe, settings)
+    found = load_recipe(recipe or PROVIDERS.find(provider).recipe, settings)
+    return found.with_rules_as_models() if PROVIDERS.find(provider).offline else found
 
 
 def start_run(

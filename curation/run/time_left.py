@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from curation.recipe.tasks import VALIDATION, stages_of
+from curation.recipe.tasks import VALIDATION, WRITING, levels_of
 from db.run.runs import STAGES, Funnel
 from db.run.workers import Pace
 from db.shape import INF_IR, Shape
@@ -90,7 +90,9 @@ class RecentRate:
 def calls_per_group(shape: Shape, judged: int | None = None) -> dict[str, int]:
     """The calls of a group that is not dropped, by stage; `judged` of its judges, one a scenario
     if none."""
-    written = {stage: len(texts) for stage, texts in stages_of(shape).items()}
+    written = dict.fromkeys(WRITING, 0)
+    for level in levels_of(shape):
+        written[level.stage] += len(level.tasks)
     return written | {VALIDATION: len(shape.roles) if judged is None else judged}
 
 

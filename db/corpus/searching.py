@@ -16,6 +16,7 @@ def texts_with(session: Session, shapes: Mapping[int, Shape], text: str) -> Foun
     """(group, role, field) of every text of the runs, given with the shape of their groups, that
     contains `text`, case-insensitive, listed under the role of the scenario that introduced it."""
     query = select(SlotText.group_id, SlotText.slot).join(Group, Group.id == SlotText.group_id)
+    query = query.where(SlotText.dropped_reason.is_(None))
     written = query.where(contains(SlotText.text, text))
     passages = query.join(Passage, Passage.id == SlotText.passage_id)
     passages = passages.where(contains(Passage.text, text))
@@ -26,7 +27,7 @@ def texts_with(session: Session, shapes: Mapping[int, Shape], text: str) -> Foun
     for shape, runs in runs_of.items():
         for holding in (written, passages):
             for group_id, slot in session.execute(holding.where(Group.run_id.in_(runs))):
-                of = shape.texts[slot]
+                of = shape.slots[slot]
                 found.add((group_id, of.introduced_by, of.field))
     return found
 

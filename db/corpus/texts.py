@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVarTuple
 from sqlalchemy import ColumnElement, Select, case, exists, func, select
 from sqlalchemy.orm import Session
 
-from db.shape import Shape
+from db.shape import Shape, text_name
 from db.tables import Dataset, Group, Pair, Passage, SlotText
 
 Columns = TypeVarTuple("Columns")
@@ -43,7 +43,7 @@ def passage_texts(session: Session, ids: Iterable[int]) -> dict[int, str]:
 def texts_of(session: Session, group_ids: Sequence[int]) -> dict[int, dict[str, str]]:
     """The texts of each of these groups by name: the slot, with a number after its first (`N[1]`).
 
-    A group that was dropped early lacks some, or all.
+    A group that was dropped early lacks some, or all. Texts that were dropped alone are left out.
     """
     found: dict[int, dict[str, str]] = {group_id: {} for group_id in group_ids}
     query = (
@@ -54,10 +54,21 @@ def texts_of(session: Session, group_ids: Sequence[int]) -> dict[int, dict[str, 
     for start in range(0, len(group_ids), BATCH):
         ids = group_ids[start : start + BATCH]
         for group_id, slot, ordinal, text in session.execute(
-            query.where(SlotText.group_id.in_(ids))
+            query.where(SlotText.group_id.in_(ids), SlotText.dropped_reason.is_(None))
         ):
-            found[group_id][f"{slot}[{ordinal}]" if ordinal else slot] = text
+            found[group_id][text_name(slot, ordinal)] = text
     return found
+
+
+def lost_texts(session: Session, group_id: int) -> dict[str, tuple[str, str]]:
+    """The texts of a group that were dropped alone, by name, each with the reason."""
+    rows = session.execute(
+        select(SlotText.slot, SlotText.ordinal, slot_text(), SlotText.dropped_reason)
+        .outerjoin(Passage, Passage.id == SlotText.passage_id)
+        .where(SlotText.group_id == group_id, SlotText.dropped_reason.is_not(None))
+        .order_by(SlotText.slot, SlotText.ordinal)
+    )
+    return {text_name(slot, place): (text, str(reason)) for slot, place, text, reason in rows}
 
 
 def text_row(group_id: int, slot: str, text: str, passage_id: int | None = None) -> dict[str, Any]:
@@ -68,6 +79,7 @@ def text_row(group_id: int, slot: str, text: str, passage_id: int | None = None)
         "ordinal": 0,
         "text": None if passage_id else text,
         "passage_id": passage_id,
+        "dropped_reason": None,
     }
 
 
@@ -108,19 +120,22 @@ def run_texts(
     """The texts of a run's groups of that shape with these verdicts, by group and role; of one
     source or all."""
     introduced = [text for role in shape.roles for text in shape.introduced(role)]
+    introduced += shape.lists
     places = {text.sign: place for place, text in enumerate(introduced)}
     query = (
         select(SlotText.slot, slot_text(), Group.id, Group.verdict, pair_source(), Group.pair_id)
         .join(Group, Group.id == SlotText.group_id)
         .outerjoin(Passage, Passage.id == SlotText.passage_id)
-        .where(Group.run_id == run_id, Group.verdict.in_(verdicts))
+        .where(
+            Group.run_id == run_id, Group.verdict.in_(verdicts), SlotText.dropped_reason.is_(None)
+        )
         .order_by(Group.id, case(places, value=SlotText.slot), SlotText.ordinal)
     )
     query = query.join(Pair, Pair.id == Group.pair_id)
     rows = session.execute(_of_source(query, source))
     found = []
     for slot, text, group_id, verdict, of, pair_id in rows:
-        field, role = shape.texts[slot].field, shape.texts[slot].introduced_by
+        field, role = shape.slots[slot].field, shape.slots[slot].introduced_by
         found.append(CorpusText(field, role, text, group_id, verdict, of, pair_id))
     return found
 

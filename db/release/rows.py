@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session, aliased
 
 from db.corpus.texts import pair_source, slot_text
 from db.run.new_items import in_order_of_roles, is_pick
-from db.shape import Shape
+from db.shape import Shape, text_name
 from db.study.strictness import confidence_of
 from db.tables import Dataset, Group, Item, Judge, Judgment, Pair, Passage, Review, SlotText
 
@@ -32,6 +32,7 @@ class ReleaseRow(NamedTuple):
     review: str | None
     meta: dict[str, Any]
     texts: tuple[str, ...]
+    listed: dict[str, list[tuple[str, str]]]  # of the shape's lists, by sign: (name, text)
 
 
 _FACTS = ReleaseRow._fields.index("texts")
@@ -95,7 +96,34 @@ def release_rows(
     for start in range(0, len(group_ids), BATCH):
         ids = list(group_ids[start : start + BATCH])
         rows = session.execute(query.where(Group.id.in_(ids)).order_by(Group.id))
-        yield [ReleaseRow._make((*row[:_FACTS], tuple(row[_FACTS:]))) for row in rows]
+        listed = _listed(session, ids, shape)
+        yield [
+            ReleaseRow._make((*row[:_FACTS], tuple(row[_FACTS:]), listed.get(row[0], {})))
+            for row in rows
+        ]
+
+
+def _listed(
+    session: Session, group_ids: Sequence[int], shape: Shape
+) -> dict[int, dict[str, list[tuple[str, str]]]]:
+    """The texts of the shape's lists by group and sign, without those that were dropped."""
+    found: dict[int, dict[str, list[tuple[str, str]]]] = {}
+    if not shape.lists:
+        return found
+    rows = session.execute(
+        select(SlotText.group_id, SlotText.slot, SlotText.ordinal, Passage.text)
+        .join(Passage, Passage.id == SlotText.passage_id)
+        .where(
+            SlotText.group_id.in_(group_ids),
+            SlotText.slot.in_([text.sign for text in shape.lists]),
+            SlotText.dropped_reason.is_(None),
+        )
+        .order_by(SlotText.group_id, SlotText.slot, SlotText.ordinal)
+    )
+    for group_id, slot, ordinal, text in rows:
+        of_group = found.setdefault(group_id, {})
+        of_group.setdefault(slot, []).append((text_name(slot, ordinal), text))
+    return found
 
 
 def split_texts(session: Session, group_ids: Sequence[int]) -> Iterator[list[tuple[int, str, str]]]:
@@ -104,7 +132,8 @@ def split_texts(session: Session, group_ids: Sequence[int]) -> Iterator[list[tup
     query = query.outerjoin(Passage, Passage.id == SlotText.passage_id)
     for start in range(0, len(group_ids), BATCH):
         ids = list(group_ids[start : start + BATCH])
-        rows = session.execute(query.where(SlotText.group_id.in_(ids)).order_by(SlotText.group_id))
+        in_use = query.where(SlotText.group_id.in_(ids), SlotText.dropped_reason.is_(None))
+        rows = session.execute(in_use.order_by(SlotText.group_id))
         yield [(row[0], row[1], row[2]) for row in rows]
 
 

@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 from db.errors import BadInput, Refused
 from db.question import CHECK
 from db.run.runs import shape_of
-from db.shape import Shape
+from db.shape import TOO_FEW, Shape
 from db.tables import (
     Base,
     Group,
@@ -29,7 +29,8 @@ from db.tables import (
 )
 
 SLICE = 500  # groups per statement: SQLite takes 32,766 bound values in one
-BY_JUDGE = ("judge_", CHECK)  # such drop reasons are a judge's choice, no one answer's fault
+# such drop reasons are a judge's choice, no one answer's fault
+BY_JUDGE = ("judge_", CHECK, TOO_FEW)
 _GROUP = Base.metadata.tables[Group.__tablename__]
 
 
@@ -174,7 +175,8 @@ def _next_retries(
     That is the answer at fault; of a drop by the judge's choice, which no single answer is to
     blame for, the judge's answers and the written passages they are about.
     """
-    of_judge = {text.task for text in shape.written if text.field == "passage"} | {"validation"}
+    written = [text for text in (*shape.written, *shape.lists) if text.field == "passage"]
+    of_judge = {shape.task_of(text) for text in written} | {"validation"}
     before = session.execute(select(Group.id, Group.retries).where(Group.id.in_(group_ids)))
     found = {group_id: Counter[str](retries) for group_id, retries in before}
     calls = session.execute(

@@ -3,8 +3,8 @@
 A group that was dropped early may lack texts: they were never written.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -12,7 +12,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from db.assignment.hidden import require_visible
-from db.corpus.texts import passage_texts, texts_of
+from db.corpus.texts import lost_texts, passage_texts, texts_of
 from db.errors import NotFound
 from db.question import PICK, is_right
 from db.review.proposals import Proposal, proposals_of
@@ -131,6 +131,20 @@ class GroupDetail:
     judgments: list[ValidatorJudgment]
     calls: list[CallView]
     proposals: Sequence[Proposal] = ()
+    # texts that were dropped alone by name, with the reason
+    lost: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+
+    @property
+    def listed(self) -> dict[str, tuple[str, str | None]]:
+        """The texts of the shape's lists by name, with why they are not the group's."""
+        found: dict[str, tuple[str, str | None]] = {}
+        for text in self.shape.lists:
+            for name in text.names:
+                if name in self.lost:
+                    found[name] = self.lost[name]
+                elif name in self.texts:
+                    found[name] = self.texts[name], None
+        return found
 
     @property
     def triplets(self) -> dict[str, Texts]:
@@ -190,6 +204,7 @@ def get_group(session: Session, group_id: int, *, viewer: str | None = None) -> 
         judgments=_validations(session, group_id, run, shape),
         calls=_calls(session, group_id),
         proposals=proposals_of(session, group_id),
+        lost=lost_texts(session, group_id) if shape.lists else {},
     )
 
 

@@ -20,7 +20,7 @@ from db.events import record_event
 from db.question import Question
 from db.review.carrying import carry_reviews
 from db.run.new_items import insert_items, store_questions
-from db.shape import Shape
+from db.shape import Shape, text_name
 from db.store.bulk import insert_for_ids, insert_rows
 from db.tables import Base, Group, GroupCall, Judgment, Pair, Passage, Run, SlotText, utc_now
 
@@ -108,6 +108,26 @@ class DoneGroup:
     texts: dict[str, str]
     items: tuple[DoneItem, ...]
     calls: tuple[tuple[str, int, int, str], ...]
+    listed: tuple["ListedText", ...] = ()
+
+
+@dataclass(frozen=True)
+class ListedText:
+    """A text of a list, as `text_name(slot, ordinal)`; in its group unless it was dropped.
+
+    `stands_in`: it takes the place of the text of this sign.
+    """
+
+    slot: str
+    ordinal: int
+    text: str
+    dropped_reason: str | None = None
+    stands_in: str = ""
+
+    @property
+    def name(self) -> str:
+        """What it is called in its group: `N[1]`."""
+        return text_name(self.slot, self.ordinal)
 
 
 def claim_groups(session: Session, run_id: int, owner: str, limit: int) -> list[ClaimedGroup]:
@@ -297,12 +317,20 @@ def finish_groups(
 def _add_passages(
     session: Session, run_id: int, dataset_id: int, done: Sequence[DoneGroup]
 ) -> dict[tuple[int, str], int]:
-    """Insert the written passages; ids by (group, role), with the pair's own where it is right."""
+    """Insert the written passages; ids by (group, role), with the pair's own where it is right, and
+    of lists' texts by (group, name)."""
     found: dict[tuple[int, str], int] = {}
     places, rows = [], []
     for one in done:
+        for listed in one.listed:
+            column = one.shape.slots[listed.slot].column
+            places.append((one.group.id, listed.name))
+            rows.append(
+                _passage_row(run_id, dataset_id, one, listed.text, f"{column}-{listed.ordinal}")
+                | {"meta": {"run_id": run_id, "group_id": one.group.id, "slot": listed.name}}
+            )
         for number, (role, scenario) in enumerate(one.shape.scenarios.items()):
-            if scenario.passage.sign not in one.texts:
+            if scenario.passage.sign not in one.texts or _stand_in(one, scenario.passage.sign):
                 continue
             if scenario.passage.from_source:
                 found[one.group.id, role] = one.group.passage_id
@@ -310,19 +338,34 @@ def _add_passages(
             text = one.texts[scenario.passage.sign]
             places.append((one.group.id, role))
             rows.append(
-                {
-                    "dataset_id": dataset_id,
-                    "external_id": f"run{run_id}-{one.group.query_id}-p{number}",
-                    "title": "",
-                    "text": text,
-                    "sha256": text_sha256(text),
-                    "origin": "generated",
-                    "meta": {"run_id": run_id, "group_id": one.group.id, "role": role},
-                }
+                _passage_row(run_id, dataset_id, one, text, f"p{number}")
+                | {"meta": {"run_id": run_id, "group_id": one.group.id, "role": role}}
             )
     if rows:
         found.update(zip(places, insert_for_ids(session, Passage, rows), strict=True))
+    for one in done:
+        for listed in one.listed:
+            if listed.stands_in:
+                role = one.shape.texts[listed.stands_in].introduced_by
+                found[one.group.id, role] = found[one.group.id, listed.name]
     return found
+
+
+def _stand_in(done: DoneGroup, sign: str) -> bool:
+    return any(listed.stands_in == sign for listed in done.listed)
+
+
+def _passage_row(
+    run_id: int, dataset_id: int, done: DoneGroup, text: str, name: str
+) -> dict[str, Any]:
+    return {
+        "dataset_id": dataset_id,
+        "external_id": f"run{run_id}-{done.group.query_id}-{name}",
+        "title": "",
+        "text": text,
+        "sha256": text_sha256(text),
+        "origin": "generated",
+    }
 
 
 def _add_texts(
@@ -334,6 +377,9 @@ def _add_texts(
             of = one.shape.texts[sign]
             passage_id = passages[one.group.id, of.introduced_by] if of.is_passage else None
             rows.append(text_row(one.group.id, sign, text, passage_id))
+        for listed in one.listed:
+            row = text_row(one.group.id, listed.slot, "", passages[one.group.id, listed.name])
+            rows.append(row | {"ordinal": listed.ordinal, "dropped_reason": listed.dropped_reason})
     if rows:
         insert_rows(session, SlotText, rows)
 

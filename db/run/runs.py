@@ -455,7 +455,11 @@ def shape_and_judging(session: Session, run_id: int) -> tuple[Shape, int]:
     checks = body.get("checks", [])
     votes = int(body.get("validation", {}).get("votes", 1))
     picks = len(shape.roles) * votes if not checks or "validation" in body["stages"] else 0
-    return shape, picks + sum(len(check["over"]) * int(check["votes"]) for check in checks)
+    counts = {text.sign: text.count for text in shape.lists}
+    answers = (
+        sum(counts.get(sign, 1) for sign in check["over"]) * int(check["votes"]) for check in checks
+    )
+    return shape, picks + sum(answers)
 
 
 def set_run_status(session: Session, run_id: int, status: str, *, error: str | None = None) -> None:

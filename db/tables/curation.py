@@ -286,7 +286,8 @@ class SlotText(Base, kw_only=True):
 
     An instruction or a query is `text`, a passage `passage_id`. Also the pair's own query and
     passage: a group has its texts whole, and those of a scenario are stored together or not at all.
-    An edit by a reviewer rewrites the row; the text before is kept in the review.
+    An edit by a reviewer rewrites the row; the text before is kept in the review. A text of a list
+    that was dropped alone has `dropped_reason`, and is none of its group's.
     """
 
     __tablename__ = "group_text"
@@ -297,6 +298,7 @@ class SlotText(Base, kw_only=True):
     ordinal: Mapped[int] = mapped_column(primary_key=True, default=0)
     text: Mapped[str | None] = mapped_column(default=None)
     passage_id: Mapped[int | None] = mapped_column(ForeignKey("passage.id"), default=None)
+    dropped_reason: Mapped[str | None] = mapped_column(default=None)
     __table_args__ = (
         CheckConstraint("(text IS NULL) <> (passage_id IS NULL)", name="text_or_passage"),
         Index("ix_group_text_passage_id", "passage_id"),

@@ -2,6 +2,7 @@
 
 import functools
 import io
+import re
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +17,7 @@ from app.cli.kit.table import one_line, table
 from app.cli.store import follow_log as following
 from app.cli.store.follow_log import follow_log
 from app.operations import jobs as operations
+from curation.recipe.recipe import FOLDER
 from db.events import list_events
 from db.jobs import jobs
 from db.people import accounts
@@ -265,3 +267,37 @@ def test_follow_prints_and_ends_with_the_status(
     done = inf("jobs", "logs", 1, "--follow")
     assert done.code == 0 and done.out.rstrip().endswith("job 1: done")
     assert inf("jobs", "logs", 1, "--follow", "--json").code == 2
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "sentence", "remedy"),
+    [
+        ('["Q", "P+", "style"', '["N", "style"', "steps.'instruct'", "are a cycle", "take one of"),
+        ('inputs = ["Q", "P+", "I"]', 'inputs = ["J"]', "[steps.passages]", "'J'", "name some of"),
+        ('2 = "P+", 1 = "N"', '1 = "N"', "[claims.'(I, Q)']", "no passage", "name one passage"),
+        ('over = ["N"]', "over = []", "[checks.answers]", "over names the texts", "write over ="),
+        ("medium = 2", "medium = 0", "[vary.'length']", "is no weight", "raise it"),
+    ],
+)
+def test_a_wrong_recipe_is_one_sentence_with_file_line_and_remedy(
+    inf: Callable[..., Ran],
+    tmp_path: Path,
+    old: str,
+    new: str,
+    line: str,
+    sentence: str,
+    remedy: str,
+) -> None:
+    text = (FOLDER / "promptriever.toml").read_text()
+    assert old in text
+    own = tmp_path / "mine.toml"
+    own.write_text(text.replace(old, new, 1))
+    for words in (["recipes", "check", own], ["recipes", "show", own]):
+        done = inf(*words)
+        assert done.code == 1 and "Traceback" not in done.err
+        said = " ".join(done.err.split())
+        assert re.search(r"the recipe mine\.toml, line \d+, ", said) and line in said, said
+        assert sentence in said and remedy in said, said
+    assert "promptriever" in {
+        row["name"] for row in inf("recipes", "list", "--json").json["recipes"]
+    }

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from streamlit.testing.v1 import AppTest
 
 from app.curate.place_bias import bias_summary, found_text
 from app.curate.run_verdict import run_sentence
+from curation.recipe import recipe
 from curation.recipe.prices import Price, load_prices
 from curation.run.starting import recipe_of, start_run
 from db.run.batches import create_batch, end_batch, mark_submitted
@@ -547,3 +549,33 @@ def test_a_finished_run_is_decided_again_on_its_page(
     at.text_area(key=f"curate.rules-{run_id}").set_value("validation.model=other").run()
     at.button(key="curate.rules_decide").click().run()
     assert any("never requested" in each.value for each in at.error), words(at)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "sentence"),
+    [
+        ('["Q", "P+", "style"', '["N", "style"', "are a cycle"),
+        ("medium = 2", "medium = 0", "is no weight"),
+    ],
+)
+def test_a_wrong_recipe_is_one_sentence_with_file_and_line_on_the_page(
+    sqlite_store: Store,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    old: str,
+    new: str,
+    sentence: str,
+) -> None:
+    add_dataset(sqlite_store, pairs=3)
+    monkeypatch.setenv("OPENAI_API_KEY", "key")
+    text = (recipe.FOLDER / "promptriever.toml").read_text()
+    (tmp_path / "mine.toml").write_text(text.replace(old, new, 1))
+    monkeypatch.setattr(recipe, "FOLDER", tmp_path)
+    at = open_page("curate")
+    at.selectbox(key="curate.provider").select("openai").run()
+    at.selectbox(key="curate.recipe").select("mine").run()
+    at.toggle(key="curate.estimate").set_value(True).run()
+    assert not at.exception
+    shown = " ".join(words(at).replace("\\", "").split())
+    shown += " ".join(each.value.replace("\\", "") for each in at.error)
+    assert re.search(r"the recipe mine\.toml, line \d+, ", shown) and sentence in shown, shown

@@ -141,10 +141,13 @@ def _groups(
 ) -> Iterator[Group]:
     """The groups of one file; their licences are noted in `licences`."""
     split = file.name.split("-")[0]
+    set_aside = split.endswith(HELD_OUT_SUFFIX) or (has_test and split == TEST)
     place = file.relative_to(root)
     for number, row in rows_of_file(file, place):
         if row.keys() >= PROMPTRIEVER_COLUMNS:
-            yield from _promptriever(row, f"{place}, row {number}", split.endswith(HELD_OUT_SUFFIX))
+            if row.get("licence"):
+                licences[str(row["licence"])] = None
+            yield from _promptriever(row, f"{place}, row {number}", set_aside)
             continue
         for column in shape.columns:
             value = row.get(column)
@@ -165,7 +168,7 @@ def _groups(
             shape=shape,
             dropped=row.get("verdict", "kept") != "kept" and row.get("review") != "approve",
             approved=row.get("review") == "approve",
-            set_aside=split.endswith(HELD_OUT_SUFFIX) or (has_test and split == TEST),
+            set_aside=set_aside,
         )
 
 
@@ -181,7 +184,10 @@ def _promptriever(row: dict[str, Any], where: str, set_aside: bool) -> Iterator[
             "add it, or leave out the row",
             code="promptriever_row_incomplete",
         )
-    yield from (replace(group, set_aside=set_aside) for group in found)
+    approved = row.get("review") == "approve"
+    dropped = row.get("verdict", "kept") != "kept" and not approved
+    for group in found:
+        yield replace(group, set_aside=set_aside, dropped=dropped, approved=approved)
 
 
 def rows_of_file(file: Path, place: Path) -> Iterator[tuple[int, dict[str, Any]]]:

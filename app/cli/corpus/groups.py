@@ -41,9 +41,17 @@ def _shown(result: Result) -> str:
     ]
     for role, texts in result["triplets"].items():
         parts += ["", role, lines(*texts.items())]
+    if result["lists"]:
+        named = ((each["name"], _listed(each)) for each in result["lists"])
+        parts += ["", "lists", lines(*named)]
     if result["judgments"]:
         parts += ["", drawn(("scenario", "judge", "choice", "agrees"), result["judgments"])]
     return "\n".join(parts)
+
+
+def _listed(text: Result) -> str:
+    why = text["dropped_reason"]
+    return f"{text['text']} ({why})" if why else str(text["text"])
 
 
 groups.door(

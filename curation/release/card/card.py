@@ -182,13 +182,14 @@ def _licence(facts: CardFacts) -> str:
 
 
 def _loading(facts: CardFacts) -> str:
-    first = next(iter(facts.splits))
+    first, shape = next(iter(facts.splits)), facts.shape
+    shown = "only_instruction" if shape.lists else shape.first.instruction.column
     return (
         "## Loading\n\n"
         "```python\n"
         "from datasets import load_dataset\n\n"
         'groups = load_dataset("PATH_OR_NAME")  # this folder, or its name on the Hub\n'
-        f'print(groups["{first}"][0]["{facts.shape.first.instruction.column}"])\n'
+        f'print(groups["{first}"][0]["{shown}"])\n'
         f"{_other_configs(facts)}```{_apostrophes(facts)}"
     )
 
@@ -197,7 +198,7 @@ def _other_configs(facts: CardFacts) -> str:
     count = len(facts.shape.roles)
     queries = len({(claim.instruction, claim.query) for claim in facts.shape.claims})
     rows = {
-        "triplets": _rows(2 * count - 1),
+        "triplets": "rows" if facts.shape.lists else _rows(2 * count - 1),
         "scenarios": _rows(count),
         "queries": _rows(queries),
     }
@@ -226,6 +227,9 @@ def _columns(shape: Shape) -> str:
     head = "| column | is |\n|---|---|"
     first = f"The first {_number(len(shape.columns))} are"
     named = "named as in InF-IR" if shape == INF_IR else "the texts of the recipe's shape"
+    if shape.lists:
+        first = "A row is a query with its instruction or without, and the columns are"
+        named = "Promptriever's with a few more: groups have differing numbers of passages"
     return f"## Columns\n\n{first} {named}.\n\n{head}\n{rows}"
 
 

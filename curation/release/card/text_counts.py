@@ -24,7 +24,7 @@ class TextCounts:
     def add(self, row: Mapping[str, Any]) -> None:
         """Count the texts of one group."""
         for kind, columns in self._kinds.items():
-            texts = [row[column] for column in columns]
+            texts = [text for column in columns for text in _texts(row[column])]
             self.words[kind] += sum(len(text.split()) for text in texts)
             digests = [hashlib.blake2b(text.encode(), digest_size=8).digest() for text in texts]
             self._hashes[kind].frombytes(b"".join(digests))
@@ -53,3 +53,8 @@ class TextCounts:
             }
             for kind, hashes in self.hashes().items()
         }
+
+
+def _texts(value: Any) -> list[str]:
+    """The text of a slot, or those of a list, which are named."""
+    return [value] if isinstance(value, str) else [text for _, text in value]

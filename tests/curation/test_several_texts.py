@@ -1,0 +1,622 @@
+"""Groups of texts and claims: several texts a call, what varies, backups, texts dropped alone."""
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from curation_runs import add_dataset, run_curation, slots_of, texts_of
+from exporting import export, load_afresh, rows_of
+from openai_server import Server
+from records_world import list_groups
+from sqlalchemy import select
+
+from curation.recipe.answers import Unparsable, parse_several
+from curation.recipe.recipe import FOLDER, load_recipe, recipe_from_store
+from curation.recipe.slots import drawn
+from curation.recipe.structured import response_format
+from curation.release.preview import preview_release
+from curation.release.request import ReleasePlan
+from curation.rules.filters import Drop
+from curation.rules.verdict import settle
+from curation.run.estimate import estimate_run
+from db.errors import BadInput, Refused
+from db.question import Question
+from db.run.group_detail import GroupDetail, get_group
+from db.run.group_queue import DoneItem
+from db.run.runs import funnel, shape_and_judging
+from db.shape import SPARE, STANDS_IN, shape_from, shape_in
+from db.store.store import Store
+from db.tables import Call
+from trainer.data.release_files import read_release
+
+PAIRS = 16
+RECIPE = load_recipe("promptriever")
+SHAPE = RECIPE.shape
+ASKED: dict[str, Any] = {
+    "dataset": "small",
+    "provider": "openai",
+    "recipe": "promptriever",
+    "settings": ["model=small"],
+}
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    with Server(schema="taken") as one:
+        monkeypatch.setenv("OPENAI_BASE_URL", one.url)
+        yield one
+
+
+def groups_of(store: Store, run_id: int) -> list[GroupDetail]:
+    with store.read() as session:
+        rows = list_groups(session, run_id, limit=1000).rows
+        return [get_group(session, row.id) for row in rows]
+
+
+# ---- recipes
+
+
+def test_the_recipe_is_the_same_one_from_the_store() -> None:
+    again = recipe_from_store(
+        json.loads(json.dumps(RECIPE.body(), sort_keys=True)),
+        {sha: text for sha, (_, text) in RECIPE.prompts().items()},
+    )
+    assert again == RECIPE and again.sha256 == RECIPE.sha256
+    assert again.judged_calls == 1 + 1 + 3 + 3
+    assert [[step.name for step in level] for level in SHAPE.levels] == [["instruct"], ["passages"]]
+
+
+def test_claims_grade_the_passages_with_and_without_the_instruction() -> None:
+    graded = {
+        (claim.instruction and claim.instruction.sign, claim.passage.sign): claim.grade
+        for claim in SHAPE.claims
+    }
+    assert graded == {("I", "P+"): 2, (None, "P+"): 2, ("I", "N"): 1, (None, "N"): 2}
+
+
+def test_what_is_drawn_follows_from_seed_and_pair_by_its_weights() -> None:
+    many = [drawn(RECIPE.vary, 0, f"q{number}") for number in range(2000)]
+    assert many == [drawn(RECIPE.vary, 0, f"q{number}") for number in range(2000)]
+    styles, lengths = (Counter(one[name] for one in many) for name in ("style", "length"))
+    assert styles.keys() == RECIPE.vary["style"].keys()
+    assert 0.36 < styles["feature"] / 2000 < 0.44 and 0.17 < styles["persona"] / 2000 < 0.23
+    assert 0.16 < lengths["long"] / 2000 < 0.24
+    assert many != [drawn(RECIPE.vary, 1, f"q{number}") for number in range(2000)]
+    alone = {"length": RECIPE.vary["length"]}
+    assert [drawn(alone, 0, f"q{number}")["length"] for number in range(99)] == [
+        one["length"] for one in many[:99]
+    ]
+
+
+WRONG = [
+    # (what is replaced, by what, the line's beginning, the sentence, the remedy)
+    (
+        'inputs = ["Q", "P+", "style", "length"]',
+        'inputs = ["Q", "N", "style", "length"]',
+        "[steps.instruct]",
+        "instruct and passages are a cycle: each waits for a text of another, or its own",
+        "take one of these texts out of inputs",
+    ),
+    (
+        'inputs = ["Q", "P+", "I"]',
+        'inputs = ["Q", "P+", "J"]',
+        "inputs",
+        "inputs names 'J'; there are Q, P+, I, B, N, style, length",
+        "name some of these",
+    ),
+    (
+        'gives = ["B", "N"]',
+        'gives = ["B", "M"]',
+        "gives",
+        "gives names 'M'; there are Q, P+, I, B, N",
+        "name some of these",
+    ),
+    (
+        'gives = ["B", "N"]',
+        'gives = ["B"]',
+        '"N" =',
+        "no step gives it, nor does it come with the pair",
+        "add it to a step's gives",
+    ),
+    (
+        'gives = ["I"]',
+        'gives = ["I", "Q"]',
+        "gives",
+        "gives names 'Q'; the texts to write are I, B, N",
+        "name some of these",
+    ),
+    (
+        'gives = ["I"]',
+        'gives = ["I", "N"]',
+        "gives",
+        "gives names 'N', which another step gives, too",
+        "leave it to one of them",
+    ),
+    (
+        '{ 2 = "P+", 1 = "N" }',
+        '{ 1 = "N" }',
+        '"(I, Q)"',
+        "it claims of no passage that it satisfies them",
+        "name one passage under 2",
+    ),
+    (
+        '{ 2 = "P+", 1 = "N" }',
+        '{ 2 = "P+", 1 = "I" }',
+        '"(I, Q)"',
+        "'I' is no passage of [texts]; there are P+, B, N",
+        "name one of these",
+    ),
+    (
+        '"(I, Q)" =',
+        '"(J, Q)" =',
+        '"(J, Q)"',
+        "'J' is no instruction of [texts]; there are I",
+        "name one of these",
+    ),
+    (
+        '"(I, Q)" =',
+        '"(, Q)" =',
+        '"(, Q)"',
+        "what holds without an instruction follows from the claims with one",
+        "leave it out",
+    ),
+    (
+        'over = ["P+", "B", "N"]',
+        "over = []",
+        "over",
+        "over names the texts it is asked about, one or more of one field",
+        'write over = ["P1-"]',
+    ),
+    (
+        'with = ["Q"]',
+        'with = ["Q", "B"]',
+        "with",
+        "with names 'B', of which a group may have none or several",
+        "take it into over",
+    ),
+    (
+        "medium = 2",
+        "medium = 0",
+        "length",
+        "medium = 0 is no weight, which is a number above 0",
+        "raise it, or leave medium out",
+    ),
+    (
+        "length = { short = 2, medium = 2, long = 1 }",
+        "length = {}",
+        "length",
+        "there is nothing to draw",
+        "write names and weights",
+    ),
+    (
+        '"style", "length"]',
+        '"style"]',
+        "length",
+        "it is drawn, and no step has it among its inputs",
+        'add it to a step, as in inputs = ["Q", "length"]',
+    ),
+    (
+        '"N" = "drop text"',
+        '"N" = "drop it"',
+        '"N" = "drop it"',
+        "'drop it' is no rule",
+        "write “drop text”, “drop group”, or “else” and a text",
+    ),
+    (
+        '"P+" = "else B"',
+        '"P+" = "else X"',
+        '"P+" = "else X"',
+        "'X' is no passage of [texts]; there are P+, B, N",
+        "name one of these",
+    ),
+    (
+        '"N" = "drop text"',
+        '"I" = "drop text"',
+        '"I" = "drop text"',
+        "a group needs its 'I', of which there is one",
+        "write “drop group”",
+    ),
+    (
+        "count = 3",
+        "count = 0",
+        '"N" =',
+        "count = 0 is not a whole number from 1 to 32",
+        "",
+    ),
+    (
+        "count = 3",
+        "count = 3, at_least = 4",
+        '"N" =',
+        "at_least = 4 of count = 3",
+        "lower at_least",
+    ),
+    (
+        'model = "o3-mini"\noutput = "json"\nmax_output_tokens = 4000\nover = ["N"]',
+        'output = "json"\nover = ["N"]',
+        "[checks.answers]",
+        "no model",
+        "see a built-in one",
+    ),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "begins", "sentence", "remedy"), WRONG)
+def test_a_wrong_recipe_gets_one_sentence_with_file_line_and_remedy(
+    tmp_path: Path, old: str, new: str, begins: str, sentence: str, remedy: str
+) -> None:
+    text = (FOLDER / "promptriever.toml").read_text()
+    assert old in text
+    file = tmp_path / "mine.toml"
+    file.write_text(text.replace(old, new, 1))
+    with pytest.raises(BadInput) as refused:
+        load_recipe(str(file))
+    message = refused.value.message
+    assert message.startswith("the recipe mine.toml, line ") and sentence in message, message
+    assert "\n" not in message and refused.value.remedy.startswith(remedy), refused.value.remedy
+    number = int(message.split("line ")[1].split(",")[0])
+    line = file.read_text().split("\n")[number - 1]
+    assert line.startswith(begins), (message, line)
+
+
+def test_a_prompt_that_names_what_it_is_not_given_is_refused_with_its_line(tmp_path: Path) -> None:
+    text = (FOLDER / "promptriever.toml").read_text()
+    (tmp_path / "own.md").write_text("You judge.\n---\nQuery: {query}\n\n{passage} {reason}\n")
+    file = tmp_path / "mine.toml"
+    for stage in ("promptriever_passages.md", "promptriever_fits.md"):
+        file.write_text(text.replace(stage, "own.md"))
+        with pytest.raises(BadInput) as refused:
+            load_recipe(str(file))
+        assert "the prompt 'own.md', line 5, names {reason}; " in refused.value.message
+        assert refused.value.remedy == "use one of these"
+
+
+# ---- answers
+
+
+def test_the_texts_of_an_answer_are_read_each_by_itself() -> None:
+    texts = tuple(SHAPE.slots[sign] for sign in ("B", "N"))
+    good = {"backup": "One text here.", "instruction_negatives": ["Two here.", "Three here."]}
+    for answer in (
+        json.dumps(good),
+        f"```json\n{json.dumps(good)}\n```",
+        f"<think>{{}}</think>Here you are: {json.dumps(good | {'reasoning': 'x'})}",
+        json.dumps(
+            good | {"instruction_negatives": ["Two here.", "", "Three here.", "Four.", "5"]}
+        ),
+    ):
+        found = parse_several("passages", answer, texts)
+        assert found["B"] == "One text here." and found["N"] == "Two here."
+        assert found["N[1]"] == "Three here."
+    assert "N[3]" not in found
+    found = parse_several("passages", json.dumps(good | {"backup": 7}), texts)
+    assert isinstance(found["B"], Unparsable) and found["N"] == "Two here."
+    refused = parse_several("p", json.dumps({"instruction_negatives": ["I cannot help."]}), texts)
+    assert "B" not in refused
+    for answer in ("", "no object", "{}", '{"backup": "x", "other": 1}', '{"backup": "x"', "[1]"):
+        with pytest.raises(Unparsable):
+            parse_several("passages", answer, texts)
+
+
+def test_the_schema_names_every_text() -> None:
+    texts = tuple(SHAPE.slots[sign] for sign in ("B", "N"))
+    schema = response_format("passages", "Texts", texts=texts)["json_schema"]["schema"]
+    assert schema["required"] == ["backup", "instruction_negatives"]
+    assert schema["properties"]["instruction_negatives"]["type"] == "array"
+
+
+# ---- rules
+
+
+FITS = Question("fits", "yes_no")
+
+
+def answered(**given: str) -> list[DoneItem]:
+    """Items of the check `fits`, with an answer for each text; P+ and B should fit."""
+    names = {"P": "P+", "B": "B", "N0": "N", "N1": "N[1]", "N2": "N[2]"}
+    return [
+        DoneItem(
+            scenario=f"fits:{names[name]}",
+            instruction="i",
+            query="q",
+            candidates=(),
+            choice=choice,
+            order_shown=(),
+            judge_id=1,
+            expected="yes" if name in "PB" else "no",
+            question=FITS,
+        )
+        for name, choice in given.items()
+    ]
+
+
+@pytest.mark.parametrize(
+    ("answers", "reason", "dropped", "stand_ins"),
+    [
+        ({"P": "yes", "B": "yes", "N0": "no"}, None, set(), {}),
+        ({"P": "yes", "B": "no", "N0": "yes"}, None, {"B", "N"}, {}),
+        ({"P": "no", "B": "yes", "N0": "no"}, None, set(), {"P+": "B"}),
+        ({"P": "no", "B": "no", "N0": "no"}, "check_fits", {"B"}, {}),
+        ({"P": "no", "N0": "no"}, "check_fits", set(), {}),
+        ({"P": "ambiguous", "B": "yes"}, None, set(), {"P+": "B"}),
+        (
+            {"P": "yes", "B": "yes", "N0": "yes", "N1": "no", "N2": "ambiguous"},
+            None,
+            {"N", "N[2]"},
+            {},
+        ),
+    ],
+)
+def test_rules_drop_texts_and_let_a_backup_take_a_place(
+    answers: dict[str, str], reason: str | None, dropped: set[str], stand_ins: dict[str, str]
+) -> None:
+    items = answered(**answers)
+    written = {item.scenario.partition(":")[2] for item in items} - {"P+"}
+    settled = settle(SHAPE, written, {}, items)
+    assert (settled.drop and settled.drop.reason) == reason
+    assert set(settled.dropped) == dropped and settled.stand_ins == stand_ins
+
+
+def test_a_group_stands_while_its_shape_has_what_it_needs() -> None:
+    body = SHAPE.body()
+    of_list = {**body["lists"][1], "at_least": 2}
+    needs_two = shape_from(body | {"lists": [body["lists"][0], of_list]})
+    items = answered(P="yes", N0="yes", N1="no", N2="no")
+    written = {"N", "N[1]", "N[2]"}
+    assert settle(needs_two, written, {}, items).drop is None
+    lost = {"N[2]": Drop("too_long", "N[2] has 900 words")}
+    drop = settle(needs_two, written, lost, items).drop
+    assert drop is not None and drop.reason == "too_few_texts"
+    assert drop.detail.startswith("N: 1 passed, 2 are needed; fits:N: the judge answered yes")
+    all_or_none = shape_from(body | {"lists": [body["lists"][0], of_list | {"drops_group": True}]})
+    drop = settle(all_or_none, written, {}, items).drop
+    assert drop is not None and drop.reason == "check_fits"
+
+
+# ---- runs
+
+
+def test_a_run_keeps_groups_with_differing_numbers_of_negatives(
+    store: Store, server: Server
+) -> None:
+    dataset_id = add_dataset(store, pairs=PAIRS)
+    with store.read() as session:
+        recipe = load_recipe("promptriever", ["model=small"])
+        expected = estimate_run(session, dataset_id, recipe, {}, limit=None, concurrency=4)
+    result = run_curation(store, **ASKED)
+    assert result["status"] == "done" and result["kept"] > PAIRS / 2, result["dropped"]
+    run_id = result["run_id"]
+    assert server.tasks["texts"] == PAIRS, "one call writes four passages"
+    assert sum(stage.calls for stage in expected.stages) == PAIRS * (2 + 5 + 3)
+    assert result["calls"]["made"] == PAIRS * (2 + 5 + 3)
+    groups, slots = groups_of(store, run_id), slots_of(store, run_id)
+    kept = [group for group in groups if group.verdict == "kept"]
+    numbers = Counter(sum(name.startswith("N") for name in group.texts) for group in kept)
+    assert len(numbers) >= 3, numbers
+    places: Counter[str] = Counter()
+    for group in kept:
+        found = slots[group.id]
+        backup, reason = found["B"]
+        places[str(reason)] += 1
+        assert ("B" in group.texts) is False
+        if reason == STANDS_IN:
+            assert group.texts["P+"] == backup != group.document_positive
+        else:
+            assert reason in (SPARE, "check_fits")
+            assert group.texts["P+"] == group.document_positive
+        answers = {one.scenario: one for one in group.judgments}
+        for number in range(3):
+            name = f"N[{number}]" if number else "N"
+            text, why = found[name]
+            assert (why is None) == (answers[f"fits:{name}"].choice == "no")
+            assert (name in group.texts) == (why is None)
+            assert answers[f"fits:{name}"].candidates[name] == text
+        own = answers["fits:P+"]
+        assert own.candidates["positive"] == group.document_positive
+        assert own.agrees is (reason != STANDS_IN)
+    assert places[SPARE] and places[STANDS_IN], places
+    dropped = [group for group in groups if group.verdict == "dropped"]
+    assert {group.drop_reason for group in dropped} <= {"check_fits"}
+    with store.read() as session:
+        assert shape_and_judging(session, run_id)[1] == 8
+        assert funnel(session, run_id).reached["passages"] == PAIRS
+
+
+def test_what_is_drawn_is_asked_for_and_recorded(store: Store, server: Server) -> None:
+    add_dataset(store, pairs=PAIRS)
+    run_id = run_curation(store, **ASKED, seed=3)["run_id"]
+    styles = set()
+    for group in groups_of(store, run_id):
+        (call,) = (call for call in group.calls if call.task == "instruct")
+        wanted = drawn(RECIPE.vary, 3, group.query_id)
+        assert {name: call.request["inputs"][name] for name in wanted} == wanted
+        styles.add(wanted["style"])
+    assert len(styles) == 4
+
+
+def test_a_second_run_asks_nothing_and_gives_the_same(store: Store, server: Server) -> None:
+    add_dataset(store, pairs=PAIRS)
+    first = run_curation(store, **ASKED)
+    again = run_curation(store, **ASKED)
+    assert again["calls"] == {"made": 0, "reused": first["calls"]["made"]}
+    assert texts_of(store, again["run_id"]) == texts_of(store, first["run_id"])
+    one, other = (list(slots_of(store, each["run_id"]).values()) for each in (first, again))
+    assert one == other
+    with store.read() as session, pytest.raises(Refused, match="never requested"):
+        from curation.recipe.recipe import with_rules
+
+        with_rules(RECIPE, ["checks.fits.expected.N=any"])
+        assert session
+
+
+def test_another_rule_decides_stored_answers_without_asking(
+    store: Store, server: Server, tmp_path: Path
+) -> None:
+    add_dataset(store, pairs=PAIRS)
+    first = run_curation(store, **ASKED)
+    text = (
+        (FOLDER / "promptriever.toml").read_text().replace("count = 3", "count = 3, at_least = 2")
+    )
+    (tmp_path / "strict.toml").write_text(text)
+    asked = ASKED | {"recipe": str(tmp_path / "strict.toml")}
+    stricter = run_curation(store, **asked)
+    assert stricter["calls"]["made"] == 0 and stricter["kept"] < first["kept"]
+    assert stricter["dropped"]["too_few_texts"] == first["kept"] - stricter["kept"]
+    for group in groups_of(store, stricter["run_id"]):
+        if group.verdict == "kept":
+            assert sum(name.startswith("N") for name in group.texts) >= 2
+
+
+@pytest.mark.long
+def test_a_server_with_faults_gives_the_groups_of_one_without(
+    store: Store, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_dataset(store, pairs=PAIRS)
+    calm = run_curation(store, **ASKED)
+    passing = dict.fromkeys(("429", "500", "cut_before", "cut_after", "truncated"), 0.12)
+    with Server(faults=passing, schema="taken", seed=3) as other:
+        monkeypatch.setenv("OPENAI_BASE_URL", other.url)
+        rough = run_curation(store, **ASKED, fresh=True)
+    assert rough["calls"]["made"] == calm["calls"]["made"]
+    one, other_ = (list(slots_of(store, each["run_id"]).values()) for each in (calm, rough))
+    assert one == other_ and texts_of(store, calm["run_id"]) == texts_of(store, rough["run_id"])
+
+
+@pytest.mark.long
+def test_a_refused_answer_drops_its_group_with_the_reason(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_dataset(store, pairs=PAIRS)
+    with Server(faults={"wrong_form": 0.1, "refusal": 0.1}, seed=5) as one:
+        monkeypatch.setenv("OPENAI_BASE_URL", one.url)
+        result = run_curation(store, **ASKED)
+    assert result["status"] == "done" and {"unparsable", "refused"} <= result["dropped"].keys()
+    assert result["kept"] + sum(result["dropped"].values()) == PAIRS
+
+
+@pytest.mark.long
+def test_the_offline_provider_makes_ragged_groups_and_says_so(sqlite_store: Store) -> None:
+    from curation.importing.importing import import_dataset
+    from curation.recorded.recording import SHIPPED
+
+    demo = SHIPPED.parent
+    import_dataset(
+        sqlite_store, name="demo", pairs=demo / "pairs.jsonl", passages=demo / "passages.jsonl"
+    )
+    result = run_curation(
+        sqlite_store, dataset="demo", provider="offline", recipe="promptriever", limit=60
+    )
+    assert result["status"] == "done" and result["kept"] >= 10, result["dropped"]
+    kept = [one for one in groups_of(sqlite_store, result["run_id"]) if one.verdict == "kept"]
+    numbers = Counter(sum(name.startswith("N") for name in group.texts) for group in kept)
+    assert len(numbers) >= 2 and max(numbers) >= 1, numbers
+    with sqlite_store.read() as session:
+        models = set(session.scalars(select(Call.model)))
+    assert models == {"rules", "sentence-transformers/all-MiniLM-L6-v2"}
+
+
+# ---- releases
+
+
+def test_a_release_has_promptrievers_columns_and_is_trained_from(
+    store: Store, server: Server, tmp_path: Path
+) -> None:
+    add_dataset(store, pairs=PAIRS)
+    result = run_curation(store, **ASKED)
+    kept = {one.id: one for one in groups_of(store, result["run_id"]) if one.verdict == "kept"}
+    out = tmp_path / "out"
+    config: dict[str, Any] = {"dataset": "small", "runs": [result["run_id"]], "format": "jsonl"}
+    made = export(store, out, **config, views=["promptriever", "tevatron"])
+    assert made["groups"] == made["kept"] == len(kept) == sum(made["splits"].values())
+    rows = rows_of(out)["small"]
+    columns = ["query_id", "only_query", "only_instruction", "has_instruction"]
+    assert {*columns, "positive_passages", "negative_passages"} <= rows[0].keys()
+    assert len(rows) == 2 * len(kept)
+    for row in rows:
+        texts = kept[row["group_id"]].texts
+        negatives = [text for name, text in texts.items() if name.startswith("N")]
+        positives = [each["text"] for each in row["positive_passages"]]
+        others = [(each["text"], each["explanation"]) for each in row["negative_passages"]]
+        assert row["only_query"] == texts["Q"]
+        if row["has_instruction"]:
+            assert row["only_instruction"] == texts["I"] and positives == [texts["P+"]]
+            assert others == [(text, "instruction_negative") for text in negatives]
+        else:
+            assert row["only_instruction"] == "" and not others
+            assert positives == [texts["P+"], *negatives]
+    assert len({len(row["negative_passages"]) for row in rows}) >= 3
+    view = rows_of(out, "promptriever")["small"]
+    assert [each["query_id"] for each in view] == [row["query_id"] for row in rows]
+    assert any(len(each["negative_passages"]) > 1 for each in rows_of(out, "tevatron")["small"])
+    labels = Counter(each["label"] for each in rows_of(out, "triplets")["small"])
+    assert labels[1] == len(kept) and labels[0] > 0
+    manifest = json.loads((out / "release.json").read_text())
+    assert shape_in(manifest) == SHAPE and manifest["counts"]["groups"] == len(kept)
+    assert manifest["counts"]["texts"]["P"]["number"] == len(kept) + labels[0]
+    described = json.loads((out / "croissant.json").read_text())
+    default = next(each for each in described["recordSet"] if each["@id"].startswith("data/"))
+    assert [each["name"] for each in default["field"]] == list(rows[0])
+    card = (out / "README.md").read_text()
+    assert "`only_instruction`" in card and "differing numbers of passages" in card
+    read = read_release(out)
+    assert {group.group_id for group in read.groups} >= {
+        row["query_id"] for row in rows if row["positive_passages"]
+    }
+    graded = [group for group in read.groups if group.negatives]
+    assert graded and {each.grade for group in graded for each in group.negatives} == {1}
+    again = export(store, tmp_path / "again", **config, views=["promptriever", "tevatron"])
+    assert again["content_sha256"] == made["content_sha256"]
+    with store.read() as session:
+        shown = preview_release(session, ReleasePlan.read(config | {"out": str(tmp_path / "x")}))
+    assert shown.groups == len(kept) and set(shown.rows[0]) == set(rows[0])
+    for more, code in (
+        ({"format": "csv"}, "view_excludes_csv"),
+        ({"views": ["sentence-transformers"]}, "view_excludes_lists"),
+    ):
+        with pytest.raises(BadInput) as refused:
+            export(store, tmp_path / "no", **(config | more))
+        assert refused.value.code == code
+
+
+@pytest.mark.long
+def test_parquet_reads_back_and_held_out_groups_share_no_passage(
+    store: Store, server: Server, tmp_path: Path
+) -> None:
+    add_dataset(store, pairs=PAIRS)
+    run_id = run_curation(store, **ASKED)["run_id"]
+    out = tmp_path / "out"
+    made = export(store, out, dataset="small", runs=[run_id], format="parquet", held_out=0.3)
+    assert set(made["splits"]) == {"small", "small_held_out"}
+    read = load_afresh(out, tmp_path)
+    assert sum(len(split["rows"]) for split in read.values()) == 2 * made["groups"]
+    found = [
+        {each["text"] for row in read[name]["rows"] for each in row["positive_passages"]}
+        for name in ("small", "small_held_out")
+    ]
+    assert found[0] and found[1] and not found[0] & found[1]
+    sides = {group.set_aside for group in read_release(out).groups}
+    assert sides == {False, True}
+
+
+@pytest.mark.long
+def test_both_shapes_lie_side_by_side_and_each_is_released(
+    store: Store, server: Server, tmp_path: Path
+) -> None:
+    add_dataset(store, pairs=PAIRS)
+    own = run_curation(store, **ASKED)
+    inf_ir = run_curation(store, **(ASKED | {"recipe": "msmarco"}))
+    assert inf_ir["calls"]["reused"] == 0
+    for run_id, columns in (
+        (own["run_id"], {"only_query"}),
+        (inf_ir["run_id"], {"query_negative"}),
+    ):
+        out = tmp_path / f"out-{run_id}"
+        export(store, out, dataset="small", runs=[run_id], format="jsonl")
+        assert columns <= rows_of(out)["small"][0].keys()
+        assert read_release(out).groups
+    with pytest.raises(Refused) as refused:
+        runs = [own["run_id"], inf_ir["run_id"]]
+        export(store, tmp_path / "both", dataset="small", runs=runs, format="jsonl")
+    assert refused.value.code == "release_of_two_shapes"
