@@ -48,14 +48,18 @@ _NAME = re.compile(r"[a-z][a-z_]*")
 def drawn(vary: Vary, seed: int, query_id: str) -> dict[str, str]:
     """What is drawn for a pair: of each table one name, by their weights.
 
-    The run's seed, the pair and the name of the table decide it, not what else is drawn.
+    The run's seed, the pair and the name of the table decide it, not what else is drawn. Names are
+    put in order first: PostgreSQL gives the keys of a stored recipe in an order of its own.
     """
     return {
-        name: random.Random(f"vary {seed} {name} {query_id}").choices(
-            list(weights), list(weights.values())
-        )[0]
+        name: random.Random(f"vary {seed} {name} {query_id}").choices(*_in_order(weights))[0]
         for name, weights in vary.items()
     }
+
+
+def _in_order(weights: Mapping[str, float]) -> tuple[list[str], list[float]]:
+    names = sorted(weights)
+    return names, [weights[name] for name in names]
 
 
 def read_shape(tables: dict[str, Any], where: str) -> tuple[Shape, Vary]:
