@@ -152,9 +152,10 @@ def test_an_adjudicator_knows_what_they_decided_and_not_what_a_person_of_such_a_
         twin = get_or_create_judge(session, other.name, kind="person", account_id=other.id)
         one, two = session.scalars(select(Item).join(StudyItem).order_by(Item.id).limit(2))
         decide(session, twin.id, one, study.id)
-        assert known_items(session, study.id, judge.id).seen == set()
+        assert known_items(session, study.id, judge.id).pairs == set()
         adjudicate(session, study.id, two.id, "none", by="cur")
-        assert known_items(session, study.id, judge.id).seen == {two.id}
+        pair_id = session.get_one(Group, two.group_id).pair_id
+        assert known_items(session, study.id, judge.id).pairs == {pair_id}
 
 
 def decide(session: Session, judge_id: int, item: Item, study_id: int) -> Judgment:
@@ -192,7 +193,7 @@ def test_a_renamed_account_keeps_what_it_did_and_what_it_may_not_see(store: Stor
         adjudicate(session, study.id, two.id, "none", by="ann")
         approve_group(session, three.group_id, reviewed_by="ann", event_id="bulk:ann/1/2")
         before = known_items(session, study.id, judge.id)
-        assert before.seen and before.pairs
+        assert len(before.pairs) == 2  # adjudicated, and approved
         for taken in ("bob", "Bob", "openai:gpt-4o-mini", ""):
             with pytest.raises(InfError):
                 rename_account(session, "ann", taken, actor="root")

@@ -35,7 +35,6 @@ def add_to(studies: Noun) -> None:
 
 
 @click.command()
-@click.argument("study_id", type=int)
 @request_options(StudyTasks)
 @out_option
 @reporting(_written)
@@ -64,7 +63,6 @@ _exported = facts(
 
 
 @click.command()
-@click.argument("study_id", type=int)
 @request_options(StudyExport)
 @out_option
 @reporting(_exported)
