@@ -15,6 +15,7 @@ from app.access.identity import Actor, owner
 from app.operations import jobs
 from app.operations.acting import queued
 from app.operations.judging import studies
+from curation.judges.registry import judge_named
 from curation.judging.request import (
     Adjudication,
     DisputedList,
@@ -30,7 +31,7 @@ from curation.judging.request import (
 )
 from db.errors import BadInput, BadRows, Refused
 from db.people.rights import Rights
-from db.store.store import Store
+from db.store.store import Store, open_store
 from db.study.judgments import get_or_create_judge
 from db.tables import Event, Job, Study
 
@@ -43,6 +44,9 @@ OPERATIONS: dict[str, Callable[[Actor], Any]] = {
     "list_all": studies.list_all,
     "show": lambda actor: studies.show(actor, 1),
     "judge": lambda actor: studies.judge(actor, JudgeStart(study_id=1, judge="a"), queued),
+    "judge_here": lambda actor: studies.judge_here(
+        actor, 1, judge_named("simulated:1", open_store())
+    ),
     "change": lambda actor: studies.change(actor, StudyChange(study_id=1, status="closed")),
     "judges": lambda actor: studies.judges(actor, 1),
     "change_judge": lambda actor: studies.change_judge(
