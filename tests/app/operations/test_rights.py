@@ -24,8 +24,10 @@ ARGUMENTS = {
     "models.folder_of": {"model": "1"},  # any other name is a folder as it is
     "overview.frame.datasets_of_page": {"permission": "curate"},
 }
-# Home is everybody's: what it holds for who has no right, its figures each behind their own
+# Home is everybody's: what it holds for who has no right, its figures each behind their own; the
+# box behind Ctrl-K lists each kind of row under its own right
 WITHOUT_RIGHT = {
+    "overview.goto.places": "[]",
     "overview.home.may_show_example": repr(True),
     "overview.quality.figures": "Figures(of_run=None, of_study=None, of_model=None)",
 }
