@@ -3,15 +3,13 @@
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from functools import partial
 
 import streamlit as st
 
 from analysis.figures.dots import Dot, dots, known
 from analysis.figures.paired import P_MRR
-from analysis.figures.printed import printed
 from analysis.files.csv_writer import csv_text
-from app.kit.figure import Origin, draw_figure, draw_origin, draw_plot, draw_rows, side_by_side
+from app.kit.figure import Origin, draw_figure, draw_rows, side_by_side
 from app.models.ranking_plot import ranking_figure, ranking_rows
 from app.text.plain import plain
 from db.outcome.evaluations import rows_by_query
@@ -138,11 +136,10 @@ def draw_differences(compared: Sequence[Difference], origin: Origin, *, base: st
             st.markdown(f"**{part}**")
             figure = dots(models, title=f"difference to {base.rpartition('/')[2]}", from_zero=True)
             key = f"evaluations.forest.{part.split()[0].lower()}"
-            draw_plot(figure, key=f"{key}.figure")
             rows = [
                 asdict(each) for each in compared if (each.measure in FOLLOWED) == (part == GOALS)
             ]
-            draw_origin(rows, origin, key=key, picture=partial(printed, figure))
+            draw_figure(figure, rows, origin, key=key)
     number = st.column_config.NumberColumn(format="%+.3f")
     with st.expander("The differences as a table"):
         draw_rows(

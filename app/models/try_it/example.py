@@ -103,12 +103,7 @@ def _draw_example(kind: str, example: Mapping[str, Any], examples: Examples) -> 
         with column:
             draw_text(texts[sign], label=f"Instruction {number + 1}")
             for firsts, model in MODELS.items():
-                text, is_right = verdict(model, example[firsts][number], right)
-                st.badge(
-                    plain(text),
-                    icon=":material/check:" if is_right else ":material/close:",
-                    color="green" if is_right else "red",
-                )
+                _draw_verdict(model, example[firsts][number], right)
             draw_text(texts[right], label=f"Passage {LETTERS[right]}")
     st.button(
         "Use in the search",
@@ -116,6 +111,15 @@ def _draw_example(kind: str, example: Mapping[str, Any], examples: Examples) -> 
         on_click=_use,
         args=(texts["Q+"], texts["I+"]),
         help=NOT_SEARCHED,
+    )
+
+
+def _draw_verdict(model: str, first: str, right: str) -> None:
+    text, is_right = verdict(model, first, right)
+    st.badge(
+        plain(text),
+        icon=":material/check:" if is_right else ":material/close:",
+        color="green" if is_right else "red",
     )
 
 
@@ -141,13 +145,8 @@ def draw_swap(examples: Examples, *, key: str) -> None:
         draw_text(texts[("I+", "I-")[number]], label=f"Instruction {number + 1}")
         for (firsts, model), column in zip(MODELS.items(), st.columns(2), strict=True):
             first = example[firsts][number]
-            text, is_right = verdict(model, first, SIGNS[number])
             with column:
-                st.badge(
-                    plain(text),
-                    icon=":material/check:" if is_right else ":material/close:",
-                    color="green" if is_right else "red",
-                )
+                _draw_verdict(model, first, SIGNS[number])
                 if first != NEITHER:
                     draw_text(texts[first], label=f"{model}: first passage")
         draw_link("try_it", label="Search for yourself", icon=":material/search:")

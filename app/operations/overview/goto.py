@@ -52,7 +52,7 @@ def _named(
 
 def _datasets(session: Session, text: str, number: int | None) -> list[Place]:
     query = select(Dataset.name).where(
-        Dataset.archived_at.is_(None), _named(Dataset.name, Dataset.id, text, None)
+        Dataset.archived_at.is_(None), Dataset.name.icontains(text, autoescape=True)
     )
     return [
         Place(kind="Dataset", label=name, view="datasets", parameters={"dataset": name})
@@ -85,6 +85,8 @@ def _of(kind: str, table: Any, view: str, name: InstrumentedAttribute[str]) -> R
 
 
 def _group(session: Session, text: str, number: int | None) -> list[Place]:
+    if number is None:
+        return []
     query = select(Group.id, Group.run_id).where(Group.id == number)
     return [
         Place(
@@ -94,7 +96,6 @@ def _group(session: Session, text: str, number: int | None) -> list[Place]:
             parameters={"run": str(run_id), "group": str(ident)},
         )
         for ident, run_id in session.execute(query)
-        if number is not None
     ]
 
 
