@@ -56,6 +56,7 @@ ADMIN = ()
 NEEDS: Mapping[str, Need] = {
     "accounts": Need(ADMIN, "manage accounts and members, make backups"),
     "connections": Need(ADMIN, "make connections to model servers, and give them their keys"),
+    "webhooks": Need(ADMIN, "have other servers sent events (webhooks)"),
     "audit": Need(ADMIN, "read the audit log"),
     "server": Need(ADMIN, "use folders and files of the server, run a model's own code"),
     "curate": Need(("curate",), "see and start runs, read and open groups"),

@@ -41,5 +41,6 @@ COMMANDS = {
         ("tune", "trainings:tune", "Short for `trainings search`."),
         ("upgrade", "store.command:former_upgrade", "As `store upgrade`, its former name."),
         ("users", "store.people:users", "As `people`, its former name."),
+        ("webhooks", "store.webhooks:webhooks", "Send events to other servers, signed."),
     )
 }

@@ -154,7 +154,7 @@ def add(actor: Actor, wanted: ConnectionAdd, key: str = "") -> ConnectionRow:
             code="connection_url_missing" if has_url else "connection_without_url",
         )
     url = checked_url(wanted.url) if has_url else ""
-    private = _may_be_private(actor, url, wanted.private) if has_url else False
+    private = has_url and may_be_private(actor, url, wanted.private)
     with writing(actor, RIGHT) as session:
         found = add_connection(
             session,
@@ -181,7 +181,7 @@ def change(actor: Actor, wanted: ConnectionChange, key: str = "") -> ConnectionR
         url = _stored(session, wanted.name).url
     private = wanted.private
     if private:
-        _may_be_private(actor, url, private)
+        may_be_private(actor, url, private)
     with writing(actor, RIGHT) as session:
         found = _stored(session, wanted.name)
         if key or wanted.secret is not None:
@@ -272,8 +272,17 @@ def test(actor: Actor, name: str, model: str = "") -> ConnectionRow:
         return _row(row)
 
 
-def _may_be_private(actor: Actor, url: str, wanted: bool) -> bool:
+def may_be_private(
+    actor: Actor,
+    url: str,
+    wanted: bool,
+    *,
+    by: str = "connections add NAME url=URL private=yes",
+    server: str = "a model server",
+) -> bool:
     """Whether a connection may reach private networks; refused addresses raise ProviderError.
+
+    by: the operation with which the owner allows it; server: what the address is of.
 
     Where the store has accounts, its owner decides that by a command; else whoever is at the
     machine, by giving such an address. Names are looked up before the writer is held.
@@ -283,11 +292,11 @@ def _may_be_private(actor: Actor, url: str, wanted: bool) -> bool:
     if is_shared and wanted and not actor.owns_store:
         raise Refused(
             "on a server with accounts only the store's owner allows a private network",
-            "the owner can, with `connections add NAME url=URL private=yes`",
+            f"the owner can, with `{by}`",
             code="private_network_needs_owner",
         )
     allowed = wanted or (not is_shared and is_private(url))
-    require_reachable(url, private=allowed)
+    require_reachable(url, private=allowed, by=by, server=server)
     return allowed
 
 

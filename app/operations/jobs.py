@@ -18,6 +18,7 @@ from app.jobs.processes import command_of
 from app.jobs.ray_cluster import RayCluster
 from app.jobs.ray_supervisor import supervise_ray
 from app.operations.acting import admitted, queued, reading, writing
+from app.operations.doors.courier import sending
 from db.errors import Refused
 from db.events import record_event
 from db.jobs import jobs
@@ -222,12 +223,14 @@ def _start_of(kind: str, config: Mapping[str, Any]) -> tuple[str, str]:
 def work(actor: Actor, *, idle_seconds: float, cluster: str = "") -> int:
     """Run queued jobs in this machine's slots, or submit them to a Ray cluster, until none is left.
 
-    Returns how many. Raises BadInput if another process does that already.
+    Webhooks are sent meanwhile. Returns how many jobs there were. Raises BadInput if another
+    process does that already.
     """
     require(actor, RIGHT)
-    if cluster:
-        return supervise_ray(open_store(), RayCluster(cluster), idle_seconds=idle_seconds)
-    return supervisor.supervise(open_store(), idle_seconds=idle_seconds)
+    with sending():
+        if cluster:
+            return supervise_ray(open_store(), RayCluster(cluster), idle_seconds=idle_seconds)
+        return supervisor.supervise(open_store(), idle_seconds=idle_seconds)
 
 
 def ensure_worked(actor: Actor) -> None:

@@ -51,6 +51,8 @@ REQUESTS: Mapping[str, str] = {
     "connections add": "app.operations.connections:ConnectionAdd",
     "connections change": "app.operations.connections:ConnectionChange",
     "tokens create": "app.operations.doors.tokens:TokenCreate",
+    "webhooks add": "app.operations.doors.webhooks:WebhookAdd",
+    "webhooks enable": "app.operations.doors.webhooks:WebhookEnable",
     "trainings create": "trainer.launch.request:TrainStart",
     "trainings search": "trainer.launch.request:TrainSearch",
     "trainings sweep": "trainer.launch.request:TrainSweep",

@@ -1,4 +1,4 @@
-"""Actions of Accounts, Members and Tokens: what their forms hold, to the operations on people."""
+"""Actions of Accounts, Members, Tokens and webhooks: what their forms hold, to the operations."""
 
 from typing import Any
 
@@ -7,13 +7,15 @@ import streamlit as st
 from app.access.session_user import action, notify, signed_in_user
 from app.kit.acting import acting
 from app.operations import people
-from app.operations.doors import tokens
+from app.operations.doors import tokens, webhooks
 from app.operations.doors.tokens import TokenCreate
+from app.operations.doors.webhooks import WebhookAdd, WebhookEnable
 from app.operations.people import Place
 from db.people.fields import FIELDS, account_field
 
 LINK = "accounts.invitation"
 TOKEN = "tokens.created"
+SECRET = "webhooks.secret"
 
 
 def _held(key: str) -> Any:
@@ -112,3 +114,31 @@ def create_token() -> None:
 
 
 revoke_token = acting(tokens.revoke, lambda row: f"The token {row.name} is revoked.")
+
+
+@action
+def add_webhook() -> None:
+    """Add the webhook of the form; its secret is shown once."""
+    wanted = WebhookAdd.read(
+        {
+            "url": _held("webhooks.url"),
+            "events": list(_held("webhooks.events")),
+            "private": bool(_held("webhooks.private")),
+        }
+    )
+    st.session_state[SECRET] = webhooks.add(signed_in_user(), wanted).secret
+
+
+@action
+def enable_webhook(webhook_id: int, skip: bool) -> None:
+    """Switch a webhook on; a new secret is shown once."""
+    made = webhooks.enable(signed_in_user(), WebhookEnable(id=webhook_id, skip=skip))
+    st.session_state[SECRET] = made.secret or ""
+    notify(f"{made.url} is sent events again.")
+
+
+test_webhook = acting(
+    webhooks.test,
+    lambda row: f"{row.url} answered: {row.answer}{'' if row.ok else ', and did not take it'}.",
+)
+remove_webhook = acting(webhooks.remove, lambda row: f"{row.url} is removed.")

@@ -1,4 +1,4 @@
-"""The Tokens page: the programs that act for the user, and (for admins) for everybody."""
+"""The Tokens page: the programs that act for the user; for admins everybody's, and webhooks."""
 
 import streamlit as st
 
@@ -9,6 +9,7 @@ from app.operations import datasets
 from app.operations.doors import tokens
 from app.operations.doors.tokens import MAX_NAME, TokenCreate, TokenRow
 from app.people import actions
+from app.people.webhooks import draw_webhooks
 from app.text.plain import plain
 from db.people.tokens import MAX_DAYS
 from db.values import RIGHTS
@@ -83,3 +84,5 @@ if ended := [row for row in found if row.status != "valid"]:
     with st.expander(f"Expired and revoked ({len(ended)})"):
         columns = {"name": "Token", "hint": "Ends in", "person": "Person", "status": "State"}
         draw_table([{label: getattr(row, key) for key, label in columns.items()} for row in ended])
+if is_admin:
+    draw_webhooks()

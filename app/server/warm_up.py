@@ -1,4 +1,4 @@
-"""The server's start: what is left out of it, and what is loaded once it runs.
+"""The server's start: what is left out of it, what is loaded once it runs, what runs next to it.
 
 pandas alone takes a third of a second of the first page with a table. What the pages need is loaded
 by a thread of its own, after a moment in which the first page may come. Streamlit's search for
@@ -18,6 +18,7 @@ import streamlit as st
 from streamlit.components.v2 import manifest_scanner
 
 from app.kit.menu import FILES
+from app.operations.doors.courier import sending
 from app.server.document.static_files import compress_figures
 from db.modules import full_name
 
@@ -31,11 +32,12 @@ def skip_search() -> None:
 
 @asynccontextmanager
 async def warmed_up(_app: st.App) -> AsyncIterator[None]:
-    """The lifespan of the server: load the pages' modules in a thread next to it."""
+    """The lifespan of the server: next to it webhooks are sent, the pages' modules loaded."""
     stopped = threading.Event()
     threading.Thread(target=_load_after, args=(stopped,), name="warm-up", daemon=True).start()
     try:
-        yield
+        with sending():
+            yield
     finally:
         stopped.set()
 

@@ -28,6 +28,7 @@ PAGES: Mapping[str, str] = {
     "studies": "Studies",
     "tokens": "Tokens",
     "trainings": "Train",
+    "webhooks": "Tokens",
 }
 # The button of an operation there.
 BUTTONS: Mapping[str, str] = {

@@ -11,6 +11,7 @@ from db.errors import BadInput
 
 VENDOR_URL: Final = "https://api.openai.com/v1"
 OWN_NAMES: Final = (".local", ".internal", ".lan", ".home", ".home.arpa", ".localdomain", ".test")
+_ALONE: Final = "https://HOST/v1 alone, and give the key as the connection's secret"
 HOST = re.compile(r"[a-z0-9._-]+|\[[0-9a-f:.]+\]")
 
 
@@ -29,8 +30,10 @@ def endpoint_urls(endpoints: Sequence[str] = ()) -> list[str]:
     return urls
 
 
-def checked_url(url: str) -> str:
+def checked_url(url: str, *, what: str = "") -> str:
     """The address of a connection, in lower case up to its path. Raises BadInput.
+
+    what: how another address than a connection's is written.
 
     It is stored and shown: a user, a password, a query or a fragment would be, too. Hosts are plain
     ASCII, so that what is shown is what is looked up.
@@ -44,13 +47,13 @@ def checked_url(url: str) -> str:
     if parts.username is not None or parts.query or parts.fragment or "?" in text or "#" in text:
         raise _no_address(
             "an address with a user, password or query",
-            "write https://HOST/v1 alone, and give the key as the connection's secret",
+            f"write {what or _ALONE}",
         )
     host = parts.netloc.rpartition("@")[2].lower()
     name = host.removesuffix(f":{port}") if port is not None else host
     is_plain = text.isascii() and text.isprintable() and "\\" not in text and " " not in text
     if parts.scheme not in ("http", "https") or not is_plain or not HOST.fullmatch(name):
-        raise _no_address(repr(text))
+        raise _no_address(repr(text), f"write {what or 'http://HOST:PORT/v1'}")
     return parts._replace(netloc=host).geturl()
 
 

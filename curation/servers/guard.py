@@ -85,16 +85,25 @@ def is_private(url: str) -> bool:
     return any(address_problem(each, private=False) == "private" for each in addresses_of(url))
 
 
-def require_reachable(url: str, *, private: bool) -> None:
-    """Raise ProviderError where the host of a URL has an address that is refused."""
+def require_reachable(
+    url: str,
+    *,
+    private: bool,
+    by: str = "connections change NAME private=yes",
+    server: str = "a model server",
+) -> None:
+    """Raise ProviderError where the host of a URL has an address that is refused.
+
+    by: the operation that allows a private one; server: what the address is of.
+    """
     for address in addresses_of(url):
         problem = address_problem(address, private=private)
         if problem is not None:
             raise ProviderError(
                 f"{urlsplit(url).hostname} is {REASONS[problem]} ({address})",
-                "the store's owner can allow it with `connections change NAME private=yes`"
+                f"the store's owner can allow it with `{by}`"
                 if problem == "private"
-                else "give the address of a model server",
+                else f"give the address of {server}",
                 code=f"server_address_{problem}",
             )
 

@@ -49,6 +49,7 @@ from db.tables import (
     Study,
     Tour,
     VerdictVersion,
+    Webhook,
     utc_now,
 )
 
@@ -58,6 +59,7 @@ NAMING: tuple[InstrumentedAttribute[str], ...] = (
     *(ItemMessage.written_by, Member.granted_by, Invitation.created_by, PasswordLink.created_by),
     *(Study.created_by, Guideline.created_by, Run.created_by, Release.created_by),
     *(Job.started_by, Tour.person, Connection.created_by, VerdictVersion.created_by),
+    Webhook.created_by,
 )
 # How the ids of events begin: of a bulk review (`db.review.queue`), of the workbench's card.
 EVENTS = ("bulk:{name}/", "card:{name}/")

@@ -58,6 +58,8 @@ from db.tables.people import (
     Member,
     PasswordLink,
     Tour,
+    Webhook,
+    WebhookDelivery,
 )
 from db.tables.work import Job, MetricPoint
 
@@ -117,5 +119,7 @@ __all__ = [
     "StudyJudge",
     "Tour",
     "VerdictVersion",
+    "Webhook",
+    "WebhookDelivery",
     "utc_now",
 ]

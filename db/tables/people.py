@@ -250,3 +250,49 @@ class Event(Base, kw_only=True):
     def subject(self) -> str:
         """The thing in a few words: `run 3`; a name alone."""
         return f"{self.noun} {self.noun_id}" if self.noun_id.isdecimal() else self.noun_id
+
+
+class Webhook(Base, kw_only=True):
+    """An endpoint of another server that is sent events (`db.servers.webhooks`).
+
+    `events`: their names. `after_event`: the number of the last event that was looked at for it.
+    `private`: it may be in a private network. `off_reason`: why it was switched off.
+    """
+
+    __tablename__ = "webhook"
+    id: Mapped[int] = key()
+    url: Mapped[str]
+    events: Mapped[list[Any]]
+    private: Mapped[bool] = mapped_column(default=False)
+    sealed_secret: Mapped[str | None] = mapped_column(default=None, info=SEALED)
+    status: Mapped[str] = mapped_column(default="on")
+    off_reason: Mapped[str] = mapped_column(default="")
+    after_event: Mapped[int]
+    created_by: Mapped[str] = mapped_column(default="")
+    created_at: Mapped[datetime] = created()
+    __table_args__ = (CheckConstraint("status IN ('on', 'off')", name="status"),)
+
+
+class WebhookDelivery(Base, kw_only=True):
+    """An event for an endpoint, under one `message_id`, however often it is sent.
+
+    `attempts` counts those begun. `next_attempt_at`: of a pending one; while one is under way, when
+    it counts as cut off. `answer`: what the last one came to.
+    """
+
+    __tablename__ = "webhook_delivery"
+    id: Mapped[int] = key()
+    webhook_id: Mapped[int] = mapped_column(ForeignKey("webhook.id", ondelete="CASCADE"))
+    event_id: Mapped[int] = mapped_column(ForeignKey("event.id", ondelete="CASCADE"))
+    message_id: Mapped[str] = mapped_column(unique=True)
+    status: Mapped[str] = mapped_column(default="pending")
+    attempts: Mapped[int] = mapped_column(default=0)
+    next_attempt_at: Mapped[datetime]
+    attempted_at: Mapped[datetime | None] = mapped_column(default=None)
+    answer: Mapped[str] = mapped_column(default="")
+    created_at: Mapped[datetime] = created()
+    __table_args__ = (
+        CheckConstraint("status IN ('pending', 'delivered', 'failed', 'skipped')", name="status"),
+        UniqueConstraint("webhook_id", "event_id"),
+        Index("ix_webhook_delivery_status_next_attempt_at", "status", "next_attempt_at"),
+    )

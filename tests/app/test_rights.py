@@ -57,6 +57,7 @@ PASSWORD = "correct horse battery"
 TAKES: dict[str, set[str]] = {
     "accounts": {"admin"},
     "connections": {"admin"},
+    "webhooks": {"admin"},
     "audit": {"admin"},
     "server": {"admin"},
     "curate": {"curate"},
@@ -191,7 +192,9 @@ WRITES: dict[str, Callable[[Session, Place], Any]] = {
     "export": lambda session, place: require_places(session, {"run_id": place.run}),
     "jobs": lambda session, place: request_stop(session, place.job),
 }
-WITHOUT_PLACE = {"accounts", "connections", "audit", "server", "upload", "tokens", "any"}
+WITHOUT_PLACE = {"accounts", "connections", "webhooks", "audit", "server", "upload"} | {
+    *("tokens", "any")
+}
 
 
 def rights_in(world: World, role: str, membership: str) -> Rights:

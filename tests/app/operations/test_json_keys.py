@@ -18,8 +18,9 @@ from app.access.identity import owner
 from app.cli.main import inf as commands
 from app.operations import connections
 from app.operations.connections import ConnectionAdd
-from app.operations.doors import tokens
+from app.operations.doors import tokens, webhooks
 from app.operations.doors.tokens import TokenCreate
+from app.operations.doors.webhooks import WebhookAdd
 from db.people.accounts import add_account
 from db.store.store import Store
 
@@ -80,6 +81,9 @@ READING: Mapping[str, tuple[object, ...]] = {
     "tokens list": (),
     "trainings list": (),
     "trainings show": (2,),
+    "webhooks deliveries": (1,),
+    "webhooks list": (),
+    "webhooks show": (1,),
 }
 # They change something, ask a model or a server, or need a file: tested with what they do.
 DOING = {
@@ -111,11 +115,15 @@ DOING = {
         "trainings create",
         "trainings search",
         "trainings sweep",
+        "webhooks add",
+        "webhooks enable",
+        "webhooks remove",
+        "webhooks test",
     ),
 }
 # Short and former names of the same commands, and nouns of other sessions' formats.
 SAME = {"backup", "curate", "convert", "db", "evaluate", "export", "hub", "import", "restore"} | {
-    *("review", "serve", "study", "train", "tune", "upgrade", "users", "webhooks")
+    *("review", "serve", "study", "train", "tune", "upgrade", "users")
 }
 # Maps whose keys are data: names of judges, models, roles, reasons, settings and files.
 OF_DATA = {
@@ -147,6 +155,7 @@ def world(sqlite_store: Store, monkeypatch: pytest.MonkeyPatch) -> Store:
         patch.setenv("INF_DATABASE_URL", sqlite_store.url)
         connections.add(owner("ada"), ConnectionAdd(name="lab", url="https://a.example/v1"))
         tokens.create(owner("ada"), TokenCreate(name="ci", rights=("curate",), person="ann"))
+        webhooks.add(owner("ada"), WebhookAdd(url="https://a.example/hook"))
     return sqlite_store
 
 

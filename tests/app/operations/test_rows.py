@@ -32,8 +32,9 @@ from app.operations import (
     trainings,
 )
 from app.operations.connections import ConnectionAdd
-from app.operations.doors import tokens
+from app.operations.doors import tokens, webhooks
 from app.operations.doors.tokens import TokenCreate
+from app.operations.doors.webhooks import WebhookAdd
 from app.operations.judging import judgments, reviews, studies
 from db.people.accounts import add_account
 from db.review.queue import QueueFilter
@@ -121,6 +122,11 @@ NOUNS: Mapping[str, Noun] = {
         None,
         drawn_otherwise="a card for each: test_tokens.py",
     ),
+    "webhooks": Noun(
+        lambda: webhooks.list_all(ADA),
+        lambda one: webhooks.show(ADA, one),
+        drawn_otherwise="a card for each: test_webhooks.py",
+    ),
     "connections": Noun(
         lambda: connections.list_all(ADA),
         lambda _: connections.show(ADA, "lab"),
@@ -143,6 +149,7 @@ def world(sqlite_store: Store, monkeypatch: pytest.MonkeyPatch) -> Store:
         patch.setenv("INF_DATABASE_URL", sqlite_store.url)
         connections.add(ADA, ConnectionAdd(name="lab", url="https://a.example/v1"))
         tokens.create(ADA, TokenCreate(name="ci", rights=("curate",), person="ann"))
+        webhooks.add(ADA, WebhookAdd(url="https://a.example/hook"))
     return sqlite_store
 
 
