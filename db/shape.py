@@ -65,6 +65,11 @@ class GroupText:
         return f"{self.field.capitalize()} {self.sign}"
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """What its texts in a group are called: one is called by its sign."""
+        return (self.sign,)
+
+    @property
     def is_passage(self) -> bool:
         return self.field == "passage"
 

@@ -374,6 +374,8 @@ def answer_to(prompt: str) -> tuple[str, str]:
         return "check", f"{asked[1]}: {_fits(prompt)[asked[1]]}"
     if '"instruction_negatives"' in prompt:
         return "texts", json.dumps(_promptriever(prompt))
+    if keys := re.search(r"^Keys: (.+)$", prompt, re.M):
+        return "texts", json.dumps(_of_keys(prompt, keys[1].split(", ")))
     told = re.search(r"is a solution in (.+), the task|below, written in (.+), is the one", prompt)
     where = f"In {told[1] or told[2]} " if told else ""  # the recipe for code
     query = _line(prompt, "Query")
@@ -403,6 +405,14 @@ def _promptriever(prompt: str) -> dict[str, Any]:
         for number in range(3)
     ]
     return {"backup": words.format(topic) + " So it is.", "instruction_negatives": negatives}
+
+
+def _of_keys(prompt: str, keys: list[str]) -> dict[str, str]:
+    """A passage for each key; the first fits the instruction for half of the queries only."""
+    query, topic = _line(prompt, "Query"), _line(prompt, "Instruction").split()[-1].strip(".")
+    fits = int(hashlib.sha256(query.encode()).hexdigest(), 16) % 2
+    words = f"It has been known since long that {query} matters, and {{}} above all."
+    return {key: words.format(topic if place or fits else key) for place, key in enumerate(keys)}
 
 
 def _text_of(content: str | list[dict[str, Any]]) -> str:

@@ -151,28 +151,29 @@ def _draw_comparison(user: SessionUser, run: RunSummary, listed: tuple[VersionRo
             for number, (ended, detail) in zip((first, second), ends, strict=True):
                 text = f"version {number}: {_ending(ended)}" + (f" ({detail})" if detail else "")
                 st.caption(plain(text))
+            for one in each.texts:
+                shown = f"{_ending(one.first)} → {_ending(one.second)}"
+                st.caption(plain(f"{one.name}: {shown}"))
             page_link("groups", "Open", parameters={"run": run.id, "group": each.id})
     draw_pages(found.groups.total, key=key, rows=PAGE)
 
 
 def _draw_changes(found: Changes, names: tuple[str, str], *, key: str) -> None:
-    """What both keep, what one keeps, and the drop reasons that changed."""
+    """What both keep, what one keeps, and the drop reasons that changed, of groups and of texts."""
     every = found.kept_in_both + found.only_in_first + found.only_in_second + found.in_neither
     st.markdown(
         f"Of **{counted(every, 'group')}**: {found.kept_in_both:,} kept in both, "
         f"{found.only_in_first:,} only in the first, {found.only_in_second:,} only in the second, "
         f"{found.in_neither:,} dropped in both."
     )
-    changed = [each for each in found.changes if each.first != each.second]
-    if not changed:
+    shown = False
+    for what, rows in (("groups", found.changes), ("texts", found.texts)):
+        if changed := [each.as_json() for each in rows if each.first != each.second]:
+            labels = {"first": names[0], "second": names[1], what: what.capitalize()}
+            draw_rows(changed, None, key=key if what == "groups" else f"{key}_texts", labels=labels)
+            shown = True
+    if not shown:
         st.caption("No group ends otherwise.")
-        return
-    draw_rows(
-        [each.as_json() for each in changed],
-        None,
-        key=key,
-        labels={"first": names[0], "second": names[1], "groups": "Groups"},
-    )
 
 
 def _ending(name: str) -> str:

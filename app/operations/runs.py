@@ -48,11 +48,20 @@ from db.release.rows import use_snapshot
 from db.review.reviews import count_reviews
 from db.rows import Listed, Row
 from db.run import versions
-from db.run.runs import RunSummary, funnel, get_run, list_runs, set_concurrency, stop_run
+from db.run.runs import (
+    RunSummary,
+    funnel,
+    get_run,
+    kept_texts,
+    list_runs,
+    set_concurrency,
+    stop_run,
+)
 from db.run.versions import (
     KEPT,
     ChangedGroup,
     ReasonChange,
+    TextChange,
     VersionChoice,
     VersionComparison,
     VersionRow,
@@ -87,6 +96,7 @@ class FunnelRow(Row):
 class RunShown(RunSummary):
     """A run with its progress and what depends on it.
 
+    `texts`: of lists, in its kept groups: how many are theirs (`kept`), and dropped alone for what.
     `waiting`: what its workers wait for, since when, and the next attempt; "" while for nothing.
     `unchecked`: what it keeps now was never checked for what its texts share, and for leakage.
     """
@@ -96,6 +106,7 @@ class RunShown(RunSummary):
     batch: bool
     models: dict[str, Any] | None
     funnel: FunnelRow
+    texts: dict[str, int]
     reviews: dict[str, int]
     text_baseline: dict[str, Any] | None
     workers: int
@@ -106,9 +117,10 @@ class RunShown(RunSummary):
 
 
 class Changes(Row):
-    """How many groups ended how in one version and how in another."""
+    """How many groups, and how many texts of lists, ended how in one version and how in another."""
 
     changes: tuple[ReasonChange, ...]
+    texts: tuple[TextChange, ...]
     kept_in_both: int
     only_in_first: int
     only_in_second: int
@@ -312,6 +324,7 @@ def show(actor: Actor, run_id: int) -> RunShown:
             batch=run.batch,
             models=run.models,
             funnel=FunnelRow.model_validate(funnel(session, run_id)),
+            texts=kept_texts(session, run_id),
             reviews=count_reviews(session, run_id),
             text_baseline=None if baseline is None else asdict(baseline),
             workers=workers.alive,
@@ -349,6 +362,7 @@ def decide(actor: Actor, wanted: RunDecide) -> RunDecided:
         settings = changed_rules(before, after)
         decided = list(decide_again(session, run.id, before, after))
         changes = versions.changes_by(session, run.id, decided)
+        texts = versions.text_changes_by(session, run.id, decided)
     version = None
     if not wanted.preview:
         with writing(actor, RIGHT) as session:
@@ -371,6 +385,7 @@ def decide(actor: Actor, wanted: RunDecide) -> RunDecided:
         version=version,
         settings=tuple(settings),
         **_sums(changes),
+        texts=texts,
         seconds=monotonic() - started,
     )
 
@@ -437,6 +452,7 @@ def compare_versions(
             first=listed[wanted.first],
             second=listed[second],
             **_sums(changes),
+            texts=versions.compare_texts(session, run.id, *pair),
             groups=Listed[ChangedGroup].page(rows, offset=offset, total=total),
         )
 

@@ -3,7 +3,7 @@
 from typing import Final, NamedTuple
 
 from db.question import CHECK
-from db.shape import INF_IR
+from db.shape import INF_IR, SPARE, STANDS_IN
 
 
 class Reason(NamedTuple):
@@ -44,6 +44,8 @@ DROP_REASONS: Final[dict[str, Reason]] = {
         "fewer texts of a slot passed their checks than a group needs",
         "look at the dropped texts, lower at_least, or try another model or prompt",
     ),
+    SPARE: Reason("it stands in for a text that passed by itself", ""),
+    STANDS_IN: Reason("it took the place of a text that failed", ""),
     "personal_data": Reason("the text holds what looks like personal data", _PROMPT),
     "language_changed": Reason("the text is in another language than P+", _PROMPT),
     "language_not_named": Reason("the instruction does not name the programming language", _PROMPT),

@@ -430,8 +430,6 @@ def with_rules(recipe: Recipe, settings: Sequence[str]) -> Recipe:
     run's settings. Raises BadInput for what is none, Refused for what needs answers that were
     never requested.
     """
-    if recipe.shape.lists:
-        raise needs_answers("a recipe whose rules drop single texts")
     body = json.loads(json.dumps(recipe.body()))
     checks = {check["name"]: check for check in body.get("checks", ())}
     tables = {name: body[name] for name in ("validation", "filters")}

@@ -10,8 +10,10 @@ from typing import Any, Protocol
 
 from curation.rules.filters import Drop
 from db.question import CHECK, Question, is_right
-from db.shape import TOO_FEW, ListText, Shape
+from db.shape import SPARE, STANDS_IN, TOO_FEW, ListText, Shape
 from db.values import AMBIGUOUS, NONE
+
+Place = tuple[str, int]  # a text's slot and its number there
 
 
 @dataclass(frozen=True)
@@ -143,6 +145,21 @@ def settle(
     for text in shape.lists:
         drop = drop or _of_list(text, written, failed)
     return Settled(drop, failed, stand_ins)
+
+
+def states_of(shape: Shape, written: Collection[str], settled: Settled) -> dict[Place, str | None]:
+    """Of each of the lists' texts that is among those written (by name), by slot and number: why it
+    is not one of its group's; None for those that are."""
+    standing, found = set(settled.stand_ins.values()), dict[Place, str | None]()
+    for text in shape.lists:
+        for number, name in enumerate(text.names):
+            if name not in written:
+                continue
+            drop = settled.dropped.get(name)
+            found[text.sign, number] = None if drop is None else drop.reason
+            if text.stands_in_for and drop is None:
+                found[text.sign, number] = STANDS_IN if text.sign in standing else SPARE
+    return found
 
 
 def _of_list(text: ListText, written: Collection[str], failed: Mapping[str, Drop]) -> Drop | None:

@@ -23,19 +23,11 @@ from curation.recipe.recipe import Recipe
 from curation.recipe.slots import drawn
 from curation.recipe.tasks import JUDGED, VALIDATION, Task, levels_of
 from curation.rules.filters import Drop, check_text, repeats
-from curation.rules.verdict import Settled, Vote, settle, tally
+from curation.rules.verdict import Settled, Vote, settle, states_of, tally
 from db.question import Question
 from db.run.calls import StoredCall
 from db.run.group_queue import ClaimedGroup, DoneGroup, DoneItem, ListedText
-from db.shape import (
-    MAX_COUNT,
-    SPARE,
-    STANDS_IN,
-    GroupText,
-    ListText,
-    Role,
-    vote_number,
-)
+from db.shape import MAX_COUNT, GroupText, ListText, Role, text_name, vote_number
 from db.values import AMBIGUOUS, NONE, distractor
 
 Ask = Callable[[Request], Awaitable[StoredCall]]
@@ -102,8 +94,6 @@ class GroupWork:
         except _Dropped as dropped:
             settled = Settled(dropped.drop, self._lost)
         drop = settled.drop
-        for sign, stand_in in settled.stand_ins.items():
-            self._texts[sign] = self._listed[stand_in]
         return DoneGroup(
             group=self.group,
             stage=self._stage,
@@ -122,17 +112,8 @@ class GroupWork:
 
     def _listed_texts(self, settled: Settled) -> Iterator[ListedText]:
         """The lists' texts, and why those are not the group's that are not."""
-        places = {one: sign for sign, one in settled.stand_ins.items()}
-        for text in self._shape.lists:
-            for number, name in enumerate(text.names):
-                if name not in self._listed:
-                    continue
-                reason = settled.dropped[name].reason if name in settled.dropped else None
-                if text.stands_in_for and reason is None:
-                    reason = STANDS_IN if text.sign in places else SPARE
-                yield ListedText(
-                    text.sign, number, self._listed[name], reason, places.get(text.sign, "")
-                )
+        for (slot, number), reason in states_of(self._shape, self._listed, settled).items():
+            yield ListedText(slot, number, self._listed[text_name(slot, number)], reason)
 
     async def _grow(self) -> tuple[DoneItem, ...]:
         """Write the texts stage by stage, those of a stage side by side; then validate.
@@ -221,7 +202,9 @@ class GroupWork:
             if isinstance(new, str) and any(repeats(new, other) for other in earlier):
                 new = Drop("repeated", f"{name} repeats another text of its slot")
             if isinstance(new, Drop):
-                self._drop(task, 0, new)  # the call's outcome; the group goes on
+                dropped = self._drop(task, 0, new)  # the call's outcome; the group goes on
+                if text.drops_group:
+                    raise dropped
                 self._lost[name] = new
                 if isinstance(one := found[name], str):
                     self._listed[name] = one

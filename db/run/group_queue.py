@@ -20,7 +20,7 @@ from db.events import record_event
 from db.question import Question
 from db.review.carrying import carry_reviews
 from db.run.new_items import insert_items, store_questions
-from db.shape import Shape, text_name
+from db.shape import STANDS_IN, Shape, text_name
 from db.store.bulk import insert_for_ids, insert_rows
 from db.tables import Base, Group, GroupCall, Judgment, Pair, Passage, Run, SlotText, utc_now
 
@@ -115,14 +115,13 @@ class DoneGroup:
 class ListedText:
     """A text of a list, as `text_name(slot, ordinal)`; in its group unless it was dropped.
 
-    `stands_in`: it takes the place of the text of this sign.
+    With the reason STANDS_IN it takes the place of another, which `DoneGroup.texts` still has.
     """
 
     slot: str
     ordinal: int
     text: str
     dropped_reason: str | None = None
-    stands_in: str = ""
 
     @property
     def name(self) -> str:
@@ -330,7 +329,7 @@ def _add_passages(
                 | {"meta": {"run_id": run_id, "group_id": one.group.id, "slot": listed.name}}
             )
         for number, (role, scenario) in enumerate(one.shape.scenarios.items()):
-            if scenario.passage.sign not in one.texts or _stand_in(one, scenario.passage.sign):
+            if scenario.passage.sign not in one.texts:
                 continue
             if scenario.passage.from_source:
                 found[one.group.id, role] = one.group.passage_id
@@ -343,16 +342,7 @@ def _add_passages(
             )
     if rows:
         found.update(zip(places, insert_for_ids(session, Passage, rows), strict=True))
-    for one in done:
-        for listed in one.listed:
-            if listed.stands_in:
-                role = one.shape.texts[listed.stands_in].introduced_by
-                found[one.group.id, role] = found[one.group.id, listed.name]
     return found
-
-
-def _stand_in(done: DoneGroup, sign: str) -> bool:
-    return any(listed.stands_in == sign for listed in done.listed)
 
 
 def _passage_row(
@@ -373,9 +363,16 @@ def _add_texts(
 ) -> None:
     rows = []
     for one in done:
+        stand_ins = {
+            text.stands_in_for: text.sign
+            for text in one.shape.lists
+            for listed in one.listed
+            if listed.slot == text.sign and listed.dropped_reason == STANDS_IN
+        }
         for sign, text in one.texts.items():
             of = one.shape.texts[sign]
-            passage_id = passages[one.group.id, of.introduced_by] if of.is_passage else None
+            whose = stand_ins.get(sign, of.introduced_by)
+            passage_id = passages[one.group.id, whose] if of.is_passage else None
             rows.append(text_row(one.group.id, sign, text, passage_id))
         for listed in one.listed:
             row = text_row(one.group.id, listed.slot, "", passages[one.group.id, listed.name])

@@ -18,7 +18,7 @@ from db.errors import BadInput, NotFound, Refused
 from db.events import record_event
 from db.rows import Row
 from db.shape import Shape, shape_in
-from db.tables import Dataset, Group, Pair, Prompt, Recipe, Run, utc_now
+from db.tables import Dataset, Group, Pair, Prompt, Recipe, Run, SlotText, utc_now
 
 MAX_IDS_PER_STATEMENT = 10_000  # SQLite allows 32,766 bound values in one statement
 
@@ -414,6 +414,23 @@ def outcomes(session: Session, run_id: int) -> Outcomes:
     counts: dict[str | None, int] = dict(rows.all())
     kept = counts.pop(None, 0)
     return Outcomes(kept, {str(reason): count for reason, count in counts.items()})
+
+
+def kept_texts(session: Session, run_id: int) -> dict[str, int]:
+    """How many texts of lists the run's kept groups have (`kept`), and how many were dropped alone,
+    by reason, the most frequent first; empty where its shape has no lists."""
+    slots = [text.sign for text in shape_of(session, run_id).lists]
+    if not slots:
+        return {}
+    reason = func.coalesce(SlotText.dropped_reason, "kept")
+    query = (
+        select(reason, func.count())
+        .join(Group, Group.id == SlotText.group_id)
+        .where(Group.run_id == run_id, Group.verdict == "kept", SlotText.slot.in_(slots))
+        .group_by(reason)
+        .order_by(func.count().desc(), reason)
+    )
+    return dict(session.execute(query).all())
 
 
 def shape_of(session: Session, run_id: int) -> Shape:

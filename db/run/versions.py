@@ -1,20 +1,21 @@
 """Verdict versions of a run: its groups' verdicts by other rules over the same stored answers.
 
-Every version keeps the verdict of each group (`GroupVerdict`); `Group` has those of the version
-that the run uses, so that whatever reads verdicts reads the current ones. Version 1 is what the
-run decided by its recipe as it worked; it has a row as soon as there is a second version. Reviews
-are of the group, and stay.
+Every version keeps the verdict of each group (`GroupVerdict`) and what becomes of each text of its
+lists (`TextVerdict`); `Group` and `SlotText` have those of the version that the run uses, so that
+whatever reads them reads the current ones. Version 1 is what the run decided by its recipe as it
+worked; it has a row as soon as there is a second version. Reviews are of the group, and stay.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import (
     ColumnElement,
     Select,
     and_,
+    bindparam,
     func,
     insert,
     literal,
@@ -27,15 +28,37 @@ from sqlalchemy.orm import Session, aliased
 from db.errors import NotFound, Refused
 from db.requests import Request, option
 from db.rows import Row
-from db.run.runs import drop_reasons, get_run, outcomes, require_active_run
+from db.run.runs import drop_reasons, get_run, outcomes, require_active_run, shape_of
+from db.shape import STANDS_IN, Shape, text_name
 from db.store.bulk import insert_rows
-from db.tables import Group, GroupVerdict, Pair, Release, ReleaseRun, Run, VerdictVersion, utc_now
+from db.tables import (
+    Group,
+    GroupVerdict,
+    Item,
+    Pair,
+    Release,
+    ReleaseRun,
+    Run,
+    SlotText,
+    TextVerdict,
+    VerdictVersion,
+    utc_now,
+)
 
 FIRST = 1
 KEPT = "kept"
 CHUNK = 5000
 VERSIONS = "verdict_versions"  # of a release's filter: {run: version}, for those that are not 1
-DecidedGroup = tuple[int, str | None, str | None]  # id; drop reason and detail, None if kept
+Place = tuple[str, int]  # of a list's text: slot and number
+
+
+class DecidedGroup(NamedTuple):
+    """How a group ends: why it is dropped, None if kept; and why each of its lists' texts is."""
+
+    id: int
+    reason: str | None
+    detail: str | None
+    texts: Mapping[Place, str | None]
 
 
 class VersionChoice(Request):
@@ -86,8 +109,25 @@ class ReasonChange(Row):
     groups: int
 
 
+class TextChange(Row):
+    """How many texts of lists ended one way in the first version and another way in the second: a
+    drop reason, or `kept`."""
+
+    first: str
+    second: str
+    texts: int
+
+
+class ChangedText(Row):
+    """A text of a list, as it is called in its group, and how it ended in both versions."""
+
+    name: str
+    first: str
+    second: str
+
+
 class ChangedGroup(Row):
-    """A group with another verdict or drop reason in the second version."""
+    """A group with another verdict or drop reason in the second version, or with other texts."""
 
     id: int
     name: str
@@ -96,6 +136,7 @@ class ChangedGroup(Row):
     first_detail: str | None
     second: str
     second_detail: str | None
+    texts: tuple[ChangedText, ...]
 
 
 def list_versions(session: Session, run_id: int) -> list[VersionRow]:
@@ -228,6 +269,7 @@ def add_version(
         session.flush()
         columns = Group.id, literal(rows[0].id), *_verdict_columns(Group)
         _insert(session, select(*columns).where(Group.run_id == run_id))
+        _insert_texts(session, _listed_texts(session, run_id, rows[0].id))
     version = VerdictVersion(
         run_id=run_id,
         number=rows[-1].number + 1,
@@ -238,24 +280,39 @@ def add_version(
     )
     session.add(version)
     session.flush()
-    changed = [
-        {
-            "group_id": group_id,
-            "version_id": version.id,
-            "verdict": "kept" if reason is None else "dropped",
-            "drop_reason": reason,
-            "drop_detail": detail,
-        }
-        for group_id, reason, detail in decided
-    ]
-    for start in range(0, len(changed), CHUNK):
-        insert_rows(session, GroupVerdict, changed[start : start + CHUNK])
+    changed, texts = [], []
+    for group in decided:
+        of = {"group_id": group.id, "version_id": version.id}
+        ends = {"drop_reason": group.reason, "drop_detail": group.detail}
+        changed.append({**of, "verdict": "dropped" if group.reason else "kept", **ends})
+        texts += [
+            {**of, "slot": slot, "ordinal": number, "dropped_reason": reason}
+            for (slot, number), reason in group.texts.items()
+        ]
+    for table, new in ((GroupVerdict, changed), (TextVerdict, texts)):
+        for start in range(0, len(new), CHUNK):
+            insert_rows(session, table, new[start : start + CHUNK])
     mine = select(GroupVerdict.group_id).where(GroupVerdict.version_id == version.id)
     others = select(GroupVerdict.group_id, literal(version.id), *_verdict_columns(GroupVerdict))
     _insert(
         session,
         others.where(GroupVerdict.version_id == rows[0].id, GroupVerdict.group_id.not_in(mine)),
     )
+    if texts:
+        of_texts = select(TextVerdict.group_id).where(TextVerdict.version_id == version.id)
+        first = select(
+            TextVerdict.group_id,
+            literal(version.id),
+            TextVerdict.slot,
+            TextVerdict.ordinal,
+            TextVerdict.dropped_reason,
+        )
+        _insert_texts(
+            session,
+            first.where(
+                TextVerdict.version_id == rows[0].id, TextVerdict.group_id.not_in(of_texts)
+            ),
+        )
     version.counts = _counts(session, version.id)
     session.flush()
     return version
@@ -287,6 +344,7 @@ def use_version(session: Session, run_id: int, number: int) -> None:
         ),
         execution_options={"synchronize_session": False},
     )
+    _use_texts(session, shape_of(session, run_id), version)
     session.expire_all()
     version.used_at = utc_now()
     get_run(session, run_id).verdict_version = number
@@ -375,11 +433,49 @@ def changes_by(
     first = session.execute(select(_ended(session, run_id, FIRST))).all()
     now = _ended(session, run_id, get_run(session, run_id).verdict_version)
     before = {row.id: row.ended for row in session.execute(select(now.c.id, now.c.ended))}
-    then = {row.id: row.ended for row in first} | {each: why or KEPT for each, why, _ in decided}
+    then = {row.id: row.ended for row in first} | {one.id: one.reason or KEPT for one in decided}
     found = Counter((before[group_id], ended) for group_id, ended in then.items())
     return tuple(
         ReasonChange(first=one, second=other, groups=groups)
         for (one, other), groups in sorted(found.items(), key=lambda each: (-each[1], each[0]))
+    )
+
+
+def compare_texts(session: Session, run_id: int, first: int, second: int) -> tuple[TextChange, ...]:
+    """As `compare_versions`, of the texts of lists."""
+    one, other = (_texts_ended(session, run_id, number) for number in (first, second))
+    if one is None or other is None:
+        return ()
+    rows = session.execute(
+        select(one.c.ended, other.c.ended, func.count())
+        .join(other, _same_text(one, other))
+        .group_by(one.c.ended, other.c.ended)
+        .order_by(func.count().desc(), one.c.ended, other.c.ended)
+    )
+    return tuple(TextChange(first=row[0], second=row[1], texts=row[2]) for row in rows)
+
+
+def text_changes_by(
+    session: Session, run_id: int, decided: Iterable[DecidedGroup]
+) -> tuple[TextChange, ...]:
+    """As `changes_by`, of the texts of lists."""
+    sides = []
+    for number in (get_run(session, run_id).verdict_version, FIRST):
+        ended = _texts_ended(session, run_id, number)
+        if ended is None:
+            return ()
+        rows = session.execute(select(ended.c.id, ended.c.slot, ended.c.ordinal, ended.c.ended))
+        sides.append({(row[0], row[1], row[2]): row[3] for row in rows})
+    before, then = sides
+    then |= {
+        (group.id, *place): reason or KEPT
+        for group in decided
+        for place, reason in group.texts.items()
+    }
+    found = Counter((before[text], ended) for text, ended in then.items())
+    return tuple(
+        TextChange(first=one, second=other, texts=texts)
+        for (one, other), texts in sorted(found.items(), key=lambda each: (-each[1], each[0]))
     )
 
 
@@ -394,7 +490,8 @@ def changed_groups(
     offset: int = 0,
     limit: int | None = 20,
 ) -> tuple[list[ChangedGroup], int]:
-    """Groups that ended otherwise in the second version, in the order of the run, and their number.
+    """Groups that ended otherwise in the second version, or whose lists' texts did, in the order of
+    the run, and their number.
 
     `ended`: how in each of them, `kept` or a drop reason; None for any. `without`: a condition on
     `Pair.id`, pairs that are hidden from who reads them. Raises NotFound.
@@ -412,8 +509,12 @@ def changed_groups(
         )
         .join(other, other.c.id == one.c.id)
         .join(Pair, Pair.id == one.c.pair_id)
-        .where(one.c.ended != other.c.ended)
     )
+    texts = _changed_texts(session, run_id, first, second)
+    differs: ColumnElement[bool] = one.c.ended != other.c.ended
+    if texts is not None:
+        differs |= one.c.id.in_(select(texts.c.id))
+    query = query.where(differs)
     for side, wanted in zip((one, other), ended, strict=True):
         query = query if wanted is None else query.where(side.c.ended == wanted)
     if without is not None:
@@ -421,7 +522,17 @@ def changed_groups(
     total = session.scalar(select(func.count()).select_from(query.subquery())) or 0
     rows = session.execute(query.order_by(one.c.id).offset(offset).limit(limit))
     names = ChangedGroup.model_fields
-    return [ChangedGroup(**dict(zip(names, row, strict=True))) for row in rows], total
+    listed = {row[0]: row for row in rows}
+    changed: dict[int, list[ChangedText]] = defaultdict(list)
+    if texts is not None and listed:
+        of_listed = select(texts).where(texts.c.id.in_(listed)).order_by(*texts.c)
+        for group_id, slot, number, was, now in session.execute(of_listed):
+            name = text_name(slot, number)
+            changed[group_id].append(ChangedText(name=name, first=was, second=now))
+    return [
+        ChangedGroup(**dict(zip(names, (*row, tuple(changed[row[0]])), strict=True)))
+        for row in listed.values()
+    ], total
 
 
 def verdicts_of(
@@ -450,6 +561,138 @@ def _ended(session: Session, run_id: int, number: int) -> Any:
     if joined is not None:
         query = query.join(table, joined)
     return query.subquery()
+
+
+def _texts_ended(session: Session, run_id: int, number: int) -> Any:
+    """Of each text of the lists of the run's groups: how it ended in a version. None where the
+    run's shape has no lists."""
+    if not shape_of(session, run_id).lists:
+        return None
+    version = get_version(session, run_id, number)
+    if version is None or number == get_run(session, run_id).verdict_version:
+        listed = _listed_texts(session, run_id, 0).subquery()
+    else:
+        listed = select(TextVerdict).where(TextVerdict.version_id == version.id).subquery()
+    return select(
+        listed.c.group_id.label("id"),
+        listed.c.slot,
+        listed.c.ordinal,
+        func.coalesce(listed.c.dropped_reason, KEPT).label("ended"),
+    ).subquery()
+
+
+def _changed_texts(session: Session, run_id: int, first: int, second: int) -> Any:
+    """The lists' texts that ended otherwise: group, slot, number, and both endings."""
+    one, other = (_texts_ended(session, run_id, number) for number in (first, second))
+    if one is None or other is None:
+        return None
+    query = select(
+        one.c.id, one.c.slot, one.c.ordinal, one.c.ended.label("was"), other.c.ended.label("now")
+    )
+    joined = query.join(other, _same_text(one, other))
+    return joined.where(one.c.ended != other.c.ended).subquery()
+
+
+def _same_text(one: Any, other: Any) -> ColumnElement[bool]:
+    return and_(
+        one.c.id == other.c.id, one.c.slot == other.c.slot, one.c.ordinal == other.c.ordinal
+    )
+
+
+def _listed_texts(session: Session, run_id: int, version_id: int) -> Select[*tuple[Any, ...]]:
+    """The rows of `TextVerdict` that say of the lists' texts of a run what its groups have now."""
+    slots = [text.sign for text in shape_of(session, run_id).lists]
+    rows = select(
+        SlotText.group_id,
+        literal(version_id).label("version_id"),
+        SlotText.slot,
+        SlotText.ordinal,
+        SlotText.dropped_reason,
+    )
+    joined = rows.join(Group, Group.id == SlotText.group_id)
+    return joined.where(Group.run_id == run_id, SlotText.slot.in_(slots))
+
+
+def _insert_texts(session: Session, rows: Select[*tuple[Any, ...]]) -> None:
+    columns = ["group_id", "version_id", "slot", "ordinal", "dropped_reason"]
+    session.execute(insert(TextVerdict).from_select(columns, rows))
+
+
+def _use_texts(session: Session, shape: Shape, version: VerdictVersion) -> None:
+    """Give the lists' texts of a run's groups what the version makes of them, and its stand-ins
+    their places.
+
+    A text that a person edited stays: its passage is neither the stand-in's nor the run's.
+    """
+    if not shape.lists:
+        return
+    mine = (
+        SlotText.group_id == TextVerdict.group_id,
+        SlotText.slot == TextVerdict.slot,
+        SlotText.ordinal == TextVerdict.ordinal,
+        TextVerdict.version_id == version.id,
+        SlotText.dropped_reason.is_distinct_from(TextVerdict.dropped_reason),
+    )
+    moved = []
+    for text in (text for text in shape.lists if text.stands_in_for):
+        reasons = SlotText.dropped_reason, TextVerdict.dropped_reason
+        rows = session.execute(
+            select(SlotText.group_id, SlotText.passage_id, TextVerdict.dropped_reason).where(
+                *mine, SlotText.slot == text.sign, or_(*(one == STANDS_IN for one in reasons))
+            )
+        ).all()
+        own = as_written(session, shape, text.stands_in_for, [row[0] for row in rows])
+        for group_id, stand_in, reason in rows:
+            now, then = stand_in, own[group_id]
+            if reason == STANDS_IN:
+                now, then = then, now
+            moved.append({"of": group_id, "in": text.stands_in_for, "now": now, "then": then})
+    session.execute(
+        update(SlotText).where(*mine).values(dropped_reason=TextVerdict.dropped_reason),
+        execution_options={"synchronize_session": False},
+    )
+    if moved:
+        of = SlotText.__table__.c
+        change = update(SlotText.__table__).where(  # type: ignore[arg-type]
+            of.group_id == bindparam("of"),
+            of.slot == bindparam("in"),
+            of.ordinal == 0,
+            of.passage_id == bindparam("now"),
+        )
+        session.connection().execute(change.values(passage_id=bindparam("then")), moved)
+
+
+def first_texts(session: Session, run_id: int) -> Mapping[int, Mapping[Place, str | None]]:
+    """What became of the texts of lists as the run worked, by group."""
+    found: dict[int, dict[Place, str | None]] = defaultdict(dict)
+    if shape_of(session, run_id).lists:
+        version = get_version(session, run_id, FIRST)
+        held = select(TextVerdict).where(TextVerdict.version_id == (version and version.id))
+        rows = (held if version else _listed_texts(session, run_id, 0)).subquery().c
+        query = select(rows.group_id, rows.slot, rows.ordinal, rows.dropped_reason)
+        for group_id, slot, number, reason in session.execute(query):
+            found[group_id][slot, number] = reason
+    return found
+
+
+def as_written(
+    session: Session, shape: Shape, sign: str, group_ids: Sequence[int]
+) -> dict[int, int]:
+    """The passage of a slot as each group was judged, by group: the pair's own, or what the first
+    revision of its items has, which no stand-in and no edit changes."""
+    text, found = shape.texts[sign], dict[int, int]()
+    for start in range(0, len(group_ids), CHUNK):
+        ids = group_ids[start : start + CHUNK]
+        if text.from_source:
+            own = select(Group.id, Pair.passage_id).join(Pair, Pair.id == Group.pair_id)
+            found |= dict(session.execute(own.where(Group.id.in_(ids))).all())
+            continue
+        items = select(Item.group_id, Item.candidates).where(Item.revision == 1)
+        for group_id, candidates in session.execute(items.where(Item.group_id.in_(ids))):
+            for each in candidates:
+                if each["label"] == text.introduced_by:
+                    found[group_id] = each["passage_id"]
+    return found
 
 
 def _versions(session: Session, run_id: int) -> list[VerdictVersion]:

@@ -16,6 +16,7 @@ from db.tables.curation import (
     RunWorker,
     ServerGroup,
     SlotText,
+    TextVerdict,
     VerdictVersion,
 )
 from db.tables.judging import (
@@ -117,6 +118,7 @@ __all__ = [
     "Study",
     "StudyItem",
     "StudyJudge",
+    "TextVerdict",
     "Tour",
     "VerdictVersion",
     "Webhook",

@@ -281,6 +281,23 @@ class GroupVerdict(Base, kw_only=True):
     )
 
 
+class TextVerdict(Base, kw_only=True):
+    """What becomes of a list's text in a verdict version, as `SlotText` has it in the current one:
+    `dropped_reason`, None where it is its group's."""
+
+    __tablename__ = "text_verdict"
+    group_id: Mapped[int] = mapped_column(
+        ForeignKey("group.id", ondelete="CASCADE"), primary_key=True
+    )
+    version_id: Mapped[int] = mapped_column(
+        ForeignKey("verdict_version.id", ondelete="CASCADE"), primary_key=True
+    )
+    slot: Mapped[str] = mapped_column(primary_key=True)
+    ordinal: Mapped[int] = mapped_column(primary_key=True)
+    dropped_reason: Mapped[str | None] = mapped_column(default=None)
+    __table_args__ = (Index("ix_text_verdict_version_id", "version_id", "dropped_reason"),)
+
+
 class SlotText(Base, kw_only=True):
     """A text of a group in a slot of its shape (`I+`), at `ordinal` where the slot has several.
 

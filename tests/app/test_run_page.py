@@ -551,6 +551,27 @@ def test_a_finished_run_is_decided_again_on_its_page(
     assert any("never requested" in each.value for each in at.error), words(at)
 
 
+def test_texts_that_come_back_are_named_on_the_page(
+    sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Server(schema="taken") as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        add_dataset(sqlite_store, pairs=12)
+        asked = {"dataset": "small", "provider": "openai", "recipe": "promptriever"}
+        run_id = run_curation(sqlite_store, **asked, settings=["model=small"])["run_id"]
+    at = open_page("curate", run=str(run_id))
+    at.session_state["curate.versions_box"] = True
+    at.run()
+    rule = "checks.fits.expected.N=any"
+    at.text_area(key=f"curate.rules-{run_id}").set_value(rule).run()
+    at.button(key="curate.rules_decide").click().run()
+    assert not at.exception and not at.error
+    tables = [each.value for each in at.dataframe if "texts" in each.value]
+    assert [list(each["first"]) == ["check_fits"] for each in tables] == [True, True]
+    captions = [each.value for each in at.caption if "→" in each.value]
+    assert captions and all(each.endswith("→ kept") for each in captions), captions
+
+
 @pytest.mark.parametrize(
     ("old", "new", "sentence"),
     [

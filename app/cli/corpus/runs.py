@@ -92,6 +92,15 @@ def _verdicts(kept: int, dropped: dict[str, int]) -> list[tuple[str, object]]:
     ]
 
 
+def _texts(texts: dict[str, int]) -> list[tuple[str, object]]:
+    """The texts of lists of the kept groups, and those that were dropped alone, for what."""
+    lost = [(why, count) for why, count in texts.items() if why != "kept"]
+    return [
+        *([("their lists' texts", f"{texts.get('kept', 0):,} kept")] if texts else []),
+        *(("", f"{count:,} {why}: {reason_text(why)}") for why, count in lost),
+    ]
+
+
 def _calls(calls: dict[str, int]) -> str:
     text = f"{calls['made']:,} made, {calls['reused']:,} reused"
     unknown = calls.get("unknown_server")
@@ -268,6 +277,7 @@ def _shown(result: Result) -> str:
         ("pairs", f"{result['pairs']:,} ({progress['waiting']:,} waiting)"),
         ("reached", counts(progress["reached"])),
         *_verdicts(result["kept"], progress["dropped"]),
+        *_texts(result["texts"]),
         ("verdicts", f"version {result['verdict_version']}"),
         ("reviews", counts(result["reviews"])),
         ("spent", f"{result['spent_usd']:.4f} USD"),

@@ -25,7 +25,13 @@ def _changes(result: Result) -> str:
     rows = [
         (f"{each['groups']:,}", _ending(each["first"]), _ending(each["second"])) for each in changed
     ]
-    return f"{sums}\n\n{table(('groups', 'first', 'second'), rows, empty='no group changes')}"
+    shown = f"{sums}\n\n{table(('groups', 'first', 'second'), rows, empty='no group changes')}"
+    texts = [
+        (f"{each['texts']:,}", _ending(each["first"]), _ending(each["second"]))
+        for each in result["texts"]
+        if each["first"] != each["second"]
+    ]
+    return shown + (f"\n\n{table(('texts', 'first', 'second'), texts, empty='')}" if texts else "")
 
 
 def _decided(result: Result) -> str:
@@ -61,7 +67,8 @@ def _compared(result: Result) -> str:
     )
     rows = result["groups"]["data"]
     sides = ((side, lambda row, key=side: _detailed(row, key)) for side in ("first", "second"))
-    shown = drawn([("group", "id"), "query", *sides], rows)
+    texts = ("texts", _texts)
+    shown = drawn([("group", "id"), "query", *sides, *[texts] * bool(result["texts"])], rows)
     left = result["groups"]["total"] - len(rows)
     more = f"\n{counted(left, 'more group')}: --offset, --was and --now choose" if left > 0 else ""
     return (
@@ -69,6 +76,11 @@ def _compared(result: Result) -> str:
         + (f"\n\n{shown}" if rows else "")
         + more
     )
+
+
+def _texts(row: Result) -> str:
+    """N[1]: kept → check_fits"""
+    return "; ".join(f"{one['name']}: {one['first']} → {one['second']}" for one in row["texts"])
 
 
 def _detailed(row: Result, side: str) -> str:
