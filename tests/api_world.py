@@ -1,5 +1,6 @@
 """Two datasets with one of everything, tokens of several people, and the server's own stack."""
 
+import sqlite3
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,6 +13,7 @@ from starlette.testclient import TestClient
 from study_world import make_world, sampled_study
 
 from app.access.identity import owner
+from app.api.document import document
 from app.operations import people
 from app.operations.doors import tokens
 from app.operations.doors.tokens import TokenCreate
@@ -24,6 +26,44 @@ from db.values import RIGHTS
 PASSWORD = "correct horse battery"
 COMMAND = owner("cli:ada")
 API = "/api/v1"
+OPERATIONS = [
+    (method.upper(), path, operation)
+    for path, methods in document()["paths"].items()
+    for method, operation in methods.items()
+]
+NAMES = [operation["operationId"] for _, _, operation in OPERATIONS]
+# Of what the id in a path is, by the path's first word.
+PLACES = {
+    "datasets": "dataset",
+    "runs": "run",
+    "groups": "group",
+    "studies": "study",
+    "releases": "release",
+    "trainings": "training",
+    "models": "model",
+    "evaluations": "evaluation",
+    "jobs": "job",
+}
+# Requests that are whole, by operation: `{name}` of the dataset, `{run}` its run, …
+BODIES: dict[str, dict[str, Any]] = {
+    "runs_estimate": {"dataset": "{name}", "provider": "offline", "limit": 2},
+    "runs_create": {"dataset": "{name}", "provider": "offline", "limit": 2},
+    "runs_change": {"concurrency": 2},
+    "reviews_set": {"action": "approve"},
+    "reviews_propose": {"action": "reject", "reason": "a leak"},
+    "studies_create": {"dataset": "{name}", "run_id": "{run}", "items": 2, "overlap": 1},
+    "studies_change": {"overlap": 3},
+    "studies_judge": {"judge": "embedding"},
+    "releases_create": {"runs": ["{run}"], "out": "{name}"},
+    "releases_push": {"repo": "lab/mine", "dry_run": True},
+    "trainings_create": {"release": "{release_named}"},
+    "evaluations_create": {"models": ["lab/base"], "release": "{release_named}"},
+}
+# Lists, and what concerns nothing of a dataset: a stranger is given what is theirs, without it.
+OF_NOTHING = (
+    *("me_show", "recipes_list", "connections_list", "connections_test", "events_follow"),
+    "tokens_revoke",
+)
 
 
 @dataclass(frozen=True)
@@ -154,3 +194,23 @@ def make_api_world(store: Store) -> ApiWorld:
 def name_of_dataset(store: Store, dataset_id: int) -> str:
     with store.read() as session:
         return session.get_one(Dataset, dataset_id).name
+
+
+def filled(value: Any, place: Place) -> Any:
+    if isinstance(value, dict):
+        return {key: filled(inner, place) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [filled(inner, place) for inner in value]
+    if isinstance(value, str) and value.startswith("{"):
+        return getattr(place, value[1:-1])
+    return value
+
+
+def rows(world: ApiWorld) -> tuple[int, ...]:
+    """How many rows each table has, but for those of repeated requests."""
+    path = world.store.url.removeprefix("sqlite:///")
+    with sqlite3.connect(path) as connection:
+        names = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+        return tuple(
+            connection.execute(f'SELECT count(*) FROM "{name}"').fetchone()[0] for (name,) in names
+        )

@@ -17,7 +17,7 @@ from starlette.responses import Response
 from app.access.permissions import NEEDS
 from app.api.problems import MEDIA_TYPE, TITLES
 from app.api.routes import Route, routes
-from app.api.streams import EVENTS, OF_JOB, Upload
+from app.api.streams import EVENTS, LINES, OF_JOB, Upload
 from db.rows import as_text
 
 FOLDER = Path(__file__).parent
@@ -59,6 +59,7 @@ def document() -> dict[str, Any]:
     }
 
 
+REPORT = {"application/json": {"schema": {"type": "object", "additionalProperties": True}}}
 PROBLEM = {
     "type": "object",
     "title": "Problem",
@@ -120,7 +121,7 @@ def _parameters(route: Route) -> list[dict[str, Any]]:
     schema = route.request.model_json_schema(ref_template=REFERENCE)
     properties = schema.get("properties", {})
     found = [
-        {"name": name, "in": "path", "required": True, "schema": properties[name]}
+        {"name": name, "in": "path", "required": True, "schema": _of_path(properties[name])}
         for name in route.in_path
     ]
     if not route.has_body:
@@ -140,6 +141,14 @@ def _parameters(route: Route) -> list[dict[str, Any]]:
     if route.method == "PATCH":
         found.append(_header("If-Match", required=True))
     return found
+
+
+def _of_path(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema of a field that a path names: it is there, though other doors may leave it out."""
+    given = {name: each for name, each in schema.items() if name not in ("anyOf", "default")}
+    kind: dict[str, Any]
+    (kind,) = (one for one in schema.get("anyOf", [{}]) if one != {"type": "null"})
+    return kind | given
 
 
 def _header(name: str, *, required: bool) -> dict[str, Any]:
@@ -175,9 +184,10 @@ def _upload() -> dict[str, Any]:
         ],
         "requestBody": {
             "required": True,
-            "content": {"application/x-ndjson": {"schema": {"type": "string"}}},
+            "content": {LINES[0]: {"schema": {"type": "string", "format": "binary"}}},
         },
-        "responses": {"201": {"description": "The report of the import"}} | _problems(),
+        "responses": {"201": {"description": "The report of the import", "content": REPORT}}
+        | _problems(),
     }
 
 

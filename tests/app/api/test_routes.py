@@ -1,13 +1,26 @@
 """Every route of the OpenAPI document × who asks × whose dataset: 401, 403, 404, and no trace."""
 
 import json
-import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from api_world import API, COMMAND, ApiWorld, Place, make_api_world, new_token
+from api_world import (
+    API,
+    BODIES,
+    COMMAND,
+    NAMES,
+    OF_NOTHING,
+    OPERATIONS,
+    PLACES,
+    ApiWorld,
+    Place,
+    filled,
+    make_api_world,
+    new_token,
+    rows,
+)
 from httpx import Response
 
 from app.access.permissions import NEEDS
@@ -18,48 +31,10 @@ from db.people.rights import PRESETS
 from db.store.settings import owners_process
 from db.store.store import open_store
 
-OPERATIONS = [
-    (method.upper(), path, operation)
-    for path, methods in document()["paths"].items()
-    for method, operation in methods.items()
-]
-NAMES = [operation["operationId"] for _, _, operation in OPERATIONS]
-# Of what the id in a path is, by the path's first word.
-PLACES = {
-    "datasets": "dataset",
-    "runs": "run",
-    "groups": "group",
-    "studies": "study",
-    "releases": "release",
-    "trainings": "training",
-    "models": "model",
-    "evaluations": "evaluation",
-    "jobs": "job",
-}
-# Requests that are whole, by operation: `{name}` of the dataset, `{run}` its run, …
-BODIES: dict[str, dict[str, Any]] = {
-    "runs_estimate": {"dataset": "{name}", "provider": "offline", "limit": 2},
-    "runs_create": {"dataset": "{name}", "provider": "offline", "limit": 2},
-    "runs_change": {"concurrency": 2},
-    "reviews_set": {"action": "approve"},
-    "reviews_propose": {"action": "reject", "reason": "a leak"},
-    "studies_create": {"dataset": "{name}", "run_id": "{run}", "items": 2, "overlap": 1},
-    "studies_change": {"overlap": 3},
-    "studies_judge": {"judge": "embedding"},
-    "releases_create": {"runs": ["{run}"], "out": "{name}"},
-    "releases_push": {"repo": "lab/mine", "dry_run": True},
-    "trainings_create": {"release": "{release_named}"},
-    "evaluations_create": {"models": ["lab/base"], "release": "{release_named}"},
-}
 QUERIES: dict[str, dict[str, Any]] = {
     "evaluations_compare": {"base": "{evaluation}", "others": "{evaluation}"},
     "datasets_import": {"name": "{name}"},
 }
-# Lists, and what concerns nothing of a dataset: a stranger is given what is theirs, without it.
-OF_NOTHING = (
-    *("me_show", "recipes_list", "connections_list", "connections_test", "events_follow"),
-    "tokens_revoke",
-)
 
 
 def chosen(is_it: Callable[[str, list[str]], bool]) -> list[int]:
@@ -94,16 +69,6 @@ def in_a_server(world: ApiWorld, monkeypatch: pytest.MonkeyPatch) -> Iterator[No
     owners_process(True)
 
 
-def filled(value: Any, place: Place) -> Any:
-    if isinstance(value, dict):
-        return {key: filled(inner, place) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [filled(inner, place) for inner in value]
-    if isinstance(value, str) and value.startswith("{"):
-        return getattr(place, value[1:-1])
-    return value
-
-
 def ask(world: ApiWorld, person: str | None, number: int, place: Place, **more: Any) -> Response:
     """A whole request of an operation, about a place."""
     method, path, operation = OPERATIONS[number]
@@ -127,16 +92,6 @@ def ask(world: ApiWorld, person: str | None, number: int, place: Place, **more: 
     return world.ask(person, method, path, headers=headers, **given | more)
 
 
-def rows(world: ApiWorld) -> tuple[int, ...]:
-    """How many rows each table has, but for those of repeated requests."""
-    path = world.store.url.removeprefix("sqlite:///")
-    with sqlite3.connect(path) as connection:
-        names = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
-        return tuple(
-            connection.execute(f'SELECT count(*) FROM "{name}"').fetchone()[0] for (name,) in names
-        )
-
-
 def is_problem(answer: Response) -> bool:
     found = answer.json()
     return (
@@ -157,6 +112,9 @@ def test_the_document_is_of_openapi_3_1_and_names_every_route_once() -> None:
         assert part.partition('"')[0] in found["components"]["schemas"]
     for _, _, operation in OPERATIONS:
         assert operation["x-permission"] in NEEDS
+        for parameter in operation["parameters"]:
+            if parameter["in"] == "path":  # there is no null in a path
+                assert parameter["schema"]["type"] in ("integer", "string"), parameter
 
 
 @pytest.mark.parametrize("number", range(len(OPERATIONS)), ids=NAMES)
