@@ -219,7 +219,7 @@ def audit(person: Person, folder: Path) -> None:
     person.fill("studies.overlap", "2")
     press(page, "studies.create_button")
     person.unfold("Invite people")
-    person.fill("studies.invite_people", "2")
+    person.fill("studies.invite.count", "2")
     press(page, "studies.invite")
     shown = page.get_by_test_id("stCode").filter(has_text="/invitation/")
     links = shown.locator("code").inner_text().split()

@@ -33,6 +33,11 @@ def is_loopback(host: str) -> bool:
         return False
 
 
+def url_of(host: str, port: int) -> str:
+    """The URL of what listens there; an IPv6 address in brackets."""
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
+
+
 def try_lock(descriptor: int) -> bool:
     """Lock an open file against other processes; False if one of them holds the lock.
 

@@ -87,6 +87,11 @@ def choices_of(model: type[Request], name: str) -> tuple[Any, ...]:
     return tuple(listed) or _choices(model.model_fields[name].annotation)
 
 
+def type_of(model: type[Request], name: str) -> tuple[Any, bool]:
+    """The type of one value of a field, and whether there may be several."""
+    return _plain(model.model_fields[name].annotation)
+
+
 def bounds_of(model: type[Request], name: str) -> dict[str, Any]:
     """The bounds of a field's value, by `ge`, `gt`, `le` and `lt`."""
     return {
@@ -118,10 +123,36 @@ def arguments_of(request: Request) -> list[str]:
     return found
 
 
+def is_mapping(model: type[Request], name: str) -> bool:
+    """Whether a field has a value for each of several keys."""
+    return get_origin(model.model_fields[name].annotation) is Mapping
+
+
+def mapping_of(model: type[Request], name: str, given: Iterable[str]) -> dict[str, str]:
+    """What texts `KEY=VALUE` give for such a field. Raises BadInput for any other text."""
+    found: dict[str, str] = {}
+    for each in given:
+        key, equals, value = (part.strip() for part in each.partition("="))
+        if not (key and equals and value):
+            form = metavar_of(model, name) or "KEY=VALUE"
+            raise BadInput(f"{name} {each!r}: give it as {form}", code="request_invalid")
+        found[key] = value
+    return found
+
+
 def metavar_of(model: type[Request], name: str) -> str | None:
     """What the help of the command calls the value of a field, or the argument that it is; None for
     its type."""
     return _extra(model, name).get("metavar")
+
+
+def _plain(annotation: Any) -> tuple[Any, bool]:
+    if get_origin(annotation) in (tuple, Mapping):
+        return get_args(annotation)[0], True
+    inner = [one for one in get_args(annotation) if one is not type(None)]
+    if len(inner) == 1:  # that, or None
+        return _plain(inner[0])
+    return annotation if isinstance(annotation, type) else str, False
 
 
 def _extra(model: type[Request], name: str) -> dict[str, Any]:

@@ -10,9 +10,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from analysis.agreement.headline import figure_text, interval_cells
+from analysis.agreement.measures import MEASURES
 
 MAX_NAMED: Final = 5  # people in a sentence; the report and the table of judges name all
 FIGURE: Final = ("value", "difference", "low")  # the first key of a figure is one of these
+DIFFERS: Final = {True: "yes", False: "no clear difference", None: ""}
+WEIGHTED: Final = {
+    "weighted_kappa": "Weighted kappa, quadratic",
+    "linear_weighted_kappa": "Weighted kappa, linear",
+}
 WITHOUT: Final = "Without flagged people"
 WITHOUT_LOW: Final = "Without: 95 % from"
 WITHOUT_HIGH: Final = "Without: to"
@@ -140,6 +146,19 @@ def pair_rows(pairs: list[dict[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
+def pairs_sentence(counted_pairs: Mapping[str, int]) -> str:
+    """How many pairs have a value and how many only a count, and how many are listed."""
+    few, least = counted_pairs["with_fewer"], counted_pairs["min_shared"]
+    text = (
+        f"{counted_pairs['with_enough_items']:,} pairs with {least} or more shared items; "
+        f"{few:,} with fewer, shown as a count."
+    )
+    listed, every = counted_pairs["listed"], counted_pairs["pairs"]
+    if listed < every:
+        text += f" Listed: the {listed:,} of {every:,} pairs that share most items."
+    return text
+
+
 def window_rows(windows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """A row per window and series."""
     rows = [
@@ -168,3 +187,76 @@ def figures_over_time(windows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]
         for window in windows
         for found in (window["human_human"], *window["human_model"].values())
     ]
+
+
+def difference_rows(differences: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """A row per pair of models: the difference of their agreement with people."""
+    rows = [
+        {
+            "Model": row["model_a"],
+            "Against": row["model_b"],
+            "Difference of kappa": row["difference"],
+            **interval_cells(row),
+            "Differs": DIFFERS[row.get("differs")],
+            "Reason if undefined": row.get("reason", ""),
+        }
+        for row in differences
+    ]
+    return rows_without(rows, differences, "difference")
+
+
+def measures_of(report: Mapping[str, Any]) -> list[tuple[str, str, Mapping[str, Any]]]:
+    """Among whom, what and how much: the registered measures, and of grades the weighted kappas."""
+    persons = persons_of(report).lower()
+    found = [
+        (who, MEASURES[name].label, numbers)
+        for who, key in ((persons, "people"), (f"{persons} and models", "all_judges"))
+        for name, numbers in report[key].items()
+    ]
+    return found + [
+        (persons, label, report[name]) for name, label in WEIGHTED.items() if name in report
+    ]
+
+
+def measure_rows(report: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """A row for each of `measures_of`."""
+    found = measures_of(report)
+    rows = [
+        {
+            "Among": who,
+            "Measure": measure,
+            "Value": numbers["value"],
+            **interval_cells(numbers),
+            "Reason if undefined": numbers.get("reason", ""),
+        }
+        for who, measure, numbers in found
+    ]
+    return rows_without(rows, [numbers for _, _, numbers in found])
+
+
+def profile_rows(profiles: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """A row per judge: pace, agreement with others, gold where the reader may know it, and bias."""
+    rows = [
+        {
+            "Judge": each["judge"],
+            "Kind": each["kind"],
+            "Flagged": each["flagged"],
+            "Judged": each["judged"],
+            "Kappa with people": each["with_people"]["value"],
+            **interval_cells(each["with_people"]),
+            "Kappa with models": each["with_models"]["value"],
+            "Seconds": each["median_seconds"],
+            **_gold_cells(each),
+            "Positions chosen": each["position_bias"]["shares"],
+            "Bias p": each["position_bias"]["p"],
+        }
+        for each in profiles
+    ]
+    return rows_without(rows, [each["with_people"] for each in profiles])
+
+
+def _gold_cells(each: Mapping[str, Any]) -> dict[str, Any]:
+    """The columns of gold; none for a reader who may still be given gold items."""
+    if each["gold_seen"] is None:
+        return {}
+    return {"Gold seen": each["gold_seen"], "Gold accuracy": each["gold_accuracy"]}

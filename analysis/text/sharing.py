@@ -198,3 +198,50 @@ def _corpus_facts(corpus: Corpus) -> dict[str, Any]:
         "offline": corpus.offline,
         "texts": len(corpus.texts),
     }
+
+
+def repeated_rows(fields: Mapping[str, Mapping[str, int]]) -> list[dict[str, Any]]:
+    """A row per field: how many of its texts are near-duplicates, within and between corpora."""
+    return [
+        {
+            "Texts": field,
+            "Clusters": numbers["clusters"],
+            "Texts in clusters": numbers["texts"],
+            "Redundant texts": numbers["repeated"],
+            "Clusters across corpora": numbers["between"],
+        }
+        for field, numbers in fields.items()
+    ]
+
+
+def cluster_rows(clusters: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """A row per text of a cluster of near-duplicates, the largest cluster first."""
+    return [
+        {
+            "Cluster": number,
+            "Texts": cluster["field"],
+            "Corpus": row["corpus"],
+            "Role": row["role"],
+            "Text": row["text"],
+            "Group": row["group_id"],
+        }
+        for number, cluster in enumerate(clusters, start=1)
+        for row in cluster["texts"]
+    ]
+
+
+def overlap_rows(pairs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """A row per text that overlaps with one of an evaluation set."""
+    return [
+        {
+            "Match": pair["how"],
+            "Share": pair["share"],
+            "Corpus": pair["corpus"],
+            "Our text": pair["text"],
+            "Evaluation set": pair["against"]["corpus"],
+            "Evaluation text": pair["against"]["text"],
+            "Group": pair["groups"][0] if pair["groups"] else None,
+            "Groups": " ".join(map(str, pair["groups"])),
+        }
+        for pair in pairs
+    ]

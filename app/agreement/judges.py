@@ -5,8 +5,7 @@ from typing import Any
 
 import streamlit as st
 
-from analysis.agreement.flagged import WITHOUT, WITHOUT_HIGH, WITHOUT_LOW, rows_without
-from analysis.agreement.headline import interval_cells
+from analysis.agreement.flagged import WITHOUT, WITHOUT_HIGH, WITHOUT_LOW, profile_rows
 from analysis.figures.dots import Dot, dots
 from analysis.files.csv_writer import csv_text
 from app.agreement.report import MAX_DOTS
@@ -24,8 +23,7 @@ MEASURES = {
 
 def draw_judges(profiles: Sequence[Mapping[str, Any]], origin: Origin) -> None:
     """A row per judge; the reasons of undefined values follow the table."""
-    with_people = [each["with_people"] for each in profiles]
-    rows = rows_without([judge_row(each) for each in profiles], with_people)
+    rows = profile_rows(profiles)
     if not rows:
         return
     st.subheader("Per judge", anchor=False)
@@ -85,30 +83,6 @@ def judge_dots(profiles: Sequence[Mapping[str, Any]]) -> dict[str, list[Dot]]:
                 about = f"{of['items']:,} items"
                 found.setdefault(group, []).append(Dot(name, of["value"], of["interval"], about))
     return found
-
-
-def judge_row(each: Mapping[str, Any]) -> dict[str, Any]:
-    """A profile as a row of the table."""
-    return {
-        "Judge": each["judge"],
-        "Kind": each["kind"],
-        "Flagged": each["flagged"],
-        "Judged": each["judged"],
-        "Kappa with people": each["with_people"]["value"],
-        **interval_cells(each["with_people"]),
-        "Kappa with models": each["with_models"]["value"],
-        "Seconds": each["median_seconds"],
-        **_gold_cells(each),
-        "Positions chosen": each["position_bias"]["shares"],
-        "Bias p": each["position_bias"]["p"],
-    }
-
-
-def _gold_cells(each: Mapping[str, Any]) -> dict[str, Any]:
-    """The columns of gold; none for a reader who may still be given gold items."""
-    if each["gold_seen"] is None:
-        return {}
-    return {"Gold seen": each["gold_seen"], "Gold accuracy": each["gold_accuracy"]}
 
 
 def undefined_reasons(profiles: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -11,13 +11,16 @@ from analysis.agreement.flagged import (
     WITHOUT_HIGH,
     WITHOUT_LOW,
     bar_rows,
+    difference_rows,
     flag_note,
     flag_sentence,
+    measure_rows,
+    measures_of,
     pair_rows,
+    pairs_sentence,
     persons_of,
-    rows_without,
 )
-from analysis.agreement.headline import COEFFICIENTS, COHEN, interval_cells, rest_sentence
+from analysis.agreement.headline import COEFFICIENTS, COHEN, rest_sentence
 from analysis.agreement.measures import MEASURES
 from analysis.figures.dots import Dot, dots
 from analysis.figures.figures import human_model_bars
@@ -102,19 +105,6 @@ def pair_dots(pairs: Sequence[Mapping[str, Any]]) -> dict[str, list[Dot]]:
     return found
 
 
-def pairs_sentence(counted_pairs: Mapping[str, int]) -> str:
-    """How many pairs have a value and how many only a count, and how many are listed."""
-    few, least = counted_pairs["with_fewer"], counted_pairs["min_shared"]
-    text = (
-        f"{counted(counted_pairs['with_enough_items'], 'pair')} with {least} or more shared items; "
-        f"{counted(few, 'pair')} with fewer, shown as a count."
-    )
-    listed, every = counted_pairs["listed"], counted_pairs["pairs"]
-    if listed < every:
-        text += f" Listed: the {listed:,} of {every:,} pairs that share most items."
-    return text
-
-
 def draw_figure_card(label: str, found: Mapping[str, Any]) -> None:
     """A headline figure: its value and coefficient, and itself without the people flagged."""
     with st.container(border=True, width=266):
@@ -156,19 +146,7 @@ def draw_differences(
     if not differences:
         return
     st.subheader(f"Which model agrees more with {who}?", anchor=False)
-    verdicts = {True: "yes", False: "no clear difference", None: ""}
-    rows = [
-        {
-            "Model": row["model_a"],
-            "Against": row["model_b"],
-            "Difference of kappa": row["difference"],
-            **interval_cells(row),
-            "Differs": verdicts[row.get("differs")],
-            "Reason if undefined": row.get("reason", ""),
-        }
-        for row in differences
-    ]
-    rows = rows_without(rows, differences, "difference")
+    rows = difference_rows(differences)
     draw_values(rows, origin, key="agreement.differences", reasons=differences)
     st.caption(f"Paired: both models are compared with {who} on the same posterior draws.")
 
@@ -176,24 +154,7 @@ def draw_differences(
 def draw_measures(report: dict[str, Any], origin: Origin) -> None:
     """The registered measures, among people and among all judges; help on each below."""
     st.subheader("All judges together", anchor=False)
-    persons = persons_of(report).lower()
-    found = [
-        (who, MEASURES[name].label, numbers)
-        for who, key in ((persons, "people"), (f"{persons} and models", "all_judges"))
-        for name, numbers in report[key].items()
-    ]
-    rows = [
-        {
-            "Among": who,
-            "Measure": measure,
-            "Value": numbers["value"],
-            **interval_cells(numbers),
-            "Reason if undefined": numbers.get("reason", ""),
-        }
-        for who, measure, numbers in found
-    ]
-    figures = [numbers for _, _, numbers in found]
-    rows = rows_without(rows, figures)
+    rows, figures = measure_rows(report), [dict(each) for _, _, each in measures_of(report)]
     draw_values(rows, origin, key="agreement.coefficients", reasons=figures)
     with st.expander("What the measures say"):
         for measure in MEASURES.values():

@@ -291,7 +291,7 @@ def _part(listed: Listed[Any], wanted: Paged) -> Listed[Any]:
     return listed.part(wanted.limit, wanted.cursor)
 
 
-def _at(wanted: Paged) -> dict[str, int]:
+def _at(wanted: Paged) -> dict[str, Any]:
     return {"limit": wanted.limit, "offset": wanted.cursor}
 
 

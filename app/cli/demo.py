@@ -225,29 +225,22 @@ def _interrupt(*_: object) -> None:
 
 def missing_modules(step: Step) -> list[str]:
     """The modules that the step needs and that are not installed."""
-    return [name for name in step.needs if not _is_installed(name)]
-
-
-def _is_installed(module: str) -> bool:
-    try:
-        return importlib.util.find_spec(module) is not None
-    except ModuleNotFoundError:
-        return False
+    return [name for name in step.needs if importlib.util.find_spec(name) is None]
 
 
 def _announce_left_out() -> None:
     """Print, before anything is done, which steps cannot be done here, and how to get them."""
     path = steps()
-    left_out = {number: step for number, step in enumerate(path, 1) if missing_modules(step)}
-    if not left_out:
+    left_out = [
+        (f"[{number}/{len(path)}] {step.title}", missing_modules(step))
+        for number, step in enumerate(path, 1)
+    ]
+    missing = dict.fromkeys(name for _, names in left_out for name in names)
+    if not missing:
         return
-    missing = dict.fromkeys(name for step in left_out.values() for name in missing_modules(step))
-    click.echo(
-        f"{len(left_out)} of {len(path)} steps will be left out, because this install has no "
-        f"{', '.join(missing)}:"
-    )
-    for number, step in left_out.items():
-        click.echo(f"  [{number}/{len(path)}] {step.title}")
+    titles = [title for title, names in left_out if names]
+    head = f"{len(titles)} of {len(path)} steps will be left out, because this install has no"
+    click.echo("\n  ".join([f"{head} {', '.join(missing)}:", *titles]))
     click.echo(
         "All others are done, and the app works without them. To have them too, install the extra "
         "[demo] and run `inf demo` again: it continues with what is missing.\n"

@@ -5,28 +5,24 @@ from pathlib import Path
 
 import click
 
+from app.access.identity import Actor, owner
 from app.cli.kit.doors import Noun
 from app.cli.kit.formerly import formerly, with_former_keys
 from app.cli.kit.options import from_here, request_options
-from app.cli.kit.report import Launching, Result, command_actor, facts, launched, lines, reporting
+from app.cli.kit.report import Launching, Result, command_actor, launched, lines, me, reporting
 from app.cli.kit.table import sheet
 from app.operations import evaluations as operations
 from app.text.numbers import counted, score
-from db.outcome.evaluations import Scored
 from trainer.evaluate.following import CONTROLS, ON_GROUPS, STABILITY
 from trainer.evaluate.intervals import ranked_over
 from trainer.evaluate.measures.compliance import COMPLIANCE
-from trainer.evaluate.measures.rankings import average, measure, without_relevant
 from trainer.evaluate.request import EvaluationStart
-from trainer.records.content import benchmark_content
-from trainer.records.pinning import write_pin
-from trainer.records.record import content_together
 from trainer.report.compared.differences import METHOD
 from trainer.report.compared.ordinary import NOT_MEASURED
-from trainer.suites.registry import DOWNLOAD_NAMES, LAYOUTS, read_benchmarks
-from trainer.trec.files import read_qrels, read_run
+from trainer.suites.registry import DOWNLOAD_NAMES, LAYOUTS
 
 MAX_NAMED = 10
+FILE = click.Path(exists=True, dir_okay=False)
 SHOWN = ("ndcg@5", "ndcg@10", "map", "mrr", "recall@10", "judged@10", "p-mrr")
 DIFFERENCE = {"difference": "difference", "from": "low", "to": "high", "p (Holm)": "p_holm"}
 DIFFERENCE |= {"verdict": "verdict", "interval by": "method", "clusters": "clusters"}
@@ -141,7 +137,7 @@ def _details(result: Result) -> tuple[list[Result], list[str]]:
     epilog=f"Benchmark folders: {LAYOUTS}. Downloaded from the Hub: {DOWNLOAD_NAMES}, and "
     "owner/name."
 )
-@request_options(EvaluationStart)
+@request_options(EvaluationStart, types={"qrels": FILE, "paraphrases": FILE})
 @click.option(
     "--per-query",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -166,9 +162,6 @@ def create(
         raise click.UsageError(f"{per_query} exists: choose another file")
     if request.trec and Path(request.trec).exists():
         raise click.UsageError(f"{request.trec} exists: choose another folder")
-    for file in (request.qrels, request.paraphrases):
-        if file and not Path(file).is_file():
-            raise click.UsageError(f"no file {file}")
     actor = command_actor()
     wanted = from_here(
         request,
@@ -182,25 +175,12 @@ def create(
         with per_query.open("x", encoding="utf-8") as out:
             for row in (row for each in ids for row in operations.values(actor, each)):
                 out.write(json.dumps(row, ensure_ascii=False) + "\n")
-    if "models" in result:
-        made = {
-            model["evaluation_id"]
-            for part in (result, *result.get("ordinary", []))
-            for model in part["models"]
-            if "evaluation_id" in model
-        }
-        scored: list[Scored] = [
-            each for each in operations.scores(actor) if each.evaluation_id in made
-        ]
-        # the job notes those validators that the release itself names
-        known = {note.partition(":")[0] for note in result["notes"]}
-        new = [
-            sentence
-            for sentence in operations.circular(actor, scored)
-            if sentence.partition(":")[0] not in known
-        ]
-        result["notes"] = [*result["notes"], *new]
-    return result
+    return operations.with_circular(actor, result) if "models" in result else result
+
+
+def _nobody_s(_: Result) -> Actor:
+    """Who measures files: without a store."""
+    return owner(me())
 
 
 evaluations.listed(
@@ -257,67 +237,44 @@ def compare(base: int, others: tuple[int, ...]) -> Result:
     return with_former_keys(found, "differences", FORMER_DIFFERENCES)
 
 
-@evaluations.command()
-@click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.option(
-    "--write", is_flag=True, help="Write it to FOLDER/benchmark.sha256, which is checked."
-)
-@reporting(
-    facts(
+evaluations.door(
+    operations.pin,
+    click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path)),
+    click.option(
+        "--write", is_flag=True, help="Write it to FOLDER/benchmark.sha256, which is checked."
+    ),
+    actor=_nobody_s,
+    text=(
         *("sha256", ("benchmarks", lambda found: ", ".join(found["benchmarks"])), "documents"),
         ("queries", "questions"),
         ("pinned in", lambda found: found["file"] or "no file: --write makes one"),
-    )
+    ),
+    about="Print the sha256 of a benchmark folder's content, for `inf evaluations create --pin "
+    "SHA256`.\n\nOf queries, instructions, corpus, judgments and candidates as they are read; "
+    "names of files and the order of lines do not count. With --write every later evaluation of "
+    "the folder checks it.",
 )
-def pin(folder: Path, write: bool) -> Result:
-    """Print the sha256 of a benchmark folder's content, for `inf evaluations create --pin SHA256`.
-
-    Of queries, instructions, corpus, judgments and candidates as they are read; names of files and
-    the order of lines do not count. With --write every later evaluation of the folder checks it.
-    """
-    folder = folder.resolve()
-    benchmarks = read_benchmarks(folder)
-    contents = [benchmark_content(benchmark) for benchmark in benchmarks]
-    found = content_together(contents)
-    return {
-        "sha256": found["sha256"],
-        "benchmarks": [benchmark.name for benchmark in benchmarks],
-        "documents": found["documents"],
-        "questions": found["questions"],
-        "file": str(write_pin(folder, contents)) if write else None,
-    }
 
 
 def _measured(result: Result) -> str:
-    scores = [f"{name:<12}{score(value)}" for name, value in result["metrics"].items()]
+    scores = sheet([{"measure": k, "mean": score(v)} for k, v in result["metrics"].items()])
     left_out = len(result["without_relevant"])
     notes = [f"{result['queries']} queries in the means"]
     notes += [f"{left_out} judged queries without a relevant document, in no mean"] * bool(left_out)
     notes += [f"{len(result['missing'])} judged queries are not in the run and score 0"] * bool(
         result["missing"]
     )
-    return "\n".join([*scores, *notes])
+    return "\n".join([scores, *notes])
 
 
-@evaluations.command()
-@click.option("--run", "run_file", type=click.Path(path_type=Path), required=True)
-@click.option("--qrels", "qrels_file", type=click.Path(path_type=Path), required=True)
-@reporting(_measured)
-def trec(run_file: Path, qrels_file: Path) -> Result:
-    """Measure a TREC run file by a qrels file, without a benchmark or the store.
-
-    The values are trec_eval's with -c: a judged query that the run lacks scores 0. Queries without
-    any relevant document are in no mean.
-    """
-    run, judgments = read_run(run_file).scores, read_qrels(qrels_file)
-    per_query = measure(run, judgments)
-    return {
-        "metrics": average(per_query),
-        "per_query": per_query,
-        "queries": len(per_query),
-        "without_relevant": without_relevant(judgments),
-        "missing": sorted(per_query.keys() - run.keys()),
-    }
+evaluations.door(
+    operations.measure_files,
+    click.option("--run", "run_file", type=click.Path(path_type=Path), required=True),
+    click.option("--qrels", "qrels_file", type=click.Path(path_type=Path), required=True),
+    actor=_nobody_s,
+    name="trec",
+    text=_measured,
+)
 
 
 evaluate = Noun("evaluate", formerly(create, "evaluate run", "evaluations create"), default="run")

@@ -2,44 +2,29 @@
 
 import subprocess
 import sys
-from pathlib import Path
 
 import click
+from click.shell_completion import CompletionItem
 
 from db.modules import run_module
+from trainer.check.gpu_check import options
 
 
-@click.command("gpu-check")
-@click.option(
-    "--minutes", type=click.FloatRange(0, min_open=True), default=8.0, help="Time to use."
-)
-@click.option(
-    "--model",
-    "models",
-    multiple=True,
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Folder of a model whose dtypes, texts and learning are checked too (fp16 copies also); "
-    "may be repeated.",
-)
-@click.option(
-    "--out",
-    type=click.Path(dir_okay=False, path_type=Path),
-    default=Path("gpu-check.json"),
-    show_default=True,
-    help="The JSON report; the Markdown has the same name with .md.",
-)
-@click.option("--part", "parts", multiple=True, help="Run this part only; may be repeated.")
-@click.option("--small", is_flag=True, help="Small sizes on a GPU too.")
-def gpu_check(
-    minutes: float, models: tuple[Path, ...], out: Path, parts: tuple[str, ...], small: bool
-) -> None:
-    """Check and measure training on this machine: GPU or CPU, no network, no store.
+class OfProgram(click.Command):
+    """A command whose options are those of the program that it starts."""
 
-    Where little more than PyTorch is installed: python -m trainer.check.gpu_check.
-    """
-    words = ["--minutes", str(minutes), "--out", str(out)]
-    words += [word for model in models for word in ("--model", str(model.resolve()))]
-    words += [word for part in parts for word in ("--part", part)]
-    words += ["--small"] if small else []
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """The options that begin so."""
+        words = options().format_usage().replace("[", " ").replace("]", " ").split()
+        known = [each for each in words if each.startswith("--")]
+        return [CompletionItem(each) for each in known if each.startswith(incomplete)]
+
+
+@click.command(
+    cls=OfProgram, add_help_option=False, context_settings={"ignore_unknown_options": True}
+)
+@click.argument("words", nargs=-1, type=click.UNPROCESSED)
+def gpu_check(words: tuple[str, ...]) -> None:
+    """Check and measure training on this machine: GPU or CPU, no network, no store."""
     command = [sys.executable, *run_module("trainer.check.gpu_check"), *words]
     sys.exit(subprocess.run(command, check=False).returncode)

@@ -1,11 +1,10 @@
 """`inf`: the entry point. Commands are imported when called, so that `inf --help` is fast."""
 
 import errno
-import json
 import os
 import sys
-import traceback
 from pathlib import Path
+from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
@@ -105,41 +104,43 @@ def _run(given: list[str]) -> int:
         return 1
     except click.ClickException as error:
         if "--json" in given:
-            details = getattr(error, "details", {})
-            click.echo(json.dumps({"error": error.format_message(), **details}))
+            _print_json(error=error.format_message(), **getattr(error, "details", {}))
         else:
             error.show()
         return error.exit_code
-    except InfError as error:  # from load_secrets; `reporting` handles those of commands
-        _report_error(str(error), given)
-        return 1
     except Exception as error:
-        if missing := missing_extra(error):  # of a command whose own module needs it
-            _report_error(missing, given)
-            return 1
-        if isinstance(error, OSError) and error.errno in FULL:  # a file of the command's own
-            _report_error(f"no space is left on the disk: {error}", given)
-            return 1
-        if isinstance(error, OSError) and error.errno in READ_ONLY and _is_in_home(error.filename):
-            reason = f"{error.filename} cannot be written ({error.strerror})"
-            _report_error(f"{reason}: set INF_HOME to a folder that this account can write", given)
-            return 1
-        if "--json" not in given:
-            raise
-        traceback.print_exc()
-        message = f"unexpected {type(error).__name__}: {error}; please report it with stderr"
-        click.echo(json.dumps({"error": message}))
+        if not (message := _reason(error)):
+            if "--json" not in given:
+                raise
+            import traceback  # here, as JSON: `inf --help` needs neither
+
+            traceback.print_exc()
+            message = f"unexpected {type(error).__name__}: {error}; please report it with stderr"
+        if "--json" in given:
+            _print_json(error=message)
+        else:
+            click.echo(f"Error: {message}", err=True)
         return 1
     return code if isinstance(code, int) else 0
 
 
-def _is_in_home(filename: object) -> bool:
-    return isinstance(filename, str) and Path(filename).is_relative_to(home())
+def _print_json(**error: Any) -> None:
+    import json
+
+    click.echo(json.dumps(error))
 
 
-def _report_error(message: str, given: list[str]) -> None:
-    as_json = "--json" in given
-    click.echo(json.dumps({"error": message}) if as_json else f"Error: {message}", err=not as_json)
+def _reason(error: Exception) -> str:
+    """Why a command ended, in a sentence; "" for what nobody expected."""
+    if isinstance(error, InfError):  # from load_secrets; `reporting` handles those of commands
+        return str(error)
+    if isinstance(error, OSError) and error.errno in FULL:  # a file of the command's own
+        return f"no space is left on the disk: {error}"
+    place = error.filename if isinstance(error, OSError) and error.errno in READ_ONLY else None
+    if isinstance(place, str) and Path(place).is_relative_to(home()):
+        reason = f"{place} cannot be written ({getattr(error, 'strerror', error)})"
+        return f"{reason}: set INF_HOME to a folder that this account can write"
+    return missing_extra(error)  # of a command whose own module needs it
 
 
 if __name__ == "__main__":

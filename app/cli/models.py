@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from pathlib import Path
 
 import click
 
@@ -11,15 +10,16 @@ from app.cli.data.releases import push_command
 from app.cli.kit.doors import Noun
 from app.cli.kit.options import request_options
 from app.cli.kit.report import Result, command_actor, lines, me, reporting
-from app.cli.kit.table import table
+from app.cli.kit.table import one_line, sheet
 from app.operations import models as operations
 from app.operations import try_it
-from app.operations.models import ModelIndexed
 from app.operations.try_it import Search
 from db.errors import Refused
+from db.machine import url_of
 from db.modules import run_module
 from db.rows import Listed
 
+MAX_TEXT = 80
 models = Noun("models")
 models.listed(
     operations.list_some,
@@ -50,54 +50,19 @@ push_command(models, "a trained model to the Hub", click.argument("checkpoint_id
 
 def _human(result: Result) -> str:
     rows = [
-        (
-            f"{row['network']} {row['dimensions'] or ''}".strip(),
-            ", ".join(
-                [
-                    f"largest difference {row['difference']:.1e}",
-                    *(f"{name} {value:.4f}" for name, value in row["metrics"].items() if value),
-                ]
-            ),
-        )
+        {key: row[key] for key in ("network", "dimensions")}
+        | {"largest difference": f"{row['difference']:.1e}", **row["metrics"]}
         for row in result["rows"]
     ]
     servers = "; ".join(result["server_problems"]) or "layout of text-embeddings-inference and vLLM"
-    return lines(("written to", result["path"]), ("servers", servers), *rows)
+    return f"{lines(('written to', result['path']), ('servers', servers))}\n{sheet(rows)}"
 
 
-@models.command()
-@click.argument("model", metavar="CHECKPOINT")
-@click.option("--out", required=True, type=click.Path(path_type=Path), help="A new folder.")
-@click.option(
-    "--format",
-    "formats",
-    multiple=True,
-    type=click.Choice(["onnx", "openvino"]),
-    help="Repeatable; default: both.",
+models.door(
+    operations.export,
+    text=_human,
+    actor=lambda given: _actor(given["model"], given["release"]),
 )
-@click.option("--int8", is_flag=True, help="Also in 8 bits, with its loss; needs --release.")
-@click.option(
-    "--release", help="Release by number or folder, whose groups the loss is measured on."
-)
-@reporting(_human)
-def export(
-    model: str, out: Path, formats: tuple[str, ...], int8: bool, release: str | None
-) -> Result:
-    """Write a checkpoint (number or folder) for serving: merged weights, ONNX and OpenVINO.
-
-    Each network is compared with the model's own vectors. The card gets what 8 bits and each
-    trained Matryoshka dimension cost, on held-out groups of the release where it has some.
-    """
-    report = operations.export(
-        _actor(model, release),
-        model,
-        out,
-        formats=formats,
-        int8=int8,
-        release=release,
-        say=lambda words: click.echo(words, err=True),
-    )
-    return {"path": str(out), **report}
 
 
 @models.command()
@@ -112,7 +77,7 @@ def serve(model: str, host: str, port: int) -> Result:
     INF_EMBEDDINGS_TOKEN to require a token; beyond this machine it is needed.
     """
     name = operations.folder_of(_actor(model), model)
-    url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+    url = url_of(host, port)
     click.echo(f"{model} on {url}/v1/embeddings; stop with Ctrl-C", err=True)
     module = run_module("trainer.serve.embeddings_server")
     process = subprocess.Popen([sys.executable, *module, name, host, str(port)])
@@ -130,39 +95,33 @@ def serve(model: str, host: str, port: int) -> Result:
     return {"model": model, "url": url}
 
 
-@models.command()
-@click.argument("model", metavar="MODEL")
-@click.option("--dataset", required=True, help="Whose passages are embedded.")
-@reporting(
-    lambda found: lines(
-        ("passages", f"{found['passages']:,} of {found['dimensions']} numbers"),
-        ("embedded", f"{found['seconds']:.1f} s" if found["made"] else "stored before"),
-    )
+models.door(
+    operations.index,
+    click.argument("model", metavar="MODEL"),
+    click.option("--dataset", required=True, help="Whose passages are embedded."),
+    text=(
+        ("passages", lambda found: f"{found['passages']:,} of {found['dimensions']} numbers"),
+        (
+            "embedded",
+            lambda found: f"{found['seconds']:.1f} s" if found["made"] else "stored before",
+        ),
+    ),
+    title="embedding passages of {dataset}",
+    unit=" passages",
 )
-def index(model: str, dataset: str) -> ModelIndexed:
-    """Store the vectors of a dataset's passages by a model (checkpoint or name) for Try it.
-
-    A checkpoint whose index stays reads those of its base model, and the other way round.
-    """
-    return operations.index(
-        command_actor(),
-        model,
-        dataset,
-        progress=lambda done, total: click.echo(f"{done:,} of {total:,} passages", err=True),
-    )
 
 
 def _ranked(result: Result) -> str:
     parts = []
     for found in result["data"]:
-        head = ("place", "passage", "score", "text")
         rows = [
-            (place, hit["passage_id"], f"{hit['score']:.4f}", " ".join(hit["text"].split())[:80])
+            {"place": place, "passage": hit["passage_id"], "score": hit["score"]}
+            | {"text": one_line(hit["text"], MAX_TEXT)}
             for place, hit in enumerate(found["hits"], 1)
         ]
         about = f"{found['model']}: {found['passages']:,} passages"
         note = f"; {found['note']}" if found["note"] else ""
-        parts.append(f"{about}{note}\n{table(head, rows, empty='nothing found')}")
+        parts.append(f"{about}{note}\n{sheet(rows, empty='nothing found')}")
     return "\n\n".join(parts)
 
 

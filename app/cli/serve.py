@@ -15,12 +15,14 @@ from app.cli.kit.report import Result, command_actor, launcher_options, me, repo
 from app.cli.start import without_collection
 from app.operations.jobs import ensure_worked
 from app.operations.overview.status import store_state
-from app.operations.store import upgrade
+from app.operations.store import make_tables
 from app.server.origins import public_address
 from app.server.proxies import note_at_start, trusted_proxies
 from db.errors import Refused
-from db.machine import is_loopback
+from db.machine import is_loopback, url_of
 from db.store.settings import owners_process
+
+QUESTION = "The PostgreSQL database is empty: create the tables of InF Studio in it?"
 
 
 def store_to_serve() -> bool:
@@ -29,13 +31,9 @@ def store_to_serve() -> bool:
     In a file of our own (SQLite) they are made at once, in a PostgreSQL database on consent. Raises
     InfError if the store is not of this version.
     """
-    state = store_state(owner(me()))
-    question = "The PostgreSQL database is empty: create the tables of InF Studio in it?"
-    if state.revision is None and (
-        state.engine == "sqlite" or (sys.stdin.isatty() and click.confirm(question, err=True))
-    ):
-        click.echo(f"creating the tables of the new {state.engine} store", err=True)
-        upgrade(owner(me()))
+    may_ask = sys.stdin.isatty()
+    if made := make_tables(owner(me()), lambda: may_ask and click.confirm(QUESTION, err=True)):
+        click.echo(f"made the tables of the new {made} store", err=True)
     command_actor()
     return bool(store_state(owner(me())).has_accounts)
 
@@ -58,7 +56,7 @@ def serve(port: int, host: str, open_browser: bool) -> Result:
             code="public_server_needs_accounts",
         )
     ensure_worked(owner(me()))
-    url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+    url = url_of(host, port)
     who = "sign-in required" if has_accounts else "no accounts yet: every user is admin"
     click.echo(f"InF Studio on {url} ({who}); stop with Ctrl-C", err=True)
     if note := note_at_start(has_accounts=has_accounts, is_local=is_loopback(host)):

@@ -25,14 +25,13 @@ from app.cli.kit.report import (
     lines,
     reporting,
 )
-from app.cli.kit.table import Column, drawn, paged, sheet
+from app.cli.kit.table import Column, drawn, sheet
 from app.operations import trainings as operations
 from app.operations.acting import queued
-from app.operations.trainings import TrainingRow, TrialRow
+from app.operations.trainings import TrialRow
 from app.text.numbers import counted, score
 from app.training.wording import create_command, measured_text
 from db.modules import run_module
-from db.rows import Listed
 from trainer.evaluate.intervals import HELD_OUT_INTERVALS
 from trainer.launch.request import TrainSearch, TrainStart, TrainSweep
 from trainer.report.scored import interval_rows, listed_scores, score_notes, score_rows
@@ -193,28 +192,24 @@ def tune(wanted: TrainSearch) -> Result:
     }
 
 
-def _listed(result: Result) -> str:
-    data = result["data"]
-    measures = [name for name in listed_scores({}) if any(row[name] is not None for row in data)]
-    columns: list[Column] = ["id", "name", ("base", "base_model"), "release", "status"]
-    columns += [(name, lambda row, key=name: _score(row[key])) for name in measures]
-    columns += [("model", "checkpoint_id"), ("created", lambda row: row["created_at"][:16])]
-    empty = "no trainings yet: inf trainings create --release RELEASE --out FOLDER"
-    then = f"\nnext: inf trainings show {data[0]['id']}" if data else ""
-    return drawn(columns, data, empty=empty) + then
+def _columns(rows: list[Result]) -> tuple[Column, ...]:
+    measures = [name for name in listed_scores({}) if any(row[name] is not None for row in rows)]
+    return (
+        *("id", "name", ("base", "base_model"), "release", "status"),
+        *((name, lambda row, key=name: _score(row[key])) for name in measures),
+        *(("model", "checkpoint_id"), ("created", lambda row: row["created_at"][:16])),
+    )
 
 
-@trainings.command("list")
-@click.option("--dataset", help="Without trainings on releases of other datasets.")
-@click.option("--sweep", help="Only those of this sweep or search, best first.")
-@paged()
-@reporting(_listed)
-def list_(dataset: str | None, sweep: str | None, **page: Any) -> Listed[TrainingRow]:
-    """List trainings, newest first, with what they reached on held-out groups."""
-    actor = command_actor()
-    if sweep is not None:
-        return operations.list_sweep(actor, sweep).part(**page)
-    return operations.list_some(actor, dataset, **page)
+trainings.listed(
+    operations.list_some,
+    click.option("--dataset", help="Without trainings on releases of other datasets."),
+    click.option("--sweep", help="Only those of this sweep or search, best first."),
+    about="List trainings, newest first, with what they reached on held-out groups.",
+    columns=_columns,
+    empty="no trainings yet: inf trainings create --release RELEASE --out FOLDER",
+    then="inf trainings show {id}",
+)
 
 
 def _shown(result: Result) -> str:

@@ -6,9 +6,9 @@ import streamlit as st
 
 from app.access.session_user import action, notify, signed_in_user
 from app.kit.acting import acting
+from app.kit.fields import values_of_form
 from app.operations import connections
 from app.operations.connections import ConnectionAdd, ConnectionChange, ConnectionRow
-from db.errors import BadInput
 from db.servers.connections import ENVIRONMENT
 
 TESTED = "connections.tested"  # of the environment, which the store has no row for
@@ -25,27 +25,11 @@ def _taken(key: str) -> str:
     return typed
 
 
-def _prices(key: str) -> dict[str, str]:
-    """The lines `model=in/out` of a field. Raises BadInput for any other line."""
-    found = {}
-    for line in filter(None, map(str.strip, str(_held(key)).splitlines())):
-        model, equals, price = (part.strip() for part in line.rpartition("="))
-        if not (equals and model):
-            raise BadInput(
-                f"{line!r} is no price", "write model=0.15/0.6", code="price_line_invalid"
-            )
-        found[model] = price
-    return found
-
-
 @action
 def add() -> None:
     """Add the connection of the form, and try it at once."""
     key = _taken("key")
-    wanted = ConnectionAdd.read(
-        {name: _held(name).strip() for name in ("name", "kind", "url", "secret", "api_version")}
-        | {"private": bool(_held("private")), "prices": _prices("prices")}
-    )
+    wanted = ConnectionAdd.read(values_of_form(ConnectionAdd, key="connections"))
     added = connections.add(signed_in_user(), wanted, key)
     for name in ("name", "url", "secret", "api_version", "prices"):
         st.session_state[f"connections.{name}"] = ""
@@ -77,15 +61,12 @@ def change_key(name: str, key: str) -> None:
     notify(f"{changed.name} has {key_text(changed)} now.")
 
 
-@action
-def change_prices(name: str, key: str) -> None:
-    """Set the prices of the form."""
-    connections.change(
-        signed_in_user(), ConnectionChange.read({"name": name, "prices": _prices(key)})
-    )
-    notify(f"The prices of {name} are saved.")
-
-
+change_prices = acting(
+    connections.change,
+    lambda row: f"The prices of {row.name} are saved.",
+    takes=("name",),
+    form="connections-{0}",
+)
 remove = acting(connections.remove, lambda row: f"{row.name} is removed.")
 
 

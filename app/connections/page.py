@@ -108,7 +108,7 @@ def draw_changes(row: ConnectionRow, key: str) -> None:
                     f"{model}={price['input']:g}/{price['output']:g}"
                     for model, price in row.prices.items()
                 ),
-                key=f"connections.prices-{key}",
+                key=f"connections-{row.name}.prices",
                 placeholder="model=0.15/0.6",
                 help="One model per line. They take precedence over prices.toml.",
             )
@@ -117,7 +117,7 @@ def draw_changes(row: ConnectionRow, key: str) -> None:
                 type="primary",
                 key=f"connections.prices-do-{key}",
                 on_click=actions.change_prices,
-                args=(row.name, f"prices-{key}"),
+                args=(row.name,),
             )
     with st.popover("Remove", key=f"connections.remove-{key}"):
         st.markdown(f"Remove **{plain(row.name)}**? Runs that are over keep its name and address.")

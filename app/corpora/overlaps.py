@@ -6,7 +6,7 @@ from typing import Any
 import streamlit as st
 
 from analysis.text.folding import words
-from analysis.text.sharing import what_is_found
+from analysis.text.sharing import cluster_rows, overlap_rows, repeated_rows, what_is_found
 from app.kit.figure import Origin, draw_rows
 from app.kit.page import draw_labels
 from app.text.numbers import counted
@@ -21,23 +21,14 @@ SHARE = st.column_config.NumberColumn(format="%.2f")
 def draw_duplicates(result: Mapping[str, Any], origin: Origin) -> None:
     """Counts per field, then the clusters, largest first."""
     draw_labels(offline=any(corpus["offline"] for corpus in result["corpora"]))
-    counts = [
-        {
-            "Texts": field,
-            "Clusters": numbers["clusters"],
-            "Texts in clusters": numbers["texts"],
-            "Redundant texts": numbers["repeated"],
-            "Clusters across corpora": numbers["between"],
-        }
-        for field, numbers in result["fields"].items()
-    ]
+    counts = repeated_rows(result["fields"])
     repeated = {row["Texts"]: row["Redundant texts"] for row in counts if row["Redundant texts"]}
     if repeated:
         parts = ", ".join(f"{field} {count:,}" for field, count in repeated.items())
         total = counted(sum(repeated.values()), "text")
         st.markdown(plain(f"Redundant, as near-duplicates of another: {total} ({parts})."))
     draw_rows(counts, origin, key="near_duplicates.counts")
-    rows = cluster_rows(result["clusters"])
+    rows = _linked(cluster_rows(result["clusters"]))
     if not rows:
         st.caption("No near-duplicates found.")
     else:
@@ -61,22 +52,6 @@ def without_groups(result: Mapping[str, Any], hidden: set[int]) -> dict[str, Any
     return found
 
 
-def cluster_rows(clusters: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """A row per text of a cluster."""
-    return [
-        {
-            "Cluster": number,
-            "Texts": cluster["field"],
-            "Corpus": row["corpus"],
-            "Role": row["role"],
-            "Text": row["text"],
-            "Group": _link(row["group_id"]),
-        }
-        for number, cluster in enumerate(clusters, start=1)
-        for row in cluster["texts"]
-    ]
-
-
 def draw_contamination(result: Mapping[str, Any], origin: Origin) -> None:
     """The number of overlapping texts and groups, and the pairs."""
     draw_labels(offline=any(corpus["offline"] for corpus in result["corpora"]))
@@ -92,7 +67,7 @@ def draw_contamination(result: Mapping[str, Any], origin: Origin) -> None:
             ),
             icon=":material/warning:",
         )
-    rows = pair_rows(result["pairs"])
+    rows = _linked(overlap_rows(result["pairs"]))
     if rows:
         draw_rows(
             rows,
@@ -149,21 +124,9 @@ def _start(pair: Mapping[str, Any]) -> str:
     return text if len(text) <= 70 else f"{text[:69]}…"
 
 
-def pair_rows(pairs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """A row per overlapping pair of texts."""
-    return [
-        {
-            "Match": pair["how"],
-            "Share": pair["share"],
-            "Corpus": pair["corpus"],
-            "Our text": pair["text"],
-            "Evaluation set": pair["against"]["corpus"],
-            "Evaluation text": pair["against"]["text"],
-            "Group": _link(pair["groups"][0] if pair["groups"] else None),
-            "Groups": " ".join(map(str, pair["groups"])),
-        }
-        for pair in pairs
-    ]
+def _linked(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows, with a link to each group."""
+    return [{**row, "Group": _link(row["Group"])} for row in rows]
 
 
 def _link(group_id: int | None) -> str | None:

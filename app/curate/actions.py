@@ -5,6 +5,8 @@ import streamlit as st
 from app.access.identity import Actor
 from app.access.session_user import action, notify, require_permission, signed_in_user
 from app.curate.server_choice import chosen_server, model_settings
+from app.kit.acting import acting
+from app.kit.fields import values_of_form
 from app.kit.frame.dataset import require_dataset
 from app.operations import runs
 from app.operations.acting import Launch, queued
@@ -15,7 +17,6 @@ from curation.rules.deciding import RunDecide
 from curation.run.starting import RunResume, RunStart, RunWork
 from db.errors import BadInput
 from db.requests import Request
-from db.run.versions import VersionChoice
 
 PAIRS = "curate.pairs"
 DECIDED = "curate.decided_again"  # what deciding again, or its preview, found
@@ -37,32 +38,19 @@ def start(trial: bool = False) -> None:
 
 def wanted_run(*, trial: bool = False) -> RunStart:
     """The run that the form describes. Raises BadInput."""
-    state, server = st.session_state, chosen_server()
-    chosen = state["curate.trial_pairs"] if trial else chosen_query_ids()
-    lines = (state["curate.settings"] or "").splitlines()
+    server, given = chosen_server(), values_of_form(RunStart, key="curate")
+    chosen = st.session_state["curate.trial_pairs"] if trial else chosen_query_ids()
+    # the checkbox keeps its value when another provider hides it
+    given["batch"] = given.get("batch", False) and PROVIDERS.find(server.provider).batches
+    given |= {"limit": None, "batch": False} if trial else {}
     return RunStart.read(
-        {
+        given
+        | {
             "dataset": require_dataset().name,
             "provider": server.provider,
             "connection": server.connection,
-            "recipe": state["curate.recipe"],
-            "settings": [
-                *model_settings(server),
-                *(line.strip() for line in lines if line.strip()),
-            ],
-            "timeout_seconds": int(state["curate.timeout"]) or None,
-            "limit": None if trial else int(state["curate.limit"]) or None,
+            "settings": [*model_settings(server), *given.get("settings", ())],
             "query_ids": list(chosen or ()),
-            "concurrency": int(state["curate.concurrency"]) or None,
-            "budget_usd": float(state["curate.budget"]) or None,
-            "seed": int(state["curate.seed"]),
-            "requests_per_minute": int(state["curate.rpm"]) or None,
-            "tokens_per_minute": int(state["curate.tpm"]) or None,
-            # the checkbox keeps its value when another provider hides it
-            "batch": not trial
-            and bool(state.get("curate.batch"))
-            and PROVIDERS.find(server.provider).batches,
-            "fresh": bool(state["curate.fresh"]),
         }
     )
 
@@ -115,20 +103,15 @@ def decide(run_id: int, preview: bool = False) -> None:
         notify(f"Run {run_id} uses verdict version {found.version}.")
 
 
-@action
-def use_version(run_id: int) -> None:
-    """Give the run's groups the verdicts of the chosen version."""
-    number = int(st.session_state[f"curate.version-{run_id}"])
-    runs.use_version(signed_in_user(), VersionChoice(run_id=run_id, number=number))
-    notify(f"Run {run_id} uses verdict version {number}.")
-
-
-@action
-def remove_version(run_id: int) -> None:
-    """Delete the chosen version."""
-    number = int(st.session_state[f"curate.version-{run_id}"])
-    runs.remove_version(signed_in_user(), VersionChoice(run_id=run_id, number=number))
-    notify(f"Verdict version {number} of run {run_id} is deleted.")
+use_version, remove_version = (
+    acting(
+        operation,
+        lambda found: f"Version {next(row.number for row in found.data if row.current)} is used.",
+        takes=("run_id",),
+        held={"number": "curate.version-{0}"},
+    )
+    for operation in (runs.use_version, runs.remove_version)
+)
 
 
 @action

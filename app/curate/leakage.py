@@ -9,7 +9,7 @@ from app.kit.figure import draw_rows
 from app.kit.frame.links import page_link
 from app.text.plain import plain
 from app.text.remedies import in_pages
-from curation.run.leakage import leaking_sentence
+from curation.run.leakage import leakage_rows, leaking_sentence
 
 
 def draw_leakage(report: dict[str, Any] | None, run_id: int, outdated: str) -> None:
@@ -25,25 +25,7 @@ def draw_leakage(report: dict[str, Any] | None, run_id: int, outdated: str) -> N
         st.button("Check again", key="curate.check_again", on_click=actions.check, args=(run_id,))
     if sentence := leaking_sentence(report):
         st.warning(plain(sentence), icon=":material/visibility:")
-    rows = []
-    for name, found in report["comparisons"].items():
-        low, high = found["interval"] or (None, None)
-        features = found.get("features", {})
-        rows.append(
-            {
-                "Comparison": name,
-                "AUC": found["auc"],
-                "95 % from": low,
-                "to": high,
-                "Typical of negatives": ", ".join(features.get("negative", [])),
-                "Typical of positives": ", ".join(features.get("positive", [])),
-                "Pairs": found["pairs"],
-                "AUC of length alone": found["length_auc"],
-                "Undefined because": found.get("reason", ""),
-            }
-        )
-    if not any(row["Undefined because"] for row in rows):
-        rows = [{name: row[name] for name in row if name != "Undefined because"} for row in rows]
+    rows = leakage_rows(report)
     number = st.column_config.NumberColumn(format="%.3f")
     typical = st.column_config.TextColumn(width=220)
     draw_rows(

@@ -29,6 +29,7 @@ from app.groups.funnel import draw_funnel
 from app.groups.run_label import run_name
 from app.jobs_page.card import follow_job
 from app.kit.choice import choose
+from app.kit.fields import draw_fields
 from app.kit.frame.dataset import chosen_dataset
 from app.kit.frame.links import page_link
 from app.kit.page import draw_empty, draw_hand_off, draw_heading, draw_labels, draw_status
@@ -41,6 +42,7 @@ from curation.recipe.drop_reasons import reason_text
 from curation.recipe.recipe import list_recipes
 from curation.recorded import NAME as RECORDED
 from curation.run.guard import Guard
+from curation.run.starting import RunStart
 from curation.run.time_left import time_left
 from db.run.runs import (
     Funnel,
@@ -51,24 +53,12 @@ from db.run.versions import FIRST
 
 EVERY_SECONDS = 2.0
 NOTHING = Outcomes(0, {})
+NARROW = {"width": 140, "placeholder": "default"}
+SETTINGS = {"placeholder": "validation.model=o4-mini\ntemperature=0.7"}
 BY_DEFAULT = "by provider"
 NUMBERS = (
-    ("Maximum pairs", 10**7, "curate.limit", "0: all pairs."),
-    ("Concurrent calls", 50_000, "curate.concurrency", "0: the provider's default."),
-    ("Requests per minute", 10**7, "curate.rpm", "Limit per worker. 0: no limit."),
-    ("Tokens per minute", 10**9, "curate.tpm", "Limit per worker. 0: no limit."),
-    (
-        "Timeout in s",
-        86_400,
-        "curate.timeout",
-        "Per call. 0: the recipe's, or 600 s.",
-    ),
-    (
-        "Seed",
-        2**31 - 1,
-        "curate.seed",
-        "Samples the candidates; with another seed a server's answers are new, too.",
-    ),
+    *("limit", "concurrency", "requests_per_minute", "tokens_per_minute"),
+    *("timeout_seconds", "seed", "budget_usd"),
 )
 
 
@@ -86,34 +76,11 @@ def draw_form(user: SessionUser, dataset: PageDataset) -> None:
     draw_models(chosen)
     draw_chosen_pairs()
     with st.container(horizontal=True):
-        for label, maximum, key, hint in NUMBERS:
-            st.number_input(label, 0, maximum, 0, key=key, help=hint, width=140)
-        st.number_input(
-            "Budget in $",
-            0.0,
-            1e6,
-            0.0,
-            key="curate.budget",
-            help="The run pauses at this budget. 0: no limit.",
-            width=140,
-        )
-    if PROVIDERS.find(chosen.provider).batches:
-        st.checkbox(
-            "Use batches (half the price, within a day)",
-            key="curate.batch",
-            help="OpenAI's Batch API. Concurrent calls then limits the pairs in progress.",
-        )
-    st.checkbox(
-        "Request new answers",
-        key="curate.fresh",
-        help="Stored answers to the same requests are not reused.",
-    )
+        draw_fields(RunStart, NUMBERS, key="curate", more=dict.fromkeys(NUMBERS, NARROW))
+    with_batches = PROVIDERS.find(chosen.provider).batches
+    draw_fields(RunStart, ("batch", "fresh") if with_batches else ("fresh",), key="curate")
     with st.expander("Override recipe settings"):
-        st.text_area(
-            "One per line: stage.key=value",
-            key="curate.settings",
-            placeholder="validation.model=o4-mini\ntemperature=0.7",
-        )
+        draw_fields(RunStart, ["settings"], key="curate", more={"settings": SETTINGS})
     draw_problem(chosen)
     if chosen.provider == "offline":
         st.caption(

@@ -14,6 +14,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from app.access.session_user import failures_shown, notify, signed_in_user
+from app.kit.fields import draw_fields, values_of_form
 from app.kit.frame.dataset import choose_dataset
 from app.kit.page import draw_table
 from app.operations import datasets
@@ -79,11 +80,11 @@ def draw_import_form() -> None:
     """Draw the form: name, source, licence, files; on submit, import with a progress bar."""
     user = signed_in_user()
     with st.form("datasets.import", border=False):
-        name = st.text_input("Name", key="datasets.name", placeholder="questions-2026") or ""
+        _draw("name", placeholder="questions-2026")
         at_name = st.container()
-        first, second = st.columns(2)
-        source = first.text_input("Source", key="datasets.source", help="Origin, e.g. a URL.")
-        licence = second.text_input("Licence", key="datasets.licence", placeholder="CC-BY-4.0")
+        with st.container(horizontal=True):
+            _draw("source")
+            _draw("licence", placeholder="CC-BY-4.0")
         first, second = st.columns(2)
         pairs = first.file_uploader(
             "Pairs", TYPES, accept_multiple_files=True, key="datasets.pairs"
@@ -101,40 +102,29 @@ def draw_import_form() -> None:
                 "Or: passages on the server", key="datasets.passages_path"
             )
         formats = readable_formats()
-        layout = st.selectbox(
-            "Format of the pairs",
-            list(formats),
-            index=None,
-            key="datasets.layout",
+        _draw(
+            "layout",
+            options=list(formats),
             placeholder="Found by files and columns",
             format_func=lambda name: f"{name}: {formats[name]}",
             help="Of a published collection, where its files do not show it.",
         )
         at_files = st.container()
-        skip_bad = st.checkbox("Skip bad rows and import the rest", key="datasets.skip_bad")
+        _draw("skip_bad")
         is_mapped = any(st.session_state.get(each) for each in _fields().values())
         with st.expander("Column names", expanded=is_mapped):
-            columns, split = _draw_columns()
+            columns = _draw_columns()
         at_columns = st.container()
         st.caption(ABOUT)
         with st.container(horizontal=True):
             previewed = st.form_submit_button("Preview", key="datasets.preview")
             submitted = st.form_submit_button("Import", type="primary", key="datasets.submit")
-    given = {
-        "name": name,
-        "source": source,
-        "licence": licence,
-        "pairs": pairs_path,
-        "passages": passages_path,
-        "columns": columns,
-        "split": split.strip() or None,
-        "layout": layout,
-        "skip_bad": skip_bad,
-    }
+    given = values_of_form(DatasetImport, key="datasets")
+    given |= {"pairs": pairs_path, "passages": passages_path, "columns": columns}
     previewed = st.session_state.pop(PREVIEWED, False) or previewed
     if not (previewed or submitted):
         return
-    if submitted and not name.strip():
+    if submitted and not given["name"].strip():
         at_name.error("Enter a name for the dataset.", icon=":material/error:")
         return
     if not pairs and not pairs_path:
@@ -163,7 +153,11 @@ def _fields() -> dict[str, str]:
     }
 
 
-def _draw_columns() -> tuple[dict[str, str], str]:
+def _draw(name: str, **more: Any) -> None:
+    draw_fields(DatasetImport, [name], key="datasets", more={name: more})
+
+
+def _draw_columns() -> dict[str, str]:
     """One field for each of our columns of each file; the names that the files have instead."""
     st.caption("Where a file names a column differently, enter its name.")
     typed: dict[str, str] = {}
@@ -173,15 +167,8 @@ def _draw_columns() -> tuple[dict[str, str], str]:
             typed[given] = (
                 place.text_input(f"{kind.capitalize()}: {ours}", key=_fields()[given]) or ""
             )
-    split = st.text_input(
-        "Split",
-        key="datasets.split",
-        placeholder="train",
-        help="The part of a folder, or of several files, to take: train, dev or test.",
-        width=220,
-    )
-    mapped = {given: theirs.strip() for given, theirs in typed.items() if theirs.strip()}
-    return mapped, split or ""
+    _draw("split", placeholder="train", width=220)
+    return {given: theirs.strip() for given, theirs in typed.items() if theirs.strip()}
 
 
 def _draw_missing(place: DeltaGenerator, missing: MissingColumns) -> None:

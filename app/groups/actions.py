@@ -9,7 +9,7 @@ from app.kit.acting import acting
 from app.operations import groups
 from app.operations.judging import reviews
 from app.text.numbers import counted
-from curation.judging.request import ReviewMany, VerdictsShown
+from curation.judging.request import ReviewMany
 
 LAST_BULK = "groups.last_bulk"
 
@@ -19,11 +19,7 @@ revalidate = acting(
 )
 
 
-@action
-def show_verdicts(run_id: int) -> None:
-    """Show or hide the run's verdicts for annotators."""
-    shown = bool(st.session_state[f"review.verdicts_{run_id}"])
-    reviews.verdicts(signed_in_user(), VerdictsShown(run_id=run_id, shown=shown))
+show_verdicts = acting(reviews.verdicts, takes=("run_id",), held={"shown": "review.verdicts_{0}"})
 
 
 @action

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from app.access.session_user import action, notify, signed_in_user
+from app.access.session_user import signed_in_user
 from app.kit.acting import acting
 from app.operations import jobs
+from app.operations.jobs import JobChanged
 from db.tables import Job
 
 
@@ -29,9 +30,9 @@ resume = acting(
 )
 
 
-@action
-def run_again(job_id: int) -> None:
-    """Queue a new job with the same config."""
-    changed = jobs.run_again(signed_in_user(), job_id)
-    st.query_params["job"] = str(changed.id)
-    notify(f"Job {changed.id} is queued with the config of job {job_id}.")
+def _is_new(job: JobChanged) -> str:
+    st.query_params["job"] = str(job.id)
+    return f"Job {job.id} is queued with the same config."
+
+
+run_again = acting(jobs.run_again, _is_new)

@@ -5,7 +5,15 @@ from typing import Any
 
 import streamlit as st
 
-from db.requests import Request, bounds_of, choices_of, default_of
+from db.requests import (
+    Request,
+    bounds_of,
+    choices_of,
+    default_of,
+    is_mapping,
+    mapping_of,
+    type_of,
+)
 
 SHARE = {"ge": 0, "le": 1}  # the bounds of a share, which forms show in percent
 
@@ -21,41 +29,53 @@ def draw_fields(
     """Draw a widget for each of these fields, under `KEY.FIELD` in the session's state.
 
     now: what they begin with, by default the model's defaults; more: what the widget of a field
-    takes besides, such as `options` that are known only here. A share is drawn in percent.
+    takes besides, such as `options` that are known only here. A share is drawn in percent, several
+    texts as lines, a number that may be left out as an empty field.
     """
     for name in names:
-        value = default_of(model, name) if now is None else getattr(now, name)
+        first = None if model.model_fields[name].is_required() else default_of(model, name)
+        value = first if now is None else getattr(now, name)
         _draw_field(model, name, value, {"key": f"{key}.{name}", **(more or {}).get(name, {})})
 
 
 def values_of_form(model: type[Request], *, key: str) -> dict[str, Any]:
-    """What the widgets `KEY.FIELD` of a form hold; a field without a widget is left out."""
+    """What the widgets `KEY.FIELD` of a form hold; a field without one, or empty, is left out.
+
+    Raises BadInput for lines of a mapping that are not `KEY=VALUE`.
+    """
     held = {name: st.session_state.get(f"{key}.{name}") for name in model.model_fields}
-    return {
-        name: value / 100 if bounds_of(model, name) == SHARE else value
-        for name, value in held.items()
-        if value is not None
-    }
+    return {name: _value(model, name, held) for name, held in held.items() if held is not None}
+
+
+def _value(model: type[Request], name: str, held: Any) -> Any:
+    if bounds_of(model, name) == SHARE:
+        return held / 100
+    if not (isinstance(held, str) and type_of(model, name)[1]):
+        return held
+    lines = held.splitlines()
+    return mapping_of(model, name, filter(str.strip, lines)) if is_mapping(model, name) else lines
 
 
 def _draw_field(model: type[Request], name: str, value: Any, given: dict[str, Any]) -> None:
     field, bounds = model.model_fields[name], bounds_of(model, name)
     label = field.title or name.replace("_", " ").capitalize()
     given = {"help": field.description, **given}
-    options = given.pop("options", choices_of(model, name))
+    options, kind = given.pop("options", choices_of(model, name)), type_of(model, name)[0]
     if isinstance(value, tuple):
         if options:
             st.multiselect(label, options, value, **{"placeholder": "as by default", **given})
+        else:
+            st.text_area(label, "\n".join(value), **given)
     elif options:
-        st.selectbox(label, options, options.index(value), **given)
+        index = options.index(value) if value in options else None
+        st.selectbox(label, options, index, **given)
     elif isinstance(value, bool):
         st.checkbox(label, value, **given)
     elif bounds == SHARE:
         st.number_input(f"{label}, %", 0, 100, round(100 * value), **given)
-    elif isinstance(value, int | float):
-        number = type(value)  # Streamlit takes bounds of the value's own type alone
-        ends = (None if end is None else number(end) for end in map(bounds.get, ("ge", "le")))
+    elif kind in (int, float):  # Streamlit takes bounds of the value's own type alone
+        ends = (None if end is None else kind(end) for end in map(bounds.get, ("ge", "le")))
         limits = dict(zip(("min_value", "max_value"), ends, strict=True))
-        st.number_input(label, value=value, **{**limits, **given})
+        st.number_input(label, value=value, **{"step": kind(1), **limits, **given})
     else:
         st.text_input(label, value or "", **given)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, ConfigDict
 from sqlalchemy.orm import Session
 
 from app.access.identity import Actor, TokenHolder
@@ -53,6 +53,7 @@ Prices = Annotated[Mapping[str, str], AfterValidator(_are_prices)]
 class ConnectionAdd(Request):
     """A model server: its address and the name of the secret that holds its key."""
 
+    model_config = ConfigDict(str_strip_whitespace=True)
     name: str = option(..., "What runs call it.", names=(), metavar="NAME")
     kind: Literal["openai", "azure", "compatible", "offline", "recorded"] = option(
         "compatible",
@@ -163,7 +164,7 @@ def add(actor: Actor, wanted: ConnectionAdd, key: str = "") -> ConnectionRow:
             url=url,
             api_version=wanted.api_version,
             secret=wanted.secret,
-            key=key,
+            key=key.strip(),
             private=private,
             prices=read_prices(wanted.prices),
             created_by=actor.name,
@@ -185,7 +186,7 @@ def change(actor: Actor, wanted: ConnectionChange, key: str = "") -> ConnectionR
     with writing(actor, RIGHT) as session:
         found = _stored(session, wanted.name)
         if key or wanted.secret is not None:
-            set_key(found, secret=wanted.secret or "", key=key)
+            set_key(found, secret=wanted.secret or "", key=key.strip())
         if private is not None:
             found.private = private
         if wanted.prices:

@@ -6,6 +6,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
+from pydantic import ConfigDict
+
 from app.access.identity import Actor, SessionUser, TokenHolder
 from app.access.permissions import require
 from app.jobs.places import dataset_of_others
@@ -62,6 +64,14 @@ class DatasetShown(DatasetRow):
     sources: tuple[str, ...]
     runs: tuple[int, ...]
     dependents: tuple[str, ...]
+
+
+class Archived(Row):
+    """A dataset (its name) or a run (its `run_id`), and whether it is hidden or deleted now."""
+
+    model_config = ConfigDict(extra="allow")
+    archived: bool
+    purged: bool = False
 
 
 def list_all(actor: Actor, *, archived: bool = False) -> Listed[DatasetRow]:
@@ -264,20 +274,22 @@ def _is_in(folder: Path | None, given: str) -> bool:
     return folder is not None and Path(given).resolve().is_relative_to(folder.resolve())
 
 
-def archive(actor: Actor, *, dataset: str | None = None, run_id: int | None = None) -> None:
+def archive(actor: Actor, *, dataset: str | None = None, run_id: int | None = None) -> Archived:
     """Hide it and make nothing new from it. Raises NotFound, and Refused for what others use."""
     with writing(actor, RIGHT) as session:
         archiving.archive(
             session, dataset=dataset, run_id=run_id, rights=actor.rights, actor=actor.name
         )
+    return Archived(**_what(dataset, run_id), archived=True)
 
 
-def unarchive(actor: Actor, *, dataset: str | None = None, run_id: int | None = None) -> None:
+def unarchive(actor: Actor, *, dataset: str | None = None, run_id: int | None = None) -> Archived:
     """Bring it back. Raises NotFound, Refused."""
     with writing(actor, RIGHT) as session:
         archiving.unarchive(
             session, dataset=dataset, run_id=run_id, rights=actor.rights, actor=actor.name
         )
+    return Archived(**_what(dataset, run_id), archived=False)
 
 
 def purge(
@@ -290,15 +302,15 @@ def purge(
 ) -> dict[str, Any]:
     """Delete it for good after a backup, by default in `$INF_HOME/backups`, named by its time.
 
-    Returns the rows deleted and the backup. Raises as `db.archive.purging.purge`, which refuses
-    whoever is no admin.
+    Returns who did it, the rows deleted and the backup. Raises as `db.archive.purging.purge`,
+    which refuses whoever is no admin.
     """
     if backup is None:
         name = "dataset" if dataset is not None else f"run-{run_id}"
         made_at = f"{utc_now():%Y%m%dT%H%M%S}"
         backup = home() / "backups" / f"before-purge-of-{name}-{made_at}.zip"
     with unscoped():
-        return purging.purge(
+        done = purging.purge(
             open_store(),
             dataset=dataset,
             run_id=run_id,
@@ -307,6 +319,12 @@ def purge(
             backup=backup.expanduser().absolute(),
             progress=progress,
         )
+    what = Archived(**_what(dataset, run_id), archived=False, purged=True).as_json()
+    return {**what, "by": actor.name, **done}
+
+
+def _what(dataset: str | None, run_id: int | None) -> dict[str, Any]:
+    return {"run_id": run_id} if dataset is None else {"dataset": dataset}
 
 
 def purging_admin(actor: Actor, name: str | None, password: Callable[[], str]) -> Actor:

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime
+from pathlib import Path
 from typing import Any, TypeVar
 
 from sqlalchemy.orm import Session
@@ -31,12 +32,18 @@ from db.outcome.independence import runs_of_benchmark, trained_on_dataset
 from db.release.releases import list_releases
 from db.rows import Listed, Row
 from db.tables import Checkpoint, Evaluation
+from trainer.evaluate.measures.rankings import average, measure, without_relevant
 from trainer.evaluate.request import EvaluationStart
 from trainer.records.circular import circular_sentence, validators_of_record
+from trainer.records.content import benchmark_content
+from trainer.records.pinning import write_pin
+from trainer.records.record import content_together
 from trainer.report.compared.conditions import library_notes, unlike
 from trainer.report.compared.differences import METHOD, Difference, difference_rows
 from trainer.report.compared.measures import model_name
 from trainer.report.compared.ordinary import is_ordinary
+from trainer.suites.registry import read_benchmarks
+from trainer.trec.files import read_qrels, read_run
 
 RIGHT = "evaluate"
 T = TypeVar("T")
@@ -73,6 +80,26 @@ class Compared(Row):
     data: tuple[Difference, ...]
     notes: tuple[str, ...]
     method: str
+
+
+class Pinned(Row):
+    """The content of a benchmark folder; `file`: where it is pinned, if it was written."""
+
+    sha256: str
+    benchmarks: list[str]
+    documents: int
+    questions: int
+    file: str | None
+
+
+class Measured(Row):
+    """The measures of a run file: their means, by query, and which queries have no value."""
+
+    metrics: dict[str, Any]
+    per_query: dict[str, Any]
+    queries: int
+    without_relevant: list[str]
+    missing: list[str]
 
 
 class EvaluationOptions(Row):
@@ -163,6 +190,42 @@ def compare(actor: Actor, base: int, others: Sequence[int]) -> Compared:
     )
 
 
+def pin(actor: Actor, folder: Path, *, write: bool = False) -> Pinned:
+    """The sha256 of the content of a benchmark folder of the server, written there if so wanted.
+
+    Raises Refused, and BadInput for what is no benchmark.
+    """
+    require(actor, "server")
+    benchmarks = read_benchmarks(folder.resolve())
+    contents = [benchmark_content(benchmark) for benchmark in benchmarks]
+    found = content_together(contents)
+    return Pinned(
+        sha256=found["sha256"],
+        benchmarks=[benchmark.name for benchmark in benchmarks],
+        documents=found["documents"],
+        questions=found["questions"],
+        file=str(write_pin(folder.resolve(), contents)) if write else None,
+    )
+
+
+def measure_files(actor: Actor, run_file: Path, qrels_file: Path) -> Measured:
+    """Measure a TREC run file by a qrels file, without a benchmark or the store.
+
+    The values are trec_eval's with -c: a judged query that the run lacks scores 0. Queries without
+    any relevant document are in no mean. Raises Refused, BadInput.
+    """
+    require(actor, "server")
+    run, judgments = read_run(run_file).scores, read_qrels(qrels_file)
+    per_query = measure(run, judgments)
+    return Measured(
+        metrics=average(per_query),
+        per_query=per_query,
+        queries=len(per_query),
+        without_relevant=without_relevant(judgments),
+        missing=sorted(per_query.keys() - run.keys()),
+    )
+
+
 def of_benchmark(actor: Actor, benchmark: str) -> list[Evaluation]:
     """The newest evaluations on a benchmark, with their values by query."""
     with reading(actor, RIGHT) as session:
@@ -229,6 +292,21 @@ def circular(actor: Actor, scored: Iterable[Scored]) -> list[str]:
     """Which of the scores are circular, a sentence per benchmark."""
     with reading(actor, RIGHT) as session:
         return circular_sentences(session, scored)
+
+
+def with_circular(actor: Actor, result: dict[str, Any]) -> dict[str, Any]:
+    """What a job of `create` returned, with a note for each score that is circular by what the
+    store has now: the job noted those validators that the release itself names."""
+    made = {
+        model["evaluation_id"]
+        for part in (result, *result.get("ordinary", []))
+        for model in part["models"]
+        if "evaluation_id" in model
+    }
+    known = {note.partition(":")[0] for note in result["notes"]}
+    scored = (each for each in scores(actor) if each.evaluation_id in made)
+    new = (each for each in circular(actor, scored) if each.partition(":")[0] not in known)
+    return result | {"notes": [*result["notes"], *new]}
 
 
 def circular_sentences(session: Session, scores: Iterable[Scored]) -> list[str]:

@@ -4,13 +4,14 @@ import time
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from app.access.identity import Actor
 from app.access.permissions import require
 from app.operations.acting import reading
 from db.corpus.datasets import get_dataset
 from db.outcome.checkpoints import count_checkpoints, get_checkpoint, list_checkpoints
+from db.requests import Request, option
 from db.rows import Listed, Row
 from db.store.store import open_store
 from db.tables import Checkpoint
@@ -49,6 +50,20 @@ class ModelIndexed(Row):
     seconds: float
 
 
+class ModelExport(Request):
+    """Write a checkpoint for serving: merged weights, ONNX and OpenVINO, with what each loses."""
+
+    model: str = option(..., "Its number or folder.", names=(), metavar="CHECKPOINT")
+    out: str = option(..., "A new folder.")
+    formats: tuple[Literal["onnx", "openvino"], ...] = option(
+        (), "A format; default: both.", names=("--format",)
+    )
+    int8: bool = option(False, "Also in 8 bits, with its loss; needs a release.")
+    release: str | None = option(
+        None, "Release by number or folder, whose groups the loss is measured on."
+    )
+
+
 def list_some(
     actor: Actor, dataset: str | None = None, *, limit: int | None = None, offset: int = 0
 ) -> Listed[ModelRow]:
@@ -81,47 +96,43 @@ def folder_of(actor: Actor, model: str) -> str:
     return model
 
 
-def export(
-    actor: Actor,
-    model: str,
-    out: Path,
-    *,
-    formats: Sequence[str] = (),
-    int8: bool = False,
-    release: str | None = None,
-    say: Callable[[str], None],
-) -> dict[str, Any]:
-    """Write a model (number or folder) for serving into a new folder; what each network loses.
+def export(actor: Actor, wanted: ModelExport, say: Callable[[str], None]) -> dict[str, Any]:
+    """Write a checkpoint (number or folder) for serving: merged weights, ONNX and OpenVINO.
 
-    formats: all of them where none is named; the loss of `int8` is measured on the release.
+    Each network is compared with the model's own vectors. The card gets what 8 bits and each
+    trained Matryoshka dimension cost, on held-out groups of the release where it has some.
     """
     from trainer.data.release_files import find_release, read_release
     from trainer.export.exporting import FORMATS, export_for_serving
 
     require(actor, "server")
     groups, measured_on = [], ""
-    if release is not None:
-        found = read_release(find_release(open_store(), release))
+    if wanted.release is not None:
+        found = read_release(find_release(open_store(), wanted.release))
         kept = [group for group in found.groups if not group.dropped]
         groups = [group for group in kept if group.set_aside]
         measured_on = f"{found.name}, held out"
         if not groups:
             groups, measured_on = kept, f"{found.name} (not held out: the model may know them)"
-    return export_for_serving(
-        folder_of(actor, model),
-        out.expanduser().absolute(),
-        formats=tuple(formats) or FORMATS,
-        int8=int8,
+    report = export_for_serving(
+        folder_of(actor, wanted.model),
+        Path(wanted.out).expanduser().absolute(),
+        formats=wanted.formats or FORMATS,
+        int8=wanted.int8,
         groups=groups,
         measured_on=measured_on,
         say=say,
     )
+    return {"path": wanted.out, **report}
 
 
 def index(
     actor: Actor, model: str, dataset: str, *, progress: Callable[[int, int], None]
 ) -> ModelIndexed:
-    """Store the vectors of a dataset's passages by a model (number, folder or name)."""
+    """Store the vectors of a dataset's passages by a model (checkpoint or name) for Try it.
+
+    A checkpoint whose index stays reads those of its base model, and the other way round.
+    """
     from trainer.model.backbone import load_model
     from trainer.serve.passage_vectors import vectors_by
 

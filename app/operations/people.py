@@ -18,9 +18,11 @@ from db.people import rights as held_rights
 from db.people.fields import field_values, set_field, set_fields
 from db.people.passwords import create_password_link, hash_password
 from db.people.renaming import delete_account, rename_account
+from db.requests import Request, option
 from db.rows import Listed, Row
 from db.study.studies import list_studies
 from db.tables import Account, Member
+from db.values import ACCOUNT_ROLES
 
 RIGHT = "accounts"
 Place = tuple[int | None, int | None]  # a dataset's id, or a study's; neither: everywhere
@@ -30,7 +32,8 @@ EVERYWHERE: Place = (None, None)
 class PersonRow(Row):
     """An account, with a key for each of its optional fields (`db.people.fields`).
 
-    `name_problem`: why a name given by an earlier version is refused today.
+    `name_problem`: why a name given by an earlier version is refused today; `before`: the former
+    name, where it is renamed.
     """
 
     model_config = ConfigDict(extra="allow")
@@ -40,6 +43,33 @@ class PersonRow(Row):
     disabled: bool
     name_problem: str | None
     created_at: datetime
+
+
+class Invitation(Request):
+    """Links with which people create an account, or join a study with theirs."""
+
+    role: str = option("annotator", "Role of the new account.", choices=ACCOUNT_ROLES)
+    days: int = option(
+        7, "Days until the link expires.", title="Valid for, days", ge=1, le=invitations.MAX_DAYS
+    )
+    study_id: int | None = option(None, "Add the new account to this study.", names=("--study",))
+    count: int = option(
+        1,
+        "One link each; the recipient creates an account or signs in.",
+        names=(),
+        title="People",
+        ge=1,
+        le=50,
+    )
+
+
+class RightsSet(Row):
+    """The rights of an account on a dataset or study, or everywhere."""
+
+    name: str
+    rights: list[str]
+    dataset: str | None
+    study_id: int | None
 
 
 class PersonDeleted(Row):
@@ -152,7 +182,8 @@ def sign_out(actor: Actor, name: str) -> PersonRow:
 def rename(actor: Actor, name: str, new_name: str) -> PersonRow:
     """Give an account another name, on everything that the person did; sessions go on."""
     with writing(actor, RIGHT) as session:
-        return _row(rename_account(session, name, new_name, actor=actor.name))
+        renamed = rename_account(session, name, new_name, actor=actor.name)
+        return PersonRow.of(renamed, **field_values(renamed), before=name)
 
 
 def delete(actor: Actor, who: int | str) -> PersonDeleted:
@@ -184,24 +215,18 @@ def password_link(actor: Actor, name: str) -> str:
         return f"/password/{create_password_link(session, account, actor=actor.name)}"
 
 
-def invite(
-    actor: Actor,
-    *,
-    role: str = "annotator",
-    days: int = 7,
-    study_id: int | None = None,
-    count: int = 1,
-) -> list[str]:
+def invite(actor: Actor, wanted: Invitation) -> list[str]:
     """The paths of invitation links, one per person; they are not stored.
 
     Into a study, and as an annotator, whoever manages studies may invite. Raises as
     `db.people.invitations.invite`.
     """
+    role, days, study_id = wanted.role, wanted.days, wanted.study_id
     is_judge = study_id is not None and role == "annotator"
     with writing(actor, "studies" if is_judge else RIGHT) as session:
         tokens = [
             invitations.invite(session, role=role, days=days, actor=actor.name, study_id=study_id)
-            for _ in range(count)
+            for _ in range(wanted.count)
         ]
     return [f"/invitation/{token}" for token in tokens]
 
@@ -230,21 +255,24 @@ def set_rights(
     place: Place = EVERYWHERE,
     *,
     dataset: str | None = None,
-) -> PersonRow:
-    """Give the account of this id or name exactly these rights at a place, or on the `dataset`."""
+    study_id: int | None = None,
+) -> RightsSet:
+    """Set exactly these rights of the account of this id or name: at a place, on the dataset or
+    study, or everywhere."""
     with writing(actor, RIGHT) as session:
         account = _account(session, who)
         held_rights.require_not_admin(account)
-        dataset_id, study_id = place
+        dataset_id, place_study = place
         held_rights.set_rights(
             session,
             account,
             rights,
             actor=actor.name,
             dataset_id=dataset_id if dataset is None else get_dataset(session, dataset).id,
-            study_id=study_id,
+            study_id=place_study if study_id is None else study_id,
         )
-        return _row(account)
+        name, held = account.name, sorted(rights)
+        return RightsSet(name=name, rights=held, dataset=dataset, study_id=study_id)
 
 
 def add_rights(actor: Actor, name: str, rights: Sequence[str], place: Place) -> PersonRow:

@@ -1,5 +1,6 @@
 """Releases: create, list, show, compare, push."""
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
@@ -16,15 +17,18 @@ from curation.release.request import ReleasePlan
 from curation.run.shared_parts import is_unchecked, shared_sentence, stored_shared_parts
 from db.corpus.datasets import get_dataset
 from db.corpus.texts import pair_languages, pair_sources
+from db.errors import BadInput, Refused
 from db.release.choice import ChosenCount, count_by_kind
 from db.release.diff import diff_releases
 from db.release.releases import get_release, list_releases, pushes
 from db.rows import Listed, Row
 from db.run.runs import RunSummary, get_run, list_runs
+from db.store.settings import home
 from db.study.studies import list_studies
 from db.tables import Dataset, Job, Release
 
 RIGHT = "export"
+SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,80}")
 T = TypeVar("T")
 if TYPE_CHECKING:
     from curation.release.preview import ReleasePreview
@@ -106,6 +110,25 @@ def create(actor: Actor, wanted: ReleasePlan, launch: Launch[T]) -> T:
         wanted = with_runs(session, wanted)
     require_no_files(actor, "export", wanted.config())
     return launch(actor, "export", wanted)
+
+
+def new_folder(name: str) -> str:
+    """The folder of a new release of this name among the server's. Raises BadInput, Refused."""
+    if not SAFE.fullmatch(name):
+        raise BadInput(
+            f"release name {name!r}",
+            "use letters, digits, `.`, `_` and `-`, starting with a letter or digit; it is also the"
+            " folder name",
+            code="release_name_invalid",
+        )
+    folder = home() / "releases" / name
+    if folder.exists():
+        raise Refused(
+            f"release {name!r} already exists and releases are immutable",
+            "choose another name",
+            code="release_exists",
+        )
+    return str(folder)
 
 
 def preview(actor: Actor, wanted: ReleasePlan) -> "ReleasePreview":

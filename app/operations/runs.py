@@ -3,8 +3,9 @@
 from collections import Counter
 from dataclasses import asdict
 from time import monotonic
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
+from pydantic import model_validator
 from sqlalchemy.orm import Session
 
 from app.access.identity import Actor, TokenHolder
@@ -13,7 +14,7 @@ from app.jobs.places import require_places
 from app.operations.acting import Launch, reading, writing
 from curation.judging.text_baseline import text_baseline
 from curation.providers.registry import PROVIDERS
-from curation.recipe.prices import Price, how_to_price
+from curation.recipe.prices import Price, how_to_price, load_prices
 from curation.recipe.recipe import Recipe, load_recipe, with_rules
 from curation.recipe.recipe import list_recipes as recipe_names
 from curation.rules.deciding import (
@@ -45,6 +46,7 @@ from db.errors import Refused
 from db.events import record_event
 from db.people.budgets import take_budget
 from db.release.rows import use_snapshot
+from db.requests import Request, option
 from db.review.reviews import count_reviews
 from db.rows import Listed, Row
 from db.run import versions
@@ -75,6 +77,9 @@ EXAMPLES = 20
 T = TypeVar("T")
 
 
+SETTINGS: Any = option((), "Override a setting.", names=("--set",), metavar="STAGE.KEY=VALUE")
+
+
 class RecipeRow(Row):
     """A built-in recipe in a list."""
 
@@ -82,6 +87,47 @@ class RecipeRow(Row):
     description: str
     models: tuple[str, ...]
     sha256: str
+
+
+class RecipeCheck(Request):
+    """Check a recipe and its prompts without a run."""
+
+    recipe: str = option(..., "A built-in one, or a TOML file.", names=(), metavar="RECIPE")
+    settings: tuple[str, ...] = SETTINGS
+
+
+class RecipeShow(Request):
+    """Show a recipe: a built-in one, a TOML file, or that of a run."""
+
+    recipe: str | None = option(None, "A built-in one, or a TOML file.", names=(), metavar="RECIPE")
+    run_id: int | None = option(None, "The recipe of this run, as it was stored.", names=("--run",))
+    settings: tuple[str, ...] = SETTINGS
+
+    @model_validator(mode="after")
+    def _one_of_them(self) -> Self:
+        if (self.recipe is None) == (self.run_id is None):
+            raise ValueError("give either the name or file of a recipe, or a run")
+        if self.settings and self.recipe is None:
+            raise ValueError("settings are of a recipe that is named, not of a run's")
+        return self
+
+
+class RecipeShown(Row):
+    """A recipe with its prompts by sha256."""
+
+    recipe: dict[str, Any]
+    sha256: str
+    prompts: dict[str, str]
+
+
+class RecipeChecked(Row):
+    """A valid recipe: its stages and models, and those whose price is unknown."""
+
+    name: str
+    sha256: str
+    stages: list[str]
+    models: list[str]
+    without_price: list[str]
 
 
 class FunnelRow(Row):
@@ -344,6 +390,35 @@ def recipe(actor: Actor, run_id: int) -> Recipe:
     """The recipe of a run with its prompts, as they were stored at its start. Raises NotFound."""
     with reading(actor, RIGHT) as session:
         return recipe_of(session, get_run(session, run_id))
+
+
+def show_recipe(actor: Actor, wanted: RecipeShow) -> RecipeShown:
+    """Show a recipe: a built-in one, a TOML file, or that of a run; JSON includes prompts.
+
+    Raises NotFound, BadInput, and Refused where someone other than an admin names a file.
+    """
+    if wanted.run_id is not None:
+        found = recipe(actor, wanted.run_id)
+    else:
+        found = _loaded(actor, wanted)
+    prompts = dict(found.prompts().values())
+    return RecipeShown(recipe=found.body(), sha256=found.sha256, prompts=prompts)
+
+
+def check_recipe(actor: Actor, wanted: RecipeCheck) -> RecipeChecked:
+    """Check a recipe and its prompts without a run; an error names the place and the remedy.
+
+    Raises as `show_recipe`.
+    """
+    found, prices = _loaded(actor, wanted), load_prices()
+    without = [model for model in found.models if model not in prices]
+    return RecipeChecked.of(found, stages=list(found.stages), without_price=without)
+
+
+def _loaded(actor: Actor, wanted: RecipeShow | RecipeCheck) -> Recipe:
+    is_file = wanted.recipe not in recipe_names()
+    require(actor, "server" if is_file else RIGHT)
+    return load_recipe(str(wanted.recipe), wanted.settings)
 
 
 def decide(actor: Actor, wanted: RunDecide) -> RunDecided:

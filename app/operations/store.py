@@ -75,6 +75,17 @@ def upgrade(
     return result
 
 
+def make_tables(actor: Actor, consents: Callable[[], bool]) -> str:
+    """Make the tables of a store that has none: at once in a file of our own (SQLite), in a
+    PostgreSQL database where its owner consents. Returns the engine of one that was made, or ""."""
+    require(actor, RIGHT)
+    store = open_store()
+    if schema.current(store) is not None or not (store.is_sqlite or consents()):
+        return ""
+    upgrade(actor)
+    return "sqlite" if store.is_sqlite else "postgresql"
+
+
 def check(actor: Actor) -> Result:
     """Check revision, tables, columns, constraints and indexes against this version.
 

@@ -181,12 +181,20 @@ def estimate(actor: Actor, wanted: TrainStart) -> Forecast:
 
 
 def list_some(
-    actor: Actor, dataset: str | None = None, *, limit: int | None = None, offset: int = 0
+    actor: Actor,
+    dataset: str | None = None,
+    *,
+    sweep: str | None = None,
+    limit: int | None = None,
+    offset: int = 0,
 ) -> Listed[TrainingRow]:
-    """Trainings, newest first, all or those on no other dataset's releases. Raises NotFound.
+    """Trainings, newest first, all or those on no other dataset's releases; or those of a sweep.
 
-    So one on a folder that is no release of the store is listed with every dataset.
+    So one on a folder that is no release of the store is listed with every dataset. Raises
+    NotFound.
     """
+    if sweep is not None:
+        return list_sweep(actor, sweep).part(limit, offset)
     with reading(actor, RIGHT) as session:
         away = set()
         if dataset is not None:

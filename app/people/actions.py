@@ -5,11 +5,9 @@ from typing import Any
 import streamlit as st
 
 from app.access.session_user import action, notify, signed_in_user
-from app.kit.acting import acting
+from app.kit.acting import acting, keep
 from app.operations import people
 from app.operations.doors import tokens, webhooks
-from app.operations.doors.tokens import TokenCreate
-from app.operations.doors.webhooks import WebhookAdd, WebhookEnable
 from app.operations.people import Place
 from db.people.fields import FIELDS, account_field
 
@@ -36,17 +34,8 @@ def add() -> None:
     notify(f"{added.name} can sign in as {added.role}.")
 
 
-@action
-def invite() -> None:
-    """Create an invitation; its link is shown once."""
-    role, days = _held("accounts.invite_role"), int(_held("accounts.invite_days"))
-    st.session_state[LINK] = people.invite(signed_in_user(), role=role, days=days)[0]
-
-
-@action
-def create_link(name: str) -> None:
-    """Create a link that sets the account's password once; it is shown once."""
-    st.session_state[LINK] = people.password_link(signed_in_user(), name)
+invite = acting(people.invite, lambda paths: keep(LINK, paths[0]), form="accounts.invite")
+create_link = acting(people.password_link, lambda path: keep(LINK, path))
 
 
 @action
@@ -65,18 +54,17 @@ def add_member() -> None:
     notify(f"{people.add_rights(signed_in_user(), name, rights, place).name} is a member.")
 
 
+disable = acting(
+    people.disable, lambda row: f"{row.name} is {'disabled' if row.disabled else 'enabled'}."
+)
+sign_out = acting(people.sign_out, lambda row: f"{row.name} is signed out on all devices.")
+
+
 @action
-def change(name: str, what: str) -> None:
-    """Disable, enable or sign out an account, or set the role chosen in select box `what`."""
-    user = signed_in_user()
-    if what in ("disable", "enable"):
-        people.disable(user, name, disabled=what == "disable")
-        notify(f"{name} is {what}d.")
-    elif what == "sign-out":
-        people.sign_out(user, name)
-        notify(f"{name} is signed out on all devices.")
-    else:
-        notify(f"{name} now has the role {people.change_role(user, name, _held(what)).role}.")
+def change_role(name: str, key: str) -> None:
+    """Give an account the role chosen in select box `key`."""
+    changed = people.change_role(signed_in_user(), name, _held(key))
+    notify(f"{name} now has the role {changed.role}.")
 
 
 @action
@@ -98,45 +86,16 @@ def change_field(name: str, column: str, key: str) -> None:
     notify(f"{account_field(column).label} of {name}: {value or 'removed'}.")
 
 
-@action
-def create_token() -> None:
-    """Create the token of the form; it is shown once."""
-    wanted = TokenCreate.read(
-        {
-            "name": _held("tokens.name"),
-            "rights": list(_held("tokens.rights")),
-            "datasets": list(_held("tokens.datasets")),
-            "days": int(st.session_state["tokens.days"]),
-            "budget_usd": st.session_state.get("tokens.budget_usd"),
-        }
-    )
-    st.session_state[TOKEN] = tokens.create(signed_in_user(), wanted).token
-
-
+create_token = acting(tokens.create, lambda made: keep(TOKEN, made.token), form="tokens")
 revoke_token = acting(tokens.revoke, lambda row: f"The token {row.name} is revoked.")
 
 
-@action
-def add_webhook() -> None:
-    """Add the webhook of the form; its secret is shown once."""
-    wanted = WebhookAdd.read(
-        {
-            "url": _held("webhooks.url"),
-            "events": list(_held("webhooks.events")),
-            "private": bool(_held("webhooks.private")),
-        }
-    )
-    st.session_state[SECRET] = webhooks.add(signed_in_user(), wanted).secret
-
-
-@action
-def enable_webhook(webhook_id: int, skip: bool) -> None:
-    """Switch a webhook on; a new secret is shown once."""
-    made = webhooks.enable(signed_in_user(), WebhookEnable(id=webhook_id, skip=skip))
-    st.session_state[SECRET] = made.secret or ""
-    notify(f"{made.url} is sent events again.")
-
-
+add_webhook = acting(webhooks.add, lambda made: keep(SECRET, made.secret), form="webhooks")
+enable_webhook = acting(
+    webhooks.enable,
+    lambda made: keep(SECRET, made.secret or "", f"{made.url} is sent events again."),
+    takes=("id", "skip"),
+)
 test_webhook = acting(
     webhooks.test,
     lambda row: f"{row.url} answered: {row.answer}{'' if row.ok else ', and did not take it'}.",

@@ -4,14 +4,14 @@ import streamlit as st
 
 from app.access.openid import providers
 from app.access.session_user import signed_in_user
+from app.kit.fields import draw_fields
 from app.kit.page import draw_empty, draw_hand_off, draw_heading
 from app.operations import people
-from app.operations.people import PersonRow
+from app.operations.people import Invitation, PersonRow
 from app.people import actions
 from app.text.plain import plain
 from db.names import MAX_NAME_CHARACTERS
 from db.people.fields import FIELDS, AccountField
-from db.people.invitations import MAX_DAYS
 from db.people.passwords import LINK_HOURS, MIN_PASSWORD_CHARACTERS
 from db.values import ACCOUNT_ROLES
 
@@ -63,7 +63,7 @@ def draw_controls(account: PersonRow, *, is_me: bool) -> None:
         ACCOUNT_ROLES,
         index=ACCOUNT_ROLES.index(account.role),
         key=f"accounts.role-{account.id}-{account.role}",
-        on_change=actions.change,
+        on_change=actions.change_role,
         args=(account.name, f"accounts.role-{account.id}-{account.role}"),
         label_visibility="collapsed",
         width=140,
@@ -72,8 +72,9 @@ def draw_controls(account: PersonRow, *, is_me: bool) -> None:
     st.button(
         "Enable" if account.disabled else "Disable",
         key=f"accounts.disable-{account.id}",
-        on_click=actions.change,
-        args=(account.name, "enable" if account.disabled else "disable"),
+        on_click=actions.disable,
+        args=(account.name,),
+        kwargs={"disabled": not account.disabled},
         disabled=is_me,
     )
     st.button(
@@ -88,8 +89,8 @@ def draw_controls(account: PersonRow, *, is_me: bool) -> None:
     st.button(
         "Sign out everywhere",
         key=f"accounts.out-{account.id}",
-        on_click=actions.change,
-        args=(account.name, "sign-out"),
+        on_click=actions.sign_out,
+        args=(account.name,),
     )
     with st.popover("Rename", key=f"accounts.rename-{account.id}"):
         key = f"accounts.name-{account.id}"
@@ -158,8 +159,10 @@ if found:
     with st.form("accounts.invite"):
         st.markdown("**Invite a person** who chooses their own name and password")
         first, second, third = st.columns([2, 1, 2], vertical_alignment="bottom")
-        first.selectbox("Role", ACCOUNT_ROLES, key="accounts.invite_role")
-        second.number_input("Valid for, days", 1, MAX_DAYS, 7, key="accounts.invite_days")
+        with first:
+            draw_fields(Invitation, ["role"], key="accounts.invite")
+        with second:
+            draw_fields(Invitation, ["days"], key="accounts.invite")
         third.form_submit_button(
             "Create link", on_click=actions.invite, key="accounts.invite_submit"
         )

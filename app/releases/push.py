@@ -1,11 +1,15 @@
 """Pushes of a release to the Hub, and the form for the next one."""
 
+from typing import Any
+
 import streamlit as st
 
 from app.jobs_page.card import follow_job
+from app.kit.fields import draw_fields
 from app.operations.releases import ReleaseRow
 from app.releases import actions
 from app.text.plain import plain
+from curation.hub.request import PushStart
 from db.tables import Job
 
 TARGETS = {
@@ -32,14 +36,14 @@ def draw_pushes(release: ReleaseRow) -> None:
 
 
 def _draw_form(release: ReleaseRow) -> None:
-    first, second = st.columns(2)
-    first.text_input("Repository", key="releases.repo", placeholder="USER/NAME")
-    way = second.selectbox(
-        "Push as", list(TARGETS), format_func=TARGETS.__getitem__, key="releases.push_way"
-    )
+    with st.container(horizontal=True):
+        _draw("repo", placeholder="USER/NAME")
+        way = st.selectbox(
+            "Push as", list(TARGETS), format_func=TARGETS.__getitem__, key="releases.push_way"
+        )
     if way == "branch":
-        st.text_input("Branch", key="releases.branch")
-    st.checkbox("Make a new repository public", key="releases.public")
+        _draw("branch")
+    _draw("public")
     with st.container(horizontal=True):
         st.button("Compare", key="releases.compare", on_click=actions.push, args=(release.id, True))
         st.button(
@@ -52,6 +56,10 @@ def _draw_form(release: ReleaseRow) -> None:
     st.caption(
         "The token is read from the server's environment (HF_TOKEN), never entered on a page."
     )
+
+
+def _draw(name: str, **more: Any) -> None:
+    draw_fields(PushStart, [name], key=actions.FORM, more={name: more})
 
 
 def _draw_difference(job: Job) -> None:

@@ -123,7 +123,7 @@ def _draw_actions(study_id: int, people: Sequence[JudgeRow]) -> None:
                 st.button(
                     "Reassign",
                     key="studies.reassign",
-                    on_click=actions.change_judge,
+                    on_click=actions.give_items,
                     args=(study_id, "give"),
                 )
 

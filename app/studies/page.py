@@ -1,6 +1,7 @@
 """The Studies page: create studies, follow their progress, start model judges."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import streamlit as st
 
@@ -8,6 +9,7 @@ from app.access.session_user import signed_in_user
 from app.groups.run_label import run_name
 from app.jobs_page.card import follow_job
 from app.kit.choice import choose, take_from_url
+from app.kit.fields import draw_fields
 from app.kit.frame.dataset import chosen_dataset
 from app.kit.page import draw_empty, draw_heading, draw_status
 from app.operations.judging import studies
@@ -26,9 +28,19 @@ from app.studies.work_report import draw_work
 from app.text.numbers import counted
 from app.text.plain import plain
 from curation.judges.registry import describe_judges
+from curation.judging.request import StudyPlan
 from db.run.runs import RunSummary
 from db.study.studies import GUIDELINES, StudySummary
 
+FIRST = StudyPlan(dataset="", items=30, overlap=3)  # what the form begins with
+NARROW = {"width": 140}
+WIDTHS: dict[str, dict[str, Any]] = {
+    "name": {"placeholder": "shown to judges", "width": "stretch"},
+    "items": NARROW,
+    "overlap": NARROW,
+    "seed": NARROW,
+}
+EITHER = {"placeholder": "kept or dropped"}
 JUDGES = ("offline:embedding", "simulated:1", "simulated:2", "simulated:3")
 
 
@@ -40,14 +52,12 @@ def draw_create(runs: Sequence[RunSummary], found: Sequence[StudySummary]) -> No
     )
     sample = draw_sampling(by_id[run_id], found)
     with st.form("studies.create", border=False):
-        widths = [2, 1, 1] if sample == "list" else [2, 1, 1, 1]
-        name, *counts, overlap, seed = st.columns(widths, vertical_alignment="bottom")
-        name.text_input("Name", key="studies.name", placeholder="shown to judges")
-        for items in counts:
-            items.number_input("Items", 1, 100_000, 30, key="studies.items")
-        overlap.number_input("Judges per item", 1, 50, 3, key="studies.overlap")
-        seed.number_input("Seed", 0, 2**31 - 1, 0, key="studies.seed")
+        with st.container(horizontal=True, vertical_alignment="bottom"):
+            counts = ("overlap", "seed") if sample == "list" else ("items", "overlap", "seed")
+            draw_fields(StudyPlan, ("name", *counts), key="studies", now=FIRST, more=WIDTHS)
         st.text_area("Guidelines (Markdown)", GUIDELINES, key="studies.guidelines", height=190)
+        with st.expander("More options"), st.container(horizontal=True):
+            draw_fields(StudyPlan, actions.MORE, key="studies", more={"only": EITHER})
         st.form_submit_button(
             "Create study",
             type="primary",

@@ -4,12 +4,14 @@ It stands outside `st.form`, because its fields depend on the chosen method.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import streamlit as st
 
 from app.access.session_user import signed_in_user
+from app.kit.fields import draw_fields
 from app.operations.judging import studies
-from curation.judging.sampling import SAMPLES, STRATA
+from curation.judging.request import StudyPlan
 from db.run.runs import RunSummary
 from db.study.studies import StudySummary
 
@@ -31,25 +33,16 @@ CAPTIONS = {
 
 def draw_sampling(run: RunSummary, found: Sequence[StudySummary]) -> str:
     """The sampling method, one of SAMPLES, after rendering it with its options."""
+    method = {"format_func": lambda name: METHODS.get(name, name), "width": 240}
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        sample = st.selectbox(
-            "Sampling",
-            SAMPLES,
-            format_func=lambda name: METHODS.get(name, name),
-            key="studies.sample",
-            width=240,
-        )
+        _draw("sample", **method)
+        sample = str(st.session_state["studies.sample"])
         if sample == "stratified":
-            st.multiselect("Strata", STRATA, ["scenario"], key="studies.strata")
+            _draw("strata")
         if sample == "disagreement":
             draw_judges(run, found)
     if sample == "list":
-        st.text_area(
-            "Groups and items, one per line",
-            key="studies.list",
-            height=110,
-            placeholder="12\n15 query_negative\nitem 40",
-        )
+        _draw("lines", height=110, placeholder="12\n15 query_negative\nitem 40")
     st.caption(
         f"{CAPTIONS[sample]} Kept and dropped groups are eligible, so that agreement is not "
         "circular; each group gives at most one item."
@@ -59,16 +52,17 @@ def draw_sampling(run: RunSummary, found: Sequence[StudySummary]) -> str:
 
 def draw_judges(run: RunSummary, found: Sequence[StudySummary]) -> None:
     """Choose whose disagreement counts: models on the run, or judges of an earlier study."""
-    earlier = {study.id: study.name for study in found if study.run_id == run.id}
-    of_study = st.selectbox(
-        "Disagreement among",
-        [None, *earlier],
-        format_func=lambda each: (
-            "model judges, including the validator"
-            if each is None
-            else f"judges of study {each} · {earlier.get(each, '')}"
-        ),
-        key="studies.of_study",
-    )
+    earlier: dict[int | None, str] = {None: "model judges, including the validator"}
+    earlier |= {
+        study.id: f"judges of study {study.id} · {study.name}"
+        for study in found
+        if study.run_id == run.id
+    }
+    _draw("of_study", options=list(earlier), format_func=earlier.__getitem__)
+    of_study = st.session_state["studies.of_study"]
     judges = studies.sampled_judges(signed_in_user(), run.id, of_study)
-    st.multiselect("Only these judges", judges, key="studies.judges", placeholder="all")
+    _draw("judges", options=judges, placeholder="all")
+
+
+def _draw(name: str, **more: Any) -> None:
+    draw_fields(StudyPlan, [name], key="studies", more={name: more})

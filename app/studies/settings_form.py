@@ -10,13 +10,12 @@ from app.access.session_user import signed_in_user
 from app.kit.fields import draw_fields
 from app.kit.page import draw_hand_off, draw_table
 from app.operations.judging import judgments, studies
+from app.operations.people import Invitation
 from app.studies import actions
-from db.people import invitations
 from db.study.gold_items import PARTS
 from db.study.rules import StudyRules
 from db.study.studies import StudySummary
 
-MAX_LINKS = 50
 TEMPLATE_ROWS = 20
 GOLD_ITEMS = 5
 MAX_SAMPLED = 500
@@ -73,17 +72,8 @@ def draw_invite(study: StudySummary) -> None:
             return
         st.caption("Invitation links, one per person, who creates an account or signs in:")
         with st.container(horizontal=True, vertical_alignment="bottom"):
-            st.number_input(
-                "People",
-                1,
-                MAX_LINKS,
-                3,
-                key="studies.invite_people",
-                help="One link each; the recipient creates an account or signs in.",
-            )
-            st.number_input(
-                "Valid for, days", 1, invitations.MAX_DAYS, 7, key="studies.invite_days"
-            )
+            first = Invitation(count=3)
+            draw_fields(Invitation, ("count", "days"), key="studies.invite", now=first)
             st.button(
                 "Create links",
                 key="studies.invite",
@@ -129,7 +119,7 @@ def sample_gold_items(study: StudySummary) -> None:
                 "Sample",
                 key="studies.sample_known",
                 on_click=actions.sample_known,
-                args=(study.id,),
+                args=(study.id, part),
             )
         st.file_uploader(
             "Or upload a file with one row per item",

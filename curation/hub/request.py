@@ -15,12 +15,23 @@ class PushStart(Request):
 
     release_id: int | None = option(None, "The release to push.", names=())
     checkpoint_id: int | None = option(None, "The checkpoint to push.", names=())
-    repo: str = option(..., "Repository; created if missing.", metavar="USER/NAME")
-    public: bool = option(False, "Make a new repository public; default: private.")
+    repo: str = option(
+        ..., "Repository; created if missing.", title="Repository", metavar="USER/NAME"
+    )
+    public: bool = option(
+        False,
+        "Make a new repository public; default: private.",
+        title="Make a new repository public",
+    )
     dry_run: bool = option(False, "Only show what would change.")
     pull_request: bool = option(False, "Push as a pull request.")
     branch: str | None = option(None, "Push to this branch; created if missing.")
     replace: bool = option(False, "Allow overwriting the contents of the repository.")
+
+    @field_validator("repo", "branch")
+    @classmethod
+    def _stripped(cls, name: str | None) -> str | None:
+        return name and name.strip()
 
     @model_validator(mode="after")
     def _agree(self) -> Self:

@@ -22,7 +22,11 @@ class DatasetImport(Request):
         None, "Columns passage_id, text, title; as --pairs.", metavar="FILE"
     )
     layout: str | None = option(
-        None, "Read --pairs as a format of `inf convert`.", names=("--as",), metavar="FORMAT"
+        None,
+        "Read --pairs as a format of `inf convert`.",
+        names=("--as",),
+        title="Format of the pairs",
+        metavar="FORMAT",
     )
     split: str | None = option(None, "The part of a folder to take: test, dev or train.")
     columns: Mapping[str, str] = option(
@@ -39,12 +43,19 @@ class DatasetImport(Request):
     )
     source: str = option("", "Origin of the texts.")
     licence: str = option("", "Licence of the texts, e.g. cc-by-sa-3.0.")
-    skip_bad: bool = option(False, "Skip bad rows and list them.")
+    skip_bad: bool = option(
+        False, "Skip bad rows and list them.", title="Skip bad rows and import the rest"
+    )
 
     @field_validator("name", "source", "licence")
     @classmethod
     def _stripped(cls, text: str) -> str:
         return text.strip()
+
+    @field_validator("split")
+    @classmethod
+    def _or_none(cls, split: str | None) -> str | None:
+        return (split or "").strip() or None
 
     @field_validator("pairs", "passages", mode="before")
     @classmethod

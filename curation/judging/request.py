@@ -11,6 +11,7 @@ from curation.judging.sampling import Sample, Sampling, Stratum
 from db.errors import BadInput
 from db.requests import Request, option
 from db.review.queue import QueueFilter
+from db.shape import INF_IR
 from db.values import STUDY_STATUSES, Verdict
 
 
@@ -53,6 +54,21 @@ class AgreementStart(Request):
         return given
 
 
+class ValidatorsCompare(Request):
+    """How model judges, and votes among them, would filter a run of a dataset."""
+
+    dataset: str = option(..., "The dataset.")
+    run: int | None = option(None, "A run of the dataset (default: the latest).")
+    study_id: int | None = option(
+        None, "A study; adds each model's kappa with its people.", names=("--study",)
+    )
+    judges: tuple[str, ...] = option(
+        (),
+        "A voting judge; repeatable (default: all model judges with a fully judged group).",
+        names=("--judge",),
+    )
+
+
 class PlanStudy(Request):
     """Which items a figure of a study needs to be known better; `add` puts them into the study."""
 
@@ -90,10 +106,12 @@ class StudyPlan(Request):
 
     dataset: str = option(..., "Name of the dataset.", names=(), metavar="DATASET")
     items: int | None = option(None, "Number of items (default: all of the list).", ge=1)
-    overlap: int = option(..., "Judges per item.", ge=1)
+    overlap: int = option(..., "Judges per item.", title="Judges per item", ge=1)
     seed: int = option(0, "Seed of the sampling.")
     sample: Sample = option(
-        "stratified", "Stratified, random, by disagreement of judges, or from a list."
+        "stratified",
+        "Stratified, random, by disagreement of judges, or from a list.",
+        title="Sampling",
     )
     strata: tuple[Stratum, ...] = option(
         ("scenario",), "Strata of a stratified sample; repeatable."
@@ -101,31 +119,46 @@ class StudyPlan(Request):
     only: Verdict | None = option(
         None,
         "Only kept or only dropped groups [both]; such a study knows one part of the run.",
+        title="Only groups that are",
     )
     apart_from: tuple[int, ...] = option(
         (), "Leave out groups that this study has items of; repeatable.", metavar="STUDY"
     )
-    of_study: int | None = option(None, "For disagreement: the judges of this earlier study.")
+    of_study: int | None = option(
+        None,
+        "For disagreement: the judges of this earlier study.",
+        title="Disagreement among",
+    )
     judges: tuple[str, ...] = option(
         (),
         "For disagreement: these judges; repeatable [all model judges and the validator].",
         names=("--judge",),
+        title="Only these judges",
     )
     lines: tuple[str, ...] = option(
-        (), "For a list: lines GROUP, GROUP SCENARIO or item ITEM.", names=("--list",)
+        (),
+        "For a list: lines GROUP, GROUP SCENARIO or item ITEM.",
+        names=("--list",),
+        title="Groups and items, one per line",
     )
     file: str = option("the list", "For a list: its name in messages.", names=())
     run_id: int | None = option(None, "A run of the dataset [latest finished].", names=("--run",))
     name: str = option("", "The name shown to judges.")
     guidelines: str | None = option(None, "Markdown (default: a short text on relevance).")
     qualification: int = option(
-        0, "Qualification examples before the study, from approved groups.", ge=0
+        0,
+        "Qualification examples before the study, from approved groups.",
+        title="Qualification examples",
+        ge=0,
     )
-    gold: int = option(0, "Gold items hidden in the study, from approved groups.", ge=0)
+    gold: int = option(
+        0, "Gold items hidden in the study, from approved groups.", title="Gold items", ge=0
+    )
     close_when_done: bool = option(
         False,
         "The last answer closes the study: answers are final, and people see how they agree with "
         "the validator.",
+        title="Close when all is answered",
     )
 
     @model_validator(mode="before")
@@ -243,6 +276,7 @@ class DisputedList(Request):
     study_id: int = STUDY
     include_agreed: bool = option(False, "Also list items on which people agree.", names=("--all",))
     limit: int = option(20, "Maximum number of items.", ge=1)
+    offset: int = option(0, "Items to leave out: the `next` of the list before.", ge=0)
 
 
 class Adjudication(Request):
@@ -301,7 +335,10 @@ class ReviewSet(Request):
     action: Literal["approve", "reject", "edit"] = option(..., "What is done.", names=())
     reason: str = option("", "Reason of the rejection or edit.")
     changes: Mapping[str, str] = option(
-        {}, "Replace a text; repeatable.", names=("--edit",), metavar="FIELD=TEXT"
+        {},
+        f"Replace a text; repeatable. Fields of InF-IR: {', '.join(INF_IR.editable)}.",
+        names=("--edit",),
+        metavar="FIELD=TEXT",
     )
 
 

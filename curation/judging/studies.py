@@ -8,7 +8,7 @@ the program has been through the whole queue.
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import func, select
@@ -26,7 +26,6 @@ from db.jobs.runner import JobHandle
 from db.question import about_shown
 from db.run.new_items import questions_of
 from db.run.runs import choose_run
-from db.store.store import Store
 from db.study.gold_items import count_approved, sample_gold_items
 from db.study.items import questions_of_study
 from db.study.judgments import count_known, get_or_create_judge, has_judged, record_judgment
@@ -43,16 +42,6 @@ class Waiting:
     item_id: int
     order_shown: list[str]
     view: ItemView
-
-
-def make_study(store: Store, *, created_by: str = "", **wanted: Any) -> dict[str, Any]:
-    """`sample_study` in a transaction of its own; `wanted`: fields of StudyPlan, or `sampling`."""
-    given = wanted.pop("sampling", None)
-    plan = StudyPlan.read(wanted | ({} if given is None else asdict(given)))
-    with store.write() as session:
-        made = sample_study(session, plan, created_by=created_by)
-        session.commit()
-        return made
 
 
 def sample_study(

@@ -4,7 +4,7 @@ import hashlib
 import json
 import subprocess
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -258,3 +258,27 @@ if __name__ == "__main__":
     url, number = json.load(sys.stdin)
     with unscoped():  # a part of the work that was let in already
         json.dump(measure(open_store(url), number), sys.stdout)
+
+
+def leakage_rows(report: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """A row per comparison; the column of reasons only where one has no AUC."""
+    rows = []
+    for name, found in report["comparisons"].items():
+        low, high = found["interval"] or (None, None)
+        features = found.get("features", {})
+        rows.append(
+            {
+                "Comparison": name,
+                "AUC": found["auc"],
+                "95 % from": low,
+                "to": high,
+                "Typical of negatives": ", ".join(features.get("negative", [])),
+                "Typical of positives": ", ".join(features.get("positive", [])),
+                "Pairs": found["pairs"],
+                "AUC of length alone": found["length_auc"],
+                "Undefined because": found.get("reason", ""),
+            }
+        )
+    if any(row["Undefined because"] for row in rows):
+        return rows
+    return [{name: row[name] for name in row if name != "Undefined because"} for row in rows]

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, Literal, Self
 
-from pydantic import model_validator
+from pydantic import field_validator, model_validator
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
@@ -73,32 +73,49 @@ class RunStart(Patient):
     )
     recipe: str | None = option(None, "A recipe file, or the name of a built-in one.")
     settings: tuple[str, ...] = option(
-        (), "Override a setting.", names=("--set",), metavar="STAGE.KEY=VALUE"
+        (),
+        "Override a setting.",
+        names=("--set",),
+        title="One per line: stage.key=value",
+        metavar="STAGE.KEY=VALUE",
     )
     timeout_seconds: float | None = option(
         None,
         "Maximum time of one call; the recipe's, else 600.",
         names=("--timeout",),
+        title="Timeout in s",
         metavar="SECONDS",
         gt=0,
     )
-    limit: int | None = option(None, "Only the first N pairs.", ge=1)
+    limit: int | None = option(None, "Only the first N pairs.", title="Maximum pairs", ge=1)
     sample: int | None = option(None, "Only N random pairs; --seed fixes them.", ge=1)
     query_ids: tuple[str, ...] = option((), "Only this pair; repeatable.", names=("--query-id",))
-    concurrency: int | None = option(None, "Calls in flight.", ge=1)
+    concurrency: int | None = option(None, "Calls in flight.", title="Concurrent calls", ge=1)
     requests_per_minute: int | None = option(
         None, "Maximum requests per minute, per worker.", names=("--rpm",), ge=1
     )
     tokens_per_minute: int | None = option(
         None, "Maximum tokens per minute, per worker.", names=("--tpm",), ge=1
     )
-    batch: bool = option(False, "Use OpenAI's Batch API: half the price, within a day.")
-    budget_usd: float | None = option(None, "Pause before spending more than this.", gt=0)
-    seed: int = option(0, "Seed of the sampling.")
-    fresh: bool = option(False, "Request new answers instead of stored ones.")
+    batch: bool = option(
+        False, "Use OpenAI's Batch API: half the price, within a day.", title="Use batches"
+    )
+    budget_usd: float | None = option(
+        None, "Pause before spending more than this.", title="Budget in $", gt=0
+    )
+    seed: int = option(0, "Seed of the sampling; with another one a server's answers are new, too.")
+    fresh: bool = option(
+        False, "Request new answers instead of stored ones.", title="Request new answers"
+    )
     no_guard: bool = option(
         False, "Do not pause when the first 25 groups are all dropped alike.", names=("--no-guard",)
     )
+
+    @field_validator("settings")
+    @classmethod
+    def _without_blanks(cls, settings: tuple[str, ...]) -> tuple[str, ...]:
+        """A form has them as lines."""
+        return tuple(filter(None, map(str.strip, settings)))
 
     @model_validator(mode="after")
     def _has_one_that_answers(self) -> Self:

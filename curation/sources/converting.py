@@ -3,16 +3,16 @@
 import json
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 from curation.sources.rows import Converted, LeftOut, SourcePair, SourcePassage
+from db.rows import Row
 
 EXAMPLES = 20
 
 
-@dataclass(frozen=True)
-class Conversion:
+class Conversion(Row):
     """The result of a conversion: counts, rows left out by reason, and the first of those."""
 
     pairs: int
@@ -55,7 +55,14 @@ def write_files(found: Iterable[Converted], folder: Path, *, limit: int | None) 
                 left_out[one.reason] += 1
                 if len(examples) < EXAMPLES:
                     examples.append(one)
-    return Conversion(len(pair_ids), len(seen), dict(left_out), examples, *paths)
+    return Conversion(
+        pairs=len(pair_ids),
+        passages=len(seen),
+        left_out=dict(left_out),
+        examples=examples,
+        pairs_path=paths[0],
+        passages_path=paths[1],
+    )
 
 
 def _line(row: SourcePair | SourcePassage) -> str:

@@ -8,10 +8,8 @@ of fewer than eight characters are not redacted from texts: they would match eve
 
 import errno
 import io
-import json
 import os
 import re
-import tomllib
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -78,6 +76,8 @@ def is_secret(name: str) -> bool:
 
 
 def _read(path: Path) -> dict[str, str]:
+    import tomllib  # here: every command starts with this module, and few have a file
+
     mode = path.stat().st_mode & 0o777
     if mode & 0o077:
         raise BadInput(
@@ -123,6 +123,8 @@ def redacted(text: str) -> str:
 
 def refuse_secrets(config: dict[str, Any]) -> None:
     """Raise Refused if a config holds a secret: it would be stored and shown."""
+    import json  # here, as above
+
     text = json.dumps(config, ensure_ascii=False, default=str)
     for value, name in known_secrets().items():
         if value in text or json.dumps(value, ensure_ascii=False)[1:-1] in text:

@@ -1,7 +1,6 @@
 """The Agreement page: figures, tables, and sentences where there is no number."""
 
 import json
-import re
 from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
@@ -13,14 +12,14 @@ from app_pages import open_page, open_tab, words
 from conftest import Ran
 from exporting import export
 from judged_study import judged
+from made_study import make_study
 from records_world import make_run
 from sqlalchemy import select, update
 
 from analysis.agreement.agreement import agreement_report
 from analysis.agreement.answers import Decision
-from analysis.agreement.flagged import WITHOUT, WITHOUT_HIGH, WITHOUT_LOW
+from analysis.agreement.flagged import WITHOUT, WITHOUT_HIGH, WITHOUT_LOW, profile_rows
 from app.access.identity import owner
-from app.agreement.judges import judge_row
 from app.agreement.report import are_dependent
 from app.agreement.verdict import agreement_sentence
 from app.operations.judging import agreement
@@ -28,7 +27,6 @@ from curation.judging.agreement import VERSION, study_report
 from curation.judging.job import work_on_study
 from curation.judging.sampling import Sampling
 from curation.judging.scope import Scope
-from curation.judging.studies import make_study
 from curation.release.card.croissant import CROISSANT
 from curation.release.plan import MANIFEST
 from db.assignment.members import add_member
@@ -222,7 +220,7 @@ def test_a_person_who_fails_gold_or_is_too_fast_is_named_with_the_figure_without
     assert found["human_human"]["value"] < 0.5
     printed = inf("analyze", "agreement", "--study", 1).out
     assert "Flagged: cas" in printed
-    assert re.search(r"without flagged people \d\.\d+ \[-?\d\.\d+, \d\.\d+\]", printed)
+    assert WITHOUT in printed and WITHOUT_LOW in printed  # a column of the tables
     tables = [each.value for each in open_tab(page, "Pairs", key="agreement.tab").dataframe]
     tables += [each.value for each in open_tab(page, "Judges", key="agreement.tab").dataframe]
     without = [table for table in tables if WITHOUT in table]
@@ -262,7 +260,7 @@ def test_the_rows_of_judges_count_no_gold_for_who_may_still_be_given_it(
         gold.part, gold.gold_choice = "gold", "positive"
         session.commit()
         profiles = study_report(session, 1, with_flags=not is_blind)["by_judge"]
-    rows = [judge_row(each) for each in profiles]
+    rows = profile_rows(profiles)
     counts = [{key: row[key] for key in row if key.startswith("Gold")} for row in rows]
     shown = {"Gold seen": 1, "Gold accuracy": 1.0}
     assert counts == ([{}, {}] if is_blind else [shown, shown])

@@ -239,7 +239,7 @@ def test_ctrl_c_in_a_command_ends_in_one_sentence(
     def interrupted() -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("app.cli.store.config.effective_settings", interrupted)
+    monkeypatch.setattr("app.operations.overview.settings.effective_settings", interrupted)
     assert called(["config"])[0] == 130
     assert capsys.readouterr().err.split() == ["Interrupted."]
     monkeypatch.setattr("app.cli.main.load_secrets", interrupted)

@@ -87,7 +87,7 @@ def test_the_key_of_a_connection_is_changed_and_not_shown(
     at.button(key=f"connections.test-{row.id}").click().run()
     assert not at.error and "2 models" in words(at)
     assert KEY not in everything(at)
-    at.text_area(key=f"connections.prices-{row.id}").set_value("large = 1/2").run()
+    at.text_area(key=f"connections-{row.name}.prices").set_value("large = 1/2").run()
     at.button(key=f"connections.prices-do-{row.id}").click().run()
     assert connections.show(owner("me"), "lab").prices == {"large": {"input": 1.0, "output": 2.0}}
     at.button(key=f"connections.remove-do-{row.id}").click().run()

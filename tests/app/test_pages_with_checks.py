@@ -10,11 +10,11 @@ from app_pages import open_page, page_names
 from checked_recipe import CHECKS, write_recipe
 from curation_runs import add_dataset, run_curation
 from exporting import export
+from made_study import make_study
 from openai_server import Server
 from records_world import list_groups
 from sqlalchemy import select
 
-from curation.judging.studies import make_study
 from db.store.store import Store
 from db.tables import Item, StudyItem
 from trainer.data.release_files import read_release

@@ -225,7 +225,7 @@ def test_the_estimate_asks_for_unknown_prices_and_keeps_them(
     at = open_page("curate")
     at.selectbox(key="curate.provider").select("openai").run()
     at.text_area(key="curate.settings").set_value("model=mine").run()
-    at.number_input(key="curate.timeout").set_value(90)
+    at.number_input(key="curate.timeout_seconds").set_value(90)
     at.toggle(key="curate.estimate").set_value(True).run()
     assert "an unknown price" in words(at)
     at.number_input(key="curate.price.mine.in").set_value(1.0)
@@ -267,7 +267,7 @@ def test_the_timeout_of_the_form_is_the_runs(sqlite_store: Store) -> None:
     add_dataset(sqlite_store)
     at = open_page("curate")
     at.selectbox(key="curate.provider").select("offline").run()
-    at.number_input(key="curate.timeout").set_value(90).run()
+    at.number_input(key="curate.timeout_seconds").set_value(90).run()
     at.button(key="curate.start").click().run()
     assert not at.exception
     with sqlite_store.read() as session:

@@ -97,12 +97,12 @@ def test_a_list_is_drawn_and_its_bad_lines_are_told(sqlite_store: Store) -> None
         groups = studies.judged_groups(session, run_id)
     page = open_page("studies")
     choose_sample(page, "list")
-    page.text_area(key="studies.list").set_value("2\n77\nitem x")
+    page.text_area(key="studies.lines").set_value("2\n77\nitem x")
     draw(page)
     assert "line 2\\: group 77 did not reach validation" in page.error[0].value
     assert "the list, line 3" in page.error[0].value
     assert count_rows(sqlite_store, "study") == 0
-    page.text_area(key="studies.list").set_value("2 query_negative\n4 positive")
+    page.text_area(key="studies.lines").set_value("2 query_negative\n4 positive")
     draw(page)
     _, items = the_study(sqlite_store)
     assert sorted(items) == sorted([groups[2]["query_negative"], groups[4]["positive"]])

@@ -9,6 +9,7 @@ import pytest
 from app_pages import open_page, open_tab, words
 from conftest import Ran
 from exporting import export
+from made_study import make_study
 from records_world import group_ids, make_run
 from sqlalchemy import select
 
@@ -16,7 +17,6 @@ from analysis.study.design import DISPUTED, LISTED
 from curation.judging.about_run import about_run, extend_by_plan, plan_for
 from curation.judging.consensus import study_consensus
 from curation.judging.sampling import Sampling
-from curation.judging.studies import make_study
 from db.errors import BadInput, Refused
 from db.shape import INF_IR
 from db.store.store import Store

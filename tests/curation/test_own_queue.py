@@ -5,13 +5,13 @@ from pathlib import Path
 
 from conftest import Ran
 from exporting import export
+from made_study import make_study
 from records_world import make_run
 from sqlalchemy.orm import Session
 
 from analysis.study import run_text
 from curation.judging.about_run import about_run
 from curation.judging.sampling import Sampling
-from curation.judging.studies import make_study
 from db.store import schema
 from db.store.store import Store
 from db.study.judgments import count_known, get_or_create_judge, judgment_frame, record_judgment

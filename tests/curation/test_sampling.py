@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 from conftest import Ran, count_rows
+from made_study import make_study
 from sqlalchemy import select
 from study_world import make_world
 
 from curation.judging.sampling import Sampling, disagreement_of, listed_items, sample_study_items
-from curation.judging.studies import make_study
 from db.errors import BadInput, BadRows
 from db.store.store import Store
 from db.study import studies

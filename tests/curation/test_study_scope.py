@@ -7,13 +7,13 @@ import pytest
 from app_pages import open_page, words
 from conftest import Ran
 from exporting import export
+from made_study import make_study
 from records_world import group_ids, make_run
 from sqlalchemy import select
 
 from curation.judging.about_run import extend_by_plan
 from curation.judging.sampling import Sampling
 from curation.judging.scope import describe_scope, of_filtered
-from curation.judging.studies import make_study
 from db.shape import INF_IR
 from db.store.store import Store
 from db.study.judgments import get_or_create_judge, record_judgment

@@ -97,7 +97,7 @@ def prepare(page: Page, study_id: int) -> None:
 def make_links(page: Page) -> list[str]:
     """One link per person."""
     unfold(page, "Invite people")
-    fill(page, "studies.invite_people", str(len(PEOPLE)))
+    fill(page, "studies.invite.count", str(len(PEOPLE)))
     press(page, "studies.invite")
     shown = page.get_by_test_id("stCode").filter(has_text="/invitation/")
     expect(shown).to_be_visible()

@@ -22,7 +22,7 @@ STEPS_SHARE = 0.6  # of the whole time, at the end of the steps
 PARTS = ("environment", "traps", "objectives", "processes", "encoding", "steps", "learning")
 
 
-def parse(arguments: Sequence[str]) -> argparse.Namespace:
+def options() -> argparse.ArgumentParser:
     """The options of the command line."""
     parser = argparse.ArgumentParser(prog="inf gpu-check", description=__doc__.split("\n")[0])
     parser.add_argument("--minutes", type=float, default=MINUTES, help="time to use")
@@ -44,6 +44,12 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         "--part", action="append", choices=PARTS, help="run this part only; may be repeated"
     )
     parser.add_argument("--small", action="store_true", help="small sizes on a GPU too")
+    return parser
+
+
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """What the arguments give for them; ends with status 2 for what cannot be used."""
+    parser = options()
     found = parser.parse_args(arguments)
     if not 0 < found.minutes < 24 * 60:
         parser.error(f"--minutes {found.minutes:g}: give a number above 0 and below {24 * 60}")

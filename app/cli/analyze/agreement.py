@@ -7,17 +7,25 @@ from typing import Any
 import click
 
 from analysis.agreement.agreement import agreement_report, interval_caption
-from analysis.agreement.flagged import WITHOUT, flag_note, flag_sentence, pair_rows, window_rows
+from analysis.agreement.flagged import (
+    difference_rows,
+    flag_note,
+    flag_sentence,
+    measure_rows,
+    pair_rows,
+    pairs_sentence,
+    profile_rows,
+    window_rows,
+)
 from analysis.agreement.headline import rest_sentence
 from analysis.agreement.intervals import DRAWS
 from analysis.agreement.judgment_filter import JudgmentFilter
-from analysis.agreement.measures import MEASURES
 from analysis.study.audit import audit_lines
 from analysis.study.judgment_file import read_judgments
 from app.cli.kit.formerly import with_former_ends
 from app.cli.kit.options import request_options
 from app.cli.kit.report import Result, command_actor, counts, reporting
-from app.cli.kit.table import Column, drawn, sheet
+from app.cli.kit.table import sheet
 from app.operations.judging import agreement as operations
 from app.text.numbers import counted, score
 from app.text.remedies import in_commands
@@ -39,37 +47,6 @@ def _figure_line(name: str, found: dict[str, Any]) -> str:
     return f"{line}\n  {flagged}" if flagged else line
 
 
-def _without(found: dict[str, Any], key: str = "value") -> str:
-    """The figure without the flagged people in it; "" where there is none."""
-    if not found.get("flagged"):
-        return ""
-    without = found["without_flagged"]
-    return f", {WITHOUT.lower()} {score(without.get(key))}{_interval(without)}"
-
-
-def _valued(found: dict[str, Any]) -> str:
-    """A figure with its interval, why it is undefined, and itself without flagged people."""
-    reason = f" ({found['reason']})" if "reason" in found else ""
-    return f"{score(found['value'])}{_interval(found)}{reason}{_without(found)}"
-
-
-PROFILES: tuple[Column, ...] = (
-    *("judge", "judged", ("seconds each", lambda each: _rounded(each["median_seconds"]))),
-    ("kappa with the others", lambda each: _valued(each["with_people"])),
-    ("gold", lambda each: _rounded(each["gold_accuracy"])),
-    *(("of", "gold_seen"), "flagged"),
-    ("position bias p", lambda each: _bias(each["position_bias"])),
-)
-
-
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(value, 3)
-
-
-def _bias(found: dict[str, Any]) -> object:
-    return f"undefined ({found['reason']})" if found["p"] is None else round(found["p"], 4)
-
-
 def _shown_agreement(report: Result) -> str:
     if "questions" in report:
         return _shown_by_question(report)
@@ -80,37 +57,23 @@ def _shown_agreement(report: Result) -> str:
         lines.append(report["circular"])
     if report["simulated"]:
         lines.append("the people are simulated judges: demo data, not evidence")
-    counted_pairs = report["pairs_counted"]
-    pairs = [pair for pair in report["pairs"] if pair["kappa"] is not None]
     few = [pair for pair in report["pairs"] if pair["kappa"] is None]
-    if few_enough := len(few) <= MAX_COUNTED:
-        pairs += few
-    lines += [sheet(pair_rows(pairs))] if pairs else []
-    if not few_enough:
-        lines.append(
-            f"{counted_pairs['with_fewer']:,} pairs share fewer than "
-            f"{counted_pairs['min_shared']} items: no value (--json has their counts)"
-        )
-    if counted_pairs["listed"] < counted_pairs["pairs"]:
-        lines.append(
-            f"{counted_pairs['listed']:,} of {counted_pairs['pairs']:,} pairs are listed: those "
-            "that share most items"
-        )
+    pairs = [pair for pair in report["pairs"] if pair["kappa"] is not None]
+    pairs += few if len(few) <= MAX_COUNTED else []
+    lines += [
+        pairs_sentence(report["pairs_counted"]),
+        *([sheet(pair_rows(pairs))] if pairs else []),
+    ]
     who = "simulated" if report["simulated"] else "human"
-    persons = "simulated judges" if report["simulated"] else "people"
     lines.append(_figure_line(f"{who}–{who}", report["human_human"]))
     lines += [sentence] if (sentence := rest_sentence(report)) else []
     lines += [_figure_line(f"{who}–{model}", mean) for model, mean in report["human_model"].items()]
-    for row in report["differences"]:
-        difference = f"{row['model_a']} minus {row['model_b']}: {score(row['difference'])}"
-        reason = f" ({row['reason']})" if "reason" in row else ""
-        lines.append(f"{difference}{_interval(row)}{reason}{_without(row, 'difference')}")
-    for name, found in report["people"].items():
-        lines.append(f"{persons}, {MEASURES[name].label}: {_valued(found)}")
+    tables = (difference_rows(report["differences"]), measure_rows(report))
+    lines += [sheet(rows) for rows in tables if rows]
     if windows := report.get("over_time"):
         lines.append(sheet(window_rows(windows)))
     if profiles := report.get("by_judge"):
-        lines.append(drawn(PROFILES, profiles))
+        lines.append(sheet(profile_rows(profiles)))
     if report["flagged"]:
         lines.append(flag_note([report]))
     for judge, chosen in report.get("answered", {}).items():
@@ -126,9 +89,6 @@ def _shown_by_question(report: Result) -> str:
     lines = [report["scope"]["sentence"]]
     for key, found in report["questions"].items():
         lines += ["", f"{key} ({found['type']}): {found['text']}", _shown_agreement(found)]
-        for name, label in (("weighted_kappa", "quadratic"), ("linear_weighted_kappa", "linear")):
-            if name in found:
-                lines.append(f"weighted kappa, {label}: {_valued(found[name])}")
     audit = report["audit"]
     lines += ["", f"audit of {audit['records']:,} records, over answers of people"]
     for name, share in audit_lines(audit):

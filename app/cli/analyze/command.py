@@ -15,20 +15,21 @@ from analysis.request import (
     DuplicatesStart,
 )
 from analysis.text.diversity_tables import compared_rows, number_rows, share_rows
-from analysis.text.sharing import what_is_found
+from analysis.text.sharing import cluster_rows, overlap_rows, repeated_rows, what_is_found
 from app.cli.analyze.agreement import agreement
 from app.cli.kit.doors import Noun
 from app.cli.kit.options import request_options
 from app.cli.kit.report import Launching, Result, command_actor, counts, launched, reporting
-from app.cli.kit.table import one_line, sheet
+from app.cli.kit.table import sheet
 from app.operations import analyses, runs
 from app.operations.judging import agreement as of_judges
-from curation.run.leakage import auc_text, leaking_sentence
+from curation.run.leakage import leakage_rows, leaking_sentence
 from curation.run.shared_parts import shared_sentence
 from curation.run.starting import RunWork
 
 FILE = click.Path(dir_okay=False, exists=True, resolve_path=True)
 PLACE = click.Path(exists=True, resolve_path=True)
+SHOWN = 10  # clusters and pairs: all are stored
 FILES = {"texts": FILE, "published": PLACE, "against": PLACE}
 
 
@@ -96,15 +97,8 @@ _of_texts(
 
 
 def _shown_duplicates(result: Result) -> str:
-    lines = [
-        f"{field}: {numbers['clusters']:,} clusters of near-duplicates, "
-        f"{numbers['repeated']:,} texts repeat another, {numbers['between']:,} clusters span "
-        "several corpora"
-        for field, numbers in result["fields"].items()
-    ]
-    for cluster in result["clusters"][:10]:
-        lines.append(f"{cluster['field']}, {len(cluster['texts'])} times:")
-        lines += [f"  {row['corpus']}: {one_line(row['text'])}" for row in cluster["texts"][:3]]
+    largest = cluster_rows(result["clusters"][:SHOWN])
+    lines = [sheet(repeated_rows(result["fields"])), *([sheet(largest)] if largest else [])]
     return "\n".join([*lines, f"all are stored as analysis {result['analysis_id']}"])
 
 
@@ -125,12 +119,7 @@ def _shown_contamination(result: Result) -> str:
         f"{result['texts']:,} texts overlap with {sets} ({counts(result['how'])}); "
         f"{len(result['groups']):,} groups contain them"
     ]
-    for pair in result["pairs"][:10]:
-        there = pair["against"]
-        lines.append(
-            f"{pair['how']} ({pair['share']:.2f}) {pair['field']}: {one_line(pair['text'])}"
-        )
-        lines.append(f"    {there['corpus']} {there['field']}: {one_line(there['text'])}")
+    lines.append(sheet(overlap_rows(result["pairs"][:SHOWN])))
     return "\n".join([*lines, f"all are stored as analysis {result['analysis_id']}", known])
 
 
@@ -146,13 +135,8 @@ _of_texts(
 
 def _shown_leakage(result: Result) -> str:
     report = result["leakage"]
-    rows = [
-        f"{name}: AUC {auc_text(found)}, {found['pairs']:,} pairs"
-        + (f"; by length alone {found['length_auc']:.3f}" if found["auc"] is not None else "")
-        for name, found in report["comparisons"].items()
-    ]
     sentences = [leaking_sentence(report), shared_sentence(result.get("shared_parts"))]
-    return "\n".join([*rows, *filter(None, sentences)])
+    return "\n".join([sheet(leakage_rows(report)), *filter(None, sentences)])
 
 
 @analyze.command()
@@ -176,7 +160,7 @@ def _shown_validators(result: Result) -> str:
         *(
             f"{row['judge']}: cost unknown: {row['price_reason']}"
             for row in found
-            if _no_price(row)
+            if row["usd_per_1000_items"] is None
         ),
         sheet([{label: row[key] for key, label in TITLES.items()} for row in kept]),
     ]
@@ -190,22 +174,4 @@ def _shown_validators(result: Result) -> str:
     return "\n".join(lines)
 
 
-def _no_price(row: Result) -> bool:
-    return row["usd_per_1000_items"] is None
-
-
-analyze.door(
-    of_judges.validators,
-    click.option("--dataset", required=True, help="The dataset."),
-    click.option("--run", type=int, help="A run of the dataset (default: the latest)."),
-    click.option(
-        "--study", "study_id", type=int, help="A study; adds each model's kappa with its people."
-    ),
-    click.option(
-        "--judge",
-        "judges",
-        multiple=True,
-        help="A voting judge; repeatable (default: all model judges with a fully judged group).",
-    ),
-    text=_shown_validators,
-)
+analyze.door(of_judges.validators, text=_shown_validators)

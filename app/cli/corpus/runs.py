@@ -110,7 +110,8 @@ def _calls(calls: dict[str, int]) -> str:
 def _estimated(result: Result) -> str:
     keys = ("task", "model", "calls", "input_tokens", "output_tokens", "usd")
     stages = [
-        {key: stage[key] for key in keys} | {"usd": _price(stage["usd"])}
+        {key: stage[key] for key in keys}
+        | {"usd": "price unknown" if stage["usd"] is None else money(stage["usd"])}
         for stage in result["stages"]
     ]
     total = result["reason"] if result["usd"] is None else f"about {money(result['usd'])}"
@@ -131,10 +132,6 @@ def _estimated(result: Result) -> str:
         )
     then = "next: `inf runs create DATASET` with the same options starts it"
     return "\n".join([f"{result['pairs']:,} pairs", sheet(stages), *more, total, hours, then])
-
-
-def _price(usd: float | None) -> str:
-    return "price unknown" if usd is None else money(usd)
 
 
 def start_options(command: Callable[..., Any]) -> Callable[..., Any]:

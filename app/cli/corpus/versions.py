@@ -2,7 +2,7 @@
 
 from app.cli.kit.doors import Noun
 from app.cli.kit.report import Result, lines
-from app.cli.kit.table import Column, drawn, paged, table
+from app.cli.kit.table import Column, drawn, paged
 from app.operations import runs as operations
 from app.text.numbers import counted
 from curation.recipe.drop_reasons import reason_text
@@ -13,25 +13,25 @@ def _ending(name: str) -> str:
     return name if name == KEPT else f"{name}: {reason_text(name)}"
 
 
+SIDES: tuple[Column, ...] = tuple(
+    (side, lambda row, key=side: _ending(row[key])) for side in ("first", "second")
+)
+
+
 def _changes(result: Result) -> str:
-    """How many groups both keep, one keeps, and what changed, by drop reason."""
-    changed = [each for each in result["changes"] if each["first"] != each["second"]]
+    """How many groups both keep, one keeps, and what changed, by drop reason; texts alone, too."""
     sums = lines(
         ("kept in both", f"{result['kept_in_both']:,}"),
         ("only in the first", f"{result['only_in_first']:,}"),
         ("only in the second", f"{result['only_in_second']:,}"),
         ("dropped in both", f"{result['in_neither']:,}"),
     )
-    rows = [
-        (f"{each['groups']:,}", _ending(each["first"]), _ending(each["second"])) for each in changed
-    ]
-    shown = f"{sums}\n\n{table(('groups', 'first', 'second'), rows, empty='no group changes')}"
-    texts = [
-        (f"{each['texts']:,}", _ending(each["first"]), _ending(each["second"]))
-        for each in result["texts"]
-        if each["first"] != each["second"]
-    ]
-    return shown + (f"\n\n{table(('texts', 'first', 'second'), texts, empty='')}" if texts else "")
+    groups, texts = (
+        [each for each in result[of] if each["first"] != each["second"]]
+        for of in ("changes", "texts")
+    )
+    shown = drawn(("groups", *SIDES), groups, empty="no group changes")
+    return "\n\n".join(filter(None, [sums, shown, drawn(("texts", *SIDES), texts)]))
 
 
 def _decided(result: Result) -> str:

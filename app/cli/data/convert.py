@@ -3,7 +3,6 @@
 Its subcommands are the registered sources, those of installed packages included.
 """
 
-import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -41,12 +40,12 @@ def convert() -> None:
 
 def _command(name: str, kind: SourceKind) -> click.Command:
     @reporting(_human)
-    def run(out: Path, limit: int | None, **values: Any) -> Result:
+    def run(out: Path, limit: int | None, **values: Any) -> Conversion:
         given = {
             each.name: list(values[each.name]) if each.multiple else values[each.name]
             for each in kind.inputs
         }
-        return _result(write_files(kind.convert(given), out, limit=limit))
+        return write_files(kind.convert(given), out, limit=limit)
 
     command = click.command(name, help=kind.help)(run)
     command.params = [
@@ -79,8 +78,3 @@ def _human(result: Result) -> str:
             f"--passages {result['passages_path']}",
         ),
     )
-
-
-def _result(done: Conversion) -> Result:
-    values = dataclasses.asdict(done)
-    return {**values, "pairs_path": str(done.pairs_path), "passages_path": str(done.passages_path)}

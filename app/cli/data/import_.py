@@ -10,12 +10,12 @@ from analysis.files.storage import local_file
 from app.cli.kit.options import request_options
 from app.cli.kit.progress import progress_bar
 from app.cli.kit.report import Launching, Result, command_actor, counts, launched, lines, reporting
+from app.cli.kit.table import MAX_SHEET_COLUMNS, drawn
 from app.operations import datasets as operations
 from app.text.numbers import counted
 from curation.importing.request import DatasetImport
 
 SHOWN = 20
-SHOWN_CHARACTERS = 70
 
 
 def _human(result: Result) -> str:
@@ -42,7 +42,8 @@ def _human(result: Result) -> str:
             facts += [("pairs", imported), ("passages", _import_counts(*passages))]
             following = f"datasets show {shlex.quote(result['dataset'])}"
     summary = lines(*facts, ("skipped", result["skipped"]))
-    return "\n".join([summary, *_bad(result), *_notices(result), f"next: inf {following}"])
+    parts = [summary, *_bad(result), *_notices(result), f"next: inf {following}"]
+    return "\n".join(filter(None, parts))
 
 
 def _import_counts(new: int, unchanged: int) -> str:
@@ -51,9 +52,9 @@ def _import_counts(new: int, unchanged: int) -> str:
 
 def _bad(result: Result) -> list[str]:
     bad = result["bad_rows"]
-    shown = [f"  {row['file']}, line {row['line']}: {row['reason']}" for row in bad[:SHOWN]]
+    shown = [drawn(("file", "line", "reason"), bad[:SHOWN], max_columns=MAX_SHEET_COLUMNS)]
     more = len(bad) - SHOWN
-    return [*shown, f"  … and {more} more (all of them with --json)"] if more > 0 else shown
+    return [*shown, f"… and {more} more (all of them with --json)"] if more > 0 else shown
 
 
 @click.command("import")
@@ -141,14 +142,12 @@ def import_(
 
 def _human_preview(result: Result) -> str:
     bad = result["bad_rows"]
-    parts = [
+    head = (
         f"{counted(result['pairs'], 'pair')} and {counted(result['passages'], 'passage')} would be "
         f"imported; {counted(len(bad), 'bad row')}. Nothing was stored."
-    ]
-    for row in result["preview"]:
-        parts.append(f"  {row['query_id']}: {row['query'][:SHOWN_CHARACTERS]}")
-        parts.append(f"    {row['passage_id']}: {row['passage'][:SHOWN_CHARACTERS]}")
-    return "\n".join([*parts, *_bad(result), *_notices(result)])
+    )
+    rows = drawn(("query_id", "query", "passage_id", "passage"), result["preview"])
+    return "\n".join(filter(None, [head, rows, *_bad(result), *_notices(result)]))
 
 
 def _notices(result: Result) -> list[str]:

@@ -8,7 +8,7 @@ from app.access.identity import Actor
 from app.cli.kit.doors import Noun
 from app.cli.kit.formerly import with_former_ends
 from app.cli.kit.report import Result
-from app.cli.kit.table import sheet
+from app.cli.kit.table import MAX_SHEET_COLUMNS, Column, drawn, sheet
 from app.operations.judging import agreement as operations
 from app.text.numbers import counted
 from app.text.remedies import in_commands
@@ -26,11 +26,23 @@ def _shown(report: Result) -> str:
     return "\n".join(filter(None, lines))
 
 
-def _without(found: dict[str, Any]) -> str:
-    """The figure without the flagged people in it; "" where there is none."""
-    if not found.get("flagged"):
-        return ""
-    return f", {WITHOUT.lower()} {run_text.without_flagged(found)}"
+def _estimate(found: dict[str, Any]) -> str:
+    """The figure, and itself without the flagged people in it where there are some."""
+    without = (
+        f", {WITHOUT.lower()} {run_text.without_flagged(found)}" if found.get("flagged") else ""
+    )
+    return run_text.estimate(found) + without
+
+
+THRESHOLDS: tuple[Column, ...] = (
+    (
+        "threshold",
+        lambda row: "as it is" if row["threshold"] is None else f"at least {row['threshold']:.4g}",
+    ),
+    *(("groups", "kept_groups"), ("of the kept", lambda row: f"{row['size'] or 0:.0%}")),
+    ("precision", lambda row: _estimate(row["precision"])),
+    ("recall", lambda row: _estimate(row["recall"])),
+)
 
 
 def _estimates(actor: Actor, study_id: int) -> Result:
@@ -56,17 +68,8 @@ def _explored(result: Result) -> str:
     for each in result["explored"]:
         reason = f": {in_commands(each['reason'])}" if "reason" in each else ""
         lines.append(each["by"] + reason)
-        lines += [_threshold_line(row) for row in each["rows"]]
+        lines.append(drawn(THRESHOLDS, each["rows"], max_columns=MAX_SHEET_COLUMNS))
     return "\n".join(lines)
-
-
-def _threshold_line(row: dict[str, Any]) -> str:
-    at = "as it is" if row["threshold"] is None else f"at least {row['threshold']:.4g}"
-    return (
-        f"  {at:<18} {counted(row['kept_groups'], 'group')} ({row['size'] or 0:.0%} of the kept), "
-        f"precision {run_text.estimate(row['precision'])}{_without(row['precision'])}, "
-        f"recall {run_text.estimate(row['recall'])}{_without(row['recall'])}"
-    )
 
 
 def _consensus_text(report: Result) -> str:

@@ -8,99 +8,76 @@ from analysis.files.csv_writer import csv_text
 from app.access.identity import Actor
 from app.cli.kit.doors import Noun
 from app.cli.kit.formerly import with_former_keys
-from app.cli.kit.options import request_options
+from app.cli.kit.options import request_of, request_options
 from app.cli.kit.report import Result, command_actor, reporting
+from app.cli.kit.table import Column, drawn
 from app.operations.judging import studies as operations
 from app.text.numbers import counted
+from app.text.reviews import judge_changed
 from curation.judging.request import Adjudication, DisputedList, JudgeChange, WorkReport
-from db.requests import choices_of
-from db.study.adjudication import Disputed
 from db.study.work import WorkRow
+
+CHANGES = {
+    "pause": "Pause a judge; requires --reason.",
+    "let_in": "Let a paused judge continue.",
+    "take_back": "Return the items a judge holds to the queue.",
+    "give": "Reassign the items a judge holds; requires --to.",
+}
+PEOPLE: tuple[Column, ...] = (
+    *("judge", "judged", "holds", ("s each", "median_seconds")),
+    ("gold", lambda row: f"{row['gold_right']} of {row['gold_seen']}" if row["gold_seen"] else ""),
+    ("", lambda row: "simulated" if row["simulated"] else "offline" if row["offline"] else ""),
+    ("paused", lambda row: row["reason"] if row["state"] == "paused" else ""),
+)
+DISPUTED: tuple[Column, ...] = (
+    ("item", "item_id"),
+    ("answers", lambda row: ", ".join(f"{a['judge']} {a['choice']}" for a in row["answers"])),
+    ("decided", "decision"),
+)
 
 
 def _people(result: Result) -> str:
-    rows = [
-        f"{each['judge']:<28} {each['judged']:>6} judged, holds {each['holds']}"
-        + (f", {each['median_seconds']:.1f} s each" if each["median_seconds"] else "")
-        + (f", gold {each['gold_right']} of {each['gold_seen']}" if each["gold_seen"] else "")
-        + (" [simulated]" if each["simulated"] else " [offline]" if each["offline"] else "")
-        + (f", paused: {each['reason']}" if each["state"] == "paused" else "")
-        for each in result["people"]
-    ]
-    return "\n".join(
-        [*([result["message"]] if result["message"] else []), *(rows or ["no judges yet"])]
-    )
+    shown = drawn(PEOPLE, result["people"], empty="no judges yet")
+    return f"{result['message']}\n{shown}" if result["message"] else shown
+
+
+def _changes(command: Any) -> Any:
+    """An option for each change of a judge, whose value is the judge."""
+    for action, about in reversed(CHANGES.items()):
+        command = click.option(f"--{action.replace('_', '-')}", metavar="NAME", help=about)(command)
+    return command
 
 
 @click.command()
 @click.argument("study_id", type=int)
-@click.option("--pause", metavar="NAME", help="Pause a judge; requires --reason.")
+@_changes
 @click.option("--reason", default="", help="The reason, shown to the judge.")
-@click.option("--let-in", metavar="NAME", help="Let a paused judge continue.")
-@click.option("--take-back", metavar="NAME", help="Return the items a judge holds to the queue.")
-@click.option("--give", metavar="NAME", help="Reassign the items a judge holds; requires --to.")
 @click.option("--to", metavar="NAME", help="The judge who gets the items.")
 @reporting(_people)
-def people(
-    study_id: int,
-    pause: str | None,
-    reason: str,
-    let_in: str | None,
-    take_back: str | None,
-    give: str | None,
-    to: str | None,
-) -> Result:
+def people(study_id: int, reason: str, to: str | None, **named: str | None) -> Result:
     """Show progress, pace and quality of a study's judges; pause them or reassign their items."""
-    actions: dict[Any, str | None] = dict(
-        zip(choices_of(JudgeChange, "action"), (pause, let_in, take_back, give), strict=True)
-    )
-    chosen = [(action, name) for action, name in actions.items() if name]
+    chosen = [(action, name) for action, name in named.items() if name]
     if len(chosen) > 1:
         raise click.UsageError("give only one of --pause, --let-in, --take-back and --give")
-    if bool(give) != bool(to):
+    if bool(named["give"]) != bool(to):
         raise click.UsageError("--give NAME and --to NAME must be given together")
-    if reason and not pause:
+    if reason and not named["pause"]:
         raise click.UsageError("--reason requires --pause")
     actor, message = command_actor(), ""
     for action, name in chosen:
-        wanted = JudgeChange(study_id=study_id, action=action, judge=name, reason=reason, to=to)
-        done = operations.change_judge(actor, wanted)
-        message = {
-            "pause": f"{name} is paused; the items they held go to others",
-            "let_in": f"{name} may continue",
-            "take_back": f"{counted(done.returned, 'item')} of {name} returned to the queue",
-            "give": f"{counted(done.moved, 'item')} reassigned to {to}, {done.returned} returned",
-        }[action]
+        given = {"study_id": study_id, "action": action, "judge": name, "reason": reason, "to": to}
+        done = operations.change_judge(actor, request_of(JudgeChange, given))
+        message = f"{name}: {judge_changed(action, done.moved, done.returned)}"
     rows = operations.judges(actor, study_id).as_json()
-    former = [row | {"judge": row["name"], "holds": row["leased"]} for row in rows["data"]]
-    return {"study_id": study_id, "message": message, **rows, "people": former}
-
-
-def _item(item: Disputed) -> Result:
-    return {
-        "item_id": item.item_id,
-        "instruction": item.instruction,
-        "query": item.query,
-        "candidates": [{"label": label, "text": text} for label, text in item.candidates],
-        "answers": [
-            {"judge": one.judge, "choice": one.choice, "note": one.note, "flagged": one.flagged}
-            for one in (*item.answers, *item.skips)
-        ],
-        "decision": item.decision,
-        "decided_by": item.decided_by,
-    }
+    listed = with_former_keys(rows, "people", {"judge": "name", "holds": "leased"})
+    return {"study_id": study_id, "message": message, **listed}
 
 
 def _disputed(result: Result) -> str:
     if "choice" in result:
         return f"item {result['item_id']} is decided: {result['choice'].replace('_', ' ')}"
-    lines = [
-        f"item {each['item_id']}: "
-        + ", ".join(f"{one['judge']} {one['choice']}" for one in each["answers"])
-        + (f" (decided: {each['decision']})" if each["decision"] else "")
-        for each in result["items"]
-    ]
-    return "\n".join([f"{counted(result['disputed'], 'item')}, most disputed first", *lines])
+    head = f"{counted(result['disputed'], 'item')}, most disputed first"
+    return f"{head}\n{drawn(DISPUTED, result['data'], max_columns=110)}".rstrip()
 
 
 @click.command()
@@ -119,13 +96,9 @@ def adjudicate(request: DisputedList, item_id: int | None, choice: str | None, n
         operations.adjudicate(actor, wanted)
         done = {"study_id": study_id, "item_id": item_id, "choice": choice}
         return done | {"decided_by": actor.name}
-    total, found = operations.disputed(actor, request)
-    return {"study_id": study_id, "disputed": total, "items": [_item(item) for item in found]}
-
-
-def _table(result: Result) -> str:
-    """CSV, as a spreadsheet reads it."""
-    return csv_text(result["data"], list(WorkRow.model_fields)).rstrip("\n")
+    listed = operations.disputed(actor, request).as_json()
+    listed |= {"study_id": study_id, "disputed": listed["total"]}
+    return with_former_keys(listed, "items", {})
 
 
 def _work(actor: Actor, wanted: WorkReport) -> Result:
@@ -139,7 +112,7 @@ def add_to(studies: Noun) -> None:
     studies.door(
         _work,
         name="work",
-        text=_table,
+        text=lambda found: csv_text(found["data"], [*WorkRow.model_fields]).rstrip("\n"),
         about="Report minutes, items, gold and qualification per person as CSV, of one study or "
         "all.",
     )

@@ -13,7 +13,6 @@ from app.operations.judging import reviews as operations
 from app.text.numbers import counted
 from curation.judging.request import ReviewMany, ReviewSet
 from db.rows import Row
-from db.shape import INF_IR
 
 reviews = Noun("reviews")
 reviews.listed(
@@ -47,16 +46,6 @@ _validated = facts(
 reviews.door(operations.show, text=_set)
 
 
-def _changes(edits: tuple[str, ...]) -> dict[str, str]:
-    changes: dict[str, str] = {}
-    for edit in edits:
-        name, sign, text = edit.partition("=")
-        if not sign:
-            raise click.UsageError(f"--edit {edit!r}: write it as FIELD=TEXT")
-        changes[name.strip()] = text
-    return changes
-
-
 def _action(approve: bool, reject: bool, edit: bool, reason: str, one_of: str) -> Any:
     """Which of the flags was given. Raises UsageError for none, several, or a missing reason."""
     if approve + reject + edit != 1:
@@ -69,27 +58,18 @@ def _action(approve: bool, reject: bool, edit: bool, reason: str, one_of: str) -
 
 
 @reviews.command("set")
-@click.argument("group_id", type=int)
 @click.option("--approve", is_flag=True, help="Approve the group.")
 @click.option("--reject", is_flag=True, help="Reject the group; requires --reason.")
-@click.option(
-    "--edit",
-    "edits",
-    multiple=True,
-    metavar="FIELD=TEXT",
-    help=f"Replace a text; repeatable. Fields of InF-IR: {', '.join(INF_IR.editable)}.",
-)
-@click.option("--reason", default="", help="Reason of the rejection or edit.")
+@field_options(ReviewSet)
 @reporting(_set, former={"review_id": "id"})
-def set_(group_id: int, approve: bool, reject: bool, edits: tuple[str, ...], reason: str) -> Row:
+def set_(approve: bool, reject: bool, **given: Any) -> Row:
     """Approve, reject or edit a group. Nothing is overwritten: the newest review applies.
 
     An edit must pass the rules of the group's run; `inf reviews validate` also runs its validator.
     """
     one_of = "one of --approve, --reject and --edit"
-    action = _action(approve, reject, bool(edits), reason, one_of)
-    wanted = ReviewSet(group_id=group_id, action=action, reason=reason, changes=_changes(edits))
-    return operations.set_one(command_actor(), wanted)
+    action = _action(approve, reject, bool(given["changes"]), given["reason"], one_of)
+    return operations.set_one(command_actor(), request_of(ReviewSet, given | {"action": action}))
 
 
 validate = reviews.door(

@@ -26,7 +26,7 @@ from curation.judges.registry import describe_judges
 from curation.judging.request import StudyChange, StudyFilePlan, StudyPlan
 from curation.judging.sampling import describe_sampling
 from curation.questions.templates import TEMPLATES, template_text
-from db.requests import default_of, options_of
+from db.requests import default_of
 
 FORMER_KEYS = {"study_id": "id"}
 
@@ -130,12 +130,7 @@ def create(
 
 
 def _create_from_file(items: str, questions: Text, given: Result) -> Result:
-    for name, value in given.items():
-        if name in StudyFilePlan.model_fields or value in (None, (), default_of(StudyPlan, name)):
-            continue
-        what = (options_of(StudyPlan, name) or (name.upper(),))[0]
-        raise click.UsageError(f"{what} is of a study of a dataset: leave it out")
-    values = {name: given[name] for name in StudyFilePlan.model_fields if name in given}
+    values = {k: v for k, v in given.items() if v not in (None, (), default_of(StudyPlan, k))}
     values |= {"items_file": items, "questions": questions, "questions_file": questions.file}
     from app.cli.serve import store_to_serve  # here: it loads the server
 

@@ -1,16 +1,14 @@
 """`archive`, `unarchive`, `purge` and the former `delete` of datasets and runs."""
 
 from pathlib import Path
-from typing import Any
 
 import click
 
 from app.access.identity import Actor
 from app.cli.kit.doors import Noun
-from app.cli.kit.formerly import formerly
+from app.cli.kit.formerly import FormerlyOne, formerly
 from app.cli.kit.password import ask_secret
-from app.cli.kit.progress import progress_bar
-from app.cli.kit.report import Result, command_actor, counts, lines, reporting
+from app.cli.kit.report import Result, command_actor, counts, lines
 from app.operations import datasets as operations
 
 backup_option = click.option(
@@ -44,53 +42,31 @@ def add_archiving(group: Noun, key: str) -> None:
             ("content", result["content_sha256"]),
         )
 
-    def archived(actor: Actor, **what: Any) -> Result:
-        operations.archive(actor, **what)
-        return {**what, "archived": True, "purged": False}
-
-    def back(actor: Actor, **what: Any) -> Result:
-        operations.unarchive(actor, **what)
-        return {**what, "archived": False}
-
-    group.door(
-        archived,
+    archive = group.door(
+        operations.archive,
         named,
-        name="archive",
         text=text,
         about=f"Archive a {noun}: it is hidden, but kept.\n\nRefused while releases, reviews, "
         "judgments, open studies or jobs depend on it; they are listed.",
     )
-    group.door(back, named, name="unarchive", text=text, about=f"Bring an archived {noun} back.")
-
-    def purged(backup: Path | None, admin: str | None, what: dict[str, Any]) -> Result:
-        actor = operations.purging_admin(command_actor(), admin, lambda: ask_secret(confirm=False))
-        with progress_bar("writing the backup", unit=" rows") as show:
-            done = operations.purge(actor, backup=backup, progress=show, **what)
-        return {**what, "archived": False, "purged": True, "by": actor.name, **done}
-
-    @group.command(
-        help=f"Delete a {noun} for good, after a backup of the store.\n\nRefused as `archive`; the "
-        "audit log records who did it."
+    group.door(operations.unarchive, named, text=text, about=f"Bring an archived {noun} back.")
+    purge = group.door(
+        operations.purge,
+        named,
+        backup_option,
+        admin_option,
+        text=text,
+        title="writing the backup",
+        actor=_admin,
+        about=f"Delete a {noun} for good, after a backup of the store.\n\nRefused as `archive`; "
+        "the audit log records who did it.",
     )
-    @named
-    @backup_option
-    @admin_option
-    @reporting(text)
-    def purge(backup: Path | None, admin: str | None, **what: Any) -> Result:
-        return purged(backup, admin, what)
+    delete = formerly(archive, f"{nouns} delete", f"{nouns} archive | purge")
+    others = {"--purge": (purge, f"{nouns} purge")}
+    group.add_command(FormerlyOne(f"{nouns} delete", delete, others))
 
-    @click.command()
-    @named
-    @click.option("--purge", "is_purged", is_flag=True, help="Delete it for good, as an admin.")
-    @backup_option
-    @admin_option
-    @reporting(text)
-    def delete(is_purged: bool, backup: Path | None, admin: str | None, **what: Any) -> Result:
-        """Archive it, or with --purge delete it for good."""
-        if is_purged:
-            return purged(backup, admin, what)
-        if backup is not None or admin is not None:
-            raise click.UsageError("--backup and --admin require --purge")
-        return archived(command_actor(), **what)
 
-    group.add_command(formerly(delete, f"{nouns} delete", f"{nouns} archive | purge"))
+def _admin(given: Result) -> Actor:
+    """Who purges: an admin by their password, where there are accounts."""
+    admin = given.pop("admin")
+    return operations.purging_admin(command_actor(), admin, lambda: ask_secret(confirm=False))

@@ -7,13 +7,16 @@ import inspect
 import re
 import shlex
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import click
 
+from app.access.identity import Actor
 from app.cli.commands import COMMANDS
 from app.cli.kit.formerly import with_former_keys
 from app.cli.kit.options import request_options
+from app.cli.kit.progress import progress_bar
 from app.cli.kit.report import Launching, Result, command_actor, facts, launched, reporting
 from app.cli.kit.table import MAX_CELL_COLUMNS, Column, drawn, paged
 from db.requests import Request
@@ -21,6 +24,7 @@ from db.requests import Request
 Operation = Callable[..., Any]
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 Types = Mapping[str, click.ParamType[Any]]
+FROM_HERE = ("launch", "progress", "say")  # what an operation takes of the command itself
 
 
 class Noun(click.Group):
@@ -46,6 +50,8 @@ class Noun(click.Group):
         about: str = "",
         name: str = "",
         title: str = "",
+        unit: str = " rows",
+        actor: Callable[[Result], Actor] | None = None,
         types: Types | None = None,
         former: Mapping[str, str] | None = None,
     ) -> click.Command:
@@ -55,11 +61,12 @@ class Noun(click.Group):
         besides without a default is an argument, and `own` are options in place of those, or for
         its other parameters. text: what a person reads, or the columns of a row, a line each;
         about: the help, by default the operation's docstring up to what it raises, or the
-        request's; title: of its job, with fields of the request in braces; types: what click checks
-        of a value where that is more than its type; former: as of `reporting`.
+        request's; title: of its job or its progress (in `unit`), with what is given in braces;
+        actor: who it is, by what is given; types: what click checks of a value where that is more
+        than its type; former: as of `reporting`.
         """
         report = reporting(facts(*text) if isinstance(text, tuple) else text, former=former)
-        made = _command(operation, report, own, about, name, title, types or {})
+        made = _command(operation, report, own, about, name, title, types or {}, unit, actor)
         self.add_command(made)
         return made
 
@@ -67,7 +74,7 @@ class Noun(click.Group):
         self,
         operation: Operation,
         *own: Decorator,
-        columns: tuple[Column, ...],
+        columns: tuple[Column, ...] | Callable[[list[Result]], tuple[Column, ...]],
         empty: str,
         then: str = "",
         about: str = "",
@@ -79,9 +86,10 @@ class Noun(click.Group):
     ) -> None:
         """Add the command of a list: a page of what the operation finds, or `empty`.
 
-        then: the next step, with fields of the first row in braces; limit: of a page, by default
-        all rows; former: the name and the keys that the rows had in an earlier version; echoed:
-        what of the request JSON has, too; about and the rest: as of `door`.
+        columns: those of the rows, or what makes them of these rows; then: the next step, with
+        fields of the first row in braces; limit: of a page, by default all rows; former: the name
+        and the keys that the rows had in an earlier version; echoed: what of the request JSON has,
+        too; about and the rest: as of `door`.
         """
         takes_page = "limit" in inspect.signature(operation).parameters
 
@@ -97,7 +105,8 @@ class Noun(click.Group):
 
         def text(result: Result) -> str:
             rows = result["data"]
-            shown = drawn(columns, rows, empty=empty, max_columns=max_columns)
+            of = columns(rows) if callable(columns) else columns
+            shown = drawn(of, rows, empty=empty, max_columns=max_columns)
             return f"{shown}\nnext: {_filled(then, rows[0])}" if rows and then else shown
 
         def report(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -116,18 +125,30 @@ def _command(
     name: str,
     title: str,
     types: Types,
+    unit: str = "",
+    whose: Callable[[Result], Actor] | None = None,
 ) -> click.Command:
     takes = [*inspect.signature(operation).parameters.values()]
     has_actor = bool(takes) and takes[0].name == "actor"
     takes = takes[has_actor:]
     wanted = next((each for each in takes if _is_request(each.annotation)), None)
 
+    doing = {each.name for each in takes} & set(FROM_HERE)
+
     def call(launch: Launching | None = None, **given: Any) -> Any:
+        known = dict(given["request"]) if wanted is not None else given
+        actor = [(whose(known) if whose else command_actor())] if has_actor else []
+        named = title.format(**known)
         if wanted is not None:
-            given[wanted.name] = request = given.pop("request")
+            given[wanted.name] = given.pop("request")
         if launch is not None:
-            given["launch"] = launch(title.format(**(dict(request) if wanted else given)))
-        return operation(command_actor(), **given) if has_actor else operation(**given)
+            given["launch"] = launch(named)
+        if "say" in doing:
+            given["say"] = partial(click.echo, err=True)
+        if "progress" not in doing:
+            return operation(*actor, **given)
+        with progress_bar(named, unit) as show:
+            return operation(*actor, **given, progress=show)
 
     made: Callable[..., Any] = report(call)
     if any(each.name == "launch" for each in takes):
@@ -136,7 +157,7 @@ def _command(
         made = decorate(made)
     if wanted is not None:
         made = request_options(wanted.annotation, types=types)(made)
-    taken = {each.name for each in getattr(made, "__click_params__", ())} | {"launch"}
+    taken = {each.name for each in getattr(made, "__click_params__", ())} | set(FROM_HERE)
     for each in reversed(takes):
         is_needed = each.default is each.empty and each.kind is not each.VAR_KEYWORD
         if is_needed and each is not wanted and each.name not in taken:

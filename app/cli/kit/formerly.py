@@ -90,7 +90,8 @@ class FormerlyOne(click.Command):
         **extra: Any,
     ) -> click.Context:
         """The context of the command that is meant, which runs then."""
-        known, words = (*self._others, *self._left_out, self._argument), list[str]()
+        known = {*self._others, *self._left_out, self._argument} - {""}
+        words = list[str]()
         for word in args:
             option, equals, value = word.partition("=")
             words += [option, value] if equals and option in known else [word]
@@ -103,7 +104,8 @@ class FormerlyOne(click.Command):
                 while option in words:
                     place = words.index(option)
                     del words[place : place + 1 + values]
-        if _arguments(command) == _arguments(self._one) and self._argument in words:
+        is_alike = self._argument and _arguments(command) == _arguments(self._one)
+        if is_alike and self._argument in words:
             words.remove(self._argument)
         return command.make_context(info_name, words, parent, **extra)
 

@@ -5,13 +5,23 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
-from typing import Any, Self, TypeVar, get_args, get_origin
+from typing import Any, Self, TypeVar
 
 import click
 
 from app.text.remedies import in_commands
 from db.errors import BadInput, NotFound
-from db.requests import Request, bounds_of, choices_of, default_of, metavar_of, options_of
+from db.requests import (
+    Request,
+    bounds_of,
+    choices_of,
+    default_of,
+    is_mapping,
+    mapping_of,
+    metavar_of,
+    options_of,
+    type_of,
+)
 from db.values import DATASET_BENCHMARK
 
 R = TypeVar("R", bound=Request)
@@ -31,13 +41,10 @@ def request_options(
     types: what click checks of a field's value, where that is more than its type.
     """
 
-    maps = [name for name in model.model_fields if _is_mapping(model, name)]
-
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(command)
         def wrapper(*args: Any, **given: Any) -> Any:
             values = {name: given.pop(name) for name in model.model_fields if name in given}
-            values |= {name: _mapping(model, name, values[name]) for name in maps if name in values}
             return command(*args, request=request_of(model, values), **given)
 
         return field_options(model, types=types)(wrapper)
@@ -85,9 +92,13 @@ def field_options(
 
 
 def request_of(model: type[R], values: Mapping[str, Any]) -> R:
-    """The request of an option's values. Raises UsageError for what the model refuses."""
+    """The request of the options' values. Raises UsageError for what the model refuses."""
+    given = {name: value for name, value in values.items() if value is not None}
     try:
-        return model.read({k: v for k, v in values.items() if v is not None})
+        for name in given:
+            if is_mapping(model, name) and not isinstance(given[name], Mapping):
+                given[name] = mapping_of(model, name, given[name])
+        return model.read(given)
     except BadInput as error:
         if error.code != "request_invalid":  # a value that only the work itself refuses
             raise
@@ -131,7 +142,7 @@ def absolute(name: str) -> str:
 def _attributes(model: type[Request], name: str) -> dict[str, Any]:
     """What click needs to know of a field."""
     field = model.model_fields[name]
-    kind, is_many = _plain(field.annotation)
+    kind, is_many = type_of(model, name)
     about = field.description or ""
     found: dict[str, Any] = {
         "help": about if not is_many or "repeatable" in about else f"{about} Repeatable.",
@@ -150,40 +161,14 @@ def _attributes(model: type[Request], name: str) -> dict[str, Any]:
     found["type"] = kind
     if field.is_required():
         return found
-    default = () if _is_mapping(model, name) else default_of(model, name)
+    default = () if is_mapping(model, name) else default_of(model, name)
     return found | {"default": default, "show_default": default not in (None, "", ())}
-
-
-def _plain(annotation: Any) -> tuple[Any, bool]:
-    """The type of one value, and whether there may be several."""
-    if get_origin(annotation) in (tuple, Mapping):
-        return get_args(annotation)[0], True
-    inner = [one for one in get_args(annotation) if one is not type(None)]
-    if len(inner) == 1:  # that, or None
-        return _plain(inner[0])
-    return annotation if isinstance(annotation, type) else str, False
 
 
 def is_argument(model: type[Request], name: str) -> bool:
     """Whether a field is given by its place: it has no option, but a name in the help."""
     has_place = not options_of(model, name) and metavar_of(model, name) is not None
-    return has_place and not _is_mapping(model, name)
-
-
-def _is_mapping(model: type[Request], name: str) -> bool:
-    return get_origin(model.model_fields[name].annotation) is Mapping
-
-
-def _mapping(model: type[Request], name: str, given: Sequence[str]) -> dict[str, str]:
-    """What `--OPTION KEY=VALUE` gave, repeated. Raises UsageError for anything else."""
-    found: dict[str, str] = {}
-    for each in given:
-        key, equals, value = (part.strip() for part in each.partition("="))
-        if not (key and equals and value):
-            form = metavar_of(model, name) or "KEY=VALUE"
-            raise click.UsageError(f"{options_of(model, name)[0]} {each!r}: give it as {form}")
-        found[key] = value
-    return found
+    return has_place and not is_mapping(model, name)
 
 
 def _range(bounds: dict[str, Any]) -> dict[str, Any]:

@@ -24,7 +24,6 @@ from app.text.remedies import in_commands
 from db.errors import InfError, Paused
 from db.extras import missing_extra
 from db.jobs.jobs import LOCAL
-from db.jobs.runner import Cancelled
 from db.requests import Request
 from db.rows import Listed, Row, as_text
 from db.tables import Job
@@ -46,20 +45,16 @@ class Failed(click.ClickException):
         self.details = details
 
 
-def failed(error: InfError, **details: Any) -> Failed:
-    """The error in the words of commands; `--json` has its code and its remedy, too."""
-    message = missing_extra(error) or in_commands(str(error))
-    details |= error.details | {"code": error.code, "remedy": in_commands(error.remedy)}
-    return Failed(message, 3 if isinstance(error, Paused) else 1, **details)
-
-
 @contextmanager
 def errors_translated() -> Iterator[None]:
-    """Raise our errors, and a missing extra, as those of a command."""
+    """Raise our errors, and a missing extra, in the words of commands; `--json` has the code and
+    the remedy of an error, too."""
     try:
         yield
     except InfError as error:
-        raise failed(error) from error
+        message = missing_extra(error) or in_commands(str(error))
+        details = error.details | {"code": error.code, "remedy": in_commands(error.remedy)}
+        raise Failed(message, 3 if isinstance(error, Paused) else 1, **details) from error
     except ImportError as error:
         if not (message := missing_extra(error)):
             raise
@@ -202,10 +197,7 @@ def work(
         def watch(job: Job) -> None:
             show(job.done, job.total, job.message)
 
-        try:
-            job = in_foreground(actor, kind, config, watch=watch, after=after)
-        except Cancelled as stopped:
-            raise failed(stopped) from stopped
+        job = in_foreground(actor, kind, config, watch=watch, after=after)
     return {**(job.result or {}), "job_id": job.id}
 
 

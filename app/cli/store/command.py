@@ -10,7 +10,7 @@ from app.cli.kit.formerly import formerly
 from app.cli.kit.options import request_options
 from app.cli.kit.progress import progress_bar
 from app.cli.kit.report import Launching, Result, launched, lines, me, reporting
-from app.cli.kit.table import Column, drawn
+from app.cli.kit.table import Column, drawn, sheet
 from app.operations import store as operations
 from app.operations.overview import status as operation_of_status
 from app.text.remedies import in_commands
@@ -86,32 +86,27 @@ check = store.door(
 
 
 def _copied(result: Result) -> str:
-    counted = [f"  {name:<24} {rows:>12,}" for name, rows in result["tables"].items() if rows]
-    return "\n".join(
-        [
-            f"copied {result['rows']:,} rows, equal on both sides:",
-            *counted,
-            f"content {result['content_sha256']}",
-        ]
-    )
+    tables = [{"table": name, "rows": rows} for name, rows in result["tables"].items() if rows]
+    head = f"copied {result['rows']:,} rows, equal on both sides:"
+    return f"{head}\n{sheet(tables)}\ncontent {result['content_sha256']}"
 
 
-@store.command()
-@click.argument("source", metavar="FROM")
-@click.option(
-    "--from-schema",
-    metavar="NAME",
-    help="The schema of FROM on PostgreSQL, as public; default: INF_DATABASE_SCHEMA.",
+copy = store.door(
+    operations.copy_from,
+    click.argument("source", metavar="FROM"),
+    click.option(
+        "--from-schema",
+        metavar="NAME",
+        help="The schema of FROM on PostgreSQL, as public; default: INF_DATABASE_SCHEMA.",
+    ),
+    name="copy",
+    text=_copied,
+    title="copying",
+    actor=lambda _: owner(me()),
+    about="Copy the store FROM (a SQLite file, or an address) into the one INF_DATABASE_URL "
+    "names.\n\nThat one must be empty; both may be SQLite or PostgreSQL. Counts and content are "
+    "compared. Refused while jobs of FROM run.",
 )
-@reporting(_copied)
-def copy(source: str, from_schema: str | None) -> Result:
-    """Copy the store FROM (a SQLite file, or an address) into the one INF_DATABASE_URL names.
-
-    That one must be empty; both may be SQLite or PostgreSQL. Counts and content are compared.
-    Refused while jobs of FROM run.
-    """
-    with progress_bar("copying", unit=" rows") as show:
-        return operations.copy_from(owner(me()), source, from_schema, show)
 
 
 # The former names, of which `inf db upgrade` made no copy.

@@ -3,26 +3,19 @@
 import click
 
 from app.cli.kit.doors import Noun
-from app.cli.kit.options import request_options
-from app.cli.kit.password import ask_secret
-from app.cli.kit.report import Result, command_actor, lines, reporting
+from app.cli.kit.password import secret_option
+from app.cli.kit.report import Result, lines
 from app.operations import connections as operations
-from app.operations.connections import ConnectionAdd, ConnectionChange, ConnectionRow
 from app.text.remedies import in_commands
 
-key_option = click.option(
-    "--key",
-    "takes_key",
-    is_flag=True,
-    help="Read the key itself, from the terminal or standard input; it is stored encrypted.",
+key_option = secret_option(
+    *("--key", "key", "Key"),
+    other="",
+    about="Read the key itself, from the terminal or standard input; it is stored encrypted.",
 )
 
 
 connections = Noun("connections")
-
-
-def _key(is_given: bool) -> str:
-    return ask_secret("Key", confirm=False).strip() if is_given else ""
 
 
 def _said(value: bool | None) -> str:
@@ -66,24 +59,15 @@ def _added(result: Result) -> str:
     return f"{_shown(result)}\nnext: {then}"
 
 
-@connections.command()
-@request_options(ConnectionAdd)
-@key_option
-@reporting(_added)
-def add(request: ConnectionAdd, takes_key: bool) -> ConnectionRow:
-    """Add a connection to a model server."""
-    return operations.add(command_actor(), request, _key(takes_key))
-
-
-@connections.command()
-@request_options(ConnectionChange)
-@key_option
-@reporting(_shown)
-def change(request: ConnectionChange, takes_key: bool) -> ConnectionRow:
-    """Change a connection's key, prices or reach; its address stays."""
-    return operations.change(command_actor(), request, _key(takes_key))
-
-
+connections.door(
+    operations.add, key_option, text=_added, about="Add a connection to a model server."
+)
+connections.door(
+    operations.change,
+    key_option,
+    text=_shown,
+    about="Change a connection's key, prices or reach; its address stays.",
+)
 connections.door(
     operations.test,
     click.option("--model", default="", help="The model to call; default: the first of the list."),

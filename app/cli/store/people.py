@@ -8,10 +8,11 @@ import click
 
 from app.cli.kit.doors import Noun
 from app.cli.kit.formerly import formerly
+from app.cli.kit.options import request_options
 from app.cli.kit.password import ask_secret
 from app.cli.kit.report import Result, command_actor, lines, reporting
 from app.operations import people as operations
-from app.operations.people import PersonRow
+from app.operations.people import Invitation, PersonRow
 from db.errors import Refused
 from db.people.fields import FIELDS, AccountField
 from db.people.passwords import LINK_HOURS
@@ -79,22 +80,18 @@ for _field in FIELDS:
     )
 
 
-@people.command()
-@click.argument("name")
-@click.option("--enable", is_flag=True, help="Enable the account again.")
-@reporting(lambda result: f"{result['name']} is {'disabled' if result['disabled'] else 'enabled'}")
-def disable(name: str, enable: bool) -> PersonRow:
-    """Disable an account immediately, on every device."""
-    return operations.disable(command_actor(), name, disabled=not enable)
-
-
-@people.command()
-@click.argument("name")
-@click.argument("new_name")
-@reporting(lambda result: f"{result['before']} is {result['name']} now")
-def rename(name: str, new_name: str) -> Result:
-    """Give an account another name, on everything that the person did; sessions go on."""
-    return {"before": name, **operations.rename(command_actor(), name, new_name).as_json()}
+people.door(
+    operations.disable,
+    click.option(
+        *("--enable", "disabled"),
+        flag_value=False,
+        default=True,
+        help="Enable the account again.",
+    ),
+    text=lambda result: f"{result['name']} is {'disabled' if result['disabled'] else 'enabled'}",
+    about="Disable an account immediately, on every device.",
+)
+people.door(operations.rename, text=lambda result: f"{result['before']} is {result['name']} now")
 
 
 @people.command()
@@ -131,14 +128,12 @@ people.door(
 
 
 @people.command()
-@click.option("--role", type=ROLE, default="annotator", show_default=True)
-@click.option("--days", default=7, show_default=True, help="Days until the link expires.")
-@click.option("--study", "study_id", type=int, help="Add the new account to this study.")
+@request_options(Invitation)
 @reporting(lambda result: f"send this path of the app to the invited person: {result['path']}")
-def invite(role: str, days: int, study_id: int | None) -> Result:
+def invite(request: Invitation) -> Result:
     """Print a link with which one person can create an account; it is shown only once."""
-    (path,) = operations.invite(command_actor(), role=role, days=days, study_id=study_id)
-    return {"path": path, "role": role, "days": days, "study_id": study_id}
+    (path,) = operations.invite(command_actor(), request)
+    return {"path": path, **request.model_dump(exclude={"count"})}
 
 
 def _place(row: Result) -> str:
@@ -156,18 +151,16 @@ people.listed(
 )
 
 
-@people.command("rights")
-@click.argument("name")
-@click.argument("rights", nargs=-1, type=click.Choice(RIGHTS))
-@click.option("--dataset", help="On this dataset.")
-@click.option("--study", "study_id", type=int, help="On this study.")
-@reporting(lambda result: f"{result['name']}: {', '.join(result['rights']) or 'no right'} there")
-def rights_(
-    name: str, rights: tuple[str, ...], dataset: str | None, study_id: int | None
-) -> Result:
-    """Set exactly these rights of an account: on a dataset, on a study, or everywhere."""
-    operations.set_rights(command_actor(), name, rights, (None, study_id), dataset=dataset)
-    return {"name": name, "rights": sorted(rights), "dataset": dataset, "study_id": study_id}
+people.door(
+    operations.set_rights,
+    click.argument("who", metavar="NAME"),
+    click.argument("rights", nargs=-1, type=click.Choice(RIGHTS)),
+    click.option("--dataset", help="On this dataset."),
+    click.option("--study", "study_id", type=int, help="On this study."),
+    name="rights",
+    text=lambda result: f"{result['name']}: {', '.join(result['rights']) or 'no right'} there",
+    about="Set exactly these rights of an account: on a dataset, on a study, or everywhere.",
+)
 
 
 def _reset_line(result: Result) -> str:

@@ -55,7 +55,7 @@ def list_for_study(groups: list[int]) -> int:
         notify(f"A study covers one run: the list has the {len(mine):,} groups of run {run_id}.")
     st.session_state["studies.run"] = run_id
     st.session_state["studies.sample"] = "list"
-    st.session_state["studies.list"] = "\n".join(str(group) for group in mine)
+    st.session_state["studies.lines"] = "\n".join(str(group) for group in mine)
     return run_id
 
 

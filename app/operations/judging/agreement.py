@@ -35,7 +35,7 @@ from curation.judging.agreement import (
 )
 from curation.judging.consensus import study_consensus
 from curation.judging.independence import validator_sentence
-from curation.judging.request import AgreementStart, PlanStudy, StudyExport
+from curation.judging.request import AgreementStart, PlanStudy, StudyExport, ValidatorsCompare
 from curation.judging.scope import Scope, of_filtered, study_scope
 from curation.questions.audit import study_audit
 from curation.recipe.prices import load_prices
@@ -228,15 +228,14 @@ def _figures_of_question(report: Mapping[str, Any]) -> Result:
     }
 
 
-def validators(
-    actor: Actor, dataset: str, run: int | None, study_id: int | None, judges: Sequence[str]
-) -> Result:
+def validators(actor: Actor, wanted: ValidatorsCompare) -> Result:
     """Compare how model judges, and votes among them, would filter a run, before paying for it.
 
     Raises NotFound, BadInput.
     """
+    study_id = wanted.study_id
     with reading(actor, RIGHT) as session:
-        run_id = choose_run(session, get_dataset(session, dataset).id, run).id
+        run_id = choose_run(session, get_dataset(session, wanted.dataset).id, wanted.run).id
         found = run_answers(session, run_id)
         about = _judges(session, run_id, study_id)
         rows = [] if study_id is None else judgment_frame(session, study_id)
@@ -248,7 +247,7 @@ def validators(
         "study_id": study_id,
         "flag_note": flag_note(list(people.values())),
         **({} if about.scope is None else {"scope": asdict(about.scope)}),
-        **filtered(found, about, people, judges),
+        **filtered(found, about, people, wanted.judges),
     }
 
 

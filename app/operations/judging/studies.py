@@ -77,8 +77,37 @@ class StudyChanged(Row):
 class JudgeChanged(Row):
     """What a change to a judge moved to another one, and what it returned to the queue."""
 
+    action: str
     moved: int = 0
     returned: int = 0
+
+
+class CandidateText(Row):
+    """A candidate of an item: what it was made to be, and its text."""
+
+    label: str
+    text: str
+
+
+class AnswerRow(Row):
+    """What one judge chose on an item, or that they skipped it."""
+
+    judge: str
+    choice: str
+    note: str
+    flagged: bool
+
+
+class DisputedRow(Row):
+    """An item that people disagree on, with all answers, roles and names, and the decision."""
+
+    item_id: int
+    instruction: str
+    query: str
+    candidates: tuple[CandidateText, ...]
+    answers: tuple[AnswerRow, ...]
+    decision: str | None
+    decided_by: str
 
 
 class GoldChanged(Row):
@@ -232,19 +261,19 @@ def change_judge(actor: Actor, wanted: JudgeChange) -> JudgeChanged:
     with writing(actor, RIGHT) as session:
         judge_id = _judge_id(session, study_id, wanted.judge)
         detail = {"judge": judge_id}
-        done = JudgeChanged()
+        moved = returned = 0
         if wanted.action == "pause":
             members.pause_judge(session, study_id, judge_id, wanted.reason)
         elif wanted.action == "let_in":
             members.readmit_judge(session, study_id, judge_id)
         elif wanted.action == "take_back":
-            done = JudgeChanged(returned=places.return_leases(session, study_id, judge_id))
+            returned = places.return_leases(session, study_id, judge_id)
         else:
             detail["to"] = _judge_id(session, study_id, wanted.to or "")
             given = reassigning.reassign(session, study_id, judge_id, detail["to"])
-            done = JudgeChanged(moved=given.moved, returned=given.returned)
+            moved, returned = given.moved, given.returned
         record_event(session, actor.name, f"study.{NOTED[wanted.action]}", study_id, **detail)
-        return done
+        return JudgeChanged(action=wanted.action, moved=moved, returned=returned)
 
 
 def change_gold(
@@ -355,16 +384,17 @@ def work(actor: Actor, wanted: WorkReport) -> Listed[WorkRow]:
     )
 
 
-def disputed(actor: Actor, wanted: DisputedList) -> tuple[int, list[adjudication.Disputed]]:
-    """How many items people disagree on, and the most disputed with all answers, roles and names.
+def disputed(actor: Actor, wanted: DisputedList) -> Listed[DisputedRow]:
+    """The items that people disagree on, the most disputed first, with all answers and names.
 
     Not blind: for the store's owner and admins; `blind_adjudication` is for those who also judge.
     """
     study_id = wanted.study_id
     with reading(actor, "accounts") as session:
         ids = adjudication.disputed_ids(session, study_id, include_agreed=wanted.include_agreed)
-        shown = ids[: wanted.limit]
-        return len(ids), [adjudication.get_disputed(session, study_id, each) for each in shown]
+        shown = ids[wanted.offset :][: wanted.limit]
+        rows = [_disputed(adjudication.get_disputed(session, study_id, each)) for each in shown]
+    return Listed[DisputedRow].page(rows, offset=wanted.offset, total=len(ids))
 
 
 def adjudicate(actor: Actor, wanted: Adjudication) -> None:
@@ -375,6 +405,11 @@ def adjudicate(actor: Actor, wanted: Adjudication) -> None:
             session, study_id, wanted.item_id, wanted.choice, by=actor.name, note=wanted.note
         )
         record_event(session, actor.name, "study.adjudicate", study_id, **decided)
+
+
+def _disputed(found: adjudication.Disputed) -> DisputedRow:
+    texts = tuple(CandidateText(label=label, text=text) for label, text in found.candidates)
+    return DisputedRow.of(found, candidates=texts, answers=(*found.answers, *found.skips))
 
 
 def _own_judge(session: Session, actor: Actor) -> int | None:

@@ -17,7 +17,7 @@ from app.operations.acting import queued
 from app.operations.judging import agreement, studies
 from app.text.remedies import in_commands
 from curation.judging.job import work_on_study
-from curation.judging.request import AgreementStart, PlanStudy, StudyExport
+from curation.judging.request import AgreementStart, PlanStudy, StudyExport, ValidatorsCompare
 from db.assignment import members
 from db.errors import NotFound, Refused
 from db.jobs import jobs
@@ -31,7 +31,7 @@ from db.tables import Event, Job
 ADA, ALL = owner("ada"), JudgmentFilter()
 NEEDING: dict[str, Callable[[Actor], Any]] = {
     "agreement": lambda actor: agreement.agreement(actor, 1, chosen=ALL, resamples=0),
-    "validators": lambda actor: agreement.validators(actor, "a", None, None, ()),
+    "validators": lambda actor: agreement.validators(actor, ValidatorsCompare(dataset="a")),
     "answers": lambda actor: agreement.answers(actor, 1),
     "judges": lambda actor: agreement.judges(actor, 1, None),
     "state": lambda actor: agreement.state(actor, 1),

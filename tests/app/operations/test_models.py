@@ -8,6 +8,7 @@ from conftest import Ran
 
 from app.access.identity import Actor, owner
 from app.operations import models
+from app.operations.models import ModelExport
 from db.errors import NotFound, Refused
 from db.outcome.checkpoints import record_checkpoint
 from db.people.rights import Rights
@@ -69,7 +70,7 @@ def test_who_may_train_but_is_no_admin_writes_no_folder_of_the_server(
     one, _ = fill(sqlite_store)
     trainer = Actor("eve", rights=Rights(everywhere=frozenset({"train"})))
     with pytest.raises(Refused, match="lacks a right"):
-        models.export(trainer, str(one), tmp_path / "out", say=print)
+        models.export(trainer, ModelExport(model=str(one), out=str(tmp_path / "out")), say=print)
     with pytest.raises(Refused, match="lacks a right"):
         models.index(trainer, str(one), "books", progress=lambda done, total: None)
 

@@ -10,6 +10,7 @@ from sqlalchemy import func, select
 
 from app.access.identity import Actor, owner
 from app.operations import people
+from app.operations.people import Invitation
 from db.errors import BadInput, Refused
 from db.people.accounts import add_account
 from db.people.rights import Rights
@@ -29,9 +30,11 @@ NEEDING_ADMIN: dict[str, Callable[[Actor], Any]] = {
     "delete": lambda actor: people.delete(actor, "ann"),
     "reset_password": lambda actor: people.reset_password(actor, "ann", PASSWORD),
     "password_link": lambda actor: people.password_link(actor, "ann"),
-    "invite": lambda actor: people.invite(actor, role="admin"),
-    "invite as annotator": lambda actor: people.invite(actor),
-    "invite a curator into a study": lambda actor: people.invite(actor, role="curator", study_id=1),
+    "invite": lambda actor: people.invite(actor, Invitation(role="admin")),
+    "invite as annotator": lambda actor: people.invite(actor, Invitation()),
+    "invite a curator into a study": lambda actor: people.invite(
+        actor, Invitation(role="curator", study_id=1)
+    ),
     "members": people.members,
     "places": people.places,
     "set_rights": lambda actor: people.set_rights(actor, "ann", ["train"]),
