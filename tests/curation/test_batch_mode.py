@@ -6,7 +6,15 @@ from typing import Any
 
 import pytest
 from batch_server import TROUBLES
-from curation_runs import add_dataset, run_curation, start_worker, stored_calls, texts_of, wait_for
+from curation_runs import (
+    add_dataset,
+    run_curation,
+    slots_of,
+    start_worker,
+    stored_calls,
+    texts_of,
+    wait_for,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 from openai_server import Server
@@ -68,6 +76,27 @@ def test_a_run_in_batches_ends_as_one_that_asks_at_once(store: Store, server: Se
     assert texts_of(store, at_once["run_id"]) == texts
     again = run_curation(store, **ASKED)
     assert again["calls"] == {"made": 0, "reused": CALLS}, "an answer serves both modes"
+
+
+@pytest.mark.long
+def test_groups_of_promptrievers_shape_are_the_same_in_batches(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("INF_BATCH_POLL_SECONDS", "0.05")
+    with Server(schema="taken") as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        asked = {"recipe": "promptriever", "settings": ["model=small"]}
+        run_id = new_run(store, **asked)
+        result = run_curation(store, run_id)
+        assert result["calls"] == {"made": PAIRS * 10, "reused": 0} and not server.asked
+        slots = list(slots_of(store, run_id).values())
+        assert {reason for group in slots for _, reason in group.values()} >= {None, "check_fits"}
+        again = run_curation(store, **(ASKED | asked | {"batch": False}))
+        assert again["calls"] == {"made": 0, "reused": PAIRS * 10}
+        assert list(slots_of(store, again["run_id"]).values()) == slots
+        fresh = run_curation(store, **(ASKED | asked | {"batch": False}), fresh=True)
+    assert fresh["calls"]["made"] == PAIRS * 10
+    assert list(slots_of(store, fresh["run_id"]).values()) == slots
 
 
 @pytest.mark.parametrize("trouble", [each for each in TROUBLES if each not in ("refused", "quota")])

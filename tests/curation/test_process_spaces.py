@@ -33,19 +33,20 @@ def missing_spaces() -> str | None:
     return f"unshare: {done.stderr.decode().strip()}" if done.returncode else None
 
 
+@pytest.mark.parametrize(("recipe", "per_pair"), [("msmarco", 8), ("promptriever", 10)])
 def test_workers_in_two_process_spaces_make_no_call_twice(
-    store: Store, own_home: Path, monkeypatch: pytest.MonkeyPatch
+    store: Store, own_home: Path, monkeypatch: pytest.MonkeyPatch, recipe: str, per_pair: int
 ) -> None:
     """A third of all calls was made twice: each declared the other dead by its process id."""
     if missing := missing_spaces():
         pytest.skip(missing)
     monkeypatch.setattr("curation.run.engine.check_leakage", lambda *_: {})
     add_dataset(store, pairs=40)
-    with Server(latency_seconds=0.05) as server:
+    with Server(latency_seconds=0.05, schema="taken") as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         asked: dict[str, Any] = {"dataset": "small", "provider": "openai", "concurrency": 4}
         with store.write() as session:
-            run_id = start_run(session, **asked, settings=["model=small"]).id
+            run_id = start_run(session, **asked, recipe=recipe, settings=["model=small"]).id
             session.commit()
         handle = claimed_job(store, run_id)
         code = WORK.format(
@@ -67,6 +68,8 @@ def test_workers_in_two_process_spaces_make_no_call_twice(
             elsewhere.kill()
             elsewhere.wait()
         assert result["calls"]["made"] > 20, "both worked"
-        assert server.answered.total() == stored_calls(store) == 320, "no call is made twice"
+        assert server.answered.total() == stored_calls(store) == 40 * per_pair, (
+            "no call is made twice"
+        )
     with store.read() as session:
         assert get_run(session, run_id).status == "done"
