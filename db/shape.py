@@ -83,6 +83,8 @@ class GroupText:
 class ListText(GroupText):
     """A slot of which a group has up to `count` texts, each kept or dropped by itself.
 
+    With `from_source` they are negatives that were given with the pair.
+
     `grade` is their claim under the instruction and query of the scenario that introduces them. A
     stand-in claims nothing (None): it takes the place of the text `stands_in_for` where that fails.
     A group needs `at_least` so many; with `drops_group` it is dropped with its first.
@@ -181,6 +183,11 @@ class Shape:
     def slots(self) -> dict[str, GroupText]:
         """Every slot by sign: texts, then lists."""
         return self.texts | {text.sign: text for text in self.lists}
+
+    @property
+    def given_list(self) -> ListText | None:
+        """The list that has the negatives given with the pair."""
+        return next((text for text in self.lists if text.from_source), None)
 
     @cached_property
     def scenarios(self) -> dict[Role, Scenario]:
@@ -486,7 +493,7 @@ def _check_list(place: str, entry: Mapping[str, Any]) -> None:
 def _check_steps(where: str, shape: Shape) -> None:
     """Every text that is not the pair's own comes from one step, and no step waits for itself."""
     gives = [sign for step in shape.steps for sign in step.gives]
-    wanted = [text.sign for text in (*shape.written, *shape.lists)]
+    wanted = [text.sign for text in (*shape.written, *shape.lists) if not text.from_source]
     for step in shape.steps:
         for sign in step.gives:
             if gives.count(sign) > 1:
@@ -560,6 +567,10 @@ def _check_source(where: str, shape: Shape) -> None:
             f"and the passage of the first scenario: {' and '.join(sorted(wanted))}",
             "source",
         )
+    lists = [text.sign for text in shape.lists if text.from_source]
+    if len(lists) > 1:
+        what = f"{' and '.join(lists)} have from_source, and a pair gives one list of negatives"
+        raise _bad(where, what, "source", "leave it to one of them")
 
 
 def _bad(place: str, what: str, code: str, remedy: str = "") -> BadInput:

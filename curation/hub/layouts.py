@@ -9,13 +9,13 @@
 - `triplets`: (query, positive, negatives) under any names, as sentence-transformers, Tevatron and
   others publish them; passages are texts or objects with `text`, one or a list.
 
-Negatives come along as passages of the pool: they are no part of a pair, and what they were made to
-contradict is not known as it is of our own groups. Rows without a usable pair are left out with the
-reason, and counted.
+Negatives come along as passages of the pool and stand at their pair as given negatives; what they
+were made to contradict is not known as it is of our own groups. Rows without a usable pair are left
+out with the reason, and counted.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -138,7 +138,9 @@ def rows_of(files: Iterable[Path], layout: str, wanted: Wanted) -> Iterator[Conv
             pairs = {one.passage_id for one in found if isinstance(one, SourcePair)}
             for one in found:
                 is_pool = isinstance(one, SourcePassage) and one.passage_id not in pairs
-                if wanted.negatives or not is_pool:
+                if not wanted.negatives and isinstance(one, SourcePair):
+                    yield replace(one, negative_ids=())
+                elif wanted.negatives or not is_pool:
                     yield one
 
 
@@ -208,7 +210,9 @@ def _pair(
         raise _Unusable("no positive passage")
     yield positives[0]
     yield from negatives
-    yield SourcePair(number, query, positives[0].passage_id, meta)
+    own = positives[0].passage_id
+    ids = dict.fromkeys(one.passage_id for one in negatives if one.passage_id != own)
+    yield SourcePair(number, query, own, meta, tuple(ids))
 
 
 def _passages(value: Any) -> list[SourcePassage]:

@@ -136,6 +136,7 @@ def _together(reports: list[ImportReport]) -> ImportReport:
         for name in ("pairs", "passages"):
             whole.imported[name] += each.imported[name]
             whole.unchanged[name] += each.unchanged[name]
+        whole.negatives += each.negatives
         whole.skipped += each.skipped
     return whole
 

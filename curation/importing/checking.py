@@ -85,7 +85,13 @@ def _check_batch(
     checked: Checked,
 ) -> None:
     passages = [
-        row.external_id if isinstance(row, PassageRow) else row.passage_id for _, row in batch
+        external_id
+        for _, row in batch
+        for external_id in (
+            [row.external_id]
+            if isinstance(row, PassageRow)
+            else [row.passage_id, *row.negative_ids]
+        )
     ]
     pairs = [row.external_id for _, row in batch if isinstance(row, PairRow)]
     known = _stored_passages(store, dataset_id, passages)
@@ -152,13 +158,12 @@ def _check_pair(
         reason = f"duplicate query_id {external_id!r}: {place} it has another query or passage"
         checked.refuse(path, line, reason)
         return
-    if pair.passage is not None:
-        if not _check_passage(checked, path, line, pair.passage, known):
-            return
-    elif pair.passage_id not in checked.texts:
-        stored = known.get(pair.passage_id)
-        if stored is None or stored.origin == "generated":
-            checked.refuse(path, line, f"unknown passage_id {pair.passage_id!r}")
+    if not all(_check_passage(checked, path, line, each, known) for each in pair.inline):
+        return
+    for passage_id in (pair.passage_id, *pair.negative_ids):
+        stored = known.get(passage_id)
+        if passage_id not in checked.texts and (stored is None or stored.origin == "generated"):
+            checked.refuse(path, line, f"unknown passage_id {passage_id!r}")
             return
     checked.pairs[external_id] = content
     checked.referenced.add(pair.passage_id)

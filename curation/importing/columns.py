@@ -17,7 +17,7 @@ from db.errors import BadInput
 
 ID_COLUMNS = frozenset({"query_id", "passage_id"})
 COLUMNS: Mapping[str, tuple[str, ...]] = {
-    "pairs": ("query_id", "query", "passage_id", "passage"),
+    "pairs": ("query_id", "query", "passage_id", "passage", "negatives"),
     "passages": ("passage_id", "text", "title"),
 }
 LOOKED_AT = 100  # rows whose columns are looked at before any is read
@@ -42,6 +42,7 @@ USUAL: Mapping[str, tuple[str, ...]] = {
         *("completion", "output", "target", "body", "content", "sentence2", "sentence_b"),
         *("evidence", "hypothesis", "abstract", "text", "label"),
     ),
+    "negatives": ("hard_negatives", "neg"),  # the names that need no mapping are in `rows`
     "text": ("text", "passage", "document", "contents", "content", "body", "abstract", "context"),
     "title": ("title", "headline", "name"),
     "query_id": ("query_id", "qid", "question_id", "id"),
@@ -263,6 +264,8 @@ def renamed(values: dict[str, Any], columns: Mapping[str, str]) -> dict[str, Any
 
 
 def _fits(ours: str, value: Any) -> bool:
+    if ours == "negatives":
+        return isinstance(value, str | list | dict)
     is_text = isinstance(value, str) and bool(value.strip())
     if ours in ID_COLUMNS:
         return is_text or (isinstance(value, int) and not isinstance(value, bool))

@@ -27,6 +27,7 @@ from curation.importing.checking import (
 from curation.importing.files import ImportFiles, Reading, opened_files
 from curation.importing.rows import PairRow, PassageRow
 from db.corpus.datasets import (
+    add_negatives,
     add_pairs,
     add_passages,
     find_dataset,
@@ -47,6 +48,7 @@ SKIP_REMEDY = "nothing was imported; correct the rows, or skip them with `skip_b
 @dataclass
 class ImportReport:
     """The result of an import. `unchanged` counts rows that exist already, or twice in a file.
+    `negatives`: how many were given to pairs.
 
     `skipped_count` may exceed the listed rows: a conversion lists the first of those it left out.
     """
@@ -57,6 +59,7 @@ class ImportReport:
     skipped: list[BadRow]
     skipped_count: int = 0
     notices: list[str] = field(default_factory=list)
+    negatives: int = 0
 
 
 @dataclass(frozen=True)
@@ -196,8 +199,8 @@ def _write(
     for reading in readings:
         good = good_rows(reading, checked, meter)
         while batch := list(islice(good, BATCH)):
-            inline = [row if isinstance(row, PassageRow) else row.passage for row in batch]
-            _write_passages(store, report, checked, [row for row in inline if row is not None])
+            inline = [[row] if isinstance(row, PassageRow) else row.inline for row in batch]
+            _write_passages(store, report, checked, [row for rows in inline for row in rows])
             _write_pairs(store, report, [row for row in batch if isinstance(row, PairRow)])
 
 
@@ -252,7 +255,12 @@ def _write_pairs(store: Store, report: ImportReport, batch: list[PairRow]) -> No
             ],
         )
         mark_as_seed(session, [found.id for found in ids.values() if found.origin == "pool"])
+        given: dict[str, list[str]] = {}
+        for row in batch:  # of all rows about a pair
+            given.setdefault(row.external_id, []).extend(row.negative_ids)
+        negatives = add_negatives(session, report.dataset_id, given)
         session.commit()
+    report.negatives += negatives
     report.imported["pairs"] += len(new)
     report.unchanged["pairs"] += len(batch) - len(new)
 

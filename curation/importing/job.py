@@ -79,6 +79,7 @@ def as_json(name: str, report: ImportReport) -> dict[str, Any]:
         "dataset": name,
         "imported": report.imported["pairs"],
         "imported_passages": report.imported["passages"],
+        "imported_negatives": report.negatives,
         "unchanged": report.unchanged["pairs"],
         "unchanged_passages": report.unchanged["passages"],
         "skipped": report.skipped_count,

@@ -1,7 +1,9 @@
 """One row of an import: the required content of passages and pairs, and bad rows. Pure."""
 
 import hashlib
-from collections.abc import Collection
+import json
+from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +12,9 @@ from db.corpus.datasets import pair_content, passage_content, text_sha256
 
 MAX_TEXT_BYTES = 4_000_000
 MAX_ID_BYTES = 512
+# Names of a column of given negatives; one with numbers is a column as any other.
+NEGATIVES = ("negatives", "negative", "negative_passages")
+_PASSAGES = (str, list, tuple, dict, type(None))
 ID_DIGITS = 16  # 64 bits of sha256: no two of a billion texts meet by chance (p < 0.03)
 
 
@@ -31,13 +36,23 @@ class PassageRow:
 
 @dataclass(frozen=True, slots=True)
 class PairRow:
-    """A pair of a row, with its passage if that is inline."""
+    """A pair of a row, with its passage if that is inline, and the negatives of the row.
+
+    `negative_ids`: of all of them; the negatives of a pair are those of every row about it.
+    """
 
     external_id: str
     query: str
     passage_id: str
     passage: PassageRow | None
     meta: dict[str, Any]
+    negatives: tuple[PassageRow, ...] = ()
+    negative_ids: tuple[str, ...] = ()
+
+    @property
+    def inline(self) -> tuple[PassageRow, ...]:
+        """The passages that the row holds itself."""
+        return (*([] if self.passage is None else [self.passage]), *self.negatives)
 
     @property
     def content(self) -> str:
@@ -75,8 +90,42 @@ def parse_pair(values: dict[str, Any], *, made: Collection[str] = ()) -> PairRow
     inline = None
     if text is not None:
         inline = PassageRow(passage_id, text, "", {}, text_sha256(text), inline=True)
-    meta = _meta(values, {"query_id", "query", "passage_id", "passage"})
-    return PairRow(external_id, query, passage_id, inline, meta)
+    negatives = {row.external_id: row for name in NEGATIVES for row in _passages(values, name)}
+    named = values.get("negative_ids") or ()
+    if isinstance(named, str) or not all(isinstance(one, str) for one in named):
+        raise BadValue("`negative_ids` is not a list of ids")
+    ids = dict.fromkeys((*negatives, *named))
+    if passage_id in ids or any(
+        text_sha256(text or "") == row.sha256 for row in negatives.values()
+    ):
+        raise BadValue("one of the negatives is the passage itself")
+    known = {"query_id", "query", "passage_id", "passage", "negative_ids"}
+    known |= {name for name in NEGATIVES if isinstance(values.get(name), _PASSAGES)}
+    meta = _meta(values, known)
+    return PairRow(
+        external_id, query, passage_id, inline, meta, tuple(negatives.values()), tuple(ids)
+    )
+
+
+def _passages(values: dict[str, Any], column: str) -> list[PassageRow]:
+    """The passages of a column: a text, an object with `text`, or a list of them (in a file without
+    lists, as JSON); empty ones are left out."""
+    value = values.get(column)
+    if isinstance(value, str) and value.lstrip().startswith("["):
+        with suppress(ValueError):  # a text may begin with a bracket
+            value = json.loads(value)
+    found = []
+    for one in value if isinstance(value, list | tuple) else [value]:
+        title = ""
+        if isinstance(one, Mapping):
+            title, one = str(one.get("title") or "").strip(), one.get("text")
+        if isinstance(one, str) and one.strip():
+            _require_short(one, column)
+            key = text_sha256(f"{title}\0{one}" if title else one)[:ID_DIGITS]
+            found.append(PassageRow(f"p-{key}", one, title, {}, text_sha256(one), inline=True))
+        elif one is not None and not isinstance(one, str) and isinstance(value, list | tuple):
+            raise BadValue(f"`{column}` holds {_kind(one)}, not text")
+    return found
 
 
 def _identifier(values: dict[str, Any], column: str) -> str:

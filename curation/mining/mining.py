@@ -8,8 +8,9 @@ The check then lets a judge choose between P+ and each passage, in an order of i
 does not choose P+ but the passage, or finds both equally good, the passage answers and is removed.
 
 The outcome is a file of JSON lines that `datasets pull` of its folder reads as (query, positive,
-negatives): it is whole or not there. Answers of a language model are in the journal: a killed
-mining asks the rest.
+negatives): it is whole or not there. With `keep` the pairs get them too, as given negatives, which
+a recipe takes into its groups and its checks judge. Answers of a language model are in the journal:
+a killed mining asks the rest, and the same mining again gives the pairs nothing twice.
 """
 
 import json
@@ -26,11 +27,12 @@ from sqlalchemy.orm import Session
 from analysis.embed.embedding import embed_texts
 from analysis.embed.neighbours import below_share
 from analysis.text.bm25 import Bm25
+from curation.importing.rows import ID_DIGITS
 from curation.judges.judge import ItemJudge, ItemView
 from curation.judges.registry import judge_named
 from curation.judging.candidates import is_near_duplicate, seeded
 from curation.mining.request import NegativesMine, Source
-from db.corpus.datasets import get_dataset
+from db.corpus.datasets import add_negatives, add_passages, get_dataset, text_sha256
 from db.errors import BadInput
 from db.events import record_event
 from db.store.store import Store
@@ -82,6 +84,7 @@ def mine_as(store: Store, request: NegativesMine, *, by: str, progress: Progress
             "import some, or name another `corpus=`",
             code="nothing_to_mine",
         )
+    given: dict[str, list[str]] = {}  # texts by query id
     judge = None if request.judge is None else judge_named(request.judge, store)
     counts: Counter[str] = Counter()
     unfinished = out.with_name(f".{out.name}.{os.getpid()}")
@@ -89,6 +92,7 @@ def mine_as(store: Store, request: NegativesMine, *, by: str, progress: Progress
         with unfinished.open("x", encoding="utf-8") as file:
             for rows in _mined(store, request, pairs, corpus, judge, counts, progress):
                 file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+                given |= {row["query_id"]: row["negatives"] for row in rows if request.keep}
             file.flush()
             os.fsync(file.fileno())
         unfinished.rename(out)
@@ -102,9 +106,42 @@ def mine_as(store: Store, request: NegativesMine, *, by: str, progress: Progress
         unfinished.unlink(missing_ok=True)
     found = {"pairs": len(pairs), "corpus": len(corpus.texts), **counts}
     with store.write() as session:
+        if request.keep:
+            found["kept"] = _keep(session, dataset.id, given)
         record_event(session, by, "dataset.mine", dataset.id, out=str(out), **found)
         session.commit()
     return {"dataset": request.name, "out": str(out), "judge": request.judge, **found}
+
+
+def _keep(session: Session, dataset_id: int, given: Mapping[str, Sequence[str]]) -> int:
+    """Give the negatives, texts by query id, to the dataset's pairs; returns how many are new.
+
+    A passage of the dataset with that text is taken; of another corpus it is added to the pool.
+    """
+    wanted = {text_sha256(text): text for texts in given.values() for text in texts}
+    held = select(Passage.sha256, Passage.external_id).where(
+        Passage.dataset_id == dataset_id, Passage.origin != "generated"
+    )
+    ids = {sha256: key for sha256, key in session.execute(held) if sha256 in wanted}
+    new = {sha256: f"p-{sha256[:ID_DIGITS]}" for sha256 in wanted if sha256 not in ids}
+    add_passages(
+        session,
+        [
+            {
+                "dataset_id": dataset_id,
+                "external_id": key,
+                "title": "",
+                "text": wanted[sha256],
+                "sha256": sha256,
+                "origin": "pool",
+                "meta": {},
+            }
+            for sha256, key in new.items()
+        ],
+    )
+    ids |= new
+    named = {key: [ids[text_sha256(text)] for text in texts] for key, texts in given.items()}
+    return add_negatives(session, dataset_id, named)
 
 
 def _mined(

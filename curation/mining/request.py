@@ -30,6 +30,9 @@ class NegativesMine(Request):
     )
     model: str = option(DEFAULT_MODEL, "The embedding model.")
     language: str = option("en", "The language of BM25's stemmer and stop words, or none.")
+    keep: bool = option(
+        False, "Also give them to the pairs, as negatives that runs with a place for them take."
+    )
     seed: int = option(0, "Seed of the order in which the judge sees two passages.")
 
     @field_validator("out")

@@ -125,6 +125,9 @@ class GroupWork:
             for sign, text in self._shape.texts.items()
             if text.from_source
         }
+        if given := self._shape.given_list:
+            negatives = (text for _, text in self.group.negatives)
+            self._listed |= dict(zip(given.names, negatives, strict=False))
         for stage, tasks in self._levels:
             self._stage = stage
             for written in await _all([self._written(task, texts) for task in tasks]):

@@ -68,4 +68,6 @@ def write_files(found: Iterable[Converted], folder: Path, *, limit: int | None) 
 def _line(row: SourcePair | SourcePassage) -> str:
     values = asdict(row)
     meta = values.pop("meta")
+    if not values.get("negative_ids", True):
+        del values["negative_ids"]
     return json.dumps({**values, **meta}, ensure_ascii=False) + "\n"

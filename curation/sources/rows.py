@@ -25,12 +25,14 @@ class SourcePassage:
 
 @dataclass(frozen=True)
 class SourcePair:
-    """A query of the source and the passage that answers it."""
+    """A query of the source and the passage that answers it; `negative_ids`: of passages that were
+    given as wrong for it."""
 
     query_id: str
     query: str
     passage_id: str
     meta: dict[str, Any] = field(default_factory=dict)
+    negative_ids: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

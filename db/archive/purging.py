@@ -36,12 +36,14 @@ from db.tables import (
     Item,
     Judgment,
     Pair,
+    PairNegative,
     Passage,
     Review,
     Run,
     SlotText,
     Study,
     StudyItem,
+    TextVerdict,
     VerdictVersion,
 )
 
@@ -140,11 +142,14 @@ def _parts(target: Target) -> Iterator[tuple[Any, ColumnElement[bool]]]:
     yield GroupCall, GroupCall.group_id.in_(target.group_ids)
     yield SlotText, SlotText.group_id.in_(target.group_ids)
     yield Review, Review.group_id.in_(target.group_ids)
+    yield TextVerdict, TextVerdict.group_id.in_(target.group_ids)
     yield GroupVerdict, GroupVerdict.group_id.in_(target.group_ids)
     yield VerdictVersion, VerdictVersion.run_id.in_(target.run_ids)
     yield Group, Group.run_id.in_(target.run_ids)
     yield Run, Run.id.in_(target.run_ids)
     if target.run is None:
+        of_dataset = select(Pair.id).where(Pair.dataset_id == target.dataset.id)
+        yield PairNegative, PairNegative.pair_id.in_(of_dataset)
         yield Pair, Pair.dataset_id == target.dataset.id
         yield Passage, Passage.dataset_id == target.dataset.id
         yield Dataset, Dataset.id == target.dataset.id
@@ -176,7 +181,7 @@ def _delete(session: Session, target: Target) -> dict[str, int]:
     ]
     count(Analysis, _delete_ids(session, Analysis, analyses))
     for table, condition in _parts(target):
-        if table is Pair:  # the groups are gone, and with them what holds on to their passages
+        if table is PairNegative:  # the groups are gone, and what held their passages
             count(Passage, _delete_free_passages(session, written))
         count(table, _deleted(session, delete(table).where(condition)))
     if target.run is not None:

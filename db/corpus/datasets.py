@@ -16,7 +16,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
 from db.errors import NotFound, Refused
-from db.tables import Dataset, Pair, Passage
+from db.tables import Dataset, Pair, PairNegative, Passage
 
 IDS_PER_QUERY = 1000
 Row = dict[str, Any]
@@ -250,6 +250,28 @@ def add_pairs(session: Session, rows: Sequence[Row]) -> None:
     Does not commit.
     """
     _insert(session, Pair.__table__, rows)
+
+
+def add_negatives(session: Session, dataset_id: int, given: Mapping[str, Sequence[str]]) -> int:
+    """Give pairs further negatives, passages of the dataset, all by their external ids; those that
+    a pair has stay. Returns how many are new. Does not commit."""
+    given = {pair: passages for pair, passages in given.items() if passages}
+    passages = stored_passages(session, dataset_id, [one for of in given.values() for one in of])
+    number = 0
+    for ids in _portions(list(given)):
+        query = select(Pair.external_id, Pair.id).where(Pair.dataset_id == dataset_id)
+        pairs = dict(session.execute(query.where(Pair.external_id.in_(ids))).all())
+        held = select(PairNegative.pair_id, PairNegative.passage_id).where(
+            PairNegative.pair_id.in_(pairs.values())
+        )
+        known = {(pair, passage) for pair, passage in session.execute(held)}
+        wanted = dict.fromkeys((pairs[one], passages[of].id) for one in ids for of in given[one])
+        new = [
+            {"pair_id": pair, "passage_id": of} for pair, of in wanted if (pair, of) not in known
+        ]
+        _insert(session, PairNegative.__table__, new)
+        number += len(new)
+    return number
 
 
 def mark_as_seed(session: Session, passage_ids: Sequence[int]) -> None:

@@ -20,9 +20,21 @@ from db.events import record_event
 from db.question import Question
 from db.review.carrying import carry_reviews
 from db.run.new_items import insert_items, store_questions
+from db.run.runs import shape_of
 from db.shape import STANDS_IN, Shape, text_name
 from db.store.bulk import insert_for_ids, insert_rows
-from db.tables import Base, Group, GroupCall, Judgment, Pair, Passage, Run, SlotText, utc_now
+from db.tables import (
+    Base,
+    Group,
+    GroupCall,
+    Judgment,
+    Pair,
+    PairNegative,
+    Passage,
+    Run,
+    SlotText,
+    utc_now,
+)
 
 LEASE_SECONDS = 30.0
 
@@ -59,7 +71,8 @@ class ClaimedGroup:
     """A claimed group: its pair, and the attempt that guards every write.
 
     `language` is the programming language of the pair, "" if it names none. `failed_attempts` and
-    `retries` are those of `db.tables.Group`.
+    `retries` are those of `db.tables.Group`. `negatives`: ids and texts of those given with the
+    pair, where the run's shape has a place for them, at most as many as it has.
     """
 
     id: int
@@ -72,6 +85,7 @@ class ClaimedGroup:
     language: str = ""
     failed_attempts: int = 0
     retries: dict[str, int] = field(default_factory=dict)
+    negatives: tuple[tuple[int, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -167,16 +181,37 @@ def claim_groups(session: Session, run_id: int, owner: str, limit: int) -> list[
             attempt=Group.attempt + 1,
         )
     )
-    return _with_pairs(session, Group.id.in_(ids))
+    return _with_pairs(session, run_id, Group.id.in_(ids))
 
 
 def unfinished_groups(session: Session, run_id: int, limit: int) -> list[ClaimedGroup]:
     """The first groups of a run without a verdict, not claimed: for reading only."""
     open_ = select(Group.id).where(Group.run_id == run_id, Group.state != "done")
-    return _with_pairs(session, Group.id.in_(open_.order_by(Group.id).limit(limit)))
+    return _with_pairs(session, run_id, Group.id.in_(open_.order_by(Group.id).limit(limit)))
 
 
-def _with_pairs(session: Session, which: ColumnElement[bool]) -> list[ClaimedGroup]:
+def _given_negatives(
+    session: Session, run_id: int, which: ColumnElement[bool]
+) -> dict[int, tuple[tuple[int, str], ...]]:
+    """The negatives of the groups' pairs, where the run's shape has a list for them."""
+    place = shape_of(session, run_id).given_list
+    if place is None:
+        return {}
+    found: dict[int, tuple[tuple[int, str], ...]] = {}
+    rows = session.execute(
+        select(Group.id, Passage.id, Passage.text)
+        .join(PairNegative, PairNegative.pair_id == Group.pair_id)
+        .join(Passage, Passage.id == PairNegative.passage_id)
+        .where(which)
+        .order_by(Group.id, PairNegative.id)
+    )
+    for group_id, passage_id, text in rows:
+        found[group_id] = (*found.get(group_id, ()), (passage_id, text))
+    return {group_id: of[: place.count] for group_id, of in found.items()}
+
+
+def _with_pairs(session: Session, run_id: int, which: ColumnElement[bool]) -> list[ClaimedGroup]:
+    negatives = _given_negatives(session, run_id, which)
     rows = session.execute(
         select(
             Group.id,
@@ -207,6 +242,7 @@ def _with_pairs(session: Session, which: ColumnElement[bool]) -> list[ClaimedGro
             language=str(meta.get("language") or ""),
             failed_attempts=failed_attempts,
             retries=retries,
+            negatives=negatives.get(key, ()),
         )
         for (
             key,
@@ -322,7 +358,11 @@ def _add_passages(
     places, rows = [], []
     for one in done:
         for listed in one.listed:
-            column = one.shape.slots[listed.slot].column
+            slot = one.shape.slots[listed.slot]
+            if slot.from_source:
+                found[one.group.id, listed.name] = one.group.negatives[listed.ordinal][0]
+                continue
+            column = slot.column
             places.append((one.group.id, listed.name))
             rows.append(
                 _passage_row(run_id, dataset_id, one, listed.text, f"{column}-{listed.ordinal}")

@@ -1,7 +1,7 @@
 """The tables, a module per subject. `Base.metadata` knows them all once this is imported."""
 
 from db.tables.base import Base, utc_now
-from db.tables.corpus import Dataset, Pair, Passage
+from db.tables.corpus import Dataset, Pair, PairNegative, Passage
 from db.tables.curation import (
     Batch,
     BatchCall,
@@ -101,6 +101,7 @@ __all__ = [
     "MetricPoint",
     "OpenedGroup",
     "Pair",
+    "PairNegative",
     "Passage",
     "PasswordLink",
     "Prompt",

@@ -45,6 +45,19 @@ class Passage(Base, kw_only=True):
     )
 
 
+class PairNegative(Base, kw_only=True):
+    """A passage that was given with a pair as one that is wrong for it; in the order of `id`."""
+
+    __tablename__ = "pair_negative"
+    id: Mapped[int] = key()
+    pair_id: Mapped[int] = mapped_column(ForeignKey("pair.id", ondelete="CASCADE"))
+    passage_id: Mapped[int] = mapped_column(ForeignKey("passage.id"))
+    __table_args__ = (
+        UniqueConstraint("pair_id", "passage_id"),
+        Index("ix_pair_negative_passage_id", "passage_id"),
+    )
+
+
 class Pair(Base, kw_only=True):
     """A real query Q+ and the passage P+ that answers it."""
 

@@ -351,6 +351,7 @@ def test_the_command_imports_the_real_queries(store: Store, real_data: Path, inf
         "dataset": "google",
         "imported": 0,
         "imported_passages": 0,
+        "imported_negatives": 0,
         "unchanged": 3315,
         "unchanged_passages": 3072,
         "skipped": 0,

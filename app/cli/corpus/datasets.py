@@ -84,8 +84,8 @@ def pull(request: DatasetPull, launch: Launching) -> Result:
     """Import a dataset from the Hub, or from a folder or URL (s3://…) given in place of USER/NAME.
 
     InF-IR's columns become groups; those of Promptriever, FollowIR-train and any (query, positive,
-    negatives) dataset become pairs, with the negatives as passages of the pool. Columns of other
-    names are mapped by --column.
+    negatives) dataset become pairs, with the negatives given to them as passages of the pool.
+    Columns of other names are mapped by --column.
     """
     actor, title = command_actor(), f"pulling {request.repo}"
     if not launch.is_here:
@@ -103,6 +103,8 @@ def _mined(result: Result) -> str:
     if result["judge"]:
         removed = f"{result.get('answering', 0):,} that answer by {result['judge']}"
         facts.append(("removed", f"{removed}, {result.get('unusable', 0):,} without an answer"))
+    if "kept" in result:
+        facts.append(("given to pairs", f"{result['kept']:,} new"))
     return lines(*facts, ("file", result["out"]))
 
 

@@ -40,6 +40,8 @@ def _human(result: Result) -> str:
         else:
             passages = (result["imported_passages"], result["unchanged_passages"])
             facts += [("pairs", imported), ("passages", _import_counts(*passages))]
+            if negatives := result["imported_negatives"]:
+                facts.append(("negatives", f"{negatives:,} given to pairs"))
             following = f"datasets show {shlex.quote(result['dataset'])}"
     summary = lines(*facts, ("skipped", result["skipped"]))
     parts = [summary, *_bad(result), *_notices(result), f"next: inf {following}"]

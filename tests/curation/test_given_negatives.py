@@ -1,0 +1,257 @@
+"""Negatives that come with a pair: imported, mined, taken into groups, released, trained from."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from curation_runs import add_dataset, run_curation, slots_of
+from decided_runs import ME, decide
+from exporting import export, rows_of
+from openai_server import Server
+from records_world import list_groups
+from sqlalchemy import func, select
+
+from app.operations import datasets
+from curation.hub.layouts import Wanted
+from curation.hub.layouts import rows_of as layout_rows
+from curation.importing.importing import import_dataset
+from curation.mining.request import NegativesMine
+from curation.recipe.recipe import FOLDER, load_recipe
+from curation.sources.converting import write_files
+from db.corpus.datasets import add_negatives
+from db.errors import BadInput, BadRows
+from db.run.group_detail import get_group
+from db.store.store import Store
+from db.tables import Pair, PairNegative, Passage, SlotText
+from trainer.data.release_files import read_release
+
+PAIRS = 16
+ROWS = [
+    {"query": "what is tea", "passage": "Leaves in water.", "negatives": ["Coffee.", "Milk."]},
+    {"query": "what is tea", "passage": "Leaves in water.", "negative": "Juice."},
+    {
+        "query": "who sings",
+        "passage": "Birds.",
+        "negative_passages": [{"text": "Stones."}],
+    },
+    {"query": "who walks", "passage": "Cats.", "negatives": []},
+]
+
+
+def given(store: Store) -> dict[str, list[str]]:
+    """The negatives of every pair, by query, in their order."""
+    with store.read() as session:
+        rows = session.execute(
+            select(Pair.query, Passage.text)
+            .join(PairNegative, PairNegative.pair_id == Pair.id)
+            .join(Passage, Passage.id == PairNegative.passage_id)
+            .order_by(PairNegative.id)
+        )
+        found: dict[str, list[str]] = {}
+        for query, text in rows:
+            found.setdefault(query, []).append(text)
+    return found
+
+
+# ---- import
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "csv"])
+def test_triples_give_their_negatives_to_their_pairs_once(
+    store: Store, tmp_path: Path, ending: str
+) -> None:
+    file = tmp_path / f"triples.{ending}"
+    if ending == "jsonl":
+        file.write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+        expected = {"what is tea": ["Coffee.", "Milk.", "Juice."], "who sings": ["Stones."]}
+    else:
+        lines = [
+            'what is tea,Leaves in water.,"[""Coffee."", ""Milk.""]"',
+            "what is tea,Leaves in water.,Juice.",
+            "who sings,Birds.,[sic] Stones.",
+            "who walks,Cats.,",
+        ]
+        file.write_text("query,passage,negatives\n" + "\n".join(lines) + "\n")
+        expected = {"what is tea": ["Coffee.", "Milk.", "Juice."], "who sings": ["[sic] Stones."]}
+    for again in (False, True):
+        report = import_dataset(store, name="triples", pairs=file)
+        assert report.negatives == (0 if again else 4)
+        assert report.imported["pairs"] == (0 if again else 3)
+        assert given(store) == expected
+    with store.read() as session:
+        texts = [text for of in expected.values() for text in of]
+        of_pool = select(Passage.origin).where(Passage.text.in_(texts)).distinct()
+        assert list(session.scalars(of_pool)) == ["pool"]
+        metas = session.scalars(select(Pair.meta)).all()
+    assert all(not meta for meta in metas)
+
+
+def test_a_negative_that_is_the_passage_or_unknown_is_a_bad_row(
+    sqlite_store: Store, tmp_path: Path
+) -> None:
+    file = tmp_path / "bad.jsonl"
+    rows = [
+        ({"negatives": ["Leaves."]}, "one of the negatives is the passage itself"),
+        ({"negatives": [7]}, "`negatives` holds a number, not text"),
+        ({"negative_ids": ["p-nowhere"]}, "unknown passage_id 'p-nowhere'"),
+        ({"negative_ids": "p1"}, "`negative_ids` is not a list of ids"),
+    ]
+    for more, reason in rows:
+        file.write_text(json.dumps({"query": "tea", "passage": "Leaves.", **more}) + "\n")
+        with pytest.raises(BadRows) as refused:
+            import_dataset(sqlite_store, name="bad", pairs=file)
+        assert reason in str(refused.value), more
+    file.write_text(json.dumps({"query": "tea", "passage": "Leaves.", "negative": 3}) + "\n")
+    import_dataset(sqlite_store, name="bad", pairs=file)
+    with sqlite_store.read() as session:
+        assert session.scalars(select(Pair.meta)).one() == {"negative": 3}
+
+
+def test_published_triples_keep_theirs_at_the_pair(store: Store, tmp_path: Path) -> None:
+    file = tmp_path / "published.jsonl"
+    row = {"anchor": "what is tea", "positive": "Leaves.", "negative_1": "Coffee.", "neg": "Milk."}
+    file.write_text(json.dumps(row) + "\n")
+    for negatives in (True, False):
+        wanted = Wanted(layout="triplets", negatives=negatives)
+        folder = tmp_path / str(negatives)
+        made = write_files(layout_rows([file], "triplets", wanted), folder, limit=None)
+        name = f"published-{negatives}"
+        import_dataset(store, name=name, pairs=made.pairs_path, passages=made.passages_path)
+        with store.read() as session:
+            number = session.scalar(select(func.count()).select_from(PairNegative))
+        assert number == 2, "of the first import alone"
+
+
+# ---- in groups
+
+
+CHECK = """
+[checks.relevant]
+question = "yes_no"
+prompt = "promptriever_answers.md"
+model = "small"
+over = ["H"]
+with = ["Q"]
+expected = { "H" = "no" }
+
+[rules]
+"H" = "drop text"
+"""
+
+
+def with_given(folder: Path) -> str:
+    """Promptriever's recipe with a place for up to two given negatives, checked."""
+    text = (FOLDER / "promptriever.toml").read_text()
+    slot = '"H" = { field = "passage", column = "hard_negatives", count = 2, from_source = true }\n'
+    text = text.replace("\n[vary]", f"{slot}\n[vary]", 1)
+    text = text.replace("\n[rules]\n", CHECK).replace('1 = "N" }', '1 = "N", 0 = "H" }')
+    (folder / "given.toml").write_text(text)
+    return str(folder / "given.toml")
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    with Server(schema="taken") as one:
+        monkeypatch.setenv("OPENAI_BASE_URL", one.url)
+        yield one
+
+
+def filled(store: Store) -> int:
+    """A dataset with negatives: of pair n, n % 4 of the pool, of which a group takes two."""
+    dataset_id = add_dataset(store, pairs=PAIRS)
+    with store.write() as session:
+        pool = [f"p{PAIRS + number}" for number in range(8)]
+        named = {f"q{number}": pool[number % 5 :][: number % 4] for number in range(PAIRS)}
+        add_negatives(session, dataset_id, named)
+        session.commit()
+    return dataset_id
+
+
+def test_given_negatives_are_in_groups_and_leave_where_they_answer(
+    store: Store, server: Server, tmp_path: Path
+) -> None:
+    filled(store)
+    asked: dict[str, Any] = {
+        "dataset": "small",
+        "provider": "openai",
+        "recipe": with_given(tmp_path),
+        "settings": ["model=small"],
+    }
+    run_id = run_curation(store, **asked)["run_id"]
+    slots = slots_of(store, run_id)
+    negatives = given(store)
+    with store.read() as session:
+        groups = [get_group(session, row.id) for row in list_groups(session, run_id, limit=99).rows]
+        of_pool = select(Passage.origin).join(SlotText, SlotText.passage_id == Passage.id)
+        assert set(session.scalars(of_pool.where(SlotText.slot == "H"))) == {"pool"}
+    reasons = set()
+    for group in groups:
+        found = {name: slots[group.id][name] for name in slots[group.id] if name[0] == "H"}
+        expected = negatives.get(group.query_positive, [])[:2]
+        assert [text for text, _ in found.values()] == expected
+        answers = {one.scenario: one.choice for one in group.judgments}
+        for name, (_, reason) in found.items():
+            assert (reason is None) == (answers[f"relevant:{name}"] == "no")
+            assert (name in group.texts) == (reason is None)
+            reasons.add(reason)
+    assert reasons, "some pairs have negatives"
+    again = run_curation(store, **asked)
+    assert again["calls"]["made"] == 0
+    assert list(slots_of(store, again["run_id"]).values()) == list(slots.values())
+    decide(run_id, "checks.relevant.expected.H=any")
+    now = slots_of(store, run_id)
+    assert {
+        reason for of in now.values() for name, (_, reason) in of.items() if name[0] == "H"
+    } == {None}
+    out = tmp_path / "out"
+    export(store, out, dataset="small", runs=[run_id], format="jsonl")
+    listed = [
+        each
+        for row in rows_of(out)["small"]
+        for each in row["negative_passages"]
+        if each["explanation"] == "query_negative"
+    ]
+    kept = [group for group in groups if group.verdict == "kept"]
+    number = sum(len(negatives.get(group.query_positive, [])[:2]) for group in kept)
+    assert len(listed) == 2 * number > 0, "with the instruction and without"
+    grades = {each.grade for group in read_release(out).groups for each in group.negatives}
+    assert grades == {0, 1}
+
+
+def test_a_recipe_has_one_place_for_them(tmp_path: Path) -> None:
+    recipe = with_given(tmp_path)
+    shape = load_recipe(recipe).shape
+    assert shape.given_list is not None and shape.given_list.sign == "H"
+    text = Path(recipe).read_text().replace("count = 3,", "count = 3, from_source = true,")
+    text = text.replace('gives = ["B", "N"]', 'gives = ["B"]')
+    (tmp_path / "two.toml").write_text(text)
+    with pytest.raises(BadInput, match="N and H have from_source"):
+        load_recipe(str(tmp_path / "two.toml"))
+
+
+# ---- mined
+
+
+def test_mined_negatives_are_kept_at_the_pairs_once(store: Store, tmp_path: Path) -> None:
+    add_dataset(store, pairs=4)
+    add_dataset(store, name="corpus", pairs=0, pool=30)
+    for number, corpus in enumerate((None, None, "corpus")):
+        out = tmp_path / f"{number}.jsonl"
+        request = NegativesMine(name="small", out=str(out), count=3, keep=True, corpus=corpus)
+        found = datasets.mine(ME, request, datasets.here(lambda *_: None))
+        mined = {
+            row["query"]: row["negatives"] for row in map(json.loads, out.read_text().splitlines())
+        }
+        held = given(store)
+        assert all(set(texts) <= set(held.get(query, [])) for query, texts in mined.items())
+        if number == 0:
+            assert found["kept"] == found["negatives"] == sum(map(len, held.values())) > 0
+            assert {query: texts for query, texts in mined.items() if texts} == held
+        if number == 1:
+            assert found["kept"] == 0
+    with store.read() as session:
+        texts = select(Passage.text).join(PairNegative, PairNegative.passage_id == Passage.id)
+        own = select(Passage.dataset_id).where(Passage.text.in_(texts)).distinct()
+        assert len(session.scalars(own).all()) >= 1
