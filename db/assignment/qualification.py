@@ -1,19 +1,19 @@
 """Qualification before a study: examples with feedback, a pass mark, a number of rounds.
 
 A study with examples (part `training`) leases no other items to a judge until they passed. A round
-is one answer to each of `training_items` examples that the judge has not seen, in a random order: a
-qualification cannot be passed from memory. Nor from reading: examples of pairs of which the judge
-reviewed or opened a group are left out. A round below the pass mark starts the next. After every
-`training_rounds` of them, and where no unseen examples are left for a round, the judge is paused: a
-curator adds examples and resumes them. Without new ones, those seen longest ago come again.
-Answers are judgments on the examples: stored, never counted.
+is one answer to each of `training_items` examples about pairs of which the judge has seen none, in
+a random order: a qualification cannot be passed from memory. Nor from reading: examples of pairs of
+which the judge reviewed or opened a group are left out. A round below the pass mark starts the
+next. After every `training_rounds` of them, and where no unseen examples are left for a round, the
+judge is paused: a curator adds examples and resumes them. Without new ones, those seen longest ago
+come again. Answers are judgments on the examples: stored, never counted.
 """
 
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import func, select
+from sqlalchemy import Select, func, or_, select
 from sqlalchemy.orm import Session
 
 from db.assignment.eligibility import unknown_pair
@@ -204,33 +204,34 @@ def _end_round(session: Session, study_id: int, judge_id: int, member: StudyJudg
 
 
 def _unseen(session: Session, study_id: int, judge_id: int, pool: Sequence[int]) -> list[int]:
-    """Those of the pool that the judge has not been shown."""
-    seen = set(
-        session.scalars(
-            select(Example.item_id).where(
-                Example.study_id == study_id, Example.judge_id == judge_id
-            )
-        )
+    """Those of the pool about whose pair the judge has been shown no item: the explanation of one
+    tells of the others."""
+    shown = select(Example.item_id).where(
+        Example.study_id == study_id, Example.judge_id == judge_id
     )
-    seen |= set(
-        session.scalars(
-            select(Judgment.item_id).where(
-                Judgment.study_id == study_id, Judgment.judge_id == judge_id
-            )
-        )
+    judged = select(Judgment.item_id).where(
+        Judgment.study_id == study_id, Judgment.judge_id == judge_id
     )
+    of_item = select(Group.pair_id).join(Item, Item.group_id == Group.id)
+    told = of_item.where(or_(Item.id.in_(shown), Item.id.in_(judged)))
+    seen = set(session.scalars(_examples_of(study_id).where(Group.pair_id.in_(told))))
     return [each for each in pool if each not in seen]
+
+
+def _examples_of(study_id: int) -> Select[int]:
+    """The items of the study's examples."""
+    return (
+        select(StudyItem.item_id)
+        .join(Item, Item.id == StudyItem.item_id)
+        .join(Group, Group.id == Item.group_id)
+        .where(StudyItem.study_id == study_id, StudyItem.part == "training")
+    )
 
 
 def _pool(session: Session, study_id: int, judge_id: int) -> list[int]:
     """The examples of the study whose right answer the judge has not read elsewhere."""
     name = session.get_one(Judge, judge_id).name
-    query = (
-        select(StudyItem.item_id)
-        .join(Item, Item.id == StudyItem.item_id)
-        .join(Group, Group.id == Item.group_id)
-        .where(StudyItem.study_id == study_id, StudyItem.part == "training", *unknown_pair(name))
-    )
+    query = _examples_of(study_id).where(*unknown_pair(name))
     return list(session.scalars(query.order_by(StudyItem.position)))
 
 

@@ -250,6 +250,33 @@ def test_every_round_of_the_qualification_has_other_examples(store: Store) -> No
     assert set(again) == rounds[0]  # those seen longest ago
 
 
+def test_a_later_round_asks_nothing_about_a_pair_that_an_earlier_one_explained(
+    store: Store,
+) -> None:
+    """The explanation of one question about a record tells of the others."""
+    study_id = make_study(store)
+    draw(store, study_id, "training", 4)
+    with store.write() as session:
+        rows = session.scalars(select(StudyItem).where(StudyItem.part == "training")).all()
+        for row in rows:
+            group_id = session.get_one(Item, row.item_id).group_id
+            sibling = select(Item).where(Item.group_id == group_id, Item.id != row.item_id)
+            other = session.scalars(sibling.limit(1)).one()
+            gold_items.add_gold_item(session, study_id, other.id, "training", "positive", "why")
+        session.commit()
+    settle(store, study_id, training_items=2, training_rounds=5)
+    for name in ("ann", "bea", "carl"):
+        person = judge(store, name)
+        train(store, study_id, person, right=False)
+        train(store, study_id, person, right=False)
+        with store.read() as session:
+            groups: dict[int, set[int]] = {}
+            shown = select(Example.round, Item.group_id).join(Item, Item.id == Example.item_id)
+            for number, group_id in session.execute(shown.where(Example.judge_id == person)):
+                groups.setdefault(number, set()).add(group_id)
+        assert groups[0] and groups[1] and not groups[0] & groups[1]
+
+
 def test_every_sampled_example_has_an_explanation_of_its_own(store: Store) -> None:
     study_id = make_study(store)
     draw(store, study_id, "training", 4)
