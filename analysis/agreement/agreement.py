@@ -30,7 +30,7 @@ from analysis.agreement.answers import (
     number_decisions,
     patterns,
 )
-from analysis.agreement.cohen import NO_ITEMS, cohen_kappa, distances, weighted_kappas
+from analysis.agreement.cohen import NO_ITEMS, distances, weighted_kappas
 from analysis.agreement.flagged import with_figures_without
 from analysis.agreement.group_kappa import count_alone, numbers, with_people, with_the_rest
 from analysis.agreement.headline import COHEN, MIN_SHARED, Coefficient, headline
@@ -38,6 +38,7 @@ from analysis.agreement.intervals import (
     DRAWS,
     all_agree,
     blocks,
+    dependence,
     extra_item,
     interval_numbers,
     intervals_from,
@@ -45,6 +46,7 @@ from analysis.agreement.intervals import (
     kappa_interval,
     limits,
     normal,
+    of_cells,
     one_alone,
     tail_probability,
 )
@@ -54,7 +56,7 @@ from analysis.agreement.measures import (
     measure_names,
     measure_values,
 )
-from analysis.agreement.pairs import numbers_of, pair_interval, pairs_of, table_of
+from analysis.agreement.pairs import common, numbers_of, pair_kappa, pairs_of
 
 __all__ = ["Decision", "agreement_report", "headline_figures", "interval_caption", "people"]
 
@@ -110,6 +112,7 @@ def report_of(answers: Answers, flagged: Mapping[str, str], draws: int) -> dict[
     with_models = with_the_rest(answers, models, draws)
     return {
         "items": len(answers.items),
+        "records": len(answers.items) if answers.record is None else len(set(answers.record)),
         "judgments": len(answers.item),
         "labels": answers.labels,
         "resamples": draws,
@@ -134,10 +137,16 @@ def _weighted(answers: Answers, humans: Sequence[int], draws: int) -> dict[str, 
     if len(humans) != 2:
         reason = NOT_TWO if len(humans) > 2 else NO_PEOPLE
         return {name: {"value": None, "reason": reason} for name in WEIGHTED}
-    table = table_of(answers, *sorted(humans))[np.ix_(answers.ordered, answers.ordered)]
-    used = np.flatnonzero(table.sum(axis=0) + table.sum(axis=1))
-    counts = table[np.ix_(used, used)]
-    values = [float(answers.labels[answers.ordered[place]]) for place in used]
+    items, cells = common(answers, *sorted(humans))
+    both = np.stack(np.divmod(cells, len(answers.labels)), axis=1)
+    in_order = np.isin(both, answers.ordered).all(axis=1)
+    items, both = items[in_order], both[in_order]
+    used = [code for code in answers.ordered if (both == code).any()]
+    place = np.zeros(len(answers.labels), dtype=np.int64)
+    place[used] = np.arange(len(used))
+    cells = place[both[:, 0]] * len(used) + place[both[:, 1]]
+    counts = np.bincount(cells, minlength=len(used) ** 2).reshape(len(used), len(used))
+    values = [float(answers.labels[code]) for code in used]
     found: dict[str, Any] = {}
     for name, weights in WEIGHTED.items():
         kappas = partial(weighted_kappas, apart=distances(values, weights))
@@ -146,7 +155,10 @@ def _weighted(answers: Answers, humans: Sequence[int], draws: int) -> dict[str, 
         if np.isnan(value):
             found[name] = {"value": None, **row, "reason": ONE_LABEL if counts.size else NO_ITEMS}
             continue
-        spread = kappa_interval(counts, draws, SEED, kappas) if draws else None
+        spread = None
+        if draws:
+            dependent = of_cells(counts, cells, answers.record_of(items), kappas)
+            spread = kappa_interval(counts, draws, SEED, kappas, dependent)
         found[name] = {"value": value, **row, **interval_numbers(spread)}
     return found
 
@@ -222,11 +234,10 @@ def _among_people(
         nothing = {"value": None, "interval": None, "agreement": None, "items": 0}
         return _as_headline(coefficient, len(humans), {**nothing, "reason": NO_PEOPLE})
     if coefficient is COHEN:
-        table = table_of(answers, *sorted(humans))
-        kappa = cohen_kappa(table)
+        kappa, spread = pair_kappa(answers, min(humans), max(humans), draws)
         if 0 < kappa.items < MIN_SHARED:
             return _as_headline(coefficient, 2, count_alone(kappa.items))
-        row = numbers_of(kappa, pair_interval(table, kappa, draws))
+        row = numbers_of(kappa, spread)
         row = {"value": row.pop("kappa"), **row}
         return _as_headline(coefficient, 2, row)
     measured = _measures(answers, humans, draws) if of_people is None else of_people
@@ -249,6 +260,11 @@ def interval_caption(report: Mapping[str, Any]) -> str:
     of_pairs = report.get("pair_resamples", report["resamples"])
     if caption and of_pairs != report["resamples"]:
         caption += f", {of_pairs:,} for each pair of judges"
+    if caption and report["records"] < report["items"]:
+        caption += (
+            f"; the {report['items']:,} items are about {report['records']:,} records, and those "
+            "about one are taken as dependent"
+        )
     every = [*figures, *report["pairs"], *report["differences"]]
     every += [*report["people"].values(), *report["all_judges"].values()]
     undefined = max(each.get("undefined_resamples", 0) for each in every)
@@ -275,11 +291,11 @@ def _measures(answers: Answers, judges: Sequence[int], draws: int) -> dict[str, 
     """Every registered measure of agreement of these judges, by name; those of labels in an order
     where they have one, of the answers that are in it."""
     counts = answers.label_counts(judges)
-    found = measures_of_counts(counts, draws)
+    found = measures_of_counts(counts, draws, record=answers.record)
     if ordered := answers.ordered:
         names = measure_names(is_ordered=True)
         values = [float(answers.labels[place]) for place in ordered]
-        found |= measures_of_counts(counts[:, ordered], draws, names, values)
+        found |= measures_of_counts(counts[:, ordered], draws, names, values, answers.record)
     return found
 
 
@@ -288,24 +304,36 @@ def measures_of_counts(
     draws: int,
     names: Sequence[str] | None = None,
     numbers: Sequence[float] = (),
+    record: np.ndarray | None = None,
 ) -> dict[str, dict[str, Any]]:
     """These measures, by default all of any labels, of items' counts of labels, (items, labels);
     with intervals from `draws` posterior draws, or by a jackknife where there are too many
-    patterns. numbers: the labels' values, where they are in an order."""
+    patterns. numbers: the labels' values, where they are in an order; record: the items' records,
+    where some are about one."""
     names = names or measure_names()
-    counts = counts[counts.sum(axis=1) > 0]
+    judged = counts.sum(axis=1) > 0
+    counts, record = counts[judged], None if record is None else record[judged]
     if not len(counts) or counts.sum(axis=1).max() < 2:
         return {name: {"value": None, "reason": NO_ITEM_TWICE} for name in names}
-    rows, weights = patterns(counts)
+    rows, weights, which = patterns(counts)
     in_use = int((counts.sum(axis=0) > 0).sum())
     measured = partial(measure_values, names=names, values=numbers)
     values = measured(rows, weights[None, :], in_use)
-    twice = int(weights[rows.sum(axis=1) >= 2].sum())
+    is_twice = counts.sum(axis=1) >= 2
+    twice = int(is_twice.sum()) if record is None else len(np.unique(record[is_twice]))
     tail = tail_probability(twice)
     is_drawn = draws and in_use > 1 and len(rows) <= intervals.MAX_PATTERNS
-    drawn = _posterior_measures(rows, weights, draws, measured) if is_drawn else None
-    is_left_out = draws and in_use > 1 and drawn is None
-    errors = _jackknife_errors(rows, weights, in_use, measured) if is_left_out else {}
+    lower: dict[str, np.ndarray] = {}
+    upper: dict[str, np.ndarray] = {}
+    if is_drawn:
+        for factor, alike in _by_factor(rows, weights, which, record, measured, names).items():
+            of_these = partial(measure_values, names=alike, values=numbers)
+            drawn = _posterior_measures(rows, weights / factor, draws, of_these)
+            lower, upper = lower | drawn[0], upper | drawn[1]
+    group = None
+    if draws and in_use > 1 and not is_drawn:
+        group = intervals.group_of_items(len(which), record)
+    errors = {} if group is None else _jackknife_errors(rows, weights, which, group, measured)
     found: dict[str, dict[str, Any]] = {}
     for name in names:
         value = float(values[name][0])
@@ -313,26 +341,58 @@ def measures_of_counts(
             found[name] = {"value": None, "reason": ONE_LABEL}
             continue
         interval = None
-        if drawn is not None:
-            interval = limits(value, drawn[0][name], drawn[1][name], tail)
-        elif name in errors:
-            interval = normal(value, errors[name], 2 / twice)
+        if is_drawn:
+            interval = limits(value, lower[name], upper[name], tail)
+        elif name in errors and group is not None:
+            interval = normal(value, errors[name], 2 / twice, int(group.max()))
         found[name] = {"value": value, **interval_numbers(interval)}
     return found
 
 
+def _by_factor(
+    rows: np.ndarray,
+    weights: np.ndarray,
+    which: np.ndarray,
+    record: np.ndarray | None,
+    measured: Measured,
+    names: Sequence[str],
+) -> Mapping[float, list[str]]:
+    """The measures by how far the items of a record depend on each other, see `dependence`.
+
+    which: the pattern of each item.
+    """
+    if record is None:
+        return {1.0: list(names)}
+    in_use = int((rows.sum(axis=0) > 0).sum())
+    found: defaultdict[float, list[str]] = defaultdict(list)
+    left_out: defaultdict[str, list[np.ndarray]] = defaultdict(list)
+    for start in range(0, len(rows), LEFT_OUT):
+        places = np.arange(start, min(start + LEFT_OUT, len(rows)))
+        left = np.repeat(weights[None, :], len(places), axis=0)
+        left[np.arange(len(places)), places] -= 1
+        for name, values in measured(rows, left, in_use).items():
+            left_out[name].append(values)
+    for name, parts in left_out.items():
+        found[dependence(np.concatenate(parts)[which], record).factor].append(name)
+    return found
+
+
 def _jackknife_errors(
-    rows: np.ndarray, weights: np.ndarray, in_use: int, measured: Measured
+    rows: np.ndarray, weights: np.ndarray, which: np.ndarray, group: np.ndarray, measured: Measured
 ) -> dict[str, float]:
-    """The standard error of each measure, by leaving out each group of items."""
-    pattern = np.repeat(np.arange(len(rows)), weights)
-    group = intervals.group_of_items(len(pattern))
+    """The standard error of each measure, by leaving out each group of items.
+
+    which, group: the pattern and the group of each item.
+    """
+    in_use = int((rows.sum(axis=0) > 0).sum())
     found: defaultdict[str, list[np.ndarray]] = defaultdict(list)
-    for start in range(0, intervals.GROUPS, LEFT_OUT):
-        inside = np.flatnonzero((group >= start) & (group < start + LEFT_OUT))
-        places = (group[inside] - start) * len(rows) + pattern[inside]
-        of_groups = np.bincount(places, minlength=LEFT_OUT * len(rows))
-        left = weights[None, :] - of_groups.reshape(LEFT_OUT, len(rows))
+    groups = int(group.max()) + 1
+    for start in range(0, groups, LEFT_OUT):
+        size = min(LEFT_OUT, groups - start)
+        inside = np.flatnonzero((group >= start) & (group < start + size))
+        places = (group[inside] - start) * len(rows) + which[inside]
+        of_groups = np.bincount(places, minlength=size * len(rows))
+        left = weights[None, :] - of_groups.reshape(size, len(rows))
         for name, values in measured(rows, left, in_use).items():
             found[name].append(values)
     errors = {name: jackknife(np.concatenate(values)) for name, values in found.items()}

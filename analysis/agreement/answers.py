@@ -2,10 +2,10 @@
 
 import math
 from array import array
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -42,7 +42,8 @@ class Answers:
 
     Judges: people first, then models, each by name. Labels are sorted. Items as they came.
     `decided`: seconds since 1970 (UTC), NaN where the time is unknown. `is_ordered`: those labels
-    that are numbers are grades or scores, in the order of their values.
+    that are numbers are grades or scores, in the order of their values. `record`: of each item what
+    it is about, (items,); None where no two items are about the same.
     """
 
     item: np.ndarray
@@ -53,6 +54,7 @@ class Answers:
     judges: list[JudgeInfo]
     labels: list[str]
     is_ordered: bool = False
+    record: np.ndarray | None = None
 
     @property
     def ordered(self) -> list[int]:
@@ -83,7 +85,12 @@ class Answers:
             label=self.label[rows],
             decided=self.decided[rows],
             items=[self.items[number] for number in chosen],
+            record=self.record_of(chosen),
         )
+
+    def record_of(self, items: np.ndarray) -> np.ndarray | None:
+        """The records of these items; None where no two items are about one."""
+        return None if self.record is None else self.record[items]
 
     def label_counts(self, judges: Sequence[int]) -> np.ndarray:
         """How often each label was given to each item by these judges: (items, labels)."""
@@ -93,8 +100,15 @@ class Answers:
         return counts.reshape(len(self.items), len(self.labels))
 
 
-def number_decisions(decisions: Iterable[Decision], *, is_ordered: bool = False) -> Answers:
+def number_decisions(
+    decisions: Iterable[Decision],
+    *,
+    is_ordered: bool = False,
+    record_of: Mapping[Any, Hashable] | None = None,
+) -> Answers:
     """The decisions as numbers; of two decisions of one judge on one item the last counts.
+
+    record_of: the records of those items that share theirs with another one.
 
     Reads the decisions once and keeps 32 bytes of each: a million of a stream need no list.
     """
@@ -133,13 +147,27 @@ def number_decisions(decisions: Iterable[Decision], *, is_ordered: bool = False)
         judges,
         labels,
         is_ordered,
+        _records(list(items), record_of or {}),
     )
 
 
-def patterns(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The different rows of a table of small whole numbers, and how often each occurs."""
+def _records(items: Sequence[Hashable], record_of: Mapping[Any, Hashable]) -> np.ndarray | None:
+    """Codes of the items' records; None where no two items are about one."""
+    codes: dict[Hashable, int] = {}
+    found = [
+        codes.setdefault((item in record_of, record_of.get(item, item)), len(codes))
+        for item in items
+    ]
+    return np.array(found, dtype=np.int64) if len(codes) < len(items) else None
+
+
+def patterns(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The different rows of a table of small whole numbers, how often each occurs, and of each row
+    of the table which it is."""
+    which = np.zeros(len(codes), dtype=np.int64)
     if codes.size == 0:
-        return codes[:1] if codes.shape[1] == 0 else codes, np.full(min(1, len(codes)), len(codes))
+        rows = codes[:1] if codes.shape[1] == 0 else codes
+        return rows, np.full(min(1, len(codes)), len(codes)), which
     low = int(codes.min())
     base = int(codes.max()) - low + 1
     keys = np.zeros(len(codes), dtype=np.int64)
@@ -150,5 +178,7 @@ def patterns(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             distinct = len(different)
         keys = keys * base + (column.astype(np.int64) - low)
         distinct *= base
-    _, first, counts = np.unique(keys, return_index=True, return_counts=True)
-    return codes[first], counts
+    _, first, which, counts = np.unique(
+        keys, return_index=True, return_inverse=True, return_counts=True
+    )
+    return codes[first], counts, which

@@ -15,6 +15,7 @@ Everything is a function of sums over items of `features`, so draws are matrix p
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
@@ -25,8 +26,11 @@ from analysis.agreement.cohen import NO_ITEMS, ONE_LABEL
 from analysis.agreement.headline import MIN_SHARED
 from analysis.agreement.intervals import (
     BY_FORMULA,
+    INDEPENDENT,
+    Dependence,
     Interval,
     blocks,
+    dependence,
     draws_of_each,
     extra_item,
     interval_numbers,
@@ -106,19 +110,20 @@ class WithPeople:
     labels: list[int]
     drawn: np.ndarray | None
     left_out: np.ndarray | None
+    dependent: Dependence = INDEPENDENT
 
     def interval(self, model: int, tail: float | None = None) -> Interval | None:
         """The interval of a model's kappa; None where it is undefined or nothing was drawn.
 
         tail: what a quantile leaves outside; without one that of `tail_probability`.
         """
-        value, items = float(kappas(self.sums[model])), int(self.sums[model, 0])
+        value = float(kappas(self.sums[model]))
+        items = self.dependent.independent(int(self.sums[model, 0]))
         if np.isnan(value):
             return None
         if self.left_out is not None:
-            error = jackknife(kappas(self.left_out[:, model]))
             # a group of items may hold all that makes kappa defined
-            return normal(value, error, 2 / items) if np.isfinite(error) else None
+            return self._normal(value, kappas(self.left_out[:, model]), 2 / items)
         if self.drawn is None:
             return None
         alone, agree = self._extra()
@@ -126,17 +131,21 @@ class WithPeople:
         upper = kappas(self.drawn[:, model] + self._weights(len(self.labels)) @ agree)
         return limits(value, lower, upper, tail or tail_probability(items))
 
+    def _normal(self, value: float, left_out: np.ndarray, one_item: float) -> Interval | None:
+        error = jackknife(left_out)
+        return normal(value, error, one_item, len(left_out) - 1) if np.isfinite(error) else None
+
     def difference(self, one: int, other: int) -> Interval | None:
         """The interval of kappa of the one less that of the other, paired over the same items.
 
         Lower limit: an extra item on which the first stands alone; upper: the second.
         """
         values = kappas(self.sums[[one, other]])
-        value, items = float(values[0] - values[1]), int(self.sums[[one, other], 0].min())
+        value = float(values[0] - values[1])
+        items = self.dependent.independent(int(self.sums[[one, other], 0].min()))
         if self.left_out is not None:
             each = kappas(self.left_out[:, one]) - kappas(self.left_out[:, other])
-            error = jackknife(each)
-            return normal(value, error, 4 / items) if np.isfinite(error) else None
+            return self._normal(value, each, 4 / items)
         if self.drawn is None:
             return None
         alone, _ = self._extra()
@@ -179,45 +188,63 @@ def with_people(
     group, own = answers.label_counts(people), answers.matrix(models)
     compared = (group.sum(axis=1) > 0) & (own >= 0).any(axis=1)
     group, own = group[compared], own[compared]
+    record = answers.record_of(np.flatnonzero(compared))
     in_use = [group[:, label].any() or (own == label).any() for label in range(labels)]
     used = np.flatnonzero(np.array(in_use, dtype=bool))
-    rows, counts = patterns(np.concatenate([own, group], axis=1))
+    rows, counts, which = patterns(np.concatenate([own, group], axis=1))
     width = 2 + 2 * labels
     if not models or not len(rows):
         return WithPeople(np.zeros((len(models), width)), list(used), None, None)
     if len(rows) > intervals.MAX_PATTERNS:
-        places = intervals.group_of_items(len(own))
+        places = intervals.group_of_items(len(own), record)
         by_group = np.stack(
             [_sums_by_group(own[:, k], group, places) for k in range(len(models))], axis=1
         )
         sums = by_group.sum(axis=0)
-        return WithPeople(sums, list(used), None, sums - by_group if draws else None)
+        records = None if record is None else len(np.unique(record))
+        dependent = Dependence(records=records)
+        return WithPeople(sums, list(used), None, sums - by_group if draws else None, dependent)
     each = np.concatenate(
         [features(rows[:, k], rows[:, len(models) :]) for k in range(len(models))], axis=1
     )
     sums = (counts @ each).reshape(len(models), width)
     if not draws or len(used) < 2:
         return WithPeople(sums, list(used), None, None)
+    dependent = _most_dependent(sums, each.reshape(len(rows), *sums.shape), which, record)
     generator = np.random.default_rng(SEED)
     drawn = [
-        (generator.standard_gamma(counts, size=(size, len(counts))) @ each).astype(np.float32)
+        generator.standard_gamma(counts / dependent.factor, size=(size, len(counts))) @ each
         for size in blocks(draws)
     ]
-    return WithPeople(
-        sums, list(used), np.concatenate(drawn).reshape(draws, len(models), width), None
-    )
+    of_models = np.concatenate([block.astype(np.float32) for block in drawn])
+    of_models = of_models.reshape(draws, len(models), width)
+    return WithPeople(sums, list(used), of_models, None, dependent)
+
+
+def _most_dependent(
+    sums: np.ndarray, each: np.ndarray, which: np.ndarray, record: np.ndarray | None
+) -> Dependence:
+    """The dependence of the figure, kappa of a model or a difference of two, that has most of it.
+
+    each: features of a pattern with each model, (patterns, models, features); which: the pattern
+    of each item.
+    """
+    moves = kappas(sums - each)[which]
+    figures = [moves[:, one] for one in range(moves.shape[1])]
+    figures += [one - other for one, other in combinations(figures, 2)]
+    found = [dependence(moves, record) for moves in figures]
+    return max(found, key=lambda one: one.factor, default=INDEPENDENT)
 
 
 def _sums_by_group(own: np.ndarray, group: np.ndarray, places: np.ndarray) -> np.ndarray:
     """Sums of features by group of items: (groups, features)."""
-    found = np.zeros((intervals.GROUPS, 2 + 2 * group.shape[1]))
+    groups = int(places.max()) + 1
+    found = np.zeros((groups, 2 + 2 * group.shape[1]))
     for start in range(0, len(own), CHUNK):
         part = slice(start, start + CHUNK)
         each = features(own[part], group[part])
         for column in range(each.shape[1]):
-            found[:, column] += np.bincount(
-                places[part], weights=each[:, column], minlength=intervals.GROUPS
-            )
+            found[:, column] += np.bincount(places[part], weights=each[:, column], minlength=groups)
     return found
 
 
@@ -231,7 +258,7 @@ def with_the_rest(answers: Answers, group: Sequence[int], draws: int) -> list[di
     judges, labels = len(answers.judges), len(answers.labels)
     counts = answers.label_counts(group)
     sums = np.zeros((judges, 2 + 2 * labels))
-    for judge, label, shares in _rest(answers, counts, group):
+    for _, judge, label, shares in _rest(answers, counts, group):
         agree = shares[np.arange(len(judge)), label]
         sums[:, 0] += np.bincount(judge, minlength=judges)
         sums[:, 1] += np.bincount(judge, weights=agree, minlength=judges)
@@ -251,28 +278,47 @@ def with_the_rest(answers: Answers, group: Sequence[int], draws: int) -> list[di
     known = [place for place, row in enumerate(found) if row["value"] is not None]
     few = [place for place in known if found[place]["items"] < BY_FORMULA]
     is_few = np.isin(np.arange(judges), few)
-    squares, parts = np.zeros(judges), []
-    for judge, label, shares in _rest(answers, counts, group):
+    squares, parts, moved = np.zeros(judges), [], []
+    for item, judge, label, shares in _rest(answers, counts, group):
         moves = _influence(judge, label, shares, sums)
         squares += np.bincount(judge, weights=moves**2, minlength=judges)
         mine = is_few[judge]
         parts.append((judge[mine], label[mine], shares[mine]))
+        if answers.record is not None:
+            moved.append((judge, answers.record[item], moves))
     of_few = [np.concatenate(each) for each in zip(*parts, strict=True)]
+    dependent = _dependent_judges(moved, judges)
     for place in known:
+        of_judge = dependent[place]
         if is_few[place]:
             rows = np.flatnonzero(of_few[0] == place)
             each = draws_of_each(len(few), draws)
-            spread = _posterior_interval(of_few[1][rows], of_few[2][rows], each)
+            spread = _posterior_interval(of_few[1][rows], of_few[2][rows], each, of_judge)
         else:
             items = found[place]["items"]
-            error = float(np.sqrt(squares[place])) / items
-            reach = _reach(sums[place])
+            error = float(np.sqrt(squares[place] * of_judge.factor)) / items
+            reach, items = _reach(sums[place]), of_judge.independent(items)
             spread = intervals.normal_of_few(found[place]["value"], error, reach, items)
         found[place] |= interval_numbers(spread)
     return found
 
 
-def _posterior_interval(label: np.ndarray, shares: np.ndarray, draws: int) -> Interval | None:
+def _dependent_judges(
+    moved: Sequence[tuple[np.ndarray, np.ndarray, np.ndarray]], judges: int
+) -> list[Dependence]:
+    """The dependence of each judge's items; moved: judges, records and moves, in parts."""
+    if not moved:
+        return [INDEPENDENT] * judges
+    judge, record, moves = (np.concatenate(part) for part in zip(*moved, strict=True))
+    order = np.argsort(judge, kind="stable")
+    ends = np.searchsorted(judge[order], np.arange(judges + 1))
+    places = (order[start:end] for start, end in pairwise(ends))
+    return [dependence(moves[rows], record[rows]) for rows in places]
+
+
+def _posterior_interval(
+    label: np.ndarray, shares: np.ndarray, draws: int, dependent: Dependence
+) -> Interval | None:
     """The interval of one judge's labels with the others' shares of labels, (items, labels)."""
     each = features(label, shares)
     rows, counts = np.unique(each, axis=0, return_counts=True)
@@ -282,11 +328,14 @@ def _posterior_interval(label: np.ndarray, shares: np.ndarray, draws: int) -> In
     generator = np.random.default_rng(SEED)
     drawn = np.concatenate(
         [
-            generator.standard_gamma(counts, size=(size, len(counts))) @ rows
+            generator.standard_gamma(counts / dependent.factor, size=(size, len(counts))) @ rows
             for size in blocks(draws)
         ]
     )
-    return WithPeople(sums[None], list(used), drawn[:, None], None).interval(0, tail=TAIL)
+    tail = (
+        TAIL if dependent.records is None else tail_probability(dependent.independent(len(label)))
+    )
+    return WithPeople(sums[None], list(used), drawn[:, None], None).interval(0, tail=tail)
 
 
 def count_alone(items: int) -> dict[str, Any]:
@@ -297,8 +346,8 @@ def count_alone(items: int) -> dict[str, Any]:
 
 def _rest(
     answers: Answers, counts: np.ndarray, group: Sequence[int]
-) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Judge, label and the rest's shares of labels of the decisions with a rest, in chunks."""
+) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
+    """Item, judge, label, the rest's shares of labels of decisions with a rest, in chunks."""
     inside = np.isin(np.arange(len(answers.judges)), list(group))
     number = counts.sum(axis=1)
     for start in range(0, len(answers.item), CHUNK):
@@ -310,7 +359,7 @@ def _rest(
         shares = counts[item].astype(np.float64)
         shares[np.arange(len(label)), label] -= inside[judge]
         shares /= rest[:, None]
-        yield judge, label, shares
+        yield item, judge, label, shares
 
 
 def _influence(

@@ -12,6 +12,9 @@ Note:
 - An interval never has zero width: 0.6 items of disagreement are always possible.
 - Items are not resampled. Items with the same answers are one pattern, so 10,000 draws for
   333,000 items take a fraction of a second.
+- Items that are about one record depend on each other. n of them tell as much as n / factor
+  independent ones (Rao and Scott 1992), so counts are divided by that factor and quantiles have the
+  degrees of freedom of the records; see `dependence`.
 - Where there are more than `MAX_PATTERNS` patterns, and so more items, the interval is value ± t
   standard errors by a jackknife that leaves out each of `GROUPS` groups of items, and says so
   (`interval_from`). Its work grows with the items, not with the judges.
@@ -20,7 +23,7 @@ Note:
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -29,6 +32,7 @@ from analysis.figures.student import student_97_5
 DRAWS = 10_000
 BLOCK = 1000
 MAX_PATTERNS = 2500
+EXTRA_RECORDS = 0.3  # of which all items depend on each other; docs/intervals.md
 EXTRA_ITEM = 0.6  # the coverage by simulation stands in docs/intervals.md
 MAX_DRAWN, FEW_DRAWS = 60, 1000  # of more intervals each gets fewer draws
 BY_FORMULA = 100  # items, from which on the standard error of a kappa covers as well
@@ -52,6 +56,49 @@ def interval_numbers(found: Interval | None) -> dict[str, Any]:
         return {"interval": None}
     numbers = {"interval": [found.low, found.high], "interval_from": found.source}
     return {**numbers, "undefined_resamples": found.undefined} if found.undefined else numbers
+
+
+@dataclass(frozen=True)
+class Dependence:
+    """How far the items behind a figure depend on each other as some are about one record.
+
+    `factor`: how many times as large the figure's variance is as that of independent items, at
+    least 1; `records`: how many there are, None where every item is about one of its own.
+    """
+
+    factor: float = 1.0
+    records: int | None = None
+
+    def independent(self, items: int) -> int:
+        """How many of so many items have a chance of their own: at most the records."""
+        return items if self.records is None else min(items, self.records)
+
+
+INDEPENDENT: Final = Dependence()
+
+
+def dependence(moves: np.ndarray, record: np.ndarray | None) -> Dependence:
+    """The dependence of items that move a figure so far, (items,), and are about these records.
+
+    The variance of a sum over records over that of a sum over items (Rao and Scott 1992, "A simple
+    method for the analysis of clustered binary data"), with `EXTRA_RECORDS` records added of which
+    all items move the figure as far as any does: rare dissent shows no dependence, which is no
+    sign that there is none.
+    """
+    if record is None or not len(record):
+        return INDEPENDENT
+    _, place = np.unique(record, return_inverse=True)
+    records = int(place.max()) + 1
+    if records == len(place):
+        return INDEPENDENT
+    known = np.isfinite(moves)
+    moves = np.where(known, moves - moves[known].mean() if known.any() else 0.0, 0.0)
+    size, furthest = len(place) / records, float((moves**2).max()) or 1.0
+    together = float((np.bincount(place, weights=moves) ** 2).sum())
+    together *= records / max(records - 1, 1)
+    alone = float((moves**2).sum())
+    extra = EXTRA_RECORDS * size * furthest
+    return Dependence(max(1.0, (together + extra * size) / (alone + extra)), records)
 
 
 def draws_of_each(intervals: int, draws: int) -> int:
@@ -108,9 +155,13 @@ def normal_of_few(value: float, standard_error: float, one_item: float, items: i
     return Interval(max(found.low, -1.0), min(found.high, 1.0), found.source)
 
 
-def group_of_items(items: int) -> np.ndarray:
-    """A group for each item by chance, all of them of one size or one less: (items,)."""
-    return np.random.default_rng(0).permutation(items) % GROUPS
+def group_of_items(items: int, record: np.ndarray | None = None) -> np.ndarray:
+    """A group for each item by chance, all of one size or one less, by whole records: (items,)."""
+    if record is not None:
+        _, place = np.unique(record, return_inverse=True)
+        groups: np.ndarray = group_of_items(int(place.max()) + 1)[place]
+        return groups
+    return np.random.default_rng(0).permutation(items) % min(GROUPS, items)
 
 
 def jackknife(left_out: np.ndarray) -> float:
@@ -166,6 +217,7 @@ def kappa_interval(
     draws: int,
     seed: int,
     kappas: Callable[[np.ndarray], np.ndarray] = kappas_of_tables,
+    dependent: Dependence = INDEPENDENT,
 ) -> Interval | None:
     """The interval of one pair's kappa: the pattern of an item is its cell of the table.
 
@@ -180,12 +232,28 @@ def kappa_interval(
     generator = np.random.default_rng(seed)
     lower, upper = [], []
     for size in blocks(draws):
-        drawn = generator.standard_gamma(counts, size=(size, *counts.shape))
+        drawn = generator.standard_gamma(counts / dependent.factor, size=(size, *counts.shape))
         dissent, agree = drawn.copy(), drawn
         dissent[:, ~same] += extra_item(generator, int((~same).sum()), size)
         agree[:, same] += extra_item(generator, len(used), size)
         lower.append(kappas(dissent))
         upper.append(kappas(agree))
     value = float(kappas(counts))
-    tail = tail_probability(int(counts.sum()))
+    tail = tail_probability(dependent.independent(int(counts.sum())))
     return limits(value, np.concatenate(lower), np.concatenate(upper), tail)
+
+
+def of_cells(
+    table: np.ndarray,
+    cells: np.ndarray,
+    record: np.ndarray | None,
+    kappas: Callable[[np.ndarray], np.ndarray] = kappas_of_tables,
+) -> Dependence:
+    """The dependence of the items of a table: `cells` has the place of each in it, `record` each
+    one's record; `kappas` as for `kappa_interval`."""
+    if record is None:
+        return INDEPENDENT
+    used, which = np.unique(cells, return_inverse=True)
+    left_out = np.repeat(table[None], len(used), axis=0).reshape(len(used), -1)
+    left_out[np.arange(len(used)), used] -= 1
+    return dependence(kappas(left_out.reshape(-1, *table.shape))[which], record)

@@ -1,15 +1,15 @@
 """Which judgments of a study are compared: by role, source, recipe, judge and date."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import UTC, date
 from typing import Literal, Self
 
 from pydantic import model_validator
 from sqlalchemy.orm import Session
 
-from analysis.agreement.answers import Decision
+from analysis.agreement.answers import Answers, Decision, number_decisions
 from db.requests import Request, option
-from db.study.items import ItemPlace, study_item_places
+from db.study.items import ItemPlace, shared_records, study_item_places
 from db.study.judgments import JudgmentRow, stream_judgments
 
 DAY = "YYYY-MM-DD"
@@ -83,6 +83,26 @@ def study_decisions(
     for row in stream_judgments(session, study_id):
         if (items is None or row.item_id in items) and chosen.takes_judgment(row):
             yield decision_of(row)
+
+
+def study_answers(
+    session: Session,
+    study_id: int,
+    chosen: JudgmentFilter | None = None,
+    *,
+    left_out: Collection[int] = (),
+    is_ordered: bool = False,
+) -> Answers:
+    """The judgments of a study that pass the filter as numbers, without those of items left out.
+
+    Items of one group are about one record: intervals take them as dependent.
+    """
+    decisions = study_decisions(session, study_id, chosen)
+    return number_decisions(
+        (row for row in decisions if row.item not in left_out),
+        is_ordered=is_ordered,
+        record_of=shared_records(session, study_id),
+    )
 
 
 def decisions_of(rows: Iterable[JudgmentRow]) -> list[Decision]:

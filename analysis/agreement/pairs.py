@@ -22,6 +22,7 @@ from analysis.agreement.intervals import (
     interval_numbers,
     kappa_interval,
     normal_of_few,
+    of_cells,
 )
 
 MAX_LISTED: Final = 300
@@ -56,25 +57,41 @@ def shared_items(answers: Answers) -> np.ndarray:
     return table
 
 
-def table_of(answers: Answers, one: int, other: int) -> np.ndarray:
-    """Counts by label of the one and of the other judge over their common items."""
-    labels = len(answers.labels)
+def common(answers: Answers, one: int, other: int) -> tuple[np.ndarray, np.ndarray]:
+    """The items that both judged, and each one's cell, label of the one · labels + of the other."""
     first = np.full(len(answers.items), -1, dtype=np.int64)
     mine = answers.judge == one
     first[answers.item[mine]] = answers.label[mine]
     theirs = np.flatnonzero(answers.judge == other)
     theirs = theirs[first[answers.item[theirs]] >= 0]
-    cells = first[answers.item[theirs]] * labels + answers.label[theirs]
+    items = answers.item[theirs]
+    return items, first[items] * len(answers.labels) + answers.label[theirs]
+
+
+def table_of(answers: Answers, one: int, other: int) -> np.ndarray:
+    """Counts by label of the one and of the other judge over their common items."""
+    labels = len(answers.labels)
+    _, cells = common(answers, one, other)
     return np.bincount(cells, minlength=labels * labels).reshape(labels, labels)
 
 
-def pair_interval(table: np.ndarray, kappa: Kappa, draws: int, pairs: int = 1) -> Interval | None:
-    """The interval of a pair's kappa; of many pairs those with many items have it by formula."""
+def pair_kappa(
+    answers: Answers, one: int, other: int, draws: int, pairs: int = 1
+) -> tuple[Kappa, Interval | None]:
+    """Cohen's kappa of two judges with its interval from `draws` posterior draws (0: none); of many
+    pairs those with many items have it by formula."""
+    table = table_of(answers, one, other)
+    kappa = cohen_kappa(table)
     if kappa.value is None or kappa.standard_error is None or not draws:
-        return None
-    if pairs > MAX_DRAWN and kappa.items >= BY_FORMULA:
-        return normal_of_few(kappa.value, kappa.standard_error, 2 / kappa.items, kappa.items)
-    return kappa_interval(table, draws_of_each(pairs, draws), SEED)
+        return kappa, None
+    items, cells = common(answers, one, other)
+    dependent = of_cells(table, cells, answers.record_of(items))
+    independent = dependent.independent(kappa.items)
+    if pairs > MAX_DRAWN and independent >= BY_FORMULA:
+        error = kappa.standard_error * dependent.factor**0.5
+        return kappa, normal_of_few(kappa.value, error, 2 / independent, independent)
+    each = draws_of_each(pairs, draws)
+    return kappa, kappa_interval(table, each, SEED, dependent=dependent)
 
 
 def pairs_of(answers: Answers, draws: int) -> dict[str, Any]:
@@ -100,9 +117,7 @@ def pairs_of(answers: Answers, draws: int) -> dict[str, Any]:
             alone = count_alone(items)
             found.append({**row, "kappa": alone.pop("value"), "standard_error": None, **alone})
             continue
-        table = table_of(answers, a, b)
-        kappa = cohen_kappa(table)
-        interval = pair_interval(table, kappa, draws, enough)
+        kappa, interval = pair_kappa(answers, a, b, draws, enough)
         found.append({**row, **numbers_of(kappa, interval)})
     counted = {
         "pairs": number,

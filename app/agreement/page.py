@@ -10,7 +10,7 @@ import streamlit as st
 from analysis.agreement.judgment_filter import JudgmentFilter, chosen_rows
 from app.access.session_user import signed_in_user
 from app.agreement import actions
-from app.agreement.report import are_dependent, draw_report
+from app.agreement.report import draw_report
 from app.agreement.tabs import Results, draw_result_tabs
 from app.agreement.verdict import draw_verdict
 from app.jobs_page.card import follow_job
@@ -37,10 +37,6 @@ LEAD = (
     "the people: 0 is chance, 1 is perfect."
 )
 
-TOO_NARROW = (
-    "Intervals take the passages of a record as independent. They are too narrow where people "
-    "agree or differ about whole records: of such simulated studies 76 % were covered, not 95 %."
-)
 EVERY_SECONDS = 5.0
 
 
@@ -175,8 +171,6 @@ def draw_small(study: StudySummary, seen: Seen) -> None:
         draw_verdict(
             figures["report"], estimated, scope, judged.circular, compared=is_compared(figures)
         )
-        if questions and are_dependent(rows, judged.places):
-            st.caption(f":material/unfold_less: {TOO_NARROW}")
         draw_figures(study, figures, origin)
     draw_result_tabs(
         Results(

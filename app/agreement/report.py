@@ -27,8 +27,6 @@ from analysis.figures.figures import human_model_bars
 from app.kit.figure import Origin, draw_figure, draw_rows
 from app.text.numbers import counted
 from app.text.plain import plain
-from db.study.items import ItemPlace
-from db.study.judgments import JudgmentRow
 
 MAX_PAIR_CARDS = 6
 MAX_DOTS = 40  # rows of a figure; the table has all
@@ -196,9 +194,3 @@ def draw_flag_note(figures: Sequence[Mapping[str, Any]]) -> None:
     """Below a table: which people behind its figures are flagged."""
     if note := flag_note(figures):
         st.caption(f":material/flag: {plain(note)}")
-
-
-def are_dependent(rows: Sequence[JudgmentRow], places: Mapping[int, ItemPlace]) -> bool:
-    """Whether several of the judged items are about one record."""
-    items = {row.item_id for row in rows}
-    return len({places[item].group_id for item in items if item in places}) < len(items)

@@ -12,10 +12,9 @@ from typing import Any, Final
 from sqlalchemy.orm import Session
 
 from analysis.agreement.agreement import report_of
-from analysis.agreement.answers import number_decisions
 from analysis.agreement.intervals import DRAWS
 from analysis.agreement.judge_profile import judge_profiles
-from analysis.agreement.judgment_filter import JudgmentFilter, study_decisions
+from analysis.agreement.judgment_filter import JudgmentFilter, study_answers
 from analysis.agreement.over_time import agreement_over_time
 from curation.judging.about_run import about_run
 from curation.judging.request import AgreementStart
@@ -34,7 +33,7 @@ from db.study.studies import get_study
 from db.tables import Analysis
 
 KIND: Final = "agreement"
-VERSION: Final = 4  # of the stored figures: those of another are stale (3 had other keys)
+VERSION: Final = 5  # of the stored figures: those of another are stale (4 had narrower intervals)
 MAX_LIVE: Final = 20_000  # judgments that a page computes itself (docs/benchmarks.md)
 
 
@@ -83,9 +82,8 @@ def study_report(
     if own := questions_of_study(session, study_id):
         question = next((one for one in own if one.name in chosen.questions), own[0])
         chosen = chosen.model_copy(update={"questions": (question.name,)})
-    decisions = study_decisions(session, study_id, chosen)
-    answers = number_decisions(
-        (row for row in decisions if row.item not in left_out), is_ordered=question.is_ordered
+    answers = study_answers(
+        session, study_id, chosen, left_out=left_out, is_ordered=question.is_ordered
     )
     flagged = flagged_people(session, study_id) if with_flags else {}
     report = report_of(answers, flagged, draws)

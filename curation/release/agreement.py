@@ -13,11 +13,10 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from analysis.agreement.agreement import interval_caption, people, report_of
-from analysis.agreement.answers import number_decisions
 from analysis.agreement.flagged import WITHOUT, flag_note, under_names
 from analysis.agreement.headline import COEFFICIENTS, rest_sentence
 from analysis.agreement.intervals import DRAWS
-from analysis.agreement.judgment_filter import study_decisions
+from analysis.agreement.judgment_filter import study_answers
 from analysis.agreement.measures import MEASURES
 from analysis.study import run_text
 from curation.judging.about_run import about_run
@@ -61,7 +60,7 @@ def agreements(
         for study_id in session.scalars(of_run).all():
             if report is not None:
                 report(f"computing the agreement of study {study_id}")
-            answers = number_decisions(study_decisions(session, study_id))
+            answers = study_answers(session, study_id)
             if not (persons := people(answers.judges)):
                 continue
             flagged = flagged_people(session, study_id)

@@ -55,6 +55,17 @@ def study_item_places(session: Session, study_id: int) -> dict[int, ItemPlace]:
     return {item_id: ItemPlace(*place) for item_id, *place in rows}
 
 
+def shared_records(session: Session, study_id: int) -> dict[int, int]:
+    """The group of each item of a study that is about the same group as another of its items."""
+    of_study = select(Item.id, Item.group_id).join(StudyItem, StudyItem.item_id == Item.id)
+    of_study = of_study.where(StudyItem.study_id == study_id)
+    rows = of_study.subquery()
+    groups = select(rows.c.group_id).group_by(rows.c.group_id)
+    several = of_study.where(Item.group_id.in_(groups.having(func.count() > 1)))
+    found: Sequence[Any] = session.execute(several).all()
+    return dict(found)
+
+
 def questions_of_study(session: Session, study_id: int) -> list[Question]:
     """The questions that a study asks besides InF-IR's pick, in their order. Raises NotFound."""
     order = get_study(session, study_id).settings.get("questions")

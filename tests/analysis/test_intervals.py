@@ -31,16 +31,17 @@ tables = hnp.arrays(np.int64, (3, 3), elements=st.integers(0, 20))
     )
 )
 def test_patterns_are_the_different_rows_with_their_counts(codes: np.ndarray) -> None:
-    rows, counts = patterns(codes)
+    rows, counts, which = patterns(codes)
     expected, expected_counts = np.unique(codes, axis=0, return_counts=True)
     assert rows.tolist() == expected.tolist()
     assert counts.tolist() == expected_counts.tolist()
+    assert rows[which].tolist() == codes.tolist()
 
 
 def test_many_columns_do_not_overflow() -> None:
     codes = np.random.default_rng(0).integers(-1, 9, size=(50, 40))
     codes = np.concatenate([codes, codes[:7]])
-    rows, counts = patterns(codes)
+    rows, counts, _ = patterns(codes)
     assert len(rows) == 50
     assert sorted(counts)[-7:] == [2] * 7
 
@@ -143,6 +144,8 @@ def test_a_caption_counts_the_draws_that_were_taken_and_those_without_a_value() 
         "differences": [],
         "people": {},
         "all_judges": {},
+        "items": 40,
+        "records": 40,
         "resamples": 10_000,
         "pair_resamples": 2000,
     }

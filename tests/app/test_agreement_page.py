@@ -20,7 +20,6 @@ from analysis.agreement.agreement import agreement_report
 from analysis.agreement.answers import Decision
 from analysis.agreement.flagged import WITHOUT, WITHOUT_HIGH, WITHOUT_LOW, profile_rows
 from app.access.identity import owner
-from app.agreement.report import are_dependent
 from app.agreement.verdict import agreement_sentence
 from app.operations.judging import agreement
 from curation.judging.agreement import VERSION, study_report
@@ -35,9 +34,8 @@ from db.jobs.runner import JobHandle
 from db.run.position_bias import study_choices
 from db.shape import INF_IR
 from db.store.store import Store
-from db.study.items import ItemPlace, study_item_places
+from db.study.items import study_item_places
 from db.study.judgments import (
-    JudgmentRow,
     count_known,
     current_judgment,
     get_or_create_judge,
@@ -45,7 +43,7 @@ from db.study.judgments import (
     record_judgment,
 )
 from db.study.studies import set_status
-from db.tables import Analysis, Item, Job, Judge, Judgment, Study, StudyItem, utc_now
+from db.tables import Analysis, Item, Job, Judge, Judgment, Study, StudyItem
 
 tab = partial(open_tab, key="agreement.tab")
 
@@ -521,12 +519,3 @@ def test_a_pair_in_the_first_sentence_names_who_of_it_is_flagged() -> None:
     assert report["human_human"]["value"] is None
     found = agreement_sentence(report, Scope(True, ""))
     assert found.endswith("cas and sim agree at kappa 1.000. Flagged: cas (gold 1 of 6 right).")
-
-
-def test_several_questions_about_one_record_are_called_dependent() -> None:
-    def row(item_id: int) -> JudgmentRow:
-        return JudgmentRow(item_id, "ann", "person", "2", False, False, utc_now())
-
-    places = {n: ItemPlace(n // 2, "positive", "", "", question="grade") for n in range(4)}
-    assert are_dependent([row(0), row(1), row(2)], places)
-    assert not are_dependent([row(0), row(0), row(2)], places)

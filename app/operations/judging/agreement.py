@@ -12,10 +12,11 @@ from typing import Any, NamedTuple, TypeVar
 
 from sqlalchemy.orm import Session
 
-from analysis.agreement.agreement import agreement_report
+from analysis.agreement.agreement import report_of
 from analysis.agreement.flagged import flag_note
 from analysis.agreement.headline import COHEN
-from analysis.agreement.judgment_filter import JudgmentFilter, decisions_of, study_decisions
+from analysis.agreement.intervals import DRAWS
+from analysis.agreement.judgment_filter import JudgmentFilter, study_answers, study_decisions
 from analysis.agreement.validators import choosing_report
 from app.access.identity import Actor, SessionUser
 from app.operations.acting import Launch, reading, store_address, writing
@@ -238,10 +239,10 @@ def validators(actor: Actor, wanted: ValidatorsCompare) -> Result:
         run_id = choose_run(session, get_dataset(session, wanted.dataset).id, wanted.run).id
         found = run_answers(session, run_id)
         about = _judges(session, run_id, study_id)
-        rows = [] if study_id is None else judgment_frame(session, study_id)
-        flagged = {} if study_id is None else flagged_people(session, study_id)
-    of_run = about.scope is not None and about.scope.of_run
-    people = agreement_report(decisions_of(rows), flagged=flagged)["human_model"] if of_run else {}
+        people: Mapping[str, Any] = {}
+        if study_id is not None and about.scope is not None and about.scope.of_run:
+            flagged = flagged_people(session, study_id)
+            people = report_of(study_answers(session, study_id), flagged, DRAWS)["human_model"]
     return {
         "run_id": run_id,
         "study_id": study_id,

@@ -12,8 +12,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 from sqlalchemy.orm import Session
 
 from analysis.agreement.agreement import report_of
-from analysis.agreement.answers import number_decisions
-from analysis.agreement.judgment_filter import study_decisions
+from analysis.agreement.judgment_filter import study_answers
 from analysis.figures.means import Mean, cluster_mean
 from analysis.figures.paired import Difference, paired_difference
 from app.access.identity import Actor
@@ -187,7 +186,7 @@ def _under(actor: Actor, permission: str, read: Callable[[Session], T]) -> T | N
 def _agreement(study_id: int, version: tuple[object, ...]) -> dict[str, Any]:
     """The report without intervals, whose posterior draws take seconds."""
     with open_store().read() as session:
-        answers = number_decisions(study_decisions(session, study_id))
+        answers = study_answers(session, study_id)
         return report_of(answers, flagged_people(session, study_id), 0)
 
 
