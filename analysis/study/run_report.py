@@ -115,6 +115,8 @@ class Estimator:
         for share in (passed, missed):
             if share.value is None and share.items:
                 return {"value": None, "interval": None, "reason": share.reason}
+        if not passed.items:
+            return {"value": None, "interval": None, "reason": "the validator passed no item"}
         if not missed.items:
             return {"value": None, "interval": None, "reason": "the validator missed no item"}
         value, interval = share_of_two(passed, missed)

@@ -207,6 +207,16 @@ def test_without_the_validators_answers_only_kept_groups_are_estimated() -> None
     assert report["recall"]["reason"] == NO_ANSWERS == report["overturned"]["reason"]
 
 
+def test_a_run_of_which_the_validator_passed_no_item_has_no_recall_and_says_so() -> None:
+    """Kept groups may come by an edit; recall was an assertion's failure on Agreement's page."""
+    population = {kind("kept", passed=False, missed=1): 40, missed(scenario="positive"): 40}
+    sample = [
+        item for place, of in enumerate(population) for item in judged([1.0] * 6, of, 100 * place)
+    ]
+    recall = run_report(population, sample, RANDOM)["recall"]
+    assert recall == {"value": None, "interval": None, "reason": "the validator passed no item"}
+
+
 def test_no_share_of_a_few_groups_stands_bare_on_page_card_or_command() -> None:
     """0.0 % from 0 of 4 is no known value."""
     population = {kind(scenario=role): 30 for role in INF_IR.roles}
