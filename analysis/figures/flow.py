@@ -40,7 +40,12 @@ def flow(streams: Sequence[Stream]) -> go.Figure:
             textfont={"size": 13},
             node={
                 "align": "left",  # what was dropped ends where it was dropped
-                "label": [f"{escape(name)} {max(into[name], out_of[name]):,}" for name in places],
+                "label": [
+                    _below(kinds.get(name) == "on" and not out_of[name])
+                    + f"{escape(name)}{' ' if kinds.get(name) == 'out' else '<br>'}"
+                    + f"{max(into[name], out_of[name]):,}"
+                    for name in places
+                ],
                 "color": [COLOURS[kinds.get(name, "on")] for name in places],
                 "pad": 14,
                 "thickness": 14,
@@ -62,6 +67,12 @@ def flow(streams: Sequence[Stream]) -> go.Figure:
         meta="; ".join(f"{e.start} to {e.end}: {e.groups:,}" for e in shown) or "No groups yet",
     )
     return figure
+
+
+def _below(is_last: bool) -> str:
+    """Empty lines above the name of the last place, which stands before it, else it would meet that
+    of the place before it in a narrow window."""
+    return "\u200b<br>" * 4 if is_last else ""
 
 
 def few_reasons(dropped: Mapping[str, int], most: int = MAX_OUT) -> dict[str, int]:

@@ -38,7 +38,7 @@ def streams_of(found: Funnel, kept: Sequence[KeptGroups]) -> list[Stream]:
         released = sum(each.groups for each in here if each.is_released)
         streams.append(Stream(place, "Released", released, "on"))
     used = sum(each.groups for each in kept if each.is_used)
-    return [*streams, Stream("Released", "Trained on", used, "on")]
+    return [*streams, Stream("Released", "Trained", used, "on")]
 
 
 def branches_of(found: Funnel, kept: Sequence[KeptGroups]) -> dict[str, dict[str, object]]:
@@ -84,13 +84,13 @@ def draw_story(user: SessionUser, found: Figures) -> None:
         return
     measured = dots_of(found.of_study, found.of_model)
     with st.container(key="side_by_side.home-story"):
-        left, right = st.columns([7, 3]) if measured else (st.container(), None)
+        left, right = st.columns([2, 1]) if measured else (st.container(), None)
     with left:
         _draw_path(user, found.of_run)
     if right is not None:
         with right:
             st.markdown("**What was measured**")
-            draw_plot(dots(measured, title="with 95 % intervals"), key="home.dots")
+            draw_plot(dots(measured, title="95 % intervals"), key="home.dots")
 
 
 def _draw_path(user: SessionUser, found: OfRun) -> None:

@@ -46,7 +46,11 @@ def test_the_flow_has_every_stream_with_its_number_and_no_empty_one() -> None:
         Stream("Kept", "Released", 0, "on"),
     ]
     (sankey,) = flow(streams).data
-    assert list(sankey.node.label) == ["Pairs 9", "Kept 7", "too &lt;long&gt; 2"]
+    assert list(sankey.node.label) == [
+        "Pairs<br>9",
+        "\u200b<br>" * 4 + "Kept<br>7",
+        "too &lt;long&gt; 2",
+    ]
     assert list(zip(sankey.link.source, sankey.link.target, sankey.link.value, strict=True)) == [
         (0, 1, 7),
         (0, 2, 2),

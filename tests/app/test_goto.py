@@ -42,6 +42,18 @@ def test_rows_are_found_by_number_and_by_a_part_of_their_name(world: ApiWorld) -
     assert any(one["kind"] == "Group" for one in ask(world, "cora", str(world.mine.group)))
 
 
+def test_a_kind_alone_or_before_a_number_lists_rows_of_this_kind(world: ApiWorld) -> None:
+    """Typing `run` found nothing: a run's row had its number and its provider alone."""
+    number = str(world.mine.run)
+    for typed in ("run", "RUNS", f"run {number}", f"run #{number}"):
+        found = rows(ask(world, "cora", typed))
+        assert {one["kind"] for one in found} == {"Run"}, typed
+        assert any(f"run={number}" in one["url"].split("&") for one in found), typed
+    assert {one["kind"] for one in rows(ask(world, "cora", "dataset MIN"))} == {"Dataset"}
+    assert rows(ask(world, "cora", "group")) == []  # too many to list
+    assert rows(ask(world, "ann", "run")) == []
+
+
 def test_nobody_finds_what_they_may_not_open(world: ApiWorld) -> None:
     other = world.other
     assert any("other" in one["url"] for one in ask(world, "cora", "other"))

@@ -1,6 +1,6 @@
 """Where a person may go by a name or a number: what the box behind Ctrl-K lists."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from sqlalchemy import ColumnElement, or_, select
@@ -31,13 +31,21 @@ Read = Callable[[Session, str, int | None], list[Place]]
 
 def places(actor: Actor, typed: str) -> list[Place]:
     """Datasets, runs, studies, releases and a group with this text in their name or this number,
-    the newest first; of each kind what the actor may open."""
+    the newest first; of each kind what the actor may open.
+
+    `run 12`, `studies` and `release v2` are of that kind alone.
+    """
     text = typed.strip()[:MAX_TEXT]
+    first, _, rest = text.partition(" ")
+    chosen = next((kind for kind, words in WORDS.items() if first.casefold() in words), None)
+    if chosen is not None:
+        text = rest.strip()
     digits = text.removeprefix("#")
     number = int(digits) if digits.isdecimal() and len(digits) <= MAX_DIGITS else None
     found: list[Place] = []
-    for permission, read in KINDS:
-        if text and NEEDS[permission].is_met(actor):
+    for kind, permission, read in KINDS:
+        is_asked = bool(text) if chosen is None else kind == chosen
+        if is_asked and NEEDS[permission].is_met(actor):
             with reading(actor, permission) as session:
                 found += read(session, text, number)
     return found
@@ -99,10 +107,17 @@ def _group(session: Session, text: str, number: int | None) -> list[Place]:
     ]
 
 
-KINDS: Final[Sequence[tuple[str, Read]]] = (
-    ("curate", _datasets),
-    ("curate", _of("Run", Run, "curate", Run.provider)),
-    ("studies", _of("Study", Study, "studies", Study.name)),
-    ("export", _of("Release", Release, "releases", Release.name)),
-    ("groups", _group),
+KINDS: Final[Sequence[tuple[str, str, Read]]] = (
+    ("Dataset", "curate", _datasets),
+    ("Run", "curate", _of("Run", Run, "curate", Run.provider)),
+    ("Study", "studies", _of("Study", Study, "studies", Study.name)),
+    ("Release", "export", _of("Release", Release, "releases", Release.name)),
+    ("Group", "groups", _group),
 )
+WORDS: Final[Mapping[str, Sequence[str]]] = {
+    "Dataset": ("dataset", "datasets"),
+    "Run": ("run", "runs"),
+    "Study": ("study", "studies"),
+    "Release": ("release", "releases"),
+    "Group": ("group", "groups"),
+}

@@ -87,6 +87,8 @@
     if (!box) build();
     if (box.open) return box.close();
     input.value = "";
+    // the box stands outside of the app, whose theme a person may have chosen
+    box.style.colorScheme = getComputedStyle(document.querySelector(".stApp")).colorScheme;
     box.showModal();
     ask();
   }
