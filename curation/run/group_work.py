@@ -153,15 +153,14 @@ class GroupWork:
         answer = await self._answer(task, dict(given))
         prompt = self._setting.recipe.stages[task].prompt
         found: dict[str, str | Unparsable]
+        plain = {
+            name: "\n".join([one] if isinstance(one, str) else one) for name, one in given.items()
+        }
         try:
             if spec.gives == "Texts":
-                plain = {
-                    name: one if isinstance(one, str) else "\n".join(one)
-                    for name, one in given.items()
-                }
                 found = parse_several(task, answer.answer, spec.texts, prompt=prompt, given=plain)
             else:
-                new = parse(task, answer.answer, gives=spec.gives, prompt=prompt, given=given)
+                new = parse(task, answer.answer, gives=spec.gives, prompt=prompt, given=plain)
                 found = {spec.texts[0].sign: new}
         except Unparsable as error:
             raise self._drop(task, 0, Drop(error.reason, f"{task}: {error}")) from error

@@ -66,7 +66,7 @@ def held_out_benchmark(name: str, groups: list[Group], language: str = "en") -> 
     p-MRR: original (I+,Q+), changed (I-,Q+), changed document P+, which the changed instruction
     makes wrong, ranked over one fixed list: BM25's best 100 for Q+ and the group's own passages.
     Equal passages are one document, equal questions keep their own ids. Groups of a shape without a
-    second instruction for the query have no p-MRR.
+    second instruction for the query have no p-MRR; negatives of their own are documents, too.
     """
     shape = groups[0].shape if groups else INF_IR
     roles = [role.replace("_", "-") for role in shape.roles]
@@ -83,6 +83,9 @@ def held_out_benchmark(name: str, groups: list[Group], language: str = "en") -> 
             questions[question] = Question(instruction, query)
             right.setdefault((instruction, query), {})[document] = 1
             benchmark_ids[question] = (instruction, query)
+    for group in groups:  # after all that is right: what a group's claims grade lower competes
+        for negative in group.negatives:
+            places.setdefault(negative.text, f"d{len(places):06d}")
     for question, key in benchmark_ids.items():
         judgments[question] = right[key]
     ids = {f"g{number:06d}": group for number, group in enumerate(groups)}
@@ -97,7 +100,9 @@ def held_out_benchmark(name: str, groups: list[Group], language: str = "en") -> 
         name=name,
         kind="held-out groups",
         groups=in_benchmark,
-        changed_candidates=_p_mrr_candidates(ids, places, in_benchmark, language),
+        changed_candidates=(
+            {} if other is None else _p_mrr_candidates(ids, places, in_benchmark, language)
+        ),
         convention="every scenario of a held-out group is a query with one right passage, ranked "
         "among all passages of the held-out groups; p-MRR: original (I+,Q+), changed (I-,Q+), "
         "changed document P+, ranked over BM25's best 100 for Q+ and the group's passages; ties by "
