@@ -121,11 +121,7 @@ def stop(run_id: int, cancel: bool = False) -> None:
     notify(f"Run {run_id} is {'cancelled' if cancel else 'paused'}; calls in flight are completed.")
 
 
-@action
-def set_width(run_id: int) -> None:
-    """Change the number of concurrent calls of a run."""
-    width = int(st.session_state[f"curate.width-{run_id}"])
-    runs.change_concurrency(signed_in_user(), run_id, width)
+set_width = acting(runs.change_concurrency, held={"calls": "curate.width-{0}"})
 
 
 def _queuing(before: str, after: str = "") -> Launch[int]:

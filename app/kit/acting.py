@@ -24,7 +24,8 @@ def acting(
 
     It takes what the operation takes after the actor; a job that the operation launches is queued.
     A request is made of what the form with this key holds, of widgets (`held`: their keys by
-    field), and of the arguments: the fields that it `takes`. Keys have arguments in braces.
+    field), and of the arguments: the fields that it `takes`. Keys have arguments in braces. Without
+    a request what widgets hold is given to the operation itself.
     """
     parameters = inspect.signature(operation).parameters
     model = next((each.annotation for each in parameters.values() if _is_request(each)), None)
@@ -39,6 +40,8 @@ def acting(
                 values[field] = st.session_state.get(key.format(*args))
             found = {name: value for name, value in values.items() if value is not None}
             args = (model.read(found | dict(zip(takes, args, strict=True))),)
+        elif held:
+            given |= {name: st.session_state[key.format(*args)] for name, key in held.items()}
         if text := said(operation(signed_in_user(), *args, **given)):
             notify(text)
 

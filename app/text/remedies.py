@@ -10,6 +10,7 @@ COMMANDS: Mapping[str, str] = {
     "analyses coverage": "analyze coverage",
     "analyses leakage": "analyze leakage",
     "datasets convert": "convert",
+    "settings list": "config",
 }
 # The page of an operation, by its name or its noun; without one it is done in a shell.
 PAGES: Mapping[str, str] = {

@@ -5,7 +5,6 @@ A command that does more than ask for one operation is a function of its own.
 
 import inspect
 import re
-import shlex
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
@@ -19,6 +18,7 @@ from app.cli.kit.options import request_options
 from app.cli.kit.progress import progress_bar
 from app.cli.kit.report import Launching, Result, command_actor, facts, launched, reporting
 from app.cli.kit.table import MAX_CELL_COLUMNS, Column, drawn, paged
+from app.text.next_steps import filled
 from db.requests import Request
 
 Operation = Callable[..., Any]
@@ -107,7 +107,7 @@ class Noun(click.Group):
             rows = result["data"]
             of = columns(rows) if callable(columns) else columns
             shown = drawn(of, rows, empty=empty, max_columns=max_columns)
-            return f"{shown}\nnext: {_filled(then, rows[0])}" if rows and then else shown
+            return f"{shown}\nnext: {filled(then, rows[0])}" if rows and then else shown
 
         def report(command: Callable[..., Any]) -> Callable[..., Any]:
             return paged(limit)(reporting(text)(command))
@@ -167,14 +167,6 @@ def _command(
     help_text = re.split(r"\bRaises\b", inspect.getdoc(documented) or "")[0].strip()
     name = name or operation.__name__.replace("_", "-")
     return click.command(name, help=about or help_text)(made)
-
-
-def _filled(then: str, row: Result) -> str:
-    """A next step with fields of a row, quoted for a shell."""
-    quoted = {
-        k: shlex.quote(value) if isinstance(value, str) else value for k, value in row.items()
-    }
-    return then.format(**quoted)
 
 
 def _is_request(annotation: Any) -> bool:

@@ -49,7 +49,9 @@ def list_all(
             near = known.get(meant(name, known), "")
             raise NotFound(
                 f"no setting {name!r}",
-                f"did you mean {near!r}? `config` lists all" if near else "`config` lists all",
+                f"did you mean {near!r}? `settings list` lists all"
+                if near
+                else "`settings list` lists all",
                 code="setting_unknown",
             )
     wanted = (row for row in rows if not names or row.name in names)
