@@ -106,13 +106,15 @@ def _draw_use(run: RunSummary, listed: tuple[VersionRow, ...]) -> None:
             format_func=lambda number: f"version {number}",
             width=180,
         )
-        for label, act, hint in (
-            ("Use it", actions.use_version, "The run's groups get its verdicts."),
-            ("Delete it", actions.remove_version, "Not one that a release is made of."),
+        use = ("Use it", "use_version", actions.use_version)
+        remove = ("Delete it", "remove_version", actions.remove_version)
+        for (label, key, act), hint in (
+            (use, "The run's groups get its verdicts."),
+            (remove, "Not one that a release is made of."),
         ):
             st.button(
                 label,
-                key=f"curate.{act.__name__}",
+                key=f"curate.{key}",
                 on_click=act,
                 args=(run.id,),
                 help=hint,
