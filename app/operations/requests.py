@@ -61,6 +61,7 @@ REQUESTS: Mapping[str, str] = {
     "trainings sweep": "trainer.launch.request:TrainSweep",
     "groups list": "db.review.queue:QueueFilter",
     "recipes check": "app.operations.runs:RecipeCheck",
+    "recipes new": "app.operations.runs:RecipeNew",
     "recipes show": "app.operations.runs:RecipeShow",
     "runs create": "curation.run.starting:RunStart",
     "runs compare-versions": "db.run.versions:VersionComparison",

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import asdict
+from pathlib import Path
 from time import monotonic
 from typing import Any, Self, TypeVar
 
@@ -15,7 +16,7 @@ from app.operations.acting import Launch, reading, writing
 from curation.judging.text_baseline import text_baseline
 from curation.providers.registry import PROVIDERS
 from curation.recipe.prices import Price, how_to_price, load_prices
-from curation.recipe.recipe import Recipe, load_recipe, with_rules
+from curation.recipe.recipe import Recipe, copy_recipe, load_recipe, with_rules
 from curation.recipe.recipe import list_recipes as recipe_names
 from curation.rules.deciding import (
     RunDecide,
@@ -94,6 +95,20 @@ class RecipeCheck(Request):
 
     recipe: str = option(..., "A built-in one, or a TOML file.", names=(), metavar="RECIPE")
     settings: tuple[str, ...] = SETTINGS
+
+
+class RecipeNew(Request):
+    """A new folder with a recipe and its prompts, to be edited."""
+
+    folder: str = option(..., "The folder, which is made.", names=(), metavar="FOLDER")
+    like: str = option("promptriever", "The built-in recipe that it begins as.", metavar="RECIPE")
+
+
+class RecipeFiles(Row):
+    """A recipe's file and those beside it."""
+
+    recipe: str
+    files: tuple[str, ...]
 
 
 class RecipeShow(Request):
@@ -403,6 +418,18 @@ def show_recipe(actor: Actor, wanted: RecipeShow) -> RecipeShown:
         found = _loaded(actor, wanted)
     prompts = dict(found.prompts().values())
     return RecipeShown(recipe=found.body(), sha256=found.sha256, prompts=prompts)
+
+
+def new_recipe(actor: Actor, wanted: RecipeNew) -> RecipeFiles:
+    """Write a built-in recipe and its prompts into a new folder of the server: an admin's.
+
+    Raises Refused, BadInput for a folder that exists or an unknown recipe.
+    """
+    require(actor, "server")
+    file = copy_recipe(wanted.like, Path(wanted.folder))
+    return RecipeFiles(
+        recipe=str(file), files=tuple(sorted(each.name for each in file.parent.iterdir()))
+    )
 
 
 def check_recipe(actor: Actor, wanted: RecipeCheck) -> RecipeChecked:

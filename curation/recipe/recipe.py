@@ -156,6 +156,32 @@ class Recipe:
         }
 
 
+def copy_recipe(like: str, folder: Path) -> Path:
+    """Write a built-in recipe and its prompts into a new folder, to be edited there; returns the
+    recipe's file, which has the folder's name. Raises BadInput."""
+    if like not in list_recipes():
+        raise BadInput(
+            f"no recipe {like!r} comes with us",
+            f"name one of {', '.join(list_recipes())}",
+            code="recipe_unknown",
+        )
+    file = folder / f"{folder.name}.toml"
+    text = (FOLDER / f"{like}.toml").read_text(encoding="utf-8")
+    named = f"name = {json.dumps(folder.name)}"
+    try:
+        folder.mkdir(parents=True)
+        for name, prompt in load_recipe(like).prompts().values():
+            (folder / name).write_text(prompt, encoding="utf-8")
+        file.write_text(re.sub(r'^name = ".*"$', lambda _: named, text, count=1, flags=re.M))
+    except OSError as error:
+        raise BadInput(
+            f"{folder} cannot be written: {error}",
+            "name a folder that does not exist, where this process may write",
+            code="recipe_folder_unwritable",
+        ) from error
+    return file
+
+
 def list_recipes() -> list[str]:
     """The names of the recipes that come with us."""
     return sorted(path.stem for path in FOLDER.glob("*.toml"))

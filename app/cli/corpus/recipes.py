@@ -1,4 +1,4 @@
-"""`inf recipes`: list, show and check recipes."""
+"""`inf recipes`: list, show, check and begin recipes."""
 
 from app.access.identity import Actor, owner
 from app.cli.kit.doors import Noun
@@ -38,6 +38,12 @@ def _actor(given: Result) -> Actor:
 
 
 recipes.door(operations.show_recipe, name="show", text=_shown, actor=_actor)
+recipes.door(
+    operations.new_recipe,
+    name="new",
+    text=("recipe", ("files", lambda found: ", ".join(found["files"]))),
+    actor=_actor,
+)
 recipes.door(
     operations.check_recipe,
     name="check",

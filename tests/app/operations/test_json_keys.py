@@ -89,7 +89,7 @@ READING: Mapping[str, tuple[object, ...]] = {
 DOING = {
     *("analyze contamination", "analyze coverage", "connections add", "connections change"),
     *("connections remove", "connections test", "datasets archive", "datasets delete"),
-    *("datasets mine", "runs decide", "runs remove-version", "runs use-version"),
+    *("datasets mine", "recipes new", "runs decide", "runs remove-version", "runs use-version"),
     *("datasets import", "datasets pull", "datasets purge", "datasets unarchive"),
     *(
         "evaluations compare",

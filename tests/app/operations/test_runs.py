@@ -1,6 +1,7 @@
 """Runs: command, operation and page show the same rows; each operation asks for its right."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,8 @@ from study_world import make_world
 
 from app.access.identity import Actor, owner
 from app.operations import runs
-from curation.recipe.recipe import FOLDER
+from curation.recipe.recipe import FOLDER, load_recipe
+from curation.recipe.recipe import list_recipes as recipe_names
 from curation.rules.deciding import RunDecide
 from curation.run.starting import RunResume, RunStart, RunWork
 from db.corpus.datasets import get_dataset
@@ -85,7 +87,8 @@ def test_every_operation_on_runs_is_among_them() -> None:
     own = {name for name, each in vars(runs).items() if callable(each)}
     named = {name for name in own if getattr(runs, name).__module__ == runs.__name__}
     operations = {name for name in named if name[0] != "_" and name[0].islower()}
-    operations -= {"list_recipes", "check_recipe"}  # files of this version, and the next test
+    # files of this version and of the server: the next tests
+    operations -= {"list_recipes", "check_recipe", "new_recipe"}
     assert operations <= NEEDING_CURATE.keys()
 
 
@@ -103,6 +106,25 @@ def test_a_recipe_that_is_a_file_of_the_server_is_read_by_admins_alone(tmp_path:
         for actor, name in ((eve, str(file)), (judge, "offline"), (judge, str(file))):
             with pytest.raises(Refused):
                 ask(actor, name)
+
+
+def test_a_recipe_begins_as_one_of_ours_in_a_new_folder_of_an_admin(
+    tmp_path: Path, inf: Callable[..., Ran]
+) -> None:
+    for like in recipe_names():
+        made = inf("recipes", "new", str(tmp_path / f"as-{like}"), "--like", like, "--json").json
+        mine, ours = load_recipe(made["recipe"]), load_recipe(like)
+        assert mine.name == f"as-{like}" and replace(mine, name=like) == ours
+        assert inf("recipes", "check", made["recipe"]).code == 0
+        assert len(made["files"]) == 1 + len({name for name, _ in ours.prompts().values()})
+    folder = str(tmp_path / "as-promptriever")
+    again = inf("recipes", "new", folder)
+    assert again.code == 1 and "cannot be written" in again.err
+    assert inf("recipes", "new", str(tmp_path / "x"), "--like", "../x").code == 1
+    eve = Actor("eve", rights=Rights(everywhere=frozenset({"curate"})))
+    with pytest.raises(Refused):
+        runs.new_recipe(eve, runs.RecipeNew(folder=str(tmp_path / "eve")))
+    assert not (tmp_path / "eve").exists() and not (tmp_path / "x").exists()
 
 
 def test_command_and_operation_print_the_same_rows(world: Store, inf: Callable[..., Ran]) -> None:
