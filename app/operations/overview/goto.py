@@ -44,8 +44,8 @@ def places(actor: Actor, typed: str) -> list[Place]:
     number = int(digits) if digits.isdecimal() and len(digits) <= MAX_DIGITS else None
     found: list[Place] = []
     for kind, permission, read in KINDS:
-        is_asked = bool(text) if chosen is None else kind == chosen
-        if is_asked and NEEDS[permission].is_met(actor):
+        is_listed = bool(text) if chosen is None else kind == chosen
+        if is_listed and NEEDS[permission].is_met(actor):
             with reading(actor, permission) as session:
                 found += read(session, text, number)
     return found
