@@ -151,7 +151,7 @@ def test_two_commands_make_a_study_of_an_empty_store_and_report_by_question(
         assert (found["type"], found["items"], found["simulated"]) == (kind, count, True)
         assert ("weighted_kappa" in found) == (kind == "grade")
     shown = inf("analyze", "agreement", "--study", study, "--question", "role")
-    assert "weighted kappa, quadratic" in shown.out
+    assert "Weighted kappa, quadratic" in shown.out  # a row of the table of measures
     assert "query_ok" not in shown.out
     refused = inf("analyze", "agreement", "--study", study, "--question", "roles", "--json")
     assert refused.code != 0

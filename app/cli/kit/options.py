@@ -95,7 +95,7 @@ def request_of(model: type[R], values: Mapping[str, Any]) -> R:
     """The request of the options' values. Raises UsageError for what the model refuses."""
     given = {name: value for name, value in values.items() if value is not None}
     try:
-        for name in given:
+        for name in given.keys() & model.model_fields.keys():
             if is_mapping(model, name) and not isinstance(given[name], Mapping):
                 given[name] = mapping_of(model, name, given[name])
         return model.read(given)
