@@ -6,7 +6,7 @@ A record has several items, such as the passages that people grade. Of a hard re
 answered by chance, of any other each judge reports the true grade with his skill, else a grade by
 chance; *independent items* are hard one by one. Functions are the product's own, and the truth is
 their value for one study of 40,000 records by the same judges. `alone` is the coverage of alpha
-where records are not told, as before 26 November 2026. Seeds are fixed.
+where records are not given, as before 26 November 2026. Seeds are fixed.
 """
 
 import argparse

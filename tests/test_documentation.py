@@ -179,6 +179,10 @@ def require_options(line: str, where: object) -> bool:
         for below in command.list_commands(click.Context(command)):
             params += find_command([*words[1 : len(words) - len(rest)], below])[0].params
     known = {name for one in params for name in (*one.opts, *one.secondary_opts)}
+    if command.context_settings.get(
+        "ignore_unknown_options"
+    ):  # those of the program that it starts
+        known |= {one.value for one in command.shell_complete(click.Context(command), "--")}
     unknown = {word.split("=")[0] for word in rest if word.startswith("--")} - known
     assert unknown - {"--help"} == set(), f"{where}: {line}"
     return True

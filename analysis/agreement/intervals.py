@@ -70,7 +70,7 @@ class Dependence:
     records: int | None = None
 
     def independent(self, items: int) -> int:
-        """How many of so many items have a chance of their own: at most the records."""
+        """How many of these items have a chance of their own: at most the records."""
         return items if self.records is None else min(items, self.records)
 
 

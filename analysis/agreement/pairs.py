@@ -58,7 +58,7 @@ def shared_items(answers: Answers) -> np.ndarray:
 
 
 def common(answers: Answers, one: int, other: int) -> tuple[np.ndarray, np.ndarray]:
-    """The items that both judged, and each one's cell, label of the one · labels + of the other."""
+    """The items that both judged, and the cell of each: label of one · labels + of the other."""
     first = np.full(len(answers.items), -1, dtype=np.int64)
     mine = answers.judge == one
     first[answers.item[mine]] = answers.label[mine]

@@ -105,7 +105,7 @@ class RecipeNew(Request):
 
 
 class RecipeFiles(Row):
-    """A recipe's file and those beside it."""
+    """A recipe's file and those next to it."""
 
     recipe: str
     files: tuple[str, ...]

@@ -213,8 +213,8 @@ def _unseen(session: Session, study_id: int, judge_id: int, pool: Sequence[int])
         Judgment.study_id == study_id, Judgment.judge_id == judge_id
     )
     of_item = select(Group.pair_id).join(Item, Item.group_id == Group.id)
-    told = of_item.where(or_(Item.id.in_(shown), Item.id.in_(judged)))
-    seen = set(session.scalars(_examples_of(study_id).where(Group.pair_id.in_(told))))
+    shown_pairs = of_item.where(or_(Item.id.in_(shown), Item.id.in_(judged)))
+    seen = set(session.scalars(_examples_of(study_id).where(Group.pair_id.in_(shown_pairs))))
     return [each for each in pool if each not in seen]
 
 
