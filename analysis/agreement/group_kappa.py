@@ -252,8 +252,9 @@ def with_the_rest(answers: Answers, group: Sequence[int], draws: int) -> list[di
     """Every judge with the judges of `group`, without himself: value, interval, items.
 
     The interval is from `draws` posterior draws (0: none) over the judge's items; from `BY_FORMULA`
-    items on it is value ± t standard errors by the delta method. Quantiles are not expanded here:
-    with 10 to 25 items of a judge they would cover more than 0.97 (docs/intervals.md).
+    items, about as many records, on it is value ± t standard errors by the delta method. Quantiles
+    are not expanded here: with 10 to 25 items of a judge they would cover more than 0.97
+    (docs/intervals.md).
     """
     judges, labels = len(answers.judges), len(answers.labels)
     counts = answers.label_counts(group)
@@ -276,7 +277,8 @@ def with_the_rest(answers: Answers, group: Sequence[int], draws: int) -> list[di
     if not draws:
         return found
     known = [place for place, row in enumerate(found) if row["value"] is not None]
-    few = [place for place in known if found[place]["items"] < BY_FORMULA]
+    records = _records_of_judges(answers)
+    few = [p for p in known if min(found[p]["items"], records[p]) < BY_FORMULA]
     is_few = np.isin(np.arange(judges), few)
     squares, parts, moved = np.zeros(judges), [], []
     for item, judge, label, shares in _rest(answers, counts, group):
@@ -301,6 +303,15 @@ def with_the_rest(answers: Answers, group: Sequence[int], draws: int) -> list[di
             spread = intervals.normal_of_few(found[place]["value"], error, reach, items)
         found[place] |= interval_numbers(spread)
     return found
+
+
+def _records_of_judges(answers: Answers) -> np.ndarray:
+    """How many records each judge's items are about, (judges,)."""
+    if answers.record is None:
+        return np.bincount(answers.judge, minlength=len(answers.judges))
+    number = int(answers.record.max()) + 1
+    pairs = np.unique(answers.judge * number + answers.record[answers.item])
+    return np.bincount(pairs // number, minlength=len(answers.judges))
 
 
 def _dependent_judges(
