@@ -43,6 +43,7 @@ from db.tables import (
     StudyItem,
     Tour,
     VerdictVersion,
+    Webhook,
     utc_now,
 )
 from db.tables.base import Base
@@ -393,6 +394,7 @@ def test_no_account_is_renamed_to_a_name_that_stands_for_what_another_person_did
             ),
             Tour(person="x"),
             Connection(name="lab", kind="offline"),
+            Webhook(url="https://hooks.example", events=[], after_event=0),
             VerdictVersion(run_id=study.run_id, number=2),
             OpenedGroup(group_id=item.group_id, opened_by="x", place="groups"),
             AdjudicationView(study_id=study.id, item_id=item.id, seen_by="x", order_shown=[]),
