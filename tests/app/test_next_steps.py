@@ -2,7 +2,7 @@
 
 import re
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import click
 import pytest
@@ -45,3 +45,46 @@ def test_it_ends_the_report_of_a_command_and_no_other_output(
     assert next_step("inf datasets show", {"name": "two words"}).endswith(
         "inf runs create 'two words' --provider NAME"
     )
+
+
+# What these say by themselves, by what they found; they are started for a person who stands by, or
+# their output is another program's.
+OWN = {
+    *(
+        "connections add",
+        "connections change",
+        "datasets import",
+        "convert beir",
+        "convert leetcode",
+    ),
+    *("convert math", "convert msmarco", "convert msmarco-passages", "convert trec"),
+    *("datasets list", "evaluations create", "evaluations list", "evaluations show"),
+    *("groups list", "import", "judgments list", "models list", "models show", "people members"),
+    *("recipes list", "releases create", "releases list", "reviews list", "runs create"),
+    *("runs estimate", "runs list", "runs resume", "runs show", "store upgrade"),
+    *("studies create", "studies list", "studies show", "studies tasks", "tokens create"),
+    *("tokens list", "trainings create", "trainings list", "trainings show", "trainings sweep"),
+    *("webhooks list",),
+}
+PROGRAMS = {"demo", "jobs logs", "jobs work", "mcp", "models serve", "serve"}
+
+
+def leaves(group: click.Group, *above: str) -> Iterator[tuple[str, click.Command]]:
+    """Every command that is no group, by its words."""
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        found = group.get_command(context, name)
+        if isinstance(found, click.Group):
+            yield from leaves(found, *above, name)
+        elif found is not None:
+            yield " ".join((*above, name)), found
+
+
+def test_every_command_ends_with_a_next_step() -> None:
+    known = {*NEXT, *OWN, *PROGRAMS}
+    short = {"curate": "runs create", "train": "trainings create", "tune": "trainings search"}
+    for words, command in leaves(commands):
+        words = short.get(words, words).replace("users ", "people ")
+        is_former = re.search(r"This is `inf .*` now\.", command.help or "")
+        assert words in known or is_former, words
+    assert not set(NEXT) & (OWN | PROGRAMS)

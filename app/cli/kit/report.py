@@ -20,7 +20,7 @@ from app.cli.kit.table import Column, and_more, cell_of, head_of
 from app.jobs import launching
 from app.jobs.ray_cluster import checked_address
 from app.operations.acting import Launch, in_foreground, owner_of_store, queue
-from app.text.next_steps import next_step
+from app.text.next_steps import SAID, next_step
 from app.text.remedies import in_commands
 from db.errors import InfError, Paused
 from db.extras import missing_extra
@@ -85,8 +85,9 @@ def reporting(
                 click.echo(as_text(result))
             else:
                 is_queued = set(result) == {"job_id"}
-                then = next_step(click.get_current_context().command_path, result)
-                shown = "" if is_queued else human(result) + and_more(result) + then
+                shown = "" if is_queued else human(result) + and_more(result)
+                if shown and not SAID.search(shown):
+                    shown += next_step(click.get_current_context().command_path, result)
                 click.echo(shown or _detached(result))
             if result.get("paused"):
                 click.get_current_context().exit(3)
