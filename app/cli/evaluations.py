@@ -194,7 +194,6 @@ evaluations.listed(
         ("", lambda row: "" if row["has_record"] else "no record: not comparable"),
     ),
     empty="no evaluations: inf evaluations create --model MODEL",
-    then="inf evaluations compare ID ID",
     former=("evaluations", {"evaluation_id": "id"}),
 )
 

@@ -30,7 +30,6 @@ models.listed(
         ("", lambda row: "OFFLINE" if row["offline"] else ""),
     ),
     empty="no models yet: inf trainings create --release RELEASE --out FOLDER",
-    then="inf models show {id}",
 )
 
 

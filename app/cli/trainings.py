@@ -208,7 +208,6 @@ trainings.listed(
     about="List trainings, newest first, with what they reached on held-out groups.",
     columns=_columns,
     empty="no trainings yet: inf trainings create --release RELEASE --out FOLDER",
-    then="inf trainings show {id}",
 )
 
 

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from string import Formatter
 from typing import Any, Final
 
+FORMER: Final = {"study": "studies", "users": "people", "evaluate": "evaluations"}
 SAID: Final = re.compile(r"^next\b|; next:", re.MULTILINE)
-# With fields of the result in braces. A report that says its own next step by what it found has no
-# second one.
+# With fields of the result in braces, of a list its first row's. A report that says its own next
+# step, by what it found, has no second one.
 NEXT: Final[Mapping[str, str]] = {
     "analyze agreement": "inf studies show STUDY",
     "analyze contamination": "inf releases create DATASET --out FOLDER --leave-out-contaminated",
@@ -23,15 +24,18 @@ NEXT: Final[Mapping[str, str]] = {
     "connections show": "inf connections test {name}",
     "connections test": "inf runs create DATASET --connection {name}",
     "datasets archive": "inf datasets list",
+    "datasets list": "inf datasets show {name}",
     "datasets mine": "inf datasets show DATASET",
     "datasets pull": "inf datasets show NAME",
     "datasets purge": "inf datasets list",
     "datasets show": "inf runs create {name} --provider NAME",
     "datasets unarchive": "inf datasets list",
     "evaluations compare": "inf evaluations show EVALUATION",
+    "evaluations list": "inf evaluations compare ID ID",
     "evaluations pin": "inf evaluations create --pin SHA256",
     "evaluations trec": "inf evaluations show EVALUATION",
     "gpu-check": "inf trainings create",
+    "groups list": "inf groups show {id}",
     "groups show": "inf reviews set {id} --approve",
     "jobs cancel": "inf jobs show {id}",
     "jobs list": "inf jobs show {id}",
@@ -40,6 +44,7 @@ NEXT: Final[Mapping[str, str]] = {
     "judgments show": "inf judgments list STUDY",
     "models export": "inf models serve MODEL",
     "models index": "inf models search QUERY",
+    "models list": "inf models show {id}",
     "models push": "inf models show MODEL",
     "models search": "inf models show MODEL",
     "people add": "inf people list",
@@ -47,19 +52,23 @@ NEXT: Final[Mapping[str, str]] = {
     "people disable": "inf people list",
     "people email": "inf people show NAME",
     "people invite": "inf people members",
-    "people list": "inf people show NAME",
+    "people list": "inf people members",
     "people rename": "inf people list",
+    "people members": "inf people rights NAME",
     "people reset-password": "inf people show NAME",
     "people rights": "inf people members",
     "people role": "inf people show NAME",
     "people show": "inf people list",
     "recipes check": "inf runs create DATASET --recipe {name}",
+    "recipes list": "inf recipes show {name}",
     "recipes new": "inf recipes check FOLDER",
     "recipes show": "inf recipes new FOLDER --like NAME",
     "releases diff": "inf releases show RELEASE",
+    "releases list": "inf releases show {id}",
     "releases push": "inf releases show RELEASE",
     "releases show": "inf trainings create --release {id} --out FOLDER",
     "reviews bulk": "inf reviews list DATASET",
+    "reviews list": "inf groups show {group_id}",
     "reviews set": "inf groups show {group_id}",
     "reviews show": "inf groups show GROUP",
     "reviews validate": "inf reviews list DATASET",
@@ -68,6 +77,7 @@ NEXT: Final[Mapping[str, str]] = {
     "runs compare-versions": "inf runs use-version RUN VERSION",
     "runs decide": "inf runs versions {run_id}",
     "runs join": "inf runs show RUN",
+    "runs list": "inf runs show {id}",
     "runs purge": "inf runs list",
     "runs remove-version": "inf runs versions RUN",
     "runs unarchive": "inf runs list",
@@ -85,6 +95,7 @@ NEXT: Final[Mapping[str, str]] = {
     "studies export": "inf import --study STUDY --judgments FILE",
     "studies gold": "inf studies people {study_id}",
     "studies judge": "inf analyze agreement --study STUDY",
+    "studies list": "inf studies show {id}",
     "studies people": "inf analyze agreement --study {study_id}",
     "studies plan": "inf studies create",
     "studies qualification": "inf studies people {study_id}",
@@ -92,11 +103,14 @@ NEXT: Final[Mapping[str, str]] = {
     "studies template": "inf studies gold STUDY --file FILE",
     "studies thresholds": "inf runs decide RUN",
     "studies work": "inf studies people STUDY",
+    "tokens list": "inf tokens revoke {id}",
     "tokens revoke": "inf tokens list",
+    "trainings list": "inf trainings show {id}",
     "trainings search": "inf trainings list",
     "webhooks add": "inf webhooks test {id}",
     "webhooks deliveries": "inf webhooks test WEBHOOK",
     "webhooks enable": "inf webhooks deliveries {id}",
+    "webhooks list": "inf webhooks deliveries {id}",
     "webhooks remove": "inf webhooks list",
     "webhooks show": "inf webhooks test {id}",
     "webhooks test": "inf webhooks deliveries {id}",
@@ -113,8 +127,11 @@ def filled(then: str, result: Mapping[str, Any]) -> str:
 
 
 def next_step(command: str, result: Mapping[str, Any]) -> str:
-    """The line that follows a command's report; "" where it has none, as that of a queued job."""
-    then = NEXT.get(command.removeprefix("inf "), "")
-    if any(name not in result for _, name, _, _ in Formatter().parse(then) if name):
+    """The line that follows a command's report; "" where it has none, as that of a queued job or
+    of a list without rows."""
+    noun, _, verb = command.removeprefix("inf ").partition(" ")
+    then, rows = NEXT.get(f"{FORMER.get(noun, noun)} {verb}".strip(), ""), result.get("data")
+    known = result if rows is None else rows[0] if rows else None
+    if known is None or any(name not in known for _, name, _, _ in Formatter().parse(then) if name):
         return ""
-    return f"\nnext: {filled(then, result)}" if then else ""
+    return f"\nnext: {filled(then, known)}" if then else ""

@@ -29,7 +29,6 @@ datasets.listed(
         ("state", lambda row: "archived" if row["archived_at"] else "active"),
     ),
     empty="no datasets: `inf datasets import NAME --pairs FILE`",
-    then="inf datasets show {name}",
     former=("datasets", FORMER_KEYS),
 )
 

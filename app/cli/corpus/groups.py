@@ -18,7 +18,6 @@ groups.listed(
         *("review", ("query id", "name"), "query"),
     ),
     empty="no such groups",
-    then="inf groups show {id}",
     limit=operations.PAGE,
     former=("groups", FORMER_KEYS),
 )

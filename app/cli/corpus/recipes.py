@@ -10,7 +10,6 @@ recipes.listed(
     operations.list_recipes,
     columns=(("recipe", "name"), ("models", lambda row: ", ".join(row["models"])), "description"),
     empty="no recipes",
-    then="inf recipes show {name}",
     former=("recipes", {}),
 )
 

@@ -250,7 +250,6 @@ runs.listed(
         *("pairs", "kept", "dropped", ("USD", lambda row: f"{row['spent_usd']:.2f}")),
     ),
     empty="no such runs: `inf runs create DATASET --provider NAME` creates one",
-    then="inf runs show {id}",
     former=("runs", FORMER_KEYS),
 )
 

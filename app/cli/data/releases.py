@@ -68,7 +68,6 @@ releases.listed(
         ("offline", lambda row: "OFFLINE" if row["offline"] else ""),
     ),
     empty="no releases yet: inf releases create DATASET --out FOLDER",
-    then="inf releases show {id}",
     former=("releases", FORMER_KEYS),
 )
 releases.door(

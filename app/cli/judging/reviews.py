@@ -24,7 +24,6 @@ reviews.listed(
         *(("at (UTC)", lambda row: row["created_at"][:16].replace("T", " ")), "reason"),
     ),
     empty="no reviews yet: inf reviews set GROUP --approve",
-    then="inf groups show {group_id}",
 )
 
 

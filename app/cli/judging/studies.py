@@ -147,7 +147,6 @@ studies.listed(
         *(("by people", lambda row: f"{row['done']}/{row['places']}"), "name"),
     ),
     empty="no studies yet: inf studies create DATASET --items N --overlap 3",
-    then="inf studies show {id}",
     former=("studies", FORMER_KEYS),
 )
 

@@ -18,7 +18,6 @@ from app.cli.kit.options import request_options
 from app.cli.kit.progress import progress_bar
 from app.cli.kit.report import Launching, Result, command_actor, facts, launched, reporting
 from app.cli.kit.table import MAX_CELL_COLUMNS, Column, drawn, paged
-from app.text.next_steps import filled
 from db.requests import Request
 
 Operation = Callable[..., Any]
@@ -76,7 +75,6 @@ class Noun(click.Group):
         *own: Decorator,
         columns: tuple[Column, ...] | Callable[[list[Result]], tuple[Column, ...]],
         empty: str,
-        then: str = "",
         about: str = "",
         name: str = "list",
         limit: int | None = None,
@@ -86,10 +84,9 @@ class Noun(click.Group):
     ) -> None:
         """Add the command of a list: a page of what the operation finds, or `empty`.
 
-        columns: those of the rows, or what makes them of these rows; then: the next step, with
-        fields of the first row in braces; limit: of a page, by default all rows; former: the name
-        and the keys that the rows had in an earlier version; echoed: what of the request JSON has,
-        too; about and the rest: as of `door`.
+        columns: those of the rows, or what makes them of these rows; limit: of a page, by default
+        all rows; former: the name and the keys that the rows had in an earlier version; echoed:
+        what of the request JSON has, too; about and the rest: as of `door`.
         """
         takes_page = "limit" in inspect.signature(operation).parameters
 
@@ -106,8 +103,7 @@ class Noun(click.Group):
         def text(result: Result) -> str:
             rows = result["data"]
             of = columns(rows) if callable(columns) else columns
-            shown = drawn(of, rows, empty=empty, max_columns=max_columns)
-            return f"{shown}\nnext: {filled(then, rows[0])}" if rows and then else shown
+            return drawn(of, rows, empty=empty, max_columns=max_columns)
 
         def report(command: Callable[..., Any]) -> Callable[..., Any]:
             return paged(limit)(reporting(text)(command))

@@ -33,7 +33,6 @@ jobs.listed(
         ("message or outcome", lambda row: in_commands(row["summary"])),
     ),
     empty="no jobs yet",
-    then="inf jobs show {id}",
     limit=50,
     former=("jobs", FORMER_KEYS),
     max_columns=80,

@@ -30,7 +30,6 @@ people.listed(
         ("remark", lambda row: "rename it: such a name is refused" * bool(row["name_problem"])),
     ),
     empty="no accounts yet: inf people add NAME --role admin",
-    then="inf people members",
     former=("accounts", {}),
 )
 people.door(operations.show, text=lambda result: lines(*result.items()))

@@ -39,7 +39,6 @@ tokens.listed(
         *(("until", lambda row: row["expires_at"][:10]), ("last used", "used_at")),
     ),
     empty="no tokens yet: inf tokens create NAME --right curate",
-    then="inf tokens revoke {id} ends one",
 )
 tokens.door(
     operations.revoke,

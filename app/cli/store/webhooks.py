@@ -37,7 +37,6 @@ webhooks.listed(
         *(("by", "created_by"), ("since", lambda row: row["created_at"][:10])),
     ),
     empty="no webhooks yet: inf webhooks add URL --event run.finished",
-    then="inf webhooks deliveries {id} lists what was sent",
 )
 webhooks.door(operations.show, text=_webhook)
 webhooks.listed(
