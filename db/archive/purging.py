@@ -164,12 +164,6 @@ def _delete(session: Session, target: Target) -> dict[str, int]:
             rows[table.__tablename__] = rows.get(table.__tablename__, 0) + number
 
     calls = _ids(session, select(GroupCall.call_id).where(GroupCall.group_id.in_(target.group_ids)))
-    written = _ids(
-        session,
-        select(Passage.id)
-        .join(SlotText, SlotText.passage_id == Passage.id)
-        .where(SlotText.group_id.in_(target.group_ids), Passage.origin == "generated"),
-    )
     run_ids = {str(one) for one in session.scalars(target.run_ids)}
     # these are empty: nobody judged in them (`db.archive.dependents`)
     studies = _ids(session, select(Study.id).where(studies_of(target)))
@@ -181,11 +175,9 @@ def _delete(session: Session, target: Target) -> dict[str, int]:
     ]
     count(Analysis, _delete_ids(session, Analysis, analyses))
     for table, condition in _parts(target):
-        if table is PairNegative:  # the groups are gone, and what held their passages
-            count(Passage, _delete_free_passages(session, written))
         count(table, _deleted(session, delete(table).where(condition)))
     if target.run is not None:
-        count(Passage, _delete_free_passages(session, written))
+        count(Passage, _delete_free_passages(session, target.dataset.id))
     unused = ~exists().where(GroupCall.call_id == Call.id)
     count(Call, _delete_ids(session, Call, calls, unused))
     session.expire_all()
@@ -204,15 +196,20 @@ def _ids(session: Session, query: Select[int]) -> list[int]:
     return sorted(set(session.scalars(query)))
 
 
-def _delete_free_passages(session: Session, ids: Sequence[int]) -> int:
-    """Delete those of these passages that no group and no pair uses."""
-    return _delete_ids(
-        session,
-        Passage,
-        ids,
-        ~exists().where(SlotText.passage_id == Passage.id),
-        ~exists().where(Pair.passage_id == Passage.id),
+def _delete_free_passages(session: Session, dataset_id: int) -> int:
+    """Delete generated passages that nothing left of a dataset uses: those of its groups, and those
+    that an edit or a backup replaced there, which stood in their items alone."""
+    used = (SlotText.passage_id, Pair.passage_id, PairNegative.passage_id)
+    free = select(Passage.id).where(
+        Passage.dataset_id == dataset_id,
+        Passage.origin == "generated",
+        *(~exists().where(column == Passage.id) for column in used),
     )
+    ids = set(session.scalars(free))
+    of_items = select(Item.candidates).join(Group).join(Run).where(Run.dataset_id == dataset_id)
+    for candidates in session.scalars(of_items.execution_options(yield_per=CHUNK)) if ids else ():
+        ids.difference_update(each.get("passage_id") for each in candidates)
+    return _delete_ids(session, Passage, sorted(ids))
 
 
 def _delete_ids(

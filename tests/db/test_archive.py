@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 from conftest import count_rows
+from grown_dataset import grown
 from purged_world import NAME, everything, fill, in_write
+from second_run import make_second_run
 from sqlalchemy import event, select, text
 from sqlalchemy.orm import Session
 from study_world import sampled_study
@@ -30,6 +32,7 @@ from db.tables import (
     Item,
     Judge,
     Judgment,
+    Passage,
     Release,
     ReleaseGroup,
     Review,
@@ -274,6 +277,43 @@ def test_a_purged_run_leaves_the_dataset_with_its_pairs(world: Store, tmp_path: 
     assert (after["run"], after["group"], after["study"]) == (1, 3, 0)
     with world.read() as session:
         assert session.get(Run, 2) is not None
+
+
+def test_a_purged_run_takes_passages_along_that_stood_in_its_items_alone(
+    store: Store, tmp_path: Path
+) -> None:
+    """An edit or a backup replaced them in their group; those of another run stay."""
+    first = grown(store, groups=3)
+    second, _ = make_second_run(store, first)
+    replaced = {}
+    with store.write() as session:
+        dataset_id = get_dataset(session, "demo").id
+        for run_id in (first, second):
+            passage = Passage(
+                dataset_id=dataset_id,
+                external_id=f"run{run_id}-before",
+                text="before",
+                sha256="",
+                origin="generated",
+            )
+            session.add(passage)
+            session.flush()
+            item = Item(
+                group_id=first_group(session, run_id),
+                scenario="positive",
+                revision=9,
+                instruction="",
+                query="",
+                candidates=[{"passage_id": passage.id, "label": "positive"}],
+                expected=None,
+            )
+            session.add(item)
+            replaced[run_id] = passage.id
+        session.commit()
+    purge(store, run_id=first, rights=ALL_RIGHTS, actor="me", backup=tmp_path / "b.zip")
+    with store.read() as session:
+        assert session.get(Passage, replaced[first]) is None
+        assert session.get(Passage, replaced[second]) is not None
 
 
 def test_a_purge_that_fails_after_any_statement_deletes_nothing(
