@@ -24,7 +24,7 @@ from typing import Any
 # What an operation may be of: the first word of its name.
 NOUNS = (
     "analyses|connections|datasets|evaluations|groups|jobs|judgments|models|people|recipes|"
-    "releases|reviews|runs|store|studies|tokens|trainings"
+    "releases|reviews|runs|settings|store|studies|tokens|trainings|webhooks"
 )
 NAMED = re.compile(rf"`(?:((?:{NOUNS}) [a-z]+)((?: [^`]*)?)|([a-z_]+)=([^`]*))`")
 FIELD = re.compile(r"([a-z_]+)=(.*)")

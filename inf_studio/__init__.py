@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from inf_studio.client import Recipe as Recipe
     from inf_studio.client import Studio as Studio
     from inf_studio.client import connect as connect
+    from inf_studio.client import evaluate as evaluate
     from inf_studio.client import open as open
     from trainer.model.backbone import load_model as load_model
 
@@ -82,6 +83,7 @@ _MODULES = {
         "Recipe",
         "Studio",
         "connect",
+        "evaluate",
         "open",
     ),
     "trainer.model.backbone": ("load_model",),

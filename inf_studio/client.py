@@ -514,6 +514,11 @@ class Compared:
         return f"<Compared {self.ids}>"
 
 
+def evaluate(models: Sequence[Any], release: Release, **fields: Any) -> Compared:
+    """Score models on a release's held-out groups, where the release is, and wait for that."""
+    return release._studio.evaluate(models, release, **fields)
+
+
 def _is_missing(value: Any) -> bool:
     return value is None or (isinstance(value, float) and value != value)
 

@@ -1,5 +1,7 @@
 """Actions of the Curate page: start, resume and stop runs, choose their pairs, save prices."""
 
+from typing import Any
+
 import streamlit as st
 
 from app.access.identity import Actor
@@ -103,15 +105,13 @@ def decide(run_id: int, preview: bool = False) -> None:
         notify(f"Run {run_id} uses verdict version {found.version}.")
 
 
-use_version, remove_version = (
-    acting(
-        operation,
-        lambda found: f"Version {next(row.number for row in found.data if row.current)} is used.",
-        takes=("run_id",),
-        held={"number": "curate.version-{0}"},
-    )
-    for operation in (runs.use_version, runs.remove_version)
-)
+def _used(found: Any) -> str:
+    return f"Version {next(row.number for row in found.data if row.current)} is used."
+
+
+VERSION = {"number": "curate.version-{0}"}
+use_version = acting(runs.use_version, _used, takes=("run_id",), held=VERSION)
+remove_version = acting(runs.remove_version, _used, takes=("run_id",), held=VERSION)
 
 
 @action
