@@ -490,7 +490,7 @@ class Studio:
 
     def evaluate(self, models: Sequence[Any], release: Release | str, **fields: Any) -> "Compared":
         """Score models on a release's held-out groups and wait for that (`evaluations create`)."""
-        names = [one if isinstance(one, str) else str(one.row["id"]) for one in models]
+        names = [one if isinstance(one, str) else one.row["path"] for one in models]
         place = release if isinstance(release, str) else str(release.row["id"])
         made = self.call("evaluations create", models=names, release=place, **fields)
         self.job(made["job_id"]).wait()
