@@ -297,6 +297,7 @@ def circular(actor: Actor, scored: Iterable[Scored]) -> list[str]:
 def with_circular(actor: Actor, result: dict[str, Any]) -> dict[str, Any]:
     """What a job of `create` returned, with a note for each score that is circular by what the
     store has now: the job noted those validators that the release itself names."""
+    require(actor, RIGHT)
     made = {
         model["evaluation_id"]
         for part in (result, *result.get("ordinary", []))
