@@ -1,11 +1,14 @@
 """Two datasets with one of everything, tokens of several people, and the server's own stack."""
 
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
+import pytest
 from httpx import Response
 from sqlalchemy import select
 from starlette.applications import Starlette
@@ -19,7 +22,7 @@ from app.operations.doors import tokens
 from app.operations.doors.tokens import TokenCreate
 from db.outcome.checkpoints import record_checkpoint
 from db.people.rights import PRESETS
-from db.store.store import Store
+from db.store.store import Store, open_store
 from db.tables import Dataset, Evaluation, Group, Job, Release, Run
 from db.values import RIGHTS
 
@@ -214,3 +217,15 @@ def rows(world: ApiWorld) -> tuple[int, ...]:
         return tuple(
             connection.execute(f'SELECT count(*) FROM "{name}"').fetchone()[0] for (name,) in names
         )
+
+
+@contextmanager
+def world_in(folder: Path, template: Path) -> Iterator[ApiWorld]:
+    """The world in a store of this folder, a copy of a template, that is INF_HOME meanwhile."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("INF_HOME", str(folder))
+        patch.setenv("INF_DATABASE_URL", f"sqlite:///{folder / 'inf.db'}")
+        (folder / "inf.db").write_bytes(template.read_bytes())
+        store = open_store()
+        yield make_api_world(store)
+        store.close()

@@ -17,9 +17,9 @@ from api_world import (
     ApiWorld,
     Place,
     filled,
-    make_api_world,
     new_token,
     rows,
+    world_in,
 )
 from httpx import Response
 
@@ -29,7 +29,6 @@ from app.api.routes import by_name
 from app.operations.doors import tokens as token_operations
 from db.people.rights import PRESETS
 from db.store.settings import owners_process
-from db.store.store import open_store
 
 QUERIES: dict[str, dict[str, Any]] = {
     "evaluations_compare": {"base": "{evaluation}", "others": "{evaluation}"},
@@ -49,14 +48,8 @@ def is_read(name: str) -> bool:
 
 @pytest.fixture(scope="module")
 def world(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiWorld]:
-    folder = tmp_path_factory.mktemp("api")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("INF_HOME", str(folder))
-        patch.setenv("INF_DATABASE_URL", f"sqlite:///{folder / 'inf.db'}")
-        (folder / "inf.db").write_bytes(sqlite_template.read_bytes())
-        store = open_store()
-        yield make_api_world(store)
-        store.close()
+    with world_in(tmp_path_factory.mktemp("api"), sqlite_template) as made:
+        yield made
 
 
 @pytest.fixture(autouse=True)

@@ -21,8 +21,8 @@ from api_world import (
     ApiWorld,
     Place,
     filled,
-    make_api_world,
     rows,
+    world_in,
 )
 from hypothesis import HealthCheck, Phase, given, note, settings
 from hypothesis import strategies as st
@@ -32,7 +32,6 @@ from app.api.document import document
 from app.jobs import supervisors
 from db.people.rights import PRESETS
 from db.store.settings import owners_process
-from db.store.store import open_store
 
 schemathesis = pytest.importorskip("schemathesis", reason="schemathesis is not installed")
 from schemathesis.checks import not_a_server_error  # noqa: E402
@@ -65,14 +64,8 @@ FUZZED = {
 
 @pytest.fixture(scope="module")
 def world(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiWorld]:
-    folder = tmp_path_factory.mktemp("fuzzed")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("INF_HOME", str(folder))
-        patch.setenv("INF_DATABASE_URL", f"sqlite:///{folder / 'inf.db'}")
-        (folder / "inf.db").write_bytes(sqlite_template.read_bytes())
-        store = open_store()
-        yield make_api_world(store)
-        store.close()
+    with world_in(tmp_path_factory.mktemp("fuzzed"), sqlite_template) as made:
+        yield made
 
 
 @pytest.fixture(autouse=True)
