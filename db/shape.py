@@ -189,6 +189,11 @@ class Shape:
         """The list that has the negatives given with the pair."""
         return next((text for text in self.lists if text.from_source), None)
 
+    @property
+    def given_negatives(self) -> int:
+        """How many negatives given with a pair its groups have a place for."""
+        return 0 if self.given_list is None else self.given_list.count
+
     @cached_property
     def scenarios(self) -> dict[Role, Scenario]:
         return {scenario.role: scenario for scenario in self.all_scenarios}

@@ -56,7 +56,7 @@ from analysis.agreement.measures import (
     measure_names,
     measure_values,
 )
-from analysis.agreement.pairs import common, numbers_of, pair_kappa, pairs_of
+from analysis.agreement.pairs import common, numbers_of, pair_kappa, pairs_of, table_of
 
 __all__ = ["Decision", "agreement_report", "headline_figures", "interval_caption", "people"]
 
@@ -112,7 +112,7 @@ def report_of(answers: Answers, flagged: Mapping[str, str], draws: int) -> dict[
     with_models = with_the_rest(answers, models, draws)
     return {
         "items": len(answers.items),
-        "records": len(answers.items) if answers.record is None else len(set(answers.record)),
+        "records": len(answers.items) if answers.record is None else len(np.unique(answers.record)),
         "judgments": len(answers.item),
         "labels": answers.labels,
         "resamples": draws,
@@ -145,7 +145,7 @@ def _weighted(answers: Answers, humans: Sequence[int], draws: int) -> dict[str, 
     place = np.zeros(len(answers.labels), dtype=np.int64)
     place[used] = np.arange(len(used))
     cells = place[both[:, 0]] * len(used) + place[both[:, 1]]
-    counts = np.bincount(cells, minlength=len(used) ** 2).reshape(len(used), len(used))
+    counts = table_of(cells, len(used))
     values = [float(answers.labels[code]) for code in used]
     found: dict[str, Any] = {}
     for name, weights in WEIGHTED.items():
@@ -363,26 +363,28 @@ def _by_factor(
     """
     if record is None:
         return {1.0: list(names)}
-    in_use = int((rows.sum(axis=0) > 0).sum())
     found: defaultdict[float, list[str]] = defaultdict(list)
-    left_out: defaultdict[str, list[np.ndarray]] = defaultdict(list)
-    for start in range(0, len(rows), LEFT_OUT):
-        places = np.arange(start, min(start + LEFT_OUT, len(rows)))
-        left = np.repeat(weights[None, :], len(places), axis=0)
-        left[np.arange(len(places)), places] -= 1
-        for name, values in measured(rows, left, in_use).items():
-            left_out[name].append(values)
-    for name, parts in left_out.items():
-        found[dependence(np.concatenate(parts)[which], record).factor].append(name)
+    one_of_each = np.arange(len(rows))
+    for name, values in _left_out(rows, weights, one_of_each, one_of_each, measured).items():
+        found[dependence(values[which], record).factor].append(name)
     return found
 
 
 def _jackknife_errors(
     rows: np.ndarray, weights: np.ndarray, which: np.ndarray, group: np.ndarray, measured: Measured
 ) -> dict[str, float]:
-    """The standard error of each measure, by leaving out each group of items.
+    """The standard error of each measure, by leaving out each group of items; see `_left_out`."""
+    left_out = _left_out(rows, weights, which, group, measured)
+    errors = {name: jackknife(values) for name, values in left_out.items()}
+    return {name: error for name, error in errors.items() if not np.isnan(error)}
 
-    which, group: the pattern and the group of each item.
+
+def _left_out(
+    rows: np.ndarray, weights: np.ndarray, which: np.ndarray, group: np.ndarray, measured: Measured
+) -> dict[str, np.ndarray]:
+    """Each measure without each group of items, (groups,), by name.
+
+    which, group: the pattern and the group of each item that is left out with one.
     """
     in_use = int((rows.sum(axis=0) > 0).sum())
     found: defaultdict[str, list[np.ndarray]] = defaultdict(list)
@@ -395,8 +397,7 @@ def _jackknife_errors(
         left = weights[None, :] - of_groups.reshape(size, len(rows))
         for name, values in measured(rows, left, in_use).items():
             found[name].append(values)
-    errors = {name: jackknife(np.concatenate(values)) for name, values in found.items()}
-    return {name: error for name, error in errors.items() if not np.isnan(error)}
+    return {name: np.concatenate(values) for name, values in found.items()}
 
 
 def _posterior_measures(

@@ -68,10 +68,8 @@ def common(answers: Answers, one: int, other: int) -> tuple[np.ndarray, np.ndarr
     return items, first[items] * len(answers.labels) + answers.label[theirs]
 
 
-def table_of(answers: Answers, one: int, other: int) -> np.ndarray:
-    """Counts by label of the one and of the other judge over their common items."""
-    labels = len(answers.labels)
-    _, cells = common(answers, one, other)
+def table_of(cells: np.ndarray, labels: int) -> np.ndarray:
+    """Counts by label of the one and of the other judge, from the cells of `common`."""
     return np.bincount(cells, minlength=labels * labels).reshape(labels, labels)
 
 
@@ -80,11 +78,11 @@ def pair_kappa(
 ) -> tuple[Kappa, Interval | None]:
     """Cohen's kappa of two judges with its interval from `draws` posterior draws (0: none); of many
     pairs those with many items have it by formula."""
-    table = table_of(answers, one, other)
+    items, cells = common(answers, one, other)
+    table = table_of(cells, len(answers.labels))
     kappa = cohen_kappa(table)
     if kappa.value is None or kappa.standard_error is None or not draws:
         return kappa, None
-    items, cells = common(answers, one, other)
     dependent = of_cells(table, cells, answers.record_of(items))
     independent = dependent.independent(kappa.items)
     if pairs > MAX_DRAWN and independent >= BY_FORMULA:

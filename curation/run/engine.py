@@ -318,7 +318,8 @@ class Worker:
     def _claim(self, session: Session) -> list[Claimed]:
         plan, rules = self._plan, self._plan.recipe.validation
         limit = min(self._width, MAX_CLAIMED)
-        groups = claim_groups(session, self._run_id, self._owner, limit)
+        negatives = plan.recipe.shape.given_negatives
+        groups = claim_groups(session, self._run_id, self._owner, limit, negatives=negatives)
         chosen = choose_for(session, plan.pool, plan.hard, groups, seed=plan.run.seed, rules=rules)
         return list(zip(groups, chosen, strict=True))
 

@@ -60,7 +60,8 @@ def count_reusable(session: Session, run: Run, recipe: Recipe) -> Reusable:
 
 async def _count(session: Session, run: Run, recipe: Recipe, setting: Setting) -> Reusable:
     lookups = _Lookups(session)
-    groups = unfinished_groups(session, run.id, MAX_GROUPS)
+    negatives = recipe.shape.given_negatives
+    groups = unfinished_groups(session, run.id, MAX_GROUPS, negatives=negatives)
     rules = recipe.validation
     pool = load_pool(session, run.dataset_id, distractors=sum(rules.counts))
     hard = HardPassages(session, pool) if rules.hard_distractors else None

@@ -20,7 +20,6 @@ from db.events import record_event
 from db.question import Question
 from db.review.carrying import carry_reviews
 from db.run.new_items import insert_items, store_questions
-from db.run.runs import shape_of
 from db.shape import STANDS_IN, Shape, text_name
 from db.store.bulk import insert_for_ids, insert_rows
 from db.tables import (
@@ -72,7 +71,7 @@ class ClaimedGroup:
 
     `language` is the programming language of the pair, "" if it names none. `failed_attempts` and
     `retries` are those of `db.tables.Group`. `negatives`: ids and texts of those given with the
-    pair, where the run's shape has a place for them, at most as many as it has.
+    pair, as many as the claim wanted.
     """
 
     id: int
@@ -143,11 +142,13 @@ class ListedText:
         return text_name(self.slot, self.ordinal)
 
 
-def claim_groups(session: Session, run_id: int, owner: str, limit: int) -> list[ClaimedGroup]:
+def claim_groups(
+    session: Session, run_id: int, owner: str, limit: int, *, negatives: int = 0
+) -> list[ClaimedGroup]:
     """Lease up to `limit` waiting groups, or groups with an expired lease. Does not commit.
 
     Groups that the server has failed on come last: what ended the run before must not keep the
-    others from being done.
+    others from being done. negatives: how many of those given with its pair a group comes with.
     """
     now, may_expire = lease_clock(session, LEASE_SECONDS)
     # BETWEEN, not `=`: with stale statistics PostgreSQL would otherwise walk the primary key over
@@ -181,21 +182,23 @@ def claim_groups(session: Session, run_id: int, owner: str, limit: int) -> list[
             attempt=Group.attempt + 1,
         )
     )
-    return _with_pairs(session, run_id, Group.id.in_(ids))
+    return _with_pairs(session, Group.id.in_(ids), negatives)
 
 
-def unfinished_groups(session: Session, run_id: int, limit: int) -> list[ClaimedGroup]:
+def unfinished_groups(
+    session: Session, run_id: int, limit: int, *, negatives: int = 0
+) -> list[ClaimedGroup]:
     """The first groups of a run without a verdict, not claimed: for reading only."""
     open_ = select(Group.id).where(Group.run_id == run_id, Group.state != "done")
-    return _with_pairs(session, run_id, Group.id.in_(open_.order_by(Group.id).limit(limit)))
+    first = open_.order_by(Group.id).limit(limit)
+    return _with_pairs(session, Group.id.in_(first), negatives)
 
 
 def _given_negatives(
-    session: Session, run_id: int, which: ColumnElement[bool]
+    session: Session, which: ColumnElement[bool], most: int
 ) -> dict[int, tuple[tuple[int, str], ...]]:
-    """The negatives of the groups' pairs, where the run's shape has a list for them."""
-    place = shape_of(session, run_id).given_list
-    if place is None:
+    """The negatives of the groups' pairs, the first `most` of each; with 0 nothing is read."""
+    if not most:
         return {}
     found: dict[int, tuple[tuple[int, str], ...]] = {}
     rows = session.execute(
@@ -207,11 +210,13 @@ def _given_negatives(
     )
     for group_id, passage_id, text in rows:
         found[group_id] = (*found.get(group_id, ()), (passage_id, text))
-    return {group_id: of[: place.count] for group_id, of in found.items()}
+    return {group_id: of[:most] for group_id, of in found.items()}
 
 
-def _with_pairs(session: Session, run_id: int, which: ColumnElement[bool]) -> list[ClaimedGroup]:
-    negatives = _given_negatives(session, run_id, which)
+def _with_pairs(
+    session: Session, which: ColumnElement[bool], most_negatives: int
+) -> list[ClaimedGroup]:
+    negatives = _given_negatives(session, which, most_negatives)
     rows = session.execute(
         select(
             Group.id,

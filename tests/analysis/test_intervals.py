@@ -223,7 +223,8 @@ def test_pairs_are_those_of_the_whole_table(known: list[Decision], crowded: int)
     for a in range(len(answers.judges)):
         for b in range(a + 1, len(answers.judges)):
             expected = confusion(codes[:, a], codes[:, b], len(answers.labels))
-            assert pairs.table_of(answers, a, b).tolist() == expected.tolist()
+            _, cells = pairs.common(answers, a, b)
+            assert pairs.table_of(cells, len(answers.labels)).tolist() == expected.tolist()
             assert shared[a, b] == expected.sum()
 
 
