@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from analysis.agreement.headline import figure_text, interval_cells
 from analysis.agreement.measures import MEASURES
+from analysis.figures.numbers import counted
 
 MAX_NAMED: Final = 5  # people in a sentence; the report and the table of judges name all
 FIGURE: Final = ("value", "difference", "low")  # the first key of a figure is one of these
@@ -150,8 +151,8 @@ def pairs_sentence(counted_pairs: Mapping[str, int]) -> str:
     """How many pairs have a value and how many only a count, and how many are listed."""
     few, least = counted_pairs["with_fewer"], counted_pairs["min_shared"]
     text = (
-        f"{counted_pairs['with_enough_items']:,} pairs with {least} or more shared items; "
-        f"{few:,} with fewer, shown as a count."
+        f"{counted(counted_pairs['with_enough_items'], 'pair')} with {least} or more shared items; "
+        f"{counted(few, 'pair')} with fewer, shown as a count."
     )
     listed, every = counted_pairs["listed"], counted_pairs["pairs"]
     if listed < every:

@@ -23,6 +23,7 @@ from analysis.agreement import intervals
 from analysis.agreement.agreement import Decision, agreement_report
 from analysis.agreement.answers import number_decisions
 from analysis.agreement.cohen import NO_ITEMS, ONE_LABEL
+from analysis.agreement.flagged import pairs_sentence
 from analysis.agreement.headline import COEFFICIENTS, MIN_SHARED, rest_sentence
 from analysis.agreement.over_time import agreement_over_time
 from analysis.agreement.pairs import MAX_LISTED
@@ -506,3 +507,11 @@ def test_the_command_reads_a_study_with_its_model_judges(store: Store, inf) -> N
     assert done.json["human_model"]["offline:embedding"]["value"] == pytest.approx(5 / 7)
     assert "demo data, not evidence" in inf("analyze", "agreement", "--study", study.id).out
     assert "no study 99" in inf("analyze", "agreement", "--study", 99, "--json").json["error"]
+
+
+def test_a_pair_is_one_and_few_are_counted_apart() -> None:
+    """The sentence above the pairs, on the page and in the report, said `1 pairs`."""
+    found = {"with_enough_items": 1, "with_fewer": 2, "min_shared": 10, "listed": 3, "pairs": 3}
+    assert pairs_sentence(found) == (
+        "1 pair with 10 or more shared items; 2 pairs with fewer, shown as a count."
+    )
