@@ -65,9 +65,10 @@ lint: $(VENV)/.installed-dev
 wheel: $(VENV)/.installed-dev
 	rm -rf dist
 	$(VENV)/bin/python -m build --wheel --no-isolation --outdir dist .
+	$(VENV)/bin/python -m build --wheel --no-isolation --outdir dist client
 
 wheel-test: wheel
-	.ci/wheel dist/*.whl
+	.ci/wheel dist/inf_studio-*.whl dist/inf_studio_client-*.whl
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "InF Studio needs Python 3.11 or newer, %s is %s; say: make PYTHON=python3.12" % (sys.executable, sys.version.split()[0]))'

@@ -11,7 +11,7 @@ import ast
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +74,16 @@ def write_package(root: Path, out: Path) -> None:
     rewrite_folder(out)
 
 
+def write_modules(root: Path, modules: Iterable[str], out: Path) -> None:
+    """Write these files alone as `write_package` does: the wheel of `client/pyproject.toml`."""
+    for module in modules:
+        room, _, rest = module.partition("/")
+        target = out / PLACES[room] / rest
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(root / module, target)
+    rewrite_folder(out)
+
+
 def rewrite_folder(folder: Path) -> None:
     """Rewrite every Python file under `folder` in place. Raises ValueError, naming the file."""
     for path in sorted(folder.rglob("*.py")):
@@ -95,7 +105,10 @@ if "hatchling" in sys.modules:  # tests use the functions above without it
             if self.target_name != "wheel" or version == "editable":
                 return
             self._folder = tempfile.mkdtemp(prefix="inf-studio-wheel-")
-            write_package(Path(self.root), Path(self._folder))
+            if modules := self.config.get("modules"):
+                write_modules(Path(__file__).parent, modules, Path(self._folder))
+            else:
+                write_package(Path(self.root), Path(self._folder))
             build_data["force_include"][f"{self._folder}/{PUBLIC}"] = PUBLIC
 
         def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:

@@ -73,7 +73,7 @@ def closure(first: list[Requirement]) -> dict[str, Distribution]:
 
 def link(found: Distribution, site: Path) -> None:
     """Put a distribution's files into another `site-packages`; scripts stay, they name a Python."""
-    here = Path(sysconfig.get_paths()["purelib"])
+    here = Path(str(found.locate_file("")))
     for file in found.files or []:
         source = Path(str(found.locate_file(file)))
         if ".." in file.parts or not source.is_file() or not source.is_relative_to(here):

@@ -6,6 +6,7 @@ by this file. Names of other packages stay as they are.
 """
 
 import importlib
+from importlib.util import find_spec
 from typing import Any
 
 PACKAGES = ("app", "curation", "trainer", "analysis", "db")
@@ -15,6 +16,14 @@ _PREFIX = __name__.removesuffix("db.modules")  # "" in a clone, "inf_studio." in
 def full_name(module: str) -> str:
     """The importable name of a module that is named as in the clone."""
     return _PREFIX + module if module.split(".")[0] in PACKAGES else module
+
+
+def is_here(module: str) -> bool:
+    """Whether this wheel has a module of ours: that of the remote client has few."""
+    try:
+        return find_spec(full_name(module)) is not None
+    except ModuleNotFoundError:  # not even its package
+        return False
 
 
 def load(target: str) -> Any:

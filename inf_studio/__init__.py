@@ -3,12 +3,13 @@
     from inf_studio import open_store, SourcePassage
 
 They are imported when they are used: `import inf_studio` loads nothing else. Every other module may
-move between versions. What a plugin needs is here too (docs/how-to/plugins.md).
+move between versions. What a plugin needs is here too (docs/how-to/plugins.md). The wheel
+`inf-studio-client` has the names that a studio on a server needs (docs/how-to/notebook.md).
 """
 
 from typing import TYPE_CHECKING, Any
 
-from db.modules import load
+from db.modules import is_here, load
 
 if TYPE_CHECKING:
     from curation.judges.function import judge as judge
@@ -94,10 +95,12 @@ _PLACES = {name: module for module, names in _MODULES.items() for name in names}
 def __getattr__(name: str) -> Any:
     if name not in _PLACES:
         raise AttributeError(f"inf_studio promises no name {name!r}")
+    if not is_here(_PLACES[name]):
+        raise AttributeError(f"{name} is of the wheel inf-studio, this is inf-studio-client")
     if name == "open_store":  # by a program of the store's owner: its sessions see everything
         load("db.store.settings:owners_unless_decided")()
     return load(f"{_PLACES[name]}:{name}")
 
 
 def __dir__() -> list[str]:
-    return sorted(_PLACES)
+    return sorted(name for name, module in _PLACES.items() if is_here(module))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from db.errors import BadInput, InfError
-from db.modules import load
+from db.modules import is_here, load
 from inf_studio.transport import OverHttp, Transport, open_here
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from curation.judges.function import FunctionJudge
 
 PART, SHOWN = 500, 20
+RECIPES = "curation.recipe.recipe"
 
 
 def open(url: str | None = None) -> "Studio":
@@ -122,14 +123,15 @@ class Recipe:
 
     @classmethod
     def builtin(cls, name: str) -> "Recipe":
-        """The built-in recipe of this name. Raises BadInput."""
-        load("curation.recipe.recipe:load_recipe")(name)
+        """The built-in recipe of this name. Raises BadInput; the remote client has no recipes, so
+        there its server does once the recipe is used."""
+        if is_here(RECIPES):
+            load(f"{RECIPES}:load_recipe")(name)
         return cls(name)
 
     def set(self, *, model: str = "", **settings: Any) -> "Recipe":
         """The recipe with another model for every stage, and settings as `stage__key=value`."""
-        stages = load("curation.recipe.recipe:load_recipe")(self.name).stages
-        given = [f"{stage}.model={model}" for stage in stages] if model else []
+        given = [f"model={model}"] if model else []
         given += [f"{name.replace('__', '.')}={value}" for name, value in settings.items()]
         return Recipe(self.name, (*self.settings, *given))
 

@@ -13,10 +13,13 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from db.errors import BadInput, InfError, NotFound, ProviderError, Refused
-from db.modules import load
+from db.modules import is_here, load
 
 Lines = Iterable[Mapping[str, Any]]
 EVERY_SECONDS = 0.5
+BEAT_SECONDS = 60  # of silence in a stream: its server writes every 15
+AWAY_SECONDS = 600  # for which a stream waits for a server that went away
+PROXY_STATUSES = (502, 503, 504)  # of a proxy whose server is away
 SECONDS = 600  # between two pieces of an answer: an import of many pairs takes a while
 
 
@@ -98,6 +101,10 @@ ERRORS: Mapping[int, type[InfError]] = {
 }
 
 
+class Away(InfError):
+    """The server cannot be reached for now."""
+
+
 class OverHttp:
     """A server's `/api/v1`, by a token, which stays in this object and is not shown."""
 
@@ -143,18 +150,42 @@ class OverHttp:
         return str(answer.text)
 
     def follow(self, job_id: int) -> Iterator[dict[str, Any]]:
-        """As `Transport.follow`."""
-        url = f"{self.url}/api/v1/jobs/{job_id}/events"
-        with self._client.stream("GET", url, headers=self._bearer) as answer:
-            if answer.status_code != 200:
-                answer.read()
-                raise _error(answer)
-            kind = ""
-            for line in answer.iter_lines():
-                name, _, value = line.partition(": ")
-                kind = value if name == "event" else kind
-                if name == "data" and kind != "end":
-                    yield json.loads(value)
+        """As `Transport.follow`; a server that goes away is waited for, and no state is lost."""
+        last, until = "", time.monotonic() + AWAY_SECONDS
+        while True:
+            try:
+                for kind, number, data in self._messages(f"/jobs/{job_id}/events", last):
+                    if kind == "end":
+                        return
+                    last = number
+                    yield json.loads(data)
+                    until = time.monotonic() + AWAY_SECONDS
+            except Away:
+                if time.monotonic() > until:
+                    raise
+            time.sleep(EVERY_SECONDS)
+
+    def _messages(self, path: str, last: str) -> Iterator[tuple[str, str, str]]:
+        """Kind, id and data of the messages of a stream after the one of this id. Raises Away."""
+        from httpx import TransportError
+
+        url, kind = f"{self.url}/api/v1{path}", ""
+        headers = self._bearer | ({"Last-Event-ID": last} if last else {})
+        try:
+            with self._client.stream("GET", url, headers=headers, timeout=BEAT_SECONDS) as answer:
+                if answer.status_code != 200:
+                    answer.read()
+                    raise _error(answer)
+                for line in answer.iter_lines():
+                    name, _, value = line.partition(": ")
+                    if name == "id":
+                        last = value
+                    elif name == "event":
+                        kind = value
+                    elif name == "data":
+                        yield kind, last, value
+        except TransportError as error:
+            raise _away(self.url, error) from error
 
     def judge(self, study_id: int, by: Any) -> int:
         """As `Transport.judge`: a function judges in the process of its store."""
@@ -173,9 +204,14 @@ class OverHttp:
         )
 
     def _send(self, method: str, path: str, **given: Any) -> Any:
+        from httpx import TransportError
+
         headers = self._bearer | given.pop("headers", {})
         url = f"{self.url}/api/v1{path}"
-        answer = self._client.request(method, url, headers=headers, **given)
+        try:
+            answer = self._client.request(method, url, headers=headers, **given)
+        except TransportError as error:
+            raise _away(self.url, error) from error
         if answer.status_code >= 400:
             raise _error(answer)
         return answer
@@ -187,9 +223,15 @@ def _error(answer: Any) -> InfError:
         found = answer.json()
         message, code = str(found["detail"]), str(found["code"])
     except (ValueError, KeyError, TypeError):
-        return InfError(f"the server answered {answer.status_code}", code="server_failed")
+        kind = Away if answer.status_code in PROXY_STATUSES else InfError
+        return kind(f"the server answered {answer.status_code}", code="server_failed")
     kind = ERRORS.get(answer.status_code, InfError)
     return kind(message, str(found.get("remedy") or ""), code=code)
+
+
+def _away(url: str, error: Exception) -> Away:
+    reason = str(error) or type(error).__name__
+    return Away(f"{url} cannot be reached: {reason}", "is it running?", code="server_unreachable")
 
 
 def _encoded(lines: Lines) -> Iterator[bytes]:
@@ -198,7 +240,16 @@ def _encoded(lines: Lines) -> Iterator[bytes]:
 
 
 def open_here(url: str | None) -> InProcess:
-    """The store of this address, or of the environment; created or migrated where it is a file."""
+    """The store of this address, or of the environment; created or migrated where it is a file.
+
+    Raises Refused where this is the remote client.
+    """
+    if not is_here("db.store.settings"):
+        raise Refused(
+            "this is inf-studio-client, which opens no store",
+            "use `connect(URL, token=…)`, or install inf-studio in its place",
+            code="remote_client",
+        )
     if url is not None:
         os.environ["INF_DATABASE_URL"] = url  # the processes of its jobs read it, too
     load("db.store.settings:owners_unless_decided")()
