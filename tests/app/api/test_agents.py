@@ -4,15 +4,17 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
+from traceback import format_exception
 from typing import Any
 
 import pytest
 from api_world import COMMAND, ApiWorld, make_api_world, new_token
 from curation_runs import pairs_file
 from httpx import Response
+from live_server import serving
 from openai_server import Server
 from sqlalchemy import func, select
 
@@ -21,7 +23,7 @@ from app.api import agents
 from app.api.limits import AT_A_TIME
 from app.api.routes import by_name, routes
 from app.jobs import supervisors
-from app.operations import connections, groups, runs
+from app.operations import connections, groups, people, runs
 from app.operations.acting import queued
 from app.operations.doors import tokens
 from app.operations.doors.agents import AgentStart, session_of
@@ -299,65 +301,142 @@ async def over(ask: Ask, run_id: int) -> dict[str, Any]:
     return run
 
 
-@pytest.mark.long
-def test_an_agent_goes_from_a_file_to_a_kept_group_within_its_budget(
-    sqlite_store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """`inf mcp` as a process, a scripted client of the SDK, and a server with prices."""
-    from mcp import Client, StdioServerParameters, stdio_client
+async def journey(ask: Ask, lines: str) -> dict[str, Any]:
+    """From a file to a kept group within 2 USD, and not a cent more."""
+    report, failed = await ask("import_dataset", name="logs", lines=lines)
+    assert not failed, report
+    wanted = {"dataset": "logs", **PAID, "limit": 4}
+    estimate, failed = await ask("estimate_run", **wanted)
+    assert not failed and estimate["pairs"] == 4 and estimate["usd"] > 0
+    assert (await ask("start_run", **wanted))[0]["code"] == "run_without_budget"
+    refused, failed = await ask("start_run", **wanted, budget_usd=2.01)
+    assert failed and refused["code"] == "token_budget_exceeded"
+    made, failed = await ask("start_run", **wanted, budget_usd=2.0)
+    assert not failed, made
+    run = await over(ask, made["run_id"])
+    assert run["status"] == "done" and 0 < run["spent_usd"] < 2.0, run
+    listed, _ = await ask("sample_groups", run_id=run["id"], verdict="kept", limit=1)
+    (group,) = listed["data"]
+    shown, _ = await ask("show_group", id=group["id"])
+    assert shown["verdict"] == "kept" and shown["triplets"]
+    proposal = {"group_id": group["id"], "action": "approve", "reason": "it follows"}
+    assert not (await ask("propose_review", **proposal))[1]
+    left = 2.0 - run["spent_usd"]
+    more = {**wanted, "limit": 12}
+    refused, failed = await ask("start_run", **more, budget_usd=left + 0.01)
+    assert failed and refused["code"] == "token_budget_exceeded"
+    again, failed = await ask("start_run", **more, budget_usd=left)
+    assert not failed, again
+    assert (await over(ask, again["run_id"]))["status"] == "done"
+    return {"group": group["id"], "run": made["run_id"]}
 
+
+@asynccontextmanager
+async def asking(place: Any) -> AsyncIterator[Ask]:
+    """The tools by the SDK's own client."""
+    from mcp import Client
+
+    async with Client(place, read_timeout_seconds=120) as client:
+        assert len((await client.list_tools()).tools) == len(agents.tools())
+
+        async def ask(tool: str, **arguments: Any) -> tuple[Any, bool]:
+            result = await client.call_tool(tool, arguments)
+            return json.loads(result.content[0].text), bool(result.is_error)
+
+        yield ask
+
+
+@asynccontextmanager
+async def asking_at(url: str, token: str) -> AsyncIterator[Ask]:
+    """As `asking`, over HTTP with a token."""
+    import httpx2
+    from mcp.client.streamable_http import streamable_http_client
+
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    async with (
+        httpx2.AsyncClient(headers=headers, timeout=120) as client,
+        asking(streamable_http_client(f"{url}{MCP}", http_client=client)) as ask,
+    ):
+        yield ask
+
+
+@pytest.fixture
+def priced(
+    sqlite_store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[tuple[Store, str]]:
+    """A store whose runs ask a server with prices, and lines to import."""
     home().mkdir(parents=True, exist_ok=True)
     (home() / "prices.toml").write_text('["small"]\ninput = 1.0\noutput = 10.0\n')
-    lines = pairs_file(tmp_path, 12).read_text(encoding="utf-8")
-
-    async def journey(ask: Ask) -> dict[str, Any]:
-        report, failed = await ask("import_dataset", name="logs", lines=lines)
-        assert not failed, report
-        wanted = {"dataset": "logs", **PAID, "limit": 4}
-        estimate, failed = await ask("estimate_run", **wanted)
-        assert not failed and estimate["pairs"] == 4 and estimate["usd"] > 0
-        assert (await ask("start_run", **wanted))[0]["code"] == "run_without_budget"
-        refused, failed = await ask("start_run", **wanted, budget_usd=2.01)
-        assert failed and refused["code"] == "token_budget_exceeded"
-        made, failed = await ask("start_run", **wanted, budget_usd=2.0)
-        assert not failed, made
-        run = await over(ask, made["run_id"])
-        assert run["status"] == "done" and 0 < run["spent_usd"] < 2.0, run
-        listed, _ = await ask("sample_groups", run_id=run["id"], verdict="kept", limit=1)
-        (group,) = listed["data"]
-        shown, _ = await ask("show_group", id=group["id"])
-        assert shown["verdict"] == "kept" and shown["triplets"]
-        proposal = {"group_id": group["id"], "action": "approve", "reason": "it follows"}
-        assert not (await ask("propose_review", **proposal))[1]
-        left = 2.0 - run["spent_usd"]
-        more = {**wanted, "limit": 12}
-        refused, failed = await ask("start_run", **more, budget_usd=left + 0.01)
-        assert failed and refused["code"] == "token_budget_exceeded"
-        again, failed = await ask("start_run", **more, budget_usd=left)
-        assert not failed, again
-        assert (await over(ask, again["run_id"]))["status"] == "done"
-        return {"group": group["id"], "run": made["run_id"]}
-
-    async def served() -> dict[str, Any]:
-        command = StdioServerParameters(
-            command=sys.executable,
-            args=[*run_module("app.cli.main"), "mcp", "--budget-usd", "2"],
-            env=dict(os.environ),
-        )
-        async with Client(stdio_client(command), read_timeout_seconds=120) as client:
-            assert len((await client.list_tools()).tools) == len(agents.tools())
-
-            async def ask(tool: str, **arguments: Any) -> tuple[Any, bool]:
-                result = await client.call_tool(tool, arguments)
-                return json.loads(result.content[0].text), bool(result.is_error)
-
-            return await journey(ask)
-
     with Server(usage=(300, 40)) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         monkeypatch.setenv("OPENAI_API_KEY", "any")
         monkeypatch.setenv("INF_DATABASE_URL", sqlite_store.url)
-        made = asyncio.run(served())
-    with sqlite_store.read() as session:
+        monkeypatch.setenv("INF_HOME", str(home()))
+        yield sqlite_store, pairs_file(tmp_path, 12).read_text(encoding="utf-8")
+
+
+def require_kept(store: Store, made: dict[str, Any], person: str) -> None:
+    with store.read() as session:
         assert session.get_one(Group, made["group"]).verdict == "kept"
-        assert session.get_one(Run, made["run"]).created_by == "local admin"
+        assert session.get_one(Run, made["run"]).created_by == person
+
+
+@pytest.mark.long
+def test_an_agent_goes_from_a_file_to_a_kept_group_within_its_budget(
+    priced: tuple[Store, str],
+) -> None:
+    """`inf mcp` as a process, a scripted client of the SDK, and a server with prices."""
+    from mcp import StdioServerParameters, stdio_client
+
+    store, lines = priced
+    command = StdioServerParameters(
+        command=sys.executable,
+        args=[*run_module("app.cli.main"), "mcp", "--budget-usd", "2"],
+        env=dict(os.environ),
+    )
+
+    async def served() -> dict[str, Any]:
+        async with asking(stdio_client(command)) as ask:
+            return await journey(ask, lines)
+
+    require_kept(store, asyncio.run(served()), "local admin")
+
+
+@pytest.mark.long
+def test_an_agent_of_a_server_does_so_over_http_by_its_token(
+    priced: tuple[Store, str], tmp_path: Path
+) -> None:
+    """`/mcp` of a real server by the SDK's HTTP client; other tokens reach what they are for."""
+    store, lines = priced
+    people.add(COMMAND, "cora", "correct horse battery", role="curator", fields={})
+    agent = new_token("cora", name="agent", budget_usd=2.0).token
+
+    async def served(url: str) -> dict[str, Any]:
+        async with asking_at(url, agent) as ask:
+            made = await journey(ask, lines)
+            await ask("import_dataset", name="others", lines=lines)
+        limited = new_token("cora", name="limited", datasets=["others"]).token
+        async with asking_at(url, limited) as ask:
+            found, _ = await ask("find_datasets")
+            assert [row["name"] for row in found["data"]] == ["others"]
+            for tool, wanted in (
+                ("follow_run", {"id": made["run"], "seconds": 0}),
+                ("show_group", {"id": made["group"]}),
+                ("estimate_run", {"dataset": "logs", "provider": "offline"}),
+            ):
+                refused, failed = await ask(tool, **wanted)
+                assert failed and refused["code"] in ("not_found", "dataset_unknown"), refused
+            costs = {"dataset": "others", **PAID, "limit": 1, "budget_usd": 0.01}
+            refused, failed = await ask("start_run", **costs)
+            assert failed and refused["code"] == "token_without_budget"
+        for wrong in ("", f"{agent}x"):
+            with pytest.raises(Exception) as caught:  # of the client, in groups of its own
+                async with asking_at(url, wrong):
+                    pass
+            assert "MCPError: Server returned an error" in "".join(format_exception(caught.value))
+        return made
+
+    with serving(tmp_path / "server") as server:
+        made = asyncio.run(served(server.url))
+        assert agent not in server.log.read_text()
+    require_kept(store, made, "cora")
