@@ -55,19 +55,20 @@ class Listed(BaseModel, Generic[R]):
     total: int
 
     @classmethod
-    def all(cls, rows: Sequence[R]) -> "Listed[R]":
-        """A list that is given as a whole."""
-        return cls(data=tuple(rows), total=len(rows))
+    def all(cls, rows: Sequence[R], **more: Any) -> Self:
+        """A list that is given as a whole; `more`: the fields that a list of its kind has, too."""
+        return cls.page(rows, offset=0, total=len(rows), **more)
 
     @classmethod
-    def page(cls, rows: Sequence[R], *, offset: int, total: int) -> "Listed[R]":
+    def page(cls, rows: Sequence[R], *, offset: int, total: int, **more: Any) -> Self:
         """The rows from `offset` on, of `total`."""
         after = offset + len(rows)
-        return cls(data=tuple(rows), next=after if after < total else None, total=total)
+        return cls(data=tuple(rows), next=after if after < total else None, total=total, **more)
 
-    def part(self, limit: int | None, offset: int) -> "Listed[R]":
+    def part(self, limit: int | None, offset: int) -> Self:
         """At most `limit` rows of a whole list, from `offset` on."""
-        return self.page(self.data[offset:][:limit], offset=offset, total=self.total)
+        more = {name: value for name, value in self if name not in ("data", "next", "total")}
+        return self.page(self.data[offset:][:limit], offset=offset, total=self.total, **more)
 
     def as_json(self) -> dict[str, Any]:
         """`{"data": […], "next": …, "total": …}`."""

@@ -266,13 +266,14 @@ def _measured(result: Result) -> str:
     return "\n".join([scores, *notes])
 
 
-evaluations.door(
+evaluations.listed(
     operations.measure_files,
     click.option("--run", "run_file", type=click.Path(path_type=Path), required=True),
     click.option("--qrels", "qrels_file", type=click.Path(path_type=Path), required=True),
     actor=_nobody_s,
     name="trec",
     text=_measured,
+    former=lambda found: {"per_query": {row["query_id"]: row["metrics"] for row in found["data"]}},
 )
 
 

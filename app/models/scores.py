@@ -7,6 +7,7 @@ import streamlit as st
 
 from app.kit.figure import draw_rows
 from app.models.headline import HELP
+from app.operations.evaluations import EvaluationRow, row_of
 from app.text.plain import plain
 from db.tables import Evaluation
 from trainer.report.compared.conditions import marked
@@ -15,7 +16,8 @@ from trainer.report.compared.trained import is_trained
 
 
 def score_rows(evaluations: Sequence[Evaluation], names: Sequence[str]) -> list[dict[str, Any]]:
-    """A row per evaluation; p-MRR times 100 as in the papers; undefined values are empty.
+    """A row per evaluation, and behind its keys what people read: p-MRR times 100 as in the papers,
+    nothing where a value is undefined.
 
     names: the models', in the same order.
     """
@@ -26,7 +28,8 @@ def score_rows(evaluations: Sequence[Evaluation], names: Sequence[str]) -> list[
     }
     titles = {**sometimes, "p-mrr": NAMES["p-mrr"], **NAMES}  # most important first
     return [
-        {
+        row_of(each).as_json()
+        | {
             "Model": name,
             **{title: _shown(measure, each.metrics) for measure, title in titles.items()},
             "Trained": is_trained(each),
@@ -63,7 +66,9 @@ def draw_scores(evaluations: Sequence[Evaluation]) -> None:
         score_rows(evaluations, names),
         None,
         key="evaluations.scores",
+        labels={},
         column_config={
+            **dict.fromkeys(EvaluationRow.model_fields),
             **{
                 title: st.column_config.NumberColumn(format="%.3f", help=HELP.get(name))
                 for name, title in (NAMES | SOMETIMES).items()

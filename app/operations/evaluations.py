@@ -92,11 +92,17 @@ class Pinned(Row):
     file: str | None
 
 
-class Measured(Row):
-    """The measures of a run file: their means, by query, and which queries have no value."""
+class QueryValues(Row):
+    """The measures of one query."""
 
-    metrics: dict[str, Any]
-    per_query: dict[str, Any]
+    query_id: str
+    metrics: dict[str, float]
+
+
+class Measured(Listed[QueryValues]):
+    """The measures of a run file: by query, their means, and which queries have no value."""
+
+    metrics: dict[str, float | None]
     queries: int
     without_relevant: list[str]
     missing: list[str]
@@ -137,7 +143,7 @@ def list_some(
     with reading(actor, RIGHT) as session:
         found = list_evaluations(session, benchmark=benchmark, limit=limit, offset=offset)
         total = count_evaluations(session, benchmark=benchmark)
-        rows = tuple(EvaluationRow.of(each, **_more(each)) for each in found)
+        rows = tuple(map(row_of, found))
     return Listed[EvaluationRow].page(rows, offset=offset, total=total)
 
 
@@ -146,7 +152,13 @@ def show(actor: Actor, evaluation_id: int) -> EvaluationShown:
     with reading(actor, RIGHT) as session:
         found = get_evaluation(session, evaluation_id)
         more = {"queries": len(found.per_query), "record": found.record or {}}
-        return EvaluationShown.of(found, **_more(found), **more)
+        return EvaluationShown.of(row_of(found), **more)
+
+
+def row_of(found: Evaluation) -> EvaluationRow:
+    """The row of a stored evaluation."""
+    about = {"name": model_name(found.model), "has_record": bool(found.record)}
+    return EvaluationRow.of(found, **about)
 
 
 def compare(actor: Actor, base: int, others: Sequence[int]) -> Compared:
@@ -217,9 +229,9 @@ def measure_files(actor: Actor, run_file: Path, qrels_file: Path) -> Measured:
     require(actor, "server")
     run, judgments = read_run(run_file).scores, read_qrels(qrels_file)
     per_query = measure(run, judgments)
-    return Measured(
+    return Measured.all(
+        [QueryValues(query_id=name, metrics=found) for name, found in per_query.items()],
         metrics=average(per_query),
-        per_query=per_query,
         queries=len(per_query),
         without_relevant=without_relevant(judgments),
         missing=sorted(per_query.keys() - run.keys()),
@@ -345,8 +357,3 @@ def _seen(session: Session, benchmark: str, scored: Iterable[Scored]) -> list[st
         f"{benchmark}, so scores there do not show that ordinary retrieval did not suffer. "
         "Independent is a BEIR folder, or another dataset."
     ]
-
-
-def _more(found: Evaluation) -> dict[str, Any]:
-    """What a row of an evaluation has besides the columns of its table."""
-    return {"name": model_name(found.model), "has_record": bool(found.record)}

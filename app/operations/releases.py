@@ -76,11 +76,10 @@ class DiffRow(Row):
     why: str
 
 
-class ReleaseDiff(Row):
-    """What changed from one release to another: how many groups by kind, and each of them."""
+class ReleaseDiff(Listed[DiffRow]):
+    """The groups that two releases do not have alike; `changes`: how many by kind, in all."""
 
     changes: dict[str, int]
-    rows: tuple[DiffRow, ...]
 
 
 class ReleaseOptions(Row):
@@ -216,8 +215,8 @@ def diff(actor: Actor, before: int, after: int) -> ReleaseDiff:
     """Show what was added, removed and changed from release BEFORE to release AFTER, and why."""
     with reading(actor, RIGHT) as session:
         found = diff_releases(session, get_release(session, before), get_release(session, after))
-    rows = tuple(map(DiffRow.of, found))
-    return ReleaseDiff(changes=dict(Counter(row.change for row in rows)), rows=rows)
+    changes = Counter(row.change for row in found)
+    return ReleaseDiff.all([*map(DiffRow.of, found)], changes=dict(changes))
 
 
 def push(actor: Actor, wanted: PushStart, launch: Launch[T]) -> T:

@@ -83,6 +83,7 @@ with st.form("tokens.add", clear_on_submit=True):
 if ended := [row for row in found if row.status != "valid"]:
     with st.expander(f"Expired and revoked ({len(ended)})"):
         columns = {"name": "Token", "hint": "Ends in", "person": "Person", "status": "State"}
-        draw_table([{label: getattr(row, key) for key, label in columns.items()} for row in ended])
+        rows = [row.as_json() for row in ended]
+        draw_table(rows, column_order=list(columns), column_config=columns)
 if is_admin:
     draw_webhooks()

@@ -32,7 +32,7 @@ def draw_release_diff(release: ReleaseRow, others: Sequence[ReleaseRow]) -> None
     if before is None:
         return
     found = releases.diff(require_permission(releases.RIGHT), before, release.id)
-    rows = found.rows
+    rows = found.data
     if not rows:
         st.caption("Both releases contain the same groups.")
         return

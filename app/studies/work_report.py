@@ -1,6 +1,5 @@
 """The time and work report of a study, or of all: a table and its CSV, by person."""
 
-import pandas as pd
 import streamlit as st
 
 from analysis.files.csv_writer import csv_text
@@ -29,7 +28,7 @@ def draw_work(study: StudySummary) -> None:
             st.caption("No work in this time.")
             return
         table = [each.as_json() for each in rows]
-        draw_table(pd.DataFrame(table), key="studies.work_table")
+        draw_table(table, key="studies.work_table")
         st.download_button(
             "Download as CSV",
             csv_text(table),

@@ -6,7 +6,7 @@ from app.cli.kit.doors import Decorator, Noun
 from app.cli.kit.formerly import formerly
 from app.cli.kit.options import request_options
 from app.cli.kit.report import Launching, Result, command_actor, counts, launched, lines, reporting
-from app.cli.kit.table import MAX_SHEET_COLUMNS, drawn
+from app.cli.kit.table import MAX_SHEET_COLUMNS
 from app.operations import releases as operations
 from app.text.numbers import counted
 from app.text.remedies import in_commands
@@ -78,16 +78,14 @@ releases.door(
 )
 
 
-def _differences(result: Result) -> str:
-    if not result["rows"]:
-        return "no differences"
-    shown = drawn(("change", "query_id", "why"), result["rows"], max_columns=MAX_SHEET_COLUMNS)
-    return f"{counts(result['changes'])}\n{shown}"
-
-
-releases.door(
+releases.listed(
     operations.diff,
-    text=_differences,
+    name="diff",
+    head=lambda result: counts(result["changes"]),
+    columns=("change", "query_id", "why"),
+    empty="no differences",
+    max_columns=MAX_SHEET_COLUMNS,
+    former=("rows", {}),
 )
 
 

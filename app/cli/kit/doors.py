@@ -73,20 +73,24 @@ class Noun(click.Group):
         self,
         operation: Operation,
         *own: Decorator,
-        columns: tuple[Column, ...] | Callable[[list[Result]], tuple[Column, ...]],
-        empty: str,
+        columns: tuple[Column, ...] | Callable[[list[Result]], tuple[Column, ...]] = (),
+        empty: str = "",
+        head: Callable[[Result], str] | None = None,
+        text: Callable[[Result], str] | None = None,
         about: str = "",
         name: str = "list",
         limit: int | None = None,
-        former: tuple[str, Mapping[str, str]] | None = None,
+        actor: Callable[[Result], Actor] | None = None,
+        former: tuple[str, Mapping[str, str]] | Callable[[Result], Result] | None = None,
         echoed: tuple[str, ...] = (),
         max_columns: int = MAX_CELL_COLUMNS,
     ) -> None:
         """Add the command of a list: a page of what the operation finds, or `empty`.
 
-        columns: those of the rows, or what makes them of these rows; limit: of a page, by default
-        all rows; former: the name and the keys that the rows had in an earlier version; echoed:
-        what of the request JSON has, too; about and the rest: as of `door`.
+        columns: those of the rows, or what makes them of these rows; head: a line above them; text:
+        what a person reads instead; limit: of a page, by default all rows; former: the name and the
+        keys that the rows had in an earlier version, or what makes them of the list; echoed: what
+        of the request JSON has, too; about and the rest: as of `door`.
         """
         takes_page = "limit" in inspect.signature(operation).parameters
 
@@ -98,19 +102,22 @@ class Noun(click.Group):
             request = next((each for each in chosen.values() if isinstance(each, Request)), None)
             known = chosen if request is None else dict(request)
             listed = found.as_json() | {key: known[key] for key in echoed}
+            if callable(former):
+                return listed | former(listed)
             return listed if former is None else with_former_keys(listed, *former)
 
-        def text(result: Result) -> str:
+        def shown(result: Result) -> str:
             rows = result["data"]
             of = columns(rows) if callable(columns) else columns
-            return drawn(of, rows, empty=empty, max_columns=max_columns)
+            above = f"{head(result)}\n" if head is not None and rows else ""
+            return above + drawn(of, rows, empty=empty, max_columns=max_columns)
 
         def report(command: Callable[..., Any]) -> Callable[..., Any]:
-            return paged(limit)(reporting(text)(command))
+            return paged(limit)(reporting(text or shown)(command))
 
         page.__signature__ = inspect.signature(operation)  # type: ignore[attr-defined]
         page.__doc__ = operation.__doc__
-        self.add_command(_command(page, report, own, about, name, "", {}))
+        self.add_command(_command(page, report, own, about, name, "", {}, whose=actor))
 
 
 def _command(
