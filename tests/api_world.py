@@ -180,7 +180,7 @@ def make_api_world(store: Store) -> ApiWorld:
         ("mina", "curator", ("mine",)),
         ("ann", "annotator", ("mine",)),
     ):
-        people.add(COMMAND, name, PASSWORD, role=role, fields={}, datasets=on)
+        people.add(COMMAND, people.PersonAdd(name=name, role=role, datasets=on), PASSWORD)
     held = {
         name: new_token(name, rights=[*rights]).token
         for name, rights in (

@@ -60,7 +60,7 @@ def make_asked_study(
     """A study of these rows; its id."""
     body = json.dumps({"name": "roles", "questions": questions})
     with store.write() as session:
-        study, _ = study_from_file(
+        study = study_from_file(
             session,
             write_records(folder / "items.jsonl", rows),
             read_questions(body, "questions.json"),

@@ -15,4 +15,4 @@ def make_study(store: Store, *, created_by: str = "", **wanted: Any) -> dict[str
     with store.write() as session:
         made = sample_study(session, plan, created_by=created_by)
         session.commit()
-        return made
+        return made.as_json()

@@ -109,7 +109,7 @@ def test_its_environment_is_small_and_loads_nothing_else(python: Path, tmp_path:
 
 @pytest.mark.long
 def test_it_goes_from_pairs_to_a_release(python: Path, sqlite_store: Store, tmp_path: Path) -> None:
-    people.add(COMMAND, "cora", "correct horse battery", role="curator", fields={})
+    people.add(COMMAND, people.PersonAdd(name="cora", role="curator"), "correct horse battery")
     wanted = {"name": "remote", "rights": ["curate", "review", "release"], "person": "cora"}
     token = tokens.create(COMMAND, TokenCreate.read(wanted)).token
     pairs = pairs_file(tmp_path, 30)

@@ -273,8 +273,7 @@ def _change_study(actor: Actor, wanted: StudyChange) -> StudyChanged:
 
 
 def _create_study(actor: Actor, wanted: StudyPlan) -> StudyShown:
-    made = studies.create(actor, wanted)
-    return studies.show(actor, made["study_id"])
+    return studies.show(actor, studies.create(actor, wanted).id)
 
 
 def _release(actor: Actor, wanted: ReleaseWanted) -> Started:

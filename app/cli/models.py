@@ -13,6 +13,7 @@ from app.cli.kit.report import Result, command_actor, lines, me, reporting
 from app.cli.kit.table import one_line, sheet
 from app.operations import models as operations
 from app.operations import try_it
+from app.operations.models import ModelServe
 from app.operations.try_it import Search
 from db.errors import Refused
 from db.machine import url_of
@@ -65,16 +66,15 @@ models.door(
 
 
 @models.command()
-@click.argument("model", metavar="CHECKPOINT")
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@click.option("--port", default=8600, show_default=True, type=click.IntRange(1, 65535))
+@request_options(ModelServe)
 @reporting(lambda result: f"stopped serving {result['model']} on {result['url']}")
-def serve(model: str, host: str, port: int) -> Result:
+def serve(request: ModelServe) -> Result:
     """Serve a checkpoint (number or folder) or a model by name as OpenAI's /v1/embeddings.
 
     A request may have `instruction`: the checkpoint's template joins it with the query. Set
     INF_EMBEDDINGS_TOKEN to require a token; beyond this machine it is needed.
     """
+    model, host, port = request.model, request.host, request.port
     name = operations.folder_of(_actor(model), model)
     url = url_of(host, port)
     click.echo(f"{model} on {url}/v1/embeddings; stop with Ctrl-C", err=True)

@@ -50,6 +50,14 @@ class ModelIndexed(Row):
     seconds: float
 
 
+class ModelServe(Request):
+    """Serve a checkpoint (number or folder) or a model by name as OpenAI's /v1/embeddings."""
+
+    model: str = option(..., "Its number, folder or name.", names=(), metavar="CHECKPOINT")
+    host: str = option("127.0.0.1", "Address to listen on.")
+    port: int = option(8600, "Port to listen on.", ge=1, le=65535)
+
+
 class ModelExport(Request):
     """Write a checkpoint for serving: merged weights, ONNX and OpenVINO, with what each loses."""
 

@@ -1,10 +1,10 @@
 """People: accounts, their rights by place, invitations and links, and the audit log."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Self
 
-from pydantic import ConfigDict
+from pydantic import ConfigDict, model_validator
 from sqlalchemy.orm import Session
 
 from app.access.identity import Actor, SessionUser
@@ -15,7 +15,7 @@ from db.errors import BadInput, NotFound, Refused
 from db.events import event_names, list_events
 from db.people import accounts, invitations
 from db.people import rights as held_rights
-from db.people.fields import field_values, set_field, set_fields
+from db.people.fields import FIELDS, account_field, field_values, set_field, set_fields
 from db.people.passwords import create_password_link, hash_password
 from db.people.renaming import delete_account, rename_account
 from db.requests import Request, option
@@ -43,6 +43,26 @@ class PersonRow(Row):
     disabled: bool
     name_problem: str | None
     created_at: datetime
+
+
+class PersonAdd(Request):
+    """An account with its role's rights; its optional fields are those of `db.people.fields`."""
+
+    name: str = option(..., "The account's name.", names=(), metavar="NAME")
+    role: str = option("annotator", "Role of the account.", choices=ACCOUNT_ROLES)
+    email: str = option("", account_field("email").help)
+    datasets: tuple[str, ...] = option(
+        (),
+        "Give the role's rights on this dataset only; repeatable. Default: everywhere.",
+        names=("--dataset",),
+    )
+    no_password: bool = option(False, "Sign in through the provider only.")
+
+    @model_validator(mode="after")
+    def _can_sign_in(self) -> Self:
+        if self.no_password and not self.email:
+            raise ValueError("no_password needs email: otherwise the account could not sign in")
+        return self
 
 
 class Invitation(Request):
@@ -120,24 +140,16 @@ def show(actor: Actor, name: str) -> PersonRow:
         return _row(accounts.get_account(session, name))
 
 
-def add(
-    actor: Actor,
-    name: str,
-    password: str | None,
-    *,
-    role: str,
-    fields: Mapping[str, str],
-    datasets: Sequence[str] = (),
-) -> PersonRow:
-    """Add an account with its role's rights on these datasets, by default everywhere.
+def add(actor: Actor, wanted: PersonAdd, password: str | None) -> PersonRow:
+    """Add an account; the password is prompted for or read from standard input.
 
     Raises as `db.people.accounts.add_account`, and BadInput where the page's first one is no admin.
     """
     require(actor, RIGHT)
     # before the session that writes: it takes a quarter of a second, and others wait for that
-    hashed = None if password is None else hash_password(password, known=[name])
+    hashed = None if password is None else hash_password(password, known=[wanted.name])
     with writing(actor, RIGHT) as session:
-        if role != "admin" and not actor.owns_store and not accounts.has_accounts(session):
+        if wanted.role != "admin" and not actor.owns_store and not accounts.has_accounts(session):
             raise BadInput(
                 "the first account must be an admin, or no one could add others",
                 "choose the role admin",
@@ -145,13 +157,14 @@ def add(
             )
         account = accounts.add_account(
             session,
-            name,
+            wanted.name,
             hashed,
-            role=role,
+            role=wanted.role,
             actor=actor.name,
-            dataset_ids=[get_dataset(session, one).id for one in datasets] or None,
+            dataset_ids=[get_dataset(session, one).id for one in wanted.datasets] or None,
         )
-        set_fields(session, account.name, fields, actor=actor.name)
+        texts = {field.column: getattr(wanted, field.column) for field in FIELDS}
+        set_fields(session, account.name, texts, actor=actor.name)
         return _row(account)
 
 

@@ -2,8 +2,9 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
+from pydantic import model_validator
 from sqlalchemy.engine import make_url
 
 from app.access.identity import Actor
@@ -12,6 +13,7 @@ from app.operations.acting import Launch, writing
 from curation.backups import BackupPlan, RestorePlan, restored_as_json
 from db.errors import BadInput
 from db.events import record_event
+from db.requests import Request, option
 from db.store import schema
 from db.store.backup import restore_backup
 from db.store.copying import copy_store
@@ -56,18 +58,36 @@ def restore_as_job(actor: Actor, request: RestorePlan, launch: Launch[T]) -> T:
     return launch(actor, "restore", request)
 
 
-def upgrade(
-    actor: Actor, *, copy: bool = True, copy_to: Path | None = None, back: Path | None = None
-) -> Result:
-    """Create the tables, or copy, migrate and check the store; with `back` put a copy back.
+class StoreUpgrade(Request):
+    """Create the tables, or copy the store, migrate and check it; or nothing is changed.
 
+    With `back` a copy is put back, after a copy of what is there; then run the version that made
+    it.
+    """
+
+    copy_to: str | None = option(None, "The copy's file; default: in $INF_HOME/backups.")
+    no_copy: bool = option(False, "You have a copy already.")
+    back: str | None = option(None, "Put this copy of an upgrade back.", metavar="COPY")
+
+    @model_validator(mode="after")
+    def _are_apart(self) -> Self:
+        if sum(map(bool, (self.copy_to, self.no_copy, self.back))) > 1:
+            raise ValueError("give at most one of copy_to, no_copy and back")
+        return self
+
+
+def upgrade(actor: Actor, request: StoreUpgrade) -> Result:
+    """Create the tables, or copy the store, migrate and check it; or nothing is changed.
+
+    `back` puts a copy back, after a copy of what is there; then run the version that made it.
     Raises as `db.store.upgrading.upgrade_store` and `go_back`.
     """
     require(actor, RIGHT)
     store = open_store()
-    if back is not None:
-        return go_back(store, back)
-    result = upgrade_store(store, copy=copy, copy_to=copy_to)
+    if request.back is not None:
+        return go_back(store, _absolute(request.back))
+    copy_to = None if request.copy_to is None else _absolute(request.copy_to)
+    result = upgrade_store(store, copy=not request.no_copy, copy_to=copy_to)
     if result["before"] != result["revision"] or result["added_indexes"]:
         schema.require_current(store)
         with writing(actor, RIGHT) as session:
@@ -82,7 +102,7 @@ def make_tables(actor: Actor, consents: Callable[[], bool]) -> str:
     store = open_store()
     if schema.current(store) is not None or not (store.is_sqlite or consents()):
         return ""
-    upgrade(actor)
+    upgrade(actor, StoreUpgrade())
     return "sqlite" if store.is_sqlite else "postgresql"
 
 
@@ -121,8 +141,12 @@ def copy_from(actor: Actor, source: str, from_schema: str | None, progress: Prog
     return result
 
 
+def _absolute(file: str) -> Path:
+    return Path(file).expanduser().absolute()
+
+
 def _existing(source: str) -> Path:
-    path = Path(source).expanduser().absolute()
+    path = _absolute(source)
     if not path.is_file():
         raise BadInput(
             f"{source} does not exist",

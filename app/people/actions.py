@@ -8,7 +8,7 @@ from app.access.session_user import action, notify, signed_in_user
 from app.kit.acting import acting, keep
 from app.operations import people
 from app.operations.doors import tokens, webhooks
-from app.operations.people import Place
+from app.operations.people import PersonAdd, Place
 from db.people.fields import FIELDS, account_field
 
 LINK = "accounts.invitation"
@@ -24,13 +24,9 @@ def _held(key: str) -> Any:
 def add() -> None:
     """Add the account described in the form."""
     texts = {field.column: _held(f"accounts.{field.column}") for field in FIELDS}
-    added = people.add(
-        signed_in_user(),
-        _held("accounts.name").strip(),
-        _held("accounts.password"),
-        role=_held("accounts.role"),
-        fields=texts,
-    )
+    name, role = _held("accounts.name").strip(), _held("accounts.role")
+    wanted = PersonAdd.read(texts | {"name": name, "role": role})
+    added = people.add(signed_in_user(), wanted, _held("accounts.password"))
     notify(f"{added.name} can sign in as {added.role}.")
 
 

@@ -42,10 +42,10 @@ def _held(name: str) -> Any:
 def create(dataset: str) -> None:
     """Create the study that the form describes."""
     made = studies.create(signed_in_user(), plan_of_form(dataset))
-    st.query_params["study"] = str(made["study_id"])
+    st.query_params["study"] = str(made.id)
     st.query_params.pop("run", None)  # it opens the form, above the study that was made
     st.session_state.pop("studies.chosen", None)
-    notify(f"{made['name']} has {made['items']} items. Judges find it on the Judge page.")
+    notify(f"{made.name} has {made.items} items. Judges find it on the Judge page.")
 
 
 def plan_of_form(dataset: str) -> StudyPlan:

@@ -77,9 +77,9 @@ def create_study(handle: JobHandle) -> dict[str, Any]:
             )
         ).first()
         if made is not None:
-            return describe_created(session, made, wanted)
+            return describe_created(session, made, wanted).as_json()
     handle.report(0, None, "sampling items")
     with handle.store.write() as session:
         done = sample_study(session, wanted, created_by=handle.started_by, job_id=handle.id)
         session.commit()
-        return done
+        return done.as_json()

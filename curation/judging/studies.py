@@ -24,6 +24,7 @@ from db.errors import BadInput, Refused
 from db.events import record_event
 from db.jobs.runner import JobHandle
 from db.question import about_shown
+from db.rows import Row
 from db.run.new_items import questions_of
 from db.run.runs import choose_run
 from db.study.gold_items import count_approved, sample_gold_items
@@ -44,9 +45,27 @@ class Waiting:
     view: ItemView
 
 
+class StudyCreated(Row):
+    """A study that was sampled: from what, how (`sampling`), and how many items of each kind."""
+
+    id: int
+    study_id: int
+    name: str
+    dataset: str
+    run_id: int
+    items: int
+    overlap: int
+    seed: int
+    sampling: dict[str, Any]
+    scenarios: dict[str, int]
+    verdicts: dict[str, int]
+    qualification: int
+    gold: int
+
+
 def sample_study(
     session: Session, wanted: StudyPlan, *, created_by: str = "", job_id: int | None = None
-) -> dict[str, Any]:
+) -> StudyCreated:
     """Sample a study from a dataset's run (by default the newest finished one) and describe it.
 
     Raises NotFound for an unknown dataset or one without a finished run, BadInput if the run has
@@ -84,25 +103,21 @@ def sample_study(
     return describe_created(session, study, wanted)
 
 
-def describe_created(session: Session, study: Study, wanted: StudyPlan) -> dict[str, Any]:
+def describe_created(session: Session, study: Study, wanted: StudyPlan) -> StudyCreated:
     """What the creation of a study reports: its sample and its composition."""
     composition = compose(session, study.id)
     main = select(func.count()).where(StudyItem.study_id == study.id, StudyItem.part == "main")
-    return {
-        "id": study.id,
-        "study_id": study.id,
-        "name": study.name,
-        "dataset": wanted.dataset,
-        "run_id": study.run_id,
-        "items": session.scalar(main),
-        "overlap": study.overlap,
-        "seed": study.seed,
-        "sampling": study.settings,
-        "scenarios": composition.scenarios,
-        "verdicts": composition.verdicts,
-        "qualification": wanted.qualification,
-        "gold": wanted.gold,
-    }
+    return StudyCreated.of(
+        study,
+        study_id=study.id,
+        dataset=wanted.dataset,
+        items=session.scalars(main).one(),
+        sampling=study.settings,
+        scenarios=composition.scenarios,
+        verdicts=composition.verdicts,
+        qualification=wanted.qualification,
+        gold=wanted.gold,
+    )
 
 
 def judge_study(handle: JobHandle, study_id: int, judge: ItemJudge) -> dict[str, Any]:

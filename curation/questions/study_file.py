@@ -28,6 +28,7 @@ from curation.questions.questions_file import QuestionSet, StudyQuestion
 from db.corpus.datasets import add_pairs, add_passages, find_dataset, text_sha256
 from db.errors import BadInput, BadRow, BadRows
 from db.events import record_event
+from db.rows import Row
 from db.run.new_items import insert_items, store_questions
 from db.shape import TAKEN_ROLES
 from db.study.studies import open_study
@@ -76,6 +77,22 @@ class Record:
             yield entry.question.place(about), expected
 
 
+class StudyOfFile(Row):
+    """A study of a file's items: its questions, and how many answers each judge gives."""
+
+    id: int
+    study_id: int
+    name: str
+    dataset: str
+    run_id: int
+    items: int
+    answers: int
+    overlap: int
+    questions: tuple[str, ...]
+    qualification: int
+    gold: int
+
+
 def study_from_file(
     session: Session,
     path: Path,
@@ -86,8 +103,8 @@ def study_from_file(
     guidelines: str | None = None,
     seed: int = 0,
     created_by: str = "",
-) -> tuple[Study, dict[str, Any]]:
-    """Create the study; it, and what a report says of it.
+) -> StudyOfFile:
+    """Create the study.
 
     Raises BadRows with line and remedy of each bad row, BadInput where there is no row. Does not
     commit.
@@ -122,19 +139,19 @@ def study_from_file(
     _set_parts(session, study, records, cards, questions.entries)
     record_event(session, created_by, "study.create", study.id)
     parts = Counter(record.part for record in records)
-    return study, {
-        "id": study.id,
-        "study_id": study.id,
-        "name": name,
-        "dataset": dataset.name,
-        "run_id": run_id,
-        "items": len(records),
-        "answers": sum(len(card) for card in cards),
-        "overlap": overlap,
-        "questions": [each.key for each in questions.entries],
-        "qualification": parts["training"],
-        "gold": parts["gold"],
-    }
+    return StudyOfFile(
+        id=study.id,
+        study_id=study.id,
+        name=name,
+        dataset=dataset.name,
+        run_id=run_id,
+        items=len(records),
+        answers=sum(len(card) for card in cards),
+        overlap=overlap,
+        questions=tuple(each.key for each in questions.entries),
+        qualification=parts["training"],
+        gold=parts["gold"],
+    )
 
 
 def read_records(path: Path, entries: Sequence[StudyQuestion]) -> list[Record]:

@@ -77,3 +77,11 @@ def test_a_former_name_says_what_it_is_now(
     ran = inf(*words.format(file=tmp_path / "b.zip").split(), "--json")
     assert f"is `{RENAMED[words]}` now" in ran.err, ran.err
     assert ran.code in (0, 1), ran.out + ran.err
+
+
+def test_the_help_of_a_command_that_was_several_has_the_options_of_each(
+    inf: Callable[..., Ran],
+) -> None:
+    for noun in ("datasets", "runs"):
+        said = inf(noun, "delete", "--help")
+        assert said.code == 0 and "--purge" in said.out and f"inf {noun} purge" in said.out

@@ -2,7 +2,8 @@
 
 import re
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import click
 import pytest
@@ -25,12 +26,39 @@ def command_of(words: list[str]) -> tuple[click.Command, list[str]]:
 
 
 @pytest.mark.parametrize("command", NEXT)
-def test_a_next_step_is_a_command_with_its_options(command: str) -> None:
+def test_a_next_step_is_a_command_with_its_arguments_and_options(command: str) -> None:
     assert not isinstance(command_of(command.split())[0], click.Group)
-    found, rest = command_of(shlex.split(re.sub(r"\{\w+\}", "1", NEXT[command]))[1:])
+    found, rest = command_of(shlex.split(re.sub(r"\{[^}]+\}", "1", NEXT[command]))[1:])
     assert not isinstance(found, click.Group)
-    known = {option for each in found.params for option in each.opts}
-    assert {word for word in rest if word.startswith("--")} <= known
+    options = {name: each for each in found.params for name in each.opts if name[0] == "-"}
+    given = 0
+    while rest:
+        word = rest.pop(0)
+        if word.startswith("--"):
+            option = options[word]
+            rest = rest[0 if isinstance(option, click.Option) and option.is_flag else 1 :]
+        else:
+            given += 1
+    arguments = [each for each in found.params if isinstance(each, click.Argument)]
+    at_least = sum(each.required for each in arguments)
+    at_most = 99 if any(each.nargs < 0 for each in arguments) else len(arguments)
+    assert at_least <= given <= at_most, [each.name for each in arguments]
+
+
+FILLED: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any], str]] = {
+    "studies work": ({"data": [{"study_id": 3}]}, {"study_id": 1}, "inf studies people 3"),
+    "webhooks deliveries": ({"data": [{"id": 9}]}, {"webhook_id": 2}, "inf webhooks test 2"),
+    "releases diff": ({"data": [{"change": "added"}]}, {"after": 4}, "inf releases show 4"),
+    "analyze coverage": ({"known": True}, {"datasets": ("a b",)}, "--dataset 'a b'"),
+    "analyze diversity": ({"known": True}, {"datasets": ()}, "--dataset DATASET"),
+    "analyze agreement": ({"judgments_file": "a.csv"}, {"study": None}, "inf studies show STUDY"),
+}
+
+
+@pytest.mark.parametrize("command", FILLED)
+def test_it_has_the_values_of_the_result_and_of_what_was_given(command: str) -> None:
+    result, given, end = FILLED[command]
+    assert next_step(f"inf {command}", result, given).endswith(end)
 
 
 def test_it_ends_the_report_of_a_command_and_no_other_output(

@@ -27,6 +27,7 @@ from curation.judging.request import StudyChange, StudyFilePlan, StudyPlan
 from curation.judging.sampling import describe_sampling
 from curation.questions.templates import TEMPLATES, template_text
 from db.requests import default_of
+from db.rows import Row
 
 FORMER_KEYS = {"study_id": "id"}
 
@@ -100,7 +101,7 @@ def create(
     template: str | None,
     launch: Launching,
     **given: Any,
-) -> Result:
+) -> Result | Row:
     """Create a study of items sampled from all groups that reached validation, kept or dropped;
     or, by --items-file and --questions, of a file, with nothing else in the store.
 
@@ -129,7 +130,7 @@ def create(
     return operations.create_as_job(actor, wanted, launch(f"sampling from {wanted.dataset}"))
 
 
-def _create_from_file(items: str, questions: Text, given: Result) -> Result:
+def _create_from_file(items: str, questions: Text, given: Result) -> Row:
     values = {k: v for k, v in given.items() if v not in (None, (), default_of(StudyPlan, k))}
     values |= {"items_file": items, "questions": questions, "questions_file": questions.file}
     from app.cli.serve import store_to_serve  # here: it loads the server

@@ -74,10 +74,12 @@ class FormerlyOne(click.Command):
         argument: str = "",
         left_out: Mapping[str, int] | None = None,
     ) -> None:
-        former = [
-            click.Option([option], help=f"As `inf {now}`.") for option, (_, now) in others.items()
+        now = {option: f"As `inf {name}`." for option, (_, name) in others.items()}
+        now |= {argument: "As the argument."} if argument else {}
+        former = [  # with names that no parameter has
+            click.Option([option, f"former_{place}"], is_flag=option in others, help=about)
+            for place, (option, about) in enumerate(now.items())
         ]
-        former += [click.Option([argument], help="As the argument.")] if argument else []
         super().__init__(old.rpartition(" ")[2], params=[*one.params, *former], help=one.help)
         self._old, self._one, self._others = old, one, others
         self._argument, self._left_out = argument, left_out or {}
@@ -89,7 +91,9 @@ class FormerlyOne(click.Command):
         parent: click.Context | None = None,
         **extra: Any,
     ) -> click.Context:
-        """The context of the command that is meant, which runs then."""
+        """The context of the command that is meant, which runs then; the help is of all."""
+        if {"-h", "--help"} & {*args}:
+            return super().make_context(info_name, args, parent, **extra)
         known = {*self._others, *self._left_out, self._argument} - {""}
         words = list[str]()
         for word in args:

@@ -87,7 +87,8 @@ def reporting(
                 is_queued = set(result) == {"job_id"}
                 shown = "" if is_queued else human(result) + and_more(result)
                 if shown and not SAID.search(shown):
-                    shown += next_step(click.get_current_context().command_path, result)
+                    context = click.get_current_context()
+                    shown += next_step(context.command_path, result, context.params)
                 click.echo(shown or _detached(result))
             if result.get("paused"):
                 click.get_current_context().exit(3)

@@ -13,11 +13,12 @@ from app.cli.kit.report import Launching, Result, launched, lines, me, reporting
 from app.cli.kit.table import Column, drawn, sheet
 from app.operations import store as operations
 from app.operations.overview import status as operation_of_status
+from app.operations.store import StoreUpgrade
 from app.text.remedies import in_commands
 from curation.backups import RestorePlan
 from db.store.backup import greatest_job_id
 
-FILE = click.Path(path_type=Path, dir_okay=False)
+FILE = click.Path(dir_okay=False)
 
 
 store = Noun("store")
@@ -63,20 +64,14 @@ def _upgraded(result: Result) -> str:
     return f"{lines(*rows)}\nnext: inf status"
 
 
-@store.command()
-@click.option("--copy-to", type=FILE, help="The copy's file; default: in $INF_HOME/backups.")
-@click.option("--no-copy", is_flag=True, help="You have a copy already.")
-@click.option("--back", type=FILE, metavar="COPY", help="Put this copy of an upgrade back.")
-@reporting(_upgraded)
-def upgrade(copy_to: Path | None, no_copy: bool, back: Path | None) -> Result:
-    """Create the tables, or copy the store, migrate and check it; or nothing is changed.
-
-    --back puts a copy back, after a copy of what is there; then run the version that made it.
-    """
-    if bool(copy_to) + no_copy + bool(back) > 1:
-        raise click.UsageError("give at most one of --copy-to, --no-copy and --back")
-    to, copy = (path and path.expanduser().absolute() for path in (copy_to, back))
-    return operations.upgrade(owner(me()), copy=not no_copy, copy_to=to, back=copy)
+upgrade = store.door(
+    operations.upgrade,
+    text=_upgraded,
+    types={"copy_to": FILE, "back": FILE},
+    actor=lambda _: owner(me()),
+    about="Create the tables, or copy the store, migrate and check it; or nothing is changed.\n\n"
+    "--back puts a copy back, after a copy of what is there; then run the version that made it.",
+)
 
 
 check = store.door(
@@ -119,7 +114,7 @@ former_upgrade = formerly(upgrade, "upgrade", "store upgrade")
 @reporting(lambda result: f"the store is at revision {result['revision']}")
 def _without_copy() -> Result:
     """Create the tables, or bring them up to this version of InF Studio."""
-    return operations.upgrade(owner(me()), copy=False)
+    return operations.upgrade(owner(me()), StoreUpgrade(no_copy=True))
 
 
 db = Noun(

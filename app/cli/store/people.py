@@ -1,7 +1,6 @@
 """`inf people`: accounts. Passwords are read from the terminal or stdin, never from argv."""
 
 import sys
-from collections.abc import Callable
 from functools import partial
 
 import click
@@ -12,7 +11,7 @@ from app.cli.kit.options import request_options
 from app.cli.kit.password import ask_secret
 from app.cli.kit.report import Result, command_actor, lines, reporting
 from app.operations import people as operations
-from app.operations.people import Invitation, PersonRow
+from app.operations.people import Invitation, PersonAdd, PersonRow
 from db.errors import Refused
 from db.people.fields import FIELDS, AccountField
 from db.people.passwords import LINK_HOURS
@@ -35,35 +34,13 @@ people.listed(
 people.door(operations.show, text=lambda result: lines(*result.items()))
 
 
-def _field_options(command: Callable[..., None]) -> Callable[..., None]:
-    """An option for each optional field of an account."""
-    for field in reversed(FIELDS):
-        command = click.option(f"--{field.column}", default="", help=field.help)(command)
-    return command
-
-
 @people.command()
-@click.argument("name")
-@click.option("--role", type=ROLE, default="annotator", show_default=True)
-@_field_options
-@click.option(
-    "--dataset",
-    "datasets",
-    multiple=True,
-    help="Give the role's rights on this dataset only; repeat for several. Default: everywhere.",
-)
-@click.option("--no-password", is_flag=True, help="Sign in through the provider only.")
+@request_options(PersonAdd)
 @reporting(lambda result: f"added {result['name']} as {result['role']}")
-def add(
-    name: str, role: str, datasets: tuple[str, ...], no_password: bool, **fields: str
-) -> PersonRow:
+def add(request: PersonAdd) -> PersonRow:
     """Add an account; the password is prompted for or read from standard input."""
-    if no_password and not fields["email"]:
-        raise click.UsageError(
-            "--no-password requires --email: otherwise the account could not sign in"
-        )
-    actor, password = command_actor(), None if no_password else ask_secret()
-    return operations.add(actor, name, password, role=role, fields=fields, datasets=datasets)
+    actor, password = command_actor(), None if request.no_password else ask_secret()
+    return operations.add(actor, request, password)
 
 
 def _field_text(field: AccountField, result: Result) -> str:

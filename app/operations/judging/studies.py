@@ -4,7 +4,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqlalchemy.orm import Session
 
@@ -26,7 +26,7 @@ from curation.judging.request import (
     StudyTasks,
     WorkReport,
 )
-from curation.judging.studies import judge_study, sample_study
+from curation.judging.studies import StudyCreated, judge_study, sample_study
 from db.assignment import members, places, reassigning
 from db.assignment.hidden import open_groups
 from db.corpus.datasets import get_dataset
@@ -43,6 +43,9 @@ from db.study.sampled_groups import sampled_judges as judges_of_sample
 from db.study.studies import JudgeProgress, StudySummary
 from db.study.work import WorkRow, work_report
 from db.tables import Guideline, Item
+
+if TYPE_CHECKING:
+    from curation.questions.study_file import StudyOfFile
 
 RIGHT = "studies"
 T = TypeVar("T")
@@ -118,13 +121,13 @@ class GoldChanged(Row):
     rules: dict[str, Any]
 
 
-def create(actor: Actor, wanted: StudyPlan) -> dict[str, Any]:
+def create(actor: Actor, wanted: StudyPlan) -> StudyCreated:
     """Sample a study now. Raises as `curation.judging.studies.sample_study`."""
     with writing(actor, RIGHT) as session:
         return sample_study(session, wanted, created_by=actor.name)
 
 
-def create_from_file(actor: Actor, wanted: StudyFilePlan) -> dict[str, Any]:
+def create_from_file(actor: Actor, wanted: StudyFilePlan) -> "StudyOfFile":
     """Create a study of a file's items, and the dataset of its texts, on which the actor has their
     rights. The file is one of the server, an admin's.
 
@@ -136,7 +139,7 @@ def create_from_file(actor: Actor, wanted: StudyFilePlan) -> dict[str, Any]:
     require(actor, "server")
     questions = read_questions(wanted.questions, wanted.questions_file)
     with writing(actor, RIGHT) as session:
-        study, made = study_from_file(
+        made = study_from_file(
             session,
             Path(wanted.items_file),
             questions,
@@ -147,7 +150,7 @@ def create_from_file(actor: Actor, wanted: StudyFilePlan) -> dict[str, Any]:
             created_by=actor.name,
         )
         if wanted.close_when_done:
-            set_rules(session, study.id, closes_when_done=True)
+            set_rules(session, made.id, closes_when_done=True)
         return made
 
 

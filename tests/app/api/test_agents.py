@@ -408,7 +408,7 @@ def test_an_agent_of_a_server_does_so_over_http_by_its_token(
 ) -> None:
     """`/mcp` of a real server by the SDK's HTTP client; other tokens reach what they are for."""
     store, lines = priced
-    people.add(COMMAND, "cora", "correct horse battery", role="curator", fields={})
+    people.add(COMMAND, people.PersonAdd(name="cora", role="curator"), "correct horse battery")
     agent = new_token("cora", name="agent", budget_usd=2.0).token
 
     async def served(url: str) -> dict[str, Any]:

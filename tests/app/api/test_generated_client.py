@@ -55,7 +55,7 @@ def run(*arguments: object, **given: str) -> str:
 def test_a_generated_client_goes_from_pairs_to_a_release(
     sqlite_store: Store, tmp_path: Path
 ) -> None:
-    people.add(COMMAND, "cora", "correct horse battery", role="curator", fields={})
+    people.add(COMMAND, people.PersonAdd(name="cora", role="curator"), "correct horse battery")
     wanted = {"name": "generated", "rights": ["curate", "review", "release"], "person": "cora"}
     token = tokens.create(COMMAND, TokenCreate.read(wanted)).token
     pairs, config = pairs_file(tmp_path, 30), tmp_path / "config.yml"

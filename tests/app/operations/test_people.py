@@ -21,7 +21,9 @@ PASSWORD = "correct horse battery"
 NEEDING_ADMIN: dict[str, Callable[[Actor], Any]] = {
     "list_all": people.list_all,
     "show": lambda actor: people.show(actor, "ann"),
-    "add": lambda actor: people.add(actor, "eve", PASSWORD, role="annotator", fields={}),
+    "add": lambda actor: people.add(
+        actor, people.PersonAdd(name="eve", role="annotator"), PASSWORD
+    ),
     "change_field": lambda actor: people.change_field(actor, "ann", "email", "a@b.org"),
     "change_role": lambda actor: people.change_role(actor, "ann", "admin"),
     "disable": lambda actor: people.disable(actor, "ann"),
@@ -108,7 +110,7 @@ def test_the_pages_show_what_the_operations_return(
 
 def test_only_the_command_line_may_begin_with_someone_who_is_no_admin(sqlite_store: Store) -> None:
     with pytest.raises(BadInput, match="must be an admin"):
-        people.add(owner("local", "page"), "ann", PASSWORD, role="curator", fields={})
-    people.add(owner("cli"), "ann", PASSWORD, role="curator", fields={})
+        people.add(owner("local", "page"), people.PersonAdd(name="ann", role="curator"), PASSWORD)
+    people.add(owner("cli"), people.PersonAdd(name="ann", role="curator"), PASSWORD)
     with sqlite_store.read() as session:
         assert session.scalars(select(Account.name)).all() == ["ann"]

@@ -33,7 +33,7 @@ def test_each_operation_is_refused_without_the_right(sqlite_store: Store, tmp_pa
         lambda: operations.back_up(eve, plan, nothing),
         lambda: operations.restore(eve, RestorePlan(path=path), nothing),
         lambda: operations.restore_as_job(eve, RestorePlan(path=path), nothing),
-        lambda: operations.upgrade(eve),
+        lambda: operations.upgrade(eve, operations.StoreUpgrade()),
         lambda: operations.check(eve),
         lambda: operations.copy_from(eve, path, None, nothing),
     ):

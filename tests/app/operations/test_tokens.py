@@ -45,8 +45,8 @@ def world(sqlite_store: Store) -> Store:
     make_world(sqlite_store, 4, name="mine")
     make_world(sqlite_store, 4, name="other")
     for name, role in (("root", "admin"), ("cora", "curator"), ("ann", "annotator")):
-        people.add(COMMAND, name, PASSWORD, role=role, fields={})
-    people.add(COMMAND, "mina", PASSWORD, role="curator", fields={}, datasets=("mine",))
+        people.add(COMMAND, people.PersonAdd(name=name, role=role), PASSWORD)
+    people.add(COMMAND, people.PersonAdd(name="mina", role="curator", datasets=("mine",)), PASSWORD)
     return sqlite_store
 
 

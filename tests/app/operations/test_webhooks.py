@@ -240,7 +240,7 @@ def test_an_address_is_checked_when_it_is_given_and_at_each_socket(
         with pytest.raises(ProviderError) as caught:
             webhooks.add(COMMAND, WebhookAdd(url=url, private=True))
         assert caught.value.code == "server_address_metadata"
-    people.add(COMMAND, "root", PASSWORD, role="admin", fields={})
+    people.add(COMMAND, people.PersonAdd(name="root", role="admin"), PASSWORD)
     admin = owner("root", via="page")
     for private, error in ((True, Refused), (False, ProviderError)):
         with pytest.raises(error) as refused:
@@ -358,7 +358,7 @@ def test_a_removed_endpoint_is_sent_nothing_more(sqlite_store: Store, receiver: 
 
 
 def test_a_connection_s_remedies_are_its_own(sqlite_store: Store) -> None:
-    people.add(COMMAND, "root", PASSWORD, role="admin", fields={})
+    people.add(COMMAND, people.PersonAdd(name="root", role="admin"), PASSWORD)
     wanted = connections.ConnectionAdd(name="lab", url="http://127.0.0.1:1/v1", private=True)
     with pytest.raises(Refused) as caught:
         connections.add(owner("root", via="page"), wanted)
