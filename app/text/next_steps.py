@@ -148,4 +148,4 @@ def next_step(command: str, result: Mapping[str, Any], given: Mapping[str, Any] 
     if not then or result.keys() == {"job_id"} or rows == []:
         return ""
     first = rows[0] if isinstance(rows, list) else {}
-    return f"\nnext: {filled(then, {**given, **result, **first})}"
+    return f"next: {filled(then, {**given, **result, **first})}"

@@ -66,9 +66,9 @@ def test_it_ends_the_report_of_a_command_and_no_other_output(
 ) -> None:
     make_run(sqlite_store)
     told = inf("datasets", "show", "books")
-    assert told.out.splitlines()[-1] == "next: inf runs create books --provider NAME"
+    assert told.err == "next: inf runs create books --provider NAME\n" and "next" not in told.out
     assert "next" not in inf("datasets", "show", "books", "--json").json
-    assert inf("groups", "show", 1).out.splitlines()[-1] == "next: inf reviews set 1 --approve"
+    assert inf("groups", "show", 1).err == "next: inf reviews set 1 --approve\n"
     assert next_step("inf analyze leakage", {"job_id": 3}) == ""  # it is queued
     assert next_step("inf datasets show", {"name": "two words"}).endswith(
         "inf runs create 'two words' --provider NAME"

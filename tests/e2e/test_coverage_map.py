@@ -69,6 +69,8 @@ def open_map(browser: Browser, served: Restartable) -> Page:
     page.set_default_timeout(PATIENCE)
     page.goto(f"{served.url}/coverage")
     page.locator(RESTED).scroll_into_view_if_needed()
+    settled(page)
+    page.locator(RESTED).wait_for()
     return page
 
 
@@ -194,6 +196,18 @@ def test_the_same_map_is_the_same_picture(
         pictures.append(page.locator(MAP).evaluate("map => map.toDataURL()"))
         page.close()
     assert pictures[0] == pictures[1]
+
+
+def test_what_gets_its_height_late_moves_the_map_and_not_its_lower_edge(
+    points: pd.DataFrame, served: Restartable, browser: Browser
+) -> None:
+    page = open_map(browser, served)
+    before = page.locator(MAP).bounding_box()
+    page.locator('[data-testid="stMainBlockContainer"]').evaluate(
+        "it => it.prepend(Object.assign(document.createElement('div'), {style: 'height: 40px'}))"
+    )
+    expect(page.locator(MAP)).to_have_css("height", f"{before['height'] - 40}px")
+    page.close()
 
 
 def selected(page: Page) -> str:

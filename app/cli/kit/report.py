@@ -86,10 +86,12 @@ def reporting(
             else:
                 is_queued = set(result) == {"job_id"}
                 shown = "" if is_queued else human(result) + and_more(result)
-                if shown and not SAID.search(shown):
-                    context = click.get_current_context()
-                    shown += next_step(context.command_path, result, context.params)
                 click.echo(shown or _detached(result))
+                if shown and not SAID.search(shown):
+                    # beside the report, which may be a file's contents (`inf studies people`)
+                    context = click.get_current_context()
+                    then = next_step(context.command_path, result, context.params)
+                    click.echo(then, err=True, nl=bool(then))
             if result.get("paused"):
                 click.get_current_context().exit(3)
 

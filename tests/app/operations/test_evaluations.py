@@ -89,7 +89,7 @@ def test_lists_and_one_evaluation_have_ids_names_and_a_total(
     one = inf("evaluations", "show", base, "--json").json
     assert one["queries"] == 20 and one["record"] == RECORD
     assert {key: one[key] for key in found["data"][1]} == found["data"][1]
-    assert "next: inf evaluations compare" in inf("evaluations", "list").out
+    assert "next: inf evaluations compare" in inf("evaluations", "list").err
     old = inf("evaluate", "list", "--json")
     assert [row["evaluation_id"] for row in old.json["evaluations"]] == [better, base]
 

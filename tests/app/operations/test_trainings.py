@@ -138,8 +138,8 @@ def test_trainings_are_the_same_rows_for_page_command_and_job(
     measured = one_shown["scores"][0]
     assert (measured["measure"], measured["base"], measured["query_alone"]) == ("strict", 0.25, 0.0)
     assert one_shown["intervals"][0]["gain_high"] == 0.75
-    listed = inf("trainings", "list").out
-    assert "table 3" not in listed and f"next: inf trainings show {two}" in listed
+    listed = inf("trainings", "list")
+    assert "table 3" not in listed.out and listed.err == f"next: inf trainings show {two}\n"
     rows = [line.split() for line in inf("trainings", "show", one).out.splitlines()]
     assert ["0.2500", "-0.2500", "0.7500"] in [row[-3:] for row in rows]
 

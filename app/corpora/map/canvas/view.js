@@ -20,6 +20,9 @@ class MapView {
     window.addEventListener("resize", this.onWindow);
     this.sized = new ResizeObserver(() => this.resize());
     this.sized.observe(this.root);
+    // what stands above may get its height after the map has: the page then grows, the map does not
+    const page = document.querySelector('[data-testid="stMainBlockContainer"]');
+    if (page) this.sized.observe(page);
   }
 
   drop() {
