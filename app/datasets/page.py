@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from app.access.session_user import require_permission
 from app.datasets.import_form import draw_import_form
@@ -17,7 +18,7 @@ from app.text.texts import draw_text
 
 PAIRS, PASSAGES = "Pairs", "Passages"
 ORIGINS = {"all": None, "seed": "seed", "pool": "pool", "generated": "generated"}
-
+ROW_CHARACTERS = 100
 
 COLUMNS = ("name", "pairs", "passages", "generated", "source", "licence", "created_at")
 
@@ -41,6 +42,13 @@ def draw_list(found: Sequence[DatasetRow]) -> None:
     draw_table([each.as_json() for each in found], column_order=COLUMNS, column_config=columns)
 
 
+def draw_row(*texts: str) -> DeltaGenerator:
+    """The texts' beginnings in one line; it opens on what the caller puts inside."""
+    line = " · ".join(" ".join(text.split()) or "(empty)" for text in texts)
+    begins = line if len(line) <= ROW_CHARACTERS else f"{line[:ROW_CHARACTERS].rstrip()} …"
+    return st.expander(plain(begins))
+
+
 def draw_pairs(dataset_id: int) -> None:
     search = st.text_input(
         "Search in queries",
@@ -53,7 +61,7 @@ def draw_pairs(dataset_id: int) -> None:
     )
     st.caption(counted(total, "pair"))
     for pair in pairs:
-        with st.container(border=True):
+        with draw_row(pair.query, pair.passage):
             draw_text(pair.query, label=f"Query · {pair.query_id}")
             draw_text(pair.passage, label=f"Passage · {pair.passage_id}")
     draw_pages(total, key="datasets.pair_page")
@@ -77,7 +85,7 @@ def draw_passages(dataset_id: int) -> None:
     )
     st.caption(counted(total, "passage"))
     for passage in passages:
-        with st.container(border=True):
+        with draw_row(passage.text):
             about = " · ".join(filter(None, [passage.external_id, passage.origin, passage.title]))
             draw_text(passage.text, label=about)
     draw_pages(total, key="datasets.passage_page")

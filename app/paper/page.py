@@ -1,5 +1,7 @@
 """The Paper page: the paper's Figures 3a to 6 and Tables 1 to 6, ours next to what it prints."""
 
+from functools import cache
+
 import streamlit as st
 
 from analysis.agreement.flagged import bar_rows
@@ -9,14 +11,14 @@ from app.access.session_user import signed_in_user
 from app.kit.figure import draw_figure
 from app.kit.frame.dataset import chosen_dataset
 from app.kit.menu import may_open
-from app.kit.page import draw_empty, draw_heading
+from app.kit.page import draw_empty, draw_heading, draw_tabs
 from app.operations import analyses, evaluations
 from app.operations.overview.frame import PageDataset
 from app.paper import actions, data, models
 
 LEAD = (
     "The figures and tables of Zhuang et al., *Towards Better Instruction Following Retrieval "
-    "Models* (2025), in its order. Rows say where they are from: published "
+    "Models* (2025). Rows say where they are from: published "
     "(printed in the paper) or ours (measured here). What nobody ran stays empty."
 )
 
@@ -69,19 +71,43 @@ if dataset is None:
     )
     st.stop()
 diversity = next(iter(analyses.stored(user, "diversity", dataset.id)), None)
-data.draw_table_one(diversity)
-data.draw_coverage(next(iter(analyses.stored(user, "coverage", dataset.id)), None))
-data.draw_diversity(diversity)
-if may_open(user, "agreement"):
-    draw_agreement(user, dataset)
-if may_open(user, "evaluations"):
+
+
+@cache
+def ours() -> models.Ours:
+    """The scores of the two tabs that show any."""
     scores, checkpoints = evaluations.of_dataset(user, dataset.id, right="analyze")
-    ours = models.Ours(scores, actions.trained_of(checkpoints))
-    models.draw_models("table_2", ours)
-    models.draw_ranking(ours)
-    models.draw_objectives(ours)
-    models.draw_designs(ours)
-data.draw_filtering(diversity)
+    return models.Ours(scores, actions.trained_of(checkpoints))
+
+
+def draw_data() -> None:
+    data.draw_table_one(diversity)
+    data.draw_coverage(next(iter(analyses.stored(user, "coverage", dataset.id)), None))
+    data.draw_diversity(diversity)
+
+
+def draw_quality() -> None:
+    if may_open(user, "agreement"):
+        draw_agreement(user, dataset)
+    data.draw_filtering(diversity)
+
+
+def draw_models() -> None:
+    models.draw_models("table_2", ours())
+    models.draw_ranking(ours())
+
+
+def draw_further() -> None:
+    models.draw_models("table_5", ours())
+
+
+def draw_ablations() -> None:
+    models.draw_objectives(ours())
+    models.draw_designs(ours())
+    models.draw_backbone(ours())
+
+
+tabs = {"Data": draw_data, "Quality": draw_quality}
 if may_open(user, "evaluations"):
-    models.draw_models("table_5", ours)
-    models.draw_backbone(ours)
+    tabs |= {"Models": draw_models, "Further models": draw_further, "Ablations": draw_ablations}
+draw_tabs(tabs, key="paper.tab")

@@ -15,6 +15,7 @@ from app.kit.page import draw_hand_off, draw_link, draw_table
 from app.operations import releases
 from app.operations.releases import ReleaseOptions
 from app.releases import actions
+from app.releases.card import draw_card
 from app.text.numbers import counted
 from app.text.plain import plain
 from app.text.remedies import in_pages
@@ -181,4 +182,5 @@ def _draw_preview(user: Actor, wanted: ReleasePlan) -> None:
     rows, card = st.tabs(["First rows", "Card"])
     with rows:
         draw_table(found.rows)
-    card.code(found.card, language="markdown", height=420, wrap_lines=True)
+    with card:
+        draw_card(found.card, key="preview")

@@ -9,6 +9,7 @@ from app.kit.frame.dataset import chosen_dataset
 from app.kit.page import draw_empty, draw_hand_off, draw_heading, draw_labels, draw_table
 from app.operations import releases
 from app.operations.releases import ReleaseShown
+from app.releases.card import draw_card
 from app.releases.diff import draw_release_diff
 from app.releases.form import draw_release_form
 from app.releases.push import draw_pushes
@@ -43,9 +44,8 @@ def draw_release(release: ReleaseShown) -> None:
         )
         draw_hand_off("train", "Train on it", release=release.id)
     draw_pushes(release)
-    with st.container(border=True):
-        st.markdown("**Dataset card**")
-        st.code(release.card, language="markdown", height=420, wrap_lines=True)
+    st.subheader("Dataset card", anchor=False)
+    draw_card(release.card, key="made")
     st.caption("To load it in Python on this server:")
     st.code(
         f'from datasets import load_dataset\ndata = load_dataset("{release.path}")',

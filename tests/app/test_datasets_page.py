@@ -1,14 +1,18 @@
 """The Datasets page: columns are mapped and an import is previewed before anything is stored."""
 
+from html import escape
 from pathlib import Path
 from typing import Any
 
 import pytest
-from app_pages import open_page, sign_in
+from app_pages import open_page, sign_in, words
 from conftest import count_rows
+from records_world import make_run
+from sqlalchemy import select
 from study_world import make_world
 
 from db.store.store import Store
+from db.tables import Pair, Passage
 
 
 @pytest.fixture
@@ -183,3 +187,20 @@ def test_an_archived_dataset_is_on_no_page_and_takes_no_import(
     assert any("'hidden' is archived" in box.value for box in page.error)
     groups = open_page("groups")
     assert all("hidden" not in str(box.options) for box in groups.selectbox)
+
+
+def test_pairs_are_rows_of_one_line_that_open_on_the_whole_texts(sqlite_store: Store) -> None:
+    long = "*word*\nnext " * 60 + "<b>end</b>"
+    make_run(sqlite_store, kept=1)
+    with sqlite_store.write() as session:
+        pair = session.scalars(select(Pair).limit(1)).one()
+        pair.query = "a *star*"
+        session.get_one(Passage, pair.passage_id).text = long
+        session.commit()
+    page = open_page("datasets")
+    assert not page.exception
+    rows = [each for each in page.expander if each.label != "Import"]
+    (row,) = [each for each in rows if "star" in each.label]
+    assert row.label.startswith(r"a \*star\* · \*word\* next")
+    assert "\n" not in row.label and len(row.label) < 200
+    assert escape(long) in words(page)

@@ -9,6 +9,8 @@ from records_world import group_ids, make_run
 from sqlalchemy import select
 from streamlit.testing.v1 import AppTest
 
+from app.releases.card import parts_of
+from curation.release.card.markdown import fenced
 from db.jobs import jobs
 from db.review.reviews import approve_group, reject_group
 from db.store.store import Store
@@ -157,3 +159,36 @@ def test_a_release_of_several_runs_is_queued_in_their_order(
     with sqlite_store.read() as session:
         (job,) = jobs.list_jobs(session, kind="export")
     assert job.config["runs"] == [first, second]
+
+
+def test_the_card_is_rendered_with_prompts_and_metadata_on_request(
+    sqlite_store: Store, home: Path, tmp_path: Path
+) -> None:
+    make_run(sqlite_store)
+    export(sqlite_store, tmp_path / "out")
+    at = opened(sqlite_store)
+    assert not at.exception
+    body = [each.value for each in at.markdown]
+    assert any(value.startswith("#### Counts") or "\n#### Counts" in value for value in body)
+    assert not any(value.startswith("---") or "<details>" in value for value in body)
+    assert (tmp_path / "out" / "README.md").read_text().strip() in [each.value for each in at.code]
+    assert "The file as it is, with its metadata (YAML)" in [each.label for each in at.expander]
+
+
+HOSTILE = "</details> $x$ :material/home: ![a](http://x/y.png)\n````\n# head\n[l](http://x)"
+
+
+def test_nothing_in_a_card_becomes_a_formula_an_icon_or_a_picture() -> None:
+    card = (
+        "---\nlicense: x\n---\n\n# name\n\n> [!WARNING]\n> of :smile: costs $1 and $2\n\n"
+        "## Counts\n`$code:s$`\n\n<details><summary>Prompt <code>a&lt;b.md</code></summary>\n\n"
+        f"{fenced(HOSTILE)}\n\n</details>\n\n"
+        "## Use\n\n```python\nx = '$1:a'\n```\n\n![Map](map.png)\n"
+    )
+    before, (name, prompt), (_, after) = parts_of(card)
+    assert before == (
+        "",
+        "> of \\:smile: costs \\$1 and \\$2\n\n#### Counts\n`$code:s$`",
+    )
+    assert (name, prompt) == ("a<b.md", HOSTILE)
+    assert after == "#### Use\n\n```python\nx = '$1:a'\n```"
