@@ -70,25 +70,26 @@ if dataset is None:
         command="inf datasets import NAME --pairs FILE",
     )
     st.stop()
-diversity = next(iter(analyses.stored(user, "diversity", dataset.id)), None)
+named = dataset  # there is one from here on
+diversity = next(iter(analyses.stored(user, "diversity", named.id)), None)
 
 
 @cache
 def ours() -> models.Ours:
     """The scores of the two tabs that show any."""
-    scores, checkpoints = evaluations.of_dataset(user, dataset.id, right="analyze")
+    scores, checkpoints = evaluations.of_dataset(user, named.id, right="analyze")
     return models.Ours(scores, actions.trained_of(checkpoints))
 
 
 def draw_data() -> None:
     data.draw_table_one(diversity)
-    data.draw_coverage(next(iter(analyses.stored(user, "coverage", dataset.id)), None))
+    data.draw_coverage(next(iter(analyses.stored(user, "coverage", named.id)), None))
     data.draw_diversity(diversity)
 
 
 def draw_quality() -> None:
     if may_open(user, "agreement"):
-        draw_agreement(user, dataset)
+        draw_agreement(user, named)
     data.draw_filtering(diversity)
 
 
