@@ -23,7 +23,7 @@ from analysis.map.function_words import LANGUAGE_NAMES, function_words, language
 from analysis.text.words import FUNCTION_WORDS
 
 MIN_CLUSTERS, MAX_CLUSTERS, NAMING, MAX_FITTED = 2, 24, 3, 50_000
-_WORD = re.compile(r"[^\W\d_]{3,}")
+WORD = re.compile(r"[^\W\d_]{3,}")
 # English words that name no topic; stopwordsiso's list has words that do: computer, fire, research.
 _NAMELESS = """
     please passage passages document documents relevant text texts mention mentions mentioned
@@ -67,8 +67,8 @@ def cluster_names(texts: Sequence[str], labels: np.ndarray) -> list[str]:
         [] for _ in range(int(labels.max()) + 1 if len(labels) else 0)
     ]
     for text, label in zip(texts, labels, strict=True):
-        clusters[int(label)].append(_WORD.findall(text.casefold()))
-    mains = [_main_languages(cluster) for cluster in clusters]
+        clusters[int(label)].append(WORD.findall(text.casefold()))
+    mains = [main_languages(cluster) for cluster in clusters]
     counts = [_naming(cluster, main) for cluster, main in zip(clusters, mains, strict=True)]
     whole = sum(counts, Counter[str]())
     mean = whole.total() / max(1, len(counts))
@@ -82,7 +82,7 @@ def cluster_names(texts: Sequence[str], labels: np.ndarray) -> list[str]:
     return names
 
 
-def _main_languages(cluster: Sequence[Sequence[str]]) -> tuple[str, ...]:
+def main_languages(cluster: Sequence[Sequence[str]]) -> tuple[str, ...]:
     """The languages of most texts of a cluster, of those long enough to recognise it."""
     found = Counter(languages for words in cluster if (languages := languages_of(words)))
     return found.most_common(1)[0][0] if found else ()

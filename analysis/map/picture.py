@@ -6,6 +6,7 @@ that share a pixel: nothing is sampled, so there is nothing to refine when one z
 
 import hashlib
 import json
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +18,10 @@ from analysis.map.difference import COLOURS, Difference, density_difference
 if TYPE_CHECKING:
     import pandas as pd
 
+    from analysis.map.facets import Panel
+
+FRAME_COLOURS = ("#7a8788", "#b5742a", "#5a6fae", "#7d5aa0", "#4c8a5f")
+
 
 def map_payload(
     points: "pd.DataFrame",
@@ -24,19 +29,28 @@ def map_payload(
     *,
     contours: bool = False,
     layers: tuple[str, str] | None = None,
+    panels: "Sequence[Panel]" = (),
 ) -> bytes:
     """The points coloured by `role` (its sign) or another column, as bytes (little-endian).
 
     `points` has the columns of `analysis.map.coverage.points_table`; `layers`: two corpora whose
-    densities are compared. First the length of the header (uint32) and the header as JSON; then x
-    and y (float32, points each), the lines (float32, x0 y0 x1 y1 per piece), the cells of the
-    difference (float32, row by row of x; none without `layers`) and the category of each point
-    (uint16, its place in `categories`).
+    densities are compared; `panels` are framed by lines. First the length of the header (uint32)
+    and the header as JSON; then x and y (float32, points each), the lines (float32, x0 y0 x1 y1 per
+    piece), the cells of the difference (float32, row by row of x; none without `layers`) and the
+    category of each point (uint16, its place in `categories`).
     """
     names = categories_of(points, colour_by)
     order, codes = _ordered(names, colour_by)
     counts = np.bincount(codes, minlength=len(order))
-    lines = density_lines(points) if contours else []
+    lines = [
+        each | {"name": f"density of {each['name']}"}
+        for each in (density_lines(points) if contours else [])
+    ]
+    lines += [
+        {"name": f"panel of {panel.name}", "colour": FRAME_COLOURS[place % len(FRAME_COLOURS)]}
+        | {"pieces": panel.pieces()}
+        for place, panel in enumerate(panels)
+    ]
     pieces = np.concatenate([each["pieces"] for each in lines] or [np.zeros((0, 4))])
     veil, cells = _veil(density_difference(points, *layers) if layers else None, layers)
     body = b"".join(

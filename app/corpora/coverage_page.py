@@ -5,6 +5,7 @@ from functools import partial
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from analysis.map.facets import faceted
 from analysis.map.printed_map import printed_map
 from app.access.session_user import signed_in_user
 from app.corpora.coverage import draw_numbers
@@ -12,7 +13,13 @@ from app.corpora.map import actions
 from app.corpora.map.bar import Drawn, draw_bar, draw_view
 from app.corpora.map.canvas.card import draw_map_card, selected_rows
 from app.corpora.map.new_map import draw_new_map
-from app.corpora.map.points import picture_of, shown_points, stored_points, visible_rows
+from app.corpora.map.points import (
+    picture_of,
+    shown_points,
+    stored_points,
+    topic_languages,
+    visible_rows,
+)
 from app.corpora.map.selection import draw_selection
 from app.corpora.map.topics import draw_topics
 from app.corpora.stored_analysis import draw_started, origin_of
@@ -39,12 +46,17 @@ def draw_map(found: Analysis, bar: DeltaGenerator) -> None:
     st.session_state["coverage.points"] = len(points)
     visible = visible_rows(points)
     shown, kept = shown_points(points, found.id, visible)
+    in_panels, panels = faceted(shown, topic_languages(points, found.id))
     with bar:
-        drawn = draw_view(found, points)
+        drawn = draw_view(found, points, len(panels))
     if shown.empty:
         draw_filtered(len(kept), int(visible.sum()), len(points))
         st.caption("No texts left on the map.")
         return
+    if drawn.by_language:
+        shown = in_panels
+    else:
+        panels = []
     key = f"coverage.card{found.id}.{st.session_state.get('coverage.drawing', 0)}"
     origin = origin_of(found)
     source = {"corpora": found.result["corpora"], "published": found.config.get("published")}
@@ -58,6 +70,7 @@ def draw_map(found: Analysis, bar: DeltaGenerator) -> None:
                 drawn.colour,
                 contours=drawn.contours,
                 layers=drawn.layers,
+                panels=panels,
             )
             draw_map_card(payload, shown, source, key=key)
             draw_origin(
@@ -99,12 +112,13 @@ def draw_about(found: Analysis, drawn: Drawn) -> None:
         " · coloured ground: one layer is denser than the other by more than in any of 19 shuffles "
         "of their groups" * bool(drawn.layers)
     )
+    apart = " · distances between panels mean nothing" * drawn.by_language
     st.caption(
         f"{found.result['points']:,} texts, {found.result['different']:,} distinct · model "
         f"{found.result['model']}{named_hash(found.result)} · seed "
         f"{found.result['seed']} · every text is drawn: with more than 4,000 in view, texts on "
         "one pixel share it in their mean colour, more opaque with more texts · a selection "
-        f"contains all texts inside it that the legend shows{difference}"
+        f"contains all texts inside it that the legend shows{difference}{apart}"
     )
 
 

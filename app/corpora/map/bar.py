@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from app.corpora.map.actions import forget_selection
 from app.corpora.map.names import Layers, first_layers, layers_of, map_name
 from app.corpora.stored_analysis import choose_analysis
 from db.tables import Analysis
@@ -42,11 +43,13 @@ STYLE = """<style>
 
 
 class Drawn(NamedTuple):
-    """How the map is drawn: the column of its colours, its contours, the layers compared."""
+    """How the map is drawn: the column of its colours, its contours, the layers compared, and
+    whether each language has a panel."""
 
     colour: str
     contours: bool
     layers: Layers | None
+    by_language: bool
 
 
 def draw_bar(
@@ -67,8 +70,8 @@ def draw_bar(
     return chosen, between
 
 
-def draw_view(found: Analysis, points: "pd.DataFrame") -> Drawn:
-    """Colours, contours and layers of the chosen map."""
+def draw_view(found: Analysis, points: "pd.DataFrame", languages: int) -> Drawn:
+    """Colours, contours, layers and panels of the chosen map, which has that many languages."""
     corpora = found.result["corpora"]
     there = [name for name in COLOURS if name in points]
     with st.popover("View", icon=":material/layers:", width="content"):
@@ -79,6 +82,13 @@ def draw_view(found: Analysis, points: "pd.DataFrame") -> Drawn:
             key="coverage.colour",
         )
         contours = st.toggle("Contours per corpus", False, key="coverage.contours")
+        by_language = languages > 1 and st.toggle(
+            "A panel for each language",
+            True,
+            key="coverage.by_language",
+            on_change=forget_selection,
+            help="By the language of a topic. Distances between panels mean nothing.",
+        )
         options: list[Layers | None] = [None, *layers_of(found.result)]
         layers = None
         if len(options) > 1:
@@ -91,4 +101,4 @@ def draw_view(found: Analysis, points: "pd.DataFrame") -> Drawn:
                 help="Coloured where one layer is denser than the other by more than in any of "
                 "19 shuffles of their groups.",
             )
-    return Drawn(colour, contours, layers)
+    return Drawn(colour, contours, layers, by_language)

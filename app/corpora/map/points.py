@@ -1,11 +1,13 @@
 """The points of a stored map, shared by all sessions: their encoding for the card, the search."""
 
 import hashlib
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import streamlit as st
 
+from analysis.map.facets import Panel, languages_of_topics
 from analysis.map.picture import map_payload
 from app.access.identity import Actor
 from app.access.session_user import hidden_from_user, hidden_pairs_from_user, signed_in_user
@@ -48,6 +50,16 @@ def shown_points(
     return points.iloc[kept].reset_index(drop=True), kept
 
 
+def topic_languages(points: "pd.DataFrame", analysis_id: int) -> dict[str, str]:
+    """The language of each topic of a map; computed once."""
+    return _topic_languages(store_address(), analysis_id, points)
+
+
+@st.cache_resource(max_entries=8, show_spinner=False)
+def _topic_languages(store: str, analysis_id: int, _points: "pd.DataFrame") -> dict[str, str]:
+    return languages_of_topics(_points)
+
+
 def picture_of(
     points: "pd.DataFrame",
     rows: list[int],
@@ -56,10 +68,13 @@ def picture_of(
     *,
     contours: bool,
     layers: Layers | None,
+    panels: Sequence[Panel],
 ) -> bytes:
     """The points in the format of the card; computed once for the same rows of a map."""
     digest = hashlib.sha256(np.asarray(rows, dtype=np.int64).tobytes()).hexdigest()
-    return _picture(store_address(), analysis_id, digest, colour, contours, layers, points)
+    return _picture(
+        store_address(), analysis_id, digest, colour, contours, layers, tuple(panels), points
+    )
 
 
 @st.cache_resource(max_entries=6, show_spinner=False)
@@ -70,9 +85,10 @@ def _picture(
     colour: str,
     contours: bool,
     layers: Layers | None,
+    panels: tuple[Panel, ...],
     _points: "pd.DataFrame",
 ) -> bytes:
-    return map_payload(_points, colour, contours=contours, layers=layers)
+    return map_payload(_points, colour, contours=contours, layers=layers, panels=panels)
 
 
 def rows_with(points: "pd.DataFrame", found: dict[str, Any], text: str) -> np.ndarray:

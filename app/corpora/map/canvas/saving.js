@@ -8,7 +8,7 @@ function legendOf(painter) {
   const shown = categories.filter((_, each) => !painter.hidden.has(each));
   return [
     ...shown.map(({ name, colour }) => ({ name, colour, tall: 10 })),
-    ...lines.map(({ name, colour }) => ({ name: `density of ${name}`, colour, tall: 2 })),
+    ...lines.map(({ name, colour }) => ({ name, colour, tall: 2 })),
     ...denserIn(difference).map(({ name, colour }) => ({ name, colour, tall: 10 })),
   ];
 }

@@ -135,7 +135,7 @@ class MapTools {
       found.append(swatch(category.colour), make("span", "", label));
       this.legend.append(found);
     });
-    for (const { name, colour } of data.lines) this.line(colour, `density of ${name}`, "line");
+    for (const { name, colour } of data.lines) this.line(colour, name, "line");
     const denser = denserIn(data.difference);
     for (const { name, colour } of denser) this.line(colour, name, "veil");
     if (data.difference && !denser.length) {

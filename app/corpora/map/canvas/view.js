@@ -56,7 +56,7 @@ class MapView {
 
   reset() {
     if (!this.width || !this.data) return;
-    const { low, high } = this.grid;
+    const [low, high] = withLines(this.grid, this.data.pieces);
     const [wide, tall] = [high[0] - low[0] || 1, high[1] - low[1] || 1];
     this.whole = Math.min(this.width / (1.12 * wide), this.height / (1.16 * tall));
     this.view = { x: (low[0] + high[0]) / 2, y: (low[1] + high[1]) / 2, scale: this.whole };
@@ -206,4 +206,14 @@ class MapView {
     const ground = style.getPropertyValue("--st-background-color").trim();
     return [ground || "#ffffff", style.color];
   }
+}
+
+// The corners of the points and of what is drawn around them (frames, contours).
+function withLines({ low, high }, pieces) {
+  const [lowest, highest] = [[...low], [...high]];
+  pieces.forEach((value, place) => {
+    lowest[place % 2] = Math.min(lowest[place % 2], value);
+    highest[place % 2] = Math.max(highest[place % 2], value);
+  });
+  return [lowest, highest];
 }
