@@ -39,7 +39,7 @@ class Panel(NamedTuple):
 
 
 def languages_of_topics(points: "pd.DataFrame") -> dict[str, str]:
-    """The language of most texts of each topic; "" where too few words show it, none without topics.
+    """The language of most texts of each topic; "" where too few words show it.
 
     By topic, not by text: a text that lies among those of another language stays where it lies.
     """
