@@ -149,7 +149,7 @@ def agreement(
         resamples=resamples,
         over_time=over_time,
         by_judge=by_judge,
-    )
+    ).as_json()
     if over_time:
         found["over_time"] = with_former_ends(found["over_time"], "since", "until")
     return found

@@ -7,9 +7,9 @@ under `version`.
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import Any, NamedTuple, TypeVar
 
+from pydantic import ConfigDict, Field
 from sqlalchemy.orm import Session
 
 from analysis.agreement.agreement import report_of
@@ -46,6 +46,7 @@ from db.corpus.datasets import get_dataset
 from db.errors import BadInput, Refused
 from db.events import record_event
 from db.question import Question
+from db.rows import Row
 from db.run.runs import choose_run, shape_of
 from db.run.validations import (
     RunAnswers,
@@ -71,6 +72,7 @@ from db.tables import Analysis
 RIGHT = "studies"
 T = TypeVar("T")
 Result = dict[str, Any]
+Figures = Mapping[str, Any]  # as `analysis` computes them: values with intervals and reasons
 
 # How people join a study that only models judged, by the key that a report has.
 JOINING: Mapping[str, str] = {
@@ -127,6 +129,73 @@ class Judges(NamedTuple):
     shape: Shape
 
 
+class StudyAgreement(Row):
+    """The agreement of a study's judges, as `analysis.agreement.agreement.report_of` has it.
+
+    Besides: `circular`, a sentence where a judge chose the run's groups; `joining` and `answered`
+    where no person has judged; `over_time` and `by_judge` where they are wanted.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+    study_id: int
+    scope: Scope
+    items: int
+    records: int
+    judgments: int
+    labels: tuple[str, ...]
+    resamples: int
+    judges: tuple[Figures, ...]
+    pairs: tuple[Figures, ...]
+    pairs_counted: Figures
+    pair_resamples: int
+    human_human: Figures
+    human_model: Mapping[str, Figures]
+    differences: tuple[Figures, ...]
+    all_judges: Figures
+    people: Figures
+    with_people: Mapping[str, Figures]
+    with_models: Mapping[str, Figures]
+    flagged: Mapping[str, str]
+    simulated: bool
+    simulated_left_out: int
+    circular: str = ""
+    joining: str = ""
+    answered: Mapping[str, Mapping[str, int]] = {}
+    over_time: tuple[Figures, ...] = ()
+    by_judge: tuple[Figures, ...] = ()
+
+    def as_json(self) -> Result:
+        """The row as JSON, without what this study has nothing for."""
+        return self.model_dump(mode="json", exclude_unset=True)
+
+
+class QuestionsAgreement(Row):
+    """The agreement on each question of a study by its key, and the audit of its items."""
+
+    study_id: int
+    scope: Scope
+    questions: Mapping[str, Figures]
+    audit: Figures
+
+
+class ValidatorsCompared(Row):
+    """How models, and votes of them, would filter a run; `scope`: of the people's judgments."""
+
+    run_id: int
+    study_id: int | None
+    flag_note: str
+    scope: Scope | None = None
+    groups: int
+    kept: int
+    validators: tuple[Figures, ...]
+    others: tuple[Figures, ...] = Field(alias="not_asked")  # models with a price, without answers
+    policies: tuple[Figures, ...]
+
+    def as_json(self) -> Result:
+        """The row as JSON, without a scope where there is none."""
+        return self.model_dump(mode="json", exclude_unset=True, by_alias=True)
+
+
 def agreement(
     actor: Actor,
     study_id: int,
@@ -135,7 +204,7 @@ def agreement(
     resamples: int,
     over_time: bool = False,
     by_judge: bool = False,
-) -> Result:
+) -> StudyAgreement | QuestionsAgreement:
     """The agreement of a study's judges, of the judgments that pass the filter. Raises NotFound.
 
     Where no person has judged, `answered` is how often a model chose each label, and `joining` the
@@ -168,7 +237,7 @@ def agreement(
                 if each.item not in reader.left_out:
                     notes["answered"][each.judge][each.label] += 1
     scope = scope if chosen == JudgmentFilter() else of_filtered(scope)
-    return {"study_id": study_id, "scope": asdict(scope), **report, **notes, **found}
+    return StudyAgreement(study_id=study_id, scope=scope, **report, **notes, **found)
 
 
 def _by_question(
@@ -178,9 +247,9 @@ def _by_question(
     reader: Reader,
     chosen: JudgmentFilter,
     resamples: int,
-) -> Result:
+) -> QuestionsAgreement:
     """The agreement of a study on each of its questions, by its key, and the audit of its items."""
-    questions: Result = {}
+    questions: dict[str, Figures] = {}
     for question in listed:
         if chosen.questions and question.name not in chosen.questions:
             continue
@@ -212,10 +281,10 @@ def _by_question(
         left_out=reader.left_out,
         resamples=resamples,
     )
-    return {"study_id": study_id, "scope": asdict(scope), "questions": questions, "audit": audit}
+    return QuestionsAgreement(study_id=study_id, scope=scope, questions=questions, audit=audit)
 
 
-def _figures_of_question(report: Mapping[str, Any]) -> Result:
+def _figures_of_question(report: Figures) -> Figures:
     """The coefficients of people on one question, each with its interval, by its own name.
 
     Cohen's kappa is of two people, Krippendorff's alpha and Fleiss' kappa of any number.
@@ -229,7 +298,7 @@ def _figures_of_question(report: Mapping[str, Any]) -> Result:
     }
 
 
-def validators(actor: Actor, wanted: ValidatorsCompare) -> Result:
+def validators(actor: Actor, wanted: ValidatorsCompare) -> ValidatorsCompared:
     """Compare how model judges, and votes among them, would filter a run, before paying for it.
 
     Raises NotFound, BadInput.
@@ -243,13 +312,14 @@ def validators(actor: Actor, wanted: ValidatorsCompare) -> Result:
         if study_id is not None and about.scope is not None and about.scope.of_run:
             flagged = flagged_people(session, study_id)
             people = report_of(study_answers(session, study_id), flagged, DRAWS)["human_model"]
-    return {
-        "run_id": run_id,
-        "study_id": study_id,
-        "flag_note": flag_note(list(people.values())),
-        **({} if about.scope is None else {"scope": asdict(about.scope)}),
+    scope: Result = {} if about.scope is None else {"scope": about.scope}
+    return ValidatorsCompared(
+        run_id=run_id,
+        study_id=study_id,
+        flag_note=flag_note(list(people.values())),
+        **scope,
         **filtered(found, about, people, wanted.judges),
-    }
+    )
 
 
 def filtered(

@@ -129,7 +129,7 @@ def test_one_model_judge_alone_is_described_with_how_people_join(
     assert ("`inf people invite --role annotator --study ID`" in shown) == is_open
     monkeypatch.setenv("INF_DATABASE_URL", sqlite_store.url)
     assert (
-        agreement.agreement(ADA, 1, chosen=ALL, resamples=0)
+        agreement.agreement(ADA, 1, chosen=ALL, resamples=0).as_json()
         == inf("analyze", "agreement", "--study", 1, "--resamples", 0, "--json").json
     )
     page = " ".join(str(each.value) for each in open_page("agreement").info)
@@ -151,8 +151,9 @@ def test_who_judges_a_study_sees_no_flags_and_no_profiles_of_it(sqlite_store: St
         session.commit()
     user = SessionUser("ann", rights=Rights(is_admin=True))
     chosen = JudgmentFilter()
-    mine = agreement.agreement(user, 1, chosen=chosen, resamples=0, by_judge=True)
-    all_of_it = agreement.agreement(owner("eve"), 1, chosen=chosen, resamples=0, by_judge=True)
+    mine = agreement.agreement(user, 1, chosen=chosen, resamples=0, by_judge=True).as_json()
+    everyone = agreement.agreement(owner("eve"), 1, chosen=chosen, resamples=0, by_judge=True)
+    all_of_it = everyone.as_json()
     assert "by_judge" not in mine and not mine["flagged"]
     assert all_of_it["by_judge"]
     assert mine["items"] < all_of_it["items"]
@@ -178,7 +179,7 @@ def test_page_command_and_job_have_the_same_figures(world: Store, inf: Callable[
     assert stored is not None
     assert {name: stored.found.result[name] for name in figures} == figures
     only = JudgmentFilter(judges=("ann",))
-    filtered = agreement.agreement(ADA, 1, chosen=only, resamples=0)
+    filtered = agreement.agreement(ADA, 1, chosen=only, resamples=0).as_json()
     assert filtered["judges"] == agreement.figures(ADA, 1, only)["report"]["judges"]
 
 
