@@ -186,7 +186,7 @@ def show(found: Measured, baseline: float | None = None) -> None:
         f"{found.cpu_ms_per_call:5.2f} ms CPU/call  {found.peak_mb:5.0f} MB{share}",
         flush=True,
     )
-    from curation.run.latency import SHARES
+    from curation.run.journal import SHARES
 
     for end, waited in found.waits.items():
         times = ", ".join(f"{name} {waited[name]}" for name in SHARES)

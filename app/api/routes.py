@@ -22,6 +22,7 @@ from app.operations import (
     groups,
     jobs,
     models,
+    recipes,
     releases,
     runs,
     trainings,
@@ -117,6 +118,16 @@ class OneJob(One):
     """A job's log."""
 
     lines: int = option(50, "How many of its last lines.", ge=1, le=1000)
+
+
+class OneRecipe(Request):
+    """One recipe by its name, or by NAME@VERSION."""
+
+    recipe: str = option(..., "Its name.")
+
+
+class VersionsWanted(OneRecipe, Paged):
+    """Which versions of a recipe of the store are listed."""
 
 
 class RunChange(One):
@@ -309,8 +320,18 @@ def routes() -> tuple[Route, ...]:
           lambda a, w: _archive(a, w, back=False)),
         R("datasets unarchive", "POST", "/datasets/{id:int}:unarchive", "curate", One, Changed,
           lambda a, w: _archive(a, w, back=True)),
-        R("recipes list", "GET", "/recipes", "curate", Paged, Listed[runs.RecipeRow],
-          lambda a, w: require(a, "curate") and _part(runs.list_recipes(), w)),
+        R("recipes list", "GET", "/recipes", "curate", Paged, Listed[recipes.RecipeRow],
+          lambda a, w: _part(recipes.list_all(a), w)),
+        R("recipes check", "POST", "/recipes:check", "curate", recipes.RecipeCheck,
+          recipes.RecipeChecked, recipes.check),
+        R("recipes save", "POST", "/recipes", "curate", recipes.RecipeSave,
+          recipes.RecipeVersionRow, recipes.save, 201),
+        R("recipes show", "GET", "/recipes/{recipe}", "curate", OneRecipe, recipes.RecipeShown,
+          lambda a, w: recipes.show(a, recipes.RecipeShow(recipe=w.recipe))),
+        R("recipes versions", "GET", "/recipes/{recipe}/versions", "curate", VersionsWanted,
+          Listed[recipes.RecipeVersionRow], lambda a, w: _part(recipes.versions(a, w.recipe), w)),
+        R("recipes diff", "GET", "/recipes/{recipe}/diff", "curate", recipes.RecipeDiff,
+          recipes.RecipeDiffed, recipes.diff),
         R("connections list", "GET", "/connections", "curate", Paged,
           Listed[connections.ConnectionRow], lambda a, w: _part(connections.list_all(a), w)),
         R("connections test", "POST", "/connections/{name}:test", "curate", Tried,

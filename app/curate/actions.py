@@ -1,5 +1,6 @@
 """Actions of the Curate page: start, resume and stop runs, choose their pairs, save prices."""
 
+from collections.abc import Collection
 from typing import Any
 
 import streamlit as st
@@ -138,13 +139,16 @@ def _queuing(before: str, after: str = "") -> Launch[int]:
     return launch
 
 
-def read_address() -> None:
-    """Take the pairs from the address that led here (`?pairs=`), as the map does; before the form
-    is drawn.
+def read_address(recipes: Collection[str | None]) -> None:
+    """Take the pairs from the address that led here (`?pairs=`), as the map does, and one of the
+    recipes (`?recipe=`); before the form is drawn.
 
     For pairs that were grown before, new answers are requested: the same ones would give the same
     groups.
     """
+    recipe = st.query_params.get("recipe")
+    if recipe in recipes and st.session_state.get("curate.recipe_address") != recipe:
+        st.session_state["curate.recipe_address"] = st.session_state["curate.recipe"] = recipe
     named = st.query_params.get("pairs")
     if named is None or st.session_state.get("curate.pairs_address") == named:
         return

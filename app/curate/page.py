@@ -33,13 +33,13 @@ from app.kit.fields import draw_fields
 from app.kit.frame.dataset import chosen_dataset
 from app.kit.frame.links import page_link
 from app.kit.page import draw_empty, draw_hand_off, draw_heading, draw_labels, draw_status
+from app.operations import recipes
 from app.operations.overview import run as run_now
 from app.operations.overview.frame import PageDataset
 from app.text.plain import plain
 from app.text.remedies import in_pages
 from curation.providers.registry import PROVIDERS
 from curation.recipe.drop_reasons import reason_text
-from curation.recipe.recipe import list_recipes
 from curation.recorded import NAME as RECORDED
 from curation.run.guard import Guard
 from curation.run.starting import RunStart
@@ -63,13 +63,14 @@ NUMBERS = (
 
 
 def draw_form(user: SessionUser, dataset: PageDataset) -> None:
-    actions.read_address()
+    names = (None, *(row.name for row in recipes.list_all(user).data))
+    actions.read_address(names)
     first, second = st.columns(2)
     with first:
         chosen = draw_server_choice()
     second.selectbox(
         "Recipe",
-        (None, *list_recipes()),
+        names,
         format_func=lambda name: name or BY_DEFAULT,
         key="curate.recipe",
     )
@@ -112,10 +113,11 @@ def draw_run(user: SessionUser, listed: RunSummary) -> None:
         money = f" · budget ${run.budget_usd:,.2f}" if run.budget_usd is not None else ""
         server = f" · {run.connection}: {run.url}" if run.url else ""
         by = f"by {run.created_by}"
+        recipe = run.recipe + (f"@{run.recipe_version}" if run.recipe_version else "")
         if run.verdict_version != FIRST:
             by += f" · verdict version {run.verdict_version}"
         st.caption(
-            plain(f"recipe {run.recipe} {run.recipe_sha256[:10]} · {by}{server}{money}"),
+            plain(f"recipe {recipe} {run.recipe_sha256[:10]} · {by}{server}{money}"),
             width="stretch",
         )
         page_link(

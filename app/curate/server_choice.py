@@ -7,13 +7,13 @@ import streamlit as st
 from app.access.session_user import signed_in_user
 from app.kit.frame.links import page_link
 from app.kit.menu import may_open
-from app.operations import connections
+from app.operations import connections, recipes
 from app.operations.connections import ConnectionRow
 from app.text.plain import plain
 from app.text.remedies import in_pages
 from curation.providers.registry import PROVIDERS, describe_providers
 from curation.recipe.recipe import Recipe
-from curation.run.starting import choose_recipe
+from curation.run.starting import RunStart
 from db.errors import InfError
 
 KEY = "curate.provider"
@@ -133,6 +133,9 @@ def _model_key(chosen: Chosen, task: str = "") -> str:
 
 def _recipe(chosen: Chosen) -> Recipe | None:
     try:
-        return choose_recipe(chosen.provider, st.session_state.get("curate.recipe"), ())
+        wanted = RunStart(
+            dataset="", provider=chosen.provider, recipe=st.session_state.get("curate.recipe")
+        )
+        return recipes.chosen(signed_in_user(), wanted)
     except InfError:  # the form names it where the run is started
         return None

@@ -16,6 +16,7 @@ from app.access.identity import Actor, TokenHolder
 from curation.hub.request import is_folder
 from curation.judges.registry import JUDGES
 from curation.providers.registry import PROVIDERS
+from curation.recipe.recipe import Recipe
 from db.errors import NotFound, Refused
 from db.people.budgets import require_own_run
 from db.store.settings import home
@@ -52,6 +53,20 @@ def require_own(session: Session, actor: Actor, kind: str, config: Mapping[str, 
         _require_budget(session, actor, kind, config)
     if kind in ("import", "pull"):
         _require_own_dataset(session, str(config.get("name", "")).strip())
+
+
+def require_own_recipe(session: Session, actor: Actor, recipe: Recipe) -> None:
+    """Raise Refused where someone other than an admin writes a recipe with addresses of servers,
+    to which keys would be sent, or with models that are files of the server."""
+    if actor.is_admin:
+        return
+    if recipe.endpoints:
+        raise Refused(
+            "only an admin can write a recipe with endpoints",
+            "leave them out, and choose a connection where a run is started",
+            code="admin_only",
+        )
+    require_places(session, {"models": recipe.models})
 
 
 def _require_budget(

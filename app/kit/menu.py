@@ -46,6 +46,7 @@ ICONS = {
 MENU = (
     View("home", "home/page.py", "Home", "home", "Home", "any"),
     View("datasets", "datasets/page.py", "Datasets", "database", DATA, "curate"),
+    View("recipes", "recipes/page.py", "Recipes", "menu_book", DATA, "curate"),
     View("curate", "curate/page.py", "Curate", "account_tree", DATA, "curate"),
     View("releases", "releases/page.py", "Releases", "inventory_2", DATA, "export"),
     View("groups", "groups/page.py", "Groups", "view_agenda", GROUPS, "groups"),

@@ -1,23 +1,23 @@
 """Runs: create, resume, join, estimate, list, show, check, pause."""
 
 from collections import Counter
-from dataclasses import asdict
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from time import monotonic
-from typing import Any, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 from pydantic import model_validator
 from sqlalchemy.orm import Session
 
 from app.access.identity import Actor, TokenHolder
 from app.access.permissions import NEEDS, require
-from app.jobs.places import require_places
+from app.jobs.places import require_own_recipe, require_places
+from app.operations import groups
 from app.operations.acting import Launch, reading, writing
 from curation.judging.text_baseline import text_baseline
 from curation.providers.registry import PROVIDERS
-from curation.recipe.prices import Price, how_to_price, load_prices
-from curation.recipe.recipe import Recipe, copy_recipe, load_recipe, with_rules
-from curation.recipe.recipe import list_recipes as recipe_names
+from curation.recipe.prices import Price, how_to_price
+from curation.recipe.recipe import Recipe, read_recipe, with_rules
 from curation.rules.deciding import (
     RunDecide,
     changed_expectations,
@@ -25,6 +25,7 @@ from curation.rules.deciding import (
     decide_again,
 )
 from curation.run.estimate import StageEstimate, estimate_run, prices_for
+from curation.run.recipes import Chosen, is_built_in, version_named
 from curation.run.reuse import MAX_GROUPS, reuse_of_run
 from curation.run.shared_parts import is_unchecked, stored_shared_parts
 from curation.run.starting import (
@@ -33,6 +34,7 @@ from curation.run.starting import (
     RunWork,
     choose_recipe,
     default_concurrency,
+    for_provider,
     provider_of,
     recipe_of,
     resume_run,
@@ -51,6 +53,8 @@ from db.requests import Request, option
 from db.review.reviews import count_reviews
 from db.rows import Listed, Row
 from db.run import versions
+from db.run.calls import call_totals
+from db.run.group_detail import GroupDetail
 from db.run.runs import (
     RunSummary,
     funnel,
@@ -75,74 +79,41 @@ from db.tables import Pair, Run
 
 RIGHT = "curate"
 EXAMPLES = 20
+PREVIEWED = 5  # pairs
 T = TypeVar("T")
-
-
+NAMED = "A built-in one, one of the store (NAME or NAME@VERSION), or a TOML file."
 SETTINGS: Any = option((), "Override a setting.", names=("--set",), metavar="STAGE.KEY=VALUE")
+FILES: Any = option(
+    {}, "Its files by name, one TOML and its prompts, in place of a name.", names=()
+)
 
 
-class RecipeRow(Row):
-    """A built-in recipe in a list."""
+class OfRecipe(Request):
+    """A recipe by name, or its files."""
 
-    name: str
-    description: str
-    models: tuple[str, ...]
-    sha256: str
-
-
-class RecipeCheck(Request):
-    """Check a recipe and its prompts without a run."""
-
-    recipe: str = option(..., "A built-in one, or a TOML file.", names=(), metavar="RECIPE")
-    settings: tuple[str, ...] = SETTINGS
-
-
-class RecipeNew(Request):
-    """A new folder with a recipe and its prompts, to be edited."""
-
-    folder: str = option(..., "The folder, which is made.", names=(), metavar="FOLDER")
-    like: str = option("promptriever", "The built-in recipe that it begins as.", metavar="RECIPE")
-
-
-class RecipeFiles(Row):
-    """A recipe's file and those next to it."""
-
-    recipe: str
-    files: tuple[str, ...]
-
-
-class RecipeShow(Request):
-    """Show a recipe: a built-in one, a TOML file, or that of a run."""
-
-    recipe: str | None = option(None, "A built-in one, or a TOML file.", names=(), metavar="RECIPE")
-    run_id: int | None = option(None, "The recipe of this run, as it was stored.", names=("--run",))
-    settings: tuple[str, ...] = SETTINGS
+    recipe: str = option("", NAMED, names=(), metavar="RECIPE")
+    files: Mapping[str, str] = FILES
 
     @model_validator(mode="after")
     def _one_of_them(self) -> Self:
-        if (self.recipe is None) == (self.run_id is None):
-            raise ValueError("give either the name or file of a recipe, or a run")
-        if self.settings and self.recipe is None:
-            raise ValueError("settings are of a recipe that is named, not of a run's")
+        if bool(self.recipe) == bool(self.files):
+            raise ValueError("give either the name or file of a recipe, or its files")
         return self
 
 
-class RecipeShown(Row):
-    """A recipe with its prompts by sha256."""
+class RunPreview(OfRecipe):
+    """A recipe on a few pairs, compared with another one on the same pairs."""
 
-    recipe: dict[str, Any]
-    sha256: str
-    prompts: dict[str, str]
-
-
-class RecipeChecked(Row):
-    """A valid recipe: its stages and models, and those whose price is unknown."""
-
-    name: str
-    sha256: str
-    stages: list[str]
-    models: list[str]
-    without_price: list[str]
+    dataset: str = option(..., "The dataset with the pairs.", metavar="NAME")
+    other: str | None = option(
+        None, "Another recipe on the same pairs.", names=("--with",), metavar="RECIPE"
+    )
+    provider: str = option(
+        "", "Who writes and judges: a name of `inf runs create --help`. Default: offline."
+    )
+    connection: str | None = option(None, "The model server, by its name.", metavar="NAME")
+    pairs: int = option(PREVIEWED, "How many of the first pairs.", ge=1, le=PREVIEWED)
+    settings: tuple[str, ...] = SETTINGS
 
 
 class FunnelRow(Row):
@@ -210,6 +181,61 @@ class VersionsCompared(Changes):
     groups: Listed[ChangedGroup]
 
 
+@dataclass(frozen=True)
+class Previewed(Generic[T]):
+    """The runs of a preview, and what their jobs came to."""
+
+    runs: tuple[int, ...]
+    launched: tuple[T, ...]
+
+
+class PreviewRun(Row):
+    """A recipe's run of a preview. `cost_usd`: of all its answers, also those that were stored;
+    `spent_usd`: of those that it requested."""
+
+    run_id: int
+    recipe: str
+    version: int | None
+    sha256: str
+    provider: str
+    connection: str | None
+    offline: bool
+    status: str
+    error: str | None
+    kept: int
+    dropped: int
+    calls: int
+    cost_usd: float
+    spent_usd: float
+
+
+class PreviewGroup(Row):
+    """What a recipe made of a pair; `lost`: why a text of a list is not the group's, by name."""
+
+    group_id: int
+    verdict: str | None
+    drop_reason: str | None
+    drop_detail: str | None
+    texts: dict[str, str]
+    lost: dict[str, str]
+
+
+class PreviewPair(Row):
+    """A pair and its groups, in the order of the runs; None where there is none yet."""
+
+    query_id: str
+    query: str
+    passage: str
+    groups: tuple[PreviewGroup | None, ...]
+
+
+class PreviewShown(Row):
+    """The runs of a preview side by side."""
+
+    runs: tuple[PreviewRun, ...]
+    pairs: tuple[PreviewPair, ...]
+
+
 class RunEstimate(Row):
     """Calls, tokens, cost and time of a run before it starts; `usd` is None without a price.
 
@@ -235,23 +261,29 @@ def _require_own_files(session: Session, actor: Actor, wanted: RunStart) -> None
     if NEEDS["server"].is_met(actor):
         return
     recipe = wanted.recipe
+    stored = recipe is not None and version_named(session, recipe) is not None
     prompts = [
         value
         for place, _, value in (setting.partition("=") for setting in wanted.settings)
         if place.strip().rpartition(".")[2].strip() == "prompt"
     ]
-    if recipe not in (None, *recipe_names()) or any("/" in p or "\\" in p for p in prompts):
+    is_file = not (recipe is None or stored or is_built_in(recipe))
+    if is_file or any("/" in p or "\\" in p for p in prompts):
         raise Refused(
             "only an admin can use recipe and prompt files of the server",
-            "take a built-in recipe",
+            "take a built-in recipe, or one of the store",
             code="admin_only",
         )
     provider = provider_of(session, wanted.provider, wanted.connection)
-    models = [
-        {stage.model for stage in choose_recipe(provider, recipe, given).stages.values()}
-        for given in (wanted.overrides(), ())
-    ]
-    require_places(session, {"models": sorted(models[0] - models[1])})
+    now = _models_of(choose_recipe(session, provider, recipe, wanted.overrides()))
+    # a person wrote what the store has: its models are checked as those of settings
+    own = set() if stored else _models_of(choose_recipe(session, provider, recipe, ()))
+    require_places(session, {"models": sorted(now - own)})
+
+
+def _models_of(chosen: Chosen) -> set[str]:
+    """The models of a recipe's stages."""
+    return set(chosen.recipe.models)
 
 
 def _take_budget(session: Session, actor: Actor, run: Run, *, is_new: bool) -> None:
@@ -267,10 +299,98 @@ def create(actor: Actor, wanted: RunStart, launch: Launch[T]) -> T:
     """
     with writing(actor, RIGHT) as session:
         _require_own_files(session, actor, wanted)
-        run = start_run(session, **wanted.arguments(), created_by=actor.name)
+        run = start_run(session, **wanted.arguments(session), created_by=actor.name)
         _take_budget(session, actor, run, is_new=True)
         run_id = run.id
     return launch(actor, "curate", RunWork(run_id=run_id, **wanted.patience()))
+
+
+def preview(actor: Actor, wanted: RunPreview, launch: Launch[T]) -> Previewed[T]:
+    """Run a recipe, and another to compare it with, on the first pairs of a dataset; offline by
+    default.
+
+    Each is a run that is archived from the beginning: no list, study or release takes it, and a
+    later run finds its answers. Raises as `create`.
+    """
+    require(actor, RIGHT)
+    provider = wanted.provider or ("" if wanted.connection else "offline")
+    start = RunStart(
+        dataset=wanted.dataset,
+        provider=provider,
+        connection=wanted.connection,
+        settings=wanted.settings,
+        limit=wanted.pairs,
+    )
+    with writing(actor, RIGHT) as session:
+        provider = provider_of(session, provider, wanted.connection)
+        runs = []
+        for named in (wanted.recipe or None, *([wanted.other] if wanted.other else ())):
+            each = start.model_copy(update={"recipe": named})
+            if named is None:
+                own = Chosen(read_recipe(wanted.files, start.settings))
+                require_own_recipe(session, actor, own.recipe)
+                more = {"recipe": for_provider(provider, own)}
+            else:
+                _require_own_files(session, actor, each)
+                more = {"recipe": each.chosen(session, provider)}
+            given = each.arguments(session) | more
+            run = start_run(session, **given, preview=True, created_by=actor.name)
+            _take_budget(session, actor, run, is_new=True)
+            runs.append(run.id)
+    work = tuple(launch(actor, "curate", RunWork(run_id=each)) for each in runs)
+    return Previewed(runs=tuple(runs), launched=work)
+
+
+def previewed(actor: Actor, run_ids: tuple[int, ...]) -> PreviewShown:
+    """Runs of the same pairs side by side: texts, verdicts, cost; what is shown is recorded as
+    read. Raises NotFound."""
+    with reading(actor, RIGHT) as session:
+        runs = tuple(_preview_run(session, each) for each in run_ids)
+    found = [groups.details(actor, each, limit=PREVIEWED) for each in run_ids]
+    by_pair: dict[str, list[GroupDetail | None]] = {}
+    for place, details in enumerate(found):
+        for each in details:
+            by_pair.setdefault(each.query_id, [None] * len(run_ids))[place] = each
+    return PreviewShown(runs=runs, pairs=tuple(map(_preview_pair, by_pair.values())))
+
+
+def _preview_pair(found: Sequence[GroupDetail | None]) -> PreviewPair:
+    pair = next(each for each in found if each is not None)
+    return PreviewPair(
+        query_id=pair.query_id,
+        query=pair.query_positive,
+        passage=pair.document_positive,
+        groups=tuple(None if each is None else _preview_group(each) for each in found),
+    )
+
+
+def _preview_run(session: Session, run_id: int) -> PreviewRun:
+    get_run(session, run_id)
+    (found,) = list_runs(session, run_id=run_id, archived=True)
+    totals = call_totals(session, run_id)
+    return PreviewRun.of(
+        found,
+        run_id=found.id,
+        version=found.recipe_version,
+        sha256=found.recipe_sha256,
+        calls=sum(each.calls for each in totals),
+        cost_usd=sum(each.cost_usd for each in totals),
+    )
+
+
+def _preview_group(found: GroupDetail) -> PreviewGroup:
+    lost = {name: reason for name, (_, reason) in found.listed.items() if reason is not None}
+    texts = found.texts | {name: found.listed[name][0] for name in lost}
+    names = [name for slot in found.shape.slots.values() for name in slot.names]
+    place = {name: number for number, name in enumerate(names)}.__getitem__
+    return PreviewGroup(
+        group_id=found.id,
+        verdict=found.verdict,
+        drop_reason=found.drop_reason,
+        drop_detail=found.drop_detail,
+        texts={name: texts[name] for name in sorted(texts, key=place)},
+        lost=lost,
+    )
 
 
 def resume(actor: Actor, wanted: RunResume, launch: Launch[T]) -> T:
@@ -308,7 +428,7 @@ def reuse_if_created(actor: Actor, wanted: RunStart, remedy: str) -> str:
         wanted = wanted.model_copy(update={"limit": most})
     with writing(actor, RIGHT) as session:
         _require_own_files(session, actor, wanted)
-        message = reuse_of_run(session, start_run(session, **wanted.arguments()).id, remedy)
+        message = reuse_of_run(session, start_run(session, **wanted.arguments(session)).id, remedy)
         session.rollback()
     return message
 
@@ -319,7 +439,7 @@ def recipe_of_start(actor: Actor, wanted: RunStart) -> Recipe:
     with reading(actor, RIGHT) as session:
         get_dataset(session, wanted.dataset)
         _require_own_files(session, actor, wanted)
-        return wanted.chosen
+        return wanted.chosen(session).recipe
 
 
 def estimate(actor: Actor, wanted: RunStart) -> RunEstimate:
@@ -330,7 +450,7 @@ def estimate(actor: Actor, wanted: RunStart) -> RunEstimate:
     concurrency = wanted.concurrency or default_concurrency(wanted.provider)
     with reading(actor, RIGHT) as session:
         _require_own_files(session, actor, wanted)
-        chosen = wanted.chosen
+        chosen = wanted.chosen(session).recipe
         dataset_id = get_dataset(session, wanted.dataset).id
         found = estimate_run(
             session,
@@ -396,56 +516,10 @@ def show(actor: Actor, run_id: int) -> RunShown:
         )
 
 
-def list_recipes() -> Listed[RecipeRow]:
-    """List the built-in recipes; any TOML file is one, too."""
-    return Listed[RecipeRow].all([RecipeRow.model_validate(load_recipe(n)) for n in recipe_names()])
-
-
 def recipe(actor: Actor, run_id: int) -> Recipe:
     """The recipe of a run with its prompts, as they were stored at its start. Raises NotFound."""
     with reading(actor, RIGHT) as session:
         return recipe_of(session, get_run(session, run_id))
-
-
-def show_recipe(actor: Actor, wanted: RecipeShow) -> RecipeShown:
-    """Show a recipe: a built-in one, a TOML file, or that of a run; JSON includes prompts.
-
-    Raises NotFound, BadInput, and Refused where someone other than an admin names a file.
-    """
-    if wanted.run_id is not None:
-        found = recipe(actor, wanted.run_id)
-    else:
-        found = _loaded(actor, wanted)
-    prompts = dict(found.prompts().values())
-    return RecipeShown(recipe=found.body(), sha256=found.sha256, prompts=prompts)
-
-
-def new_recipe(actor: Actor, wanted: RecipeNew) -> RecipeFiles:
-    """Write a built-in recipe and its prompts into a new folder of the server: an admin's.
-
-    Raises Refused, BadInput for a folder that exists or an unknown recipe.
-    """
-    require(actor, "server")
-    file = copy_recipe(wanted.like, Path(wanted.folder))
-    return RecipeFiles(
-        recipe=str(file), files=tuple(sorted(each.name for each in file.parent.iterdir()))
-    )
-
-
-def check_recipe(actor: Actor, wanted: RecipeCheck) -> RecipeChecked:
-    """Check a recipe and its prompts without a run; an error names the place and the remedy.
-
-    Raises as `show_recipe`.
-    """
-    found, prices = _loaded(actor, wanted), load_prices()
-    without = [model for model in found.models if model not in prices]
-    return RecipeChecked.of(found, stages=list(found.stages), without_price=without)
-
-
-def _loaded(actor: Actor, wanted: RecipeShow | RecipeCheck) -> Recipe:
-    is_file = wanted.recipe not in recipe_names()
-    require(actor, "server" if is_file else RIGHT)
-    return load_recipe(str(wanted.recipe), wanted.settings)
 
 
 def decide(actor: Actor, wanted: RunDecide) -> RunDecided:

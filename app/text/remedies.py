@@ -23,6 +23,7 @@ PAGES: Mapping[str, str] = {
     "groups": "Groups",
     "jobs": "Jobs",
     "people": "Accounts",
+    "recipes": "Recipes",
     "releases": "Releases",
     "reviews": "Groups",
     "runs": "Curate",

@@ -21,6 +21,8 @@ FENCED = "fenced_"  # prefix of an input's name: its texts are put between tags
 _TAG = re.compile(r"[<＜﹤](?=\s*[/／]?\s*passage\b)", re.IGNORECASE)
 _ENTRY = re.compile(r"^\s*\[(\d+)\]", re.MULTILINE)
 Inputs = Mapping[str, str | list[str]]
+# where a recipe's prompts are: the folder of its file, or texts by name (of a recipe in the store)
+Beside = Path | Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -67,28 +69,13 @@ def plain_words(text: str) -> list[str]:
     return text.lower().translate(_PUNCTUATION).split()
 
 
-def read_prompt(task: Task, spec: TaskSpec, name: str, beside: Path) -> Prompt:
+def read_prompt(task: Task, spec: TaskSpec, name: str, beside: Beside) -> Prompt:
     """The prompt file of that name, next to the recipe or among the built-in ones.
 
     Raises BadInput if it is missing or names an input that its task does not have.
     """
-    for folder in (beside, FOLDER):
-        path = folder / name
-        if path.is_file():
-            break
-    else:
-        raise BadInput(
-            f"no prompt file {name!r} next to the recipe or in {FOLDER.name}/",
-            "put the file there, or correct its name",
-            code="prompt_unknown",
-        )
-    try:
-        text = path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise BadInput(
-            f"the prompt {name!r} is not UTF-8 text", "save it as UTF-8", code="text_not_utf8"
-        ) from error
-    given, named = spec.inputs, Prompt(path.name, text).places
+    text = _text_of(name, beside)
+    given, named = spec.inputs, Prompt(Path(name).name, text).places
     unknown = sorted(named - set(given))
     missing = sorted(set(spec.needed) - named)
     if unknown:
@@ -99,14 +86,40 @@ def read_prompt(task: Task, spec: TaskSpec, name: str, beside: Path) -> Prompt:
             f"{', '.join(given)}",
             "use one of these",
             code="prompt_variable_unknown",
+            file=name,
+            line=number,
         )
     if missing:
         raise BadInput(
             f"the prompt {name!r} does not use {{{missing[0]}}}, which {task} needs",
             "add it to the prompt",
             code="prompt_variable_missing",
+            file=name,
         )
-    return Prompt(path.name, text)
+    return Prompt(Path(name).name, text)
+
+
+def _text_of(name: str, beside: Beside) -> str:
+    """The text of a prompt file; no name leads from a stored recipe to a file of the server."""
+    if isinstance(beside, Path):
+        places = [folder / name for folder in (beside, FOLDER)]
+    elif name in beside:
+        return beside[name]
+    else:
+        places = [path for path in FOLDER.iterdir() if path.name == name]
+    path = next((each for each in places if each.is_file()), None)
+    if path is None:
+        raise BadInput(
+            f"no prompt file {name!r} next to the recipe or in {FOLDER.name}/",
+            "put the file there, or correct its name",
+            code="prompt_unknown",
+        )
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise BadInput(
+            f"the prompt {name!r} is not UTF-8 text", "save it as UTF-8", code="text_not_utf8"
+        ) from error
 
 
 def messages(prompt: Prompt, inputs: Inputs) -> list[dict[str, str]]:

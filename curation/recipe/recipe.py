@@ -15,7 +15,7 @@ from typing import Any
 
 from analysis.embed.model_source import DEFAULT_MODEL
 from curation.recipe.checks import KEYS, Check, check_from
-from curation.recipe.prompt import Prompt, read_prompt
+from curation.recipe.prompt import Beside, Prompt, read_prompt
 from curation.recipe.reasoning import with_room_to_reason
 from curation.recipe.settings import (
     FILTERS,
@@ -44,6 +44,7 @@ from db.shape import INF_IR, Shape, shape_in
 FOLDER = Path(__file__).parent / "recipes"
 OF_CHECKS = "checks."  # such settings are of [checks.NAME]: checks.NAME.expected.SIGN, ….votes
 DECIDING = ("votes", "agree")  # of [validation]: what decides stored answers again
+FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\.(toml|md|txt)")
 ANYTHING = "any"  # as an expected answer: nothing is expected
 
 
@@ -156,30 +157,26 @@ class Recipe:
         }
 
 
-def copy_recipe(like: str, folder: Path) -> Path:
-    """Write a built-in recipe and its prompts into a new folder, to be edited there; returns the
-    recipe's file, which has the folder's name. Raises BadInput."""
-    if like not in list_recipes():
-        raise BadInput(
-            f"no recipe {like!r} comes with us",
-            f"name one of {', '.join(list_recipes())}",
-            code="recipe_unknown",
-        )
-    file = folder / f"{folder.name}.toml"
-    text = (FOLDER / f"{like}.toml").read_text(encoding="utf-8")
-    named = f"name = {json.dumps(folder.name)}"
+def renamed(files: Mapping[str, str], name: str) -> dict[str, str]:
+    """A recipe's files under another name, which its own file is called by and has."""
+    own, named = toml_of(files), f"name = {json.dumps(name)}"
+    text = re.sub(r'^name = ".*"$', lambda _: named, files[own], count=1, flags=re.M)
+    return {f"{name}.toml": text} | {each: files[each] for each in files if each != own}
+
+
+def write_recipe(files: Mapping[str, str], folder: Path) -> Path:
+    """Write a recipe's files into a new folder; returns the recipe's own. Raises BadInput."""
     try:
         folder.mkdir(parents=True)
-        for name, prompt in load_recipe(like).prompts().values():
-            (folder / name).write_text(prompt, encoding="utf-8")
-        file.write_text(re.sub(r'^name = ".*"$', lambda _: named, text, count=1, flags=re.M))
+        for name, text in files.items():
+            (folder / name).write_text(text, encoding="utf-8")
     except OSError as error:
         raise BadInput(
             f"{folder} cannot be written: {error}",
             "name a folder that does not exist, where this process may write",
             code="recipe_folder_unwritable",
         ) from error
-    return file
+    return folder / toml_of(files)
 
 
 def list_recipes() -> list[str]:
@@ -204,21 +201,77 @@ def load_recipe(name_or_path: str, settings: Sequence[str] = ()) -> Recipe:
         )
     try:
         text = path.read_text(encoding="utf-8")
-        tables = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
+        raise _unreadable(path.name, error) from error
+    return _from_text(path.name, text, path.parent, settings)
+
+
+def read_recipe(files: Mapping[str, str], settings: Sequence[str] = ()) -> Recipe:
+    """The recipe of these texts by file name, one TOML file and the prompts that are its own.
+
+    Nothing else is read, but for prompts that come with us. Raises BadInput as `load_recipe`.
+    """
+    name = toml_of(files)
+    return _from_text(name, files[name], files, settings)
+
+
+def toml_of(files: Mapping[str, str]) -> str:
+    """The name of the recipe's own file. Raises BadInput where there is none, or several, and for a
+    name that could not be a file beside it."""
+    for name in files:
+        if not FILE_NAME.fullmatch(name):
+            raise BadInput(
+                f"a file of a recipe cannot be called {name!r}",
+                "use letters, digits, dots, hyphens and underscores",
+                code="recipe_file_name_invalid",
+            )
+    found = [name for name in files if name.endswith(".toml")]
+    if len(found) != 1:
         raise BadInput(
-            f"the recipe {path.name} cannot be read: {error}",
-            "correct the file",
-            code="recipe_unreadable",
-        ) from error
-    where = f"the recipe {path.name}"
+            f"a recipe is one TOML file with its prompts, and here are {len(found)}",
+            "give one, as in books.toml",
+            code="recipe_files_invalid",
+        )
+    return found[0]
+
+
+def files_of(name_or_path: str, settings: Sequence[str] = ()) -> dict[str, str]:
+    """The texts of a built-in recipe, or of one in a folder, by file name: its own file first.
+
+    Raises BadInput as `load_recipe`.
+    """
+    recipe = load_recipe(name_or_path, settings)
+    path = FOLDER / f"{name_or_path}.toml"
+    path = path if path.is_file() else Path(name_or_path)
+    return {path.name: path.read_text(encoding="utf-8"), **dict(recipe.prompts().values())}
+
+
+def _from_text(name: str, text: str, beside: Beside, settings: Sequence[str]) -> Recipe:
     try:
-        return _read(tables, path, where, settings)
+        tables = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise _unreadable(name, error) from error
+    where = f"the recipe {name}"
+    try:
+        return _read(tables, name, beside, where, settings)
     except BadInput as error:
         raise with_line(error, where, text) from error
 
 
-def _read(tables: dict[str, Any], path: Path, where: str, settings: Sequence[str]) -> Recipe:
+def _unreadable(name: str, error: ValueError) -> BadInput:
+    at = re.search(r"at line (\d+)", str(error))
+    return BadInput(
+        f"the recipe {name} cannot be read: {error}",
+        "correct the file",
+        code="recipe_unreadable",
+        file=name,
+        **({"line": int(at[1])} if at else {}),
+    )
+
+
+def _read(
+    tables: dict[str, Any], name: str, beside: Beside, where: str, settings: Sequence[str]
+) -> Recipe:
     if isinstance(filters := tables.get("filters"), dict):
         tables["filters"] = present_names(filters, f"{where}, [filters]")
     shape, vary = read_shape(tables, where)
@@ -228,7 +281,8 @@ def _read(tables: dict[str, Any], path: Path, where: str, settings: Sequence[str
     checks = _checks(tables, shape, where)
     for setting in (each for each in settings if each not in of_checks):
         _put(tables, setting, [*tasks_of(shape), *(check.task for check in checks)])
-    return replace(_with_room_to_reason(_build(tables, path, shape, checks), settings), vary=vary)
+    found = _build(tables, name, beside, shape, checks)
+    return replace(_with_room_to_reason(found, settings), vary=vary)
 
 
 def recipe_from_store(body: Mapping[str, Any], prompts: Mapping[str, str]) -> Recipe:
@@ -286,8 +340,10 @@ def _with_prompts(checks: Sequence[Check], stages: Mapping[Task, Stage]) -> tupl
     return tuple(check.with_prompt(stages[check.task].prompt.sha256) for check in checks)
 
 
-def _build(tables: dict[str, Any], path: Path, shape: Shape, checks: Sequence[Check]) -> Recipe:
-    where = f"the recipe {path.name}"
+def _build(
+    tables: dict[str, Any], name: str, beside: Beside, shape: Shape, checks: Sequence[Check]
+) -> Recipe:
+    where = f"the recipe {name}"
     tasks = tasks_of(shape) | {check.task: check.spec for check in checks}
     require_known(
         tables, ("name", "description", "stages", "validation", "filters", *SERVERS), where
@@ -309,10 +365,10 @@ def _build(tables: dict[str, Any], path: Path, shape: Shape, checks: Sequence[Ch
         place = f"{where}, [stages.{task}]"
         require_known(table, ("model", "prompt", *PARAMETERS, *TRANSPORT), place)
         _check_transport(table, place)
-        for name in ("model", "prompt"):
-            if not isinstance(table.get(name), str) or not table[name]:
+        for key in ("model", "prompt"):
+            if not isinstance(table.get(key), str) or not table[key]:
                 raise BadInput(
-                    f"{place} has no {name}",
+                    f"{place} has no {key}",
                     "see a built-in one with `recipes show NAME`",
                     code="recipe_key_missing",
                 )
@@ -324,13 +380,13 @@ def _build(tables: dict[str, Any], path: Path, shape: Shape, checks: Sequence[Ch
             )
         stages[task] = Stage(
             model=table["model"],
-            prompt=read_prompt(task, spec, table["prompt"], path.parent),
-            parameters={name: table[name] for name in PARAMETERS if name in table},
-            transport={name: table[name] for name in TRANSPORT if name in table},
+            prompt=read_prompt(task, spec, table["prompt"], beside),
+            parameters={key: table[key] for key in PARAMETERS if key in table},
+            transport={key: table[key] for key in TRANSPORT if key in table},
         )
     validation = _validation(tables, where)
     return Recipe(
-        name=str(tables.get("name") or path.stem),
+        name=str(tables.get("name") or Path(name).stem),
         description=str(tables.get("description", "")),
         stages=stages,
         validation=validation,

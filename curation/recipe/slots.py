@@ -333,7 +333,9 @@ def with_line(error: BadInput, where: str, text: str) -> BadInput:
     if number is None:
         return error
     message = f"{where}, line {number + 1}{rest}"
-    return BadInput(message, error.remedy, code=error.code, **error.values)
+    file = where.removeprefix("the recipe ")
+    values = {"file": file, "line": number + 1} | error.values
+    return BadInput(message, error.remedy, code=error.code, **values)
 
 
 def _line(lines: list[str], table: str, entry: str, rest: str) -> int | None:

@@ -52,7 +52,6 @@ from db.run.group_queue import (
     renew_leases,
 )
 from db.run.runs import begin_run, funnel, outcomes, set_run_status
-from db.run.taking_over import leave, take_over
 from db.run.workers import (
     ROUNDING_USD,
     Grant,
@@ -60,6 +59,8 @@ from db.run.workers import (
     add_unanswered_cost,
     add_worker,
     beat_worker,
+    leave,
+    take_over,
     worker_totals,
 )
 from db.store.store import Store

@@ -13,10 +13,11 @@ that is tried again counts nothing a second time.
 
 import asyncio
 import itertools
+import math
 import queue
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -25,15 +26,39 @@ from sqlalchemy.orm import Session
 
 from curation.providers.provider import Answer, Request, call_row
 from curation.run.answer_files import NOT_KEPT, AnswerFiles
-from curation.run.latency import WaitTimes
 from db.patience import is_away, patiently
 from db.run.calls import StoredCall, add_calls, add_spending, are_stored, find_calls
 from db.run.group_queue import DoneGroup, finish_groups
 from db.run.workers import Grant, change_reserved, set_aside, set_reserved
 from db.store.store import Store
 
+SHARES = {"p50": 0.5, "p99": 0.99, "p99_9": 0.999, "most": 1.0}  # of waits
 PAUSE_SECONDS = 0.01  # between two commits, so that each has several writes
 SLICE = 512  # total weight of other writes between two commits of answers
+
+
+class WaitTimes:
+    """Latencies from an answer received to durable on disk, or committed: a histogram in ms."""
+
+    def __init__(self) -> None:
+        self._by_ms: Counter[int] = Counter()
+
+    def add(self, seconds: float) -> None:
+        """Count one wait."""
+        self._by_ms[math.ceil(1000 * seconds)] += 1
+
+    def percentiles(self) -> dict[str, int]:
+        """The percentiles of SHARES in milliseconds, rounded up; empty without waits."""
+        total = sum(self._by_ms.values())
+        found: dict[str, int] = {}
+        for name, share in SHARES.items() if total else ():
+            left = math.ceil(share * total)
+            for ms, count in sorted(self._by_ms.items()):
+                left -= count
+                if left <= 0:
+                    found[name] = ms
+                    break
+        return found
 
 
 @dataclass(frozen=True)

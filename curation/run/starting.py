@@ -5,16 +5,16 @@ The command line and the Curate page call the same functions; the work itself is
 """
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from typing import Any, Literal, Self
 
-from pydantic import field_validator, model_validator
+from pydantic import PrivateAttr, field_validator, model_validator
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from curation.providers.registry import PROVIDERS
-from curation.recipe.recipe import Recipe, load_recipe, recipe_from_store
+from curation.recipe.recipe import Recipe, recipe_from_store
 from curation.recipe.tasks import JUDGED, Task
+from curation.run.recipes import Chosen, named_recipe
 from curation.servers.connection import PROVIDER_OF_KIND, environment_server, url_of_connection
 from db.corpus.datasets import get_dataset
 from db.errors import BadInput
@@ -22,7 +22,8 @@ from db.patience import PATIENCE_MINUTES, patience_of
 from db.requests import Request, option
 from db.run.failing_groups import reopen_dropped
 from db.run.new_items import store_questions
-from db.run.runs import create_run, get_run, reopen_run, set_run_status, store_recipe
+from db.run.recipes import store_recipe
+from db.run.runs import create_run, get_run, reopen_run, set_run_status
 from db.run.versions import require_no_versions
 from db.servers.connections import ENVIRONMENT, get_connection
 from db.servers.groups import join_group
@@ -71,7 +72,9 @@ class RunStart(Patient):
         "The model server, by its name in `inf connections list`; `environment`: the variables'.",
         metavar="NAME",
     )
-    recipe: str | None = option(None, "A recipe file, or the name of a built-in one.")
+    recipe: str | None = option(
+        None, "A built-in recipe, one of the store (NAME, or NAME@VERSION), or a recipe file."
+    )
     settings: tuple[str, ...] = option(
         (),
         "Override a setting.",
@@ -111,6 +114,8 @@ class RunStart(Patient):
         False, "Do not pause when the first 25 groups are all dropped alike.", names=("--no-guard",)
     )
 
+    _chosen: dict[tuple[Any, ...], Chosen] = PrivateAttr(default_factory=dict)
+
     @field_validator("settings")
     @classmethod
     def _without_blanks(cls, settings: tuple[str, ...]) -> tuple[str, ...]:
@@ -129,17 +134,20 @@ class RunStart(Patient):
             return list(self.settings)
         return [*self.settings, f"timeout_seconds={self.timeout_seconds}"]
 
-    @cached_property
-    def chosen(self) -> Recipe:
+    def chosen(self, session: Session, provider: str = "") -> Chosen:
         """The recipe with the settings that override its own, read once: a file that changes
-        meanwhile does not change the run. Raises BadInput."""
-        return choose_recipe(self.provider, self.recipe, self.overrides())
+        meanwhile does not change the run. provider: its connection's. Raises BadInput, NotFound."""
+        key = provider or self.provider, self.recipe, tuple(self.overrides())
+        if key not in self._chosen:
+            self._chosen[key] = choose_recipe(session, *key)
+        return self._chosen[key]
 
-    def arguments(self) -> dict[str, Any]:
+    def arguments(self, session: Session) -> dict[str, Any]:
         """The arguments of `start_run`."""
+        provider = provider_of(session, self.provider, self.connection)
         found = self.model_dump(exclude=ELSEWHERE)
-        found |= {"settings": self.overrides(), "guard": not self.no_guard}
-        return found | ({"recipe": self.chosen} if self.provider else {})  # else its connection's
+        recipe = self.chosen(session, provider)
+        return found | {"recipe": recipe, "guard": not self.no_guard}
 
 
 class RunResume(Patient):
@@ -176,10 +184,17 @@ class RunWork(Patient):
         return self.model_dump(mode="json", exclude_defaults=True)
 
 
-def choose_recipe(provider: str, recipe: str | None, settings: Sequence[str]) -> Recipe:
-    """The named recipe, or the provider's default. Raises BadInput."""
-    found = load_recipe(recipe or PROVIDERS.find(provider).recipe, settings)
-    return found.with_rules_as_models() if PROVIDERS.find(provider).offline else found
+def choose_recipe(
+    session: Session, provider: str, recipe: str | None, settings: Sequence[str]
+) -> Chosen:
+    """The named recipe, or the provider's default. Raises BadInput, NotFound."""
+    named = recipe or PROVIDERS.find(provider).recipe
+    return for_provider(provider, named_recipe(session, named, settings))
+
+
+def for_provider(provider: str, chosen: Chosen) -> Chosen:
+    """The recipe as the provider runs it: an offline one has rules in place of its models."""
+    return chosen.with_rules_as_models() if PROVIDERS.find(provider).offline else chosen
 
 
 def start_run(
@@ -188,7 +203,7 @@ def start_run(
     dataset: str,
     provider: str = "",
     connection: str | None = None,
-    recipe: Recipe | str | None = None,
+    recipe: Chosen | Recipe | str | None = None,
     settings: Sequence[str] = (),
     limit: int | None = None,
     sample: int | None = None,
@@ -201,6 +216,7 @@ def start_run(
     batch: bool = False,
     guard: bool = True,
     fresh: bool = False,
+    preview: bool = False,
     created_by: str = "",
 ) -> Run:
     """A run with its recipe and its waiting groups. Does not commit.
@@ -209,9 +225,10 @@ def start_run(
     BadInput, NotFound.
     """
     provider = provider_of(session, provider, connection)
-    chosen = recipe
-    if not isinstance(chosen, Recipe):
-        chosen = choose_recipe(provider, chosen, settings)
+    found = Chosen(recipe) if isinstance(recipe, Recipe) else recipe
+    if not isinstance(found, Chosen):
+        found = choose_recipe(session, provider, found, settings)
+    chosen = found.recipe
     if concurrency is not None and concurrency < 1:
         raise BadInput(
             f"a concurrency of {concurrency}", "give at least 1", code="concurrency_invalid"
@@ -247,6 +264,8 @@ def start_run(
         batch=batch,
         guard=guard,
         fresh=fresh,
+        recipe_version=found.version,
+        preview=preview,
         created_by=created_by,
     )
     # their weights are hashed by the first worker: reading them takes minutes, and the writer waits

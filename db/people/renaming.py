@@ -43,6 +43,7 @@ from db.tables import (
     Member,
     OpenedGroup,
     PasswordLink,
+    RecipeVersion,
     Release,
     Review,
     Run,
@@ -58,7 +59,13 @@ NAMING: tuple[InstrumentedAttribute[str], ...] = (
     *(Review.reviewed_by, OpenedGroup.opened_by, AdjudicationView.seen_by),
     *(ItemMessage.written_by, Member.granted_by, Invitation.created_by, PasswordLink.created_by),
     *(Study.created_by, Guideline.created_by, Run.created_by, Release.created_by),
-    *(Job.started_by, Tour.person, Connection.created_by, VerdictVersion.created_by),
+    *(
+        Job.started_by,
+        Tour.person,
+        Connection.created_by,
+        VerdictVersion.created_by,
+        RecipeVersion.created_by,
+    ),
     Webhook.created_by,
 )
 # How the ids of events begin: of a bulk review (`db.review.queue`), of the workbench's card.

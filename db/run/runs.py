@@ -5,10 +5,9 @@ group that ended there or later. Spending is stored in the transaction that stor
 """
 
 import random
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
 from sqlalchemy import ColumnElement, Select, func, insert, literal, select, true, update
 from sqlalchemy.orm import Session
@@ -18,7 +17,7 @@ from db.errors import BadInput, NotFound, Refused
 from db.events import record_event
 from db.rows import Row
 from db.shape import Shape, shape_in
-from db.tables import Dataset, Group, Pair, Prompt, Recipe, Run, SlotText, utc_now
+from db.tables import Dataset, Group, Pair, Recipe, Run, SlotText, utc_now
 
 MAX_IDS_PER_STATEMENT = 10_000  # SQLite allows 32,766 bound values in one statement
 
@@ -70,6 +69,7 @@ class RunSummary(Row):
     dataset_id: int
     recipe: str
     recipe_sha256: str
+    recipe_version: int | None
     provider: str
     connection: str | None
     url: str | None
@@ -86,30 +86,6 @@ class RunSummary(Row):
     created_at: datetime
     finished_at: datetime | None
     error: str | None
-
-
-def store_recipe(
-    session: Session,
-    *,
-    name: str,
-    sha256: str,
-    body: dict[str, Any],
-    prompts: Mapping[str, tuple[str, str]],
-) -> Recipe:
-    """The recipe row of this body, created once, with its prompts: sha256 to (name, text).
-
-    Does not commit.
-    """
-    for prompt_sha256, (prompt_name, text) in prompts.items():
-        if session.get(Prompt, prompt_sha256) is None:
-            session.add(Prompt(sha256=prompt_sha256, name=prompt_name, text=text))
-    found = session.scalars(select(Recipe).where(Recipe.sha256 == sha256)).first()
-    if found is not None:
-        return found
-    recipe = Recipe(name=name, sha256=sha256, body=body)
-    session.add(recipe)
-    session.flush()
-    return recipe
 
 
 def create_run(
@@ -130,14 +106,16 @@ def create_run(
     batch: bool = False,
     guard: bool = True,
     fresh: bool = False,
+    recipe_version: int | None = None,
+    preview: bool = False,
     created_by: str = "",
 ) -> Run:
     """Create a run with a waiting group for each pair of the dataset (the first `limit` of them).
 
     With `query_ids` only for those pairs; with `sample` for that many pairs chosen at random, by
     `seed` (all of them if the dataset has no more). Raises BadInput for a dataset without pairs, an
-    unknown pair, a limit or sample below 1, or both of them; Refused for an archived dataset. Does
-    not commit.
+    unknown pair, a limit or sample below 1, or both of them; Refused for an archived dataset. A
+    `preview` is archived from the beginning. Does not commit.
     """
     require_active(session, session.get_one(Dataset, dataset_id))
     for name, count in (("limit", limit), ("sample", sample)):
@@ -164,6 +142,9 @@ def create_run(
         batch=batch,
         guard=guard,
         fresh=fresh,
+        recipe_version=recipe_version,
+        preview=preview,
+        archived_at=utc_now() if preview else None,
         created_by=created_by,
     )
     session.add(run)
@@ -332,6 +313,7 @@ def list_runs(
             dataset=dataset,
             recipe=recipe,
             recipe_sha256=sha256,
+            recipe_version=run.recipe_version,
             provider=run.provider,
             offline=run.offline,
             status=run.status,
@@ -496,10 +478,11 @@ def set_run_status(session: Session, run_id: int, status: str, *, error: str | N
 def begin_run(session: Session, run_id: int) -> Run:
     """Set a run to running when a worker starts, unless it is done. Does not commit.
 
-    Raises NotFound, and Refused for an archived run.
+    Raises NotFound, and Refused for an archived run that is no preview.
     """
     run = get_run(session, run_id)
-    require_active_run(session, run)
+    if not run.preview:
+        require_active_run(session, run)
     if run.status != "done":
         set_run_status(session, run_id, "running")
         run = get_run(session, run_id)

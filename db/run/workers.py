@@ -3,6 +3,9 @@
 A call's maximum cost is reserved in the transaction that also searched the journal for it, so that
 several workers together never exceed the budget. It is freed in the transaction that stores the
 answer with its real cost.
+
+Groups are leased. A worker is dead when its process is gone (on this machine) or its heartbeat is
+stale (on any other); its groups are taken over.
 """
 
 from collections.abc import Sequence
@@ -13,8 +16,10 @@ from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
 from db.clock import silent_since, store_now
+from db.machine import is_dead
 from db.patience import clock_time
 from db.run.calls import add_spending
+from db.run.group_queue import lease_owners, release_groups
 from db.tables import Run, RunWorker, utc_now
 
 DEAD_AFTER_SECONDS = 45.0
@@ -282,3 +287,20 @@ def _pace(working: Sequence[RunWorker]) -> Pace:
         for stage, count in each.in_progress.items():
             in_progress[stage] = in_progress.get(stage, 0) + count
     return Pace(sum(known) if known and len(known) == len(rates) else None, in_progress)
+
+
+def take_over(session: Session, run_id: int, owner: str) -> list[str]:
+    """Release the groups of dead workers; returns their names. Does not commit."""
+    owners = {*lease_owners(session, run_id), *working_owners(session, run_id)} - {owner}
+    dead = {name for name in owners if is_dead(name)}
+    dead |= set(silent_owners(session, run_id)) - {owner}
+    if dead:
+        release_groups(session, run_id, sorted(dead))
+        end_workers(session, sorted(dead))
+    return sorted(dead)
+
+
+def leave(session: Session, run_id: int, owner: str) -> None:
+    """Release the groups that a worker still holds, and end it. Does not commit."""
+    release_groups(session, run_id, [owner])
+    end_workers(session, [owner])

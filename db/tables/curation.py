@@ -30,6 +30,24 @@ class Recipe(Base, kw_only=True):
     created_at: Mapped[datetime] = created()
 
 
+class RecipeVersion(Base, kw_only=True):
+    """A recipe as a person wrote and saved it: its files by name, numbered by its name from 1.
+
+    `sha256` is that of the recipe which they are; files that differ in comments have the same.
+    """
+
+    __tablename__ = "recipe_version"
+    id: Mapped[int] = key()
+    name: Mapped[str]
+    number: Mapped[int]
+    files: Mapped[dict[str, Any]]
+    sha256: Mapped[str]
+    note: Mapped[str] = mapped_column(default="")
+    created_by: Mapped[str] = mapped_column(default="")
+    created_at: Mapped[datetime] = created()
+    __table_args__ = (UniqueConstraint("name", "number"),)
+
+
 class ServerGroup(Base, kw_only=True):
     """The endpoints whose answers are kept under one name, as those of one server."""
 
@@ -84,6 +102,9 @@ class Run(Base, kw_only=True):
     `sha256` until then; empty in runs made before migration 0010.
     `archived_at`: since when lists hide it and nothing new is made from it (`db.archive`).
     `verdict_version`: the number of the version that its groups' verdicts are of.
+    `recipe_version`: the number of its recipe's version in the store, by the recipe's name; None
+    for a built-in recipe and one of a folder.
+    `preview`: it was made to look at its few groups; it is archived from the beginning.
     """
 
     __tablename__ = "run"
@@ -108,6 +129,8 @@ class Run(Base, kw_only=True):
     models: Mapped[dict[str, Any]] = mapped_column(default_factory=dict, server_default="{}")
     server: Mapped[dict[str, Any]] = mapped_column(default_factory=dict, server_default="{}")
     verdict_version: Mapped[int] = mapped_column(default=1, server_default="1")
+    recipe_version: Mapped[int | None] = mapped_column(default=None)
+    preview: Mapped[bool] = mapped_column(default=False, server_default=false())
     created_by: Mapped[str] = mapped_column(default="")
     archived_at: Mapped[datetime | None] = mapped_column(default=None)
     created_at: Mapped[datetime] = created()

@@ -212,7 +212,7 @@ def test_a_new_field_is_an_option_a_widget_a_key_and_a_line_of_the_reference(
 ) -> None:
     from streamlit.testing.v1 import AppTest
 
-    from app.operations import requests
+    from app.operations.doors import requests
 
     assert "shout" not in requests.as_markdown() + requests.schemas()
     monkeypatch.setattr(requests, "REQUESTS", {"releases create": f"{__name__}:Wider"})
@@ -294,7 +294,7 @@ class Moved(Request):
 def test_an_argument_is_no_option_and_a_command_s_own_option_stands_for_a_field_s(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from app.operations import requests
+    from app.operations.doors import requests
 
     @click.command()
     @request_options(Moved)
@@ -343,8 +343,8 @@ def test_a_former_name_works_and_names_the_new_one() -> None:
 
 
 def test_the_reference_and_the_schemas_are_those_of_the_models() -> None:
-    """Write them anew with what `app.operations.requests` returns, and say so in the changelog."""
-    from app.operations.requests import as_markdown, schemas
+    """Write them anew with what `doors.requests` returns, and say so in the changelog."""
+    from app.operations.doors.requests import as_markdown, schemas
 
     folder = Path(__file__).resolve().parents[2] / "docs" / "reference"
     assert (folder / "requests.md").read_text(encoding="utf-8") == as_markdown()

@@ -11,8 +11,7 @@ from curation_runs import add_dataset, stored_calls
 from curation.providers.provider import Answer, Request
 from curation.recipe.prompt import FOLDER, read_prompt
 from curation.recipe.tasks import TASKS
-from curation.run.journal import SLICE, Journal
-from curation.run.latency import WaitTimes
+from curation.run.journal import SLICE, Journal, WaitTimes
 from curation.run.starting import start_run
 from db.run.calls import StoredCall
 from db.run.workers import Grant

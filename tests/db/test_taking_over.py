@@ -5,8 +5,7 @@ from sqlalchemy import select, update
 
 from db.machine import new_owner
 from db.run.group_queue import claim_groups, lease_owners
-from db.run.taking_over import leave, take_over
-from db.run.workers import add_worker, working_owners
+from db.run.workers import add_worker, leave, take_over, working_owners
 from db.store.store import Store
 from db.tables import Group, Run
 

@@ -1,14 +1,21 @@
-"""`inf recipes`: list, show, check and begin recipes."""
+"""`inf recipes`: list, show, check, write and save recipes, compare versions, preview them."""
 
 from app.access.identity import Actor, owner
 from app.cli.kit.doors import Noun
-from app.cli.kit.report import Result, command_actor, lines, me
-from app.operations import runs as operations
+from app.cli.kit.options import request_options
+from app.cli.kit.report import Launching, Result, command_actor, launched, lines, me, reporting
+from app.operations import recipes as operations
+from app.operations import runs
 
 recipes = Noun("recipes")
 recipes.listed(
-    operations.list_recipes,
-    columns=(("recipe", "name"), ("models", lambda row: ", ".join(row["models"])), "description"),
+    operations.list_all,
+    columns=(
+        ("recipe", "name"),
+        ("version", lambda row: row["version"] or "built-in"),
+        ("models", lambda row: ", ".join(row["models"])),
+        ("description", lambda row: row["problem"] or row["description"]),
+    ),
     empty="no recipes",
     former=("recipes", {}),
 )
@@ -31,21 +38,20 @@ def _settings(values: Result) -> list[tuple[str, object]]:
     return [(name, str(value)) for name, value in values.items() if name != "prompt_sha256"]
 
 
+WRITTEN = ("recipe", ("files", lambda found: ", ".join(found["files"])))
+
+
 def _actor(given: Result) -> Actor:
-    """Who runs the command; a recipe that is no run's is read without a store."""
-    return owner(me()) if given.get("run_id") is None else command_actor()
+    """Who runs the command; a recipe that comes with us or is a file is read without a store."""
+    named = given.get("recipe") or given.get("like")
+    return command_actor() if not named or operations.needs_store(named) else owner(me())
 
 
-recipes.door(operations.show_recipe, name="show", text=_shown, actor=_actor)
+recipes.door(operations.show, text=_shown, actor=_actor)
+recipes.door(operations.new, text=WRITTEN, actor=_actor)
+recipes.door(operations.export, text=WRITTEN, actor=_actor)
 recipes.door(
-    operations.new_recipe,
-    name="new",
-    text=("recipe", ("files", lambda found: ", ".join(found["files"]))),
-    actor=_actor,
-)
-recipes.door(
-    operations.check_recipe,
-    name="check",
+    operations.check,
     text=(
         ("recipe", lambda found: f"{found['name']} is valid"),
         "sha256",
@@ -55,3 +61,71 @@ recipes.door(
     ),
     actor=_actor,
 )
+recipes.door(
+    operations.save,
+    text=("name", "number", "sha256", ("files", lambda found: ", ".join(found["files"]))),
+)
+recipes.listed(
+    operations.versions,
+    name="versions",
+    columns=("number", "note", "runs", "created_by", "created_at"),
+    empty="the store has no such recipe",
+)
+
+
+def _differences(result: Result) -> str:
+    parts = [f"{result['first']} → {result['second']}"]
+    for file in result["files"]:
+        if file["lines"]:
+            counts = f"{file['file']}: +{file['added']} −{file['removed']}"
+            parts += ["", counts, *file["lines"]]
+    return "\n".join(parts if len(parts) > 1 else [*parts, "no differences"])
+
+
+recipes.door(operations.diff, text=_differences)
+
+
+def preview_text(result: Result) -> str:
+    """A preview, pair by pair; with --detach the runs that make it."""
+    if "pairs" not in result:
+        return lines(*((f"run {run}", f"job {job}") for run, job in _queued(result)))
+    parts = []
+    for run in result["runs"]:
+        name = run["recipe"] + (f"@{run['version']}" if run["version"] else "")
+        cost = f"{run['calls']} calls, ${run['cost_usd']:.4f} (${run['spent_usd']:.4f} of it new)"
+        label = " offline" if run["offline"] else ""
+        kept = f"kept {run['kept']}, dropped {run['dropped']}"
+        parts.append(f"run {run['run_id']}: {name}{label}, {run['status']}: {kept}; {cost}")
+    for pair in result["pairs"]:
+        parts += ["", f"{pair['query_id']}: {pair['query']}"]
+        for run, group in zip(result["runs"], pair["groups"], strict=True):
+            parts += _group_lines(run, group)
+    return "\n".join(parts)
+
+
+def _queued(result: Result) -> list[tuple[int, int]]:
+    return list(zip(result["runs"], result["job_ids"], strict=True))
+
+
+def _group_lines(run: Result, group: Result | None) -> list[str]:
+    if group is None:
+        return [f"  run {run['run_id']}: no group yet"]
+    reason = f": {group['drop_reason']}" if group["drop_reason"] else ""
+    found = [f"  run {run['run_id']}: {group['verdict']}{reason}"]
+    for name, text in group["texts"].items():
+        lost = f" ({group['lost'][name]})" if name in group["lost"] else ""
+        found.append(f"    {name}{lost}  {' '.join(text.split())[:200]}")
+    return found
+
+
+@recipes.command("preview")
+@request_options(runs.RunPreview)
+@launched
+@reporting(preview_text)
+def preview(request: runs.RunPreview, launch: Launching) -> Result:
+    """Run a recipe on five pairs, --with another to compare it with; offline by default."""
+    actor = command_actor()
+    made = runs.preview(actor, request, launch("preview"))
+    if launch.is_detached:
+        return {"runs": made.runs, "job_ids": [each["job_id"] for each in made.launched]}
+    return runs.previewed(actor, made.runs).as_json()

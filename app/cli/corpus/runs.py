@@ -26,6 +26,7 @@ from app.cli.kit.table import sheet
 from app.operations import runs as operations
 from app.operations.acting import Launch
 from app.operations.connections import show as show_connection
+from app.operations.recipes import chosen as chosen_recipe
 from app.operations.runs import RunEstimate
 from app.text.numbers import counted, duration, money
 from app.text.remedies import in_commands
@@ -154,7 +155,7 @@ def _request(given: dict[str, Any]) -> RunStart:
     if wanted.batch and not PROVIDERS.find(wanted.provider).batches:
         raise click.UsageError("--batch requires --provider openai")
     with wrong_arguments():
-        _ = wanted.chosen  # read here, where what it refuses is a wrong option
+        chosen_recipe(command_actor(), wanted)  # here what it refuses is a wrong option
     return wanted
 
 
@@ -192,7 +193,7 @@ def _showing_reuse(launch: Launching, *, shows_reuse: bool = True) -> Launch[Res
 def create(launch: Launching, **given: Any) -> Result:
     """Generate groups from the pairs of a dataset and validate them (section 4.1 of the paper)."""
     wanted, actor = _request(given), command_actor()
-    _ask_for_prices(wanted.provider, wanted.chosen)
+    _ask_for_prices(wanted.provider, chosen_recipe(actor, wanted))
     return operations.create(actor, wanted, _showing_reuse(launch))
 
 

@@ -189,7 +189,7 @@ def test_a_run_reads_its_recipe_once(
         read.append(name)
         return load(name, *more)
 
-    monkeypatch.setattr("curation.run.starting.load_recipe", loaded)
+    monkeypatch.setattr("curation.run.recipes.load_recipe", loaded)
     monkeypatch.setattr("app.cli.kit.report.work", lambda *_, **__: {"job_id": 1})
     done = inf("runs", "create", "small", "--provider", "offline", "--json")
     assert done.code == 0 and read == ["offline"]

@@ -54,7 +54,9 @@ READING: Mapping[str, tuple[object, ...]] = {
     "people show": ("ann",),
     "recipes check": ("offline",),
     "recipes list": (),
+    "recipes diff": ("offline", "promptriever"),
     "recipes show": ("offline",),
+    "recipes versions": ("offline",),
     "releases diff": (1, 1),
     "releases list": (),
     "releases show": (1,),
@@ -89,7 +91,16 @@ READING: Mapping[str, tuple[object, ...]] = {
 DOING = {
     *("analyze contamination", "analyze coverage", "connections add", "connections change"),
     *("connections remove", "connections test", "datasets archive", "datasets delete"),
-    *("datasets mine", "recipes new", "runs decide", "runs remove-version", "runs use-version"),
+    *(
+        "datasets mine",
+        "recipes export",
+        "recipes new",
+        "recipes preview",
+        "recipes save",
+        "runs decide",
+        "runs remove-version",
+        "runs use-version",
+    ),
     *("datasets import", "datasets pull", "datasets purge", "datasets unarchive"),
     *(
         "evaluations compare",

@@ -32,6 +32,7 @@ from app.operations import (
     jobs,
     models,
     people,
+    recipes,
     releases,
     runs,
     trainings,
@@ -79,9 +80,7 @@ NOUNS: Mapping[str, Noun] = {
     "datasets": Noun(
         lambda: datasets.list_all(ADA), lambda _: datasets.show(ADA, "world"), page="datasets"
     ),
-    "recipes": Noun(
-        runs.list_recipes, None, instead="files of this version, of which Curate's form takes one"
-    ),
+    "recipes": Noun(lambda: recipes.list_all(ADA), None, page="recipes"),
     "runs": Noun(
         lambda: runs.list_all(ADA),
         lambda one: runs.show(ADA, one),
