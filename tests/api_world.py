@@ -65,6 +65,7 @@ BODIES: dict[str, dict[str, Any]] = {
 # Lists, and what concerns nothing of a dataset: a stranger is given what is theirs, without it.
 OF_NOTHING = (
     *("me_show", "recipes_list", "connections_list", "connections_test", "events_follow"),
+    *("recipes_save", "recipes_check", "recipes_show", "recipes_versions", "recipes_diff"),
     "tokens_revoke",
 )
 

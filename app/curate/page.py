@@ -63,7 +63,7 @@ NUMBERS = (
 
 
 def draw_form(user: SessionUser, dataset: PageDataset) -> None:
-    names = (None, *(row.name for row in recipes.list_all(user).data))
+    names = (None, *recipes.names(user))
     actions.read_address(names)
     first, second = st.columns(2)
     with first:

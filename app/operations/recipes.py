@@ -41,7 +41,7 @@ from db.errors import BadInput, InfError
 from db.events import record_event
 from db.requests import Request, option
 from db.rows import Listed, Row
-from db.run.recipes import count_runs, list_newest, list_versions
+from db.run.recipes import count_runs, get_version, list_newest, list_versions
 from db.run.runs import get_run
 from db.tables import RecipeVersion
 
@@ -193,9 +193,14 @@ def _named(actor: Actor, named: str, settings: Any = ()) -> tuple[Chosen, dict[s
 
 
 def _require_own(session: Session, actor: Actor, named: str) -> None:
-    """Raise Refused where someone other than an admin names a file of the server."""
-    if not is_built_in(named) and version_named(session, named) is None:
+    """Raise Refused where someone other than an admin names a file of the server, NotFound for a
+    name that is none and that the store does not have."""
+    if is_built_in(named) or version_named(session, named) is not None:
+        return
+    if is_file(named):
         require(actor, "server")
+    elif not (actor.is_admin and Path(named).is_file()):
+        get_version(session, named)
 
 
 def list_all(actor: Actor) -> Listed[RecipeRow]:
@@ -209,6 +214,12 @@ def list_all(actor: Actor) -> Listed[RecipeRow]:
         for name in list_recipes()
     ]
     return Listed[RecipeRow].all([*built_in, *stored])
+
+
+def names(actor: Actor) -> tuple[str, ...]:
+    """The names of recipes, as in the list."""
+    with reading(actor, RIGHT) as session:
+        return (*list_recipes(), *(each.name for each in list_newest(session)))
 
 
 def _stored_row(found: RecipeVersion) -> RecipeRow:
@@ -293,8 +304,10 @@ def _written(files: Mapping[str, str], folder: str) -> RecipeFiles:
 
 def versions(actor: Actor, name: str) -> Listed[RecipeVersionRow]:
     """List the versions of a recipe of the store, newest first: who saved them, when, and how many
-    runs took them."""
+    runs took them. None of a built-in recipe. Raises NotFound."""
     with reading(actor, RIGHT) as session:
+        if not is_built_in(name):
+            get_version(session, name)
         counts = count_runs(session, name)
         rows = [
             _version_row(each, counts.get(each.number, 0)) for each in list_versions(session, name)

@@ -69,7 +69,7 @@ recipes.listed(
     operations.versions,
     name="versions",
     columns=("number", "note", "runs", "created_by", "created_at"),
-    empty="the store has no such recipe",
+    empty="it comes with us: no version is of the store",
 )
 
 

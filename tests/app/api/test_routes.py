@@ -34,6 +34,7 @@ QUERIES: dict[str, dict[str, Any]] = {
     "evaluations_compare": {"base": "{evaluation}", "others": "{evaluation}"},
     "datasets_import": {"name": "{name}"},
 }
+NAMED = {"name": "lab", "recipe": "offline"}  # what is no place's: a connection, a recipe
 
 
 def chosen(is_it: Callable[[str, list[str]], bool]) -> list[int]:
@@ -70,7 +71,7 @@ def ask(world: ApiWorld, person: str | None, number: int, place: Place, **more: 
     ident = getattr(place, PLACES[noun]) if noun in PLACES else 1
     for parameter in operation["parameters"]:
         if parameter["in"] == "path":
-            value = "lab" if parameter["name"] == "name" else ident
+            value = NAMED.get(parameter["name"], ident)
             path = path.replace(f"{{{parameter['name']}}}", str(value))
     headers = dict(more.pop("headers", {}))
     if method == "PATCH":
