@@ -47,6 +47,14 @@ def convention_of(language: str = "en") -> str:
     return CONVENTION.format(f"stop words, Snowball stemmer, language {language}")
 
 
+def stemmer_of(language: str | None) -> str:
+    """The stemmer for texts in a language: NO_LANGUAGE for one that has none, English where the
+    language is not known."""
+    if language is None:
+        return "en"
+    return language if language in LANGUAGES else NO_LANGUAGE
+
+
 def tokens_of(texts: Sequence[str], language: str = "en") -> list[list[str]]:
     """The stemmed tokens of every text. Raises BadInput for a language without a stemmer."""
     import bm25s

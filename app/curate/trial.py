@@ -11,6 +11,8 @@ from app.text.plain import plain
 from app.text.remedies import in_pages
 from app.text.texts import draw_text
 from curation.recipe.prompt import messages
+from curation.recipe.tasks import TEXT_LANGUAGE
+from curation.rules.language import language_name
 from db.corpus.browsing import PairView
 from db.errors import InfError
 
@@ -52,15 +54,19 @@ def _draw_prompts(user: SessionUser, pairs: list[PairView]) -> None:
     except InfError as error:
         st.error(in_pages(str(error)))
         return
-    stage = recipe.stages["instruction_positive"]
+    task, spec = next(iter(recipe.tasks.items()))
+    stage, shape = recipe.stages[task], recipe.shape
     if wanted.provider == "offline":
         st.caption("Offline: prompts are not sent; rules replace them.")
     st.caption(plain(f"The first call of each group, to the model {stage.model}."))
     for pair in pairs:
-        given = {
+        given = {name: f"‹{name}›" for name in spec.inputs}  # what a run draws or finds
+        given |= {
             "document": pair.passage,
-            "query_positive": pair.query,
+            shape.first.passage.column: pair.passage,
+            shape.first.query.column: pair.query,
             "language": pair.language,
+            TEXT_LANGUAGE: language_name(pair.query, pair.passage),
         }
         with st.container(border=True):
             for message in messages(stage.prompt, given):

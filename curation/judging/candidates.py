@@ -24,8 +24,9 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from analysis.text.words import words
+from curation.recipe.recipe import Recipe
 from curation.recipe.settings import Validation
-from curation.rules.language import language_of, language_of_pair
+from curation.rules.language import language_of, language_of_pair, language_of_texts
 from db.corpus.texts import passage_texts
 from db.errors import BadInput
 from db.run.group_queue import ClaimedGroup
@@ -141,18 +142,21 @@ def is_near_duplicate(one: str, other: str) -> bool:
 class HardPassages:
     """The pool under BM25: passages that share words with the query without answering it.
 
-    All texts of the pool are read once; the index stays in memory.
+    All texts of the pool are read once; the index stays in memory. `by_language`: stop words and
+    stemmer are of the language that most of them are in, else English.
     """
 
-    def __init__(self, session: Session, pool: Pool) -> None:
-        from analysis.text.bm25 import Bm25
+    def __init__(self, session: Session, pool: Pool, *, by_language: bool = False) -> None:
+        from analysis.text.bm25 import Bm25, stemmer_of
 
         rows = session.execute(
             select(Passage.text)
             .where(Passage.dataset_id == pool.dataset_id, Passage.origin != "generated")
             .order_by(Passage.id)
         )
-        self._pool, self._index = pool, Bm25([text for (text,) in rows])
+        texts = [text for (text,) in rows]
+        language = stemmer_of(language_of_texts(texts)) if by_language else "en"
+        self._pool, self._index = pool, Bm25(texts, language)
 
     def find(self, groups: Sequence[ClaimedGroup], *, count: int) -> list[list[int]]:
         """Ids to choose from for each group, best first: a few more than `count`, no answers."""
@@ -164,6 +168,13 @@ class HardPassages:
             ]
             for group in groups
         ]
+
+
+def hard_passages(session: Session, pool: Pool, recipe: Recipe) -> HardPassages | None:
+    """The pool under BM25 where a recipe adds such passages."""
+    if not recipe.validation.hard_distractors:
+        return None
+    return HardPassages(session, pool, by_language=recipe.filters.in_pair_language)
 
 
 def choose_for(

@@ -26,12 +26,13 @@ from sqlalchemy.orm import Session
 
 from analysis.embed.embedding import embed_texts
 from analysis.embed.neighbours import below_share
-from analysis.text.bm25 import Bm25
+from analysis.text.bm25 import Bm25, stemmer_of
 from curation.importing.rows import ID_DIGITS
 from curation.judges.judge import ItemJudge, ItemView
 from curation.judges.registry import judge_named
 from curation.judging.candidates import is_near_duplicate, seeded
 from curation.mining.request import NegativesMine, Source
+from curation.rules.language import language_of_texts
 from db.corpus.datasets import add_negatives, add_passages, get_dataset, text_sha256
 from db.errors import BadInput
 from db.events import record_event
@@ -176,7 +177,8 @@ class _ByWords:
     """BM25 over the corpus; a passage that shares no word with the query is not found."""
 
     def __init__(self, store: Store, request: NegativesMine, corpus: _Corpus) -> None:
-        self._depth, self._index = request.depth, Bm25(corpus.texts, request.language)
+        language = request.language or stemmer_of(language_of_texts(corpus.texts))
+        self._depth, self._index = request.depth, Bm25(corpus.texts, language)
 
     def find(self, pairs: Sequence[_Pair]) -> list[list[Mined]]:
         return [

@@ -29,7 +29,9 @@ class NegativesMine(Request):
         0.95, "By embedding: the largest score, as a share of the right passage's.", gt=0, le=1
     )
     model: str = option(DEFAULT_MODEL, "The embedding model.")
-    language: str = option("en", "The language of BM25's stemmer and stop words, or none.")
+    language: str = option(
+        "", "The language of BM25's stemmer and stop words, or none. Default: that of the passages."
+    )
     keep: bool = option(
         False, "Also give them to the pairs, as negatives that runs with a place for them take."
     )

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any, Final
 
-from curation.recipe.tasks import ANSWERED_WITH, VALIDATION, Task, TaskSpec
+from curation.recipe.tasks import ANSWERED_WITH, TEXT_LANGUAGE, VALIDATION, Task, TaskSpec
 from db.errors import BadInput
 from db.question import CHECK, Question, number_of, question_from, score
 from db.shape import GroupText, ListText, Shape
@@ -50,7 +50,10 @@ class Check:
         """The task of its calls. The text asked about has to be in the prompt."""
         fields = tuple(text.field for text in (*self.given, self.over[0]))
         return TaskSpec(
-            fields, ANSWERED_WITH[self.question.kind], VALIDATION, needed=(self.over[0].field,)
+            (*fields, TEXT_LANGUAGE),
+            ANSWERED_WITH[self.question.kind],
+            VALIDATION,
+            needed=(self.over[0].field,),
         )
 
     @property

@@ -8,7 +8,7 @@ import json
 import re
 import tomllib
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from curation.recipe.settings import (
     Filters,
     Validation,
     filters_from_store,
+    filters_to_store,
     present_names,
     require_known,
     validation_from_store,
@@ -129,7 +130,7 @@ class Recipe:
                 for task, stage in self.stages.items()
             },
             "validation": validation_to_store(self.validation),
-            "filters": asdict(self.filters),
+            "filters": filters_to_store(self.filters),
             # left out where empty or InF-IR's: the hashes of such recipes stay as they are
             **({"endpoints": list(self.endpoints)} if self.endpoints else {}),
             **({"server_group": self.server_group} if self.server_group else {}),

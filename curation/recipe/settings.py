@@ -106,6 +106,11 @@ class Filters:
     same_language: bool = _setting(
         False, "Both instructions must name the programming language of the pair."
     )
+    in_pair_language: bool = _setting(
+        False,
+        "Every written text must be in the language of the pair's passage, as far as both are "
+        "clear; passages that BM25 adds are found by that language's stemmer.",
+    )
 
 
 VALIDATION: Final = tuple(each.name for each in fields(Validation))
@@ -150,6 +155,14 @@ def validation_to_store(validation: Validation) -> dict[str, Any]:
 def validation_from_store(body: Mapping[str, Any]) -> Validation:
     """The validation of a stored recipe; see `validation_to_store`."""
     return Validation(**{"distractors_in_language": False, **body["validation"]})
+
+
+def filters_to_store(filters: Filters) -> dict[str, Any]:
+    """The filters of a recipe to store and to hash; what came later is left out where it is off."""
+    body = asdict(filters)
+    if not filters.in_pair_language:
+        del body["in_pair_language"]
+    return body
 
 
 def filters_from_store(body: Mapping[str, Any]) -> Filters:

@@ -97,6 +97,11 @@ def tasks_of(shape: Shape) -> dict[Task, TaskSpec]:
     return found | {VALIDATION: _JUDGING}
 
 
+# of the pair: its programming language, and the language of its texts in English ("German")
+TEXT_LANGUAGE: Final = "text_language"
+OF_PAIR: Final = ("language", TEXT_LANGUAGE)
+
+
 def _written(shape: Shape) -> list[GroupText]:
     return [text for role in shape.roles for text in shape.introduced(role) if not text.from_source]
 
@@ -107,7 +112,7 @@ def _of_step(shape: Shape, step: Step, stage: str) -> TaskSpec:
     names = (shape.slots[one].column if one in shape.slots else one for one in step.inputs)
     return TaskSpec(
         # the pair's own texts are part of every call's key, as of tasks without steps
-        inputs=tuple(dict.fromkeys((*_own(shape), *names, "language"))),
+        inputs=tuple(dict.fromkeys((*_own(shape), *names, *OF_PAIR))),
         gives=GIVES[texts[0].field] if is_one else "Texts",
         stage=stage,
         texts=texts,
@@ -128,7 +133,7 @@ def _stage_of(shape: Shape, text: GroupText) -> str:
 
 def _facts(shape: Shape, text: GroupText) -> TaskSpec:
     stage = _stage_of(shape, text)
-    given = ("document", shape.first.query.column, "language")
+    given = ("document", shape.first.query.column, *OF_PAIR)
     earlier = (
         [one for one in _written(shape) if _stage_of(shape, one) == "instruction"]
         if stage != "instruction"

@@ -20,7 +20,7 @@ from sqlalchemy.orm import Session
 
 from curation.recipe.checks import Check
 from curation.recipe.recipe import ANYTHING, DECIDING, Recipe, needs_answers
-from curation.recipe.settings import Filters, Validation
+from curation.recipe.settings import YES_OR_NO, Filters, Validation
 from curation.recipe.tasks import tasks_of
 from curation.rules.filters import Drop, check_text
 from curation.rules.verdict import settle, states_of, tally_again
@@ -42,6 +42,7 @@ LENGTHS: Final[dict[str, Field]] = {
 AT_ONCE = 10_000  # answers read
 DROPPED_BY: Final[Mapping[str, tuple[str, ...]]] = {
     "quoted_words": ("quotes_instruction",),
+    "in_pair_language": ("language_changed",),
     "same_language": ("no_language", "language_not_named"),
 }
 
@@ -221,7 +222,7 @@ def _require_written(
     alone = Counter(reason for texts in listed.values() for reason in texts.values())
     for each in fields(Filters):
         old, new = (getattr(recipe.filters, each.name) for recipe in (before, after))
-        if new == old or (new < old) != (each.name == "same_language"):
+        if new == old or (new < old) != (each.name in YES_OR_NO):
             continue
         dropped = select(func.count()).where(Group.run_id == run_id, Group.verdict == "dropped")
         kind = LENGTHS.get(each.name)

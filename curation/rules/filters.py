@@ -33,6 +33,8 @@ def check_text(
 
     `texts` is by sign and holds at least the pair's two and the instruction of a passage.
     """
+    if rules.in_pair_language and (drop := _language(text.column, written, texts[_pair(shape)])):
+        return drop
     first = shape.counterpart(text)
     positive = None if first is None else texts[first.sign]
     if text.field == "instruction":
@@ -45,6 +47,11 @@ def check_text(
     return check_passage(
         text.sign, written, rules, positive=positive or "", instruction=instruction
     )
+
+
+def _pair(shape: Shape) -> str:
+    """The sign of the pair's passage."""
+    return shape.first.passage.sign
 
 
 def check_instruction(

@@ -7,9 +7,11 @@ are counted. A text too short to decide counts as in the same language.
 import re
 import unicodedata
 from collections import Counter
+from collections.abc import Sequence
 
 LEAST_LETTERS = 20
 LEAST_HITS = 3
+LOOKED_AT = 500  # texts of a collection
 _SMALL_WORDS = {
     "en": "the of and to in is that for it was on are with as be this by from at which "
     "i do not or you a an",
@@ -24,6 +26,25 @@ _SMALL_WORDS = {
     "nl": "de het een van en is dat op te in niet zijn voor met aan ook door maar bij wordt",
     "pl": "i w na z do że się nie jest to od przez po dla są jak oraz ale był za",
 }
+# by code or script; of Cyrillic, letters decide
+_NAMES = {
+    "en": "English",
+    "de": "German",
+    "fr": "French",
+    "es": "Spanish",
+    "it": "Italian",
+    "pt": "Portuguese",
+    "nl": "Dutch",
+    "pl": "Polish",
+    "ru": "Russian",
+    "uk": "Ukrainian",
+    "GREEK": "Greek",
+    "HEBREW": "Hebrew",
+    "HANGUL": "Korean",
+    "THAI": "Thai",
+}
+UNCLEAR = "the language of the document"
+_RUSSIAN, _UKRAINIAN = frozenset("ыэёъ"), frozenset("іїєґ")
 _LANGUAGES: dict[str, list[str]] = {}  # by small word
 for _language, _listed in _SMALL_WORDS.items():
     for _small in set(_listed.split()):
@@ -58,6 +79,34 @@ def language_of_pair(query: str, passage: str) -> str | None:
     """The language of a pair's passage, which its query helps to recognise where it is a list of
     names or numbers; None if it stays unclear."""
     return language_of(passage) or language_of(f"{query} {passage}")
+
+
+def language_name(query: str, passage: str) -> str:
+    """The language of a pair in English, as a prompt names it ("German"); UNCLEAR where it is not
+    among those that are recognised."""
+    code = _with_cyrillic(language_of_pair(query, passage), passage)
+    return _NAMES.get(code or "", UNCLEAR)
+
+
+def language_of_texts(texts: Sequence[str]) -> str | None:
+    """The code or script of most of the texts whose language is clear, of the first LOOKED_AT;
+    None where it is of none of them."""
+    found = Counter[str]()
+    for text in texts[:LOOKED_AT]:
+        if code := _with_cyrillic(language_of(text), text):
+            found[code] += 1
+    return found.most_common(1)[0][0] if found else None
+
+
+def _with_cyrillic(code: str | None, text: str) -> str | None:
+    """Russian and Ukrainian by the letters that the other does not have."""
+    if code != "CYRILLIC":
+        return code
+    letters = set(text.lower())
+    is_russian, is_ukrainian = not _RUSSIAN.isdisjoint(letters), not _UKRAINIAN.isdisjoint(letters)
+    if is_russian == is_ukrainian:
+        return code
+    return "ru" if is_russian else "uk"
 
 
 def is_small_word(word: str, language: str | None) -> bool:

@@ -11,6 +11,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, TypeVar
 
 from curation.judging.candidates import seeded
@@ -21,8 +22,9 @@ from curation.recipe.completion import how_it_ended
 from curation.recipe.prompt import Inputs
 from curation.recipe.recipe import Recipe
 from curation.recipe.slots import drawn
-from curation.recipe.tasks import JUDGED, VALIDATION, Task, levels_of
+from curation.recipe.tasks import JUDGED, TEXT_LANGUAGE, VALIDATION, Task, levels_of
 from curation.rules.filters import Drop, check_text, repeats
+from curation.rules.language import language_name
 from curation.rules.verdict import Settled, Vote, settle, states_of, tally
 from db.question import Question
 from db.run.calls import StoredCall
@@ -175,9 +177,15 @@ class GroupWork:
             written[text.sign] = usable
         return written
 
+    @cached_property
+    def _text_language(self) -> str:
+        """The language of the pair's texts, as prompts name it."""
+        return language_name(self.group.query, self.group.passage)
+
     def _given(self, names: Sequence[str], texts: Mapping[str, str]) -> dict[str, Any]:
         """The inputs of a task: what comes with the pair, what is drawn for it, texts by column."""
         known: dict[str, Any] = {"document": self.group.passage, "language": self.group.language}
+        known[TEXT_LANGUAGE] = self._text_language
         known |= {self._shape.texts[sign].column: one for sign, one in texts.items()} | self._drawn
         for text in self._shape.lists:
             found = [
@@ -323,6 +331,7 @@ class GroupWork:
         name, place = at
         is_listed = isinstance(text, ListText)
         shown: dict[str, str | list[str]] = {one.field: texts[one.sign] for one in check.given}
+        shown[TEXT_LANGUAGE] = self._text_language
         shown[text.field] = self._listed[name] if is_listed else texts[name]
         votes = await _all(
             [

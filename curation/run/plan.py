@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from analysis.embed.model_hash import model_sha256
-from curation.judging.candidates import HardPassages, Pool, load_pool
+from curation.judging.candidates import HardPassages, Pool, hard_passages, load_pool
 from curation.recipe.recipe import Recipe
 from curation.recipe.tasks import Task
 from curation.run.starting import judges_of, recipe_of, settle_servers
@@ -37,7 +37,7 @@ def make_plan(store: Store, run_id: int, concurrency: int | None) -> Plan:
         pool = load_pool(
             session, run.dataset_id, distractors=rules.distractors + rules.hard_distractors
         )
-        hard = HardPassages(session, pool) if rules.hard_distractors else None
+        hard = hard_passages(session, pool, recipe)
         session.commit()
         return Plan(
             run=run,

@@ -10,7 +10,7 @@ from typing import Final
 
 from sqlalchemy.orm import Session
 
-from curation.judging.candidates import HardPassages, choose_for, load_pool
+from curation.judging.candidates import choose_for, hard_passages, load_pool
 from curation.providers.provider import Request, Stopped
 from curation.providers.registry import PROVIDERS
 from curation.recipe.recipe import Recipe
@@ -64,7 +64,7 @@ async def _count(session: Session, run: Run, recipe: Recipe, setting: Setting) -
     groups = unfinished_groups(session, run.id, MAX_GROUPS, negatives=negatives)
     rules = recipe.validation
     pool = load_pool(session, run.dataset_id, distractors=sum(rules.counts))
-    hard = HardPassages(session, pool) if rules.hard_distractors else None
+    hard = hard_passages(session, pool, recipe)
     for start in range(0, len(groups), AT_ONCE):
         part = groups[start : start + AT_ONCE]
         chosen = choose_for(session, pool, hard, part, seed=run.seed, rules=rules)

@@ -1,0 +1,153 @@
+"""Recipes in the language of each pair: the files of docs/how-to/languages.md, and the rules."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from curation_runs import add_dataset, run_curation, slots_of
+from decided_runs import decide
+from exporting import export, rows_of
+from openai_server import Server, answer_to
+from sqlalchemy import select
+
+from analysis.text.bm25 import NO_LANGUAGE, stemmer_of
+from curation.importing.importing import import_dataset
+from curation.recipe.recipe import load_recipe, read_recipe
+from curation.rules.language import UNCLEAR, language_name, language_of, language_of_texts
+from db.errors import BadInput, Refused
+from db.store.store import Store
+from db.tables import Group, Pair
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "languages.md"
+FILES = dict(re.findall(r'^```\w+ title="(.+?)"\n(.*?)^```$', PAGE.read_text(), re.M | re.S))
+RECIPE = {name: text for name, text in FILES.items() if name.endswith((".toml", ".md"))}
+SAMPLES = {
+    "German": "Das ist der Hund von dem Mann, und er ist nicht mit den anderen in das Haus.",
+    "French": "Le chien est dans la maison et il ne sort pas avec les autres du village.",
+    "Russian": "Собака живёт в доме, и она не выходит на улицу, когда идёт сильный дождь.",
+    "Ukrainian": "Собака живе в домі, і її не видно на вулиці, коли йде дощ та їдуть гості.",
+    "Greek": "Ο σκύλος είναι μέσα στο σπίτι και δεν βγαίνει έξω όταν βρέχει.",
+    UNCLEAR: "12345 67890",
+}
+
+
+class GermanServer(Server):
+    """Answers in German where the prompt says so, but for an instruction and a passage."""
+
+    def completion(self, body: dict[str, Any], prompt: str, fault: str | None) -> dict[str, Any]:
+        found = super().completion(body, prompt, fault)
+        if "German" in prompt and not re.search(r"^Answer: <", prompt, re.M):
+            found["choices"][0]["message"]["content"] = self.german(prompt)
+        return found
+
+    def german(self, prompt: str) -> str:
+        query = re.search(r"^Query: (.*)$", prompt, re.M)
+        assert query is not None
+        if "Instruction: <" in prompt:
+            said = answer_to(prompt)[1]
+            topic = said.split()[-1]
+            if "Suppe" in query[1]:
+                return said + " and not of what is in the rest of it, for that is of no use to me"
+            return f"Instruction: Das soll nicht allgemein sein und ist nur gut mit {topic}"
+        instruction = re.search(r"^Instruction: (.*)$", prompt, re.M)
+        assert instruction is not None
+        topic = instruction[1].split()[-1]
+        words = "Das ist seit langem bekannt und für viele nicht neu, auch in der Stadt: {}."
+        other = "It is the first of those that are not in the language of the pair, as it was."
+        negatives = [other if "Knoblauch" in query[1] else words.format("Nu"), words.format("Mu")]
+        return json.dumps({"backup": words.format(topic), "instruction_negatives": negatives})
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_the_language_of_a_pair_has_the_name_that_prompts_use(name: str) -> None:
+    assert language_name("", SAMPLES[name]) == name
+
+
+def test_a_stemmer_is_that_of_most_texts() -> None:
+    german, russian = SAMPLES["German"], SAMPLES["Russian"]
+    assert stemmer_of(language_of_texts([german, "x", german, SAMPLES["French"]])) == "de"
+    assert stemmer_of(language_of_texts([russian])) == "ru"
+    assert stemmer_of(language_of_texts([SAMPLES["Greek"]])) == NO_LANGUAGE
+    assert stemmer_of(language_of_texts(["x", "12"])) == stemmer_of(None) == "en"
+
+
+def test_german_pairs_give_german_groups_and_a_release(
+    sqlite_store: Store, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import_dataset(sqlite_store, name="de", pairs=folder / "de.jsonl")
+    with GermanServer() as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        done = run_curation(
+            sqlite_store,
+            dataset="de",
+            provider="openai",
+            recipe=str(folder / "any.toml"),
+            settings=["model=small"],
+        )
+    assert done["status"] == "done" and done["dropped"] == {"language_changed": 1}, done
+    assert done["kept"] == 11
+    with sqlite_store.read() as session:
+        lost = select(Pair.external_id).join(Group, Group.pair_id == Pair.id)
+        assert session.scalars(lost.where(Group.drop_reason.is_not(None))).all() == ["1"]
+    texts = [
+        (name, text, reason)
+        for of in slots_of(sqlite_store, done["run_id"]).values()
+        for name, (text, reason) in of.items()
+    ]
+    english = [(name, reason) for name, text, reason in texts if language_of(text) == "en"]
+    assert english == [("N", "language_changed")]
+    assert all(language_of(text) in ("de", None) for _, text, reason in texts if reason is None)
+    export(sqlite_store, folder / "out", dataset="de", runs=[done["run_id"]], format="jsonl")
+    rows = [row for part in rows_of(folder / "out").values() for row in part]
+    assert len(rows) == 22 and any("ä" in json.dumps(row, ensure_ascii=False) for row in rows)
+
+
+def test_the_filter_is_a_rule_of_its_own_and_no_part_of_other_recipes(
+    sqlite_store: Store, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_it = read_recipe(RECIPE)
+    without = read_recipe(RECIPE, ["filters.in_pair_language=false"])
+    assert with_it.body()["filters"]["in_pair_language"] is True
+    assert "in_pair_language" not in without.body()["filters"]
+    assert "in_pair_language" not in load_recipe("msmarco").body()["filters"]
+    with pytest.raises(BadInput, match="no switch"):
+        read_recipe(RECIPE, ["filters.in_pair_language=3"])
+    import_dataset(sqlite_store, name="de", pairs=folder / "de.jsonl")
+    with GermanServer() as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        loose = ["model=small", "filters.in_pair_language=false"]
+        done = run_curation(
+            sqlite_store,
+            dataset="de",
+            provider="openai",
+            recipe=str(folder / "any.toml"),
+            settings=loose,
+        )
+        made = server.answered.total()
+        decided = decide(done["run_id"], "filters.in_pair_language=true")
+        assert server.answered.total() == made
+    assert decided.only_in_first >= 1 and decided.only_in_second == 0
+    with pytest.raises(Refused):
+        strict = run_curation(
+            sqlite_store,
+            dataset="de",
+            provider="offline",
+            recipe=str(folder / "any.toml"),
+        )
+        decide(strict["run_id"], "filters.in_pair_language=false")
+
+
+def test_a_prompt_without_the_language_asks_what_it_asked_before(sqlite_store: Store) -> None:
+    """The name is an input where a prompt names it, and no part of another call's key."""
+    add_dataset(sqlite_store, pairs=1)
+    for stage in load_recipe("promptriever").stages.values():
+        assert "text_language" not in stage.prompt.places
