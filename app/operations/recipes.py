@@ -304,7 +304,7 @@ def _written(files: Mapping[str, str], folder: str) -> RecipeFiles:
 
 def versions(actor: Actor, name: str) -> Listed[RecipeVersionRow]:
     """List the versions of a recipe of the store, newest first: who saved them, when, and how many
-    runs took them. None of a built-in recipe. Raises NotFound."""
+    runs took them. A built-in recipe has no versions. Raises NotFound."""
     with reading(actor, RIGHT) as session:
         if not is_built_in(name):
             get_version(session, name)
