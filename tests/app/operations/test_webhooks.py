@@ -2,6 +2,7 @@
 
 import zipfile
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -91,12 +92,12 @@ def test_every_operation_on_webhooks_is_among_them() -> None:
 
 
 def test_an_event_comes_once_signed_as_the_specification_says(
-    sqlite_store: Store, receiver: Receiver
+    store: Store, receiver: Receiver
 ) -> None:
-    run_id = make_world(sqlite_store, 2, name="mine")
-    happened(sqlite_store, "run.paused", run_id)  # before it was added
+    run_id = make_world(store, 2, name="mine")
+    happened(store, "run.paused", run_id)  # before it was added
     made = add(receiver)
-    wanted = [happened(sqlite_store, "run.finished", run_id) for _ in range(2)]
+    wanted = [happened(store, "run.finished", run_id) for _ in range(2)]
     courier.send_due()
     courier.send_due()
     found = receiver.wait_for(2)
@@ -113,9 +114,9 @@ def test_an_event_comes_once_signed_as_the_specification_says(
 
 
 def test_nothing_blind_and_no_event_of_administration_leaves(
-    sqlite_store: Store, receiver: Receiver
+    store: Store, receiver: Receiver
 ) -> None:
-    world = make_api_world(sqlite_store)
+    world = make_api_world(store)
     made = add(receiver, private=True)
     for name, of in (
         ("judgment.stored", ("study", world.mine.study)),
@@ -124,9 +125,9 @@ def test_nothing_blind_and_no_event_of_administration_leaves(
         ("token.create", 1),
         ("member.rights", "mina"),
     ):
-        happened(sqlite_store, name, of, gold=True, role="positive", label="P+")
+        happened(store, name, of, gold=True, role="positive", label="P+")
     one = happened(
-        sqlite_store, "study.closed", world.mine.study, gold=3, role="positive", key="sk-secret"
+        store, "study.closed", world.mine.study, gold=3, role="positive", key="sk-secret"
     )
     courier.send_due()
     (got,) = receiver.wait_for(1)
@@ -148,12 +149,12 @@ def test_an_endpoint_gets_the_events_that_it_wants(sqlite_store: Store, receiver
 
 
 def test_a_failed_delivery_is_sent_again_under_its_id_from_a_minute_to_a_day(
-    sqlite_store: Store, receiver: Receiver
+    store: Store, receiver: Receiver
 ) -> None:
     """Delays worked by hand: 1, 4, 16, 64, 256, 1024 minutes and a day, 10 % more or less."""
-    run_id = make_world(sqlite_store, 2, name="mine")
+    run_id = make_world(store, 2, name="mine")
     made, receiver.status = add(receiver), 503
-    one = happened(sqlite_store, "run.finished", run_id)
+    one = happened(store, "run.finished", run_id)
     minutes = [1, 4, 16, 64, 256, 1024, 1440]
     for number, wanted in enumerate(minutes, 1):
         courier.send_due()
@@ -163,7 +164,7 @@ def test_a_failed_delivery_is_sent_again_under_its_id_from_a_minute_to_a_day(
         assert row.next_attempt_at is not None and row.attempted_at is not None
         waited = (row.next_attempt_at - row.attempted_at) / timedelta(minutes=1)
         assert 0.9 * wanted <= waited <= 1.1 * wanted + 0.1
-        due_now(sqlite_store)
+        due_now(store)
     receiver.status = 200
     courier.send_due()
     assert log_of(made.id) == [(one, "delivered", len(minutes) + 1, "HTTP 200")]
@@ -173,19 +174,19 @@ def test_a_failed_delivery_is_sent_again_under_its_id_from_a_minute_to_a_day(
 
 
 def test_after_the_last_attempt_it_is_switched_off_and_nothing_is_lost(
-    sqlite_store: Store, receiver: Receiver
+    store: Store, receiver: Receiver
 ) -> None:
-    run_id = make_world(sqlite_store, 2, name="mine")
+    run_id = make_world(store, 2, name="mine")
     made, receiver.status = add(receiver), 500
-    first = happened(sqlite_store, "run.finished", run_id)
+    first = happened(store, "run.finished", run_id)
     for _ in range(MAX_ATTEMPTS):
         courier.send_due()
-        due_now(sqlite_store)
+        due_now(store)
     row = webhooks.show(COMMAND, made.id)
     assert row.status == "off" and "HTTP 500" in row.reason and "8 attempts" in row.reason
     (entry,) = [one for one in people.audit(COMMAND).data if one.name == "webhook.off"]
     assert "HTTP 500" in str(entry.data)
-    second, tried = happened(sqlite_store, "run.failed", run_id), len(receiver.got)
+    second, tried = happened(store, "run.failed", run_id), len(receiver.got)
     courier.send_due()
     assert len(receiver.got) == tried == MAX_ATTEMPTS
     receiver.status = 204
@@ -200,18 +201,18 @@ def test_after_the_last_attempt_it_is_switched_off_and_nothing_is_lost(
 
 
 def test_what_waited_may_be_skipped_and_a_gone_endpoint_is_off_at_once(
-    sqlite_store: Store, receiver: Receiver
+    store: Store, receiver: Receiver
 ) -> None:
-    run_id = make_world(sqlite_store, 2, name="mine")
+    run_id = make_world(store, 2, name="mine")
     made, receiver.status = add(receiver), 410
-    first = happened(sqlite_store, "run.finished", run_id)
+    first = happened(store, "run.finished", run_id)
     courier.send_due()
     assert webhooks.show(COMMAND, made.id).status == "off"
-    happened(sqlite_store, "run.failed", run_id)
+    happened(store, "run.failed", run_id)
     receiver.status = 204
     webhooks.enable(COMMAND, WebhookEnable(id=made.id, skip=True))
     courier.send_due()
-    last = happened(sqlite_store, "run.paused", run_id)
+    last = happened(store, "run.paused", run_id)
     courier.send_due()
     assert log_of(made.id) == [
         (first, "skipped", 1, "HTTP 410"),
@@ -327,14 +328,14 @@ def test_a_test_is_sent_once_and_is_not_in_the_log(sqlite_store: Store, receiver
 
 
 def test_a_hanging_endpoint_holds_up_no_other(
-    sqlite_store: Store, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+    store: Store, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(courier, "TIMEOUT_SECONDS", 1.0)
-    run_id = make_world(sqlite_store, 2, name="mine")
+    run_id = make_world(store, 2, name="mine")
     with Receiver(hangs=True) as stuck:
         hanging, quick = add(stuck), add(receiver)
         for _ in range(3):
-            happened(sqlite_store, "run.finished", run_id)
+            happened(store, "run.finished", run_id)
         courier.send_due()
         assert [row[1] for row in log_of(quick.id)] == ["delivered"] * 3
         assert [row[1:] for row in log_of(hanging.id)] == [
@@ -344,16 +345,31 @@ def test_a_hanging_endpoint_holds_up_no_other(
         ]
 
 
-def test_a_removed_endpoint_is_sent_nothing_more(sqlite_store: Store, receiver: Receiver) -> None:
-    run_id = make_world(sqlite_store, 2, name="mine")
+def test_two_senders_of_one_store_begin_each_delivery_once(
+    store: Store, receiver: Receiver
+) -> None:
+    run_id = make_world(store, 2, name="mine")
     made = add(receiver)
-    happened(sqlite_store, "run.finished", run_id)
+    wanted = [happened(store, "run.finished", run_id) for _ in range(12)]
+    with ThreadPoolExecutor(4) as pool:
+        while any(row[1] == "pending" for row in log_of(made.id)) or not log_of(made.id):
+            for done in [pool.submit(courier.send_due) for _ in range(4)]:
+                done.result()
+    assert sorted(got.event["id"] for got in receiver.got) == wanted
+    assert [row[0] for row in log_of(made.id)] == wanted
+    assert {row[1:] for row in log_of(made.id)} == {("delivered", 1, "HTTP 204")}
+
+
+def test_a_removed_endpoint_is_sent_nothing_more(store: Store, receiver: Receiver) -> None:
+    run_id = make_world(store, 2, name="mine")
+    made = add(receiver)
+    happened(store, "run.finished", run_id)
     webhooks.remove(COMMAND, made.id)
     courier.send_due()
     assert receiver.got == []
     with pytest.raises(NotFound):
         webhooks.show(COMMAND, made.id)
-    with sqlite_store.read() as session:
+    with store.read() as session:
         assert session.scalars(select(WebhookDelivery)).all() == []
 
 
