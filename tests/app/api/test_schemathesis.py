@@ -27,10 +27,13 @@ from api_world import (
 from hypothesis import HealthCheck, Phase, given, note, settings
 from hypothesis import strategies as st
 
-from app.api import limits
+from app.access.identity import TokenHolder
+from app.api import limits, streams
 from app.api.document import document
 from app.jobs import supervisors
+from db.events import record_event
 from db.people.rights import PRESETS
+from db.store.scope import unscoped
 from db.store.settings import owners_process
 
 schemathesis = pytest.importorskip("schemathesis", reason="schemathesis is not installed")
@@ -44,7 +47,7 @@ CHECKS = (
 )
 EXAMPLES = 6
 NEGATIVE = schemathesis.GenerationMode.NEGATIVE
-# Endless answers, which are cut and followed in test_api.py and test_live.py.
+# Endless answers: here each ends after one look at what is new.
 STREAMS = ("events_follow", "jobs_follow")
 ASKING = {
     "nobody": "mine",
@@ -75,6 +78,14 @@ def in_a_server(world: ApiWorld, monkeypatch: pytest.MonkeyPatch) -> Iterator[No
     monkeypatch.setenv("INF_DATABASE_URL", world.store.url)
     monkeypatch.setattr(supervisors, "ensure_taken", lambda *_: None)
     monkeypatch.setattr(limits, "PER_MINUTE", 10**9)
+    looks: dict[str, int] = {}
+
+    async def once(api: Any, holder: TokenHolder) -> TokenHolder | None:
+        looks[holder.name] = looks.get(holder.name, 0) + 1
+        return holder if looks[holder.name] % 2 else None
+
+    monkeypatch.setattr(streams, "_still", once)
+    monkeypatch.setattr(streams, "EVERY_SECONDS", 0.0)
     owners_process(False)
     yield
     owners_process(True)
@@ -100,11 +111,20 @@ def placed(case: Any, name: str, place: Place, whole: bool) -> None:
             case.path_parameters[parameter] = ident
     if isinstance(case.query.get("name"), str) and name == "datasets_import":
         case.query["name"] = place.name
+    if name in STREAMS and whole:
+        case.headers["Last-Event-ID"] = "0"
     if isinstance(case.body, dict) and whole and name in BODIES:
         first = dict(list(case.body.items())[:1])
         case.body = first | filled(BODIES[name], place)
     if isinstance(case.body, dict) and "dataset" in case.body:
         case.body["dataset"] = place.name
+
+
+def foreign_events(world: ApiWorld, text: str) -> list[Any]:
+    """What a stream has of runs and jobs of the other place."""
+    found = [json.loads(line[6:]) for line in text.splitlines() if line.startswith("data: ")]
+    other = {("run", str(world.other.run)), ("job", str(world.other.job))}
+    return [one for one in found if (one.get("noun"), one.get("noun_id")) in other]
 
 
 def ask(world: ApiWorld, person: str, case: Any) -> Any:
@@ -118,11 +138,19 @@ def ask(world: ApiWorld, person: str, case: Any) -> Any:
     return world.client.request(headers=headers, **given)
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in STREAMS])
+@pytest.mark.parametrize("name", NAMES)
 def test_what_is_answered_is_what_the_document_says(world: ApiWorld, name: str) -> None:
     operation, (_, _, described) = FUZZED[name], OPERATIONS[NAMES.index(name)]
     is_beyond_ann = not set(described["x-rights"]) & set(PRESETS["annotator"])
     is_of_a_place = not (name.endswith("_list") or name in OF_NOTHING)
+    if name in STREAMS:
+        with unscoped(), world.store.write() as session:
+            for place in (world.other, world.mine):
+                record_event(session, "somebody", "run.finished", place.run)
+                record_event(session, "somebody", "job.done", place.job)
+            session.commit()
+
+    seen: set[str] = set()  # who was sent events of the other place
 
     @settings(
         max_examples=EXAMPLES,
@@ -144,9 +172,14 @@ def test_what_is_answered_is_what_the_document_says(world: ApiWorld, name: str) 
             note(f"{person}: {answer.status_code} {answer.text[:300]}")
             case.validate_response(answer, checks=CHECKS)
             assert (answer.status_code == 401) == (person == "nobody")
+            if name in STREAMS and answer.status_code == 200:
+                if foreign_events(world, answer.text):
+                    seen.add(person)
             if is_refused or is_foreign:
                 assert answer.status_code >= 400
                 assert "other study" not in answer.text and "/releases/other" not in answer.text
                 assert rows(world) == before
 
     every()
+    if name == "events_follow":
+        assert seen == {"cora", "boss"}
