@@ -36,7 +36,7 @@ def draw_connection(row: ConnectionRow) -> None:
             if row.id and row.private:
                 st.badge("private network", color="orange")
             origin = "environment variables" if row.id is None else f"by {row.created_by}"
-            facts = [row.url or "no server", actions.key_text(row), origin]
+            facts = [f"`{row.url}`" if row.url else "no server", actions.key_text(row), origin]
             st.caption(plain(" · ".join(facts)), width="stretch")
         if row.problem and row.id is None:
             st.caption(plain(f"{in_pages(row.problem)}: nothing is sent there."))

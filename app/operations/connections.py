@@ -293,7 +293,7 @@ def may_be_private(
     if is_shared and wanted and not actor.owns_store:
         raise Refused(
             "on a server with accounts only the store's owner allows a private network",
-            f"the owner can, with `{by}`",
+            "the owner can, on the command line of the server's machine",
             code="private_network_needs_owner",
         )
     allowed = wanted or (not is_shared and is_private(url))

@@ -89,11 +89,11 @@ revoke_token = acting(tokens.revoke, lambda row: f"The token {row.name} is revok
 add_webhook = acting(webhooks.add, lambda made: keep(SECRET, made.secret), form="webhooks")
 enable_webhook = acting(
     webhooks.enable,
-    lambda made: keep(SECRET, made.secret or "", f"{made.url} is sent events again."),
+    lambda made: keep(SECRET, made.secret or "", f"`{made.url}` is sent events again."),
     takes=("id", "skip"),
 )
 test_webhook = acting(
     webhooks.test,
-    lambda row: f"{row.url} answered: {row.answer}{'' if row.ok else ', and did not take it'}.",
+    lambda row: f"`{row.url}` answered: {row.answer}{'' if row.ok else ', and did not take it'}.",
 )
-remove_webhook = acting(webhooks.remove, lambda row: f"{row.url} is removed.")
+remove_webhook = acting(webhooks.remove, lambda row: f"`{row.url}` is removed.")

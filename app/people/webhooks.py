@@ -45,7 +45,7 @@ def draw_webhooks() -> None:
 def _draw_webhook(row: WebhookRow) -> None:
     with st.container(border=True):
         with st.container(horizontal=True, vertical_alignment="center"):
-            st.markdown(f"**{plain(row.url)}**", width="content")
+            st.markdown(plain(f"`{row.url}`"), width="content")  # as code: no link
             st.badge(row.status, color="green" if row.status == "on" else "orange")
             wanted = ", ".join(row.events) or "all events"
             facts = f"{wanted} · {row.waiting:,} waiting · by {row.created_by}"
@@ -70,7 +70,7 @@ def _draw_webhook(row: WebhookRow) -> None:
                         args=(row.id, skip),
                     )
             with st.popover("Remove", key=f"webhooks.remove-{row.id}"):
-                st.markdown(f"Remove **{plain(row.url)}** and its log?")
+                st.markdown(plain(f"Remove `{row.url}` and its log?"))
                 st.button(
                     "Remove webhook",
                     type="primary",
