@@ -6,11 +6,13 @@ Every method is an operation of `/api/v1` with the fields of its reference; rows
 
 import html
 import json
+import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from db.errors import BadInput, InfError
+from db.errors import BadInput, InfError, Refused
 from db.modules import is_here, load
 from inf_studio.transport import OverHttp, Transport, open_here
 
@@ -345,12 +347,21 @@ class Release(Thing):
     def to_datasets(self, config: str = "default") -> Any:
         """Its rows as a `datasets.DatasetDict` by split; `config` as in its card.
 
-        Needs the extra [train] and the release's folder. Raises Refused where only a server has it.
+        Needs the package `datasets` (the extra [train] has it). Raises InfError.
         """
-        folder = self._studio.transport.folder(self.row["path"])
         import datasets
 
-        return datasets.load_dataset(folder, config)
+        with self._studio.transport.folder(self.row["id"], self.row["path"]) as folder:
+            return datasets.load_dataset(str(folder), config)
+
+    def download(self, folder: str | Path) -> Path:
+        """Copy its files, card and manifest into a new folder, and return that. Raises InfError."""
+        place = Path(folder)
+        if place.exists():
+            raise Refused(f"{place} already exists", "give a new one", code="folder_exists")
+        with self._studio.transport.folder(self.row["id"], self.row["path"]) as found:
+            shutil.copytree(found, place)
+        return place
 
     def train(self, **settings: Any) -> "Training":
         """Train on it (`trainings create`); settings as `inf trainings create KEY=VALUE`."""

@@ -8,7 +8,9 @@ import json
 import os
 import tempfile
 import time
+import zipfile
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -42,8 +44,8 @@ class Transport(Protocol):
         """Let a function answer a study; returns the id of its job. Raises InfError."""
         ...
 
-    def folder(self, path: str) -> str:
-        """The folder of a release, to be read here. Raises Refused."""
+    def folder(self, release_id: int, path: str) -> AbstractContextManager[Path]:
+        """The folder of a release, to be read in this block. Raises InfError."""
         ...
 
 
@@ -87,9 +89,10 @@ class InProcess:
         judged = load("app.operations.judging.studies:judge_here")
         return int(judged(self.actor, study_id, by))
 
-    def folder(self, path: str) -> str:
+    @contextmanager
+    def folder(self, release_id: int, path: str) -> Iterator[Path]:
         """As `Transport.folder`."""
-        return path
+        yield Path(path)
 
 
 STATE = ("id", "status", "done", "total", "message", "error", "summary")
@@ -195,13 +198,31 @@ class OverHttp:
             code="function_judge_remote",
         )
 
-    def folder(self, path: str) -> str:
-        """As `Transport.folder`: it is on the server."""
-        raise Refused(
-            f"the release lies on the server, in {path}",
-            "push it to the Hub and load it from there: `releases push`",
-            code="release_on_server",
-        )
+    @contextmanager
+    def folder(self, release_id: int, path: str) -> Iterator[Path]:
+        """As `Transport.folder`: downloaded, and removed after the block."""
+        with tempfile.TemporaryDirectory(prefix="inf-release-") as place:
+            packed, folder = Path(place) / "release.zip", Path(place) / "release"
+            with packed.open("wb") as file:
+                for chunk in self._download(f"/releases/{release_id}/archive"):
+                    file.write(chunk)
+            with zipfile.ZipFile(packed) as archive:
+                archive.extractall(folder)
+            packed.unlink()
+            yield folder
+
+    def _download(self, path: str) -> Iterator[bytes]:
+        from httpx import TransportError
+
+        url = f"{self.url}/api/v1{path}"
+        try:
+            with self._client.stream("GET", url, headers=self._bearer) as answer:
+                if answer.status_code != 200:
+                    answer.read()
+                    raise _error(answer)
+                yield from answer.iter_bytes()
+        except TransportError as error:
+            raise _away(self.url, error) from error
 
     def _send(self, method: str, path: str, **given: Any) -> Any:
         from httpx import TransportError

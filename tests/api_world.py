@@ -23,7 +23,18 @@ from app.operations.doors.tokens import TokenCreate
 from db.outcome.checkpoints import record_checkpoint
 from db.people.rights import PRESETS
 from db.store.store import Store, open_store
-from db.tables import Dataset, Evaluation, Group, Job, Release, Run
+from db.study.judgments import get_or_create_judge, record_judgment
+from db.tables import (
+    Dataset,
+    Evaluation,
+    Group,
+    Item,
+    Job,
+    Release,
+    Review,
+    Run,
+    StudyItem,
+)
 from db.values import RIGHTS
 
 PASSWORD = "correct horse battery"
@@ -46,6 +57,8 @@ PLACES = {
     "models": "model",
     "evaluations": "evaluation",
     "jobs": "job",
+    "reviews": "review",
+    "judgments": "judgment",
 }
 # Requests that are whole, by operation: `{name}` of the dataset, `{run}` its run, …
 BODIES: dict[str, dict[str, Any]] = {
@@ -57,6 +70,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "studies_create": {"dataset": "{name}", "run_id": "{run}", "items": 2, "overlap": 1},
     "studies_change": {"overlap": 3},
     "studies_judge": {"judge": "embedding"},
+    "recipes_check": {"recipe": "msmarco"},
     "releases_create": {"runs": ["{run}"], "out": "{name}"},
     "releases_push": {"repo": "lab/mine", "dry_run": True},
     "trainings_create": {"release": "{release_named}"},
@@ -66,7 +80,7 @@ BODIES: dict[str, dict[str, Any]] = {
 OF_NOTHING = (
     *("me_show", "recipes_list", "connections_list", "connections_test", "events_follow"),
     *("recipes_save", "recipes_check", "recipes_show", "recipes_versions", "recipes_diff"),
-    "tokens_revoke",
+    *("connections_show", "tokens_revoke"),
 )
 
 
@@ -84,6 +98,8 @@ class Place:
     training: int
     model: int
     evaluation: int
+    review: int
+    judgment: int
 
     @property
     def release_named(self) -> str:
@@ -130,11 +146,26 @@ def make_place(store: Store, name: str) -> Place:
         )
         session.add(evaluation)
         session.flush()
-        group = session.scalars(select(Group.id).where(Group.run_id == run_id)).first()
-        assert group is not None
+        of_run = select(Group.id).where(Group.run_id == run_id).order_by(Group.id)
+        group = session.scalars(of_run).first()
+        sampled = select(Item.group_id).join(StudyItem).where(StudyItem.study_id == study.id)
+        free = session.scalars(of_run.where(Group.id.not_in(sampled))).all()[-1]  # hidden from none
+        review = Review(group_id=free, action="approve", reviewed_by="boss")
+        session.add(review)
+        item = session.scalars(select(Item).where(Item.group_id == free)).first()
+        assert group is not None and item is not None
+        judge = get_or_create_judge(session, f"judge of {name}", kind="model", model="small")
+        labels = [one["label"] for one in item.candidates]
+        judgment = record_judgment(
+            session,
+            **{"judge_id": judge.id, "item_id": item.id, "run_id": run_id, "choice": labels[0]},
+            order_shown=labels,
+            event_id=f"of {name}",
+        )
+        session.flush()
         place = Place(
             *(name, dataset_id, run_id, group, study.id, release.id, job.id),
-            *(training.id, model.id, evaluation.id),
+            *(training.id, model.id, evaluation.id, review.id, judgment.id),
         )
         session.commit()
     return place

@@ -17,7 +17,7 @@ from starlette.responses import Response
 from app.access.permissions import NEEDS
 from app.api.problems import MEDIA_TYPE, TITLES
 from app.api.routes import Route, routes
-from app.api.streams import EVENTS, LINES, OF_JOB, Upload
+from app.api.streams import ARCHIVE, BYTES, EVENTS, LINES, OF_JOB, Upload
 from db.rows import as_text
 
 FOLDER = Path(__file__).parent
@@ -46,6 +46,7 @@ def document() -> dict[str, Any]:
     paths[_plain(OF_JOB)] = {
         "get": _stream("jobs follow", "jobs", "States of a job until it is over.", ("id",))
     }
+    paths[_plain(ARCHIVE)] = {"get": _archive()}
     return {
         "openapi": "3.1.0",
         "info": {"title": "InF Studio", "version": version("inf-studio"), "description": ABOUT},
@@ -188,6 +189,15 @@ def _upload() -> dict[str, Any]:
         },
         "responses": {"201": {"description": "The report of the import", "content": REPORT}}
         | _problems(),
+    }
+
+
+def _archive() -> dict[str, Any]:
+    content = {BYTES: {"schema": {"type": "string", "format": "binary"}}}
+    found = _stream("releases download", "export", "A zip of its folder.", ("id",))
+    found["parameters"] = found["parameters"][:1]
+    return found | {
+        "responses": {"200": {"description": "A zip", "content": content}} | _problems()
     }
 
 

@@ -43,7 +43,7 @@ from db.rows import Listed, Row, as_text
 from db.run.groups import GroupRow
 from db.run.runs import RunSummary
 from db.store.settings import home
-from db.study.judgments import ListedJudgment
+from db.study.judgments import JudgmentShown, ListedJudgment
 from db.study.studies import StudySummary
 from trainer.evaluate.request import EvaluationStart
 from trainer.launch.request import TrainStart
@@ -161,6 +161,18 @@ class ReleaseWanted(ReleasePlan):
         if not out or out.startswith(".") or not out.isprintable() or {"/", "\\"} & set(out):
             raise ValueError("a name of one folder is needed, without / and not hidden")
         return out
+
+
+class Named(Request):
+    """One thing by its name."""
+
+    name: str = option(..., "Its name.")
+
+
+class OfRun(Paged):
+    """A list of what a run has."""
+
+    run_id: int = option(..., "Id of the run.")
 
 
 class Comparison(Request):
@@ -334,6 +346,8 @@ def routes() -> tuple[Route, ...]:
           recipes.RecipeDiffed, recipes.diff),
         R("connections list", "GET", "/connections", "curate", Paged,
           Listed[connections.ConnectionRow], lambda a, w: _part(connections.list_all(a), w)),
+        R("connections show", "GET", "/connections/{name}", "curate", Named,
+          connections.ConnectionRow, lambda a, w: connections.show(a, w.name)),
         R("connections test", "POST", "/connections/{name}:test", "curate", Tried,
           connections.ConnectionRow, lambda a, w: connections.test(a, w.name, w.model)),
         R("runs estimate", "POST", "/runs:estimate", "curate", RunStart, runs.RunEstimate,
@@ -355,6 +369,10 @@ def routes() -> tuple[Route, ...]:
           Listed[GroupRow], _groups),
         R("groups show", "GET", "/groups/{id:int}", "curate", One, groups.GroupShown,
           lambda a, w: groups.show(a, w.id)),
+        R("reviews list", "GET", "/runs/{run_id:int}/reviews", "groups", OfRun,
+          Listed[ReviewRow], lambda a, w: reviews.list_some(a, w.run_id, **_at(w))),
+        R("reviews show", "GET", "/reviews/{id:int}", "groups", One, ReviewRow,
+          lambda a, w: reviews.show(a, w.id)),
         R("reviews set", "PUT", "/groups/{group_id:int}/review", "review", request.ReviewSet,
           ReviewRow, reviews.set_one),
         R("reviews propose", "POST", "/groups/{group_id:int}/proposals", "review",
@@ -372,6 +390,8 @@ def routes() -> tuple[Route, ...]:
         R("judgments list", "GET", "/studies/{study_id:int}/judgments", "studies",
           JudgmentsWanted, Listed[ListedJudgment],
           lambda a, w: judgments.list_some(a, w.study_id, after=w.cursor, limit=w.limit)),
+        R("judgments show", "GET", "/judgments/{id:int}", "studies", One, JudgmentShown,
+          lambda a, w: judgments.show(a, w.id)),
         R("studies agreement", "GET", "/studies/{id:int}/agreement", "studies", One, Figures,
           lambda a, w: agreement.figures(a, w.id, JudgmentFilter())),
         R("studies consensus", "GET", "/studies/{id:int}/consensus", "studies", One, Figures,
@@ -414,7 +434,7 @@ def routes() -> tuple[Route, ...]:
         R("jobs resume", "POST", "/jobs/{id:int}:resume", "jobs", One, jobs.JobChanged,
           lambda a, w: jobs.resume(a, w.id)),
         R("tokens list", "GET", "/tokens", "tokens", Paged, Listed[tokens.TokenRow],
-          lambda a, w: _part(tokens.list_all(a), w)),
+          lambda a, w: _part(tokens.list_all(a, everybody=a.owns_store), w)),
         R("tokens revoke", "DELETE", "/tokens/{id:int}", "tokens", One, tokens.TokenRow,
           lambda a, w: tokens.revoke(a, w.id)),
     )  # fmt: skip

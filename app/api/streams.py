@@ -15,9 +15,9 @@ from starlette.responses import Response, StreamingResponse
 
 from app.access.identity import TokenHolder
 from app.access.permissions import require
-from app.api.limits import Limits, Shared
+from app.api.limits import AT_A_TIME, Limits, Shared
 from app.api.problems import of_error, problem
-from app.operations import datasets, jobs
+from app.operations import datasets, jobs, releases
 from app.operations.doors import events, tokens
 from curation.importing.request import DatasetImport
 from db.errors import BadInput, InfError
@@ -28,12 +28,15 @@ from db.rows import as_text
 from db.store.settings import home
 
 EVENTS, OF_JOB = "/events", "/jobs/{id:int}/events"
-STREAMS = (EVENTS, OF_JOB)
+ARCHIVE = "/releases/{id:int}/archive"
+STREAMS = (EVENTS, OF_JOB, ARCHIVE)
 MAX_STREAMS = 4
 EVERY_SECONDS = 1.0
 BEAT_SECONDS = 15.0
 MAX_UPLOAD_BYTES = 1024 * 1024 * 1024
 MAX_LINE_BYTES = 4 * 1024 * 1024
+BYTES = "application/octet-stream"
+NO_STORE = {"Cache-Control": "no-store"}
 LINES = ("application/x-ndjson", "application/jsonl")
 MAX_ID = 2**53
 
@@ -140,7 +143,12 @@ def query_of(model: type[BaseModel], request: Request) -> dict[str, Any]:
 async def stream_of(
     api: Shared, request: Request, holder: TokenHolder, name: str, parameters: dict[str, Any]
 ) -> Response:
-    """A stream of events. Raises InfError before it begins."""
+    """A stream of events, or a release as a zip. Raises InfError before it begins."""
+    if name == ARCHIVE:
+        with api.limits.one_of("requests at a time", holder.token_id, AT_A_TIME):
+            found = await api.in_thread(lambda: releases.archive(holder, parameters["id"]))
+        named = {"Content-Disposition": f'attachment; filename="{found.name}"'}
+        return StreamingResponse(found.chunks, media_type=BYTES, headers=NO_STORE | named)
     last = request.headers.get("last-event-id", "")
     if name == EVENTS:
         after = await api.in_thread(lambda: _after(holder, last))
@@ -167,7 +175,7 @@ def _streamed(limits: Limits, holder: TokenHolder, found: AsyncIterator[str]) ->
 
     with limits.one_of("streams", holder.token_id, MAX_STREAMS):  # else refused before it begins
         pass
-    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    headers = NO_STORE | {"X-Accel-Buffering": "no"}
     return StreamingResponse(counted(), media_type="text/event-stream", headers=headers)
 
 

@@ -292,8 +292,9 @@ def may_be_private(
         is_shared = has_accounts(session)
     if is_shared and wanted and not actor.owns_store:
         raise Refused(
-            "on a server with accounts only the store's owner allows a private network",
-            "the owner can, on the command line of the server's machine",
+            "on a server with accounts the store's owner alone allows a private network, on the "
+            "command line",
+            f"the owner can, with `{by}`",
             code="private_network_needs_owner",
         )
     allowed = wanted or (not is_shared and is_private(url))

@@ -2,7 +2,8 @@
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -10,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from app.access.identity import Actor
 from app.jobs.places import require_no_files
-from app.operations.acting import Launch, reading
+from app.operations.acting import Launch, reading, writing
 from curation.hub.request import PushStart
 from curation.release.plan import choice_of, with_runs
 from curation.release.request import ReleasePlan
@@ -18,6 +19,7 @@ from curation.run.shared_parts import is_unchecked, shared_sentence, stored_shar
 from db.corpus.datasets import get_dataset
 from db.corpus.texts import pair_languages, pair_sources
 from db.errors import BadInput, Refused
+from db.events import record_event
 from db.release.choice import ChosenCount, count_by_kind
 from db.release.diff import diff_releases
 from db.release.releases import get_release, list_releases, pushes
@@ -28,6 +30,7 @@ from db.study.studies import list_studies
 from db.tables import Dataset, Job, Release
 
 RIGHT = "export"
+UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,80}")
 T = TypeVar("T")
 if TYPE_CHECKING:
@@ -99,6 +102,14 @@ class RunCheck(Row):
     is_unchecked: bool
 
 
+@dataclass(frozen=True)
+class ReleaseArchive:
+    """A zip that is made while it is sent; `name` is that of its file."""
+
+    name: str
+    chunks: Iterator[bytes]
+
+
 def create(actor: Actor, wanted: ReleasePlan, launch: Launch[T]) -> T:
     """Export the kept groups of runs as files with a dataset card.
 
@@ -109,6 +120,23 @@ def create(actor: Actor, wanted: ReleasePlan, launch: Launch[T]) -> T:
         wanted = with_runs(session, wanted)
     require_no_files(actor, "export", wanted.config())
     return launch(actor, "export", wanted)
+
+
+def archive(actor: Actor, release_id: int) -> ReleaseArchive:
+    """A release as a zip of its folder.
+
+    Raises NotFound; Refused, before the first byte, if the folder is not what was exported.
+    """
+    from curation.hub.archive import archive_of  # here: it loads numpy, which the start needs not
+
+    with reading(actor, RIGHT) as session:
+        release = get_release(session, release_id)
+        chunks, size = archive_of(release)
+        name = UNSAFE.sub("-", release.name).strip("-.") or f"release-{release_id}"
+    with writing(actor, RIGHT) as session:
+        about = ("release", release_id)
+        record_event(session, actor.name, "release.download", about, bytes=size)
+    return ReleaseArchive(f"{name}.zip", chunks)
 
 
 def new_folder(name: str) -> str:

@@ -11,10 +11,11 @@ from api_world import API, COMMAND, ApiWorld, make_api_world, new_token
 from conftest import Ran
 
 import inf_studio
+from app.api.routes import by_name
 from app.jobs import supervisors
 from app.operations.judging import studies
 from curation.judging.request import StudyChange
-from db.errors import BadInput, NotFound, Refused
+from db.errors import NOUNS, BadInput, NotFound, Refused
 from db.store.settings import owners_process
 from db.store.store import Store
 from db.tables import Job, utc_now
@@ -40,6 +41,7 @@ LISTS: dict[str, tuple[tuple[str, ...], dict[str, str], str]] = {
     "connections": (("connections", "list"), {}, "/connections"),
     "runs": (("runs", "list"), {}, "/runs"),
     "groups": (("groups", "list", "--run", "{run}"), {"run_id": "{run}"}, "/runs/{run}/groups"),
+    "reviews": (("reviews", "list", "{run}"), {"run_id": "{run}"}, "/runs/{run}/reviews"),
     "studies": (("studies", "list"), {}, "/studies"),
     "judgments": (
         ("judgments", "list", "--study", "{study}"),
@@ -52,6 +54,8 @@ LISTS: dict[str, tuple[tuple[str, ...], dict[str, str], str]] = {
     "evaluations": (("evaluations", "list"), {}, "/evaluations"),
     "jobs": (("jobs", "list"), {}, "/jobs"),
 }
+# Of administration, which is left out of the routes: the rows of commands and pages.
+ADMINISTRATION = {"people", "webhooks"}
 SHOWN = {
     "datasets": "dataset",
     "runs": "run",
@@ -62,7 +66,11 @@ SHOWN = {
     "models": "model",
     "evaluations": "evaluation",
     "jobs": "job",
+    "reviews": "review",
+    "judgments": "judgment",
 }
+# By noun: the name of a thing that is shown by it, and which field that is.
+BY_NAME = {"recipes": ("msmarco", "recipe"), "connections": ("environment", "name")}
 
 
 def text(value: Any) -> str:
@@ -103,6 +111,36 @@ def test_things(world: ApiWorld, inf: Callable[..., Ran], noun: str) -> None:
     owners_process(False)
     assert remote(world, "boss").transport.text(f"{noun} show", {"id": number}) == here
     assert world.ask("boss", "GET", f"/{noun}/{number}").text == here
+
+
+@pytest.mark.parametrize("noun", BY_NAME)
+def test_things_by_name(world: ApiWorld, inf: Callable[..., Ran], noun: str) -> None:
+    name, field = BY_NAME[noun]
+    here = InProcess().text(f"{noun} show", {field: name})
+    assert of_command(inf, noun, "show", name, keys=set(json.loads(here))) == here
+    owners_process(False)
+    assert remote(world, "mina").transport.text(f"{noun} show", {field: name}) == here
+    assert world.ask("mina", "GET", f"/{noun}/{name}").text == here
+
+
+def test_tokens_which_each_person_sees_of_their_own(
+    world: ApiWorld, inf: Callable[..., Ran]
+) -> None:
+    owners_process(False)
+    there = remote(world, "mina").transport.text("tokens list", {})
+    assert world.ask("mina", "GET", "/tokens").text == there
+    owners_process(True)
+    here = InProcess().text("tokens list", {})
+    assert of_command(inf, "tokens", "list", keys=set(json.loads(here))) == here
+    (own,) = json.loads(there)["data"]
+    assert own["person"] == "mina" and text(own) in here
+
+
+def test_no_noun_of_commands_is_missing() -> None:
+    others = {"analyses", "settings", "store"}  # no lists of things
+    assert set(NOUNS.split("|")) - {*LISTS, "tokens"} == ADMINISTRATION | others
+    shown = {name.partition(" ")[0] for name in by_name() if name.endswith(" show")}
+    assert shown == {*SHOWN, *BY_NAME, "me"}
 
 
 FRAME = pd.DataFrame(

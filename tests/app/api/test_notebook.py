@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from api_world import ApiWorld, make_api_world
 from curation_runs import pairs_file
+from exporting import export
 from judged_study import judged
 from sqlalchemy import select
 
@@ -82,20 +83,42 @@ def test_what_is_no_position_is_refused_and_not_stored(world: ApiWorld, answer: 
     with pytest.raises(InfError, match="a position is 0 to"):
         study.judge(FunctionJudge("wrong", wrong))
     with world.store.read() as session:
-        assert not session.scalars(select(Judgment)).all()
+        of_study = select(Judgment).where(Judgment.study_id == world.mine.study)
+        assert not session.scalars(of_study).all()
         job = session.scalars(select(Job).order_by(Job.id.desc())).first()
         assert job is not None and job.status == "failed"
 
 
-def test_functions_and_folders_stay_where_the_store_is(world: ApiWorld) -> None:
+def test_a_function_stays_where_the_store_is(world: ApiWorld) -> None:
     owners_process(False)
     remote = Studio(OverHttp("http://localhost", world.tokens["cora"], world.client))
     with pytest.raises(Refused) as caught:
         remote.studies.get(world.mine.study).judge(shortest)
     assert caught.value.code == "function_judge_remote"
-    with pytest.raises(Refused) as caught:
-        remote.releases.get(world.mine.release).to_datasets()
-    assert caught.value.code == "release_on_server"
+
+
+def test_a_release_is_the_same_files_and_rows_here_and_from_a_server(
+    world: ApiWorld, tmp_path: Path
+) -> None:
+    exported = export(world.store, tmp_path / "out", dataset="mine", runs=[world.mine.run])
+    here = Studio(InProcess()).releases.get(exported["release_id"])
+    local = here.to_datasets()
+    copied = here.download(tmp_path / "here")
+    owners_process(False)
+    studio = Studio(OverHttp("http://localhost", world.tokens["mina"], world.client))
+    there = studio.releases.get(exported["release_id"])
+    assert {split: rows.to_list() for split, rows in there.to_datasets().items()} == {
+        split: rows.to_list() for split, rows in local.items()
+    }
+    assert sum(map(len, local.values())) > 0
+    files = {path.relative_to(copied): path.read_bytes() for path in copied.rglob("*.*")}
+    downloaded = there.download(tmp_path / "there")
+    assert {path: (downloaded / path).read_bytes() for path in files} == files and files
+    with pytest.raises(Refused, match="already exists"):
+        there.download(tmp_path / "there")
+    with pytest.raises(InfError) as caught:  # its folder is not there
+        studio.releases.get(world.mine.release).to_datasets()
+    assert caught.value.code
 
 
 def test_agreement_is_a_figure_with_its_interval(sqlite_store: Store) -> None:
