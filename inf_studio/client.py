@@ -7,6 +7,7 @@ Every method is an operation of `/api/v1` with the fields of its reference; rows
 import html
 import json
 import shutil
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,6 +63,12 @@ class Rows(Sequence[Any]):
 
         return pa.Table.from_pylist(self._rows)
 
+    def to_dataset(self) -> Any:
+        """The rows as a `datasets.Dataset`."""
+        import datasets
+
+        return datasets.Dataset.from_list(self._rows)
+
     def __repr__(self) -> str:
         return f"<{len(self)} rows>"
 
@@ -115,6 +122,25 @@ class Event:
     total: int | None
     message: str
 
+    def _repr_html_(self) -> str:
+        part = "" if not self.total else f' value="{min(self.done, self.total)}" max="{self.total}"'
+        of = "" if self.total is None else f" of {self.total:,}"
+        told = html.escape(f"{self.done:,}{of} · {self.status} · {self.message}"[:200])
+        return f"<progress{part}></progress> {told}"
+
+
+def _show_in_notebook(events: Iterable[Event]) -> None:
+    """Let all events come; in a notebook, one line of output shows the newest."""
+    ipython, shown = sys.modules.get("IPython"), None
+    shell = None if ipython is None else ipython.get_ipython()
+    for event in events:
+        if not hasattr(shell, "kernel"):  # a script or a terminal
+            continue
+        if shown is None:
+            shown = ipython.display.display(event, display_id=True)  # type: ignore[union-attr]
+        else:
+            shown.update(event)
+
 
 @dataclass(frozen=True)
 class Recipe:
@@ -154,9 +180,9 @@ class Job(Thing):
             yield Event(state["status"], state["done"], state["total"], state["message"])
 
     def wait(self) -> "Job":
-        """Wait until it is over. Raises InfError where it failed or was cancelled."""
-        for _ in self.events():
-            pass
+        """Wait until it is over; a notebook shows its progress. Raises InfError where it failed or
+        was cancelled."""
+        _show_in_notebook(self.events())
         self.refresh()
         if self.row["status"] != "done":
             reason = self.row["error"] or self.row["status"]
@@ -187,20 +213,40 @@ class Dataset(Thing):
 
     noun = "datasets"
 
-    def estimate(self, recipe: Recipe | None = None, **fields: Any) -> Thing:
-        """What a run would cost and take (`runs estimate`)."""
-        return Thing(self._studio, self._studio.call("runs estimate", **self._run(recipe, fields)))
+    def estimate(self, recipe: Recipe | None = None, **fields: Any) -> "Estimate":
+        """What a run would cost and take (`runs estimate`), by a language model unless the recipe
+        is `offline` or a `provider` or `connection` is given; nothing is asked."""
+        wanted = self._run(recipe, fields, otherwise="openai")
+        return Estimate(self._studio, self._studio.call("runs estimate", **wanted))
 
     def curate(self, recipe: Recipe | None = None, **fields: Any) -> "Run":
-        """Start a run (`runs create`)."""
+        """Start a run (`runs create`). A recipe for language models needs a `provider` or a
+        `connection`. Raises InfError."""
         made = self._studio.call("runs create", **self._run(recipe, fields))
         run = self._studio.runs.get(made["run_id"])
         run.job = self._studio.job(made["job_id"])
         return run
 
-    def _run(self, recipe: Recipe | None, fields: Mapping[str, Any]) -> dict[str, Any]:
-        about = {} if recipe is None else recipe.fields
-        return {"dataset": self.row["name"], "provider": "offline", **about, **fields}
+    def _run(
+        self, recipe: Recipe | None, fields: Mapping[str, Any], *, otherwise: str = ""
+    ) -> dict[str, Any]:
+        wanted = {"dataset": self.row["name"], **({} if recipe is None else recipe.fields)}
+        if not fields.keys() & {"provider", "connection"}:
+            is_offline = recipe is None or recipe.name == "offline"
+            if chosen := "offline" if is_offline else otherwise:
+                wanted["provider"] = chosen
+        return wanted | dict(fields)
+
+
+class Estimate(Thing):
+    """Calls, cost and time of a run before it starts."""
+
+    def __repr__(self) -> str:
+        calls = sum(stage["calls"] for stage in self.row["stages"])
+        usd, hours = self.row["usd"], self.row["hours"]
+        cost = "cost unknown" if usd is None else f"${usd:,.2f}"
+        time = "" if hours is None else f", {hours:.1f} h"
+        return f"<Estimate: {self.row['pairs']:,} pairs, {calls:,.0f} calls, {cost}{time}>"
 
 
 class Run(Started):

@@ -1,7 +1,9 @@
 """Python in process, Python remote, REST and `--json`: the same rows, byte for byte, by noun."""
 
 import json
+import sys
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
@@ -19,7 +21,7 @@ from db.errors import NOUNS, BadInput, NotFound, Refused
 from db.store.settings import owners_process
 from db.store.store import Store
 from db.tables import Job, utc_now
-from inf_studio.client import Recipe, Rows, Studio, records
+from inf_studio.client import Event, Recipe, Rows, Studio, _show_in_notebook, records
 from inf_studio.transport import InProcess, OverHttp
 
 
@@ -176,6 +178,11 @@ def test_one_studio_by_two_doors(
     recipe = Recipe.builtin("offline")
     estimate = data.estimate(recipe, limit=2)
     assert estimate.pairs == 2 and "<table>" in estimate._repr_html_()
+    assert repr(estimate).startswith("<Estimate: 2 pairs, ")
+    paid = Recipe.builtin("msmarco").set(model="qwen3-32b")
+    assert data.estimate(paid, limit=2).stages[0]["model"] == "qwen3-32b"
+    with pytest.raises(BadInput, match="provider is missing"):
+        data.curate(paid, limit=2)
     run = data.curate(recipe, provider="offline", limit=2, budget_usd=2)
     assert (run.provider, run.budget_usd, run.pairs) == ("offline", 2.0, 2)
     assert run.job is not None and run.job.status == "queued"
@@ -196,6 +203,43 @@ def test_one_studio_by_two_doors(
         Recipe.builtin("nothing of the kind")
     with pytest.raises(AttributeError, match="has no 'nonsense'"):
         _ = run.nonsense
+
+
+class Notebook:
+    """What IPython has in a kernel: `display` and its handle."""
+
+    def __init__(self) -> None:
+        self.kernel, self.shown = True, list[str]()
+
+    def get_ipython(self) -> "Notebook":
+        return self
+
+    def display_(self, event: Any, *, display_id: bool) -> "Notebook":
+        assert display_id
+        return self.update(event)
+
+    def update(self, event: Any) -> "Notebook":
+        self.shown.append(event._repr_html_())
+        return self
+
+
+def test_a_notebook_shows_progress_in_one_place_and_a_script_nothing(
+    world: ApiWorld, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job = inf_studio.open().job(world.mine.job)
+    end(world, job.id)
+    job.wait()
+    assert capsys.readouterr().out == ""
+    notebook = Notebook()
+    shell = SimpleNamespace(
+        get_ipython=notebook.get_ipython, display=SimpleNamespace(display=notebook.display_)
+    )
+    monkeypatch.setitem(sys.modules, "IPython", shell)
+    job.wait()
+    assert len(notebook.shown) == 1 and "done" in notebook.shown[0]
+    _show_in_notebook([Event("running", 1, 4, "<b>"), Event("running", 9, 4, "")])
+    assert '<progress value="1" max="4"></progress> 1 of 4' in notebook.shown[1]
+    assert "&lt;b&gt;" in notebook.shown[1] and 'value="4"' in notebook.shown[2]
 
 
 def end(world: ApiWorld, job_id: int) -> None:
@@ -236,5 +280,9 @@ def test_rows_of_any_table_become_lines() -> None:
     assert all("passage" not in row for row in records(missing))
     with pytest.raises(BadInput):
         records(["a text"])
+    from datasets import Dataset
+
+    dataset = Dataset.from_list(expected)
+    assert records(dataset) == expected == list(Rows(expected).to_dataset())
     shown = Rows([{"a": "<script>", "b": None}] * 30)
     assert "<script>" not in shown._repr_html_() and "10 more rows" in shown._repr_html_()
