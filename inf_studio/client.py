@@ -125,8 +125,8 @@ class Event:
     def _repr_html_(self) -> str:
         part = "" if not self.total else f' value="{min(self.done, self.total)}" max="{self.total}"'
         of = "" if self.total is None else f" of {self.total:,}"
-        told = html.escape(f"{self.done:,}{of} · {self.status} · {self.message}"[:200])
-        return f"<progress{part}></progress> {told}"
+        line = html.escape(f"{self.done:,}{of} · {self.status} · {self.message}"[:200])
+        return f"<progress{part}></progress> {line}"
 
 
 def _show_in_notebook(events: Iterable[Event]) -> None:

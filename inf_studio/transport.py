@@ -276,7 +276,8 @@ def open_here(url: str | None) -> InProcess:
     load("db.store.settings:owners_unless_decided")()
     here = InProcess()
     if load("db.store.settings:database_url")().startswith("sqlite:"):
-        load("app.operations.store:upgrade")(here.actor)
+        request = load("app.operations.store:StoreUpgrade")()
+        load("app.operations.store:upgrade")(here.actor, request)
     else:
         load("app.operations.acting:owner_of_store")(here.actor.name)
     return here

@@ -32,7 +32,7 @@ def main(url: str, pairs: Path) -> dict[str, Any]:
     recipe = inf.Recipe.builtin("offline")
     assert data.estimate(recipe, limit=20).pairs == 20
     try:
-        data.curate(inf.Recipe.builtin("offlin"), limit=20)
+        data.curate(inf.Recipe.builtin("offlin"), provider="offline", limit=20)
     except inf.Refused as error:  # by the server: no built-in one has this name
         assert "built-in recipe" in str(error), error
     else:
@@ -52,6 +52,8 @@ def main(url: str, pairs: Path) -> dict[str, Any]:
     assert [found.count(name) for name in names] == [study.items] * 2, found
     release = run.release()
     assert release.groups == sum(row["verdict"] == "kept" for row in groups)
+    files = {path.name for path in release.download("release").iterdir()}
+    assert {"README.md", "release.json"} <= files, files
     return {"run": run.id, "study": study.id, "release": release.id, "groups": release.groups}
 
 
