@@ -1,4 +1,4 @@
-"""Actions of the Releases page: queue an export or a push."""
+"""Actions of the Releases page: queue an export."""
 
 import streamlit as st
 
@@ -6,9 +6,7 @@ from app.access.session_user import action, notify, require_permission
 from app.kit.fields import values_of_form
 from app.operations import releases
 from app.operations.acting import queued
-from curation.hub.request import PushStart
 from curation.release.request import ReleasePlan
-from db.errors import BadInput
 from db.store.settings import home
 
 FORM = "releases"
@@ -34,18 +32,3 @@ def start(runs: tuple[int, ...]) -> None:
     notify(f"Release {wanted.name} is queued as job {job_id}.")
     st.query_params.pop("release", None)
     st.session_state.pop("releases.chosen", None)
-
-
-@action
-def push(release_id: int, dry_run: bool) -> None:
-    """Queue the push that the form describes, or only its comparison with the Hub."""
-    state, given = st.session_state, values_of_form(PushStart, key=FORM)
-    way = state.get("releases.push_way")
-    if way == "branch" and not given["branch"].strip():
-        raise BadInput("no branch given", "enter its name, for example v2", code="branch_missing")
-    given |= {"pull_request": way == "pull request", "replace": way == "replace"}
-    wanted = PushStart.read(given | {"release_id": release_id, "dry_run": dry_run})
-    job_id = releases.push(require_permission(releases.RIGHT), wanted, queued)
-    state["releases.push_job"] = job_id
-    what = f"Comparing with {wanted.repo}" if dry_run else f"The push to {wanted.repo}"
-    notify(f"{what} is queued as job {job_id}.")

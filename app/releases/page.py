@@ -12,7 +12,7 @@ from app.operations.releases import ReleaseShown
 from app.releases.card import draw_card
 from app.releases.diff import draw_release_diff
 from app.releases.form import draw_release_form
-from app.releases.push import draw_pushes
+from app.releases.push import draw_push
 from app.text.numbers import counted
 from app.text.plain import plain
 from db.run.versions import versions_in
@@ -43,7 +43,11 @@ def draw_release(release: ReleaseShown) -> None:
             help="All files of the release, after a check that the folder is as exported.",
         )
         draw_hand_off("train", "Train on it", release=release.id)
-    draw_pushes(release)
+    for each in release.pushes:
+        tag = f" · tag {each.tag}" if each.tag else ""
+        st.caption(plain(f"On the Hub: {each.repo} · {each.url}{tag} · {each.at:%Y-%m-%d %H:%M}"))
+    again = " again" if release.pushes else ""
+    draw_push("release", release.id, f"Push it to the Hub{again}", key="releases")
     st.subheader("Dataset card", anchor=False)
     draw_card(release.card, key="made")
     st.caption("To load it in Python on this server:")

@@ -1,15 +1,16 @@
-"""Pushes of a release to the Hub, and the form for the next one."""
+"""The form that pushes a release or a checkpoint to the Hub, and what becomes of the push."""
 
-from typing import Any
+from typing import Any, Literal
 
 import streamlit as st
 
+from app.access.session_user import action, notify, require_permission
 from app.jobs_page.card import follow_job
-from app.kit.fields import draw_fields
-from app.operations.releases import ReleaseRow
-from app.releases import actions
-from app.text.plain import plain
+from app.kit.fields import draw_fields, values_of_form
+from app.operations import releases
+from app.operations.acting import queued
 from curation.hub.request import PushStart
+from db.errors import BadInput
 from db.tables import Job
 
 TARGETS = {
@@ -18,48 +19,60 @@ TARGETS = {
     "branch": "a branch",
     "replace": "replace the existing files",
 }
+What = Literal["release", "checkpoint"]
 
 
-def draw_pushes(release: ReleaseRow) -> None:
-    """List completed pushes, then the form."""
-    for each in release.pushes:
-        tag = f" · tag {each.tag}" if each.tag else ""
-        st.caption(plain(f"On the Hub: {each.repo} · {each.url}{tag} · {each.at:%Y-%m-%d %H:%M}"))
-    label = "Push it to the Hub again" if release.pushes else "Push it to the Hub"
+def draw_push(what: What, number: int, label: str, *, key: str) -> None:
+    """Draw the form in an expander of that label, and below it the push that it started."""
     with st.expander(label, icon=":material/cloud_upload:"):
-        _draw_form(release)
-    job_id = st.session_state.get("releases.push_job")
+        _draw_form(what, number, key)
+    job_id = st.session_state.get(f"{key}.push_job")
     if job_id is not None:
-        pushed = follow_job(job_id, key="releases.push")
+        pushed = follow_job(job_id, key=f"{key}.push")
         if pushed is not None and pushed.status == "done":
             _draw_difference(pushed)
 
 
-def _draw_form(release: ReleaseRow) -> None:
+def _draw_form(what: What, number: int, key: str) -> None:
+    def draw(name: str, **more: Any) -> None:
+        draw_fields(PushStart, [name], key=key, more={name: more})
+
     with st.container(horizontal=True):
-        _draw("repo", placeholder="USER/NAME")
+        draw("repo", placeholder="USER/NAME")
         way = st.selectbox(
-            "Push as", list(TARGETS), format_func=TARGETS.__getitem__, key="releases.push_way"
+            "Push as", list(TARGETS), format_func=TARGETS.__getitem__, key=f"{key}.push_way"
         )
     if way == "branch":
-        _draw("branch")
-    _draw("public")
+        draw("branch")
+    draw("public")
     with st.container(horizontal=True):
-        st.button("Compare", key="releases.compare", on_click=actions.push, args=(release.id, True))
-        st.button(
-            "Push",
-            type="primary",
-            key="releases.push_start",
-            on_click=actions.push,
-            args=(release.id, False),
-        )
+        for name, compares in (("Compare", True), ("Push", False)):
+            st.button(
+                name,
+                type="secondary" if compares else "primary",
+                key=f"{key}.compare" if compares else f"{key}.push_start",
+                on_click=push,
+                args=(what, number, key),
+                kwargs={"dry_run": compares},
+            )
     st.caption(
         "The token is read from the server's environment (HF_TOKEN), never entered on a page."
     )
 
 
-def _draw(name: str, **more: Any) -> None:
-    draw_fields(PushStart, [name], key=actions.FORM, more={name: more})
+@action
+def push(what: What, number: int, key: str, *, dry_run: bool) -> None:
+    """Queue the push that the form describes, or only its comparison with the Hub."""
+    state, given = st.session_state, values_of_form(PushStart, key=key)
+    way = state.get(f"{key}.push_way")
+    if way == "branch" and not given["branch"].strip():
+        raise BadInput("no branch given", "enter its name, for example v2", code="branch_missing")
+    given |= {"pull_request": way == "pull request", "replace": way == "replace"}
+    wanted = PushStart.read(given | {f"{what}_id": number, "dry_run": dry_run})
+    job_id = releases.push(require_permission(releases.RIGHT), wanted, queued)
+    state[f"{key}.push_job"] = job_id
+    doing = f"Comparing with {wanted.repo}" if dry_run else f"The push to {wanted.repo}"
+    notify(f"{doing} is queued as job {job_id}.")
 
 
 def _draw_difference(job: Job) -> None:

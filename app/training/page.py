@@ -9,6 +9,7 @@ from app.jobs_page.card import follow_job
 from app.jobs_page.curves import draw_curves
 from app.kit.choice import choose, take_from_url
 from app.kit.frame.dataset import chosen_dataset
+from app.kit.menu import may_open
 from app.kit.page import (
     draw_drawer,
     draw_empty,
@@ -20,6 +21,7 @@ from app.kit.page import (
 from app.operations import models, trainings
 from app.operations.models import ModelRow
 from app.operations.trainings import TrainableRelease, TrainingRow
+from app.releases.push import draw_push
 from app.text.plain import plain
 from app.text.reviews import reviews_words
 from app.training import actions
@@ -137,6 +139,8 @@ def draw_watch(found: list[TrainingRow]) -> None:
         for each in trained:
             if each.job_id == job.id:
                 draw_hand_off("evaluations", "Compare with its base", checkpoint=each.id)
+                if may_open(user, "releases"):
+                    draw_push("checkpoint", each.id, "Push the model to the Hub", key="train.model")
         draw_result(job)
         draw_curves([shown, *others], key="train.curves", names=names)
         draw_watched(job)

@@ -5,6 +5,7 @@ import tomllib
 import pytest
 from app_pages import open_page, sign_in, words
 from full_store import fill
+from sqlalchemy import select
 from streamlit.testing.v1 import AppTest
 
 from app.access.identity import owner
@@ -364,6 +365,30 @@ def test_on_a_cluster_several_processes_train_together_and_its_memory_is_not_our
     assert not at.exception
     (job,) = trainings(sqlite_store)
     assert job.config["workers"] == 4 and job.launcher == "http://127.0.0.1:8265"
+
+
+def test_a_trained_model_is_pushed_from_its_training(
+    sqlite_store: Store, nothing_starts: None
+) -> None:
+    fill(sqlite_store)
+    with sqlite_store.write() as session:
+        checkpoint = session.scalars(
+            select(Checkpoint).where(Checkpoint.job_id.is_not(None))
+        ).first()
+        assert checkpoint is not None
+        number, job = checkpoint.id, checkpoint.job_id
+        session.commit()
+    at = open_page("train", job=str(job))
+    at.text_input(key="train.model.repo").set_value("lab").run()
+    at.button(key="train.model.push_start").click().run()
+    assert "a repository is named USER/NAME" in words(at).replace("\\", "")
+    at.text_input(key="train.model.repo").set_value("lab/mine").run()
+    at.button(key="train.model.push_start").click().run()
+    assert not at.exception
+    with sqlite_store.read() as session:
+        (queued,) = jobs.list_jobs(session, kind="push", statuses=("queued",))
+    assert queued.config["checkpoint_id"] == number and queued.config["repo"] == "lab/mine"
+    assert not queued.config["dry_run"]
 
 
 def test_any_training_can_be_watched_by_the_page_and_by_its_address(sqlite_store: Store) -> None:
