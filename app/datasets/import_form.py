@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
+from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from app.access.session_user import failures_shown, notify, signed_in_user
 from app.kit.fields import draw_fields, values_of_form
@@ -28,7 +29,9 @@ from db.errors import BadInput, BadRow, BadRows
 
 CHUNK_BYTES = 1 << 20
 TYPES = ["jsonl", "json", "csv", "tsv", "txt", "xlsx", "parquet", "gz", "bz2", "xz"]
-PREVIEWED = "datasets.preview_again"  # set by a click that fills in names of columns
+PREVIEWED = "datasets.preview_again"  # set by what fills in names of columns
+PROPOSED, THEIRS, SEEN = "datasets.proposed", "datasets.their_columns", "datasets.seen"
+LOOKED_AT = 30 << 20  # bytes of files that are looked at without being asked to
 ABOUT = (
     "Pairs: `query` with `passage` (the text) or `passage_id`, and `query_id`; ids of absent "
     "columns are made from content. Passages: `passage_id`, `text`, `title`. JSONL, JSON, CSV, "
@@ -77,19 +80,24 @@ def _written(upload: Uploaded, folder: Path) -> Path:
 
 
 def draw_import_form() -> None:
-    """Draw the form: name, source, licence, files; on submit, import with a progress bar."""
+    """Draw the form: files, name, source, licence; on submit, import with a progress bar.
+
+    What a chosen file's columns are called is proposed at once, with the first rows as they would
+    be imported.
+    """
+    if proposed := st.session_state.pop(PROPOSED, None):
+        _use(proposed)
     user = signed_in_user()
+    first, second = st.columns(2)  # before the form: what is chosen is looked at
+    pairs = first.file_uploader("Pairs", TYPES, accept_multiple_files=True, key="datasets.pairs")
+    passages = second.file_uploader("Passages (separate file)", TYPES, key="datasets.passages")
+    is_new = _are_new([*pairs, *filter(None, [passages])])
     with st.form("datasets.import", border=False):
         _draw("name", placeholder="questions-2026")
         at_name = st.container()
         with st.container(horizontal=True):
             _draw("source")
             _draw("licence", placeholder="CC-BY-4.0")
-        first, second = st.columns(2)
-        pairs = first.file_uploader(
-            "Pairs", TYPES, accept_multiple_files=True, key="datasets.pairs"
-        )
-        passages = second.file_uploader("Passages (separate file)", TYPES, key="datasets.passages")
         pairs_path = passages_path = ""
         if user.is_admin:
             first, second = st.columns(2)
@@ -121,7 +129,7 @@ def draw_import_form() -> None:
             submitted = st.form_submit_button("Import", type="primary", key="datasets.submit")
     given = values_of_form(DatasetImport, key="datasets")
     given |= {"pairs": pairs_path, "passages": passages_path, "columns": columns}
-    previewed = st.session_state.pop(PREVIEWED, False) or previewed
+    previewed = st.session_state.pop(PREVIEWED, False) or previewed or (is_new and not submitted)
     if not (previewed or submitted):
         return
     if submitted and not given["name"].strip():
@@ -139,9 +147,23 @@ def draw_import_form() -> None:
                 else:
                     preview = datasets.preview(user, request, uploads=uploads)
         except MissingColumns as missing:
+            state, theirs = st.session_state, {each.kind: each.has for each in missing.lacking}
+            if state.get(THEIRS) != theirs:  # the fields above take their options from it
+                state[THEIRS], state[PREVIEWED] = theirs, True
+                if is_new and not columns:
+                    state[PROPOSED] = missing.proposed
+                st.rerun()
             _draw_missing(at_columns, missing)
     if preview is not None:
         draw_preview(preview)
+
+
+def _are_new(uploads: Sequence[UploadedFile]) -> bool:
+    """Whether these files were just chosen, and are small enough to be looked at at once."""
+    found = tuple(each.file_id for each in uploads)
+    is_new = bool(found) and found != st.session_state.get(SEEN)
+    st.session_state[SEEN] = found
+    return is_new and sum(each.size for each in uploads) <= LOOKED_AT
 
 
 def _fields() -> dict[str, str]:
@@ -159,14 +181,21 @@ def _draw(name: str, **more: Any) -> None:
 
 def _draw_columns() -> dict[str, str]:
     """One field for each of our columns of each file; the names that the files have instead."""
-    st.caption("Where a file names a column differently, enter its name.")
+    st.caption("Where a file names a column differently, choose or enter its name.")
+    theirs = st.session_state.get(THEIRS, {})
     typed: dict[str, str] = {}
     for kind, names in COLUMNS.items():
         for place, ours in zip(st.columns(4), names, strict=False):
             given = f"{kind}.{ours}"
-            typed[given] = (
-                place.text_input(f"{kind.capitalize()}: {ours}", key=_fields()[given]) or ""
+            chosen = place.selectbox(
+                f"{kind.capitalize()}: {ours}",
+                theirs.get(kind, []),
+                index=None,
+                key=_fields()[given],
+                placeholder="as it is",
+                accept_new_options=True,
             )
+            typed[given] = chosen or ""
     _draw("split", placeholder="train", width=220)
     return {given: theirs.strip() for given, theirs in typed.items() if theirs.strip()}
 
@@ -187,7 +216,9 @@ def _draw_missing(place: DeltaGenerator, missing: MissingColumns) -> None:
                     on_click=_use,
                     args=(missing.proposed,),
                 )
-        st.caption("Or enter the file's names under Column names. The shortest file that would do:")
+        st.caption(
+            "Or choose the file's names under Column names. The shortest file that would do:"
+        )
         st.code(EXAMPLE, language=None)
 
 

@@ -29,8 +29,11 @@ def test_a_preview_shows_rows_and_refusals_and_stores_nothing(
     page = open_page("datasets")
     page.text_input(key="datasets.name").set_value("faq")
     page.text_input(key="datasets.pairs_path").set_value(str(faq))
-    page.text_input(key="datasets.column_query").set_value("Frage")
-    page.text_input(key="datasets.column_passage").set_value("Antwort")
+    page = page.button(key="datasets.preview").click().run()
+    for name, theirs in (("query", "Frage"), ("passage", "Antwort")):
+        field = page.selectbox(key=f"datasets.column_{name}")
+        assert field.options == ["Frage", "Antwort"]
+        field.select(theirs)
     page = page.button(key="datasets.preview").click().run()
     assert not page.exception
     assert [box.value for box in page.info] == [
@@ -63,9 +66,9 @@ def test_usual_names_are_proposed_at_the_fields_and_filled_in_by_a_click(
     assert page.code[-1].value == "query,passage\nwhat is tea?,Leaves in hot water."
     assert count_rows(sqlite_store, "dataset") == 0
     page = page.button(key="datasets.use_columns").click().run()
-    assert not page.exception and not page.error
-    assert page.text_input(key="datasets.column_query").value == "question"
-    assert page.text_input(key="datasets.column_passage").value == "answer"
+    assert not page.exception and [box.value for box in page.error] == []
+    assert page.selectbox(key="datasets.column_query").value == "question"
+    assert page.selectbox(key="datasets.column_passage").value == "answer"
     assert page.dataframe[0].value["query"].tolist() == ["Was ist Käse?"]
     assert any("Windows" in box.value for box in page.warning)
     assert count_rows(sqlite_store, "dataset") == 0, "a click on a proposal imports nothing"
@@ -134,7 +137,7 @@ def test_a_file_is_read_as_the_format_that_is_chosen(
     assert field.value is None and {"beir", "math"} <= formats
     field.set_value("math")
     page = page.button(key="datasets.submit").click().run()
-    assert not page.exception and not page.error
+    assert not page.exception and [box.value for box in page.error] == []
     assert count_rows(sqlite_store, "pair") == 1
 
 
@@ -180,8 +183,11 @@ def test_an_archived_dataset_is_on_no_page_and_takes_no_import(
     assert page.dataframe[0].value["name"].tolist() == ["kept"]
     page.text_input(key="datasets.name").set_value("hidden")
     page.text_input(key="datasets.pairs_path").set_value(str(faq))
-    page.text_input(key="datasets.column_query").set_value("Frage")
-    page.text_input(key="datasets.column_passage").set_value("Antwort")
+    page = page.button(key="datasets.preview").click().run()
+    for name, theirs in (("query", "Frage"), ("passage", "Antwort")):
+        field = page.selectbox(key=f"datasets.column_{name}")
+        assert field.options == ["Frage", "Antwort"]
+        field.select(theirs)
     page.checkbox(key="datasets.skip_bad").check()
     page = page.button(key="datasets.submit").click().run()
     assert any("'hidden' is archived" in box.value for box in page.error)
@@ -204,3 +210,30 @@ def test_pairs_are_rows_of_one_line_that_open_on_the_whole_texts(sqlite_store: S
     assert row.label.startswith(r"a \*star\* · \*word\* next")
     assert "\n" not in row.label and len(row.label) < 200
     assert escape(long) in words(page)
+
+
+def test_an_upload_is_looked_at_and_its_columns_are_chosen_at_once(sqlite_store: Store) -> None:
+    page = open_page("datasets")
+    odd = b"id;Question;best answer;notes\n7;what is tea?;Leaves in hot water.;x\n"
+    page.file_uploader(key="datasets.pairs").set_value([("odd.csv", odd, "text/csv")])
+    page.run()
+    assert not page.exception and [box.value for box in page.error] == []
+    assert [box.value for box in page.info] == [
+        "1 pair and 1 passage would be imported. Nothing was stored."
+    ]
+    chosen = {name: page.selectbox(key=f"datasets.column_{name}") for name in ("query", "passage")}
+    assert chosen["query"].value == "Question" and chosen["passage"].value == "best answer"
+    assert chosen["passage"].options == ["id", "Question", "best answer", "notes"]
+    assert count_rows(sqlite_store, "pair") == 0
+    page.text_input(key="datasets.name").set_value("odd")
+    page = page.button(key="datasets.submit").click().run()
+    assert not page.exception and not page.error and count_rows(sqlite_store, "pair") == 1
+
+
+def test_an_upload_whose_columns_nothing_proposes_is_told_at_once(sqlite_store: Store) -> None:
+    page = open_page("datasets")
+    page.file_uploader(key="datasets.pairs").set_value([("odd.csv", b"a;b\n1;2\n", "text/csv")])
+    page.run()
+    assert not page.exception
+    assert "no column `query`" in page.error[0].value
+    assert page.selectbox(key="datasets.column_query").options == ["a", "b"]
