@@ -151,7 +151,7 @@ def draw_import_form() -> None:
             if state.get(THEIRS) != theirs:  # the fields above take their options from it
                 state[THEIRS], state[PREVIEWED] = theirs, True
                 if is_new and not columns:
-                    state[PROPOSED] = missing.proposed
+                    state[PROPOSED] = missing.guessed
                 st.rerun()
             _draw_missing(at_columns, missing)
     if preview is not None:
@@ -205,16 +205,16 @@ def _draw_missing(place: DeltaGenerator, missing: MissingColumns) -> None:
     with place:
         for each in missing.lacking:
             st.error(plain(f"{each.sentence()}."), icon=":material/error:")
-        if missing.proposed:
-            named = ", ".join(f"`{ours}` ← `{theirs}`" for ours, theirs in missing.proposed.items())
+        if missing.guessed:
+            named = ", ".join(f"`{ours}` ← `{theirs}`" for ours, theirs in missing.guessed.items())
             with st.container(horizontal=True, vertical_alignment="center"):
-                st.markdown(f"Proposed by their names: {plain(named)}", width="content")
+                st.markdown(f"Proposed by names and contents: {plain(named)}", width="content")
                 st.form_submit_button(
                     "Use these names",
                     key="datasets.use_columns",
                     icon=":material/check:",
                     on_click=_use,
-                    args=(missing.proposed,),
+                    args=(missing.guessed,),
                 )
         st.caption(
             "Or choose the file's names under Column names. The shortest file that would do:"

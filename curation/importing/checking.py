@@ -10,7 +10,13 @@ from pathlib import Path
 from typing import TypeVar
 
 from analysis.files.rows import BadValue, read_rows
-from curation.importing.columns import Lacking, MissingColumns, missing_columns, renamed
+from curation.importing.columns import (
+    Lacking,
+    MissingColumns,
+    guessed_columns,
+    missing_columns,
+    renamed,
+)
 from curation.importing.files import Reading
 from curation.importing.rows import PairRow, PassageRow
 from db.corpus.datasets import StoredPassage, stored_pairs, stored_passages
@@ -203,7 +209,9 @@ def _parsed(
         yield row.line, parsed
     missing = missing_columns(renamed(columns, reading.columns), kind)
     if columns and missing and kind not in lacking:
-        lacking[kind] = Lacking(kind, path.name, missing, list(columns), reading.proposed())
+        proposed = reading.proposed()
+        guessed = guessed_columns(reading.file, proposed)
+        lacking[kind] = Lacking(kind, path.name, missing, list(columns), proposed, guessed)
 
 
 def _batches(rows: Iterator[Row]) -> Iterator[list[Row]]:

@@ -67,13 +67,15 @@ class FileColumns:
 
 @dataclass
 class Lacking:
-    """A file that lacks columns, those it has, and what its names propose for ours."""
+    """A file that lacks columns, those it has, and what stands for ours: by its names, and with
+    what is in it (`guessed`, for a person who looks at the rows)."""
 
     kind: str
     file: str
     missing: list[str]
     has: list[str]
     proposed: dict[str, str] = field(default_factory=dict)
+    guessed: dict[str, str] = field(default_factory=dict)
 
     def sentence(self) -> str:
         """The file, what it lacks and what it has, without a full stop."""
@@ -86,11 +88,14 @@ class MissingColumns(BadInput):
 
     def __init__(self, lacking: Sequence[Lacking], *, several_files: bool) -> None:
         self.lacking = list(lacking)
-        self.proposed = {
-            f"{each.kind}.{ours}" if several_files else ours: theirs
-            for each in lacking
-            for ours, theirs in each.proposed.items()
-        }
+        self.proposed, self.guessed = (
+            {
+                f"{each.kind}.{ours}" if several_files else ours: theirs
+                for each in lacking
+                for ours, theirs in getattr(each, how).items()
+            }
+            for how in ("proposed", "guessed")
+        )
         if self.proposed:
             named = " ".join(f"`column={ours}={_quoted(t)}`" for ours, t in self.proposed.items())
             remedy = f"their names propose {named}: give these, or all by `usual_columns=`"
@@ -243,6 +248,25 @@ def proposed_columns(
     if file.kind == "pairs" and {"passage", "passage_id"} <= set(found):
         del found["passage" if with_passages else "passage_id"]  # a text brings its own id
     return found
+
+
+def guessed_columns(file: FileColumns, proposed: Mapping[str, str]) -> dict[str, str]:
+    """What names propose of a file of pairs, and where they propose no text, the columns of its
+    texts: the longest value is a passage's, the shortest of the others a query's."""
+    found = dict(proposed)
+    used = {*found.values(), *COLUMNS[file.kind]}
+    lengths = {
+        name: len(value.split())
+        for name, value in file.first.items()
+        if name not in used and _fits("query", value)
+    }
+    texts = [name for name in sorted(lengths, key=lengths.__getitem__) if lengths[name] > 1]
+    have = {*found, *file.first}
+    if texts and not have & {"passage", "passage_id"}:
+        found["passage"] = texts.pop()
+    if texts and "query" not in have:
+        found["query"] = texts.pop(0)
+    return found if file.kind == "pairs" else dict(proposed)
 
 
 def renamed(values: dict[str, Any], columns: Mapping[str, str]) -> dict[str, Any]:

@@ -13,7 +13,12 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 from sqlalchemy import select
 
-from curation.importing.columns import MissingColumns, columns_of, proposed_columns
+from curation.importing.columns import (
+    MissingColumns,
+    columns_of,
+    guessed_columns,
+    proposed_columns,
+)
 from curation.importing.importing import ImportReport, import_dataset, preview_import
 from db.errors import BadInput, BadRows, InfError, Refused
 from db.shape import INF_IR
@@ -152,6 +157,29 @@ def test_all_missing_columns_come_at_once_with_the_shortest_file_that_would_do(
     shortest = tmp_path / "shortest.csv"
     shortest.write_text(sentence.partition("is\n")[2])
     assert do_import(sqlite_store, shortest).imported == {"pairs": 1, "passages": 1}
+
+
+@pytest.mark.parametrize(
+    ("row", "guessed"),
+    [
+        (
+            {"nr": 7, "was": "what is tea?", "best reply": "Leaves in hot water, steeped."},
+            {"query": "was", "passage": "best reply"},
+        ),
+        ({"Question": "what is tea?", "reply": "Leaves in water."}, {"passage": "reply"}),
+        ({"query": "tea", "hint": "Leaves in water."}, {"passage": "hint"}),
+        ({"query": "what is tea?", "passage_id": "p", "hint": "Leaves in water."}, {}),
+        ({"a": "1", "b": "one", "c": 2.5}, {}),
+    ],
+)
+def test_columns_are_guessed_by_what_is_in_them_where_names_propose_none(
+    tmp_path: Path, row: dict[str, Any], guessed: dict[str, str]
+) -> None:
+    (tmp_path / "x.jsonl").write_text(json.dumps(row))
+    file = columns_of("pairs", tmp_path / "x.jsonl")
+    found = guessed_columns(file, proposed_columns(file, {}, with_passages=False))
+    assert {name: found.get(name) for name in guessed} == guessed
+    assert set(found) - set(guessed) <= {"query", "query_id"}
 
 
 @pytest.mark.parametrize(
