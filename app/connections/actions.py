@@ -5,6 +5,7 @@ from typing import Any
 import streamlit as st
 
 from app.access.session_user import action, notify, signed_in_user
+from app.curate.server_choice import CHOSEN_SERVER, STORED
 from app.kit.acting import acting
 from app.kit.fields import values_of_form
 from app.operations import connections
@@ -36,6 +37,7 @@ def add() -> None:
     notify(f"{added.name} is a connection; its key, if any, is stored and not shown again.")
     if added.url and not added.problem:
         _tell(connections.test(signed_in_user(), added.name))
+        st.session_state[CHOSEN_SERVER] = f"{STORED}{added.name}"  # the next run's, unless changed
 
 
 @action

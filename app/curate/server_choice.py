@@ -16,7 +16,7 @@ from curation.recipe.recipe import Recipe
 from curation.run.starting import RunStart
 from db.errors import InfError
 
-KEY = "curate.provider"
+CHOSEN_SERVER = "curate.provider"
 STORED = "connection "  # what a stored connection's choice begins with; no provider's name has it
 
 
@@ -36,7 +36,7 @@ class Chosen:
 
 def chosen_server() -> Chosen:
     """What the form's first field holds."""
-    return _chosen(_rows(), st.session_state[KEY])
+    return _chosen(_rows(), st.session_state[CHOSEN_SERVER])
 
 
 def _rows() -> dict[str, ConnectionRow]:
@@ -67,7 +67,7 @@ def draw_server_choice() -> Chosen:
         "Connection",
         [*PROVIDERS.names(), *stored],
         format_func=label,
-        key=KEY,
+        key=CHOSEN_SERVER,
         help=f"Who writes and judges. {describe_providers()}",
     )
     return _chosen(rows, choice or "offline")

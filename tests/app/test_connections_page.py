@@ -55,6 +55,7 @@ def test_an_engineer_comes_from_a_url_to_a_queued_run_without_a_shell(
     shown = words(at).replace("\\", "")
     assert "2 models" in shown and "reasoning unknown" in shown and "a typed key" in shown
     assert KEY not in everything(at)
+    assert at.session_state["curate.provider"] == "connection lab"  # the next run's
     at = open_page("curate")
     assert at.selectbox(key="curate.provider").options[-1] == f"lab ({server.url})"
     at.selectbox(key="curate.provider").select("connection lab").run()
@@ -78,6 +79,7 @@ def test_the_key_of_a_connection_is_changed_and_not_shown(
 ) -> None:
     at = fill_form(open_page("connections"), name="lab", url=server.url, key="sk-wrong-0123456")
     assert "refuses the key" in at.error[0].value and "sk-wrong" not in everything(at)
+    assert "curate.provider" not in at.session_state
     with sqlite_store.read() as session:
         row = session.scalars(select(Connection)).one()
     at = open_page("connections")
