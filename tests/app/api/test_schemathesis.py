@@ -106,7 +106,7 @@ def placed(case: Any, name: str, place: Place, whole: bool) -> None:
     """
     noun = case.operation.path.split("/")[1].partition(":")[0]
     for parameter in case.path_parameters:
-        if parameter not in ("name", "recipe"):  # those of connections and built-in recipes
+        if parameter != "name":  # that of a connection
             ident = getattr(place, PLACES[noun]) if noun in PLACES else 10**6
             case.path_parameters[parameter] = ident
     if isinstance(case.query.get("name"), str) and name == "datasets_import":
