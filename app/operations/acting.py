@@ -10,6 +10,7 @@ from app.access.identity import Actor, owner
 from app.access.permissions import NEEDS, admit, require
 from app.jobs import launching
 from db.assignment import hidden
+from db.errors import StoreBehind
 from db.jobs.jobs import LOCAL
 from db.jobs.runner import Handler
 from db.requests import Request
@@ -34,6 +35,17 @@ def owner_of_store(name: str) -> Actor:
     store is of this version."""
     require_current(open_store())
     return owner(name)
+
+
+def is_new_store() -> bool:
+    """Whether the store has no tables yet. Raises StoreBehind for one of another version."""
+    try:
+        require_current(open_store())
+    except StoreBehind as error:
+        if error.code != "store_empty":
+            raise
+        return True
+    return False
 
 
 def queue(actor: Actor, kind: str, config: dict[str, Any], *, after: int | None = None) -> int:

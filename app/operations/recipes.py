@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 from app.access.identity import Actor
 from app.access.permissions import require
 from app.jobs.places import require_own_recipe
-from app.operations.acting import reading, writing
+from app.operations.acting import is_new_store, reading, writing
 from app.operations.runs import NAMED, SETTINGS, OfRecipe
 from curation.recipe.prices import load_prices
 from curation.recipe.recipe import (
@@ -37,7 +37,7 @@ from curation.run.recipes import (
     version_named,
 )
 from curation.run.starting import RunStart, recipe_of
-from db.errors import BadInput, InfError
+from db.errors import BadInput, InfError, NotFound
 from db.events import record_event
 from db.requests import Request, option
 from db.rows import Listed, Row
@@ -200,13 +200,21 @@ def _require_own(session: Session, actor: Actor, named: str) -> None:
     if is_file(named):
         require(actor, "server")
     elif not (actor.is_admin and Path(named).is_file()):
-        get_version(session, named)
+        listed = (*list_recipes(), *(each.name for each in list_newest(session)))
+        raise NotFound(
+            f"no recipe {named!r}",
+            f"give a TOML file or one of {', '.join(listed)}",
+            code="recipe_unknown",
+        )
 
 
 def list_all(actor: Actor) -> Listed[RecipeRow]:
     """List recipes: the built-in ones, then those of the store; any TOML file is one, too."""
-    with reading(actor, RIGHT) as session:
-        stored = [_stored_row(each) for each in list_newest(session)]
+    require(actor, RIGHT)
+    stored: list[RecipeRow] = []
+    if not is_new_store():
+        with reading(actor, RIGHT) as session:
+            stored = [_stored_row(each) for each in list_newest(session)]
     built_in = [
         RecipeRow.of(
             load_recipe(name), version=None, created_by=None, created_at=None, problem=None

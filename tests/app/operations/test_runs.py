@@ -136,7 +136,7 @@ def test_command_and_operation_print_the_same_rows(world: Store, inf: Callable[.
     assert inf("runs", "show", 1, "--json").json == shown | {"run_id": 1}
 
 
-def test_recipes_are_listed_as_every_noun(world: Store, inf: Callable[..., Ran]) -> None:
+def test_recipes_are_listed_as_every_noun(inf: Callable[..., Ran]) -> None:
     listed = inf("recipes", "list", "--json").json
     assert listed["total"] == len(listed["data"]) > 2 and listed["recipes"] == listed["data"]
 
