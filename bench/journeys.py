@@ -1,33 +1,39 @@
-"""Clicks and page changes of five journeys, counted in Chromium on the real pages.
+"""Clicks, fields, keys and seconds of five journeys in Chromium, and the page that says them.
 
-    .venv/bin/python bench/journeys.py [--home DIR] [--only NAME …]
+    .venv/bin/python bench/journeys.py [--home DIR] [--only NAME …] [--write]
 
-On copies of the demo's store (--home, or without it a demo of its own). Each journey starts on
-Home. Counted are a person's clicks (a chosen file is one), fields typed into, keys pressed on a
-card, and changes of the page, as paths in the address. Training ends at its button: it
-counts as a click, and no job is started. Prints a row per journey as JSON, then a table.
+On copies of the demo's store (--home, or without it a demo of its own) and on an empty one. Counted
+are a person's clicks (a chosen file is one), fields typed into, keys pressed on a card, changes of
+the page (paths in the address) and seconds, those of jobs included. Prints a row per journey as
+JSON; --write puts all five into docs/journeys.md, with their targets.
 """
 
 import argparse
 import json
+import os
+import platform
 import sys
 import tempfile
+import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from demo_app import HOME_HELP, ROOT, chromium_browser, demo_app, settle
+from demo_app import HOME_HELP, ROOT, chromium_browser, demo_app, empty_app, settle
 from playwright.sync_api import Browser, Page, expect
 
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT)]
 
 from browser import PATIENCE, wait_past_dwell  # noqa: E402
+from hub_server import hub_server  # noqa: E402
+from openai_server import Server  # noqa: E402
 from page_hands import fill, place, press, unfold  # noqa: E402
-from second_run import make_second_run  # noqa: E402
 
 from app.kit.menu import MENU  # noqa: E402
+from db.assignment.members import add_member  # noqa: E402
 from db.people.accounts import add_account  # noqa: E402
 from db.store.settings import owners_process  # noqa: E402
 from db.store.store import Store, open_store  # noqa: E402
@@ -36,7 +42,7 @@ owners_process(True)
 
 DEMO = ROOT / "tests" / "data" / "first_demo"
 PASSWORD = "correct horse battery"
-JOB_MS = 900_000  # a run of 12 pairs, on a machine that does other things too
+JOB_MS = 900_000  # a training, on a machine that does other things too
 WATCH = "addEventListener('click', (event) => event.isTrusted && window.infClicked(), true)"
 
 
@@ -48,6 +54,7 @@ class Counted:
     fields: int = 0
     keys: int = 0
     pages: int = 0
+    seconds: float = 0.0
 
 
 class Person:
@@ -75,9 +82,9 @@ class Person:
             self.path = path
             self.count("pages")
 
-    def start(self) -> None:
-        """From Home on, everything counts."""
-        self.page.goto(f"{self.url}/")
+    def start(self, page: str) -> None:
+        """From this page on, everything counts."""
+        self.page.goto(f"{self.url}/{page}")
         settle(self.page)
         self.path, self.is_counting = urlsplit(self.page.url).path, True
 
@@ -99,16 +106,6 @@ class Person:
         before = self.counted.clicks
         unfold(self.page, title)
         self.counted.clicks = min(self.counted.clicks, before + 1)
-
-    def choose_last(self, key: str) -> None:
-        """Pick the last option of a select box: two clicks, however often it closes again."""
-        before, wanted = self.counted.clicks, self.page.get_by_role("option")
-        while not wanted.count():
-            place(self.page, key).get_by_role("combobox").first.click()
-            self.page.wait_for_timeout(500)
-        wanted.last.click()
-        settle(self.page)
-        self.counted.clicks = before + 2
 
     def fill(self, key: str, text: str) -> None:
         """Type into a field."""
@@ -141,110 +138,82 @@ def wait_for_job(page: Page, key: str) -> None:
     settle(page)
 
 
-def import_to_training(person: Person, folder: Path) -> None:
-    """Own file of pairs to a trained model: import, curate, release, train."""
+def visitor(person: Person, folder: Path) -> None:
+    """See that an instruction moves a passage to the first place, on the first page."""
+    swap = place(person.page, "home-swap")
+    before = swap.inner_text()
+    swap.get_by_role("radio", name="Instruction 2").or_(
+        swap.get_by_role("button", name="Instruction 2")
+    ).first.click()
+    expect(swap).not_to_have_text(before, use_inner_text=True)
+
+
+def engineer(person: Person, folder: Path) -> None:
+    """A CSV with odd columns and a server's URL to the first kept group, without a shell."""
     page = person.page
-    lines = (DEMO / "pairs.jsonl").read_text(encoding="utf-8").splitlines()[:12]
     passages = {
         row["passage_id"]: row["text"]
         for row in map(json.loads, (DEMO / "passages.jsonl").read_text().splitlines())
     }
-    own = folder / "own.csv"
-    rows = [json.loads(line) for line in lines]
-    cells = [(row["query_id"], row["query"], passages[row["passage_id"]]) for row in rows]
-    quoted = [",".join('"' + str(cell).replace('"', '""') + '"' for cell in one) for one in cells]
-    own.write_text("\n".join(["query_id,query,passage", *quoted]) + "\n", encoding="utf-8")
-    person.open("Datasets")
-    person.unfold("Import")
-    person.fill("datasets.name", "own")
-    person.fill("datasets.licence", "CC0-1.0")
-    person.upload(0, own)
-    press(page, "datasets.submit")
-    expect(page.get_by_text("own: 12 pairs").first).to_be_visible()
-    person.next("Curate the pairs of own")
-    press(page, "curate.start")
-    wait_for_job(page, "curate.follow")
-    person.next("Release what was kept")
-    press(page, "releases.start")
-    wait_for_job(page, "releases.follow")
-    person.next("Train on it")
-    expect(place(page, "train.start").locator("button").first).to_be_visible()
-    person.count("clicks")  # its button
+    rows = [json.loads(line) for line in (DEMO / "pairs.jsonl").read_text().splitlines()[:6]]
+    cells = [("nr", "was man sucht", "beste Stelle")]
+    cells += [(row["query_id"], row["query"], passages[row["passage_id"]]) for row in rows]
+    quoted = (";".join('"' + str(cell).replace('"', '""') + '"' for cell in one) for one in cells)
+    (folder / "odd.csv").write_text("\n".join(quoted) + "\n", encoding="utf-8")
+    with Server(models=("small",)) as server:
+        person.open("Connections")
+        person.fill("connections.name", "lab")
+        person.fill("connections.url", server.url)
+        press(page, "connections.submit")
+        expect(page.get_by_text("lab answers").first).to_be_visible()
+        person.open("Datasets")
+        person.upload(0, folder / "odd.csv")
+        expect(page.get_by_text("6 pairs and 6 passages would be imported").first).to_be_visible()
+        person.fill("datasets.name", "own")
+        press(page, "datasets.submit")
+        expect(page.get_by_text("own: 6 pairs").first).to_be_visible()
+        person.next("Curate the pairs of own")
+        press(page, "curate.start")
+        wait_for_job(page, "curate.follow")
+        person.next("Groups")
+        page.locator(".card .triplet, .bench .triplet").first.wait_for()
 
 
-def rescue(person: Person, folder: Path) -> None:
-    """Find why groups were dropped, and approve one."""
+def coordinator(person: Person, folder: Path) -> None:
+    """From a run to links for twenty people."""
     page = person.page
-    person.open("Groups")
-    page.get_by_role("button", name="Dropped, to review").click()
-    settle(page)
-    page.get_by_text("Dropped, ").first.wait_for()
-    page.locator(".card .triplet, .bench .triplet").first.wait_for()
-    person.key("a")
+    person.next("Let people judge a sample")
+    press(page, "studies.create_button")
+    person.fill("studies.invite.count", "20")
+    press(page, "studies.invite")
+    shown = page.get_by_test_id("stCode").filter(has_text="/invitation/")
+    assert len(shown.locator("code").inner_text().split()) == 20
+
+
+def annotator(person: Person, folder: Path) -> None:
+    """Thirty items by keys alone."""
+    page = person.page
+    for number in range(30):
+        page.locator(".card .pick").first.wait_for()
+        item = page.locator(".card").get_attribute("data-item") or ""
+        person.key(str(number % 3 + 1))
+        page.wait_for_function(
+            "item => document.querySelector('.card')?.dataset.item !== item", arg=item
+        )
     page.get_by_text("saved", exact=True).first.wait_for()
 
 
-def map_to_action(person: Person, folder: Path) -> None:
-    """A topic of the map to its groups in the workbench."""
+def trainer(person: Person, folder: Path) -> None:
+    """From a release to a checkpoint on the Hub (a stand-in); twenty steps."""
     page = person.page
-    person.open("Coverage")
-    table = page.locator('[class*="st-key-coverage-topics"] canvas').first
-    table.wait_for()
-    box = table.bounding_box()
-    assert box is not None
-    page.mouse.click(box["x"] + 15, box["y"] + 55)
-    settle(page)
-    link = page.get_by_role("link", name="Open")
-    link.first.wait_for()
-    link.first.click()
-    page.locator(".bench").first.wait_for()
-    settle(page)
-
-
-def compare_runs(person: Person, folder: Path) -> None:
-    """Two runs of a dataset, over the pairs that both did."""
-    page = person.page
-    person.open("Curate")
-    person.unfold("Compare with another run")
-    person.choose_last("curate.compare")
-    expect(page.get_by_text("finished by both").first).to_be_visible()
-
-
-def audit(person: Person, folder: Path) -> None:
-    """A study of two items, two people invited into it, their agreement."""
-    page, url, counted = person.page, person.url, person.counted
-    person.open("Studies")
-    person.unfold("New study")
-    person.fill("studies.items", "2")
-    person.fill("studies.overlap", "2")
-    press(page, "studies.create_button")
-    person.unfold("Invite people")
-    person.fill("studies.invite.count", "2")
-    press(page, "studies.invite")
-    shown = page.get_by_test_id("stCode").filter(has_text="/invitation/")
-    links = shown.locator("code").inner_text().split()
-    browser = page.context.browser
-    assert browser is not None
-    for number, link in enumerate(links):
-        guest = Person(browser, url, counted)
-        guest.is_counting, guest.path = True, urlsplit(link).path
-        guest.page.goto(url + urlsplit(link).path)
-        for label, text in (("Name", f"guest {number}"), ("Password", PASSWORD)):
-            guest.page.get_by_label(label).fill(text)
-            guest.count("fields")
-        guest.page.get_by_role("button", name="Create account").click()
-        guest.page.locator(".card .pick").first.wait_for()
-        for _ in range(2):
-            guest.key("1")
-            guest.page.get_by_text("saved", exact=True).first.wait_for()
-        guest.page.context.close()
-    person.open("Agreement")
-    expect(page.get_by_text("Pairs of judges", exact=True).first).to_be_visible()
-
-
-def second_run(store: Store) -> None:
-    """A later run of the demo's dataset."""
-    make_second_run(store, 1)
+    person.next("Train on it")
+    person.fill("train.max_steps", "20")
+    press(page, "train.start")
+    wait_for_job(page, "train.job")
+    person.unfold("Push the model to the Hub")
+    person.fill("train.model.repo", "lab/mine")
+    press(page, "train.model.push_start")
+    wait_for_job(page, "train.model.push")
 
 
 def admin(store: Store) -> None:
@@ -254,39 +223,105 @@ def admin(store: Store) -> None:
         session.commit()
 
 
-JOURNEYS: dict[str, tuple[Callable[[Person, Path], None], Callable[[Store], None] | None]] = {
-    "own CSV to a trained model": (import_to_training, None),
-    "why dropped, rescue one": (rescue, None),
-    "map to action": (map_to_action, None),
-    "compare two runs": (compare_runs, second_run),
-    "audit with two people": (audit, admin),
+def study_of_thirty(store: Store) -> None:
+    """An annotator's study of the demo's run."""
+    from app.access.identity import owner
+    from app.operations.judging import studies
+    from curation.judging.request import StudyPlan
+
+    with store.write() as session:
+        add_account(session, "ada", PASSWORD, role="annotator", actor="bench")
+        session.commit()
+    made = studies.create(owner("bench"), StudyPlan(dataset="demo", items=30, overlap=1))
+    with store.write() as session:
+        from db.study.judgments import get_or_create_judge
+
+        judge = get_or_create_judge(session, "ada", kind="person").id
+        add_member(session, made.study_id, judge)
+        session.commit()
+
+
+@dataclass(frozen=True)
+class Journey:
+    """What is walked, from which page, on which store, and how much it may take."""
+
+    walk: Callable[[Person, Path], None]
+    start: str
+    limit: str
+    most: int  # clicks and fields
+    prepare: Callable[[Store], None] | None = None
+    on_empty: bool = False
+
+
+JOURNEYS = {
+    "visitor": Journey(visitor, "", "at most 2 clicks", 2),
+    "engineer": Journey(engineer, "", "at most 12 fields and clicks", 12, on_empty=True),
+    "coordinator": Journey(coordinator, "curate", "at most 6 fields and clicks", 6, admin),
+    "annotator": Journey(annotator, "judge", "keys only", 0, study_of_thirty),
+    "trainer": Journey(trainer, "releases", "at most 8 fields and clicks", 8),
 }
 
 
 def walk(browser: Browser, name: str, home: Path | None) -> dict[str, Any]:
     """The journey on a store of its own; what stopped it, if anything."""
-    journey, prepare = JOURNEYS[name]
-    counted = Counted()
-    with demo_app(home) as server, tempfile.TemporaryDirectory() as folder:
-        if prepare is not None:
-            store = open_store(server.environment["INF_DATABASE_URL"])
-            prepare(store)
-            store.close()
-        person = Person(browser, server.url, counted)
-        if prepare is admin:
-            person.page.goto(f"{server.url}/sign-in")
-            person.page.get_by_label("Name").fill("ada")
-            person.page.get_by_label("Password").fill(PASSWORD)
-            person.page.get_by_role("button", name="Sign in").click()
-            settle(person.page)
-        person.start()
-        stopped = ""
-        try:
-            journey(person, Path(folder))
-        except Exception as error:
-            stopped = str(error).splitlines()[0]
-        person.page.context.close()
-    return {"journey": name, **asdict(counted), "stopped": stopped}
+    journey, counted = JOURNEYS[name], Counted()
+    with (
+        hub_server() if name == "trainer" else nullcontext() as hub,
+        tempfile.TemporaryDirectory() as folder,
+    ):
+        if hub is not None:
+            os.environ |= {"HF_ENDPOINT": hub.url, "HF_TOKEN": "hf_writer", "HF_HUB_OFFLINE": "0"}
+            os.environ |= {"HF_HUB_DISABLE_XET": "1", "HF_HOME": f"{folder}/hf"}
+        with empty_app() if journey.on_empty else demo_app(home) as server:
+            if journey.prepare is not None:
+                store = open_store(server.environment["INF_DATABASE_URL"])
+                os.environ["INF_DATABASE_URL"] = server.environment["INF_DATABASE_URL"]
+                journey.prepare(store)
+                store.close()
+            person = Person(browser, server.url, counted)
+            if journey.prepare is not None:
+                person.page.goto(f"{server.url}/sign-in")
+                person.page.get_by_label("Name").fill("ada")
+                person.page.get_by_label("Password").fill(PASSWORD)
+                person.page.get_by_role("button", name="Sign in").click()
+                settle(person.page)
+            person.start(journey.start)
+            stopped, began = "", time.perf_counter()
+            try:
+                journey.walk(person, Path(folder))
+            except Exception as error:
+                stopped = str(error).splitlines()[0]
+            counted.seconds = round(time.perf_counter() - began, 1)
+            person.page.context.close()
+    met = not stopped and counted.clicks + counted.fields <= journey.most
+    return {"journey": name, **asdict(counted), "target_met": met, "stopped": stopped}
+
+
+PAGE = ROOT / "docs" / "journeys.md"
+LEAD = """# Five journeys
+
+What five people do from the first click to what they came for, walked in Chromium on the real
+pages; a field typed into and a key pressed on a card are counted apart from clicks. Seconds are of
+one walk on a machine of {cores} cores that did little else ({load:.1f} processes waited), jobs
+included: they say what waits, not how fast a machine of yours is.
+
+| who | what | target | clicks | fields | keys | page changes | seconds |
+|---|---|---|---:|---:|---:|---:|---:|
+"""
+
+
+def page_of(rows: list[dict[str, Any]]) -> str:
+    """docs/journeys.md."""
+    lines = []
+    for row in rows:
+        journey = JOURNEYS[row["journey"]]
+        what = str(journey.walk.__doc__).rstrip(".")
+        target = f"{journey.limit}, {'met' if row['target_met'] else 'missed'}"
+        numbers = (row[name] for name in ("clicks", "fields", "keys", "pages", "seconds"))
+        lines.append(f"| {row['journey']} | {what} | {target} | {' | '.join(map(str, numbers))} |")
+    lead = LEAD.format(cores=os.cpu_count(), load=os.getloadavg()[0])
+    command = "`.venv/bin/python bench/journeys.py --home DIR --write`"
+    return f"{lead}{chr(10).join(lines)}\n\nBy {command} (Python {platform.python_version()}).\n"
 
 
 def main() -> None:
@@ -294,17 +329,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--home", type=Path, help=HOME_HELP)
     parser.add_argument("--only", nargs="+", choices=JOURNEYS, default=list(JOURNEYS))
+    parser.add_argument("--write", action="store_true", help="write docs/journeys.md")
     given = parser.parse_args()
     rows = []
     with chromium_browser() as browser:
         for name in given.only:
             rows.append(walk(browser, name, given.home))
             print(json.dumps(rows[-1]), flush=True)
-    print("| journey | clicks | fields | keys | page changes |\n|---|---:|---:|---:|---:|")
-    for row in rows:
-        if not row["stopped"]:
-            numbers = " | ".join(str(row[what]) for what in ("clicks", "fields", "keys", "pages"))
-            print(f"| {row['journey']} | {numbers} |")
+    if given.write and not any(row["stopped"] for row in rows):
+        PAGE.write_text(page_of(rows), encoding="utf-8")
 
 
 if __name__ == "__main__":
