@@ -138,7 +138,7 @@ def wait_for_job(page: Page, key: str) -> None:
     settle(page)
 
 
-def visitor(person: Person, folder: Path) -> None:
+def newcomer(person: Person, folder: Path) -> None:
     """See that an instruction moves a passage to the first place, on the first page."""
     swap = place(person.page, "home-swap")
     before = swap.inner_text()
@@ -254,7 +254,7 @@ class Journey:
 
 
 JOURNEYS = {
-    "visitor": Journey(visitor, "", "at most 2 clicks", 2),
+    "newcomer": Journey(newcomer, "", "at most 2 clicks", 2),
     "engineer": Journey(engineer, "", "at most 12 fields and clicks", 12, on_empty=True),
     "coordinator": Journey(coordinator, "curate", "at most 6 fields and clicks", 6, admin),
     "annotator": Journey(annotator, "judge", "keys only", 0, study_of_thirty),
