@@ -33,7 +33,6 @@ from openai_server import Server  # noqa: E402
 from page_hands import fill, place, press, unfold  # noqa: E402
 
 from app.kit.menu import MENU  # noqa: E402
-from db.assignment.members import add_member  # noqa: E402
 from db.people.accounts import add_account  # noqa: E402
 from db.store.settings import owners_process  # noqa: E402
 from db.store.store import Store, open_store  # noqa: E402
@@ -211,7 +210,7 @@ def trainer(person: Person, folder: Path) -> None:
     press(page, "train.start")
     wait_for_job(page, "train.job")
     person.unfold("Push the model to the Hub")
-    person.fill("train.model.repo", "lab/mine")
+    person.fill("train.model.repo", "ada/mine")
     press(page, "train.model.push_start")
     wait_for_job(page, "train.model.push")
 
@@ -232,13 +231,7 @@ def study_of_thirty(store: Store) -> None:
     with store.write() as session:
         add_account(session, "ada", PASSWORD, role="annotator", actor="bench")
         session.commit()
-    made = studies.create(owner("bench"), StudyPlan(dataset="demo", items=30, overlap=1))
-    with store.write() as session:
-        from db.study.judgments import get_or_create_judge
-
-        judge = get_or_create_judge(session, "ada", kind="person").id
-        add_member(session, made.study_id, judge)
-        session.commit()
+    studies.create(owner("bench"), StudyPlan(dataset="demo", items=30, overlap=1))
 
 
 @dataclass(frozen=True)

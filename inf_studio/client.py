@@ -115,7 +115,7 @@ class Thing:
 
 @dataclass(frozen=True)
 class Event:
-    """A state of a job: `done` of `total` pieces of its work."""
+    """A state of a job: `done` of `total` pieces of its work; `message` of a failed one is why."""
 
     status: str
     done: int
@@ -177,7 +177,8 @@ class Job(Thing):
     def events(self) -> Iterator[Event]:
         """Its states as they change, until it is over."""
         for state in self._studio.transport.follow(self.row["id"]):
-            yield Event(state["status"], state["done"], state["total"], state["message"])
+            message = state["error"] or state["message"]  # why it ended, where it failed
+            yield Event(state["status"], state["done"], state["total"], message)
 
     def wait(self) -> "Job":
         """Wait until it is over; a notebook shows its progress. Raises InfError where it failed or
@@ -417,9 +418,11 @@ class Release(Thing):
         return training
 
     def push_to_hub(self, repo: str, **fields: Any) -> Job:
-        """Push it to the Hub (`releases push`)."""
+        """Push it to the Hub (`releases push`), and wait until it is there.
+
+        Raises InfError where it failed."""
         made = self._studio.call("releases push", release_id=self.row["id"], repo=repo, **fields)
-        return self._studio.job(made["job_id"])
+        return self._studio.job(made["job_id"]).wait()
 
 
 class Training(Started):
@@ -568,6 +571,9 @@ class Compared:
         *others, base = self.ids
         found = self._studio.call("evaluations compare", base=base, others=others)
         return Thing(self._studio, found)
+
+    def _repr_html_(self) -> str:
+        return self.compare()._repr_html_()
 
     def __repr__(self) -> str:
         return f"<Compared {self.ids}>"

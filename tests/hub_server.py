@@ -58,6 +58,7 @@ class Hub:
     seen: list[str] = field(default_factory=list)
     slow: dict[str, float] = field(default_factory=dict)  # method → seconds before its answer
     whoami: dict[str, Any] = field(default_factory=dict)  # instead of what it says of a user
+    owners: set[str] = field(default_factory=lambda: {"ada"})  # where this user may create
     kill: tuple[int, int, str] | None = None
     watch: Callable[[], Any] = dict  # what "/_state" answers
     saved: dict[str, Repo] = field(default_factory=dict)  # what "/_kill" puts back
@@ -185,7 +186,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def _create(self, told: dict[str, Any]) -> None:
         owner = told.get("organization") or "ada"
-        if owner != "ada":
+        if owner not in self.hub.owners:
             return self._json({"error": "You don't have the rights to create it"}, 403)
         full = f"{told.get('type', 'model')}s/{owner}/{told['name']}"
         if full in self.hub.repos:

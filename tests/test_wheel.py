@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hub_server import Hub
+from base_folders import save_base
+from hub_server import Hub, Repo
+from openai_server import Server
 from trainer_jobs import claim, config_for
 
 import hatch_build
@@ -86,14 +88,14 @@ def hostile(tmp_path: Path) -> Path:
     return folder
 
 
-def run(*words: str, folder: Path, environment: dict[str, str]) -> str:
+def run(*words: str, folder: Path, environment: dict[str, str], seconds: int = 300) -> str:
     done = subprocess.run(
         [sys.executable, "-S", *words],
         cwd=folder,
         env={"PATH": os.environ["PATH"], "INF_HOME": str(folder / "home")} | environment,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=seconds,
     )
     assert done.returncode == 0, done.stderr + done.stdout
     return done.stdout
@@ -180,3 +182,34 @@ def test_the_snippets_of_a_pushed_card_run_where_the_wheel_alone_is_installed(
         assert found == pytest.approx(own[0].tolist(), abs=1e-6)
     for name, data in files.items():
         assert str(tmp_path).encode() not in data, name
+
+
+@pytest.mark.long
+def test_the_lines_of_the_documentation_run_as_they_stand_there(
+    installed: dict[str, str], tmp_path: Path, hub: Hub, there: dict[str, str]
+) -> None:
+    """A model's server and the Hub are stand-ins; the base on it is a tiny one with that name."""
+    page = (ROOT / "docs" / "how-to" / "notebook.md").read_text(encoding="utf-8")
+    (lines,) = (one for one in re.findall(r"```python\n(.*?)```", page, re.S) if "qwen3-32b" in one)
+    (tmp_path / "lines.py").write_text(lines)
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "prices.toml").write_text('["qwen3-32b"]\ninput = 0.1\noutput = 0.3\n')
+    base = Repo(private=False)
+    base.commit(files_of(save_base("bert", tmp_path / "base")), "main")
+    hub.repos["models/intfloat/e5-base-v2"] = base
+    hub.whoami = {"orgs": [{"name": "lab", "roleInOrg": "admin"}]}
+    hub.owners.add("lab")
+    with Server(models=("qwen3-32b",)) as server:
+        environment = installed | there | {"HF_HOME": str(tmp_path / "hf"), "HF_TOKEN": "hf_writer"}
+        environment |= {"OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": "any"}
+        program = str(ROOT / "tests" / "door_lines.py")
+        words = ("-P", program, str(tmp_path / "lines.py"))
+        printed = run(*words, folder=tmp_path, environment=environment, seconds=580)
+    assert "<Estimate: 120 pairs" in printed and "120 checking for leakage" in printed
+    assert "release.json" in hub.files("datasets/lab/mine")
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    """The files below a folder, by their paths in it."""
+    found = (file for file in folder.rglob("*") if file.is_file())
+    return {str(file.relative_to(folder)): file.read_bytes() for file in found}
