@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from app.access.session_user import action, notify, signed_in_user
+from app.access.session_user import action, notify, require_permission, signed_in_user
 from app.kit.frame.dataset import require_dataset
 from app.operations import recipes, runs
 from app.operations.acting import queued
@@ -57,6 +57,7 @@ def restore(name: str, number: int) -> None:
 @action
 def add_file(row: RecipeRow) -> None:
     """Give the recipe an empty prompt file, to be written in its tab."""
+    require_permission(recipes.RIGHT)
     key = key_of(row)
     name = str(st.session_state.get(NEW_FILE.format(key)) or "").strip()
     if name:
