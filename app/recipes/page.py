@@ -23,7 +23,7 @@ def draw_list(found: Sequence[RecipeRow]) -> None:
         column_order=COLUMNS,
         column_config={
             "name": "Name",
-            "version": st.column_config.NumberColumn("Version", help="Empty: it comes with us."),
+            "version": st.column_config.NumberColumn("Version", help="Empty: it comes with InF Studio."),
             "description": "Description",
             "models": st.column_config.ListColumn("Models"),
             "created_by": "Saved by",
@@ -51,7 +51,7 @@ versions = recipes.versions(user, row.name).data
 if row.problem is None:
     shown = recipes.show(user, RecipeShow(recipe=named))
     if row.version is None:
-        st.caption("It comes with us: what you change is saved as a recipe of yours.")
+        st.caption("It comes with InF Studio: what you change is saved as a recipe of yours.")
     is_valid = draw_editor(user, row, shown)
     draw_hand_off("curate", "Start a run with it", recipe=row.name, new=1)
 if versions:
