@@ -30,7 +30,8 @@ from db.errors import BadInput, BadRow, BadRows
 CHUNK_BYTES = 1 << 20
 TYPES = ["jsonl", "json", "csv", "tsv", "txt", "xlsx", "parquet", "gz", "bz2", "xz"]
 PREVIEWED = "datasets.preview_again"  # set by what fills in names of columns
-PROPOSED, THEIRS, SEEN = "datasets.proposed", "datasets.their_columns", "datasets.seen"
+PROPOSED, FILLED = "datasets.proposed", "datasets.filled"  # names of columns, by ours
+THEIRS, SEEN = "datasets.their_columns", "datasets.seen"  # of the files that were chosen
 LOOKED_AT = 30 << 20  # bytes of files that are looked at without being asked to
 ABOUT = (
     "Pairs: `query` with `passage` (the text) or `passage_id`, and `query_id`; ids of absent "
@@ -148,7 +149,7 @@ def draw_import_form() -> None:
                     preview = datasets.preview(user, request, uploads=uploads)
         except MissingColumns as missing:
             state, theirs = st.session_state, {each.kind: each.has for each in missing.lacking}
-            if state.get(THEIRS) != theirs:  # the fields above take their options from it
+            if is_new or state.get(THEIRS) != theirs:  # the fields above take their options from it
                 state[THEIRS], state[PREVIEWED] = theirs, True
                 if is_new and not columns:
                     state[PROPOSED] = missing.guessed
@@ -160,9 +161,13 @@ def draw_import_form() -> None:
 
 def _are_new(uploads: Sequence[UploadedFile]) -> bool:
     """Whether these files were just chosen, and are small enough to be looked at at once."""
-    found = tuple(each.file_id for each in uploads)
-    is_new = bool(found) and found != st.session_state.get(SEEN)
-    st.session_state[SEEN] = found
+    found, state = tuple(each.file_id for each in uploads), st.session_state
+    is_new = bool(found) and found != state.get(SEEN)
+    state[SEEN] = found
+    if is_new:  # what was filled in for other files
+        for key, theirs in state.pop(FILLED, {}).items():
+            if state.get(key) == theirs:
+                state[key] = None
     return is_new and sum(each.size for each in uploads) <= LOOKED_AT
 
 
@@ -223,10 +228,11 @@ def _draw_missing(place: DeltaGenerator, missing: MissingColumns) -> None:
 
 
 def _use(proposed: dict[str, str]) -> None:
-    fields = _fields()
-    for given, theirs in proposed.items():
-        st.session_state[fields[given if "." in given else f"pairs.{given}"]] = theirs
-    st.session_state[PREVIEWED] = True
+    fields, state = _fields(), st.session_state
+    filled = {fields[name if "." in name else f"pairs.{name}"]: to for name, to in proposed.items()}
+    for key, theirs in filled.items():
+        state[key] = theirs
+    state[FILLED], state[PREVIEWED] = filled, True
 
 
 def draw_preview(preview: ImportPreview) -> None:

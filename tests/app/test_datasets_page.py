@@ -225,6 +225,11 @@ def test_an_upload_is_looked_at_and_its_columns_are_chosen_at_once(sqlite_store:
     assert chosen["query"].value == "Question" and chosen["passage"].value == "best answer"
     assert chosen["passage"].options == ["id", "Question", "best answer", "notes"]
     assert count_rows(sqlite_store, "pair") == 0
+    other = b"Frage;Antwort auf sie\nWas ist Tee?;Blaetter in Wasser.\n"
+    page.file_uploader(key="datasets.pairs").set_value([("other.csv", other, "text/csv")])
+    page.run()
+    assert [box.value for box in page.error] == []
+    assert page.selectbox(key="datasets.column_query").value == "Frage", "not the first file's"
     page.text_input(key="datasets.name").set_value("odd")
     page = page.button(key="datasets.submit").click().run()
     assert not page.exception and not page.error and count_rows(sqlite_store, "pair") == 1
