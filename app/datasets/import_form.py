@@ -12,7 +12,6 @@ from typing import Any, Protocol
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
-from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from app.access.session_user import failures_shown, notify, signed_in_user
 from app.kit.fields import draw_fields, values_of_form
@@ -45,6 +44,8 @@ class Uploaded(Protocol):
     """A file uploaded by the browser."""
 
     name: str
+    file_id: str
+    size: int
 
     def read(self, size: int = -1, /) -> bytes: ...
 
@@ -159,7 +160,7 @@ def draw_import_form() -> None:
         draw_preview(preview)
 
 
-def _are_new(uploads: Sequence[UploadedFile]) -> bool:
+def _are_new(uploads: Sequence[Uploaded]) -> bool:
     """Whether these files were just chosen, and are small enough to be looked at at once."""
     found, state = tuple(each.file_id for each in uploads), st.session_state
     is_new = bool(found) and found != state.get(SEEN)
