@@ -61,7 +61,11 @@ class PersonAdd(Request):
     @model_validator(mode="after")
     def _can_sign_in(self) -> Self:
         if self.no_password and not self.email:
-            raise ValueError("no_password needs email: otherwise the account could not sign in")
+            raise BadInput(
+                "an account without a password and without an email address could not sign in",
+                "give an address with `email=`",
+                code="request_invalid",
+            )
         return self
 
 

@@ -23,7 +23,7 @@ def draw_list(found: Sequence[RecipeRow]) -> None:
         column_order=COLUMNS,
         column_config={
             "name": "Name",
-            "version": st.column_config.NumberColumn("Version", help="None: built in."),
+            "version": st.column_config.NumberColumn("Version", help="– is built in."),
             "description": "Description",
             "models": st.column_config.ListColumn("Models"),
             "created_by": "Saved by",
