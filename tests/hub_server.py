@@ -63,12 +63,12 @@ class Hub:
     watch: Callable[[], Any] = dict  # what "/_state" answers
     saved: dict[str, Repo] = field(default_factory=dict)  # what "/_kill" puts back
 
-    def publish(self, name: str, folder: Path) -> None:
-        """A public data set with the files of a folder."""
+    def publish(self, name: str, folder: Path, kind: str = "datasets") -> None:
+        """A public data set (or one of `models`) with the files of a folder."""
         found = (file for file in folder.rglob("*") if file.is_file())
         repo = Repo(private=False)
         repo.commit({str(file.relative_to(folder)): file.read_bytes() for file in found}, "main")
-        self.repos[f"datasets/{name}"] = repo
+        self.repos[f"{kind}/{name}"] = repo
 
     def files(self, name: str, revision: str = "main") -> dict[str, bytes]:
         repo = self.repos[name]

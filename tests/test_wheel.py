@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from base_folders import save_base
-from hub_server import Hub, Repo
+from hub_server import Hub
 from openai_server import Server
 from trainer_jobs import claim, config_for
 
@@ -194,9 +194,7 @@ def test_the_lines_of_the_documentation_run_as_they_stand_there(
     (tmp_path / "lines.py").write_text(lines)
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "prices.toml").write_text('["qwen3-32b"]\ninput = 0.1\noutput = 0.3\n')
-    base = Repo(private=False)
-    base.commit(files_of(save_base("bert", tmp_path / "base")), "main")
-    hub.repos["models/intfloat/e5-base-v2"] = base
+    hub.publish("intfloat/e5-base-v2", save_base("bert", tmp_path / "base"), "models")
     hub.whoami = {"orgs": [{"name": "lab", "roleInOrg": "admin"}]}
     hub.owners.add("lab")
     with Server(models=("qwen3-32b",)) as server:
@@ -207,9 +205,3 @@ def test_the_lines_of_the_documentation_run_as_they_stand_there(
         printed = run(*words, folder=tmp_path, environment=environment, seconds=580)
     assert "<Estimate: 120 pairs" in printed and "120 checking for leakage" in printed
     assert "release.json" in hub.files("datasets/lab/mine")
-
-
-def files_of(folder: Path) -> dict[str, bytes]:
-    """The files below a folder, by their paths in it."""
-    found = (file for file in folder.rglob("*") if file.is_file())
-    return {str(file.relative_to(folder)): file.read_bytes() for file in found}

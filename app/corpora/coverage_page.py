@@ -5,7 +5,6 @@ from functools import partial
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from analysis.map.facets import faceted
 from analysis.map.printed_map import printed_map
 from app.access.session_user import signed_in_user
 from app.corpora.coverage import draw_numbers
@@ -14,10 +13,10 @@ from app.corpora.map.bar import Drawn, draw_bar, draw_view
 from app.corpora.map.canvas.card import draw_map_card, selected_rows
 from app.corpora.map.new_map import draw_new_map
 from app.corpora.map.points import (
+    in_panels,
     picture_of,
     shown_points,
     stored_points,
-    topic_languages,
     visible_rows,
 )
 from app.corpora.map.selection import draw_selection
@@ -46,7 +45,7 @@ def draw_map(found: Analysis, bar: DeltaGenerator) -> None:
     st.session_state["coverage.points"] = len(points)
     visible = visible_rows(points)
     shown, kept = shown_points(points, found.id, visible)
-    in_panels, panels = faceted(shown, topic_languages(points, found.id))
+    by_language, panels = in_panels(shown, kept, points, found.id)
     with bar:
         drawn = draw_view(found, points, len(panels))
     if shown.empty:
@@ -54,7 +53,7 @@ def draw_map(found: Analysis, bar: DeltaGenerator) -> None:
         st.caption("No texts left on the map.")
         return
     if drawn.by_language:
-        shown = in_panels
+        shown = by_language
     else:
         panels = []
     key = f"coverage.card{found.id}.{st.session_state.get('coverage.drawing', 0)}"

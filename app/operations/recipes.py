@@ -200,10 +200,9 @@ def _require_own(session: Session, actor: Actor, named: str) -> None:
     if is_file(named):
         require(actor, "server")
     elif not (actor.is_admin and Path(named).is_file()):
-        listed = (*list_recipes(), *(each.name for each in list_newest(session)))
         raise NotFound(
             f"no recipe {named!r}",
-            f"give a TOML file or one of {', '.join(listed)}",
+            f"give a TOML file or one of {', '.join(_listed_names(session))}",
             code="recipe_unknown",
         )
 
@@ -227,7 +226,11 @@ def list_all(actor: Actor) -> Listed[RecipeRow]:
 def names(actor: Actor) -> tuple[str, ...]:
     """The names of recipes, as in the list."""
     with reading(actor, RIGHT) as session:
-        return (*list_recipes(), *(each.name for each in list_newest(session)))
+        return _listed_names(session)
+
+
+def _listed_names(session: Session) -> tuple[str, ...]:
+    return (*list_recipes(), *(each.name for each in list_newest(session)))
 
 
 def _stored_row(found: RecipeVersion) -> RecipeRow:

@@ -90,8 +90,8 @@ def reporting(
                 if shown and not SAID.search(shown):
                     # beside the report, which may be a file's contents (`inf studies people`)
                     context = click.get_current_context()
-                    then = next_step(context.command_path, result, context.params)
-                    click.echo(then, err=True, nl=bool(then))
+                    if then := next_step(context.command_path, result, context.params):
+                        click.echo(then, err=True)
             if result.get("paused"):
                 click.get_current_context().exit(3)
 

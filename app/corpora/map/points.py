@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import streamlit as st
 
-from analysis.map.facets import Panel, languages_of_topics
+from analysis.map.facets import Panel, faceted, languages_of_topics
 from analysis.map.picture import map_payload
 from app.access.identity import Actor
 from app.access.session_user import hidden_from_user, hidden_pairs_from_user, signed_in_user
@@ -50,14 +50,32 @@ def shown_points(
     return points.iloc[kept].reset_index(drop=True), kept
 
 
-def topic_languages(points: "pd.DataFrame", analysis_id: int) -> dict[str, str]:
-    """The language of each topic of a map; computed once."""
-    return _topic_languages(store_address(), analysis_id, points)
+def in_panels(
+    shown: "pd.DataFrame", rows: list[int], points: "pd.DataFrame", analysis_id: int
+) -> tuple["pd.DataFrame", list[Panel]]:
+    """The shown points of a map in a panel for each language (`analysis.map.facets`); computed
+    once for the same rows of a map."""
+    return _in_panels(store_address(), analysis_id, _digest(rows), shown, points)
+
+
+@st.cache_resource(max_entries=2, show_spinner=False)
+def _in_panels(
+    store: str,
+    analysis_id: int,
+    rows_sha256: str,
+    _shown: "pd.DataFrame",
+    _points: "pd.DataFrame",
+) -> tuple["pd.DataFrame", list[Panel]]:
+    return faceted(_shown, _topic_languages(store, analysis_id, _points))
 
 
 @st.cache_resource(max_entries=8, show_spinner=False)
 def _topic_languages(store: str, analysis_id: int, _points: "pd.DataFrame") -> dict[str, str]:
     return languages_of_topics(_points)
+
+
+def _digest(rows: list[int]) -> str:
+    return hashlib.sha256(np.asarray(rows, dtype=np.int64).tobytes()).hexdigest()
 
 
 def picture_of(
