@@ -150,15 +150,19 @@ class CardClient:
         raise ConnectionError("cut")
 
     async def _decide(self, think_seconds: float) -> None:
-        items: list[dict[str, Any]] = []
-        for item in self._data["items"]:  # the texts of a card come once
-            items.append({**items[-1], **item} if item.get("same") else item)
-        waiting = [item for item in items if item["token"] not in self._decided]
+        waiting = [item for item in self._items() if item["token"] not in self._decided]
         if think_seconds:
             waiting = waiting[:1]
             await asyncio.sleep(self._chance.expovariate(1 / think_seconds))
         for item in waiting:
             self._decide_one(item)
+
+    def _items(self) -> list[dict[str, Any]]:
+        """The items of the last answer, each with its texts: those of a card come once."""
+        items: list[dict[str, Any]] = []
+        for item in self._data["items"]:
+            items.append({**items[-1], **item} if item.get("same") else item)
+        return items
 
     def _decide_one(self, item: dict[str, Any]) -> None:
         position = self._chance.choice(answers_to(item))

@@ -3,7 +3,9 @@ role, so that whatever tells roles apart in what a judge receives was added by t
 """
 
 import secrets
+from pathlib import Path
 
+from asked_study import ROLE, make_asked_study
 from finished_run import finished_run
 from slot_rows import slot_rows
 from sqlalchemy import select
@@ -61,6 +63,24 @@ def make_exchangeable_study(
             add_gold_item(session, study_id, item_id, "gold", scenario, "")
         session.commit()
     return study_id
+
+
+def make_exchangeable_cards(
+    store: Store, folder: Path, *, name: str, records: int, gold: int
+) -> int:
+    """A study of records of Promptriever's shape, as a file has them: the positive, one to three
+    instruction negatives and a hard negative, in this order, each to be graded on one card."""
+    rows = []
+    for number in range(records + gold):
+        kinds = ("positive", *["instruction_negative"] * CHANCE.randint(1, 3), "hard_negative")
+        texts = [{"id": secrets.token_hex(8), "text": _text()} for _ in kinds]
+        CHANCE.shuffle(texts)
+        row = {"id": secrets.token_hex(8), "query": _text(), "instruction": _text()}
+        passages = [{**text, "kind": kind} for text, kind in zip(texts, kinds, strict=True)]
+        rows.append(row | {"passages": passages, "part": "main" if number < records else "gold"})
+    CHANCE.shuffle(rows)
+    (folder / name).mkdir()
+    return make_asked_study(store, folder / name, rows, [ROLE], overlap=1)
 
 
 def _text() -> str:

@@ -3,7 +3,7 @@ classifier's AUC on items it was not fitted to, against what chance gives.
 
 The texts of the study are exchangeable between roles (tests/exchangeable_world.py), so any AUC
 above chance is a leak of ours. Chance is the truth shuffled among the items, or among the passages
-of each item, with the classifier's scores left as they are.
+of each item or card, with the classifier's scores left as they are.
 """
 
 import hashlib
@@ -32,11 +32,16 @@ Matrix = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Truth:
-    """What the store knows of a sighting: part, scenario, and the label at each place."""
+    """What the store knows of a sighting: part, scenario, and the label at each place.
+
+    `card`: the group whose passages a card asks about one by one, `scenario` then the kind of the
+    passage that this item is about; None for an item that is all of its group.
+    """
 
     is_gold: bool
     scenario: str
     labels: tuple[str, ...]
+    card: int | None = None
 
 
 @dataclass(frozen=True)
@@ -57,6 +62,9 @@ def find_leaks(seen: Sequence[Sighting], truths: Sequence[Truth]) -> list[Findin
     """All targets; the level holds for all of them together."""
     targets = [*(f"item is {role}" for role in INF_IR.roles), "item is gold"]
     targets += [*(f"passage is {role}" for role in INF_IR.roles), "passage is right"]
+    if truths[0].card is not None:
+        kinds = sorted({truth.scenario for truth in truths})
+        targets = [*(f"item is {kind}" for kind in kinds), "item is gold"]
     level = 1 - (1 - LEVEL) / len(targets)
     return [find_leak(seen, truths, target, level=level) for target in targets]
 
@@ -67,9 +75,21 @@ def find_leak(
     """How well one target is guessed from the sightings' features."""
     what, _, wanted = target.partition(" is ")
     of_item = [dict(item_features(each)) for each in seen]
-    if what == "item":
+    if what == "item" and truths[0].card is None:
         rows, groups = of_item, list(range(len(seen)))
         truth = [t.is_gold if wanted == "gold" else t.scenario == wanted for t in truths]
+    elif what == "item":
+        # items of a card share everything but what they are about; all or none of them are gold
+        first = {known.card: number for number, known in reversed([*enumerate(truths)])}
+        numbers = sorted(first.values()) if wanted == "gold" else range(len(seen))
+        rows = [
+            of_item[n] | dict(passage_features(seen[n], seen[n].item["about"])) for n in numbers
+        ]
+        groups = [truths[n].card or 0 for n in numbers]
+        truth = [
+            (t.is_gold if wanted == "gold" else t.scenario == wanted)
+            for t in (truths[n] for n in numbers)
+        ]
     else:
         rows, groups, truth = [], [], []
         for number, (each, features, known) in enumerate(zip(seen, of_item, truths, strict=True)):
@@ -79,7 +99,8 @@ def find_leak(
                 truth.append(label == (known.scenario if wanted == "right" else wanted))
     y = np.array(truth, dtype=np.int64)
     scores = _scores_out_of_fold(_matrix(rows), y, np.array(groups))
-    within = None if what == "item" else np.array(groups)
+    is_alone = len(set(groups)) == len(groups)
+    within = None if is_alone else np.array(groups)
     return Finding(target, _auc(scores, y), _bound(scores, y, level, within=within))
 
 
@@ -114,16 +135,13 @@ def passage_features(seen: Sighting, place: int) -> Iterator[tuple[str, float]]:
     yield "passage length", len(candidates[place])
     yield "rank of length", sorted(map(len, candidates)).index(len(candidates[place]))
     yield "rank of text", sorted(candidates).index(candidates[place])
-    labels = [
-        *INF_IR.roles,
-        *(f"distractor_{n}" for n in range(1, len(candidates) - len(INF_IR.roles) + 1)),
-    ]
+    labels = [*range(len(candidates))]
     for path, value in _leaves(seen.item, "item", without=TEXTS):
         for judge_id in range(1, 5):  # an annotator can try a few numbers for their own
             order = list(labels)
             seed = hashlib.sha256(f"{value} {judge_id} {seen.item['query']}".encode()).digest()
             random.Random(seed).shuffle(order)
-            yield f"seeded by {path} for {judge_id}", labels.index(order[place])
+            yield f"seeded by {path} for {judge_id}", order[place]
 
 
 def _of_leaf(path: str, value: Any) -> Iterator[tuple[str, float]]:
@@ -202,7 +220,7 @@ def _bound(
 ) -> float:
     """The AUC that chance exceeds with probability 1 - level, the scores being what they are.
 
-    Of the truth shuffled among all rows (or one passage of each item chosen at random), mean and
+    Of the truth shuffled among all rows (or among those of each item or card), mean and
     variance of the ranks' sum are exact for scores that do not depend on the truth, and its
     distribution is taken as normal. Scores out of fold do depend on it: what two folds share by
     chance raises the first one's sum and the second one's alike, so each pair of folds counts
@@ -212,9 +230,11 @@ def _bound(
     if within is None:
         mean, variance = positive * ranks.mean(), positive * (n - positive) / (n - 1) * ranks.var()
     else:
-        of_group = [ranks[within == group] for group in np.unique(within)]
-        mean = sum(each.mean() for each in of_group)
-        variance = sum(each.var() for each in of_group)
+        mean = variance = 0.0
+        for group in np.unique(within):
+            own, right = ranks[within == group], int(y[within == group].sum())
+            mean += right * own.mean()
+            variance += right * (len(own) - right) / max(1, len(own) - 1) * own.var()
     above = (
         mean + NormalDist().inv_cdf(level) * (2 * variance) ** 0.5 - positive * (positive + 1) / 2
     )

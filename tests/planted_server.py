@@ -39,11 +39,16 @@ true_choice, true_progress = leasing.choose_items, progress.own_progress
 def lease(
     session: Session, study_id: int, judge_id: int, chosen: Sequence[Chosen], until: datetime
 ) -> list[Assignment]:
-    """Seeded order: by the item's id, the judge's and the query, as it once was."""
+    """Seeded order: by the item's id, the judge's and the query, as it once was; or the order in
+    which a file has a record's passages."""
     leased = true_lease(session, study_id, judge_id, chosen, until)
     if LEAKS.get(study_id) == "seeded order":
         for assignment, one in zip(leased, chosen, strict=True):
             assignment.order_shown = shuffled_labels(one.item, judge_id)
+        session.flush()
+    if LEAKS.get(study_id) == "order of the file":
+        for assignment, one in zip(leased, chosen, strict=True):
+            assignment.order_shown = [each["label"] for each in one.item.candidates]
         session.flush()
     return leased
 
@@ -55,6 +60,10 @@ def as_json(
     found, leak = true_json(shown, thread, before=before), LEAKS.get(shown.study_id)
     if leak in ("seeded order", "ids in turn"):
         found["id"] = shown.item_id
+    if leak == "size of a card's item":
+        with open_store().read() as session:
+            scenario = session.get_one(Item, shown.item_id).scenario
+        found["hint"] = "." * len(scenario.rstrip("_123"))
     if leak == "size":
         with open_store().read() as session:
             scenario = session.get_one(Item, shown.item_id).scenario

@@ -129,7 +129,7 @@ class ReadingAnnotator(CardClient):
 
     def _see(self, before: dict[str, Any], traffic: dict[str, float]) -> None:
         known = {each.item["token"] for each in self.sightings}
-        new = [item for item in self._data["items"] if item["token"] not in known]
+        new = [item for item in self._items() if item["token"] not in known]
         for place, item in enumerate(new):
             number = self.first + len(self.sightings)
             self.sightings.append(

@@ -11,19 +11,21 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from exchangeable_world import make_exchangeable_study
+from exchangeable_world import make_exchangeable_cards, make_exchangeable_study
 from leak_finder import Truth, find_leak, find_leaks
 from reading_annotator import ReadingAnnotator, Sighting
 from restartable import Restartable, restartable
 from sqlalchemy import select
 
 from db.people.accounts import add_account
+from db.question import about_of, about_shown
 from db.store.store import Store, open_store
 from db.tables import Assignment, Item, Judge, Passage, StudyItem
 
 pytestmark = [pytest.mark.long, pytest.mark.slow]
 
 ITEMS, GOLD, PEOPLE = 600, 60, ("ann", "bob", "cem")
+CARDS, GOLD_CARDS = 150, 30  # of Promptriever's shape, 3 to 5 items each
 PLANTED_ITEMS, PLANTED_GOLD = 240, 24
 PASSWORD = "correct horse battery"
 TESTS = Path(__file__).resolve().parents[1]
@@ -81,10 +83,16 @@ def truths(store: Store, study_id: int, people: list[ReadingAnnotator]) -> list[
     known = {}
     for item, part, order, judge in rows:
         text_of = {each["label"]: texts[each["passage_id"]] for each in item.candidates}
-        shown = (judge, item.instruction, *(text_of[label] for label in order))
-        known[shown] = Truth(part == "gold", item.scenario, tuple(order))
+        about = about_shown(item.scenario, order)
+        shown = (judge, item.instruction, about, *(text_of[label] for label in order))
+        kind, card = item.scenario, None
+        if about is not None:
+            kind, card = about_of(item.scenario).rstrip("_123"), item.group_id
+        known[shown] = Truth(part == "gold", kind, tuple(order), card)
     return [
-        known[person.name, each.item["instruction"], *each.item["candidates"]]
+        known[
+            person.name, each.item["instruction"], each.item.get("about"), *each.item["candidates"]
+        ]
         for person in people
         for each in person.sightings
     ]
@@ -94,12 +102,9 @@ def sightings(people: list[ReadingAnnotator]) -> list[Sighting]:
     return [each for person in people for each in person.sightings]
 
 
-def test_nothing_that_reaches_an_annotator_tells_roles_apart(store: Store, folder: Path) -> None:
-    study_id = make_exchangeable_study(store, name="clean", items=ITEMS, gold=GOLD)
-    with restartable(folder, store.url) as server:
-        people = read_everything(server, study_id, ITEMS, pages=True)
+def assert_blind(store: Store, study_id: int, people: list[ReadingAnnotator]) -> None:
+    """No feature tells a role or gold, and no text of an item came by another way."""
     seen = sightings(people)
-    assert len(seen) >= ITEMS
     found = find_leaks(seen, truths(store, study_id, people))
     assert not [each for each in found if each.is_leak], found
     elsewhere = b"\n".join(each for person in people for each in person.elsewhere).decode(
@@ -109,13 +114,40 @@ def test_nothing_that_reaches_an_annotator_tells_roles_apart(store: Store, folde
     assert not [text for text in shown if text in elsewhere]
 
 
+def test_nothing_that_reaches_an_annotator_tells_roles_apart(store: Store, folder: Path) -> None:
+    study_id = make_exchangeable_study(store, name="clean", items=ITEMS, gold=GOLD)
+    with restartable(folder, store.url) as server:
+        people = read_everything(server, study_id, ITEMS, pages=True)
+    assert len(sightings(people)) >= ITEMS
+    assert_blind(store, study_id, people)
+
+
+def test_nothing_tells_the_negatives_of_a_card_from_its_positive(
+    store: Store, folder: Path
+) -> None:
+    study_id = make_exchangeable_cards(store, folder, name="cards", records=CARDS, gold=GOLD_CARDS)
+    with restartable(folder, store.url) as server:
+        people = read_everything(server, study_id, 4 * CARDS)
+    known = truths(store, study_id, people)
+    assert len({each.card for each in known}) >= CARDS
+    assert {each.scenario for each in known} == {
+        "positive",
+        "instruction_negative",
+        "hard_negative",
+    }
+    assert_blind(store, study_id, people)
+
+
 LEAKS = {
     "seeded order": ("passage is positive", {"gold": 0}),
     "ids in turn": ("item is positive", {"gold": 0, "ids_in_turn": True}),
     "size": ("item is query_negative", {"gold": 0}),
     "gold jump": ("item is gold", {"gold": PLANTED_GOLD}),
     "order of the sample": ("item is positive", {"gold": 0, "in_order_of_sample": True}),
+    "size of a card's item": ("item is hard_negative", {}),
+    "order of the file": ("item is positive", {}),
 }
+OF_CARDS = ("size of a card's item", "order of the file")
 
 
 @pytest.fixture(scope="module")
@@ -124,7 +156,12 @@ def planted(store: Store, folder: Path) -> Iterator[tuple[Restartable, dict[str,
     studies = {
         leak: make_exchangeable_study(store, name=leak, items=PLANTED_ITEMS, **world)  # type: ignore[arg-type]
         for leak, (_, world) in LEAKS.items()
+        if leak not in OF_CARDS
     }
+    for leak in OF_CARDS:
+        studies[leak] = make_exchangeable_cards(
+            store, folder, name=leak, records=PLANTED_ITEMS // 4, gold=0
+        )
     leaks = json.dumps({study: leak for leak, study in studies.items()})
     command = (str(TESTS / "planted_server.py"),)
     with restartable(folder, store.url, command=command, INF_TEST_LEAKS=leaks) as server:

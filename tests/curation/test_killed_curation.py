@@ -154,11 +154,14 @@ def test_twenty_kills_among_two_workers_change_neither_texts_nor_spending(
 
 
 @pytest.mark.long
-def test_four_workers_share_a_run_and_one_may_be_killed(store: Store, server: Server) -> None:
-    run_id = new_run(store)
+@pytest.mark.parametrize("recipe", PER_PAIR)
+def test_four_workers_share_a_run_and_one_may_be_killed(
+    store: Store, server: Server, recipe: str
+) -> None:
+    run_id, calls = new_run(store, recipe), PAIRS * PER_PAIR[recipe]
     workers = [start_worker(store, run_id, base_url=server.url, concurrency=4) for _ in range(4)]
-    server.hold_after = CALLS // 2
-    wait_for(lambda: sum(server.answered.values()) > CALLS // 4)
+    server.hold_after = calls // 2
+    wait_for(lambda: sum(server.answered.values()) > calls // 4)
     workers[0].kill()
     workers[0].join()
     server.hold_after = None
@@ -169,22 +172,27 @@ def test_four_workers_share_a_run_and_one_may_be_killed(store: Store, server: Se
         counted = funnel(session, run_id)
         assert get_run(session, run_id).status == "done"
     assert (counted.finished, counted.pairs, counted.in_work) == (PAIRS, PAIRS, 0)
-    assert len(server.answered) == CALLS
+    asked = stored_calls(store)
+    # two pairs may have one query, and so a negative and its check
+    assert len(server.answered) == asked > 0.98 * calls
     unsaved = (
         4 * OpenAIProvider.groups_per_call * CALLS_AT_ONCE
     )  # of one worker, however slow the disk is
-    assert sum(server.answered.values()) - CALLS <= unsaved
+    assert sum(server.answered.values()) - asked <= unsaved
     assert len(texts_of(store, run_id)) == PAIRS
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("recipe", PER_PAIR)
 def test_a_command_that_is_killed_goes_on_with_resume(
-    sqlite_store: Store, server: Server, inf_process: Callable[..., Any]
+    sqlite_store: Store, server: Server, inf_process: Callable[..., Any], recipe: str
 ) -> None:
+    calls = 20 * PER_PAIR[recipe]
     add_dataset(sqlite_store, pairs=20, pool=10)
     server.faults.clear()
     server.hold_after = 100
     words = ["--dataset", "small", "--provider", "openai", "--set", "model=small"]
+    words += ["--recipe", recipe]
     launched = subprocess.Popen(
         [sys.executable, *run_module("app.cli.main"), "curate", *words, "--concurrency", "4"],
         stdout=subprocess.DEVNULL,
@@ -201,8 +209,9 @@ def test_a_command_that_is_killed_goes_on_with_resume(
     assert done.code == 0, done.err
     assert done.json["kept"] == 20 and done.json["dropped"] == {}
     made = done.json["calls"]["made"]
-    assert stored_calls(sqlite_store) == 20 * 8 and made < 20 * 8 - 40
-    assert sum(server.answered.values()) - 20 * 8 <= 4 * CALLS_AT_ONCE
+    stored = stored_calls(sqlite_store)
+    assert 0.98 * calls < stored <= calls and made < calls - 40
+    assert sum(server.answered.values()) - stored <= 4 * CALLS_AT_ONCE
     again = inf_process("curate", "--resume", 1, "--json")
     assert again.code == 1 and "nothing to resume" in again.json["error"]
     assert inf_process("curate", "--resume", 1, "--limit", 3).code == 2

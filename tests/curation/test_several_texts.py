@@ -12,6 +12,7 @@ from exporting import export, load_afresh, rows_of
 from openai_server import Server
 from records_world import list_groups
 from sqlalchemy import select
+from trainer_jobs import TINY, claim
 
 from curation.recipe.answers import Unparsable, parse_several
 from curation.recipe.recipe import FOLDER, load_recipe, recipe_from_store
@@ -417,6 +418,10 @@ def test_a_run_keeps_groups_with_differing_numbers_of_negatives(
         assert own.candidates["positive"] == group.document_positive
         assert own.agrees is (reason != STANDS_IN)
     assert places[SPARE] and places[STANDS_IN], places
+    shown = [one.request["inputs"] for of in groups for one in of.calls if one.task == "check_fits"]
+    assert {tuple(sorted(each)) for each in shown} == {("instruction", "passage", "query")}, (
+        "a judge is not told which slot a passage is of"
+    )
     dropped = [group for group in groups if group.verdict == "dropped"]
     assert {group.drop_reason for group in dropped} <= {"check_fits"}
     with store.read() as session:
@@ -596,22 +601,40 @@ def test_parquet_reads_back_and_held_out_groups_share_no_passage(
 
 
 @pytest.mark.long
-def test_both_shapes_lie_side_by_side_and_each_is_released(
-    store: Store, server: Server, tmp_path: Path
+def test_both_shapes_of_a_store_are_released_trained_and_evaluated(
+    sqlite_store: Store, server: Server, tmp_path: Path
 ) -> None:
+    from trainer.evaluate.job import evaluate
+    from trainer.launch.here import train
+
+    store = sqlite_store
     add_dataset(store, pairs=PAIRS)
-    own = run_curation(store, **ASKED)
+    own = run_curation(store, **ASKED)["run_id"]
     inf_ir = run_curation(store, **(ASKED | {"recipe": "msmarco"}))
     assert inf_ir["calls"]["reused"] == 0
-    for run_id, columns in (
-        (own["run_id"], {"only_query"}),
-        (inf_ir["run_id"], {"query_negative"}),
-    ):
-        out = tmp_path / f"out-{run_id}"
+    columns = {own: "only_query", inf_ir["run_id"]: "query_negative"}
+    releases = {run_id: tmp_path / f"out-{run_id}" for run_id in columns}
+    for run_id, out in releases.items():
         export(store, out, dataset="small", runs=[run_id], format="jsonl")
-        assert columns <= rows_of(out)["small"][0].keys()
-        assert read_release(out).groups
+        assert columns[run_id] in rows_of(out)["small"][0]
     with pytest.raises(Refused) as refused:
-        runs = [own["run_id"], inf_ir["run_id"]]
-        export(store, tmp_path / "both", dataset="small", runs=runs, format="jsonl")
+        export(store, tmp_path / "both", dataset="small", runs=list(columns), format="jsonl")
     assert refused.value.code == "release_of_two_shapes"
+    models = {}
+    for (run_id, out), objective in zip(
+        releases.items(), ("promptriever", "P,I:multi"), strict=True
+    ):
+        settings = TINY | {"objective": objective, "max_steps": "2", "held_out": "0.3"}
+        config = {"release": str(out), "out": str(tmp_path / f"model-{run_id}")}
+        trained = train(claim(store, config | {"settings": settings}))
+        assert trained["steps"] == 2 and trained["loss_last"] > 0
+        models[run_id] = config["out"]
+    scored = {}
+    for run_id, model in models.items():
+        asked = {"models": [model, "bm25"], "release": str(releases[run_id])}
+        found = evaluate(claim(store, asked, kind="evaluate"))
+        of_model, of_bm25 = (each["metrics"] for each in found["models"])
+        assert 0 < of_model["ndcg@10"] <= 1 and 0 <= of_bm25["right-first"] <= 1
+        assert of_model.keys() == of_bm25.keys()
+        scored[run_id] = of_model.keys()
+    assert "instruction-flip" in scored[inf_ir["run_id"]] and "instruction-flip" not in scored[own]
