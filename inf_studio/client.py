@@ -8,13 +8,17 @@ import html
 import json
 import shutil
 import sys
+import time
+import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from curation.judges.judge import ItemView
 from db.errors import BadInput, InfError, Refused
 from db.modules import is_here, load
+from db.question import question_from
 from inf_studio.transport import OverHttp, Transport, open_here
 
 if TYPE_CHECKING:
@@ -23,6 +27,8 @@ if TYPE_CHECKING:
     from curation.judges.function import FunctionJudge
 
 PART, SHOWN = 500, 20
+# A lease is of two minutes, and renewed when answers arrive.
+ANSWERS_EVERY_SECONDS, LEASE_EVERY_SECONDS = 20, 2
 RECIPES = "curation.recipe.recipe"
 
 
@@ -305,13 +311,16 @@ class Study(Thing):
 
     noun = "studies"
 
-    def judge(self, by: "str | FunctionJudge") -> Job:
-        """Let a model judge answer what it has not (`studies judge`): by its name, or a function
-        with `judge`, which answers here and now. Raises InfError."""
-        if not isinstance(by, str):
-            return self._studio.job(self._studio.transport.judge(self.row["id"], by))
-        made = self._studio.call("studies judge", study_id=self.row["id"], judge=by)
-        return self._studio.job(made["job_id"])
+    def judge(self, by: "str | FunctionJudge") -> "Job | Judged":
+        """Let a model judge answer what it has not: by its name in the background
+        (`studies judge`), or a function with `judge` here and now, of which a notebook shows the
+        progress. Raises InfError, and what the function raises; its answers so far are stored."""
+        if isinstance(by, str):
+            made = self._studio.call("studies judge", study_id=self.row["id"], judge=by)
+            return self._studio.job(made["job_id"])
+        judged = Judged(self._studio, {"study_id": self.row["id"], "judge": by.name, "answers": 0})
+        _show_in_notebook(judged.answering(by))
+        return judged
 
     def agreement(self) -> "Agreement":
         """How its judges agree (`studies agreement`)."""
@@ -320,6 +329,68 @@ class Study(Thing):
     def judgments(self) -> Rows:
         """The answers of its judges that you may see (`judgments list`)."""
         return self._studio.rows("judgments list", study_id=self.row["id"])
+
+
+class Judged(Thing):
+    """What a function answered of a study, in this process."""
+
+    def wait(self) -> "Judged":
+        """It is over: returns itself, as a job does."""
+        return self
+
+    def answering(self, by: "FunctionJudge") -> Iterator[Event]:
+        """Lease blind items and answer them until the judge has answered all of the study; what
+        another program of this judge holds is waited for."""
+        study = {"study_id": self.row["study_id"]}
+        asks = {"label": by.label, "model": by.model, "worker": uuid.uuid4().hex}
+        while True:
+            leased = self._studio.call("studies lease", **study, **asks)
+            if not leased["waiting"]:
+                return
+            if not leased["data"]:
+                time.sleep(LEASE_EVERY_SECONDS)
+            yield from self._answer(by, leased["data"], leased["waiting"])
+
+    def _answer(
+        self, by: "FunctionJudge", leased: list[dict[str, Any]], waiting: int
+    ) -> Iterator[Event]:
+        """Answer these items. What is answered is stored every few seconds, and when the function
+        fails; the others are given back then."""
+        left, answers, since = list(leased), list[dict[str, Any]](), time.monotonic()
+        while left or answers:
+            try:
+                while left and time.monotonic() - since < ANSWERS_EVERY_SECONDS:
+                    answers.append({"lease": left[0]["lease"], "choice": by.answer(_view(left[0]))})
+                    left.pop(0)
+            except BaseException:
+                self._store(answers, [one["lease"] for one in left])
+                raise
+            waiting = self._store(answers)["waiting"]
+            answers, since = [], time.monotonic()
+            done = self.row["answers"]
+            yield Event("running", done, done + waiting, by.name)
+
+    def _store(
+        self, answers: Sequence[Mapping[str, Any]], returned: Sequence[str] = ()
+    ) -> dict[str, Any]:
+        found = self._studio.call(
+            "judgments create",
+            **{"study_id": self.row["study_id"], "answers": list(answers)},
+            returned=list(returned),
+        )
+        self.row["answers"] += found["stored"]
+        return found
+
+
+def _view(leased: Mapping[str, Any]) -> ItemView:
+    """An item as a function sees it."""
+    return ItemView(
+        leased["instruction"],
+        leased["query"],
+        tuple(leased["candidates"]),
+        question_from(leased["question"]),
+        leased["about"],
+    )
 
 
 class Agreement(Thing):

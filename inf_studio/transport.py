@@ -40,10 +40,6 @@ class Transport(Protocol):
         """The states of a job until it is over."""
         ...
 
-    def judge(self, study_id: int, by: Any) -> int:
-        """Let a function answer a study; returns the id of its job. Raises InfError."""
-        ...
-
     def folder(self, release_id: int, path: str) -> AbstractContextManager[Path]:
         """The folder of a release, to be read in this block. Raises InfError."""
         ...
@@ -83,11 +79,6 @@ class InProcess:
             if found["status"] in load("db.jobs.jobs:OVER"):
                 return
             time.sleep(EVERY_SECONDS)
-
-    def judge(self, study_id: int, by: Any) -> int:
-        """As `Transport.judge`, in this process."""
-        judged = load("app.operations.judging.studies:judge_here")
-        return int(judged(self.actor, study_id, by))
 
     @contextmanager
     def folder(self, release_id: int, path: str) -> Iterator[Path]:
@@ -189,14 +180,6 @@ class OverHttp:
                         yield kind, last, value
         except TransportError as error:
             raise _away(self.url, error) from error
-
-    def judge(self, study_id: int, by: Any) -> int:
-        """As `Transport.judge`: a function judges in the process of its store."""
-        raise Refused(
-            f"{by.name} cannot judge on a server, which does not have the function",
-            "open the store in this process",
-            code="function_judge_remote",
-        )
 
     @contextmanager
     def folder(self, release_id: int, path: str) -> Iterator[Path]:

@@ -70,6 +70,8 @@ BODIES: dict[str, dict[str, Any]] = {
     "studies_create": {"dataset": "{name}", "run_id": "{run}", "items": 2, "overlap": 1},
     "studies_change": {"overlap": 3},
     "studies_judge": {"judge": "embedding"},
+    "studies_lease": {"label": "length", "model": "0" * 64, "worker": "w"},
+    "judgments_create": {"answers": []},
     "recipes_check": {"recipe": "msmarco"},
     "releases_create": {"runs": ["{run}"], "out": "{name}"},
     "releases_push": {"repo": "lab/mine", "dry_run": True},

@@ -14,6 +14,11 @@ from typing import Any
 import inf_studio as inf
 
 
+@inf.judge("longest")
+def longest(view: inf.ItemView) -> int:
+    return max(range(len(view.candidates)), key=lambda place: len(view.candidates[place]))
+
+
 def main(url: str, pairs: Path) -> dict[str, Any]:
     for name in dir(inf):
         getattr(inf, name)
@@ -44,12 +49,12 @@ def main(url: str, pairs: Path) -> dict[str, Any]:
     assert len(groups) == 20 and {row["verdict"] for row in groups} <= {"kept", "dropped"}
     assert "<table>" in groups._repr_html_()
     names = ["simulated:1", "simulated:2"]
-    study = run.studies.create(items=5, overlap=2, judges=names)
+    study = run.studies.create(items=5, overlap=2, judges=[*names, longest])
     studio.call("studies change", id=study.id, status="closed")  # it hides no answer any more
     agreement = study.agreement()
     found = [row["judge"] for row in study.judgments()]  # that of the run's validator, too
     assert "Agreement" in repr(agreement), agreement
-    assert [found.count(name) for name in names] == [study.items] * 2, found
+    assert [found.count(name) for name in (*names, longest.name)] == [study.items] * 3, found
     release = run.release()
     assert release.groups == sum(row["verdict"] == "kept" for row in groups)
     files = {path.name for path in release.download("release").iterdir()}

@@ -34,6 +34,7 @@ from app.operations.judging.reviews import ReviewRow
 from app.operations.judging.studies import StudyChanged, StudyShown
 from curation.hub.request import PushStart
 from curation.judging import request
+from curation.judging.leases import AnswersRecorded, ItemsLeased
 from curation.judging.request import JudgeStart, StudyPlan
 from curation.release.request import ReleasePlan
 from curation.run.starting import RunResume, RunStart
@@ -387,6 +388,10 @@ def routes() -> tuple[Route, ...]:
           _change_study),
         R("studies judge", "POST", "/studies/{study_id:int}:judge", "studies", JudgeStart, Started,
           lambda a, w: studies.judge(a, w, started), 202),
+        R("studies lease", "POST", "/studies/{study_id:int}/items:lease", "studies",
+          request.ItemsLease, ItemsLeased, studies.lease_items),
+        R("judgments create", "POST", "/studies/{study_id:int}/judgments", "studies",
+          request.AnswersRecord, AnswersRecorded, studies.record_answers),
         R("judgments list", "GET", "/studies/{study_id:int}/judgments", "studies",
           JudgmentsWanted, Listed[ListedJudgment],
           lambda a, w: judgments.list_some(a, w.study_id, after=w.cursor, limit=w.limit)),

@@ -8,7 +8,6 @@ process group.
 import os
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -32,7 +31,7 @@ from app.jobs.processes import (
 from db.errors import InfError
 from db.events import record_event
 from db.jobs import jobs
-from db.jobs.runner import Cancelled, Handler, JobHandle, run
+from db.jobs.runner import Cancelled
 from db.machine import KILLED, end_group, new_owner, own_group, stop_process
 from db.patience import patience_of, patiently
 from db.store.scope import unscoped
@@ -133,33 +132,6 @@ def run_in_foreground(
         session.commit()
     child = start_process(store, job, ends_with_us=True)
     return ended_well(_wait(store, job, child, watch))
-
-
-def run_here(
-    store: Store,
-    kind: str,
-    config: dict[str, Any],
-    handler: Handler,
-    *,
-    actor: Actor,
-) -> Job:
-    """Run a job in this process, by a handler that no other process has; returns the ended row.
-
-    Ctrl-C ends it as cancelled. Raises as `run_in_foreground`.
-    """
-    with unscoped(), store.write() as session:
-        job_id = _admitted(session, kind, config, actor).id
-        job = jobs.claim_job(session, job_id)
-        assert job is not None
-        session.commit()
-        attempt = job.attempt
-    with unscoped():  # as a job's process: what it may touch was checked
-        handle = JobHandle(store, job_id, attempt)
-        beating = threading.Thread(target=handle.beat_until_over, daemon=True)
-        beating.start()
-        run(handle, handler)
-        beating.join()
-    return ended_well(job_now(store, job_id))
 
 
 def start_process(

@@ -12,7 +12,6 @@ from app.jobs import launching
 from db.assignment import hidden
 from db.errors import StoreBehind
 from db.jobs.jobs import LOCAL
-from db.jobs.runner import Handler
 from db.requests import Request
 from db.store.schema import require_current
 from db.store.scope import limited_to, unscoped
@@ -74,12 +73,6 @@ def in_foreground(
 def queued(actor: Actor, kind: str, request: Request) -> int:
     """Queue the job; returns its id."""
     return queue(actor, kind, request.config())
-
-
-def run_in_process(actor: Actor, kind: str, request: Request, handler: Handler) -> int:
-    """Run a job in this process by a handler that only it has; returns its id once it is done."""
-    config = request.config()
-    return launching.run_here(open_store(), kind, config, handler, actor=actor).id
 
 
 def store_address() -> str:

@@ -1,61 +1,61 @@
 """A Python function as a judge: a model judge, named by the hash of its source.
 
-It judges in the process that has it, as a program cannot be handed to a job of another. Another
-source, be it a comment, is another judge: its name has the hash. What the function calls or reads
-from outside is not in the hash.
+It judges in the process that has it, which leases items and sends answers, as a program cannot be
+handed to a job of another. Another source, be it a comment, is another judge: its name has the
+hash. What the function calls or reads from outside is not in the hash.
 """
 
 import hashlib
 import inspect
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
-from curation.judges.judge import Choice, ItemView
+from curation.judges.judge import ItemView
 from db.errors import BadInput
 
-Function = Callable[[ItemView], int | None]
-HASH_CHARACTERS = 12
+Function = Callable[[ItemView], int | str | None]
+PROVIDER, HASH_CHARACTERS = "python", 12
 
 
 class FunctionJudge:
-    """A function that gives the position of the right candidate, from 0; None for none of them."""
-
-    kind, provider = "model", "python"
-    offline, simulated, at_once = False, False, 1
+    """A function that gives the position of the right candidate, from 0, or None for none of them;
+    of a question that is no pick, its answer as text. `model`: the sha256 of its source."""
 
     def __init__(self, label: str, function: Function) -> None:
-        self.function = function
+        self.label, self.function = label, function
         self.model = hashlib.sha256(_source(function).encode()).hexdigest()
-        self.name = f"python:{label}@{self.model[:HASH_CHARACTERS]}"
+        self.name = name_of(label, self.model)
 
-    def __call__(self, view: ItemView) -> int | None:
+    def __call__(self, view: ItemView) -> int | str | None:
         return self.function(view)
 
-    def choose(
-        self, views: Sequence[ItemView], *, check: Callable[[], None] | None = None
-    ) -> list[Choice]:
-        """As `ItemJudge.choose`. Raises BadInput for what is no position."""
-        found = []
-        for view in views:
-            position = self.function(view)
-            is_position = isinstance(position, int) and not isinstance(position, bool)
-            if position is not None and not (is_position and 0 <= position < len(view.candidates)):
-                raise BadInput(
-                    f"{self.name} answered {position!r}: a position is 0 to "
-                    f"{len(view.candidates) - 1}, or nothing",
-                    "return the place of a candidate in `view.candidates`",
-                    code="judge_answer_invalid",
-                )
-            found.append(Choice(position=position))
-        return found
+    def answer(self, view: ItemView) -> int | str | None:
+        """What the function answers. Raises BadInput for what is no answer to the question."""
+        given = self.function(view)
+        places = range(len(view.candidates))
+        is_place = type(given) is int and given in places
+        if not is_place and not isinstance(given, str | None):
+            raise BadInput(
+                f"{self.name} answered {given!r}: a position is 0 to {len(places) - 1}, or nothing",
+                "return the place of a candidate in `view.candidates`",
+                code="judge_answer_invalid",
+            )
+        view.question.chosen([""] * len(places), given)
+        return given
 
 
-def judge(label: str) -> Callable[[Function], FunctionJudge]:
-    """Make a function a judge, as `@judge("length")`. Raises BadInput without its source."""
+def name_of(label: str, model: str) -> str:
+    """The name of the judge that a function is. Raises BadInput for a label of no visible text."""
     if not (label.isprintable() and label.strip() == label and label):
         raise BadInput(
             f"{label!r} is no name of a judge", "name it by visible text", code="judge_name_invalid"
         )
+    return f"{PROVIDER}:{label}@{model[:HASH_CHARACTERS]}"
+
+
+def judge(label: str) -> Callable[[Function], FunctionJudge]:
+    """Make a function a judge, as `@judge("length")`. Raises BadInput without its source."""
+    name_of(label, "")
     return lambda function: FunctionJudge(label, function)
 
 

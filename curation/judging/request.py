@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import date
 from typing import Any, Literal, Self
 
-from pydantic import model_validator
+from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, model_validator
 
 from analysis.study.design import Target
 from curation.judging.sampling import Sample, Sampling, Stratum
@@ -35,6 +35,44 @@ class JudgeStart(Request):
         if self.judge is None and self.run_id is None:
             raise ValueError("give a judge for the study")
         return self
+
+
+class ItemsLease(Request):
+    """Lease items of a study to a program that answers them as a model judge.
+
+    The judge is named by the `label` and the hash of its source. The same worker is given the items
+    that it holds still, so a repeated request leases no others.
+    """
+
+    study_id: int = option(..., "The study.")
+    label: str = option(..., "The name of the function.", min_length=1, max_length=100)
+    model: str = option(..., "The sha256 of its source, hexadecimal.", pattern="^[0-9a-f]{64}$")
+    worker: str = option(
+        ..., "A name of the program that asks, such as a UUID.", min_length=1, max_length=100
+    )
+    count: int = option(20, "Maximum number of items.", ge=1, le=100)
+
+
+class LeaseAnswer(BaseModel):
+    """The answer to a leased item: the place of a passage from 0, null for none of them, or, as
+    text, an answer of another question."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    lease: str = Field(description="The lease of the item.")
+    choice: StrictInt | StrictStr | None = Field(description="The answer.")
+
+
+class AnswersRecord(Request):
+    """Store answers to leased items, all or none; an answer that is sent twice is stored once.
+
+    The other leases of its worker are renewed.
+    """
+
+    study_id: int = option(..., "The study.")
+    answers: tuple[LeaseAnswer, ...] = option((), "Answers to leased items.", max_length=100)
+    returned: tuple[str, ...] = option(
+        (), "Leases that are given back without an answer.", max_length=100
+    )
 
 
 class AgreementStart(Request):

@@ -129,11 +129,7 @@ def judge_study(handle: JobHandle, study_id: int, judge: ItemJudge) -> dict[str,
     with handle.store.write() as session:
         study = get_study(session, study_id)
         if study.status == "closed":
-            raise Refused(
-                f"study {study_id} is closed: nothing can be judged in it",
-                "create another one",
-                code="study_not_open",
-            )
+            raise closed(study_id)
         kinds = getattr(judge, "kinds", ("pick",))
         for question in questions_of_study(session, study_id):
             if question.kind not in kinds:
@@ -161,6 +157,15 @@ def judge_study(handle: JobHandle, study_id: int, judge: ItemJudge) -> dict[str,
         count_known(session, study_id, judge_id)
         session.commit()
     return {"study_id": study_id, **counted}
+
+
+def closed(study_id: int) -> Refused:
+    """Nothing can be judged in a closed study."""
+    return Refused(
+        f"study {study_id} is closed: nothing can be judged in it",
+        "create another one",
+        code="study_not_open",
+    )
 
 
 def judge_all(

@@ -20,7 +20,7 @@ from sqlalchemy.orm import Session
 from db.corpus.texts import passage_texts
 from db.question import Question, about_shown
 from db.run.new_items import question_of, questions_of
-from db.tables import Assignment, Item, Study
+from db.tables import Assignment, Item, ProgramLease, Study
 
 
 @dataclass(frozen=True)
@@ -49,9 +49,9 @@ def show(session: Session, assignment: Assignment) -> ShownItem:
     return show_item(session, assignment.study_id, item, assignment.token, assignment.order_shown)
 
 
-def show_all(session: Session, assignments: Sequence[Assignment]) -> list[ShownItem]:
-    """The items of assignments as their judges see them, with three queries for all, card by
-    card."""
+def show_all(session: Session, assignments: Sequence[Assignment | ProgramLease]) -> list[ShownItem]:
+    """The items of assignments or leases as their judges see them, with three queries for all,
+    card by card."""
     ids = [one.item_id for one in assignments]
     items = {item.id: item for item in session.scalars(select(Item).where(Item.id.in_(ids)))}
     passages = {entry["passage_id"] for item in items.values() for entry in item.candidates}

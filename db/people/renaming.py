@@ -43,6 +43,7 @@ from db.tables import (
     Member,
     OpenedGroup,
     PasswordLink,
+    ProgramLease,
     RecipeVersion,
     Release,
     Review,
@@ -56,7 +57,7 @@ from db.tables import (
 
 # Every column that names a person, but for the audit log's; a test compares it with the tables.
 NAMING: tuple[InstrumentedAttribute[str], ...] = (
-    *(Review.reviewed_by, OpenedGroup.opened_by, AdjudicationView.seen_by),
+    *(Review.reviewed_by, OpenedGroup.opened_by, AdjudicationView.seen_by, ProgramLease.person),
     *(ItemMessage.written_by, Member.granted_by, Invitation.created_by, PasswordLink.created_by),
     *(Study.created_by, Guideline.created_by, Run.created_by, Release.created_by),
     *(

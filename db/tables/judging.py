@@ -200,6 +200,32 @@ class Assignment(Base, kw_only=True):
     )
 
 
+class ProgramLease(Base, kw_only=True):
+    """An item that a function of a notebook holds while it answers it as a model judge.
+
+    Its program is given `token` and the texts in `order_shown`, a random order. `person`: for whom
+    it works; `worker`: which of several programs of one judge it is. The row goes with the answer;
+    of one that is over, the item is given to the next program that asks, under another token. It
+    takes no place from people.
+    """
+
+    __tablename__ = "program_lease"
+    id: Mapped[int] = key()
+    study_id: Mapped[int] = mapped_column(ForeignKey("study.id", ondelete="CASCADE"))
+    item_id: Mapped[int] = mapped_column(ForeignKey("item.id", ondelete="CASCADE"))
+    judge_id: Mapped[int] = mapped_column(ForeignKey("judge.id", ondelete="CASCADE"))
+    token: Mapped[str] = mapped_column(default_factory=new_token, unique=True)
+    person: Mapped[str]
+    worker: Mapped[str]
+    order_shown: Mapped[list[Any]]
+    shown_at: Mapped[datetime] = created()
+    lease_until: Mapped[datetime]
+    __table_args__ = (
+        UniqueConstraint("judge_id", "item_id"),
+        Index("ix_program_lease_item_id", "item_id"),
+    )
+
+
 class Example(Base, kw_only=True):
     """A qualification item as a judge gets it in one round, named and ordered as an assignment."""
 

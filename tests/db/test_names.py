@@ -38,6 +38,7 @@ from db.tables import (
     Member,
     OpenedGroup,
     PasswordLink,
+    ProgramLease,
     RecipeVersion,
     Release,
     Review,
@@ -407,6 +408,12 @@ def test_no_account_is_renamed_to_a_name_that_stands_for_what_another_person_did
         session.add(
             ItemMessage(
                 study_id=study.id, item_id=item.id, judge_id=judge.id, body="why?", event_id="x"
+            )
+        )
+        session.add(
+            ProgramLease(
+                **{"study_id": study.id, "item_id": item.id, "judge_id": judge.id},
+                **{"person": "x", "worker": "w", "order_shown": [], "lease_until": utc_now()},
             )
         )
         invite(session, role="annotator", days=1, actor="root")

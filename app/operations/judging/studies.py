@@ -10,13 +10,16 @@ from sqlalchemy.orm import Session
 
 from app.access.identity import Actor, SessionUser
 from app.access.permissions import require
-from app.operations.acting import Launch, reading, run_in_process, writing
-from curation.judges.judge import ItemJudge
+from app.operations.acting import Launch, reading, writing
+from curation.judging import leases
 from curation.judging.gold_item_file import add_from_file, template_rows
+from curation.judging.leases import AnswersRecorded, ItemsLeased
 from curation.judging.request import (
     Adjudication,
+    AnswersRecord,
     DisputedList,
     GoldChange,
+    ItemsLease,
     JudgeChange,
     JudgeStart,
     RulesChange,
@@ -26,7 +29,7 @@ from curation.judging.request import (
     StudyTasks,
     WorkReport,
 )
-from curation.judging.studies import StudyCreated, judge_study, sample_study
+from curation.judging.studies import StudyCreated, sample_study
 from db.assignment import members, places, reassigning
 from db.assignment.hidden import open_groups
 from db.corpus.datasets import get_dataset
@@ -198,14 +201,16 @@ def judge(actor: Actor, wanted: JudgeStart, launch: Launch[T]) -> T:
     return launch(actor, "judge", wanted)
 
 
-def judge_here(actor: Actor, study_id: int, by: ItemJudge) -> int:
-    """Let a judge that only this process has answer what it has not of a study; returns the id of
-    its job, which is over. Raises NotFound, Refused for a closed study, and what the judge raises.
-    """
-    with reading(actor, RIGHT) as session:
-        studies.get_study(session, study_id)
-    wanted = JudgeStart(study_id=study_id, judge=by.name)
-    return run_in_process(actor, "judge", wanted, lambda job: judge_study(job, study_id, by))
+def lease_items(actor: Actor, wanted: ItemsLease) -> ItemsLeased:
+    """Lease blind items to a program of the actor's that judges: see `curation.judging.leases`."""
+    with writing(actor, RIGHT) as session:
+        return leases.lease(session, wanted, person=actor.name)
+
+
+def record_answers(actor: Actor, wanted: AnswersRecord) -> AnswersRecorded:
+    """Store answers to items that were leased to the actor's program, all or none."""
+    with writing(actor, RIGHT) as session:
+        return leases.record(session, wanted, person=actor.name)
 
 
 def change(actor: Actor, wanted: StudyChange) -> StudyChanged:

@@ -3,7 +3,9 @@
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +19,12 @@ from sqlalchemy import select
 import inf_studio as inf
 from curation.judges.function import FunctionJudge
 from db.errors import BadInput, InfError, Refused
+from db.store.scope import unscoped
 from db.store.settings import owners_process
 from db.store.store import Store
-from db.tables import Job, Judge, Judgment
-from inf_studio.client import Agreement, Studio
+from db.tables import Item, Job, Judge, Judgment, Passage, ProgramLease
+from inf_studio import client
+from inf_studio.client import Agreement, Judged, Studio
 from inf_studio.transport import InProcess, OverHttp
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -38,21 +42,94 @@ def shortest(view: inf.ItemView) -> int:
     return min(range(len(view.candidates)), key=lambda place: len(view.candidates[place]))
 
 
-def test_a_function_judges_as_a_model_named_by_the_hash_of_its_source(world: ApiWorld) -> None:
-    study = Studio(InProcess()).studies.get(world.mine.study)
-    job = study.judge(shortest)
-    assert (job.status, job.kind) == ("done", "judge")
-    with world.store.read() as session:
+@pytest.fixture(params=["open", "connect"])
+def studio(world: ApiWorld, request: pytest.FixtureRequest) -> Iterator[Studio]:
+    """A studio of each door; on the server, of a curator."""
+    if request.param == "open":
+        yield Studio(InProcess())
+    else:
+        owners_process(False)
+        yield Studio(OverHttp("http://localhost", world.tokens["cora"], world.client))
+        owners_process(True)
+
+
+def own(world: ApiWorld, judge: str) -> dict[int, tuple[str, str | None]]:
+    """By item: what a judge chose, and the text of that."""
+    with unscoped(), world.store.read() as session:
+        of_judge = select(Judgment).join(Judge, Judge.id == Judgment.judge_id)
+        found = {}
+        for one in session.scalars(of_judge.where(Judge.name == judge)):
+            item = session.get_one(Item, one.item_id)
+            ids = {entry["label"]: entry["passage_id"] for entry in item.candidates}
+            passage = session.get(Passage, ids.get(one.choice, 0))
+            found[one.item_id] = one.choice, passage and passage.text
+        return found
+
+
+def test_a_function_judges_as_a_model_named_by_the_hash_of_its_source(
+    world: ApiWorld, studio: Studio
+) -> None:
+    study = studio.studies.get(world.mine.study)
+    judged = study.judge(shortest)
+    assert isinstance(judged, Judged) and judged.wait() is judged
+    assert judged.row == {"study_id": study.id, "judge": shortest.name, "answers": study.items}
+    assert shortest.name == f"python:length@{shortest.model[:12]}" and study.items == 3
+    with unscoped(), world.store.read() as session:
         row = session.scalars(select(Judge).where(Judge.name == shortest.name)).one()
         assert (row.kind, row.provider, row.model) == ("model", "python", shortest.model)
-        found = session.scalars(select(Judgment).where(Judgment.judge_id == row.id)).all()
-        assert len(found) == study.items == 3
-        stored = session.get_one(Job, job.id)
-        assert stored.config["judge"] == shortest.name and stored.result["judged"] == 3
-    assert shortest.name == f"python:length@{shortest.model[:12]}"
-    study.judge(shortest)  # what it answered stands
-    with world.store.read() as session:
-        assert len(session.scalars(select(Judgment).where(Judgment.judge_id == row.id)).all()) == 3
+        jobs = session.scalars(select(Job).where(Job.kind == "judge")).all()
+        assert jobs == [] and session.scalars(select(ProgramLease)).all() == []
+    given = own(world, shortest.name)
+    assert len(given) == 3
+    for item_id, (_, text) in given.items():  # the same at both doors: the shortest there is
+        with unscoped(), world.store.read() as session:
+            candidates = session.get_one(Item, item_id).candidates
+            texts = [session.get_one(Passage, one["passage_id"]).text for one in candidates]
+        assert text is not None and len(text) == min(map(len, texts))
+    assert study.judge(shortest).answers == 0  # what it answered stands
+    assert own(world, shortest.name) == given
+    shown = study.refresh()
+    (own_row,) = (one for one in shown.row["judges"] if one["judge"] == shortest.name)
+    assert own_row["kind"] == "model"
+
+
+def test_what_a_function_answered_before_it_failed_is_stored_and_the_rest_is_free_at_once(
+    world: ApiWorld, studio: Studio
+) -> None:
+    study = studio.studies.get(world.mine.study)
+    seen: list[inf.ItemView] = []
+
+    @inf.judge("fails")
+    def fails(view: inf.ItemView) -> int | None:
+        if len(seen) == 2:
+            raise KeyboardInterrupt
+        seen.append(view)
+        return None
+
+    with pytest.raises(KeyboardInterrupt):
+        study.judge(fails)
+    assert len(own(world, fails.name)) == 2
+    seen.clear()
+    assert study.judge(fails).answers == 1 and len(own(world, fails.name)) == 3
+
+
+def test_programs_of_one_judge_share_a_study_and_each_waits_for_the_last_answer(
+    world: ApiWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client, "LEASE_EVERY_SECONDS", 0.05)
+    monkeypatch.setattr(client, "ANSWERS_EVERY_SECONDS", 0.0001)  # each answer on its own
+    calls: list[str] = []
+
+    @inf.judge("slow")
+    def slow(view: inf.ItemView) -> int | None:
+        calls.append(view.query)
+        time.sleep(0.2)
+        return 0
+
+    study = Studio(InProcess()).studies.get(world.mine.study)
+    with ThreadPoolExecutor(3) as pool:
+        judged = [found.answers for found in pool.map(lambda _: study.judge(slow), range(3))]
+    assert sum(judged) == 3 and len(own(world, slow.name)) == len(calls) == 3
 
 
 def test_another_source_is_another_judge_and_its_decorators_are_not_in_it() -> None:
@@ -74,27 +151,18 @@ def test_another_source_is_another_judge_and_its_decorators_are_not_in_it() -> N
         inf.judge("")
 
 
-@pytest.mark.parametrize("answer", [-1, 99, True, "0", 0.0])
-def test_what_is_no_position_is_refused_and_not_stored(world: ApiWorld, answer: Any) -> None:
+@pytest.mark.parametrize("answer", [-1, 99, True, "0", 0.0, "positive"])
+def test_what_is_no_position_is_refused_and_not_stored(
+    world: ApiWorld, studio: Studio, answer: Any
+) -> None:
     def wrong(view: inf.ItemView) -> Any:
         return answer
 
-    study = Studio(InProcess()).studies.get(world.mine.study)
-    with pytest.raises(InfError, match="a position is 0 to"):
-        study.judge(FunctionJudge("wrong", wrong))
-    with world.store.read() as session:
+    with pytest.raises(BadInput):
+        studio.studies.get(world.mine.study).judge(FunctionJudge("wrong", wrong))
+    with unscoped(), world.store.read() as session:
         of_study = select(Judgment).where(Judgment.study_id == world.mine.study)
         assert not session.scalars(of_study).all()
-        job = session.scalars(select(Job).order_by(Job.id.desc())).first()
-        assert job is not None and job.status == "failed"
-
-
-def test_a_function_stays_where_the_store_is(world: ApiWorld) -> None:
-    owners_process(False)
-    remote = Studio(OverHttp("http://localhost", world.tokens["cora"], world.client))
-    with pytest.raises(Refused) as caught:
-        remote.studies.get(world.mine.study).judge(shortest)
-    assert caught.value.code == "function_judge_remote"
 
 
 def test_a_release_is_the_same_files_and_rows_here_and_from_a_server(

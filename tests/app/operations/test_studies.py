@@ -15,11 +15,12 @@ from app.access.identity import Actor, owner
 from app.operations import jobs
 from app.operations.acting import queued
 from app.operations.judging import studies
-from curation.judges.registry import judge_named
 from curation.judging.request import (
     Adjudication,
+    AnswersRecord,
     DisputedList,
     GoldChange,
+    ItemsLease,
     JudgeChange,
     JudgeStart,
     RulesChange,
@@ -31,7 +32,7 @@ from curation.judging.request import (
 )
 from db.errors import BadInput, BadRows, Refused
 from db.people.rights import Rights
-from db.store.store import Store, open_store
+from db.store.store import Store
 from db.study.judgments import get_or_create_judge
 from db.tables import Event, Job, Study
 
@@ -44,9 +45,10 @@ OPERATIONS: dict[str, Callable[[Actor], Any]] = {
     "list_all": studies.list_all,
     "show": lambda actor: studies.show(actor, 1),
     "judge": lambda actor: studies.judge(actor, JudgeStart(study_id=1, judge="a"), queued),
-    "judge_here": lambda actor: studies.judge_here(
-        actor, 1, judge_named("simulated:1", open_store())
+    "lease_items": lambda actor: studies.lease_items(
+        actor, ItemsLease(study_id=1, label="f", model="a" * 64, worker="w")
     ),
+    "record_answers": lambda actor: studies.record_answers(actor, AnswersRecord(study_id=1)),
     "change": lambda actor: studies.change(actor, StudyChange(study_id=1, status="closed")),
     "judges": lambda actor: studies.judges(actor, 1),
     "change_judge": lambda actor: studies.change_judge(
