@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from analysis.embed.embedding import embed_texts, model_identity
+from analysis.embed.independence import map_sentence
 from analysis.embed.model_hash import model_sha256
 from analysis.embed.model_source import DEFAULT_MODEL
 from analysis.files.corpora import Corpus, corpora_sha256, load_corpora
@@ -82,7 +83,18 @@ def diversity(handle: JobHandle) -> dict[str, Any]:
 
 
 def coverage(handle: JobHandle) -> dict[str, Any]:
-    """One map of all corpora; config CoverageStart."""
+    """One map of all corpora; config CoverageStart.
+
+    `circular`: a sentence where a validator embeds the map of the groups that it chose. It is of
+    now, not of the stored map: what validated a run may be recorded later.
+    """
+    found = _map(handle)
+    with handle.store.read() as session:
+        sentence = map_sentence(session, found)
+    return found | ({"circular": sentence} if sentence else {})
+
+
+def _map(handle: JobHandle) -> dict[str, Any]:
     request = CoverageStart.read(handle.config)
     corpora, onto, seed = _corpora(handle, request), request.onto, request.seed
     before = None if onto is None else _stored_map(handle, onto)

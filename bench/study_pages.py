@@ -23,12 +23,13 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT)]
 
 from finished_run import finished_run  # noqa: E402
+from leases import lease_items  # noqa: E402
 from postgres_cluster import Cluster, missing_programs  # noqa: E402
 from slot_rows import slot_rows  # noqa: E402
 from sqlalchemy import insert, text  # noqa: E402
 from sqlalchemy.orm import Session  # noqa: E402
 
-from db.assignment import leasing, progress  # noqa: E402
+from db.assignment import progress  # noqa: E402
 from db.review import queue as review_queue  # noqa: E402
 from db.review.queue import QueueFilter  # noqa: E402
 from db.store import schema  # noqa: E402
@@ -187,7 +188,7 @@ def questions(study_id: int, judge_id: int) -> dict[str, Callable[[Session], obj
         "list of studies": studies.list_studies,
         "composition": lambda session: studies.compose(session, study_id),
         "quality per judge": lambda session: quality.judge_quality(session, study_id),
-        "next five items": lambda session: leasing.lease_items(session, study_id, judge_id, 5),
+        "next five items": lambda session: lease_items(session, study_id, judge_id, 5),
         "own progress": lambda session: progress.own_progress(session, study_id, judge_id),
         "disputed items": lambda session: adjudication.disputed_ids(session, study_id),
         "all items, disputed first": lambda session: adjudication.disputed_ids(

@@ -20,20 +20,19 @@ from sqlalchemy import func, select  # noqa: E402
 from sqlalchemy.orm import Session  # noqa: E402
 
 from app.cli.main import main  # noqa: E402
-from app.judge import actions  # noqa: E402
 from app.operations.judging import card  # noqa: E402
 from db.assignment import leasing, progress  # noqa: E402
 from db.assignment.eligibility import Chosen, chosen_items  # noqa: E402
 from db.assignment.progress import OwnProgress  # noqa: E402
 from db.assignment.shown_items import ShownItem, shuffled_labels  # noqa: E402
-from db.assignment.threads import Message  # noqa: E402
 from db.shape import INF_IR  # noqa: E402
 from db.store.store import open_store  # noqa: E402
 from db.tables import Assignment, Item, StudyItem, StudyJudge  # noqa: E402
 
 LEAKS = {int(study): leak for study, leak in json.loads(os.environ["INF_TEST_LEAKS"]).items()}
-true_lease, true_json = leasing.lease, actions._as_json
+true_lease, true_item, true_json = leasing.lease, card.card_item, card.Card.as_json
 true_choice, true_progress = leasing.choose_items, progress.own_progress
+SHOWN = dict[str, ShownItem]()  # by token
 
 
 def lease(
@@ -53,21 +52,26 @@ def lease(
     return leased
 
 
-def as_json(
-    shown: ShownItem, thread: Sequence[Message] = (), *, before: ShownItem | None = None
-) -> dict[str, Any]:
+def card_item(shown: ShownItem, *given: Any, **more: Any) -> card.CardItem:
+    """The item, and under which token it is: the row itself has no place for a leak."""
+    SHOWN[shown.token] = shown
+    return true_item(shown, *given, **more)
+
+
+def as_json(sent: card.Card) -> dict[str, Any]:
     """Ids in the frame (the old payload), or a field whose size depends on the role."""
-    found, leak = true_json(shown, thread, before=before), LEAKS.get(shown.study_id)
-    if leak in ("seeded order", "ids in turn"):
-        found["id"] = shown.item_id
-    if leak == "size of a card's item":
-        with open_store().read() as session:
-            scenario = session.get_one(Item, shown.item_id).scenario
-        found["hint"] = "." * len(scenario.rstrip("_123"))
-    if leak == "size":
-        with open_store().read() as session:
-            scenario = session.get_one(Item, shown.item_id).scenario
-        found["hint"] = "." * (10 + INF_IR.roles.index(scenario))
+    found = true_json(sent)
+    for one in (*found["items"], *(past["item"] for past in found["past"])):
+        shown = SHOWN[one["token"]]
+        leak = LEAKS.get(shown.study_id)
+        if leak in ("seeded order", "ids in turn"):
+            one["id"] = shown.item_id
+        if leak in ("size of a card's item", "size"):
+            with open_store().read() as session:
+                scenario = session.get_one(Item, shown.item_id).scenario
+            is_of_card = leak != "size"
+            size = len(scenario.rstrip("_123")) if is_of_card else INF_IR.roles.index(scenario) + 10
+            one["hint"] = "." * size
     return found
 
 
@@ -125,7 +129,8 @@ def serve(arguments: Sequence[str]) -> None:
     """Put the leaks back and serve."""
     leasing.lease = lease
     leasing.choose_items = choose
-    actions._as_json = as_json
+    card.card_item = card_item
+    card.Card.as_json = as_json
     card.own_progress = own_progress
     main(["serve", *arguments])
 

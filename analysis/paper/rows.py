@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 from analysis.paper.published import Cell, columns_of, published
 from db.outcome.evaluations import Scored
+from db.tables import Checkpoint
 
 SOURCE, MODEL, PUBLISHED, OURS = "Source", "Model", "published", "ours"
 NOTHING_RUN: Final = "nothing run yet"
@@ -41,6 +42,26 @@ class Trained(NamedTuple):
     encoders: str
     pooling: str
     epochs: float
+
+
+def trained_of(checkpoints: Sequence[Checkpoint]) -> list[Trained]:
+    """What Tables 3, 4 and 6 vary, of each checkpoint."""
+    found = []
+    for each in checkpoints:
+        settings = each.config.get("settings") or each.config
+        pooling = str(settings.get("pooling", "auto"))
+        found.append(
+            Trained(
+                model=each.path,
+                base=each.base_model,
+                objective=str(settings.get("objective", "")),
+                encoders=str(settings.get("encoders", "shared")),
+                # auto: Table 4's base model is a decoder, whose pooling is that of the last token
+                pooling="last" if pooling == "auto" else pooling,
+                epochs=float(settings.get("epochs") or 0),
+            )
+        )
+    return found
 
 
 def cells_of(scores: Iterable[Scored]) -> dict[str, Row]:

@@ -10,7 +10,7 @@ from app.cli.kit.doors import Noun
 from app.cli.kit.formerly import formerly, with_former_keys
 from app.cli.kit.options import from_here, request_options
 from app.cli.kit.report import Launching, Result, command_actor, launched, lines, me, reporting
-from app.cli.kit.table import sheet
+from app.cli.kit.table import paged, sheet
 from app.operations import evaluations as operations
 from app.text.numbers import counted, score
 from trainer.evaluate.following import CONTROLS, ON_GROUPS, STABILITY
@@ -175,7 +175,7 @@ def create(
         with per_query.open("x", encoding="utf-8") as out:
             for row in (row for each in ids for row in operations.values(actor, each)):
                 out.write(json.dumps(row, ensure_ascii=False) + "\n")
-    return operations.with_circular(actor, result) if "models" in result else result
+    return result
 
 
 def _nobody_s(_: Result) -> Actor:
@@ -223,8 +223,9 @@ def _compared(result: Result) -> str:
 @evaluations.command()
 @click.argument("base", type=int, metavar="BASE")
 @click.argument("others", type=int, nargs=-1, required=True, metavar="OTHER…")
+@paged()
 @reporting(_compared)
-def compare(base: int, others: tuple[int, ...]) -> Result:
+def compare(base: int, others: tuple[int, ...], limit: int | None, offset: int) -> Result:
     """Differences of evaluations to the evaluation BASE, by their ids.
 
     Refused, with what differs in words, where their records differ: another corpus, queries,
@@ -232,8 +233,8 @@ def compare(base: int, others: tuple[int, ...]) -> Result:
     """
     if set(others) == {base}:
         raise click.UsageError("give at least two different evaluations")
-    found = operations.compare(command_actor(), base, others).as_json()
-    return with_former_keys(found, "differences", FORMER_DIFFERENCES)
+    found = operations.compare(command_actor(), base, others).part(limit, offset)
+    return with_former_keys(found.as_json(), "differences", FORMER_DIFFERENCES)
 
 
 evaluations.door(

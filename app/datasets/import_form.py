@@ -288,6 +288,4 @@ def _draw_notices(notices: list[str]) -> None:
 
 
 def _draw_bad(rows: list[BadRow]) -> None:
-    draw_table(
-        [{"File": row.file, "Line": row.line, "Reason": row.reason} for row in rows[:500]],
-    )
+    draw_table([{"File": row.file, "Line": row.line, "Reason": row.reason} for row in rows[:500]])

@@ -12,13 +12,13 @@ from app.access.identity import SessionUser
 from app.access.language import language_now, say
 from app.access.session_user import failures_shown, signed_in_user
 from app.judge import answers_actions
-from app.judge.text_language import lang_of
 from app.kit.choice import choose, draw_pages, page_offset
 from app.kit.language import draw_language_choice, draw_page_language
 from app.kit.page import draw_empty
 from app.operations.judging import answers, studies
 from app.text.plain import plain
 from app.text.texts import draw_text
+from curation.rules.language import lang_of
 from db.answers.own_answers import FILTERS, OwnAnswer
 from db.assignment.threads import MAX_MESSAGE_CHARACTERS
 from db.question import Shown

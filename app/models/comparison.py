@@ -2,7 +2,6 @@
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 
 import streamlit as st
 
@@ -137,13 +136,13 @@ def draw_differences(compared: Sequence[Difference], origin: Origin, *, base: st
             figure = dots(models, title=f"difference to {base.rpartition('/')[2]}", from_zero=True)
             key = f"evaluations.forest.{part.split()[0].lower()}"
             rows = [
-                asdict(each) for each in compared if (each.measure in FOLLOWED) == (part == GOALS)
+                each.as_json() for each in compared if (each.measure in FOLLOWED) == (part == GOALS)
             ]
             draw_figure(figure, rows, origin, key=key)
     number = st.column_config.NumberColumn(format="%+.3f")
     with st.expander("The differences as a table"):
         draw_rows(
-            [asdict(each) for each in compared],
+            [each.as_json() for each in compared],
             None,
             key="evaluations.differences",
             labels=LABELS,

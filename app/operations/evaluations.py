@@ -6,15 +6,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sqlalchemy.orm import Session
-
-from analysis.embed.model_hash import NamedModel
 from app.access.identity import Actor
 from app.access.permissions import require
 from app.jobs.places import require_no_files
 from app.operations.acting import Launch, reading
 from app.operations.models import ModelRow, rows_of
-from curation.judging.independence import validator_models
 from db.errors import BadInput, NotFound
 from db.jobs import jobs
 from db.outcome.checkpoints import list_checkpoints
@@ -28,13 +24,12 @@ from db.outcome.evaluations import (
     records_of,
 )
 from db.outcome.evaluations import rows_by_query as rows_of_evaluation
-from db.outcome.independence import runs_of_benchmark, trained_on_dataset
 from db.release.releases import list_releases
 from db.rows import Listed, Row
 from db.tables import Checkpoint, Evaluation
 from trainer.evaluate.measures.rankings import average, measure, without_relevant
 from trainer.evaluate.request import EvaluationStart
-from trainer.records.circular import circular_sentence, validators_of_record
+from trainer.records.circular import circular_sentences
 from trainer.records.content import benchmark_content
 from trainer.records.pinning import write_pin
 from trainer.records.record import content_together
@@ -70,14 +65,13 @@ class EvaluationShown(EvaluationRow):
     record: dict[str, Any]
 
 
-class Compared(Row):
+class Compared(Listed[Difference]):
     """Differences of evaluations to a base on its benchmark: a row per model and measure."""
 
     id: int
     name: str
     benchmark: str
     base: str
-    data: tuple[Difference, ...]
     notes: tuple[str, ...]
     method: str
 
@@ -188,12 +182,12 @@ def compare(actor: Actor, base: int, others: Sequence[int]) -> Compared:
             "compare the evaluations of its sets",
             code="suite_mean_without_values",
         )
-    return Compared(
+    return Compared.all(
+        difference_rows(first, rest),
         id=first.id,
         name=model_name(first.model),
         benchmark=first.benchmark,
         base=first.model,
-        data=tuple(difference_rows(first, rest)),
         notes=tuple(
             f"evaluation {key} was made with {', '.join(texts)}"
             for key, texts in library_notes(first, rest).items()
@@ -304,56 +298,3 @@ def circular(actor: Actor, scored: Iterable[Scored]) -> list[str]:
     """Which of the scores are circular, a sentence per benchmark."""
     with reading(actor, RIGHT) as session:
         return circular_sentences(session, scored)
-
-
-def with_circular(actor: Actor, result: dict[str, Any]) -> dict[str, Any]:
-    """What a job of `create` returned, with a note for each score that is circular by what the
-    store has now: the job noted those validators that the release itself names."""
-    require(actor, RIGHT)
-    made = {
-        model["evaluation_id"]
-        for part in (result, *result.get("ordinary", []))
-        for model in part["models"]
-        if "evaluation_id" in model
-    }
-    known = {note.partition(":")[0] for note in result["notes"]}
-    scored = (each for each in scores(actor) if each.evaluation_id in made)
-    new = (each for each in circular(actor, scored) if each.partition(":")[0] not in known)
-    return result | {"notes": [*result["notes"], *new]}
-
-
-def circular_sentences(session: Session, scores: Iterable[Scored]) -> list[str]:
-    """A sentence per held-out benchmark whose groups a scored model, or its base, has validated,
-    and per dataset that one was trained on."""
-    by_benchmark: dict[str, list[Scored]] = {}
-    for each in scores:
-        by_benchmark.setdefault(each.benchmark, []).append(each)
-    found = []
-    for benchmark, scored in by_benchmark.items():
-        found += _seen(session, benchmark, scored)
-        validators: dict[str, NamedModel] = {}
-        for run_id in runs_of_benchmark(session, benchmark):
-            validators |= validator_models(session, run_id)
-        # the release of another store is known by what the record keeps of it
-        validators = validators or validators_of_record(scored)
-        sentence = circular_sentence(benchmark, scored, validators)
-        if sentence:
-            found.append(sentence)
-    return found
-
-
-def _seen(session: Session, benchmark: str, scored: Iterable[Scored]) -> list[str]:
-    """A sentence where models are measured on the dataset that their training was grown from."""
-    seen = {
-        each.model
-        for each in scored
-        if each.checkpoint_id is not None
-        and trained_on_dataset(session, each.checkpoint_id, benchmark)
-    }
-    if not seen:
-        return []
-    return [
-        f"Seen in training: {', '.join(sorted(seen))} learned from queries and passages of "
-        f"{benchmark}, so scores there do not show that ordinary retrieval did not suffer. "
-        "Independent is a BEIR folder, or another dataset."
-    ]

@@ -1,12 +1,10 @@
-"""What the paper view shows of a project: its agreement, its map, and what trainings varied."""
+"""What the paper view shows of a project: its agreement and its map."""
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import streamlit as st
 
 from analysis.map.printed_map import printed_map
-from analysis.paper.rows import Trained
 from app.access.identity import SessionUser
 from app.access.session_user import signed_in_user
 from app.agreement.actions import read_report
@@ -16,7 +14,7 @@ from app.kit.figure import Origin
 from app.operations.acting import store_address
 from app.operations.judging import agreement, studies
 from app.operations.overview.frame import PageDataset
-from db.tables import Analysis, Checkpoint
+from db.tables import Analysis
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -60,23 +58,3 @@ def read_map(found: Analysis, colour_by: str) -> tuple["pd.DataFrame", bytes]:
 @st.cache_data(max_entries=4, show_spinner="Drawing the map …")
 def _picture(_points: Any, version: tuple[object, ...]) -> bytes:
     return printed_map(_points, str(version[2]), "png", DOTS_PER_INCH)
-
-
-def trained_of(checkpoints: Sequence[Checkpoint]) -> list[Trained]:
-    """What Tables 3, 4 and 6 vary, of each checkpoint."""
-    found = []
-    for each in checkpoints:
-        settings = each.config.get("settings") or each.config
-        pooling = str(settings.get("pooling", "auto"))
-        found.append(
-            Trained(
-                model=each.path,
-                base=each.base_model,
-                objective=str(settings.get("objective", "")),
-                encoders=str(settings.get("encoders", "shared")),
-                # auto: Table 4's base model is a decoder, whose pooling is that of the last token
-                pooling="last" if pooling == "auto" else pooling,
-                epochs=float(settings.get("epochs") or 0),
-            )
-        )
-    return found

@@ -6,6 +6,7 @@ import streamlit as st
 
 from analysis.agreement.flagged import bar_rows
 from analysis.figures.figures import human_model_bars
+from analysis.paper.rows import trained_of
 from app.access.identity import SessionUser
 from app.access.session_user import signed_in_user
 from app.kit.figure import draw_figure
@@ -78,7 +79,7 @@ diversity = next(iter(analyses.stored(user, "diversity", named.id)), None)
 def ours() -> models.Ours:
     """The scores of the two tabs that show any."""
     scores, checkpoints = evaluations.of_dataset(user, named.id, right="analyze")
-    return models.Ours(scores, actions.trained_of(checkpoints))
+    return models.Ours(scores, trained_of(checkpoints))
 
 
 def draw_data() -> None:

@@ -11,11 +11,7 @@ from app.operations import people
 from app.operations.judging import judgments, studies
 from app.text.numbers import counted
 from app.text.reviews import judge_changed
-from curation.judging.request import (
-    GoldChange,
-    RulesChange,
-    StudyPlan,
-)
+from curation.judging.request import GoldChange, RulesChange, StudyPlan
 from db.errors import BadInput
 from db.study.rules import StudyRules
 

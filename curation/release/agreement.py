@@ -18,9 +18,9 @@ from analysis.agreement.headline import COEFFICIENTS, rest_sentence
 from analysis.agreement.intervals import DRAWS
 from analysis.agreement.judgment_filter import study_answers
 from analysis.agreement.measures import MEASURES
+from analysis.embed.independence import validator_sentence
 from analysis.study import run_text
 from curation.judging.about_run import about_run
-from curation.judging.independence import validator_sentence
 from curation.judging.scope import Scope, study_scope
 from curation.release.plan import Plan
 from db.release.rows import pseudonym

@@ -10,9 +10,9 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
+from analysis.embed.independence import map_sentence
 from analysis.figures.numbers import score
 from analysis.map.coverage import points_frame
-from curation.judging.independence import map_sentence
 from curation.release.agreement import StudyAgreement, agreement_paragraph
 from curation.release.card.coverage_picture import draw_map
 from curation.release.card.markdown import inline

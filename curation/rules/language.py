@@ -12,6 +12,7 @@ from collections.abc import Sequence
 LEAST_LETTERS = 20
 LEAST_HITS = 3
 LOOKED_AT = 500  # texts of a collection
+READ_CHARACTERS = 2000  # of a text, for its tag
 _SMALL_WORDS = {
     "en": "the of and to in is that for it was on are with as be this by from at which "
     "i do not or you a an",
@@ -42,6 +43,19 @@ _NAMES = {
     "HEBREW": "Hebrew",
     "HANGUL": "Korean",
     "THAI": "Thai",
+}
+# Scripts that one language writes have its code, others are an undetermined language in a script.
+_TAGS = {
+    "GREEK": "el",
+    "HEBREW": "he",
+    "HANGUL": "ko",
+    "THAI": "th",
+    "ARMENIAN": "hy",
+    "GEORGIAN": "ka",
+    "ARABIC": "und-Arab",
+    "CYRILLIC": "und-Cyrl",
+    "DEVANAGARI": "und-Deva",
+    "CJK": "und-Hani",
 }
 UNCLEAR = "the language of the document"
 _RUSSIAN, _UKRAINIAN = frozenset("ыэёъ"), frozenset("іїєґ")
@@ -120,6 +134,16 @@ def changed_language(before: str, after: str) -> tuple[str, str] | None:
     if one is None or other is None or one == other:
         return None
     return one, other
+
+
+def lang_of(text: str) -> str:
+    """The `lang` of a text for screen readers and hyphenation, a language tag (BCP 47).
+
+    "" for one that is too short or too mixed to recognise. What differs between two passages here
+    differs between their texts: it reveals no role.
+    """
+    found = language_of(text[:READ_CHARACTERS]) or ""
+    return _TAGS.get(found, "" if found.isupper() else found)
 
 
 def _script(letter: str) -> str:

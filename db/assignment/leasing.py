@@ -15,37 +15,13 @@ from db.assignment.eligibility import Chosen, choose_items
 from db.assignment.guidelines import record_shown
 from db.assignment.members import membership, not_open, require_active
 from db.assignment.places import change_taken
-from db.assignment.shown_items import ShownItem, random_order, show_all
-from db.assignment.standing import Standing, standing
+from db.assignment.shown_items import random_order
+from db.assignment.standing import Standing
 from db.errors import Refused
 from db.tables import Assignment, Item, Study, utc_now
 
 LEASE = timedelta(minutes=10)
 UNANSWERED_LEASE = timedelta(minutes=2)
-
-
-def next_item(
-    session: Session, study_id: int, judge_id: int, *, now: datetime | None = None
-) -> ShownItem | None:
-    """The item this judge should answer now, None if nothing is left for them.
-
-    The same item is returned until it is answered or skipped. Raises Refused if the study is
-    paused or closed. Does not commit.
-    """
-    items = lease_items(session, study_id, judge_id, 1, now=now)
-    return items[0] if items else None
-
-
-def lease_items(
-    session: Session, study_id: int, judge_id: int, count: int, *, now: datetime | None = None
-) -> list[ShownItem]:
-    """Up to `count` cards of items leased to this judge, the oldest lease first; renews all leases.
-
-    Raises Refused if the study is paused or closed, the judge is paused in it, or has not passed
-    its qualification. Does not commit.
-    """
-    here = standing(session, study_id, judge_id, now=now)
-    return show_all(session, hold_items(session, here, count, now=now))
 
 
 def hold_items(
@@ -56,9 +32,11 @@ def hold_items(
     shown: int | None = None,
     now: datetime | None = None,
 ) -> list[Assignment]:
-    """The leases of `lease_items`, without their texts: for a study that is locked already.
+    """Up to `count` cards of items leased to this judge, the oldest lease first; renews all leases.
 
-    `shown`: the version of the guidelines that stands beside them, by default the newest.
+    The study is locked already. `shown`: the version of the guidelines that stands beside them, by
+    default the newest. Raises Refused if the study is paused or closed, the judge is paused in it,
+    or has not passed its qualification. Does not commit.
     """
     now = now or utc_now()
     if here.study.status != "open":

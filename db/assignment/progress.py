@@ -67,12 +67,8 @@ def own_progress(session: Session, study_id: int, judge_id: int) -> OwnProgress:
     )
 
 
-def count_eligible(session: Session, study_id: int, judge_id: int) -> int:
-    """How many more items the judge can be given: of each pair one, or those of one card."""
-    return _count_open(session, study_id, known_items(session, study_id, judge_id))
-
-
 def _count_open(session: Session, study_id: int, known: KnownItems) -> int:
+    """How many more items the judge can be given: of each pair one, or those of one card."""
     free, given = known.free, known.given()
     pair_of = _pairs(session, study_id, free | given)
     if get_study(session, study_id).settings.get("per_card", 1) > 1:  # a pair's items are one card

@@ -19,10 +19,10 @@ from study_world import make_world, sampled_study
 import app
 from app.access.identity import COOKIE, user_of_cookies
 from app.judge.actions import card_data
-from app.judge.text_language import lang_of
 from app.server.web import app as server
 from app.text import languages
 from app.text.languages import LANGUAGES, error_text
+from curation.rules.language import lang_of
 from db.assignment import members
 from db.assignment.members import pause_judge, require_active
 from db.assignment.threads import write_as_curator, write_as_judge

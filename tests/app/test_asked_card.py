@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 from asked_study import PER_RECORD, QUESTIONS, ROLE, make_asked_study, record
+from leases import lease_items
 from sqlalchemy import select, update
 
 from app.judge.actions import card_data
 from app.operations.judging.outbox import store_outbox
 from curation.judging.studies import show_items
-from db.assignment.leasing import hold_items, lease_items
+from db.assignment.leasing import hold_items
 from db.assignment.members import pause_on_failed_gold
 from db.assignment.places import return_leases
 from db.assignment.progress import own_progress

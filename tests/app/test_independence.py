@@ -7,12 +7,16 @@ from trainer_jobs import claim
 from trainer_release import make_rows, write_release, write_rows
 
 from analysis.embed.model_hash import NamedModel, model_sha256, named_model, same_model
-from app.operations.evaluations import circular_sentences
 from db.outcome.evaluations import Scored, newest_scores
 from db.store.store import Store
 from trainer.data.release_files import read_release
 from trainer.evaluate.job import evaluate
-from trainer.records.circular import circular_sentence, held_out_record, validators_of_record
+from trainer.records.circular import (
+    circular_sentence,
+    circular_sentences,
+    held_out_record,
+    validators_of_record,
+)
 
 
 def folder(path: Path, content: bytes, name: str = "model.safetensors") -> str:

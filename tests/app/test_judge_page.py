@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from conftest import count_rows
+from leases import next_item
 from sqlalchemy import select
 from streamlit.testing.v1 import AppTest
 from study_world import make_world, sampled_study
@@ -13,7 +14,6 @@ import app
 from app.judge.actions import card_data
 from db.assignment import members
 from db.assignment.answering import Decision, submit_decision
-from db.assignment.leasing import next_item
 from db.review.reviews import approve_group
 from db.store.store import Store
 from db.study import gold_items, studies

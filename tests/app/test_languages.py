@@ -8,9 +8,9 @@ import pytest
 from starlette.testclient import TestClient
 
 import app
-from app.judge.text_language import lang_of
 from app.server.web import app as server
 from app.text.languages import COOKIE, LANGUAGES, best_language, error_text, text
+from curation.rules.language import lang_of
 from db.errors import BadInput, Refused
 from db.store.store import Store
 

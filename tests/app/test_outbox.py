@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from leases import lease_items
 from patient_annotator import Person
 from patient_annotator import make_world as make_annotators
 from sqlalchemy import func, select
@@ -15,7 +16,6 @@ from study_world import backdate_leases, item_of_token, make_world, sampled_stud
 
 from app.operations.judging.outbox import store_outbox, studies_named
 from app.operations.judging.qualification import answer_examples
-from db.assignment import leasing
 from db.assignment.standing import standings
 from db.people.renaming import rename_account
 from db.store.store import Store
@@ -40,7 +40,7 @@ def judge(store: Store, name: str) -> int:
 
 def lease(store: Store, study_id: int, judge_id: int, count: int = 1) -> list[str]:
     with store.write() as session:
-        items = leasing.lease_items(session, study_id, judge_id, count)
+        items = lease_items(session, study_id, judge_id, count)
         session.commit()
         return [item.token for item in items]
 

@@ -2,13 +2,13 @@
 
 import pytest
 from app_pages import open_page
+from leases import next_item
 from sqlalchemy import select
 from streamlit.testing.v1 import AppTest
 from study_world import make_world, sampled_study
 
 from app.home import path
 from app.home.path import Step
-from db.assignment import leasing
 from db.assignment.answering import Decision, find_assignment, submit_decision
 from db.store.store import Store
 from db.study.judgments import get_or_create_judge, record_judgment
@@ -42,7 +42,7 @@ def invited(store: Store) -> int:
 def answer_next(store: Store, study_id: int, choice: str) -> None:
     with store.write() as session:
         judge = get_or_create_judge(session, LOCAL_ADMIN, kind="person").id
-        item = leasing.next_item(session, study_id, judge)
+        item = next_item(session, study_id, judge)
         assert item is not None
         place = find_assignment(session, study_id, judge, item.item_id).order_shown.index(choice)
         submit_decision(session, study_id, judge, Decision(f"e{item.item_id}", item.item_id, place))

@@ -19,6 +19,7 @@ from app_pages import (
     words,
 )
 from full_store import fill
+from leases import lease_items
 from sqlalchemy import delete, func, select, update
 from sqlalchemy.exc import IntegrityError, NoResultFound
 from sqlalchemy.orm import Session, aliased
@@ -31,7 +32,6 @@ from app.access.permissions import NEEDS, require
 from app.jobs.places import require_places
 from app.kit.menu import APP, MENU, views_for
 from app.operations.judging.desk import store_reviews
-from db.assignment.leasing import lease_items
 from db.assignment.reassigning import reassign
 from db.errors import BadInput, InfError, NotFound, Refused
 from db.jobs.jobs import request_stop

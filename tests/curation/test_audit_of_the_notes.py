@@ -11,10 +11,10 @@ import pytest
 from asked_study import KINDS, QUERY_OK, ROLE, make_asked_study, record
 from audit_by_hand import Row
 from conftest import Ran
+from leases import lease_items
 
 from analysis.study.audit import AuditAnswer, audit_report, kind_of
 from app.operations.judging.outbox import store_outbox
-from db.assignment.leasing import lease_items
 from db.assignment.standing import standing
 from db.store.store import Store
 from db.study.judgments import get_or_create_judge

@@ -8,8 +8,8 @@ from curation_runs import add_dataset
 from grown_dataset import grown
 
 from analysis.embed import model_hash
+from analysis.embed.independence import map_sentence
 from analysis.embed.model_hash import DEFAULT_MODEL, model_sha256, named_model
-from curation.judging.independence import map_sentence
 from curation.run import plan
 from curation.run.plan import make_plan
 from curation.run.starting import start_run

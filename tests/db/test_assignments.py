@@ -2,10 +2,11 @@ import threading
 from datetime import timedelta
 
 import pytest
+from leases import lease_items, next_item
 from sqlalchemy import func, select
 from study_world import make_world, sampled_study
 
-from db.assignment import answering, leasing, progress
+from db.assignment import answering, progress
 from db.assignment.answering import Decision
 from db.assignment.standing import standing
 from db.errors import BadInput, Refused
@@ -33,7 +34,7 @@ def judge(store: Store, name: str) -> int:
 def lease(store: Store, study_id: int, judge_id: int, minutes: float = 0) -> int | None:
     with store.write() as session:
         now = utc_now() + timedelta(minutes=minutes)
-        item = leasing.next_item(session, study_id, judge_id, now=now)
+        item = next_item(session, study_id, judge_id, now=now)
         session.commit()
         return None if item is None else item.item_id
 
@@ -113,7 +114,7 @@ def test_the_browser_gets_texts_in_an_order_of_the_judges_own(store: Store) -> N
     for name in ("ann", "bob", "cem", "dee"):
         with store.write() as session:
             person = get_or_create_judge(session, name, kind="person").id
-            item = leasing.lease_items(session, study_id, person, 1)[0]
+            item = lease_items(session, study_id, person, 1)[0]
             order = session.scalars(
                 select(Assignment.order_shown).where(Assignment.judge_id == person)
             ).one()

@@ -6,11 +6,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import astuple
 
 import pytest
+from leases import next_item
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 from study_world import make_world, sampled_study
 
-from db.assignment import answering, leasing
+from db.assignment import answering
 from db.assignment.answering import Decision
 from db.errors import BadInput, Refused
 from db.store.store import Store
@@ -27,7 +28,7 @@ def judged_item(store: Store) -> tuple[int, int]:
         study_id = sampled_study(session, run_id=run_id, items=1, overlap=3).id
         for name, position in (("ann", 0), ("bob", None)):
             judge_id = get_or_create_judge(session, name, kind="person").id
-            shown = leasing.next_item(session, study_id, judge_id)
+            shown = next_item(session, study_id, judge_id)
             assert shown is not None
             decision = Decision(name, shown.item_id, position, note=f"because, {len(name)}")
             answering.submit_decision(session, study_id, judge_id, decision)
@@ -117,7 +118,7 @@ def test_who_saw_others_choices_is_not_given_the_item(store: Store) -> None:
     with store.write() as session:
         view(session, study_id, item_id)
         judge_id = get_or_create_judge(session, "cora", kind="person").id
-        assert leasing.next_item(session, study_id, judge_id) is None
+        assert next_item(session, study_id, judge_id) is None
 
 
 def test_who_saw_others_choices_cannot_change_an_own_answer(store: Store) -> None:
@@ -134,7 +135,7 @@ def test_an_item_that_the_adjudicator_is_judging_is_not_listed(store: Store) -> 
     study_id, item_id = judged_item(store)
     with store.write() as session:
         judge_id = get_or_create_judge(session, "cora", kind="person").id
-        assert leasing.next_item(session, study_id, judge_id) is not None
+        assert next_item(session, study_id, judge_id) is not None
         assert blind_adjudication.ids_to_adjudicate(session, study_id, "cora") == []
         assert blind_adjudication.ids_to_adjudicate(session, study_id, "dan") == [item_id]
 
@@ -174,10 +175,10 @@ def test_an_item_leased_between_the_list_and_its_view_goes_back_to_the_queue(sto
     with store.write() as session:
         assert item_id in blind_adjudication.ids_to_adjudicate(session, study_id, "cora")
         cora = get_or_create_judge(session, "cora", kind="person").id
-        leased = leasing.next_item(session, study_id, cora)
+        leased = next_item(session, study_id, cora)
         assert leased is not None and leased.item_id == item_id
         view(session, study_id, item_id)
         row = session.get_one(StudyItem, (study_id, item_id))
         session.refresh(row)
         assert row.taken == 2
-        assert leasing.next_item(session, study_id, cora) is None
+        assert next_item(session, study_id, cora) is None

@@ -4,10 +4,10 @@ import random
 from collections import Counter
 from typing import Any
 
+from leases import lease_items
 from sqlalchemy import inspect, select, text
 from study_world import LABELS, make_world, sampled_study
 
-from db.assignment import leasing
 from db.run.new_items import insert_items
 from db.shape import INF_IR
 from db.store import schema
@@ -21,7 +21,7 @@ def lease_all(store: Store, items: int) -> list[Assignment]:
     with store.write() as session:
         study_id = sampled_study(session, run_id=run_id, items=items, overlap=1).id
         judge_id = get_or_create_judge(session, "ann", kind="person").id
-        leasing.lease_items(session, study_id, judge_id, items)
+        lease_items(session, study_id, judge_id, items)
         session.commit()
     with store.read() as session:
         return list(session.scalars(select(Assignment).order_by(Assignment.id)))
@@ -97,7 +97,7 @@ def test_gold_of_an_older_store_is_hidden_among_what_nobody_has_reached(store: S
     with store.write() as session:
         study = sampled_study(session, run_id=run_id, items=10, overlap=2)
         judge_id = get_or_create_judge(session, "ann", kind="person").id
-        leasing.lease_items(session, study.id, judge_id, 4)
+        lease_items(session, study.id, judge_id, 4)
         used = select(StudyItem.item_id)
         free = session.scalars(select(Item.id).where(Item.id.not_in(used)).limit(3)).all()
         session.add_all(  # as they were then: a position among gold, and no places
@@ -131,7 +131,7 @@ def test_hiding_gold_of_an_older_store_changes_no_answer_no_lease_and_no_other_s
         study_id = sampled_study(session, run_id=run_id, items=6, overlap=2, seed=1).id
         ann = get_or_create_judge(session, "ann", kind="person").id
         ben = get_or_create_judge(session, "ben", kind="person").id
-        leasing.lease_items(session, study_id, ann, 3)
+        lease_items(session, study_id, ann, 3)
         used = select(Item.group_id).join(StudyItem, StudyItem.item_id == Item.id)
         unused = select(Item).where(Item.group_id.not_in(used), Item.scenario == "positive")
         held, free = session.scalars(unused.limit(2)).all()
@@ -190,7 +190,7 @@ def test_hiding_gold_of_an_older_store_changes_no_answer_no_lease_and_no_other_s
         ).all()
         assert len(set(positions)) == len(positions)
     with store.write() as session:  # the one that is left goes to ben once, the other never again
-        given_now = leasing.lease_items(session, study_id, ben, 20)
+        given_now = lease_items(session, study_id, ben, 20)
         assert sorted(one.item_id for one in given_now) == sorted([held.id, free.id, *order])
 
 

@@ -3,12 +3,13 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from leases import lease_items
 from sqlalchemy import select
 from study_world import backdate_leases, make_world, sampled_study
 
 from db.answers import own_answers
 from db.answers.browser_times import times_within
-from db.assignment import answering, leasing, threads
+from db.assignment import answering, threads
 from db.assignment.answering import Decision
 from db.assignment.progress import own_progress
 from db.assignment.reassigning import reassign
@@ -43,7 +44,7 @@ def judge(store: Store, name: str) -> int:
 def lease(store: Store, study_id: int, judge_id: int, count: int, minutes: float = 0) -> list[int]:
     with store.write() as session:
         now = utc_now() + timedelta(minutes=minutes)
-        items = leasing.lease_items(session, study_id, judge_id, count, now=now)
+        items = lease_items(session, study_id, judge_id, count, now=now)
         session.commit()
         return [item.item_id for item in items]
 

@@ -3,11 +3,11 @@
 import json
 
 import pytest
+from leases import lease_items
 from sqlalchemy import select, text
 from study_world import make_world, sampled_study
 
 from db.assignment.answering import Decision, submit_decision
-from db.assignment.leasing import lease_items
 from db.assignment.members import add_member
 from db.errors import Refused
 from db.events import NOT_AUDITED, event_names, list_events, record_event

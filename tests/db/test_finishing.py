@@ -1,13 +1,14 @@
 """A study that closes with its last answer; who judged then sees the validator's answers."""
 
 import pytest
+from leases import lease_items
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 from study_world import make_world, sampled_study
 
 from curation.judging.sampling import Sampling, sample_study_items
 from db.answers.finishing import own_choices
-from db.assignment import answering, leasing
+from db.assignment import answering
 from db.assignment.members import add_member, pause_judge
 from db.assignment.places import return_leases
 from db.assignment.standing import standing
@@ -58,7 +59,7 @@ def make_judges(store: Store, *names: str) -> list[int]:
 
 def lease(store: Store, study_id: int, judge_id: int) -> list[int]:
     with store.write() as session:
-        items = leasing.lease_items(session, study_id, judge_id, ITEMS)
+        items = lease_items(session, study_id, judge_id, ITEMS)
         session.commit()
         return [item.item_id for item in items]
 
@@ -66,7 +67,7 @@ def lease(store: Store, study_id: int, judge_id: int) -> list[int]:
 def lease_all(store: Store, study_id: int, judge_id: int) -> list[int]:
     """All that the judge can be given, gold too."""
     with store.write() as session:
-        items = leasing.lease_items(session, study_id, judge_id, 50)
+        items = lease_items(session, study_id, judge_id, 50)
         session.commit()
         return [item.item_id for item in items]
 

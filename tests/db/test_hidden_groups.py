@@ -1,12 +1,13 @@
 """Whoever may judge an item of a group sees nothing of the group elsewhere."""
 
 import pytest
+from leases import next_item
 from records_world import list_groups
 from sqlalchemy import func, select
 from sqlite_steps import steps_counted
 from study_world import make_world, sampled_study
 
-from db.assignment import answering, hidden, leasing, members
+from db.assignment import answering, hidden, members
 from db.assignment.answering import Decision
 from db.errors import Refused
 from db.review import queue
@@ -45,7 +46,7 @@ def hidden_from(store: Store, person: str) -> set[int]:
 def lease(store: Store, study_id: int, person: str) -> int | None:
     with store.write() as session:
         judge_id = get_or_create_judge(session, person, kind="person").id
-        item = leasing.next_item(session, study_id, judge_id)
+        item = next_item(session, study_id, judge_id)
         session.commit()
         return None if item is None else item.item_id
 

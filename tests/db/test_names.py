@@ -4,13 +4,13 @@ import threading
 from collections.abc import Callable
 
 import pytest
+from leases import lease_items
 from sqlalchemy import String, func, select, text, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import InstrumentedAttribute, Session
 from study_world import make_world, sampled_study
 
 from db.assignment.known_items import known_items
-from db.assignment.leasing import lease_items
 from db.errors import BadInput, InfError, NotFound, Refused
 from db.events import list_events
 from db.people.accounts import add_account, check_password, set_disabled, set_role

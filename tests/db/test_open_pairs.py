@@ -3,6 +3,7 @@
 import random
 
 import pytest
+from leases import next_item
 from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
@@ -10,8 +11,8 @@ from study_world import make_world, sampled_study
 
 from db.assignment import members
 from db.assignment.eligibility import eligible_items
-from db.assignment.leasing import next_item
-from db.assignment.progress import count_eligible
+from db.assignment.known_items import known_items
+from db.assignment.progress import own_progress
 from db.store.store import Store
 from db.study.judgments import ADJUDICATOR, get_or_create_judge, record_judgment
 from db.tables import (
@@ -30,6 +31,12 @@ from db.tables import (
 ORDER = ["positive", "instruction_negative", "query_negative", "distractor_1", "distractor_2"]
 PEOPLE = ("ann", "ben")
 GROUPS = 14
+
+
+def count_eligible(session: Session, study_id: int, judge_id: int) -> int:
+    """How many more items the judge can be given, as their progress counts them."""
+    leased = known_items(session, study_id, judge_id).in_state("leased")
+    return own_progress(session, study_id, judge_id).left - leased
 
 
 def plain_count(session: Session, study_id: int, judge_id: int) -> int:

@@ -3,10 +3,11 @@
 from datetime import timedelta
 
 import pytest
+from leases import lease_items, next_item
 from sqlalchemy import select
 from study_world import backdate_leases, make_world, sampled_study
 
-from db.assignment import answering, leasing, members
+from db.assignment import answering, members
 from db.assignment.answering import Decision
 from db.assignment.reassigning import reassign
 from db.errors import BadInput, Refused
@@ -33,13 +34,13 @@ def make_study(store: Store, *, items: int = 4, overlap: int = 1) -> tuple[int, 
 def test_what_one_person_holds_goes_to_another_who_has_a_day(store: Store) -> None:
     study_id, ann, bob = make_study(store)
     with store.write() as session:
-        leasing.lease_items(session, study_id, ann, 3)
+        lease_items(session, study_id, ann, 3)
         done = reassign(session, study_id, ann, bob)
         session.commit()
     assert (done.moved, done.returned) == (3, 0)
     with store.write() as session:
         late = utc_now() + timedelta(hours=20)
-        leasing.lease_items(session, study_id, ann, 4, now=late)
+        lease_items(session, study_id, ann, 4, now=late)
         states = session.execute(select(Assignment.judge_id, Assignment.state)).all()
         assert states.count((bob, "leased")) == 3 and states.count((ann, "leased")) == 1
         taken = session.scalars(select(StudyItem.taken)).all()
@@ -49,8 +50,8 @@ def test_what_one_person_holds_goes_to_another_who_has_a_day(store: Store) -> No
 def test_an_item_the_other_person_has_had_goes_back_to_the_queue(store: Store) -> None:
     study_id, ann, bob = make_study(store, items=2, overlap=2)
     with store.write() as session:
-        leasing.lease_items(session, study_id, ann, 2)
-        shown = leasing.lease_items(session, study_id, bob, 1)
+        lease_items(session, study_id, ann, 2)
+        shown = lease_items(session, study_id, bob, 1)
         done = reassign(session, study_id, ann, bob)
         session.commit()
         assert (done.moved, done.returned) == (1, 1)
@@ -76,7 +77,7 @@ def test_an_answer_too_fast_to_be_read_is_flagged_one_by_one(store: Store) -> No
     now = utc_now()
     with store.write() as session:
         for seconds in (0.4, 1.4, 9.0):
-            item = leasing.next_item(session, study_id, ann)
+            item = next_item(session, study_id, ann)
             assert item is not None
             backdate_leases(session, minutes=1)
             decision = Decision(
@@ -100,7 +101,7 @@ def test_a_study_for_members_takes_only_who_was_invited(store: Store) -> None:
     with store.write() as session:
         set_rules(session, study_id, members_only=True)
         with pytest.raises(Refused, match="invited"):
-            leasing.next_item(session, study_id, ann)
+            next_item(session, study_id, ann)
         known = add_account(session, "root", "correct horse battery", role="admin", actor="test")
         tokens = [
             invitations.invite(session, role="annotator", days=1, actor="root", study_id=study_id)
@@ -109,7 +110,7 @@ def test_a_study_for_members_takes_only_who_was_invited(store: Store) -> None:
         eve = invitations.accept_invitation(session, tokens[0], "eve", "correct horse battery")
         invitations.join_by_invitation(session, tokens[1], known.id)
         judge = get_or_create_judge(session, "eve", kind="person", account_id=eve.id)
-        assert leasing.next_item(session, study_id, judge.id) is not None
+        assert next_item(session, study_id, judge.id) is not None
         assert len(session.scalars(select(StudyJudge)).all()) == 2
         with pytest.raises(Refused, match="used already"):
             invitations.join_by_invitation(session, tokens[1], eve.id)

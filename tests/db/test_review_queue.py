@@ -4,11 +4,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from leases import next_item
 from records_world import group_ids, make_run
 from sqlalchemy import select
 from study_world import list_reviews, sampled_study
 
-from db.assignment.leasing import next_item
 from db.errors import BadInput, Refused
 from db.review import queue as review_queue
 from db.review.queue import QueueFilter

@@ -4,10 +4,11 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
+from leases import next_item
 from sqlalchemy import select
 from study_world import backdate_leases, make_world, sampled_study
 
-from db.assignment import answering, guidelines, leasing, members, progress, qualification
+from db.assignment import answering, guidelines, members, progress, qualification
 from db.assignment.answering import Decision
 from db.corpus.texts import texts_of
 from db.errors import BadInput, Refused
@@ -67,7 +68,7 @@ def answer(
 ) -> int | None:
     """Take the next item and answer it, with that label where it is one of its candidates."""
     with store.write() as session:
-        item = leasing.next_item(session, study_id, judge_id)
+        item = next_item(session, study_id, judge_id)
         if item is None:
             return None
         query = select(Assignment.order_shown).where(Assignment.token == item.token)
@@ -122,7 +123,7 @@ def test_nothing_is_judged_before_the_training_is_passed(store: Store) -> None:
     settle(store, study_id, training_items=3)
     ann = judge(store, "ann")
     with store.write() as session, pytest.raises(Refused, match="qualification comes first"):
-        leasing.next_item(session, study_id, ann)
+        next_item(session, study_id, ann)
     assert train(store, study_id, ann, right=False) == [False] * 3
     with store.read() as session:
         state = qualification.qualification_state(session, study_id, ann)
@@ -150,7 +151,7 @@ def test_who_fails_every_round_is_paused_until_a_curator_lets_them_in(store: Sto
         train(store, study_id, ann, right=False)
     with store.write() as session:
         with pytest.raises(Refused, match="not passed in 3 rounds"):
-            leasing.next_item(session, study_id, ann)
+            next_item(session, study_id, ann)
         members.readmit_judge(session, study_id, ann)
         session.commit()
     assert train(store, study_id, ann, right=True) == [True, True]
@@ -241,7 +242,7 @@ def test_every_round_of_the_qualification_has_other_examples(store: Store) -> No
         assert len(set.union(*rounds.values())) == 6
     with store.write() as session:
         with pytest.raises(Refused, match="no new examples for another"):
-            leasing.next_item(session, study_id, ann)
+            next_item(session, study_id, ann)
         members.readmit_judge(session, study_id, ann)
         session.commit()
     train(store, study_id, ann, right=False)
@@ -343,14 +344,14 @@ def test_a_paused_judge_gives_back_what_they_hold(store: Store) -> None:
     study_id = make_study(store, items=1, overlap=1)
     ann, bob = judge(store, "ann"), judge(store, "bob")
     with store.write() as session:
-        item = leasing.next_item(session, study_id, ann)
+        item = next_item(session, study_id, ann)
         assert item is not None
-        assert leasing.next_item(session, study_id, bob) is None
+        assert next_item(session, study_id, bob) is None
         members.pause_judge(session, study_id, ann, "away today")
-        taken = leasing.next_item(session, study_id, bob)
+        taken = next_item(session, study_id, bob)
         assert taken is not None and taken.item_id == item.item_id
         with pytest.raises(Refused, match="away today"):
-            leasing.next_item(session, study_id, ann)
+            next_item(session, study_id, ann)
         session.commit()
 
 

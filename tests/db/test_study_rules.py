@@ -4,10 +4,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from leases import lease_items
 from sqlalchemy import select
 from study_world import make_world, sampled_study
 
-from db.assignment import answering, leasing, reassigning
+from db.assignment import answering, reassigning
 from db.errors import BadInput
 from db.events import NOT_AUDITED
 from db.review.reviews import approve_group
@@ -37,7 +38,7 @@ def make_judges(store: Store, *names: str) -> list[int]:
 
 def lease(store: Store, study_id: int, judge_id: int, count: int) -> list[int]:
     with store.write() as session:
-        items = leasing.lease_items(session, study_id, judge_id, count)
+        items = lease_items(session, study_id, judge_id, count)
         session.commit()
         return [item.item_id for item in items]
 

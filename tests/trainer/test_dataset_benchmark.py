@@ -8,7 +8,6 @@ from conftest import Ran
 from trainer_folders import write_followir, write_jsonl
 from trainer_jobs import claim
 
-from app.operations.evaluations import circular_sentences
 from db.corpus.datasets import find_dataset
 from db.errors import BadInput, NotFound
 from db.outcome.checkpoints import record_checkpoint
@@ -18,6 +17,7 @@ from db.store.store import Store
 from db.tables import Dataset, Passage, Release
 from trainer.evaluate.dataset_benchmark import dataset_benchmark
 from trainer.evaluate.job import evaluate
+from trainer.records.circular import circular_notes, circular_sentences
 
 
 def import_dataset(inf: Callable[..., Ran], folder: Path) -> None:
@@ -96,7 +96,8 @@ def test_a_dataset_that_a_model_was_trained_on_is_no_evidence_and_the_note_says_
     sqlite_store: Store, tmp_path: Path, inf: Callable[..., Ran]
 ) -> None:
     import_dataset(inf, tmp_path)
-    evaluate(claim(sqlite_store, {"models": ["bm25"], "benchmark": "dataset:small"}, "evaluate"))
+    wanted = {"models": ["bm25"], "benchmark": "dataset:small"}
+    result = evaluate(claim(sqlite_store, wanted, "evaluate"))
     with sqlite_store.write() as session:
         dataset = find_dataset(session, "small")
         assert dataset is not None
@@ -130,4 +131,6 @@ def test_a_dataset_that_a_model_was_trained_on_is_no_evidence_and_the_note_says_
         evaluation.checkpoint_id = checkpoint.id
         session.flush()
         (sentence,) = circular_sentences(session, newest_scores(session))
+        assert circular_notes(session, result) == [sentence]  # which the job stores with its result
+        assert circular_notes(session, result | {"notes": [sentence]}) == []
     assert sentence.startswith("Seen in training: bm25") and "another dataset" in sentence

@@ -37,7 +37,12 @@ from trainer.evaluate.measures.compliance import COMPLIANCE
 from trainer.evaluate.question_clusters import about_questions
 from trainer.evaluate.request import EvaluationStart
 from trainer.model.backbone import read_memory
-from trainer.records.circular import circular_sentence, held_out_record, validators_of_record
+from trainer.records.circular import (
+    circular_notes,
+    circular_sentence,
+    held_out_record,
+    validators_of_record,
+)
 from trainer.records.content import benchmark_content
 from trainer.records.likeness import differences
 from trainer.records.pinning import require_pinned
@@ -153,10 +158,13 @@ def evaluate(handle: JobHandle) -> dict[str, Any]:
     ]
     parts, ordinary = parts[:count], parts[count:]
     if count == 1:
-        return parts[0] | {"ordinary": ordinary}
-    sha256 = content_together(contents[:count])["sha256"]
-    together = _suite(handle, suite, benchmarks[:count], parts)
-    return about | together | {"sha256": sha256, "ordinary": ordinary}
+        result = parts[0] | {"ordinary": ordinary}
+    else:
+        sha256 = content_together(contents[:count])["sha256"]
+        together = _suite(handle, suite, benchmarks[:count], parts)
+        result = about | together | {"sha256": sha256, "ordinary": ordinary}
+    with handle.store.read() as session:
+        return result | {"notes": [*result["notes"], *circular_notes(session, result)]}
 
 
 def too_easy(reports: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -1,12 +1,10 @@
 """`inf analyze`: agreement, diversity and coverage, overlaps, leakage and validators."""
 
 from collections.abc import Callable
-from pathlib import Path
 
 import click
 
 from analysis.agreement.validators import TITLES, kept_rows, validator_row
-from analysis.files.corpora import read_texts
 from analysis.request import (
     ContaminationStart,
     CorporaChosen,
@@ -18,7 +16,6 @@ from analysis.text.diversity_tables import compared_rows, number_rows, share_row
 from analysis.text.sharing import cluster_rows, overlap_rows, repeated_rows, what_is_found
 from app.cli.analyze.agreement import agreement
 from app.cli.kit.doors import Noun
-from app.cli.kit.options import request_options
 from app.cli.kit.report import Launching, Result, command_actor, counts, launched, reporting
 from app.cli.kit.table import sheet
 from app.operations import analyses, runs
@@ -40,18 +37,9 @@ def _of_texts(
     name: str, model: type[CorporaChosen], human: Callable[[Result], str], about: str
 ) -> None:
     """Add the command of an analysis of texts."""
-
-    @analyze.command(name, help=about)
-    @request_options(model, types=FILES)
-    @launched
-    @reporting(human)
-    def command(request: CorporaChosen, launch: Launching) -> Result:
-        for path in request.texts:  # unusable lines are reported before the job begins
-            read_texts(Path(path))
-        actor = command_actor()
-        done = analyses.start(actor, request, launch(name))
-        circular = model is CoverageStart and "corpora" in done and analyses.about_map(actor, done)
-        return done | ({"circular": circular} if circular else {})
+    analyze.door(
+        analyses.start, name=name, title=name, text=human, request=model, types=FILES, about=about
+    )
 
 
 def _shown_diversity(result: Result) -> str:

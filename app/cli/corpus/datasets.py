@@ -9,10 +9,9 @@ from app.cli.kit.doors import Noun
 from app.cli.kit.formerly import formerly
 from app.cli.kit.options import request_options
 from app.cli.kit.progress import progress_bar
-from app.cli.kit.report import Launching, Result, command_actor, counts, launched, lines, reporting
+from app.cli.kit.report import Result, command_actor, counts, lines, reporting
 from app.operations import datasets as operations
 from app.text.numbers import counted
-from curation.hub.request import DatasetPull
 from curation.mining.request import NegativesMine
 
 FORMER_KEYS = {"dataset_id": "id", "dataset": "name"}
@@ -55,11 +54,7 @@ def dependents_text(dependents: list[str]) -> list[str]:
     return ["cannot be archived, these depend on it:", *(f"  {one}" for one in dependents)]
 
 
-datasets.door(
-    operations.show,
-    text=_shown,
-    former=FORMER_KEYS,
-)
+datasets.door(operations.show, text=_shown, former=FORMER_KEYS)
 
 
 def _pulled(result: Result) -> str:
@@ -75,22 +70,17 @@ def _pulled(result: Result) -> str:
     return f"{summary}{run}; {skipped}{left_out}"
 
 
-@datasets.command()
-@request_options(DatasetPull)
-@launched
-@reporting(_pulled)
-def pull(request: DatasetPull, launch: Launching) -> Result:
-    """Import a dataset from the Hub, or from a folder or URL (s3://…) given in place of USER/NAME.
-
-    InF-IR's columns become groups; those of Promptriever, FollowIR-train and any (query, positive,
-    negatives) dataset become pairs, with the negatives given to them as passages of the pool.
-    Columns of other names are mapped by --column.
-    """
-    actor, title = command_actor(), f"pulling {request.repo}"
-    if not launch.is_here:
-        return operations.pull(actor, request, launch(title))
-    with progress_bar(title) as draw:
-        return operations.pull(actor, request, operations.here(draw))
+pull = datasets.door(
+    operations.pull,
+    text=_pulled,
+    title="pulling {repo}",
+    unit="B",
+    here=operations.here,
+    about="Import a dataset from the Hub, or from a folder or URL (s3://…) given in place of "
+    "USER/NAME.\n\nInF-IR's columns become groups; those of Promptriever, FollowIR-train and any "
+    "(query, positive, negatives) dataset become pairs, with the negatives given to them as "
+    "passages of the pool. Columns of other names are mapped by --column.",
+)
 
 
 def _mined(result: Result) -> str:

@@ -53,8 +53,4 @@ def _listed(text: Result) -> str:
     return f"{text['text']} ({why})" if why else str(text["text"])
 
 
-groups.door(
-    operations.show,
-    text=_shown,
-    former=FORMER_KEYS,
-)
+groups.door(operations.show, text=_shown, former=FORMER_KEYS)

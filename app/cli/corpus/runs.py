@@ -307,8 +307,4 @@ def _after(run: Result) -> str:
     return resume if run["status"] in ("paused", "failed", "cancelled") else "inf status"
 
 
-runs.door(
-    operations.show,
-    text=_shown,
-    former=FORMER_KEYS,
-)
+runs.door(operations.show, text=_shown, former=FORMER_KEYS)

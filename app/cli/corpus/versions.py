@@ -90,26 +90,8 @@ def _detailed(row: Result, side: str) -> str:
 
 def add_versions(runs: Noun) -> None:
     """Add the commands of verdict versions to those of runs."""
-    runs.door(
-        operations.decide,
-        text=_decided,
-    )
-    runs.listed(
-        operations.list_versions,
-        name="versions",
-        columns=VERSIONS,
-        empty="",
-    )
-    runs.door(
-        operations.compare_versions,
-        paged(operations.EXAMPLES),
-        text=_compared,
-    )
-    runs.door(
-        operations.use_version,
-        text=_listed,
-    )
-    runs.door(
-        operations.remove_version,
-        text=_listed,
-    )
+    runs.door(operations.decide, text=_decided)
+    runs.listed(operations.list_versions, name="versions", columns=VERSIONS, empty="")
+    runs.door(operations.compare_versions, paged(operations.EXAMPLES), text=_compared)
+    runs.door(operations.use_version, text=_listed)
+    runs.door(operations.remove_version, text=_listed)

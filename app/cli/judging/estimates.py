@@ -94,14 +94,8 @@ def add_to(studies: Noun) -> None:
         "are weighted by how they were sampled; intervals are over groups. A study of listed or "
         "disputed items says nothing about the run, and the command says why.",
     )
-    studies.door(
-        operations.plan,
-        text=_planned,
-    )
-    studies.door(
-        operations.thresholds,
-        text=_explored,
-    )
+    studies.door(operations.plan, text=_planned)
+    studies.door(operations.thresholds, text=_explored)
     studies.door(
         operations.consensus,
         text=_consensus_text,

@@ -76,9 +76,9 @@ def export(request: StudyExport, out: Path) -> Result:
     return {**report, "out": str(out), "files": write_files(out, files)}
 
 
-def write_files(folder: Path, files: Mapping[str, str]) -> list[str]:
-    """Write texts into a folder, all or none where one is there already. Raises BadInput."""
-    taken = [name for name in files if (folder / name).exists()]
+def write_files(folder: Path, files: Mapping[str, str], *, replace: bool = False) -> list[str]:
+    """Write texts into a folder; unless to `replace`, none where one is there. Raises BadInput."""
+    taken = [name for name in files if (folder / name).exists() and not replace]
     if taken:
         raise BadInput(f"{folder / taken[0]} exists", "name another folder", code="file_exists")
     try:

@@ -6,13 +6,13 @@ from typing import Any, Literal
 
 import click
 
+from app.cli.judging.exchange import write_files
 from app.cli.kit.doors import Noun
 from app.cli.kit.options import field_options, request_of
 from app.cli.kit.report import Result, command_actor, facts, reporting
 from app.cli.kit.table import Column
 from app.operations.judging import studies as operations
 from curation.judging.request import GoldChange
-from db.errors import BadInput
 from db.study.rules import StudyRules
 
 
@@ -77,12 +77,5 @@ def template(study_id: int, items: int, out: Path) -> Result:
     """Write unused items to a file, in which you fill in the right answer and the reason."""
     rows = operations.template(command_actor(), study_id, items)
     text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-    try:
-        out.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise BadInput(
-            f"{out} cannot be written: {error.strerror}",
-            "name a file in a folder that this account can write",
-            code="file_unwritable",
-        ) from error
+    write_files(out.parent, {out.name: text}, replace=True)
     return {"study_id": study_id, "rows": len(rows), "out": str(out)}

@@ -71,11 +71,7 @@ def set_(approve: bool, reject: bool, **given: Any) -> Row:
     return operations.set_one(command_actor(), request_of(ReviewSet, given | {"action": action}))
 
 
-validate = reviews.door(
-    operations.validate,
-    text=_validated,
-    title="revalidating edits",
-)
+validate = reviews.door(operations.validate, text=_validated, title="revalidating edits")
 
 
 def _bulk(result: Result) -> str:

@@ -174,11 +174,7 @@ def _labels(judge: Result) -> str:
     return ", ".join([judge["kind"], *(name for name in ("simulated", "offline") if judge[name])])
 
 
-studies.door(
-    operations.show,
-    text=_shown,
-    former=FORMER_KEYS,
-)
+studies.door(operations.show, text=_shown, former=FORMER_KEYS)
 _changed = facts(
     *(("study", "study_id"), "status", ("judges per item", "overlap")),
     ("guidelines", lambda study: f"version {study['guideline_version']}"),

@@ -15,14 +15,16 @@ from app.access.identity import Actor
 from app.cli.commands import COMMANDS
 from app.cli.kit.formerly import with_former_keys
 from app.cli.kit.options import request_options
-from app.cli.kit.progress import progress_bar
+from app.cli.kit.progress import Show, progress_bar
 from app.cli.kit.report import Launching, Result, command_actor, facts, launched, reporting
 from app.cli.kit.table import MAX_CELL_COLUMNS, Column, drawn, paged
+from app.operations.acting import Launch
 from db.requests import Request
 
 Operation = Callable[..., Any]
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 Types = Mapping[str, click.ParamType[Any]]
+Here = Callable[[Show], Launch[Result]]
 FROM_HERE = ("launch", "progress", "say")  # what an operation takes of the command itself
 
 
@@ -53,6 +55,8 @@ class Noun(click.Group):
         actor: Callable[[Result], Actor] | None = None,
         types: Types | None = None,
         former: Mapping[str, str] | None = None,
+        request: type[Request] | None = None,
+        here: Here | None = None,
     ) -> click.Command:
         """Add the command that asks for an operation with what it is given, and reports the result.
 
@@ -62,10 +66,12 @@ class Noun(click.Group):
         about: the help, by default the operation's docstring up to what it raises, or the
         request's; title: of its job or its progress (in `unit`), with what is given in braces;
         actor: who it is, by what is given; types: what click checks of a value where that is more
-        than its type; former: as of `reporting`.
+        than its type; former: as of `reporting`; request: which one, of an operation that takes
+        several; here: how its work is done in this process, as no job.
         """
         report = reporting(facts(*text) if isinstance(text, tuple) else text, former=former)
-        made = _command(operation, report, own, about, name, title, types or {}, unit, actor)
+        named = (about, name, title, types or {}, unit, actor)
+        made = _command(operation, report, own, *named, model=request, here=here)
         self.add_command(made)
         return made
 
@@ -130,12 +136,15 @@ def _command(
     types: Types,
     unit: str = "",
     whose: Callable[[Result], Actor] | None = None,
+    *,
+    model: type[Request] | None = None,
+    here: Here | None = None,
 ) -> click.Command:
     takes = [*inspect.signature(operation).parameters.values()]
     has_actor = bool(takes) and takes[0].name == "actor"
     takes = takes[has_actor:]
     wanted = next((each for each in takes if _is_request(each.annotation)), None)
-
+    model = model or (wanted.annotation if wanted is not None else None)
     doing = {each.name for each in takes} & set(FROM_HERE)
 
     def call(launch: Launching | None = None, **given: Any) -> Any:
@@ -144,6 +153,9 @@ def _command(
         named = title.format(**known)
         if wanted is not None:
             given[wanted.name] = given.pop("request")
+        if launch is not None and here is not None and launch.is_here:
+            with progress_bar(named, unit) as show:
+                return operation(*actor, **given, launch=here(show))
         if launch is not None:
             given["launch"] = launch(named)
         if "say" in doing:
@@ -158,14 +170,14 @@ def _command(
         made = launched(made)
     for decorate in reversed(own):
         made = decorate(made)
-    if wanted is not None:
-        made = request_options(wanted.annotation, types=types)(made)
+    if model is not None:
+        made = request_options(model, types=types)(made)
     taken = {each.name for each in getattr(made, "__click_params__", ())} | set(FROM_HERE)
     for each in reversed(takes):
         is_needed = each.default is each.empty and each.kind is not each.VAR_KEYWORD
         if is_needed and each is not wanted and each.name not in taken:
             made = click.argument(each.name, type=types.get(each.name, each.annotation))(made)
-    documented = operation if operation.__doc__ or wanted is None else wanted.annotation
+    documented = operation if operation.__doc__ or model is None else model
     # up to what it raises: a command reports an error in its own words
     help_text = re.split(r"\bRaises\b", inspect.getdoc(documented) or "")[0].strip()
     name = name or operation.__name__.replace("_", "-")

@@ -83,7 +83,4 @@ connections.listed(
     empty="no connections",
 )
 connections.door(operations.show, text=_shown)
-connections.door(
-    operations.remove,
-    text=lambda result: f"removed {result['name']}",
-)
+connections.door(operations.remove, text=lambda result: f"removed {result['name']}")

@@ -48,11 +48,7 @@ def _shown(result: Result) -> str:
     return in_commands("\n".join(shown))
 
 
-jobs.door(
-    operations.show,
-    text=_shown,
-    former=FORMER_KEYS,
-)
+jobs.door(operations.show, text=_shown, former=FORMER_KEYS)
 
 
 def _logged(result: Result) -> str:

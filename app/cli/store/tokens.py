@@ -26,10 +26,7 @@ _token = facts(
     "token", "person", RIGHTS, ("datasets", _on), ("budget", _budget), ("until", "expires_at")
 )
 
-tokens.door(
-    operations.create,
-    text=lambda made: f"{_token(made)}\nIt is not shown again.",
-)
+tokens.door(operations.create, text=lambda made: f"{_token(made)}\nIt is not shown again.")
 tokens.listed(
     partial(operations.list_all, everybody=True),
     about="List the tokens of everybody, without the tokens themselves.",

@@ -18,6 +18,7 @@ from analysis.agreement.headline import COHEN
 from analysis.agreement.intervals import DRAWS
 from analysis.agreement.judgment_filter import JudgmentFilter, study_answers, study_decisions
 from analysis.agreement.validators import choosing_report
+from analysis.embed.independence import validator_sentence
 from app.access.identity import Actor, SessionUser
 from app.operations.acting import Launch, reading, store_address, writing
 from curation.judging.about_run import (
@@ -35,7 +36,6 @@ from curation.judging.agreement import (
     study_report,
 )
 from curation.judging.consensus import study_consensus
-from curation.judging.independence import validator_sentence
 from curation.judging.request import AgreementStart, PlanStudy, StudyExport, ValidatorsCompare
 from curation.judging.scope import Scope, of_filtered, study_scope
 from curation.questions.audit import study_audit

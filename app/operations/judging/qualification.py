@@ -20,7 +20,6 @@ from db.assignment.guidelines import record_shown, version_shown
 from db.assignment.members import membership, not_open, require_active
 from db.assignment.places import not_given
 from db.assignment.qualification import (
-    Feedback,
     QualificationState,
     answer_example,
     next_example,
@@ -29,8 +28,25 @@ from db.assignment.qualification import (
 from db.assignment.shown_items import ShownItem
 from db.assignment.standing import Standing
 from db.errors import InfError
+from db.question import Shown
+from db.rows import Row
 
 EXAMPLE = "example"
+
+
+class ExampleFeedback(Row):
+    """The feedback on the answer to an example, by the event that sent it.
+
+    Places are those on the judge's screen; `then`: the key of the text on what comes next, ""
+    within a round.
+    """
+
+    event: str
+    chosen: Shown
+    right: Shown
+    is_right: bool
+    explanation: str
+    then: str
 
 
 @dataclass
@@ -38,7 +54,7 @@ class Answered:
     """The outcome of the examples in an outbox: replies by event, feedback for the card."""
 
     answers: dict[str, str] = field(default_factory=dict)
-    feedback: list[dict[str, Any]] = field(default_factory=list)
+    feedback: list[ExampleFeedback] = field(default_factory=list)
     others: list[Any] = field(default_factory=list)
 
 
@@ -77,7 +93,7 @@ def answer_examples(
                 )
                 then = _then(qualification_state(session, study_id, judge_id))
             found.answers[event] = ""
-            found.feedback.append(_as_json(event, feedback, then))
+            found.feedback.append(ExampleFeedback.of(feedback, event=event, then=then))
         except InfError as error:
             found.answers[event] = reword(error)
     return found
@@ -109,14 +125,3 @@ def _then(state: QualificationState) -> str:
     if state.answered == 0:
         return "card.below"
     return ""
-
-
-def _as_json(event: str, feedback: Feedback, then: str) -> dict[str, Any]:
-    return {
-        "event": event,
-        "chosen": feedback.chosen,
-        "right": feedback.right,
-        "is_right": feedback.is_right,
-        "explanation": feedback.explanation,
-        "then": then,
-    }

@@ -18,7 +18,6 @@ from analysis.figures.paired import Difference, paired_difference
 from app.access.identity import Actor
 from app.access.permissions import NEEDS
 from app.operations.acting import reading
-from app.operations.evaluations import circular_sentences
 from app.operations.overview.frame import PageDataset
 from app.operations.overview.home import SeenStudies
 from curation.judging.about_run import about_run
@@ -37,6 +36,7 @@ from db.study.run_items import estimate_state
 from db.study.studies import StudySummary, get_study
 from db.tables import Checkpoint
 from trainer.evaluate.following import INSTRUCTION_FLIP
+from trainer.records.circular import circular_sentences
 from trainer.report.compared.conditions import unlike
 
 T = TypeVar("T")

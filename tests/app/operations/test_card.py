@@ -66,7 +66,7 @@ def test_a_decision_is_stored_for_whom_the_cookie_names(server: Store) -> None:
     event = {"event": "one", "kind": "pick", "study": 1, "token": token, "position": 0}
     for _ in range(2):  # sent twice, stored once
         card = answer_and_lease(ann, 1, [event])
-        assert card.acknowledged == {"one": ""} and card.progress.done == 1
+        assert card.acknowledged == {"one": ""} and card.done == 1
     found, total = answers.list_some(ann, 1)
     assert total == 1 and found[0].position == 0
     assert not answers.change(ann, changed(token, 0)) and answers.change(ann, changed(token, None))

@@ -61,6 +61,8 @@ def test_differences_are_the_same_rows_for_page_command_and_operation(
     ran = inf("evaluations", "compare", base, better, "--json")
     assert ran.code == 0 and ran.err == ""
     rows = ran.json["data"]
+    assert (ran.json["next"], ran.json["total"]) == (None, len(rows))
+    assert inf("evaluations", "compare", base, better, "--offset", 1, "--json").json["data"] == []
     assert rows == evaluations.compare(owner("ada"), base, [better]).as_json()["data"]
     (row,) = rows
     assert (row["id"], row["name"], row["model"]) == (better, "models/better", "models/better")

@@ -17,9 +17,11 @@ from app_pages import open_page, sign_in, words
 from conftest import Ran
 from full_store import fill
 from records_world import make_run
+from sqlalchemy import select
 from streamlit.testing.v1 import AppTest
 
-from analysis.text.diversity_tables import published_rows, table_one
+from analysis.embed.model_source import DEFAULT_MODEL
+from analysis.text.diversity_tables import compared_rows, published_rows, table_one
 from analysis.text.sharing import overlap_rows, repeated_rows
 from app.access.identity import owner
 from app.cli.main import inf as commands
@@ -47,7 +49,7 @@ from db.people.accounts import add_account
 from db.review.queue import QueueFilter
 from db.servers.webhooks import queue_events
 from db.store.store import Store
-from db.tables import Release, Study, StudyJudge, Webhook
+from db.tables import Judge, Release, Study, StudyJudge, Webhook
 
 ADA = owner("ada")
 
@@ -347,6 +349,7 @@ def test_a_job_s_result_is_what_the_command_prints(
         ("reviews", "validate", 1),
         ("studies", "judge", 1, "--judge", "simulated:1"),
         ("runs", "create", "books", "--provider", "offline", "--limit", 1),
+        ("evaluations", "create", "--model", "bm25", "--benchmark", "dataset:books"),
     ):
         done = inf(*command, "--json")
         assert done.code == 0, done.err + done.out
@@ -375,7 +378,14 @@ ANALYSES: Mapping[str, tuple[tuple[str, ...], str, Callable[[Any], list[dict[str
         "diversity",
         lambda found: [*table_one(found["corpora"]), *published_rows(found["corpora"])],
     ),
+    "coverage": (
+        ("coverage", "--dataset", "films"),
+        "coverage",
+        lambda found: compared_rows(found["covered"]),
+    ),
 }
+# What a job finds at its end besides the stored analysis, which may be older.
+OF_NOW = {"analysis_id", "known", "circular"}
 
 
 @pytest.mark.parametrize("kind", ANALYSES)
@@ -389,6 +399,10 @@ def test_a_page_s_tables_of_an_analysis_are_of_the_result_that_the_command_print
     given, page, table = ANALYSES[kind]
     make_run(world)
     make_run(world, name="films")  # of the same texts
+    with world.write() as session:  # validated by the model that embeds the texts
+        for judge in session.scalars(select(Judge)):
+            judge.model = DEFAULT_MODEL
+        session.commit()
     done = inf("analyze", *given, "--dataset", "books", "--json")
     assert done.code == 0, done.err + done.out
     monkeypatch.setenv("INF_DATABASE_URL", world.url)
@@ -396,7 +410,8 @@ def test_a_page_s_tables_of_an_analysis_are_of_the_result_that_the_command_print
     result = jobs.show(ADA, done.json["job_id"]).result
     assert result is not None and as_bytes(result) == as_bytes(printed)
     (stored,) = analyses.stored(ADA, kind, None)
-    own = [name for name in printed if name not in ("analysis_id", "known")]
+    assert ("circular" in printed) == (kind == "coverage")
+    own = [name for name in printed if name not in OF_NOW]
     assert own and printed["analysis_id"] == stored.id and not printed["known"]
     assert as_bytes([printed[name] for name in own]) == as_bytes([stored.result[n] for n in own])
     at = open_page(page, dataset="books")

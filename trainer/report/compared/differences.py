@@ -1,9 +1,9 @@
 """Differences of models to a base on one benchmark: intervals, p by Holm, and a verdict."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from analysis.figures.paired import holm, paired_difference, verdict
+from db.rows import Row
 from db.tables import Evaluation
 from trainer.report.compared.conditions import unlike
 from trainer.report.compared.measures import NAMES, SOMETIMES, model_name
@@ -19,8 +19,7 @@ METHOD = (
 )
 
 
-@dataclass(frozen=True)
-class Difference:
+class Difference(Row):
     """The difference of an evaluation to its base on a measure; `name`: of its model.
 
     `low` to `high`: the 95 % interval; `p_holm`: adjusted for the number of models; `method`: of
