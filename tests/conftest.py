@@ -32,7 +32,7 @@ from paid_once import (
     spare_what_is_loaded,
     work_on_runs_here,
 )
-from postgres_cluster import Cluster, missing_programs
+from postgres_cluster import Cluster, memory, missing_programs
 from sqlalchemy import text
 
 from app.cli.main import main
@@ -258,7 +258,7 @@ def postgres_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clust
     reason = missing_programs()
     if reason:
         require("postgres", reason)
-    with Cluster() as cluster:
+    with Cluster(memory()) as cluster:
         store = open_store(cluster.create("inf_template"))
         schema.upgrade(store)
         store.close()
