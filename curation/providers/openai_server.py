@@ -52,10 +52,10 @@ from curation.providers.request_body import (
 )
 from curation.providers.trouble import TroubleLog, describe
 from curation.recipe.completion import read_body, read_completion
-from curation.recipe.prices import Price, how_to_price, load_prices
+from curation.recipe.prices import Price, load_prices, require_prices
 from curation.recipe.recipe import Recipe
 from curation.servers.connection import Server
-from db.errors import BadInput, ProviderError
+from db.errors import ProviderError
 from db.tables import utc_now
 
 logging.getLogger("httpx2").setLevel(logging.WARNING)  # it logs a line for every call otherwise
@@ -588,16 +588,3 @@ class OpenAIProvider:
         """Seconds before the next attempt: doubling, with jitter so that not all come at once."""
         ceiling: float = min(MAX_BACKOFF_SECONDS, BACKOFF_SECONDS * 2 ** (attempts - 1))
         return ceiling * (0.5 + self._jitter.random() / 2)
-
-
-def require_prices(recipe: Recipe, prices: dict[str, Price]) -> None:
-    """Raise BadInput where the cost of a call has no upper bound: a budget could not hold."""
-    for task, stage in recipe.stages.items():
-        if stage.model not in prices:
-            raise BadInput(how_to_price(stage.model), code="price_unknown")
-        if not stage.parameters.get("max_output_tokens"):
-            raise BadInput(
-                "a budget requires a limit of output tokens",
-                f"give one with `set={task}.max_output_tokens=NUMBER`",
-                code="budget_needs_token_limit",
-            )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from curation.recipe.recipe import Recipe
 from db.errors import BadInput
 from db.store.settings import home
 
@@ -98,3 +99,16 @@ def how_to_price(model: str) -> str:
         f"the price of {model!r} is unknown: write it into {home() / 'prices.toml'} as\n"
         f'["{model}"]\ninput = 0.0   # USD per million tokens\noutput = 0.0'
     )
+
+
+def require_prices(recipe: Recipe, prices: dict[str, Price]) -> None:
+    """Raise BadInput where the cost of a call has no upper bound: a budget could not hold."""
+    for task, stage in recipe.stages.items():
+        if stage.model not in prices:
+            raise BadInput(how_to_price(stage.model), code="price_unknown")
+        if not stage.parameters.get("max_output_tokens"):
+            raise BadInput(
+                "a budget requires a limit of output tokens",
+                f"give one with `set={task}.max_output_tokens=NUMBER`",
+                code="budget_needs_token_limit",
+            )

@@ -12,10 +12,16 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from curation.providers.registry import PROVIDERS
+from curation.recipe.prices import require_prices
 from curation.recipe.recipe import Recipe, recipe_from_store
 from curation.recipe.tasks import JUDGED, Task
 from curation.run.recipes import Chosen, named_recipe
-from curation.servers.connection import PROVIDER_OF_KIND, environment_server, url_of_connection
+from curation.servers.connection import (
+    PROVIDER_OF_KIND,
+    environment_server,
+    prices_of_run,
+    url_of_connection,
+)
 from db.corpus.datasets import get_dataset
 from db.errors import BadInput
 from db.patience import PATIENCE_MINUTES, patience_of
@@ -271,7 +277,15 @@ def start_run(
     # their weights are hashed by the first worker: reading them takes minutes, and the writer waits
     run.models = {task: {"model": stage.model} for task, stage in chosen.stages.items()}
     run.server = _record_of_server(session, provider, connection, chosen)
+    if budget_usd is not None:
+        _require_that_it_holds(session, run, chosen)
     return run
+
+
+def _require_that_it_holds(session: Session, run: Run, recipe: Recipe) -> None:
+    """Raise BadInput where a budget could not hold: a call of the run has no highest price."""
+    if PROVIDERS.find(run.provider).paid:
+        require_prices(recipe, prices_of_run(session, run))
 
 
 def provider_of(session: Session, provider: str, connection: str | None) -> str:
@@ -372,6 +386,8 @@ def resume_run(
             "give more than that",
             code="budget_already_spent",
         )
+    if budget_usd is not None:
+        _require_that_it_holds(session, run, recipe_of(session, run))
     if retry is not None:
         require_no_versions(session, run_id)
         reopen_dropped(session, run_id, retry)

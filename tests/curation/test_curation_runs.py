@@ -16,7 +16,7 @@ from analysis.text.near_duplicates import near_duplicate_keys
 from curation.judging.candidates import choose, is_near_duplicate
 from curation.recipe.settings import Validation
 from curation.run.engine import curate
-from curation.run.starting import start_run
+from curation.run.starting import resume_run, start_run
 from db.corpus.datasets import text_sha256
 from db.errors import BadInput, NotFound, ProviderError
 from db.run.group_detail import get_group
@@ -230,6 +230,17 @@ def test_a_budget_with_an_unknown_price_asks_for_the_price(
     add_dataset(sqlite_store)
     with pytest.raises(BadInput, match="the price of 'small' is unknown"):
         run_curation(sqlite_store, **ASKED, budget_usd=1.0)
+    # refused before there is a run, or a job that could fail
+    assert (count_rows(sqlite_store, "run"), count_rows(sqlite_store, "job")) == (0, 0)
+    with sqlite_store.write() as session:
+        run_id = start_run(session, **ASKED).id
+        session.commit()
+    with (
+        sqlite_store.write() as session,
+        pytest.raises(BadInput, match="the price of 'small' is unknown"),
+    ):
+        resume_run(session, run_id, budget_usd=1.0)
+    assert not server.answered
 
 
 def test_a_limit_takes_the_first_pairs_and_a_data_set_without_pairs_is_refused(

@@ -44,8 +44,15 @@ VERSION = "2025-06-18"
 PAID: dict[str, Any] = {"provider": "openai", "recipe": "msmarco", "settings": ("model=small",)}
 
 
+def price_small() -> None:
+    """Give the model of these runs a price: a budget needs one."""
+    home().mkdir(parents=True, exist_ok=True)
+    (home() / "prices.toml").write_text('["small"]\ninput = 1.0\noutput = 10.0\n')
+
+
 @pytest.fixture
 def world(sqlite_store: Store, monkeypatch: pytest.MonkeyPatch) -> Iterator[ApiWorld]:
+    price_small()
     made = make_api_world(sqlite_store)
     monkeypatch.setattr(supervisors, "ensure_taken", lambda *_: None)  # no job is to run
     owners_process(False)
@@ -365,8 +372,7 @@ def priced(
     sqlite_store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[tuple[Store, str]]:
     """A store whose runs ask a server with prices, and lines to import."""
-    home().mkdir(parents=True, exist_ok=True)
-    (home() / "prices.toml").write_text('["small"]\ninput = 1.0\noutput = 10.0\n')
+    price_small()
     with Server(usage=(300, 40)) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         monkeypatch.setenv("OPENAI_API_KEY", "any")
