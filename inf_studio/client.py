@@ -13,12 +13,13 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast, overload
 
 from curation.judges.judge import ItemView
 from db.errors import BadInput, InfError, Refused
 from db.modules import is_here, load
 from db.question import question_from
+from inf_studio import rows
 from inf_studio.transport import OverHttp, Transport, open_here
 
 if TYPE_CHECKING:
@@ -45,17 +46,27 @@ def connect(url: str, *, token: str) -> "Studio":
     return Studio(OverHttp(url, token))
 
 
-class Rows(Sequence[Any]):
-    """Rows of a list, as dictionaries."""
+T = TypeVar("T", bound="Thing")
+R = TypeVar("R")
 
-    def __init__(self, rows: Iterable[Mapping[str, Any]]) -> None:
-        self._rows = [dict(row) for row in rows]
+
+class Rows(Sequence[R]):
+    """Rows of a list, as dictionaries (`inf_studio.rows` has their keys)."""
+
+    def __init__(self, found: Iterable[Mapping[str, Any]]) -> None:
+        self._rows = [dict(row) for row in found]
 
     def __len__(self) -> int:
         return len(self._rows)
 
-    def __getitem__(self, place: Any) -> Any:
-        return Rows(self._rows[place]) if isinstance(place, slice) else self._rows[place]
+    @overload
+    def __getitem__(self, place: int) -> R: ...
+    @overload
+    def __getitem__(self, place: slice) -> "Rows[R]": ...
+    def __getitem__(self, place: int | slice) -> "R | Rows[R]":
+        if isinstance(place, slice):
+            return Rows(self._rows[place])
+        return cast(R, self._rows[place])
 
     def to_pandas(self) -> "pd.DataFrame":
         """The rows as a DataFrame, in their order."""
@@ -97,13 +108,15 @@ class Thing:
     def __init__(self, studio: "Studio", row: Mapping[str, Any]) -> None:
         self._studio, self.row = studio, dict(row)
 
-    def __getattr__(self, name: str) -> Any:
-        row = self.__dict__.get("row", {})
-        if name in row:
-            return row[name]
-        raise AttributeError(f"{type(self).__name__} has no {name!r}: {', '.join(row)}")
+    if not TYPE_CHECKING:  # which knows the keys
 
-    def refresh(self) -> "Thing":
+        def __getattr__(self, name: str) -> Any:
+            row = self.__dict__.get("row", {})
+            if name in row:
+                return row[name]
+            raise AttributeError(f"{type(self).__name__} has no {name!r}: {', '.join(row)}")
+
+    def refresh(self) -> Self:
         """Read it again; returns itself."""
         self.row = self._studio.call(f"{self.noun} show", id=self.row["id"])
         return self
@@ -175,7 +188,7 @@ class Recipe:
         return {"recipe": self.name, "settings": list(self.settings)}
 
 
-class Job(Thing):
+class Job(Thing, rows.JobShownKeys):
     """Work in the background."""
 
     noun = "jobs"
@@ -186,7 +199,7 @@ class Job(Thing):
             message = state["error"] or state["message"]  # why it ended, where it failed
             yield Event(state["status"], state["done"], state["total"], message)
 
-    def wait(self) -> "Job":
+    def wait(self) -> Self:
         """Wait until it is over; a notebook shows its progress. Raises InfError where it failed or
         was cancelled."""
         _show_in_notebook(self.events())
@@ -208,14 +221,14 @@ class Started(Thing):
         """The states of its job."""
         return iter(()) if self.job is None else self.job.events()
 
-    def wait(self) -> Any:
+    def wait(self) -> Self:
         """Wait for its job; returns itself, read again. Raises InfError where that failed."""
         if self.job is not None:
             self.job.wait()
         return self.refresh()
 
 
-class Dataset(Thing):
+class Dataset(Thing, rows.DatasetShownKeys):
     """Pairs and passages."""
 
     noun = "datasets"
@@ -234,6 +247,10 @@ class Dataset(Thing):
         run.job = self._studio.job(made["job_id"])
         return run
 
+    def list_pairs(self, search: str = "") -> "Rows[rows.PairView]":
+        """Its pairs in order of import, those with this text in the query (`datasets pairs`)."""
+        return self._studio.rows("datasets pairs", id=self.row["id"], search=search)
+
     def _run(
         self, recipe: Recipe | None, fields: Mapping[str, Any], *, otherwise: str = ""
     ) -> dict[str, Any]:
@@ -245,7 +262,7 @@ class Dataset(Thing):
         return wanted | dict(fields)
 
 
-class Estimate(Thing):
+class Estimate(Thing, rows.RunEstimateKeys):
     """Calls, cost and time of a run before it starts."""
 
     def __repr__(self) -> str:
@@ -256,14 +273,35 @@ class Estimate(Thing):
         return f"<Estimate: {self.row['pairs']:,} pairs, {calls:,.0f} calls, {cost}{time}>"
 
 
-class Run(Started):
+class Run(Started, rows.RunShownKeys):
     """A run: groups made from pairs, and validated."""
 
     noun = "runs"
 
-    def groups(self, **only: Any) -> Rows:
+    def groups(self, **only: Any) -> "Rows[rows.GroupRow]":
         """Its groups, all or those that match (`groups list`)."""
         return self._studio.rows("groups list", run_id=self.row["id"], **only)
+
+    def drops(self) -> "Rows[rows.DropRow]":
+        """For which reasons its groups were dropped, and some of each (`runs drops`)."""
+        return Rows(self._studio.call("runs drops", id=self.row["id"])["data"])
+
+    def resume(self, **fields: Any) -> Self:
+        """Go on with it (`runs resume`), as `budget_usd=5`. Raises InfError."""
+        made = self._studio.call("runs resume", run_id=self.row["id"], **fields)
+        self.job = self._studio.job(made["job_id"])
+        return self.refresh()
+
+    def retry(self, reason: str, **fields: Any) -> Self:
+        """Try the groups that were dropped for a reason again (`runs retry`). Raises InfError."""
+        made = self._studio.call("runs retry", run_id=self.row["id"], retry=reason, **fields)
+        self.job = self._studio.job(made["job_id"])
+        return self.refresh()
+
+    def stop(self) -> Self:
+        """Stop it, so that it can be resumed (`runs stop`)."""
+        self._studio.call("runs stop", id=self.row["id"])
+        return self.refresh()
 
     @property
     def studies(self) -> "StudiesOfRun":
@@ -291,7 +329,7 @@ class StudiesOfRun:
         overlap: int,
         judges: Sequence["str | FunctionJudge"] = (),
         **more: Any,
-    ) -> Any:
+    ) -> "Study":
         """Sample a study, and let these judges, by name or functions with `judge`, answer it
         (`studies create`)."""
         studio, row = self._run._studio, self._run.row
@@ -306,7 +344,7 @@ class StudiesOfRun:
         return study.refresh()
 
 
-class Study(Thing):
+class Study(Thing, rows.StudyShownKeys):
     """Items that people and models judge."""
 
     noun = "studies"
@@ -326,13 +364,17 @@ class Study(Thing):
         """How its judges agree (`studies agreement`)."""
         return Agreement(self._studio, self._studio.call("studies agreement", id=self.row["id"]))
 
-    def judgments(self) -> Rows:
+    def judgments(self) -> "Rows[rows.ListedJudgment]":
         """The answers of its judges that you may see (`judgments list`)."""
         return self._studio.rows("judgments list", study_id=self.row["id"])
 
 
 class Judged(Thing):
     """What a function answered of a study, in this process."""
+
+    study_id: int
+    judge: str
+    answers: int
 
     def wait(self) -> "Judged":
         """It is over: returns itself, as a job does."""
@@ -424,7 +466,7 @@ class Agreement(Thing):
         found = self._headline.get("interval")
         return None if not found else (found[0], found[1])
 
-    def judges(self) -> Rows:
+    def judges(self) -> "Rows[Any]":
         """Each judge with the people: coefficient, value and interval."""
         return Rows(
             {"judge": name, **{key: found.get(key) for key in ("coefficient", "value", "interval")}}
@@ -457,7 +499,7 @@ class Agreement(Thing):
         return f"<p>{html.escape(repr(self)[1:-1])}</p>{self.judges()._repr_html_()}"
 
 
-class Release(Thing):
+class Release(Thing, rows.ReleaseShownKeys):
     """Exported groups."""
 
     noun = "releases"
@@ -496,13 +538,13 @@ class Release(Thing):
         return self._studio.job(made["job_id"]).wait()
 
 
-class Training(Started):
+class Training(Started, rows.TrainingShownKeys):
     """A training."""
 
     noun = "trainings"
 
     @property
-    def model(self) -> Thing:
+    def model(self) -> "Model":
         """The model it made. Raises BadInput before that."""
         for row in self._studio.models.list():
             if row["job_id"] == self.row["id"]:
@@ -510,28 +552,29 @@ class Training(Started):
         raise BadInput("this training has no model yet", "wait for it", code="model_missing")
 
 
-class Model(Thing):
+class Model(Thing, rows.ModelShownKeys):
     """A trained model."""
 
     noun = "models"
 
 
-class Evaluation(Thing):
+class Evaluation(Thing, rows.EvaluationShownKeys):
     """Scores of a model."""
 
     noun = "evaluations"
 
 
-T = TypeVar("T", bound=Thing)
+class Differences(Thing, rows.ComparedKeys):
+    """How evaluations differ from that of their base."""
 
 
-class Noun(Generic[T]):
+class Noun(Generic[T, R]):
     """The things of one noun: list them, get one by its id."""
 
     def __init__(self, studio: "Studio", kind: type[T]) -> None:
         self._studio, self._kind = studio, kind
 
-    def list(self, **only: Any) -> Rows:
+    def list(self, **only: Any) -> "Rows[R]":
         """All rows, or those that match."""
         return self._studio.rows(f"{self._kind.noun} list", **only)
 
@@ -540,7 +583,7 @@ class Noun(Generic[T]):
         return self._kind(self._studio, self._studio.call(f"{self._kind.noun} show", id=id))
 
 
-class Datasets(Noun[Dataset]):
+class Datasets(Noun[Dataset, rows.DatasetRow]):
     """The datasets."""
 
     def create(
@@ -597,17 +640,20 @@ class Studio:
     def __init__(self, transport: Transport) -> None:
         self.transport = transport
         self.datasets = Datasets(self, Dataset)
-        self.runs, self.studies = Noun(self, Run), Noun(self, Study)
-        self.releases, self.trainings = Noun(self, Release), Noun(self, Training)
-        self.models, self.evaluations = Noun(self, Model), Noun(self, Evaluation)
-        self.jobs = Noun(self, Job)
+        self.runs: Noun[Run, rows.RunSummary] = Noun(self, Run)
+        self.studies: Noun[Study, rows.StudySummary] = Noun(self, Study)
+        self.releases: Noun[Release, rows.ReleaseRow] = Noun(self, Release)
+        self.trainings: Noun[Training, rows.TrainingRow] = Noun(self, Training)
+        self.models: Noun[Model, rows.ModelRow] = Noun(self, Model)
+        self.evaluations: Noun[Evaluation, rows.EvaluationRow] = Noun(self, Evaluation)
+        self.jobs: Noun[Job, rows.JobRow] = Noun(self, Job)
 
     def call(self, operation: str, **fields: Any) -> dict[str, Any]:
         """Any operation of `/api/v1` by its name, as `runs show`. Raises InfError."""
         found: dict[str, Any] = json.loads(self.transport.text(operation, fields))
         return found
 
-    def rows(self, operation: str, **fields: Any) -> Rows:
+    def rows(self, operation: str, **fields: Any) -> "Rows[Any]":
         """All rows of a list, read part by part."""
         found: list[dict[str, Any]] = []
         cursor: int | None = 0
@@ -627,8 +673,8 @@ class Studio:
         place = release if isinstance(release, str) else str(release.row["id"])
         made = self.call("evaluations create", models=names, release=place, **fields)
         self.job(made["job_id"]).wait()
-        rows = self.evaluations.list()
-        return Compared(self, [row["id"] for row in rows if row["job_id"] == made["job_id"]])
+        listed = self.evaluations.list()
+        return Compared(self, [row["id"] for row in listed if row["job_id"] == made["job_id"]])
 
 
 class Compared:
@@ -637,11 +683,11 @@ class Compared:
     def __init__(self, studio: Studio, ids: Sequence[int]) -> None:
         self._studio, self.ids = studio, sorted(ids)
 
-    def compare(self) -> Thing:
+    def compare(self) -> "Differences":
         """The differences of the others to the last model (`evaluations compare`)."""
         *others, base = self.ids
         found = self._studio.call("evaluations compare", base=base, others=others)
-        return Thing(self._studio, found)
+        return Differences(self._studio, found)
 
     def _repr_html_(self) -> str:
         return self.compare()._repr_html_()

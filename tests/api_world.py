@@ -34,8 +34,9 @@ from db.tables import (
     Review,
     Run,
     StudyItem,
+    Webhook,
 )
-from db.values import RIGHTS
+from db.values import RIGHTS, TOKEN_RIGHTS
 
 PASSWORD = "correct horse battery"
 COMMAND = owner("cli:ada")
@@ -65,6 +66,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "runs_estimate": {"dataset": "{name}", "provider": "offline", "limit": 2},
     "runs_create": {"dataset": "{name}", "provider": "offline", "limit": 2},
     "runs_change": {"concurrency": 2},
+    "runs_retry": {"retry": "too_short"},
     "reviews_set": {"action": "approve"},
     "reviews_propose": {"action": "reject", "reason": "a leak"},
     "studies_create": {"dataset": "{name}", "run_id": "{run}", "items": 2, "overlap": 1},
@@ -82,7 +84,8 @@ BODIES: dict[str, dict[str, Any]] = {
 OF_NOTHING = (
     *("me_show", "recipes_list", "connections_list", "connections_test", "events_follow"),
     *("recipes_save", "recipes_check", "recipes_show", "recipes_versions", "recipes_diff"),
-    *("connections_show", "tokens_revoke"),
+    *("connections_show", "tokens_revoke", "tokens_show"),
+    *("people_list", "people_show", "webhooks_list", "webhooks_show", "webhooks_deliveries"),
 )
 
 
@@ -206,8 +209,11 @@ def new_token(person: str, **given: Any) -> tokens.TokenCreated:
 
 def make_api_world(store: Store) -> ApiWorld:
     """boss: admin. cora: a curator everywhere. mina: a curator of `mine`. ann: an annotator there.
-    lim: cora's token, limited to `mine`."""
+    lim: cora's token, limited to `mine`. One endpoint."""
     mine, other = make_place(store, "mine"), make_place(store, "other")
+    with store.write() as session:
+        session.add(Webhook(url="https://hooks.example.org/inf", events=[], after_event=10**6))
+        session.commit()
     for name, role, on in (
         ("boss", "admin", ()),
         ("cora", "curator", ()),
@@ -218,7 +224,7 @@ def make_api_world(store: Store) -> ApiWorld:
     held = {
         name: new_token(name, rights=[*rights]).token
         for name, rights in (
-            ("boss", RIGHTS),
+            ("boss", (*RIGHTS, *TOKEN_RIGHTS)),
             ("cora", RIGHTS),
             ("mina", RIGHTS),
             ("ann", PRESETS["annotator"]),

@@ -10,7 +10,7 @@ from app.access.identity import Actor
 from db.errors import Refused
 from db.events import VIA
 from db.store.scope import INFO, Scope
-from db.values import RIGHTS, STUDY_RIGHTS
+from db.values import RIGHTS, STUDY_RIGHTS, TOKEN_RIGHTS
 
 A = TypeVar("A", bound=Actor)
 
@@ -25,6 +25,16 @@ class Need:
     rights: tuple[str, ...]
     what: str
     needs_all: bool = False
+
+    @property
+    def required(self) -> str:
+        """Which rights those are, as a message and the table of rights say it."""
+        words = (" and " if self.needs_all else " or ").join(self.rights)
+        return (
+            f"admin, or a token of one with {words}"
+            if self.rights == TOKEN_RIGHTS
+            else words or "admin"
+        )
 
     def is_met(self, user: Actor) -> bool:
         """Whether the user has what is required on anything."""
@@ -57,7 +67,7 @@ NEEDS: Mapping[str, Need] = {
     "accounts": Need(ADMIN, "manage accounts and members, make backups"),
     "connections": Need(ADMIN, "make connections to model servers, and give them their keys"),
     "webhooks": Need(ADMIN, "have other servers sent events (webhooks)"),
-    "audit": Need(ADMIN, "read the audit log"),
+    "audit": Need(TOKEN_RIGHTS, "read accounts, endpoints and the audit log"),
     "server": Need(ADMIN, "use folders and files of the server, run a model's own code"),
     "curate": Need(("curate",), "see and start runs, read and open groups"),
     "import": Need(("curate",), "import pairs and passages"),
@@ -76,7 +86,7 @@ NEEDS: Mapping[str, Need] = {
     "export": Need(("release",), "make, download and push releases"),
     "jobs": Need(("curate", "train", "release"), "see jobs; each kind as its own permission"),
     "tokens": Need(("curate", "train", "release"), "create, list and revoke own tokens"),
-    "any": Need(RIGHTS, "open the home page"),
+    "any": Need((*RIGHTS, *TOKEN_RIGHTS), "open the home page"),
 }
 
 
@@ -94,13 +104,12 @@ def require(user: A | None, permission: str) -> A:
     """
     need, user = NEEDS[permission], signed_in(user)
     if not need.is_met(user):
-        required = (" and " if need.needs_all else " or ").join(need.rights) or "admin"
         raise Refused(
-            f"{user.name} lacks a right: this requires {required}",
+            f"{user.name} lacks a right: this requires {need.required}",
             "ask an admin for it",
             code="no_right",
             name=user.name,
-            required=required,
+            required=need.required,
         )
     return user
 

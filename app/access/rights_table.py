@@ -65,8 +65,7 @@ def as_markdown() -> str:
         "|---|---|---|",
     ]
     for name, need in NEEDS.items():
-        words = (" and " if need.needs_all else " or ").join(need.rights) or "admin"
-        lines.append(f"| `{name}` | {need.what} | {words} |")
+        lines.append(f"| `{name}` | {need.what} | {need.required} |")
     for membership in MEMBERSHIPS[:-1]:
         lines += [
             f"\n## Rights held {membership}\n",

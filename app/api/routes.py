@@ -22,13 +22,14 @@ from app.operations import (
     groups,
     jobs,
     models,
+    people,
     recipes,
     releases,
     runs,
     trainings,
 )
 from app.operations.acting import queued
-from app.operations.doors import tokens
+from app.operations.doors import tokens, webhooks
 from app.operations.judging import agreement, judgments, reviews, studies
 from app.operations.judging.reviews import ReviewRow
 from app.operations.judging.studies import StudyChanged, StudyShown
@@ -38,6 +39,7 @@ from curation.judging.leases import AnswersRecorded, ItemsLeased
 from curation.judging.request import JudgeStart, StudyPlan
 from curation.release.request import ReleasePlan
 from curation.run.starting import RunResume, RunStart
+from db.corpus.browsing import PairView
 from db.requests import Request, option
 from db.review.queue import QueueFilter
 from db.rows import Listed, Row, as_text
@@ -135,6 +137,27 @@ class RunChange(One):
     """What is changed of a run."""
 
     concurrency: int = option(..., "Calls in flight.", ge=1)
+
+
+class PairsWanted(Paged):
+    """Which pairs of a dataset are listed."""
+
+    id: int = option(..., "Id of the dataset.")
+    search: str = option("", "Only those with this text in the query.")
+
+
+class DeliveriesWanted(Paged):
+    """Which deliveries to an endpoint are listed, newest first."""
+
+    id: int = option(..., "Id of the endpoint.")
+
+
+class RunRetry(Request):
+    """Groups of a run that were dropped for a reason are tried again."""
+
+    run_id: int = option(..., "The run.")
+    retry: str = option(..., "The reason, as `runs drops` counts it.", min_length=1)
+    budget_usd: float | None = option(None, "Pause before spending more than this in all.", gt=0)
 
 
 class RunStop(One):
@@ -333,6 +356,9 @@ def routes() -> tuple[Route, ...]:
           lambda a, w: _archive(a, w, back=False)),
         R("datasets unarchive", "POST", "/datasets/{id:int}:unarchive", "curate", One, Changed,
           lambda a, w: _archive(a, w, back=True)),
+        R("datasets pairs", "GET", "/datasets/{id:int}/pairs", "curate", PairsWanted,
+          Listed[PairView],
+          lambda a, w: datasets.pairs(a, w.id, search=w.search, **_at(w))),
         R("recipes list", "GET", "/recipes", "curate", Paged, Listed[recipes.RecipeRow],
           lambda a, w: _part(recipes.list_all(a), w)),
         R("recipes check", "POST", "/recipes:check", "curate", recipes.RecipeCheck,
@@ -363,6 +389,8 @@ def routes() -> tuple[Route, ...]:
           _change_run),
         R("runs resume", "POST", "/runs/{run_id:int}:resume", "curate", RunResume, Started,
           lambda a, w: runs.resume(a, w, started), 202),
+        R("runs retry", "POST", "/runs/{run_id:int}:retry", "curate", RunRetry, Started,
+          lambda a, w: runs.resume(a, RunResume.read(w.config()), started), 202),
         R("runs stop", "POST", "/runs/{id:int}:stop", "curate", RunStop, runs.RunShown, _stop_run),
         R("runs drops", "GET", "/runs/{id:int}/drops", "curate", One, Listed[groups.DropRow],
           lambda a, w: groups.drops(a, w.id)),
@@ -440,8 +468,21 @@ def routes() -> tuple[Route, ...]:
           lambda a, w: jobs.resume(a, w.id)),
         R("tokens list", "GET", "/tokens", "tokens", Paged, Listed[tokens.TokenRow],
           lambda a, w: _part(tokens.list_all(a, everybody=a.owns_store), w)),
+        R("tokens show", "GET", "/tokens/{id:int}", "tokens", One, tokens.TokenRow,
+          lambda a, w: tokens.show(a, w.id)),
         R("tokens revoke", "DELETE", "/tokens/{id:int}", "tokens", One, tokens.TokenRow,
           lambda a, w: tokens.revoke(a, w.id)),
+        R("people list", "GET", "/people", "audit", Paged, Listed[people.PersonRow],
+          lambda a, w: _part(people.list_all(a), w)),
+        R("people show", "GET", "/people/{name}", "audit", Named, people.PersonRow,
+          lambda a, w: people.show(a, w.name)),
+        R("webhooks list", "GET", "/webhooks", "audit", Paged, Listed[webhooks.WebhookRow],
+          lambda a, w: _part(webhooks.list_all(a), w)),
+        R("webhooks show", "GET", "/webhooks/{id:int}", "audit", One, webhooks.WebhookRow,
+          lambda a, w: webhooks.show(a, w.id)),
+        R("webhooks deliveries", "GET", "/webhooks/{id:int}/deliveries", "audit",
+          DeliveriesWanted, Listed[webhooks.DeliveryRow],
+          lambda a, w: webhooks.deliveries(a, w.id, **_at(w))),
     )  # fmt: skip
 
 

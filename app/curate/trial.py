@@ -23,8 +23,8 @@ MAX_OPTIONS = 50
 def draw_trial(user: SessionUser, dataset_id: int, *, can_start: bool) -> None:
     """Draw the choice of up to five pairs, a preview of the first prompt, and the button."""
     search = st.text_input("Search in queries", key="curate.trial_search", type="search")
-    pairs, _ = datasets.pairs(user, dataset_id, search=search or "", limit=MAX_OPTIONS)
-    offered = {each.query_id: each for each in pairs}
+    found = datasets.pairs(user, dataset_id, search=search or "", limit=MAX_OPTIONS)
+    offered = {each.query_id: each for each in found.data}
     kept = [each for each in st.session_state.get("curate.trial_pairs", []) if each in offered]
     st.session_state["curate.trial_pairs"] = kept
     chosen = st.multiselect(

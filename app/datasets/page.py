@@ -56,15 +56,15 @@ def draw_pairs(dataset_id: int) -> None:
         type="search",
         placeholder="text to find",
     )
-    pairs, total = datasets.pairs(
+    found = datasets.pairs(
         user, dataset_id, search=search or "", offset=page_offset("datasets.pair_page")
     )
-    st.caption(counted(total, "pair"))
-    for pair in pairs:
+    st.caption(counted(found.total, "pair"))
+    for pair in found.data:
         with draw_row(pair.query, pair.passage):
             draw_text(pair.query, label=f"Query · {pair.query_id}")
             draw_text(pair.passage, label=f"Passage · {pair.passage_id}")
-    draw_pages(total, key="datasets.pair_page")
+    draw_pages(found.total, key="datasets.pair_page")
 
 
 def draw_passages(dataset_id: int) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import ConfigDict
+from sqlalchemy.orm import Session
 
 from app.access.identity import Actor, SessionUser, TokenHolder
 from app.access.permissions import require
@@ -84,12 +85,16 @@ def list_all(actor: Actor, *, archived: bool = False) -> Listed[DatasetRow]:
 def name_of(actor: Actor, dataset_id: int) -> str:
     """The name of the dataset of this id. Raises NotFound."""
     with reading(actor, RIGHT) as session:
-        found = session.get(Dataset, dataset_id)
+        return _existing(session, dataset_id).name
+
+
+def _existing(session: Session, dataset_id: int) -> Dataset:
+    found = session.get(Dataset, dataset_id)
     if found is None:
         raise NotFound(
             f"no dataset {dataset_id}", "`datasets list` has all", code="dataset_unknown"
         )
-    return found.name
+    return found
 
 
 def show(actor: Actor, name: str) -> DatasetShown:
@@ -109,10 +114,12 @@ def show(actor: Actor, name: str) -> DatasetShown:
 
 def pairs(
     actor: Actor, dataset_id: int, *, search: str = "", offset: int = 0, limit: int = 20
-) -> tuple[list[PairView], int]:
-    """A page of pairs with this text in the query, and how many there are in all."""
+) -> Listed[PairView]:
+    """Pairs in order of import, those with this text in the query. Raises NotFound."""
     with reading(actor, RIGHT) as session:
-        return list_pairs(session, dataset_id, search=search, offset=offset, limit=limit)
+        _existing(session, dataset_id)
+        found, total = list_pairs(session, dataset_id, search=search, offset=offset, limit=limit)
+    return Listed[PairView].page(found, offset=offset, total=total)
 
 
 def passages(

@@ -24,7 +24,7 @@ from db.study.studies import list_studies
 from db.tables import Account, Member
 from db.values import ACCOUNT_ROLES
 
-RIGHT = "accounts"
+RIGHT, READ = "accounts", "audit"
 Place = tuple[int | None, int | None]  # a dataset's id, or a study's; neither: everywhere
 EVERYWHERE: Place = (None, None)
 
@@ -134,13 +134,13 @@ class AuditRow(Row):
 
 def list_all(actor: Actor) -> Listed[PersonRow]:
     """List accounts."""
-    with reading(actor, RIGHT) as session:
+    with reading(actor, READ) as session:
         return Listed[PersonRow].all([_row(each) for each in accounts.list_accounts(session)])
 
 
 def show(actor: Actor, name: str) -> PersonRow:
     """Show one account. Raises NotFound."""
-    with reading(actor, RIGHT) as session:
+    with reading(actor, READ) as session:
         return _row(accounts.get_account(session, name))
 
 
@@ -310,7 +310,7 @@ def audit(
     actor: Actor, *, names: Sequence[str] = (), offset: int = 0, limit: int = 50
 ) -> Listed[AuditRow]:
     """A page of the audit log, newest first."""
-    with reading(actor, "audit") as session:
+    with reading(actor, READ) as session:
         found, total = list_events(session, names=names, offset=offset, limit=limit)
     rows = [AuditRow.model_validate(each) for each in found]
     return Listed[AuditRow].page(rows, offset=offset, total=total)
@@ -318,7 +318,7 @@ def audit(
 
 def audit_names(actor: Actor) -> list[str]:
     """The names of events that occur in the audit log."""
-    with reading(actor, "audit") as session:
+    with reading(actor, READ) as session:
         return event_names(session)
 
 

@@ -12,7 +12,7 @@ from app.people import actions
 from app.people.webhooks import draw_webhooks
 from app.text.plain import plain
 from db.people.tokens import MAX_DAYS
-from db.values import RIGHTS
+from db.values import RIGHTS, TOKEN_RIGHTS
 
 
 def draw_token(row: TokenRow) -> None:
@@ -73,7 +73,8 @@ with st.form("tokens.add", clear_on_submit=True):
         placeholder="none",
         help=TokenCreate.model_fields["budget_usd"].description,
     )
-    held = [right for right in RIGHTS if user.rights.anywhere(right)]
+    all_rights = (*RIGHTS, *TOKEN_RIGHTS) if is_admin else RIGHTS
+    held = [right for right in all_rights if user.rights.anywhere(right)]
     st.pills("Rights", held, selection_mode="multi", key="tokens.rights")
     names = [each.name for each in datasets.list_all(user).data] if "curate" in held else []
     st.multiselect(

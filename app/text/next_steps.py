@@ -112,6 +112,7 @@ NEXT: Final[Mapping[str, str]] = {
     "studies thresholds": "inf runs decide {run_id}",
     "studies work": "inf studies people {study_id}",
     "tokens list": "inf tokens revoke {id}",
+    "tokens show": "inf tokens revoke {id}",
     "tokens revoke": "inf tokens list",
     "trainings list": "inf trainings show {id}",
     "trainings search": "inf trainings list",

@@ -1,19 +1,19 @@
 """Browsing a dataset: pages of its pairs and passages, with text search."""
 
-from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import ColumnElement, func, select
 from sqlalchemy.orm import Session
 from sqlalchemy.orm.attributes import InstrumentedAttribute
 
+from db.rows import Row
 from db.tables import Pair, Passage
 
 
-@dataclass(frozen=True)
-class PairView:
+class PairView(Row):
     """A query and the passage that answers it; `language` is a programming language or ""."""
 
+    id: int
     query_id: str
     query: str
     passage_id: str
@@ -28,7 +28,7 @@ def list_pairs(
 
     `search` is a part of the query, case-insensitive.
     """
-    query = select(Pair.external_id, Pair.query, Passage.external_id, Passage.text, Pair.meta).join(
+    query = select(Pair, Passage.external_id, Passage.text).join(
         Passage, Passage.id == Pair.passage_id
     )
     wanted = [Pair.dataset_id == dataset_id]
@@ -38,8 +38,15 @@ def list_pairs(
     page = select(Pair.id).where(*wanted).order_by(Pair.id).offset(offset).limit(limit)
     rows = session.execute(query.where(Pair.id.in_(page)).order_by(Pair.id))
     found = [
-        PairView(query_id, text, passage_id, passage, str(meta.get("language") or ""))
-        for query_id, text, passage_id, passage, meta in rows
+        PairView(
+            id=pair.id,
+            query_id=pair.external_id,
+            query=pair.query,
+            passage_id=passage_id,
+            passage=passage,
+            language=str(pair.meta.get("language") or ""),
+        )
+        for pair, passage_id, passage in rows
     ]
     return found, session.scalar(select(func.count(Pair.id)).where(*wanted)) or 0
 

@@ -2,7 +2,8 @@
 
 A token is `inf_` and 256 random bits, shown once. Its holder has, at each request, what the token
 names *and* the person has then (`narrowed`): a right that the person loses is lost to their tokens.
-No token has an admin's permissions, an admin's neither. The sha256 of a random text of that length
+No token has an admin's permissions, an admin's neither; one of an admin that is not limited to
+datasets may have TOKEN_RIGHTS, which read. The sha256 of a random text of that length
 leads nowhere, and still no backup holds it: a token of a store that is put back is revoked.
 """
 
@@ -20,7 +21,7 @@ from db.people.accounts import has_accounts
 from db.people.rights import ALL_RIGHTS, Rights, rights_of
 from db.people.sign_ins import token_sha256
 from db.tables import Account, ApiToken, ApiTokenDataset, Dataset, utc_now
-from db.values import LOCAL_ADMIN, RIGHTS
+from db.values import LOCAL_ADMIN, RIGHTS, TOKEN_RIGHTS
 
 PREFIX = "inf_"
 HINT_CHARACTERS = 4
@@ -53,6 +54,7 @@ def narrowed(
     on); never an admin's."""
     named = frozenset(names) & frozenset(RIGHTS)
     everywhere = named if rights.is_admin else named & rights.everywhere
+    reads = frozenset(names) & frozenset(TOKEN_RIGHTS) if rights.is_admin else frozenset()
     on_datasets = {one: named & held for one, held in rights.on_datasets.items()}
     on_studies = {one: named & held for one, held in rights.on_studies.items()}
     if datasets is not None:
@@ -62,9 +64,9 @@ def narrowed(
         on_studies = {
             one: held for one, held in on_studies.items() if rights.dataset_of.get(one) in datasets
         }
-        everywhere = frozenset()
+        everywhere = reads = frozenset()
     return Rights(
-        everywhere=everywhere,
+        everywhere=everywhere | reads,
         on_datasets={one: held for one, held in on_datasets.items() if held},
         on_studies={one: held for one, held in on_studies.items() if held},
         dataset_of={one: of for one, of in rights.dataset_of.items() if on_studies.get(one)},

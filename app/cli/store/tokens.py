@@ -23,7 +23,12 @@ def _budget(row: Result) -> str:
 
 
 _token = facts(
-    "token", "person", RIGHTS, ("datasets", _on), ("budget", _budget), ("until", "expires_at")
+    ("token", lambda row: row.get("token") or f"{row['name']} (…{row['hint']})"),
+    "person",
+    RIGHTS,
+    ("datasets", _on),
+    ("budget", _budget),
+    ("until", "expires_at"),
 )
 
 tokens.door(operations.create, text=lambda made: f"{_token(made)}\nIt is not shown again.")
@@ -37,6 +42,7 @@ tokens.listed(
     ),
     empty="no tokens yet: inf tokens create NAME --right curate",
 )
+tokens.door(operations.show, text=_token)
 tokens.door(
     operations.revoke,
     text=lambda found: f"token {found['id']} ({found['name']}) is revoked",

@@ -29,7 +29,7 @@ from db.values import LOCAL_ADMIN
 
 RIGHT, ALL = "tokens", "accounts"
 MAX_NAME = 60
-Held = Literal["judge", "review", "adjudicate", "curate", "train", "release"]
+Held = Literal["judge", "review", "adjudicate", "curate", "train", "release", "audit"]
 
 
 def _is_name(given: str) -> str:
@@ -141,15 +141,17 @@ def list_all(actor: Actor, *, everybody: bool = False) -> Listed[TokenRow]:
         )
 
 
+def show(actor: Actor, token_id: int) -> TokenRow:
+    """Show one token, of the actor's own or, to admins, of anybody. Raises NotFound."""
+    with reading(actor, RIGHT) as session:
+        return _shown(session, _theirs(session, actor, token_id))
+
+
 def revoke(actor: Actor, token_id: int) -> TokenRow:
     """End a token immediately. Raises NotFound."""
     with writing(actor, RIGHT) as session:
-        row = tokens.get_token(session, token_id)
-        if not (row.account_id == _own_id(actor) or NEEDS[ALL].is_met(actor)):
-            raise NotFound(f"no token {token_id}", "`tokens list` has all", code="token_not_found")
-        account = None if row.account_id is None else session.get(Account, row.account_id)
-        ended = tokens.revoke_token(session, row, actor=actor.name)
-        return TokenRow.of(ended, **_more(session, ended, account))
+        row = _theirs(session, actor, token_id)
+        return _shown(session, tokens.revoke_token(session, row, actor=actor.name))
 
 
 def presented(text: str) -> TokenHolder:
@@ -180,6 +182,19 @@ def _account(session: Session, actor: Actor, person: str | None) -> Account | No
     if person is None and has_accounts(session):
         raise BadInput("whose token is it?", "give `person=`", code="token_person_missing")
     return None if person is None else get_account(session, person)
+
+
+def _theirs(session: Session, actor: Actor, token_id: int) -> ApiToken:
+    """A token that the actor may see and end. Raises NotFound."""
+    row = tokens.get_token(session, token_id)
+    if not (row.account_id == _own_id(actor) or NEEDS[ALL].is_met(actor)):
+        raise NotFound(f"no token {token_id}", "`tokens list` has all", code="token_not_found")
+    return row
+
+
+def _shown(session: Session, row: ApiToken) -> TokenRow:
+    account = None if row.account_id is None else session.get(Account, row.account_id)
+    return TokenRow.of(row, **_more(session, row, account))
 
 
 def _more(session: Session, row: ApiToken, account: Account | None) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from db.rows import Listed, Row
 from db.servers import webhooks
 from db.tables import Event, Webhook
 
-RIGHT = "webhooks"
+RIGHT, READ = "webhooks", "audit"
 MAX_URL = 500
 
 
@@ -149,7 +149,7 @@ def add(actor: Actor, wanted: WebhookAdd) -> WebhookSecret:
 
 def list_all(actor: Actor) -> Listed[WebhookRow]:
     """List endpoints, without their secrets."""
-    with reading(actor, RIGHT) as session:
+    with reading(actor, READ) as session:
         waiting = webhooks.count_waiting(session)
         found = webhooks.list_webhooks(session)
         rows = [WebhookRow.of(one, **_more(one, waiting.get(one.id, 0))) for one in found]
@@ -158,7 +158,7 @@ def list_all(actor: Actor) -> Listed[WebhookRow]:
 
 def show(actor: Actor, webhook_id: int) -> WebhookRow:
     """Show one endpoint. Raises NotFound."""
-    with reading(actor, RIGHT) as session:
+    with reading(actor, READ) as session:
         found = webhooks.get_webhook(session, webhook_id)
         waiting = webhooks.count_waiting(session).get(webhook_id, 0)
         return WebhookRow.of(found, **_more(found, waiting))
@@ -168,7 +168,7 @@ def deliveries(
     actor: Actor, webhook_id: int, *, limit: int = 50, offset: int = 0
 ) -> Listed[DeliveryRow]:
     """List what was sent to an endpoint, and what waits, newest first. Raises NotFound."""
-    with reading(actor, RIGHT) as session:
+    with reading(actor, READ) as session:
         webhooks.get_webhook(session, webhook_id)
         found, total = webhooks.list_deliveries(session, webhook_id, limit=limit, offset=offset)
         rows = []

@@ -376,6 +376,7 @@ def test_a_stream_goes_on_after_the_last_event_and_ends_with_its_token(world: Ap
         add_event(world, "run.failed", world.mine.run)
         time.sleep(1)
         tokens.revoke(COMMAND, made.id)
+        time.sleep(0.5)  # what is read at that moment is sent
         add_event(world, "run.cancelled", world.mine.run)
 
     thread = threading.Thread(target=end)

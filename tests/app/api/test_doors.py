@@ -6,21 +6,26 @@ from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
+import httpx
 import pandas as pd
 import pyarrow as pa
 import pytest
 from api_world import API, COMMAND, ApiWorld, make_api_world, new_token
 from conftest import Ran
+from sqlalchemy import select
 
 import inf_studio
+from app.api import streams
 from app.api.routes import by_name
 from app.jobs import supervisors
 from app.operations.judging import studies
 from curation.judging.request import StudyChange
 from db.errors import NOUNS, BadInput, NotFound, Refused
+from db.store.scope import unscoped
 from db.store.settings import owners_process
 from db.store.store import Store
-from db.tables import Job, utc_now
+from db.tables import Group, Item, Job, Judgment, Review, StudyItem, utc_now
+from inf_studio import transport
 from inf_studio.client import Event, Recipe, Rows, Studio, _show_in_notebook, records
 from inf_studio.transport import InProcess, OverHttp
 
@@ -55,9 +60,10 @@ LISTS: dict[str, tuple[tuple[str, ...], dict[str, str], str]] = {
     "models": (("models", "list"), {}, "/models"),
     "evaluations": (("evaluations", "list"), {}, "/evaluations"),
     "jobs": (("jobs", "list"), {}, "/jobs"),
+    "people": (("people", "list"), {}, "/people"),
+    "webhooks": (("webhooks", "list"), {}, "/webhooks"),
 }
-# Of administration, which is left out of the routes: the rows of commands and pages.
-ADMINISTRATION = {"people", "webhooks"}
+READ_BY_ADMINS = {"people", "webhooks"}
 SHOWN = {
     "datasets": "dataset",
     "runs": "run",
@@ -70,9 +76,15 @@ SHOWN = {
     "jobs": "job",
     "reviews": "review",
     "judgments": "judgment",
+    "tokens": "token",
+    "webhooks": "webhook",
 }
 # By noun: the name of a thing that is shown by it, and which field that is.
-BY_NAME = {"recipes": ("msmarco", "recipe"), "connections": ("environment", "name")}
+BY_NAME = {
+    "recipes": ("msmarco", "recipe"),
+    "connections": ("environment", "name"),
+    "people": ("mina", "name"),
+}
 
 
 def text(value: Any) -> str:
@@ -100,13 +112,16 @@ def test_lists(world: ApiWorld, inf: Callable[..., Ran], noun: str) -> None:
     words = [word.format(**place) for word in command]
     assert of_command(inf, *words, keys=set(listed)) == here
     owners_process(False)
-    assert remote(world).transport.text(f"{noun} list", given) == here
-    assert world.ask("cora", "GET", path.format(**place)).text == here
+    person = "boss" if noun in READ_BY_ADMINS else "cora"
+    assert remote(world, person).transport.text(f"{noun} list", given) == here
+    assert world.ask(person, "GET", path.format(**place)).text == here
 
 
 @pytest.mark.parametrize("noun", SHOWN)
 def test_things(world: ApiWorld, inf: Callable[..., Ran], noun: str) -> None:
-    number = getattr(world.mine, SHOWN[noun])
+    number = getattr(world.mine, SHOWN[noun], 1)  # the first token is boss's, as the endpoint
+    if noun == "tokens":  # its first use is in its row
+        world.ask("boss", "GET", "/me")
     here = InProcess().text(f"{noun} show", {"id": number})
     named = "mine" if noun == "datasets" else number
     assert of_command(inf, noun, "show", named, keys=set(json.loads(here))) == here
@@ -121,8 +136,9 @@ def test_things_by_name(world: ApiWorld, inf: Callable[..., Ran], noun: str) -> 
     here = InProcess().text(f"{noun} show", {field: name})
     assert of_command(inf, noun, "show", name, keys=set(json.loads(here))) == here
     owners_process(False)
-    assert remote(world, "mina").transport.text(f"{noun} show", {field: name}) == here
-    assert world.ask("mina", "GET", f"/{noun}/{name}").text == here
+    person = "boss" if noun in READ_BY_ADMINS else "mina"
+    assert remote(world, person).transport.text(f"{noun} show", {field: name}) == here
+    assert world.ask(person, "GET", f"/{noun}/{name}").text == here
 
 
 def test_tokens_which_each_person_sees_of_their_own(
@@ -140,7 +156,7 @@ def test_tokens_which_each_person_sees_of_their_own(
 
 def test_no_noun_of_commands_is_missing() -> None:
     others = {"analyses", "settings", "store"}  # no lists of things
-    assert set(NOUNS.split("|")) - {*LISTS, "tokens"} == ADMINISTRATION | others
+    assert set(NOUNS.split("|")) - {*LISTS, "tokens"} == others
     shown = {name.partition(" ")[0] for name in by_name() if name.endswith(" show")}
     assert shown == {*SHOWN, *BY_NAME, "me"}
 
@@ -270,6 +286,99 @@ def test_a_remote_studio_has_the_rights_of_its_token_and_does_not_show_it(world:
     with pytest.raises(BadInput):
         inf_studio.connect("localhost:8501", token=made.token)
     assert API in str(world.client.get(f"{API}/openapi.json").url)
+
+
+@pytest.mark.parametrize("door", ["open", "connect"])
+def test_dropped_groups_are_tried_again_and_pairs_are_listed(world: ApiWorld, door: str) -> None:
+    if door == "connect":
+        owners_process(False)
+    studio = Studio(InProcess()) if door == "open" else remote(world)
+    run = studio.runs.get(world.mine.run)
+    (drop,) = run.drops()
+    assert (drop["reason"], drop["groups"]) == ("validation_positive", run.dropped)
+    with pytest.raises(Refused) as caught:  # they are in a study
+        run.retry(drop["reason"])
+    assert caught.value.code == "dropped_groups_in_use"
+    with unscoped(), world.store.write() as session:
+        used = select(Item.group_id).where(
+            Item.id.in_(select(StudyItem.item_id).union(select(Judgment.item_id)))
+        )
+        of_run = select(Group).where(Group.run_id == run.id, Group.id.not_in(used))
+        free = session.scalars(of_run.where(Group.id.not_in(select(Review.group_id)))).all()[0]
+        free.verdict, free.drop_reason = "dropped", "too_short"
+        session.commit()
+    with pytest.raises(BadInput):
+        run.retry("nothing of the kind")
+    again = run.retry("too_short")
+    assert again is run and [row["reason"] for row in run.drops()] == [drop["reason"]]
+    assert run.job is not None and (run.job.kind, run.job.status) == ("curate", "queued")
+    data = studio.datasets.get(world.mine.dataset)
+    pairs = data.list_pairs()
+    assert len(pairs) == data.pairs == 6
+    assert pairs[0]["query"].startswith("what is") and pairs[0]["passage"].startswith(
+        "The positive"
+    )
+    assert [row["query_id"] for row in data.list_pairs(search=pairs[3]["query"])] == ["3"]
+
+
+class Cut(httpx.SyncByteStream):
+    """The beginning of a stream, after which the connection is gone."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield self._text.encode()
+        raise httpx.ReadError("cut")
+
+
+def test_a_stream_that_is_cut_goes_on_after_its_last_whole_message(
+    world: ApiWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server's own streams; in between its state changes, its connection is cut (in the middle
+    of a message, too), it is away, and its proxy says so."""
+    owners_process(False)
+    monkeypatch.setattr(transport, "EVERY_SECONDS", 0.01)
+    monkeypatch.setattr(streams, "EVERY_SECONDS", 0.01)
+    asked: list[str] = []
+
+    def become(status: str, done: int) -> None:
+        with unscoped(), world.store.write() as session:
+            job = session.get_one(Job, world.mine.job)
+            job.status, job.done, job.result = status, done, {}
+            session.commit()
+
+    def served(request: httpx.Request) -> httpx.Response:
+        if not request.url.path.endswith("/events"):
+            answer = world.client.request(request.method, request.url.path, headers=request.headers)
+            return httpx.Response(answer.status_code, content=answer.content)
+        asked.append(request.headers.get("last-event-id", ""))
+        turn = len(asked)
+        if turn == 3:
+            raise httpx.ConnectError("nobody listens")
+        if turn == 4:
+            return httpx.Response(502, text="<html>bad gateway</html>")
+        become(*{1: ("done", 1), 2: ("done", 2)}.get(turn, ("done", 3)))
+        headers = {
+            name: request.headers[name]
+            for name in ("authorization", "last-event-id")
+            if name in request.headers
+        }
+        whole = world.client.get(request.url.path, headers=headers).text
+        first, rest = whole.split("\n\n", 1)
+        if turn == 1:  # one whole message
+            return httpx.Response(200, stream=Cut(f"{first}\n\n"))
+        if turn == 2:  # the id of another one, and no data
+            return httpx.Response(200, stream=Cut(first.partition("data: ")[0]))
+        assert rest
+        return httpx.Response(200, text=whole)
+
+    http = httpx.Client(transport=httpx.MockTransport(served))
+    studio = Studio(OverHttp("http://localhost", world.tokens["boss"], http))
+    seen = [event.done for event in studio.job(world.mine.job).events()]
+    assert seen == [1, 3]
+    first = asked[1]
+    assert asked == ["", first, first, first, first] and first.startswith("0-done-1-"), asked
 
 
 def test_rows_of_any_table_become_lines() -> None:

@@ -35,12 +35,21 @@ QUERIES: dict[str, dict[str, Any]] = {
     "datasets_import": {"name": "{name}"},
 }
 # What is no place's: a recipe, or a connection, which only `show` reaches.
-NAMED = {"name": "lab", "recipe": "offline", "connections_show": "environment"}
+NAMED = {
+    **{"name": "lab", "recipe": "offline"},
+    **{"connections_show": "environment", "people_show": "mina"},
+}
 
 
 def chosen(is_it: Callable[[str, list[str]], bool]) -> list[int]:
     """The numbers of the operations with such a name and such rights."""
     return [n for n, (_, _, one) in enumerate(OPERATIONS) if is_it(NAMES[n], one["x-rights"])]
+
+
+def operation_rights(number: int) -> list[str]:
+    """The rights that an operation asks for."""
+    found: list[str] = OPERATIONS[number][2]["x-rights"]
+    return found
 
 
 def is_read(name: str) -> bool:
@@ -166,6 +175,9 @@ def test_another_dataset_is_not_there(world: ApiWorld, person: str, number: int)
 def test_lists_have_nothing_of_another_dataset(world: ApiWorld, person: str, number: int) -> None:
     name = NAMES[number]
     answer = ask(world, person, number, world.mine)
+    if operation_rights(number) == ["audit"]:  # of administration: an admin's alone
+        assert answer.status_code == 403
+        return
     assert answer.status_code == 200, answer.text
     found = answer.json()
     assert set(found) == {"data", "next", "total"} and found["total"] >= len(found["data"])
@@ -198,9 +210,14 @@ def test_who_has_the_right_is_not_refused_for_want_of_one(
     name = NAMES[number]
     place = world.mine
     answer = ask(world, person, number, place)
+    if operation_rights(number) == ["audit"]:
+        assert answer.status_code == (200 if person == "boss" else 403)
+        return
     own = name in ("trainings_show", "models_show", "evaluations_show", "evaluations_compare")
     if own and person == "lim":  # cora's: of another's job, through a release that she sees
         assert answer.status_code in (200, 404, 409, 422)
+    elif name == "tokens_show":  # boss's
+        assert answer.status_code == (200 if person == "boss" else 404)
     elif name == "releases_download":  # a release of which this world has a row alone
         assert answer.json()["code"] == "release_folder_missing"
     else:

@@ -81,6 +81,7 @@ READING: Mapping[str, tuple[object, ...]] = {
     "studies thresholds": (1,),
     "studies work": (1,),
     "tokens list": (),
+    "tokens show": (1,),
     "trainings list": (),
     "trainings show": (2,),
     "webhooks deliveries": (1,),

@@ -1,0 +1,451 @@
+"""What rows hold, for type checkers and completion. Written by `app.api.typed_rows`."""
+
+from typing import Any, TypedDict
+
+
+class DatasetRow(TypedDict):
+    """A dataset with its counts; `generated`: passages that runs wrote, beyond `passages`."""
+
+    id: int
+    name: str
+    pairs: int
+    passages: int
+    generated: int
+    source: str
+    licence: str
+    created_at: str
+    archived_at: str | None
+
+
+class DropExample(TypedDict):
+    """A dropped group: by its id, and what exactly was found."""
+
+    id: int
+    query: str
+    detail: str
+
+
+class DropRow(TypedDict):
+    """A reason for which groups of a run were dropped, what it means, and some of them."""
+
+    reason: str
+    meaning: str
+    groups: int
+    examples: list[DropExample]
+
+
+class EvaluationRow(TypedDict):
+    """The scores of a model on a benchmark, in a list; without a record it is not comparable."""
+
+    id: int
+    name: str
+    model: str
+    benchmark: str
+    metrics: dict[str, Any]
+    has_record: bool
+    checkpoint_id: int | None
+    job_id: int | None
+    created_at: str
+
+
+class FunnelRow(TypedDict):
+    """How many groups of a run reached each stage, and were dropped by reason."""
+
+    waiting: int
+    in_work: int
+    reached: dict[str, int]
+    dropped: dict[str, int]
+
+
+class GroupRow(TypedDict):
+    """A group in a list; `name` is its query's id in the source, `instruction` "" if none is
+    there."""
+
+    id: int
+    name: str
+    query: str
+    instruction: str
+    stage: str
+    state: str
+    verdict: str | None
+    drop_reason: str | None
+    review: str | None
+    review_id: int | None
+    is_complete: bool
+
+
+class JobRow(TypedDict):
+    """A job in a list: `done` of `total` pieces of its work; `summary`: what came of it."""
+
+    id: int
+    kind: str
+    status: str
+    done: int
+    total: int | None
+    message: str
+    error: str | None
+    started_by: str
+    attempt: int
+    summary: str
+    created_at: str
+    started_at: str | None
+    heartbeat_at: str | None
+    finished_at: str | None
+
+
+class JudgeProgress(TypedDict):
+    """How many of a study's items a judge has answered."""
+
+    judge_id: int
+    judge: str
+    kind: str
+    simulated: bool
+    offline: bool
+    judged: int
+
+
+class ListedJudgment(TypedDict):
+    """A judgment in a list; `choice`: a candidate's label, "none" or "ambiguous"."""
+
+    id: int
+    item_id: int
+    judge_id: int
+    judge: str
+    kind: str
+    simulated: bool
+    offline: bool
+    choice: str
+    note: str
+    flagged: bool
+    reason: str
+    shown_at: str | None
+    decided_at: str
+
+
+class ModelRow(TypedDict):
+    """A trained model in a list; `offline`: of data without a language model."""
+
+    id: int
+    name: str
+    base_model: str
+    objective: str | None
+    release_id: int | None
+    offline: bool
+    job_id: int | None
+    path: str
+    created_at: str
+
+
+class PairView(TypedDict):
+    """A query and the passage that answers it; `language` is a programming language or ""."""
+
+    id: int
+    query_id: str
+    query: str
+    passage_id: str
+    passage: str
+    language: str
+
+
+class PushRow(TypedDict):
+    """A push that arrived: at which repository and address, under which tag, when."""
+
+    repo: str
+    url: str
+    tag: str | None
+    at: str
+
+
+class ReleaseRow(TypedDict):
+    """A release in a list. `path` is its folder on the server, or its URL."""
+
+    id: int
+    name: str
+    dataset_id: int
+    groups: int | None
+    reviews: str
+    format: str
+    offline: bool
+    created_at: str
+    created_by: str
+    pushed_to: list[str]
+    pushes: list[PushRow]
+    content_sha256: str
+    path: str
+    filter: dict[str, Any]
+
+
+class RunSummary(TypedDict):
+    """A run in a list."""
+
+    id: int
+    name: str
+    dataset: str
+    dataset_id: int
+    recipe: str
+    recipe_sha256: str
+    recipe_version: int | None
+    provider: str
+    connection: str | None
+    url: str | None
+    offline: bool
+    status: str
+    archived: bool
+    verdict_version: int
+    pairs: int
+    kept: int
+    dropped: int
+    spent_usd: float
+    budget_usd: float | None
+    created_by: str
+    created_at: str
+    finished_at: str | None
+    error: str | None
+
+
+class StudySummary(TypedDict):
+    """A study in a list: its settings, and `done` of `places` judgments by people."""
+
+    id: int
+    name: str
+    dataset: str
+    run_id: int | None
+    status: str
+    items: int
+    overlap: int
+    seed: int
+    places: int
+    done: int
+    created_by: str
+    created_at: str
+
+
+class TrainingRow(TypedDict):
+    """A training in a list, and its measures on held-out groups by name
+    (`trainer.report.scored`)."""
+
+    id: int
+    name: str
+    status: str
+    release: str
+    base_model: str
+    objective: str
+    seed: int | str
+    estimate: bool
+    sweep: str | None
+    checkpoint_id: int | None
+    started_by: str
+    created_at: str
+    finished_at: str | None
+
+
+class DatasetShownKeys:
+    """A dataset with the sources of its pairs, the ids of its runs, and what depends on it."""
+
+    id: int
+    name: str
+    pairs: int
+    passages: int
+    generated: int
+    source: str
+    licence: str
+    created_at: str
+    archived_at: str | None
+    sources: list[str]
+    runs: list[int]
+    dependents: list[str]
+
+
+class RunShownKeys:
+    """A run with its progress and what depends on it."""
+
+    id: int
+    name: str
+    dataset: str
+    dataset_id: int
+    recipe: str
+    recipe_sha256: str
+    recipe_version: int | None
+    provider: str
+    connection: str | None
+    url: str | None
+    offline: bool
+    status: str
+    archived: bool
+    verdict_version: int
+    pairs: int
+    kept: int
+    dropped: int
+    spent_usd: float
+    budget_usd: float | None
+    created_by: str
+    created_at: str
+    finished_at: str | None
+    error: str | None
+    seed: int
+    concurrency: int
+    batch: bool
+    models: dict[str, Any] | None
+    funnel: FunnelRow
+    texts: dict[str, int]
+    reviews: dict[str, int]
+    text_baseline: dict[str, Any] | None
+    workers: int
+    waiting: str
+    shared_parts: dict[str, Any] | None
+    unchecked: bool
+    dependents: list[str]
+
+
+class StudyShownKeys:
+    """A study with what its items were sampled from and how (`settings`), and its judges."""
+
+    id: int
+    name: str
+    dataset: str
+    run_id: int | None
+    status: str
+    items: int
+    overlap: int
+    seed: int
+    places: int
+    done: int
+    created_by: str
+    created_at: str
+    settings: dict[str, Any]
+    scenarios: dict[str, int]
+    verdicts: dict[str, int]
+    judges: list[JudgeProgress]
+
+
+class ReleaseShownKeys:
+    """A release with its dataset card."""
+
+    id: int
+    name: str
+    dataset_id: int
+    groups: int | None
+    reviews: str
+    format: str
+    offline: bool
+    created_at: str
+    created_by: str
+    pushed_to: list[str]
+    pushes: list[PushRow]
+    content_sha256: str
+    path: str
+    filter: dict[str, Any]
+    card: str
+
+
+class TrainingShownKeys:
+    """A training with its settings, what it measured as rows, and the result of its job."""
+
+    id: int
+    name: str
+    status: str
+    release: str
+    base_model: str
+    objective: str
+    seed: int | str
+    estimate: bool
+    sweep: str | None
+    checkpoint_id: int | None
+    started_by: str
+    created_at: str
+    finished_at: str | None
+    settings: dict[str, Any]
+    error: str | None
+    scores: list[Any]
+    intervals: list[Any]
+    notes: list[str]
+    result: dict[str, Any] | None
+
+
+class ModelShownKeys:
+    """A trained model with its settings and what its training reported."""
+
+    id: int
+    name: str
+    base_model: str
+    objective: str | None
+    release_id: int | None
+    offline: bool
+    job_id: int | None
+    path: str
+    created_at: str
+    settings: dict[str, Any]
+    summary: dict[str, Any]
+
+
+class EvaluationShownKeys:
+    """An evaluation with the record of its conditions; `queries`: with stored values."""
+
+    id: int
+    name: str
+    model: str
+    benchmark: str
+    metrics: dict[str, Any]
+    has_record: bool
+    checkpoint_id: int | None
+    job_id: int | None
+    created_at: str
+    queries: int
+    record: dict[str, Any]
+
+
+class JobShownKeys:
+    """A job with its config, its result, and where it runs."""
+
+    id: int
+    kind: str
+    status: str
+    done: int
+    total: int | None
+    message: str
+    error: str | None
+    started_by: str
+    attempt: int
+    summary: str
+    created_at: str
+    started_at: str | None
+    heartbeat_at: str | None
+    finished_at: str | None
+    command: str
+    host: str | None
+    pid: int | None
+    slot: str | None
+    launcher: str
+    resources: dict[str, Any]
+    config: dict[str, Any]
+    result: dict[str, Any] | None
+    remedy: str | None
+    warning: str | None
+
+
+class RunEstimateKeys:
+    """Calls, tokens, cost and time of a run before it starts; `usd` is None without a price."""
+
+    dataset_id: int
+    batch: bool
+    pairs: int
+    stages: list[Any]
+    usd: float | None
+    unpriced: list[str]
+    hours: float | None
+    concurrency: int
+    seconds_per_call: float
+    measured_usd: float | None
+    reason: str | None
+
+
+class ComparedKeys:
+    """Differences of evaluations to a base on its benchmark: a row per model and measure."""
+
+    id: int
+    name: str
+    benchmark: str
+    base: str
+    data: list[Any]
+    notes: list[str]
+    method: str
