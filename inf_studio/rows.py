@@ -17,6 +17,25 @@ class DatasetRow(TypedDict):
     archived_at: str | None
 
 
+class Difference(TypedDict):
+    """The difference of an evaluation to its base on a measure; `name`: of its model."""
+
+    id: int
+    name: str
+    measure: str
+    difference: float
+    low: float | None
+    high: float | None
+    p_holm: float | None
+    verdict: str
+    queries: int
+    gained: int
+    lost: int
+    clusters: int
+    method: str | None
+    model: str
+
+
 class DropExample(TypedDict):
     """A dropped group: by its id, and what exactly was found."""
 
@@ -442,10 +461,12 @@ class RunEstimateKeys:
 class ComparedKeys:
     """Differences of evaluations to a base on its benchmark: a row per model and measure."""
 
+    data: list[Difference]
+    next: int | None
+    total: int
     id: int
     name: str
     benchmark: str
     base: str
-    data: list[Any]
     notes: list[str]
     method: str

@@ -182,7 +182,8 @@ def _upload() -> dict[str, Any]:
                 "schema": each,
             }
             for name, each in schema["properties"].items()
-        ],
+        ]
+        + [_header("Idempotency-Key", required=False)],
         "requestBody": {
             "required": True,
             "content": {LINES[0]: {"schema": {"type": "string", "format": "binary"}}},

@@ -1,19 +1,25 @@
 """How much a token may ask for: requests in a minute, at a time, and streams. In this process."""
 
+import hashlib
 import threading
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
 import anyio
 from anyio import to_thread
+from starlette.requests import Request
+from starlette.responses import Response
 
+from app.access.identity import TokenHolder
+from app.operations.doors import repeats
 from db.errors import InfError
 
 T = TypeVar("T")
 THREADS = 16
+NO_STORE = {"Cache-Control": "no-store"}
 PER_MINUTE = 600
 AT_A_TIME = 8
 KEPT = 1000  # tokens that are remembered
@@ -70,6 +76,34 @@ class Shared:
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
         self._threads: anyio.CapacityLimiter | None = None
+
+    async def once(
+        self,
+        request: Request,
+        holder: TokenHolder,
+        about: str,
+        work: Callable[[], Awaitable[Response]],
+    ) -> Response:
+        """The answer to a POST, which is done once where it has an `Idempotency-Key`.
+
+        about: what is asked, so that another request with the key is refused. Raises InfError.
+        """
+        key = request.headers.get("idempotency-key")
+        if request.method != "POST" or key is None:
+            return await work()
+        sha256 = hashlib.sha256(f"{request.url.path}\n{about}".encode()).hexdigest()
+        before = await self.in_thread(lambda: repeats.begin(holder, key, sha256))
+        if before is not None:
+            headers = NO_STORE | {"Idempotency-Replayed": "true"}
+            return Response(before.body, before.status or 200, headers, "application/json")
+        status, text = 500, ""
+        try:
+            response = await work()
+            status, text = response.status_code, bytes(response.body).decode()
+            return response
+        finally:
+            with anyio.CancelScope(shield=True):
+                await self.in_thread(lambda: repeats.finish(holder, key, status, text))
 
     async def in_thread(self, work: Callable[[], T]) -> T:
         """The result of an operation, in one of the threads of routes."""

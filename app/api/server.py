@@ -11,7 +11,6 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-import anyio
 from anyio import to_thread
 from sqlalchemy.exc import DataError, NoResultFound
 from starlette.requests import ClientDisconnect, Request
@@ -22,16 +21,15 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from app.access.identity import ACCOUNT, TokenHolder
 from app.access.permissions import require
 from app.api import document
-from app.api.limits import AT_A_TIME, Limits, Shared, TooMany
+from app.api.limits import AT_A_TIME, NO_STORE, Limits, Shared, TooMany
 from app.api.problems import of_error, problem
 from app.api.routes import Route, routes
 from app.api.streams import STREAMS, query_of, stream_of, upload_pairs
-from app.operations.doors import repeats, tokens
+from app.operations.doors import tokens
 from db.errors import BadInput, InfError, Refused
 
 MAX_BODY_BYTES = 1024 * 1024
 READ = ("GET", "DELETE")
-NO_STORE = {"Cache-Control": "no-store"}
 
 
 class Stopped(Exception):
@@ -139,21 +137,9 @@ class Api(Programs):
         wanted = _request(route, request, parameters, body)
         if route.method == "PATCH":
             return await self._patched(request, holder, route, wanted)
-        key = request.headers.get("idempotency-key") if route.method == "POST" else None
-        if key is None:
-            return await self._done(holder, route, wanted)
-        about = hashlib.sha256(f"{request.url.path}\n{wanted.config()}".encode()).hexdigest()
-        before = await self.in_thread(lambda: repeats.begin(holder, key, about))
-        if before is not None:
-            return _json(before.body, before.status or 200, {"Idempotency-Replayed": "true"})
-        status, text = 500, ""
-        try:
-            response = await self._done(holder, route, wanted)
-            status, text = response.status_code, bytes(response.body).decode()
-            return response
-        finally:
-            with anyio.CancelScope(shield=True):
-                await self.in_thread(lambda: repeats.finish(holder, key, status, text))
+        return await self.once(
+            *(request, holder, str(wanted.config())), lambda: self._done(holder, route, wanted)
+        )
 
     async def _done(self, holder: TokenHolder, route: Route, wanted: Any) -> Response:
         text = await self.in_thread(lambda: route.text(holder, wanted))

@@ -1,5 +1,6 @@
 """What is read or sent in pieces: pairs as JSON lines, and events as they happen (SSE)."""
 
+import hashlib
 import json
 import shutil
 import uuid
@@ -15,7 +16,7 @@ from starlette.responses import Response, StreamingResponse
 
 from app.access.identity import TokenHolder
 from app.access.permissions import require
-from app.api.limits import AT_A_TIME, Limits, Shared
+from app.api.limits import AT_A_TIME, NO_STORE, Limits, Shared
 from app.api.problems import of_error, problem
 from app.operations import datasets, jobs, releases
 from app.operations.doors import events, tokens
@@ -36,7 +37,6 @@ BEAT_SECONDS = 15.0
 MAX_UPLOAD_BYTES = 1024 * 1024 * 1024
 MAX_LINE_BYTES = 4 * 1024 * 1024
 BYTES = "application/octet-stream"
-NO_STORE = {"Cache-Control": "no-store"}
 LINES = ("application/x-ndjson", "application/jsonl")
 MAX_ID = 2**53
 
@@ -66,7 +66,7 @@ async def upload_pairs(api: Shared, request: Request, holder: TokenHolder) -> Re
     await api.in_thread(lambda: folder.mkdir(parents=True, mode=0o700))
     try:
         body = folder / "body"
-        size = 0
+        size, digest = 0, hashlib.sha256()
         with body.open("wb") as file:
             async for chunk in request.stream():
                 size += len(chunk)
@@ -76,9 +76,15 @@ async def upload_pairs(api: Shared, request: Request, holder: TokenHolder) -> Re
                         code="body_too_large",
                         headers={"Connection": "close"},
                     )
+                digest.update(chunk)
                 await api.in_thread(partial(file.write, chunk))
-        report = await api.in_thread(lambda: import_lines(holder, wanted, body))
-        return Response(as_text(report), 201, media_type="application/json")
+
+        async def imported() -> Response:
+            report = await api.in_thread(lambda: import_lines(holder, wanted, body))
+            return Response(as_text(report), 201, media_type="application/json")
+
+        about = f"{wanted.config()}\n{digest.hexdigest()}"
+        return await api.once(request, holder, about, imported)
     finally:
         with anyio.CancelScope(shield=True):
             await api.in_thread(lambda: shutil.rmtree(folder, ignore_errors=True))
