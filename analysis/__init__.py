@@ -1,1 +1,4 @@
-"""Agreement, diversity, coverage, and what curation and trainer need of it."""
+"""Agreement, diversity, coverage, and what curation and trainer need of it.
+
+Internal: programs import `inf_studio` alone.
+"""

@@ -1,1 +1,4 @@
-"""Synthesis and validation by language models, judges, studies and releases."""
+"""Synthesis and validation by language models, judges, studies and releases.
+
+Internal: programs import `inf_studio` alone.
+"""

@@ -2,6 +2,7 @@
 
 Every method is an operation of `/api/v1` with the fields of its reference; rows have the keys of
 `--json` as attributes. Lists are `Rows`, which become DataFrames and are tables in a notebook.
+Internal but for what `inf_studio` promises and what these return.
 """
 
 import html

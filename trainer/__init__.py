@@ -1,1 +1,4 @@
-"""Data, model, objectives, training and evaluation of InF-Embed."""
+"""Data, model, objectives, training and evaluation of InF-Embed.
+
+Internal: programs import `inf_studio` alone.
+"""

@@ -17,7 +17,7 @@ from app.operations.doors.webhooks import WebhookAdd
 from db.people.tokens import MAX_DAYS
 from db.store.store import Store
 from db.tables import ApiToken, utc_now
-from db.values import RIGHTS
+from db.values import RIGHTS, TOKEN_RIGHTS
 
 COMMAND = owner("cli:ada")
 HOOK = "http://127.0.0.1:9/hook_of_*ours*"
@@ -31,6 +31,14 @@ def fill(at: AppTest, name: str, rights: list[str], **more: object) -> AppTest:
         kind = "multiselect" if key == "datasets" else "number_input"
         getattr(at, kind)(key=f"tokens.{key}").set_value(value)
     return at.button(key="FormSubmitter:tokens.add-Create token").click().run()
+
+
+def test_an_admin_is_offered_what_reads_administration(
+    sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sign_in(sqlite_store, monkeypatch, "admin")
+    offered = open_page("tokens").button_group(key="tokens.rights").options
+    assert set(offered) == {*RIGHTS, *TOKEN_RIGHTS}
 
 
 def test_every_field_of_a_token_is_kept(

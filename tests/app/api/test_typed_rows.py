@@ -1,5 +1,6 @@
 """The types of rows in `inf_studio` are those of the routes, and things have what they say."""
 
+from importlib import import_module
 from pathlib import Path
 from typing import get_type_hints
 
@@ -7,7 +8,7 @@ import pytest
 
 from app.api.routes import by_name
 from app.api.typed_rows import OTHERS, THINGS, as_python
-from inf_studio import client, rows
+from inf_studio import client, rows, transport
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -15,6 +16,12 @@ ROOT = Path(__file__).resolve().parents[3]
 def test_the_module_is_what_the_routes_answer() -> None:
     written = (ROOT / "inf_studio" / "rows.py").read_text(encoding="utf-8")
     assert written == as_python(), "python -m app.api.typed_rows > inf_studio/rows.py"
+
+
+@pytest.mark.parametrize("name", ["db", "analysis", "curation", "trainer", "app"])
+def test_what_no_program_is_to_import_is_called_internal(name: str) -> None:
+    for module in (import_module(name), client, transport):
+        assert "Internal" in (module.__doc__ or "")
 
 
 @pytest.mark.parametrize("name", [*(f"{noun} show" for noun in THINGS), *OTHERS])

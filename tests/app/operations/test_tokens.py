@@ -22,8 +22,9 @@ from app.access.identity import (
 )
 from app.operations import datasets, people, runs
 from app.operations.acting import writing
-from app.operations.doors import tokens
+from app.operations.doors import tokens, webhooks
 from app.operations.doors.tokens import TokenCreate, TokenCreated
+from app.operations.doors.webhooks import WebhookAdd
 from curation.importing.request import DatasetImport
 from db.errors import BadInput, InfError, NotFound, Refused
 from db.people.accounts import add_account
@@ -33,7 +34,7 @@ from db.store.backup import restore_backup, write_backup
 from db.store.copying import copy_store
 from db.store.store import Store, open_store
 from db.tables import ApiToken, Dataset, Event, Member, utc_now
-from db.values import RIGHTS, STUDY_RIGHTS
+from db.values import RIGHTS, STUDY_RIGHTS, TOKEN_RIGHTS
 
 PASSWORD = "correct horse battery"
 COMMAND = owner("cli:ada")
@@ -129,6 +130,47 @@ def test_no_token_has_a_permission_of_admins(world: Store) -> None:
         datasets.import_files(
             held, DatasetImport(name="new", pairs="/etc/passwd"), lambda *_: pytest.fail("launched")
         )
+
+
+def test_a_token_of_an_admin_may_read_accounts_and_endpoints_and_change_nothing(
+    world: Store,
+) -> None:
+    webhooks.add(COMMAND, WebhookAdd(url="https://a.example/hook"))
+    held = holder(token("root", rights=["audit"]))
+    assert not held.is_admin and not names_of_rights(held) & set(RIGHTS)
+    assert {row.name for row in people.list_all(held).data} == {"root", "cora", "ann", "mina"}
+    (hook,) = webhooks.list_all(held).data
+    assert webhooks.deliveries(held, hook.id).total == 0 and "secret" not in hook.as_json()
+    for refused in (
+        lambda: datasets.list_all(held),
+        lambda: people.members(held),
+        lambda: people.disable(held, "cora"),
+        lambda: people.add(held, people.PersonAdd(name="eve", role="admin"), PASSWORD),
+        lambda: webhooks.add(held, WebhookAdd(url="https://a.example/other")),
+        lambda: tokens.list_all(held, everybody=True),
+        lambda: token_by(held),
+    ):
+        with pytest.raises(Refused):
+            refused()
+    # of admins alone, and of one only while it is one
+    for who, limit in (("cora", ()), ("root", ("mine",))):
+        with pytest.raises(Refused) as caught:
+            token(who, rights=["audit"], datasets=limit)
+        assert caught.value.code == "token_beyond_person"
+    people.add(COMMAND, people.PersonAdd(name="second", role="admin"), PASSWORD)
+    people.change_role(COMMAND, "root", "curator")
+    now = still_holds(world, held)
+    for read in (people.list_all, webhooks.list_all):
+        with pytest.raises(Refused):
+            read(now)
+
+
+def names_of_rights(held: Actor) -> set[str]:
+    return {right for right in (*RIGHTS, *TOKEN_RIGHTS) if held.rights.anywhere(right)} - {"audit"}
+
+
+def token_by(held: TokenHolder) -> TokenCreated:
+    return tokens.create(held, TokenCreate(name="more", rights=("curate",)))
 
 
 def test_a_right_that_the_person_loses_is_lost_to_the_token_in_the_same_transaction(
