@@ -27,6 +27,16 @@ class Row(BaseModel):
         return self.model_dump(mode="json")
 
 
+class SparseRow(Row):
+    """A row whose JSON has no key that there is nothing for; unknown keys are refused."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    def as_json(self) -> dict[str, Any]:
+        """The row as JSON values, by what was given for it."""
+        return self.model_dump(mode="json", exclude_unset=True, by_alias=True)
+
+
 def without_nan(value: Any) -> Any:
     """The value with NaN and infinities replaced by None, which JSON lacks."""
     if isinstance(value, float):

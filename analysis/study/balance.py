@@ -8,10 +8,11 @@ Of queues judged at random at most ALARM are reported: bench/study_estimates.py,
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from typing import Final, TypedDict
+from typing import Final
 
 import numpy as np
 
+from db.rows import Row
 from db.study.run_items import ItemKind
 
 ALARM: Final = 0.05
@@ -20,7 +21,7 @@ FIELDS: Final = ("source", "scenario", "verdict", "drop_reason", "passed", "miss
 WEIGHTED: Final = ("verdict", "passed")  # by every estimate, whatever the sample's strata
 
 
-class Imbalance(TypedDict):
+class Imbalance(Row):
     """A field in which judged and waiting items differ: the value that judged ones have most too
     often, its share of both, and whether the estimate weights the field's values."""
 

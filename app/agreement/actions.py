@@ -14,9 +14,10 @@ from app.operations.judging import agreement
 from app.operations.judging.agreement import Seen
 from app.text.numbers import counted
 from curation.judging.request import AgreementStart, PlanStudy
+from db.rows import Row
 
 Version = tuple[object, ...]
-ABOUT: Mapping[str, Callable[[Actor, int], dict[str, Any]]] = {
+ABOUT: Mapping[str, Callable[[Actor, int], Row]] = {
     "estimates": agreement.estimates,
     "thresholds": agreement.thresholds,
     "consensus": agreement.consensus,
@@ -31,13 +32,13 @@ def figures(
 
     version: as of `agreement.version`, as of every figure here.
     """
-    return agreement.figures(_actor, study_id, chosen)
+    return agreement.figures(_actor, study_id, chosen).as_json()
 
 
 @st.cache_data(max_entries=24, show_spinner="Reading the run …")
 def about(what: str, study_id: int, version: Version, _actor: Actor) -> dict[str, Any]:
     """What a study says, by the operation of that name in `ABOUT`."""
-    return ABOUT[what](_actor, study_id)
+    return ABOUT[what](_actor, study_id).as_json()
 
 
 def read_report(actor: Actor, study_id: int, seen: Seen) -> dict[str, Any] | None:
@@ -64,4 +65,4 @@ def add_planned(study_id: int, target: Target, items: int) -> None:
     wanted = PlanStudy(study_id=study_id, target=target, items=items, add=True)
     done = agreement.plan(signed_in_user(), wanted)
     st.session_state["agreement.plan_show"] = False
-    notify(f"{counted(done['items'], 'item')} added. Judges of the study get them next.")
+    notify(f"{counted(done.items, 'item')} added. Judges of the study get them next.")

@@ -52,26 +52,22 @@ def draw_plan(study_id: int) -> None:
         except InfError as error:
             st.info(plain(in_pages(str(error))))
             return
-        st.markdown(plain(run_text.plan_sentence(found)))
-        if not found["items"]:
+        st.markdown(plain(run_text.plan_sentence(found.as_json())))
+        if not found.items:
             return
         draw_table(
             [
                 {
-                    "Items": cell["items"],
-                    "Among": cell["among"],
-                    **{
-                        name.capitalize(): value
-                        for name, value in cell.items()
-                        if name not in ("items", "among", "verdict")
-                    },
+                    "Items": cell.items,
+                    "Among": cell.among,
+                    **{name.capitalize(): value for name, value in cell.strata.items()},
                 }
-                for cell in found["cells"]
+                for cell in found.cells
             ],
         )
         st.button(
-            f"Add {counted(found['items'], 'item')} to the study",
+            f"Add {counted(found.items, 'item')} to the study",
             key="agreement.plan_add",
             on_click=add_planned,
-            args=(study_id, target, found["items"]),
+            args=(study_id, target, found.items),
         )

@@ -30,7 +30,7 @@ from app.operations import (
 )
 from app.operations.acting import queued
 from app.operations.doors import tokens, webhooks
-from app.operations.judging import agreement, judgments, reviews, studies
+from app.operations.judging import agreement, figures, judgments, reviews, studies
 from app.operations.judging.reviews import ReviewRow
 from app.operations.judging.studies import StudyChanged, StudyShown
 from curation.hub.request import PushStart
@@ -241,12 +241,6 @@ class Log(Row):
     text: str
 
 
-class Figures(BaseModel):
-    """Figures of an analysis, as `--json` has them."""
-
-    model_config = {"extra": "allow"}
-
-
 @dataclass(frozen=True)
 class Route:
     """A route: `call` answers a `answers` for an actor and a request."""
@@ -274,7 +268,7 @@ class Route:
     def text(self, actor: Actor, wanted: Any) -> str:
         """What it answers, as the one text of JSON."""
         found = self.call(actor, wanted)
-        return as_text(found.model_dump(mode="json") if isinstance(found, BaseModel) else found)
+        return as_text(found.as_json() if isinstance(found, Row | Listed) else found)
 
     @property
     def has_body(self) -> bool:
@@ -425,10 +419,10 @@ def routes() -> tuple[Route, ...]:
           lambda a, w: judgments.list_some(a, w.study_id, after=w.cursor, limit=w.limit)),
         R("judgments show", "GET", "/judgments/{id:int}", "studies", One, JudgmentShown,
           lambda a, w: judgments.show(a, w.id)),
-        R("studies agreement", "GET", "/studies/{id:int}/agreement", "studies", One, Figures,
-          lambda a, w: agreement.figures(a, w.id, JudgmentFilter())),
-        R("studies consensus", "GET", "/studies/{id:int}/consensus", "studies", One, Figures,
-          lambda a, w: agreement.consensus(a, w.id)),
+        R("studies agreement", "GET", "/studies/{id:int}/agreement", "studies", One,
+          figures.StudyFigures, lambda a, w: agreement.figures(a, w.id, JudgmentFilter())),
+        R("studies consensus", "GET", "/studies/{id:int}/consensus", "studies", One,
+          figures.StudyConsensus, lambda a, w: agreement.consensus(a, w.id)),
         R("releases list", "GET", "/releases", "export", OfDataset, Listed[releases.ReleaseRow],
           lambda a, w: _part(releases.list_all(a, w.dataset), w)),
         R("releases create", "POST", "/releases", "export", ReleaseWanted, Started, _release, 202),

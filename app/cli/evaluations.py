@@ -193,7 +193,7 @@ evaluations.listed(
         ("created", lambda row: row["created_at"][:16]),
         ("", lambda row: "" if row["has_record"] else "no record: not comparable"),
     ),
-    empty="no evaluations: inf evaluations create --model MODEL",
+    empty="no evaluations yet",
     former=("evaluations", {"evaluation_id": "id"}),
 )
 

@@ -30,7 +30,7 @@ models.listed(
         ("created", lambda row: row["created_at"][:16]),
         ("", lambda row: "OFFLINE" if row["offline"] else ""),
     ),
-    empty="no models yet: inf trainings create --release RELEASE --out FOLDER",
+    empty="no models yet",
 )
 
 

@@ -207,7 +207,7 @@ trainings.listed(
     click.option("--sweep", help="Only those of this sweep or search, best first."),
     about="List trainings, newest first, with what they reached on held-out groups.",
     columns=_columns,
-    empty="no trainings yet: inf trainings create --release RELEASE --out FOLDER",
+    empty="no trainings yet",
 )
 
 

@@ -12,19 +12,12 @@ from app.jobs_page.card import follow_job, part_rows, spent, used
 from app.kit.choice import draw_pages, page_offset
 from app.kit.page import draw_empty, draw_heading, draw_table
 from app.operations import jobs
-from app.operations.jobs import JobRow
 from app.text.plain import plain
 from app.text.remedies import in_pages
 from db.jobs.jobs import LOCAL
 
-COLUMNS = ("id", "kind", "status", "progress", "outcome", "spent", "started_by", "created_at")
+COLUMNS = ("id", "kind", "status", "share", "outcome", "spent", "started_by", "created_at")
 EVERY_SECONDS = 3.0
-
-
-def progress(job: JobRow) -> float | None:
-    if job.status == "done":
-        return 1.0
-    return min(1.0, job.done / job.total) if job.total else None
 
 
 @st.fragment(run_every=EVERY_SECONDS)
@@ -47,12 +40,7 @@ def draw_list() -> None:
         total, found = listed.total, listed.data
         picked = draw_table(
             [
-                row.as_json()
-                | {
-                    "progress": progress(row),
-                    "spent": spent(row),
-                    "outcome": in_pages(row.summary),
-                }
+                row.as_json() | {"spent": spent(row), "outcome": in_pages(row.summary)}
                 for row in found
             ],
             on_select="rerun",
@@ -63,7 +51,7 @@ def draw_list() -> None:
                 "id": "Job",
                 "kind": "Kind",
                 "status": "Status",
-                "progress": st.column_config.ProgressColumn(
+                "share": st.column_config.ProgressColumn(
                     "Progress", format="percent", width="small"
                 ),
                 "outcome": st.column_config.TextColumn("Message or outcome", width=290),

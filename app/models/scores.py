@@ -12,7 +12,6 @@ from app.text.plain import plain
 from db.tables import Evaluation
 from trainer.report.compared.conditions import marked
 from trainer.report.compared.measures import NAMES, SOMETIMES, model_name
-from trainer.report.compared.trained import is_trained
 
 
 def score_rows(evaluations: Sequence[Evaluation], names: Sequence[str]) -> list[dict[str, Any]]:
@@ -32,8 +31,6 @@ def score_rows(evaluations: Sequence[Evaluation], names: Sequence[str]) -> list[
         | {
             "Model": name,
             **{title: _shown(measure, each.metrics) for measure, title in titles.items()},
-            "Trained": is_trained(each),
-            "Evaluated": each.created_at,
         }
         for name, each in zip(names, evaluations, strict=True)
     ]
@@ -62,19 +59,22 @@ def bm25_sentence(evaluations: Sequence[Evaluation]) -> str:
 def draw_scores(evaluations: Sequence[Evaluation]) -> None:
     """Render the table."""
     names, lines = marked(evaluations)
+    rows, own = score_rows(evaluations, names), EvaluationRow.model_fields
     draw_rows(
-        score_rows(evaluations, names),
+        rows,
         None,
         key="evaluations.scores",
-        labels={},
+        labels={"trained": "Trained", "created_at": "Evaluated"},
+        column_order=(*(each for each in rows[0] if each not in own), "trained", "created_at"),
         column_config={
-            **dict.fromkeys(EvaluationRow.model_fields),
+            **dict.fromkeys(own),
+            "trained": {},
+            "created_at": st.column_config.DatetimeColumn(format="YYYY-MM-DD HH:mm"),
             **{
                 title: st.column_config.NumberColumn(format="%.3f", help=HELP.get(name))
                 for name, title in (NAMES | SOMETIMES).items()
             },
             NAMES["p-mrr"]: st.column_config.NumberColumn(format="%+.1f", help=HELP["p-mrr"]),
-            "Evaluated": st.column_config.DatetimeColumn(format="YYYY-MM-DD HH:mm"),
         },
     )
     for line in lines:

@@ -37,6 +37,7 @@ from trainer.report.compared.conditions import library_notes, unlike
 from trainer.report.compared.differences import METHOD, Difference, difference_rows
 from trainer.report.compared.measures import model_name
 from trainer.report.compared.ordinary import is_ordinary
+from trainer.report.compared.trained import is_trained
 from trainer.suites.registry import read_benchmarks
 from trainer.trec.files import read_qrels, read_run
 
@@ -45,7 +46,10 @@ T = TypeVar("T")
 
 
 class EvaluationRow(Row):
-    """The scores of a model on a benchmark, in a list; without a record it is not comparable."""
+    """The scores of a model on a benchmark, in a list; without a record it is not comparable.
+
+    `trained`: with InF Studio, None where that is unknown.
+    """
 
     id: int
     name: str
@@ -53,6 +57,7 @@ class EvaluationRow(Row):
     benchmark: str
     metrics: dict[str, Any]
     has_record: bool
+    trained: bool | None
     checkpoint_id: int | None
     job_id: int | None
     created_at: datetime
@@ -151,8 +156,8 @@ def show(actor: Actor, evaluation_id: int) -> EvaluationShown:
 
 def row_of(found: Evaluation) -> EvaluationRow:
     """The row of a stored evaluation."""
-    about = {"name": model_name(found.model), "has_record": bool(found.record)}
-    return EvaluationRow.of(found, **about)
+    about = {"has_record": bool(found.record), "trained": is_trained(found)}
+    return EvaluationRow.of(found, name=model_name(found.model), **about)
 
 
 def compare(actor: Actor, base: int, others: Sequence[int]) -> Compared:

@@ -59,13 +59,15 @@ STATUSES = ("running", "queued", "done", "failed", "cancelled", "lost")
 
 
 class JobRow(Row):
-    """A job in a list: `done` of `total` pieces of its work; `summary`: what came of it."""
+    """A job in a list: `done` of `total` pieces of its work, as a `share` 1 once it is done;
+    `summary`: what came of it."""
 
     id: int
     kind: str
     status: str
     done: int
     total: int | None
+    share: float | None
     message: str
     error: str | None
     started_by: str
@@ -111,7 +113,7 @@ def list_some(
         found = jobs.list_jobs(session, statuses=tuple(statuses), limit=limit, offset=offset)
         by_status = jobs.count_jobs(session)
     total = sum(n for status, n in by_status.items() if not statuses or status in statuses)
-    rows = [JobRow.of(job, summary=summary(job)) for job in found]
+    rows = [JobRow.of(job, summary=summary(job), share=_share(job)) for job in found]
     return Listed[JobRow].page(rows, offset=offset, total=total)
 
 
@@ -144,11 +146,18 @@ def show(actor: Actor, job_id: int) -> JobShown:
     return JobShown.of(
         job,
         summary=summary(job),
+        share=_share(job),
         command=shlex.join(["python", *command_of(job)]),
         resources={**sum_of(parts), "parts": parts},
         remedy=launching.what_to_do(job) or None,
         warning=missing_gpu_warning(parts) or None,
     )
+
+
+def _share(job: Job) -> float | None:
+    if job.status == "done":
+        return 1.0
+    return min(1.0, job.done / job.total) if job.total else None
 
 
 def log(actor: Actor, job_id: int, lines: int = 50) -> str:

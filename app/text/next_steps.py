@@ -125,6 +125,36 @@ NEXT: Final[Mapping[str, str]] = {
     "webhooks test": "inf webhooks deliveries {id}",
 }
 
+# After a list without rows.
+EMPTY: Final[Mapping[str, str]] = {
+    "connections list": "inf connections add NAME --url URL",
+    "datasets list": "inf datasets import NAME --pairs FILE",
+    "evaluations compare": "inf evaluations list",
+    "evaluations list": "inf evaluations create --model MODEL",
+    "evaluations trec": "inf evaluations create --model trec:{run_file}",
+    "groups list": "inf runs show {run_id}",
+    "jobs list": "inf status",
+    "judgments list": "inf studies judge {study_id} --judge JUDGE",
+    "models list": "inf trainings create --release RELEASE --out FOLDER",
+    "people list": "inf people add NAME --role admin",
+    "people members": "inf people rights NAME curate",
+    "recipes list": "inf recipes new FOLDER",
+    "recipes versions": "inf recipes new FOLDER --like {recipe}",
+    "releases diff": "inf releases show {after}",
+    "releases list": "inf releases create DATASET --out FOLDER",
+    "reviews list": "inf groups list --run {run_id}",
+    "runs list": "inf runs create DATASET --provider NAME",
+    "runs versions": "inf runs show {run_id}",
+    "studies adjudicate": "inf analyze agreement --study {study_id}",
+    "studies list": "inf studies create DATASET --items N --overlap 3",
+    "studies people": "inf studies show {study_id}",
+    "studies work": "inf studies list",
+    "tokens list": "inf tokens create NAME --right curate",
+    "trainings list": "inf trainings create --release RELEASE --out FOLDER",
+    "webhooks deliveries": "inf webhooks test {webhook_id}",
+    "webhooks list": "inf webhooks add URL --event run.finished",
+}
+
 
 class _Filled(Formatter):
     """Fields quoted for a shell; in capitals, as a person fills it in, what nobody has given."""
@@ -148,10 +178,11 @@ def filled(then: str, known: Mapping[str, Any]) -> str:
 
 def next_step(command: str, result: Mapping[str, Any], given: Mapping[str, Any] = MISSING) -> str:
     """The line that follows a command's report, with values of its result and else of what it was
-    given; "" where it has none, as that of a queued job or of a list without rows."""
+    given; "" where it has none, as that of a queued job."""
     noun, _, verb = command.removeprefix("inf ").partition(" ")
-    then, rows = NEXT.get(f"{FORMER.get(noun, noun)} {verb}".strip(), ""), result.get("data")
-    if not then or result.keys() == {"job_id"} or rows == []:
+    rows = result.get("data")
+    then = (EMPTY if rows == [] else NEXT).get(f"{FORMER.get(noun, noun)} {verb}".strip(), "")
+    if not then or result.keys() == {"job_id"}:
         return ""
-    first = rows[0] if isinstance(rows, list) else {}
+    first = rows[0] if rows and isinstance(rows, list) else {}
     return f"next: {filled(then, {**given, **result, **first})}"

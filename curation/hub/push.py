@@ -31,6 +31,7 @@ from db.events import record_event
 from db.jobs.runner import JobHandle
 from db.outcome.checkpoints import get_checkpoint
 from db.release.releases import get_release
+from db.rows import SparseRow
 
 LEFT_ALONE = (".gitattributes",)
 MAIN = "main"
@@ -66,28 +67,39 @@ class Difference:
     def only_adds(self) -> bool:
         return not (self.changed or self.removed or self.unchanged)
 
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "added": list(self.added),
-            "changed": list(self.changed),
-            "removed": list(self.removed),
-            "unchanged": list(self.unchanged),
-            "repository_exists": self.exists,
-        }
+
+class Pushed(SparseRow):
+    """What a push changed in a repository, or, of a dry run, would change.
+
+    Without a token (`signed_in`) a dry run compares with what is public. `pushed`: anything was
+    committed; `commit` to `pull_request` are of a push alone.
+    """
+
+    repo: str
+    repo_type: str
+    title: str
+    dry_run: bool
+    signed_in: bool
+    added: tuple[str, ...]
+    changed: tuple[str, ...]
+    removed: tuple[str, ...]
+    unchanged: tuple[str, ...]
+    repository_exists: bool
+    commit: str | None = None
+    url: str | None = None
+    tag: str | None = None
+    pull_request: str | None = None
+    pushed: bool
 
 
 def push(handle: JobHandle) -> dict[str, Any]:
-    """The handler of `push` jobs.
-
-    A dry run needs no token; without one (`signed_in`) it compares with what is public. `pushed` in
-    the result: whether anything was committed.
-    """
+    """The handler of `push` jobs: a `Pushed`. A dry run needs no token."""
     wanted = PushStart.read(handle.config)
     with tempfile.TemporaryDirectory(prefix="inf-push-") as aside:
-        return _push(handle, wanted, _source(handle, wanted, Path(aside)))
+        return _push(handle, wanted, _source(handle, wanted, Path(aside))).as_json()
 
 
-def _push(handle: JobHandle, wanted: PushStart, source: Source) -> dict[str, Any]:
+def _push(handle: JobHandle, wanted: PushStart, source: Source) -> Pushed:
     repo = wanted.repo
     is_signed_in = has_token() or not wanted.dry_run
     api, whoami = connect() if is_signed_in else (reading_api(), {})
@@ -97,16 +109,20 @@ def _push(handle: JobHandle, wanted: PushStart, source: Source) -> dict[str, Any
     difference = compare(api, source, repo, wanted.branch)
     if is_signed_in and not difference.exists:  # a pull request needs an existing one, too
         require_may_write(whoami, source.repo_type, repo)
-    result = {
+    result: dict[str, Any] = {
         "repo": repo,
         "repo_type": source.repo_type,
         "title": source.title,
         "dry_run": wanted.dry_run,
         "signed_in": is_signed_in,
-        **difference.as_json(),
+        "added": difference.added,
+        "changed": difference.changed,
+        "removed": difference.removed,
+        "unchanged": difference.unchanged,
+        "repository_exists": difference.exists,
     }
     if wanted.dry_run:
-        return {**result, "pushed": False}
+        return Pushed(**result, pushed=False)
     _require_allowed(wanted, difference)
     if not difference.exists:
         with translated_errors(f"making {repo}"):
@@ -133,7 +149,7 @@ def _push(handle: JobHandle, wanted: PushStart, source: Source) -> dict[str, Any
             commit=uploaded["commit"],
         )
         session.commit()
-    return {**result, **uploaded, "pushed": uploaded["url"] is not None}
+    return Pushed(**result, **uploaded, pushed=uploaded["url"] is not None)
 
 
 def compare(api: Any, source: Source, repo: str, branch: str | None) -> Difference:

@@ -65,7 +65,7 @@ def about_run(session: Session, study_id: int) -> dict[str, Any]:
         "flagged": entered,
         **report,
         "waiting": len(waiting),
-        "imbalances": imbalances(judged, waiting, design.strata),
+        "imbalances": [each.as_json() for each in imbalances(judged, waiting, design.strata)],
     }
 
 

@@ -39,11 +39,11 @@ def test_a_part_that_somebody_chose_is_reported_with_its_shares() -> None:
     here = [kind for kind in queue if kind.source == "rare"]
     there = [kind for kind in queue if kind.source == "common"]
     (found,) = imbalances(here, there)
-    assert (found["field"], found["weighted"]) == ("source", False)
-    assert (found["value"], found["judged"], found["waiting"]) == ("rare", 1, 0)
-    assert found["p"] < 0.01
+    assert (found.field, found.weighted) == ("source", False)
+    assert (found.value, found.judged, found.waiting) == ("rare", 1, 0)
+    assert found.p < 0.01
     (found,) = imbalances(here, there, strata=("source",))
-    assert found["weighted"]
+    assert found.weighted
 
 
 def test_a_queue_that_is_judged_to_the_end_or_not_at_all_has_nothing_to_compare() -> None:

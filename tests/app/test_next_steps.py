@@ -11,7 +11,7 @@ from conftest import Ran
 from records_world import make_run
 
 from app.cli.main import inf as commands
-from app.text.next_steps import NEXT, next_step
+from app.text.next_steps import EMPTY, FORMER, NEXT, next_step
 from db.store.store import Store
 
 
@@ -25,10 +25,13 @@ def command_of(words: list[str]) -> tuple[click.Command, list[str]]:
     return found, words
 
 
-@pytest.mark.parametrize("command", NEXT)
-def test_a_next_step_is_a_command_with_its_arguments_and_options(command: str) -> None:
-    assert not isinstance(command_of(command.split())[0], click.Group)
-    found, rest = command_of(shlex.split(re.sub(r"\{[^}]+\}", "1", NEXT[command]))[1:])
+@pytest.mark.parametrize(
+    ("command", "then"), [*NEXT.items(), *EMPTY.items()], ids=[*NEXT, *(f"{n} []" for n in EMPTY)]
+)
+def test_a_next_step_is_a_command_with_its_arguments_and_options(command: str, then: str) -> None:
+    before, left = command_of(command.split())
+    assert not isinstance(before, click.Group) and not left
+    found, rest = command_of(shlex.split(re.sub(r"\{[^}]+\}", "1", then))[1:])
     assert not isinstance(found, click.Group)
     options = {name: each for each in found.params for name in each.opts if name[0] == "-"}
     given = 0
@@ -128,3 +131,24 @@ def test_every_command_ends_with_a_next_step() -> None:
         is_former = re.search(r"This is `inf .*` now\.", command.help or "")
         assert words in known or is_former, words
     assert not set(NEXT) & (OWN | PROGRAMS)
+
+
+def test_every_list_has_a_next_step_where_it_is_empty(
+    sqlite_store: Store, inf: Callable[..., Ran]
+) -> None:
+    context = click.Context(commands)
+    lists = {
+        f"{noun} {name}"
+        for noun in commands.list_commands(context)
+        if isinstance(group := commands.get_command(context, noun), click.Group)
+        and noun not in FORMER
+        for name, each in group.commands.items()
+        if any(option.name == "offset" for option in each.params)
+    }
+    assert lists - EMPTY.keys() <= {"runs compare-versions"}  # its groups are a part of it
+    told = inf("studies", "list")
+    assert (told.out, told.err) == (
+        "no studies yet\n",
+        "next: inf studies create DATASET --items N --overlap 3\n",
+    )
+    assert next_step("inf groups list", {"data": []}, {"run_id": 3}) == "next: inf runs show 3"

@@ -27,7 +27,7 @@ datasets.listed(
         *("id", ("dataset", "name"), "pairs", "passages", "generated", "licence"),
         ("state", lambda row: "archived" if row["archived_at"] else "active"),
     ),
-    empty="no datasets: `inf datasets import NAME --pairs FILE`",
+    empty="no datasets yet",
     former=("datasets", FORMER_KEYS),
 )
 

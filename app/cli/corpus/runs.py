@@ -250,7 +250,7 @@ runs.listed(
         *(("run", "id"), "dataset", "recipe", "provider", ("status", _state)),
         *("pairs", "kept", "dropped", ("USD", lambda row: f"{row['spent_usd']:.2f}")),
     ),
-    empty="no such runs: `inf runs create DATASET --provider NAME` creates one",
+    empty="no such runs",
     former=("runs", FORMER_KEYS),
 )
 

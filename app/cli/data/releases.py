@@ -67,7 +67,7 @@ releases.listed(
         *(("release", "id"), "name", "groups", "reviews", "format", "path"),
         ("offline", lambda row: "OFFLINE" if row["offline"] else ""),
     ),
-    empty="no releases yet: inf releases create DATASET --out FOLDER",
+    empty="no releases yet",
     former=("releases", FORMER_KEYS),
 )
 releases.door(

@@ -46,8 +46,9 @@ THRESHOLDS: tuple[Column, ...] = (
 
 
 def _estimates(actor: Actor, study_id: int) -> Result:
-    found: Result = with_former_ends(operations.estimates(actor, study_id), "low", "high")
-    return found
+    found = operations.estimates(actor, study_id).as_json()
+    report: Result = with_former_ends(found, "low", "high")
+    return report
 
 
 def _planned(result: Result) -> str:

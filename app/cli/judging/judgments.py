@@ -22,8 +22,7 @@ JUDGMENTS: tuple[Column, ...] = (
 
 def _listed(result: Result) -> str:
     rows = result["data"]
-    empty = "no judgments: people judge on the Judge page, a model by inf studies judge"
-    shown = drawn(JUDGMENTS, rows, empty=empty)
+    shown = drawn(JUDGMENTS, rows, empty="no judgments: people judge on the Judge page")
     if result["next"] is None:
         return shown
     more = f"inf judgments list --study {result['study_id']} --after {result['next']}"

@@ -23,7 +23,7 @@ reviews.listed(
         ("by", "reviewed_by"),
         *(("at (UTC)", lambda row: row["created_at"][:16].replace("T", " ")), "reason"),
     ),
-    empty="no reviews yet: inf reviews set GROUP --approve",
+    empty="no reviews yet",
 )
 
 

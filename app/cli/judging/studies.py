@@ -147,7 +147,7 @@ studies.listed(
         ("size", lambda row: f"{row['items']:,} items × {row['overlap']}"),
         *(("by people", lambda row: f"{row['done']}/{row['places']}"), "name"),
     ),
-    empty="no studies yet: inf studies create DATASET --items N --overlap 3",
+    empty="no studies yet",
     former=("studies", FORMER_KEYS),
 )
 

@@ -28,7 +28,7 @@ people.listed(
         *((field.label.lower(), field.column) for field in FIELDS),
         ("remark", lambda row: "rename it: such a name is refused" * bool(row["name_problem"])),
     ),
-    empty="no accounts yet: inf people add NAME --role admin",
+    empty="no accounts yet",
     former=("accounts", {}),
 )
 people.door(operations.show, text=lambda result: lines(*result.items()))

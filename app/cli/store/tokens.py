@@ -40,7 +40,7 @@ tokens.listed(
         *(RIGHTS, ("datasets", _on), ("left, USD", "left_usd"), ("state", "status")),
         *(("until", lambda row: row["expires_at"][:10]), ("last used", "used_at")),
     ),
-    empty="no tokens yet: inf tokens create NAME --right curate",
+    empty="no tokens yet",
 )
 tokens.door(operations.show, text=_token)
 tokens.door(

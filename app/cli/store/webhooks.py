@@ -36,7 +36,7 @@ webhooks.listed(
         *("id", "url", ("events", _events), ("state", _state), "waiting"),
         *(("by", "created_by"), ("since", lambda row: row["created_at"][:10])),
     ),
-    empty="no webhooks yet: inf webhooks add URL --event run.finished",
+    empty="no webhooks yet",
 )
 webhooks.door(operations.show, text=_webhook)
 webhooks.listed(

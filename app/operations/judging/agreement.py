@@ -9,18 +9,33 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 from sqlalchemy.orm import Session
 
 from analysis.agreement.agreement import report_of
 from analysis.agreement.flagged import flag_note
 from analysis.agreement.headline import COHEN
 from analysis.agreement.intervals import DRAWS
+from analysis.agreement.judge_profile import JudgeProfile
 from analysis.agreement.judgment_filter import JudgmentFilter, study_answers, study_decisions
+from analysis.agreement.over_time import WindowRow
 from analysis.agreement.validators import choosing_report
 from analysis.embed.independence import validator_sentence
 from app.access.identity import Actor, SessionUser
 from app.operations.acting import Launch, reading, store_address, writing
+from app.operations.judging.figures import (
+    AgreementReport,
+    Audit,
+    OtherModel,
+    QuestionAgreement,
+    RunEstimates,
+    StudyConsensus,
+    StudyFigures,
+    StudyPlanned,
+    ThresholdsExplored,
+    Validator,
+    Vote,
+)
 from curation.judging.about_run import (
     about_run,
     extend_by_plan,
@@ -46,7 +61,7 @@ from db.corpus.datasets import get_dataset
 from db.errors import BadInput, Refused
 from db.events import record_event
 from db.question import Question
-from db.rows import Row
+from db.rows import SparseRow
 from db.run.runs import choose_run, shape_of
 from db.run.validations import (
     RunAnswers,
@@ -129,56 +144,32 @@ class Judges(NamedTuple):
     shape: Shape
 
 
-class StudyAgreement(Row):
-    """The agreement of a study's judges, as `analysis.agreement.agreement.report_of` has it.
+class StudyAgreement(AgreementReport):
+    """The agreement of a study's judges.
 
-    Besides: `circular`, a sentence where a judge chose the run's groups; `joining` and `answered`
-    where no person has judged; `over_time` and `by_judge` where they are wanted.
+    `circular`: a sentence where a judge chose the run's groups; `joining` and `answered`: where no
+    person has judged; `over_time` and `by_judge`: where they are wanted.
     """
 
-    model_config = ConfigDict(extra="forbid")
     study_id: int
     scope: Scope
-    items: int
-    records: int
-    judgments: int
-    labels: tuple[str, ...]
-    resamples: int
-    judges: tuple[Figures, ...]
-    pairs: tuple[Figures, ...]
-    pairs_counted: Figures
-    pair_resamples: int
-    human_human: Figures
-    human_model: Mapping[str, Figures]
-    differences: tuple[Figures, ...]
-    all_judges: Figures
-    people: Figures
-    with_people: Mapping[str, Figures]
-    with_models: Mapping[str, Figures]
-    flagged: Mapping[str, str]
-    simulated: bool
-    simulated_left_out: int
     circular: str = ""
     joining: str = ""
     answered: Mapping[str, Mapping[str, int]] = {}
-    over_time: tuple[Figures, ...] = ()
-    by_judge: tuple[Figures, ...] = ()
-
-    def as_json(self) -> Result:
-        """The row as JSON, without what this study has nothing for."""
-        return self.model_dump(mode="json", exclude_unset=True)
+    over_time: tuple[WindowRow, ...] = ()
+    by_judge: tuple[JudgeProfile, ...] = ()
 
 
-class QuestionsAgreement(Row):
+class QuestionsAgreement(SparseRow):
     """The agreement on each question of a study by its key, and the audit of its items."""
 
     study_id: int
     scope: Scope
-    questions: Mapping[str, Figures]
-    audit: Figures
+    questions: dict[str, QuestionAgreement]
+    audit: Audit
 
 
-class ValidatorsCompared(Row):
+class ValidatorsCompared(SparseRow):
     """How models, and votes of them, would filter a run; `scope`: of the people's judgments."""
 
     run_id: int
@@ -187,13 +178,9 @@ class ValidatorsCompared(Row):
     scope: Scope | None = None
     groups: int
     kept: int
-    validators: tuple[Figures, ...]
-    others: tuple[Figures, ...] = Field(alias="not_asked")  # models with a price, without answers
-    policies: tuple[Figures, ...]
-
-    def as_json(self) -> Result:
-        """The row as JSON, without a scope where there is none."""
-        return self.model_dump(mode="json", exclude_unset=True, by_alias=True)
+    validators: tuple[Validator, ...]
+    others: tuple[OtherModel, ...] = Field(alias="not_asked")
+    policies: tuple[Vote, ...]
 
 
 def agreement(
@@ -249,7 +236,7 @@ def _by_question(
     resamples: int,
 ) -> QuestionsAgreement:
     """The agreement of a study on each of its questions, by its key, and the audit of its items."""
-    questions: dict[str, Figures] = {}
+    questions: Result = {}
     for question in listed:
         if chosen.questions and question.name not in chosen.questions:
             continue
@@ -281,7 +268,8 @@ def _by_question(
         left_out=reader.left_out,
         resamples=resamples,
     )
-    return QuestionsAgreement(study_id=study_id, scope=scope, questions=questions, audit=audit)
+    parts: Result = {"questions": questions, "audit": audit}
+    return QuestionsAgreement(study_id=study_id, scope=scope, **parts)
 
 
 def _figures_of_question(report: Figures) -> Figures:
@@ -404,18 +392,21 @@ def version(
         return store_address(), *found, flags, of_run
 
 
-def figures(actor: Actor, study_id: int, chosen: JudgmentFilter) -> Result:
-    """The figures of a study as its page shows them (`study_report`), of the judgments that pass
-    the filter. Raises NotFound."""
+def figures(actor: Actor, study_id: int, chosen: JudgmentFilter) -> StudyFigures:
+    """The figures of a study as its page shows them, of the judgments that pass the filter.
+
+    Raises NotFound.
+    """
     with reading(actor, RIGHT) as session:
         reader = _reader(session, study_id, actor)
-        return study_report(
+        found = study_report(
             session,
             study_id,
             chosen=chosen,
             left_out=reader.left_out,
             with_flags=not reader.is_blind,
         )
+    return StudyFigures(**found)
 
 
 def export(actor: Actor, wanted: StudyExport) -> tuple[dict[str, str], Result]:
@@ -434,25 +425,25 @@ def export(actor: Actor, wanted: StudyExport) -> tuple[dict[str, str], Result]:
     return graded_files(graded, positive=wanted.positive, violates=wanted.violates)
 
 
-def estimates(actor: Actor, study_id: int) -> Result:
+def estimates(actor: Actor, study_id: int) -> RunEstimates:
     """What a study says about its run, of all judgments. Raises NotFound, BadInput; Refused, as do
     `thresholds` and `plan`, for who may still judge items of it."""
     with reading(actor, RIGHT) as session:
         _require_unblinded(session, study_id, actor)
-        return about_run(session, study_id)
+        return RunEstimates(**about_run(session, study_id))
 
 
-def thresholds(actor: Actor, study_id: int) -> Result:
+def thresholds(actor: Actor, study_id: int) -> ThresholdsExplored:
     """Explore stricter filters: precision, recall and size by votes, margins and judges.
 
     Raises as `estimates`.
     """
     with reading(actor, RIGHT) as session:
         _require_unblinded(session, study_id, actor)
-        return thresholds_of(session, study_id)
+        return ThresholdsExplored(**thresholds_of(session, study_id))
 
 
-def plan(actor: Actor, wanted: PlanStudy) -> Result:
+def plan(actor: Actor, wanted: PlanStudy) -> StudyPlanned:
     """Plan how many more judgments a figure needs, and among which items they help most.
 
     Raises as `estimates`, and Refused for a closed study.
@@ -466,16 +457,17 @@ def plan(actor: Actor, wanted: PlanStudy) -> Result:
         if wanted.add:
             record_event(session, actor.name, "study.extend", study_id, items=found.items)
         overlap = get_study(session, study_id).overlap
-    return {"study_id": study_id, "added": wanted.add, **plan_numbers(found, overlap)}
+    return StudyPlanned(study_id=study_id, added=wanted.add, **plan_numbers(found, overlap))
 
 
-def consensus(actor: Actor, study_id: int) -> Result:
+def consensus(actor: Actor, study_id: int) -> StudyConsensus:
     """What the judges of a study say together, of items that the actor's figures count."""
     with reading(actor, RIGHT) as session:
         reader = _reader(session, study_id, actor)
-        return study_consensus(
+        found = study_consensus(
             session, study_id, without=reader.left_out, with_flags=not reader.is_blind
         )
+    return StudyConsensus(**found)
 
 
 def stored(actor: Actor, study_id: int) -> Stored | None:

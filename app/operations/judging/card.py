@@ -28,7 +28,7 @@ from db.assignment.standing import standings
 from db.assignment.threads import Message, threads_and_replies
 from db.errors import InfError, Refused
 from db.question import PICK, Shown
-from db.rows import Row
+from db.rows import Row, SparseRow
 from db.study.judgments import get_or_create_judge
 from db.tables import Assignment, Judge
 
@@ -102,7 +102,7 @@ class CardJudge(Row):
     created_at: datetime
 
 
-class Card(Row):
+class Card(SparseRow):
     """What a judge's card shows: items with threads, or an example of the qualification.
 
     `acknowledged` and `notices` by event: "" or why it was refused, and what the judge has to know.
@@ -127,10 +127,6 @@ class Card(Row):
     left: int
     pace: float | None
     replies: int
-
-    def as_json(self) -> dict[str, Any]:
-        """The card as JSON, without what an item has nothing of."""
-        return self.model_dump(mode="json", exclude_unset=True)
 
 
 def judge_of(session: Session, actor: Actor) -> Judge:

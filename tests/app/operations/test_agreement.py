@@ -1,6 +1,7 @@
 """Agreement: page, command and operation give the same; who judges reads it without own items."""
 
 import json
+import random
 from collections.abc import Callable
 from typing import Any
 
@@ -10,11 +11,14 @@ from conftest import Ran
 from judged_study import judged
 from sqlalchemy import select
 
+from analysis.agreement.agreement import report_of
+from analysis.agreement.answers import Decision, number_decisions
 from analysis.agreement.judgment_filter import JudgmentFilter
 from app.access.identity import Actor, SessionUser, owner
 from app.cli.kit.formerly import with_former_ends
 from app.operations.acting import queued
 from app.operations.judging import agreement, studies
+from app.operations.judging.figures import AgreementReport
 from app.text.remedies import in_commands
 from curation.judging.job import work_on_study
 from curation.judging.request import AgreementStart, PlanStudy, StudyExport, ValidatorsCompare
@@ -29,6 +33,7 @@ from db.study.studies import set_status
 from db.tables import Event, Job
 
 ADA, ALL = owner("ada"), JudgmentFilter()
+PEOPLE = ("ann", "bob", "cy", "dee")
 NEEDING: dict[str, Callable[[Actor], Any]] = {
     "agreement": lambda actor: agreement.agreement(actor, 1, chosen=ALL, resamples=0),
     "validators": lambda actor: agreement.validators(actor, ValidatorsCompare(dataset="a")),
@@ -105,9 +110,9 @@ def test_who_judges_a_study_reads_none_of_its_figures_with_own_items(world: Stor
         members.add_member(session, 1, get_or_create_judge(session, "ann", kind="person").id)
         session.commit()
     ann = SessionUser("ann", rights=Rights(is_admin=True))
-    assert agreement.figures(ADA, 1, ALL)["report"]["items"] > 0
-    assert agreement.figures(ann, 1, ALL)["report"]["items"] == 0
-    assert agreement.consensus(ADA, 1)["items"] and not agreement.consensus(ann, 1)["items"]
+    assert agreement.figures(ADA, 1, ALL).report.items > 0
+    assert agreement.figures(ann, 1, ALL).report.items == 0
+    assert agreement.consensus(ADA, 1).items and not agreement.consensus(ann, 1).items
 
 
 @pytest.mark.parametrize("is_open", [True, False])
@@ -162,7 +167,7 @@ def test_who_judges_a_study_sees_no_flags_and_no_profiles_of_it(sqlite_store: St
 def test_page_command_and_job_have_the_same_figures(world: Store, inf: Callable[..., Ran]) -> None:
     words_given = ("--study", 1, "--over-time", "--by-judge", "--json")
     printed = inf("analyze", "agreement", *words_given).json
-    figures = json.loads(json.dumps(agreement.figures(ADA, 1, ALL)))
+    figures = json.loads(json.dumps(agreement.figures(ADA, 1, ALL).as_json()))
     assert {name: printed[name] for name in figures["report"]} == figures["report"]
     assert printed["over_time"] == [
         each | {"from": each["since"], "to": each["until"]} for each in figures["over_time"]
@@ -180,7 +185,7 @@ def test_page_command_and_job_have_the_same_figures(world: Store, inf: Callable[
     assert {name: stored.found.result[name] for name in figures} == figures
     only = JudgmentFilter(judges=("ann",))
     filtered = agreement.agreement(ADA, 1, chosen=only, resamples=0).as_json()
-    assert filtered["judges"] == agreement.figures(ADA, 1, only)["report"]["judges"]
+    assert filtered["judges"] == agreement.figures(ADA, 1, only).as_json()["report"]["judges"]
 
 
 def test_who_may_still_judge_reads_nothing_about_the_run_through_any_operation(
@@ -211,7 +216,7 @@ def test_who_may_still_judge_reads_nothing_about_the_run_through_any_operation(
     with world.write() as session:
         set_status(session, 1, "closed")
         session.commit()
-    assert agreement.estimates(ann, 1)["study_id"] == 1
+    assert agreement.estimates(ann, 1).study_id == 1
 
 
 def test_the_command_and_the_page_read_the_same_reports(
@@ -223,5 +228,25 @@ def test_the_command_and_the_page_read_the_same_reports(
         ("consensus", agreement.consensus),
     ):
         printed = inf("studies", name, 1, "--json").json
-        found = json.loads(json.dumps(read(ADA, 1)))
+        found = read(ADA, 1).as_json()
         assert printed == (found if name != "estimate" else with_former_ends(found, "low", "high"))
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_a_report_of_any_judgments_is_its_row(seed: int) -> None:
+    """Of no judgments and many, in an order and in none, with flagged people and intervals."""
+    chance = random.Random(seed)
+    people, models = (PEOPLE[: chance.randrange(5)], ("GPT", "Llama")[: chance.randrange(3)])
+    labels, ordered = ("0", "1", "2"), bool(seed % 2)
+    decisions = [
+        Decision(item, judge, chance.choice(labels[: chance.randrange(1, 4)]), kind)
+        for item in range(chance.choice((1, 4, 12, 40)))
+        for kind, judges in (("person", people), ("model", models))
+        for judge in judges
+        if chance.random() < 0.9
+    ]
+    flagged = {name: "too fast" for name in people if chance.random() < 0.4}
+    record_of = {item: item // 2 for item in range(40)} if seed % 3 == 0 else None
+    answers = number_decisions(decisions, is_ordered=ordered, record_of=record_of)
+    report = report_of(answers, flagged, (0, 60)[seed % 4 > 0])
+    assert AgreementReport(**report).as_json() == json.loads(json.dumps(report))
