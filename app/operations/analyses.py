@@ -1,7 +1,6 @@
 """Analyses of texts: start one, what it may name, the stored ones, the points of a map."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from analysis.embed.independence import map_sentence
@@ -52,18 +51,8 @@ class CorporaOptions(Row):
 
 
 def start(actor: Actor, request: CorporaChosen, launch: Launch[T]) -> T:
-    """Launch an analysis of texts; one that is stored is not computed again.
-
-    An admin's files are read before the job begins, which others may not have. Raises BadInput,
-    BadRows with the lines that cannot be used.
-    """
-    require(actor, RIGHT)
-    if actor.is_admin:
-        from analysis.files.corpora import read_texts  # here: it loads what reads files
-
-        for path in request.texts:
-            read_texts(Path(path))
-    return launch(actor, kind_of(request), request)
+    """Launch an analysis of texts; one that is stored is not computed again."""
+    return launch(require(actor, RIGHT), kind_of(request), request)
 
 
 def kind_of(request: CorporaChosen) -> str:

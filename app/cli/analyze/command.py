@@ -1,10 +1,12 @@
 """`inf analyze`: agreement, diversity and coverage, overlaps, leakage and validators."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import click
 
 from analysis.agreement.validators import TITLES, kept_rows, validator_row
+from analysis.files.corpora import read_texts
 from analysis.request import (
     ContaminationStart,
     CorporaChosen,
@@ -14,11 +16,13 @@ from analysis.request import (
 )
 from analysis.text.diversity_tables import compared_rows, number_rows, share_rows
 from analysis.text.sharing import cluster_rows, overlap_rows, repeated_rows, what_is_found
+from app.access.identity import Actor
 from app.cli.analyze.agreement import agreement
 from app.cli.kit.doors import Noun
 from app.cli.kit.report import Launching, Result, command_actor, counts, launched, reporting
 from app.cli.kit.table import sheet
 from app.operations import analyses, runs
+from app.operations.acting import Launch
 from app.operations.judging import agreement as of_judges
 from curation.run.leakage import leakage_rows, leaking_sentence
 from curation.run.shared_parts import shared_sentence
@@ -33,13 +37,17 @@ FILES = {"texts": FILE, "published": PLACE, "against": PLACE}
 analyze = Noun("analyze", agreement)
 
 
+def _start(actor: Actor, request: CorporaChosen, launch: Launch[Result]) -> Result:
+    for path in request.texts:  # unusable lines are reported before the job begins
+        read_texts(Path(path))
+    return analyses.start(actor, request, launch)
+
+
 def _of_texts(
     name: str, model: type[CorporaChosen], human: Callable[[Result], str], about: str
 ) -> None:
     """Add the command of an analysis of texts."""
-    analyze.door(
-        analyses.start, name=name, title=name, text=human, request=model, types=FILES, about=about
-    )
+    analyze.door(_start, name=name, title=name, text=human, request=model, types=FILES, about=about)
 
 
 def _shown_diversity(result: Result) -> str:
