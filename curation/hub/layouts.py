@@ -1,6 +1,7 @@
 """Published datasets as groups or pairs: which columns hold what, by preset or by mapping.
 
-- `groups`: InF-IR's seven columns, or those of the shape that the release's manifest names.
+- `groups`: InF-IR's seven columns, or those of the shape that the release's manifest names; rows of
+  Promptriever's columns where that has lists.
 - `pairs`: `query` with `passage` or `passage_id`.
 - `promptriever` (samaya-ai/msmarco-w-instructions): a query with and without its instruction, lists
   of passages. Queries with an instruction get ids of their own, `ID-instructed`.
@@ -240,7 +241,8 @@ def _first(file: Path, columns: Mapping[str, str]) -> Values:
 def _layout(row: Values, shape: Shape) -> str | None:
     """The layout of a first row; None for none of ours."""
     names = set(row)
-    if names >= set(shape.columns):
+    is_of_lists = bool(shape.lists) and names >= {"group_id", "only_query", "positive_passages"}
+    if names >= set(shape.columns) or is_of_lists:
         return GROUPS
     if names >= {"only_query", "positive_passages"}:
         return "promptriever"

@@ -1,8 +1,10 @@
 """Import of finished groups: files with InF-IR's seven columns become a run of a dataset.
 
-Files of a release whose manifest names another shape have the columns of that one. Published
-InF-IR, or a release of another store, can thus be reviewed, judged, analysed and used for training.
-The run has no recipe of ours: its provider is `import`, its recipe names the origin.
+Files of a release whose manifest names another shape have the columns of that one; where it has
+lists, the rows of a group, one for each query, which stand one after another, are put together
+again (`_group_of`). Published InF-IR, or a release of another store, can thus be reviewed, judged,
+analysed and used for training. The run has no recipe of ours: its provider is `import`, its recipe
+names the origin.
 
 Note: the items made for studies hold the passages of the group and no random ones, since the
 candidates shown to the validator elsewhere are unknown. Importing the same files again adds
@@ -10,8 +12,8 @@ nothing; a killed import continues with the missing groups.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from itertools import islice
+from dataclasses import dataclass, field, replace
+from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +21,11 @@ from sqlalchemy import insert, select
 from sqlalchemy.orm import Session
 
 from analysis.files.opening import encoding_notice
-from analysis.files.rows import BadValue, read_rows
+from analysis.files.row import BadValue, FileRow
+from analysis.files.rows import read_rows
 from curation.importing.rows import MAX_TEXT_BYTES
 from db.corpus.datasets import (
+    add_negatives,
     add_pairs,
     add_passages,
     content_sha256,
@@ -35,21 +39,23 @@ from db.errors import BadInput, BadRow, BadRows
 from db.review.carrying import carry_reviews
 from db.run.new_items import insert_items
 from db.run.runs import require_active_run, set_run_status
-from db.shape import INF_IR, Role, Shape
+from db.shape import INF_IR, RELEASE_COLUMNS, ListText, Shape
 from db.store.bulk import insert_rows
 from db.store.store import Store
 from db.tables import Group, Pair, Recipe, Run, SlotText, utc_now
 
 BATCH = 500
 PROVIDER = "import"
+LISTED = "texts of lists"  # where a row that was put together has them, by name
 Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
 class GroupRow:
-    """A row with the texts by column and its other columns."""
+    """A row with the texts by column, those of lists by name, and its other columns."""
 
     texts: dict[str, str]
+    listed: dict[str, str]
     query_id: str
     passage_id: str
     meta: dict[str, Any]
@@ -122,14 +128,16 @@ def import_groups(
 def parse_group(values: dict[str, Any], default_id: str, shape: Shape = INF_IR) -> GroupRow:
     """A row as a group. Raises BadValue with the reason."""
     texts: dict[str, str] = {}
+    listed: dict[str, str] = values.pop(LISTED, {})
     for name in shape.columns:
         value = values.get(name)
         if not isinstance(value, str) or not value.strip():
             of = "InF-IR" if shape == INF_IR else "its release's shape"
             raise BadValue(f"no `{name}`: every group needs the {len(shape.columns)} texts of {of}")
+        texts[name] = value
+    for name, value in (*texts.items(), *listed.items()):
         if len(value) * 4 > MAX_TEXT_BYTES and len(value.encode()) > MAX_TEXT_BYTES:
             raise BadValue(f"text too long: `{name}` has more than {MAX_TEXT_BYTES:,} bytes")
-        texts[name] = value
     known = {
         *shape.columns,
         "group_id",
@@ -143,6 +151,7 @@ def parse_group(values: dict[str, Any], default_id: str, shape: Shape = INF_IR) 
     passage = text_sha256(texts[shape.first.passage.column])[:16]
     return GroupRow(
         texts=texts,
+        listed=listed,
         query_id=str(values.get("query_id") or default_id),
         passage_id=str(values.get("passage_id") or f"p-{passage}"),
         meta={key: value for key, value in values.items() if key not in known},
@@ -150,6 +159,88 @@ def parse_group(values: dict[str, Any], default_id: str, shape: Shape = INF_IR) 
         drop_reason=str(values.get("drop_reason") or "imported as dropped") if dropped else None,
         offline=values.get("offline") in (True, "True", "true"),
     )
+
+
+def _rows(path: Path, shape: Shape) -> Iterator[FileRow]:
+    """The rows of a file, each with a group; of a shape with lists put together from several."""
+    if not shape.lists:
+        yield from read_rows(path)
+        return
+    ids = _query_ids(path)
+    for _, rows in groupby(read_rows(path), lambda row: str(row.values.get("group_id"))):
+        first, *others = rows
+        reason = next((row.reason for row in (first, *others) if row.reason is not None), None)
+        try:
+            if reason is not None:
+                raise BadValue(reason)
+            values = _group_of([first.values, *(row.values for row in others)], shape)
+            values["query_id"] = ids.get(str(values.get("group_id")))
+            yield replace(first, values=values, position=(others or [first])[-1].position)
+        except BadValue as bad:
+            yield replace(first, reason=str(bad))
+
+
+def _query_ids(path: Path) -> dict[str, str]:
+    """The ids of the pairs by group, from the configuration `provenance` of the file's release: the
+    default configuration of a shape with lists has those of its rows. Empty for a file alone."""
+    folder = path.parent.parent / "provenance" if path.parent.name == "data" else path.parent
+    if folder == path.parent or not folder.is_dir():
+        return {}
+    return {
+        str(row.values["group_id"]): str(row.values["query_id"])
+        for file in sorted(folder.iterdir())
+        for row in read_rows(file)
+        if row.reason is None and row.values.get("query_id")
+    }
+
+
+def _group_of(rows: Sequence[dict[str, Any]], shape: Shape) -> dict[str, Any]:
+    """The columns of a group from its rows: texts by column, `LISTED` by name.
+
+    As `curation.release.rows` names them: a row is GROUP-I-Q, a passage GROUP-N[1], and the passage
+    of the pair has its own id. Raises BadValue for a row or passage of no such name.
+    """
+    group = str(rows[0].get("group_id") or "")
+    if not group:
+        raise BadValue("no `group_id`: rows of one group have one")
+    queries = {f"{group}-{one.query.sign}": (None, one.query) for one in shape.all_scenarios} | {
+        f"{group}-{one.instruction.sign}-{one.query.sign}": (one.instruction, one.query)
+        for one in shape.all_scenarios
+    }
+    passages = {
+        f"{group}-{name}": (text, name)
+        for text in shape.slots.values()
+        if text.is_passage
+        for name in text.names
+    }
+    own, passage_id = shape.first.passage, str(rows[0].get("passage_id") or "")
+    found: dict[str, Any] = {name: rows[0].get(name) for name in RELEASE_COLUMNS}
+    listed: dict[str, str] = {}
+    for row in rows:
+        if (slots := queries.get(str(row.get("query_id")))) is None:
+            raise BadValue(f"`query_id` {row.get('query_id')!r}: one of {', '.join(queries)}")
+        instruction, query = slots
+        found[query.column] = row.get("only_query")
+        if instruction is not None:
+            found[instruction.column] = row.get("only_instruction")
+        for passage in (*_listed(row, "positive_passages"), *_listed(row, "negative_passages")):
+            name = str(passage.get("docid"))
+            text, named = passages.get(name, (own, own.sign))
+            if name not in passages and name != passage_id:
+                raise BadValue(f"`docid` {name!r}: one of {', '.join((passage_id, *passages))}")
+            if isinstance(text, ListText):
+                listed[named] = str(passage.get("text") or "")
+            else:
+                found[text.column] = passage.get("text")
+    return {**found, LISTED: listed}
+
+
+def _listed(row: dict[str, Any], name: str) -> list[dict[str, Any]]:
+    """The passages of a row. Raises BadValue where it has no such list."""
+    value = row.get(name)
+    if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
+        raise BadValue(f"`{name}` is not a list of passages")
+    return value
 
 
 def _check(files: Sequence[Path], meter: "_Meter", shape: Shape) -> tuple[list[BadRow], bool]:
@@ -160,13 +251,13 @@ def _check(files: Sequence[Path], meter: "_Meter", shape: Shape) -> tuple[list[B
     passages: dict[str, bytes] = {}
     offline, rows = False, 0
     for path in files:
-        for row in read_rows(path):
+        for row in _rows(path, shape):
             meter.at(path, row.position)
             try:
                 if row.reason is not None:
                     raise BadValue(row.reason)
                 group = parse_group(row.values, _default_id(path, row.line), shape)
-                content = bytes.fromhex(content_sha256(group.texts))
+                content = bytes.fromhex(content_sha256(group.texts | group.listed))
                 if seen.setdefault(group.query_id, content) != content:
                     raise BadValue(f"duplicate query_id {group.query_id!r} with other texts")
                 text = bytes.fromhex(text_sha256(group.texts[positive]))
@@ -188,7 +279,7 @@ def _check(files: Sequence[Path], meter: "_Meter", shape: Shape) -> tuple[list[B
 def _good(path: Path, meter: "_Meter", shape: Shape) -> Iterator[GroupRow]:
     seen: set[str] = set()
     passages: dict[str, str] = {}
-    for row in read_rows(path):
+    for row in _rows(path, shape):
         meter.at(path, row.position)
         if row.reason is not None:
             continue
@@ -300,7 +391,15 @@ def _add(session: Session, report: GroupImport, batch: list[GroupRow], shape: Sh
         for text in shape.all_texts:
             passage_id = passage_of[text.introduced_by] if text.is_passage else None
             texts.append(text_row(group_id, text.sign, group.texts[text.column], passage_id))
-        candidates = [{"passage_id": passage_of[role], "label": role} for role in shape.roles]
+        for text in shape.lists:
+            for number, name in enumerate(text.names):
+                if name in group.listed:
+                    row = text_row(group_id, text.sign, group.listed[name], passage_of[name])
+                    texts.append(row | {"ordinal": number})
+        candidates = [
+            {"passage_id": passage_of[label], "label": label}
+            for label in (*shape.roles, *group.listed)
+        ]
         for role, scenario in shape.scenarios.items():
             instruction, query, _ = scenario.columns
             items.append(
@@ -323,14 +422,15 @@ def _add(session: Session, report: GroupImport, batch: list[GroupRow], shape: Sh
 
 def _passage_ids(
     group: GroupRow, passages: dict[str, int], run_id: int, shape: Shape
-) -> dict[Role, int]:
+) -> dict[str, int]:
+    """The passages of the scenarios by role, those of lists by name."""
     return {
         role: passages[_generated_id(run_id, group, number) if number else group.passage_id]
         for number, role in enumerate(shape.roles)
-    }
+    } | {name: passages[_generated_id(run_id, group, name)] for name in group.listed}
 
 
-def _generated_id(run_id: int, group: GroupRow, number: int) -> str:
+def _generated_id(run_id: int, group: GroupRow, number: int | str) -> str:
     return f"import-{run_id}-{group.query_id}-{number}"
 
 
@@ -344,6 +444,10 @@ def _add_passages(
             if number:
                 text = group.texts[scenario.columns[2]]
                 wanted[_generated_id(report.run_id, group, number)] = (text, "generated")
+        given = shape.given_list.names if shape.given_list else ()
+        for name, text in group.listed.items():
+            origin = "pool" if name in given else "generated"
+            wanted[_generated_id(report.run_id, group, name)] = (text, origin)
     known = stored_passages(session, report.dataset_id, list(wanted))
     for external_id, found in known.items():
         if found.sha256 != text_sha256(wanted[external_id][0]):
@@ -394,6 +498,16 @@ def _add_pairs(
             if group.query_id not in known
         ],
     )
+    if shape.given_list:
+        negatives = {
+            group.query_id: [
+                _generated_id(report.run_id, group, name)
+                for name in shape.given_list.names
+                if name in group.listed
+            ]
+            for group in new
+        }
+        add_negatives(session, report.dataset_id, negatives)
     rows = session.execute(
         select(Pair.external_id, Pair.id).where(
             Pair.dataset_id == report.dataset_id,

@@ -332,11 +332,12 @@ def _promptriever_rows(row: dict[str, Any], shape: Shape) -> list[dict[str, Any]
         )
         passage = claim.passage
         listed = row[passage.column]
+        is_own = passage.from_source and not isinstance(passage, ListText)
         if not isinstance(passage, ListText):
             listed = [(passage.sign, listed)]
         made["positive_passages" if claim.grade == 2 else "negative_passages"] += [
             {
-                "docid": row["passage_id"] if passage.from_source else f"{row['group_id']}-{name}",
+                "docid": row["passage_id"] if is_own else f"{row['group_id']}-{name}",
                 "title": "",
                 "text": text,
                 "explanation": EXPLANATIONS[claim.grade],

@@ -16,15 +16,19 @@ from sqlalchemy import func, select
 from app.operations import datasets
 from curation.hub.layouts import Wanted
 from curation.hub.layouts import rows_of as layout_rows
+from curation.hub.pull import pull
 from curation.importing.importing import import_dataset
+from curation.importing.job import import_as
+from curation.importing.request import DatasetImport
 from curation.mining.request import NegativesMine
 from curation.recipe.recipe import FOLDER, load_recipe
 from curation.sources.converting import write_files
 from db.corpus.datasets import add_negatives
 from db.errors import BadInput, BadRows
 from db.run.group_detail import get_group
+from db.run.runs import shape_of
 from db.store.store import Store
-from db.tables import Pair, PairNegative, Passage, SlotText
+from db.tables import Item, Pair, PairNegative, Passage, SlotText
 from trainer.data.release_files import read_release
 
 PAIRS = 16
@@ -216,8 +220,96 @@ def test_given_negatives_are_in_groups_and_leave_where_they_answer(
     kept = [group for group in groups if group.verdict == "kept"]
     number = sum(len(negatives.get(group.query_positive, [])[:2]) for group in kept)
     assert len(listed) == 2 * number > 0, "with the instruction and without"
+    assert not {each["docid"] for each in listed} & {one.passage_id for one in kept}
     grades = {each.grade for group in read_release(out).groups for each in group.negatives}
     assert grades == {0, 1}
+
+    # imported: the same groups, whose pairs have the negatives that were released
+    again = pull(store, repo=str(out), name="again").groups
+    assert again is not None and again.imported == len(kept)
+    packed = tmp_path / "packed"
+    export(store, packed, dataset="small", runs=[run_id], format="parquet")
+    (file,) = (packed / "data").iterdir()
+    for count in (len(kept), 0):
+        by_file = DatasetImport(name="filed", groups=(str(file),))
+        filed = import_as(store, by_file, by="ada", progress=lambda done, total: None)
+        assert (filed["imported"], filed["skipped"]) == (count, 0)
+    with store.read() as session:
+        shape = shape_of(session, run_id)
+        for other in (again.run_id, filed["run_id"]):
+            assert shape_of(session, other) == shape
+            rows = list_groups(session, other, limit=99).rows
+            copies = [get_group(session, row.id) for row in rows]
+            assert {one.query_id: one.texts for one in copies} == {
+                one.query_id: get_group(session, one.id).texts for one in kept
+            }
+            # of a group with a stand-in, the passage that was released
+            released = {row["passage_id"] for row in rows_of(out)["small"]}
+            assert {one.passage_id for one in copies} == released
+            items = session.scalars(select(Item).where(Item.group_id == copies[0].id)).all()
+            labels = [each["label"] for each in items[0].candidates]
+            assert labels == ["positive", *(name for name in copies[0].texts if name[0] in "NH")]
+        (held,) = session.scalars(
+            select(func.count())
+            .select_from(PairNegative)
+            .join(Pair, Pair.id == PairNegative.pair_id)
+            .where(Pair.dataset_id == again.dataset_id)
+        )
+        assert held == number
+    export(store, tmp_path / "twice", dataset="again", runs=[again.run_id], format="jsonl")
+    assert said_by(rows_of(out)["small"]) == said_by(rows_of(tmp_path / "twice")["again"])
+
+
+def said_by(rows: list[dict[str, Any]]) -> list[Any]:
+    """What a release says, whatever its ids are."""
+    return sorted(
+        (
+            row["only_query"],
+            row["only_instruction"],
+            *(
+                [one["text"] for one in row[f"{kind}_passages"]]
+                for kind in ("positive", "negative")
+            ),
+        )
+        for row in rows
+    )
+
+
+def test_rows_that_are_no_group_of_their_shape_are_refused(
+    sqlite_store: Store, tmp_path: Path
+) -> None:
+    shape = load_recipe("promptriever").shape
+    (tmp_path / "release.json").write_text(json.dumps(shape.entry))
+    passage = {"docid": "p1", "title": "", "text": "Leaves in water."}
+    row: dict[str, Any] = {
+        "group_id": 7,
+        "passage_id": "p1",
+        "query_id": "7-I-Q",
+        "only_query": "what is tea",
+        "only_instruction": "Only of leaves.",
+        "positive_passages": [passage],
+        "negative_passages": [{**passage, "docid": "7-N", "text": "Coffee."}],
+    }
+    wrong: list[tuple[dict[str, Any], str]] = [
+        ({"group_id": None}, "no `group_id`"),
+        ({"query_id": "7-J-Q"}, "`query_id` '7-J-Q': one of 7-Q, 7-I-Q"),
+        ({"negative_passages": [{**passage, "docid": "7-X"}]}, "`docid` '7-X': one of p1, 7-P+"),
+        ({"positive_passages": None}, "`positive_passages` is not a list of passages"),
+        ({"positive_passages": []}, "no `passage`: every group needs the 3 texts"),
+        ({"query_id": "7-Q"}, "no `instruction`: every group needs the 3 texts"),
+    ]
+    file = tmp_path / "x.jsonl"
+    request = DatasetImport(name="x", groups=(str(file),))
+    for changed, reason in wrong:
+        file.write_text(json.dumps(row | changed) + "\n")
+        with pytest.raises(BadRows) as refused:
+            import_as(sqlite_store, request, by="ada", progress=lambda done, total: None)
+        assert reason in str(refused.value), (reason, str(refused.value))
+    file.write_text(json.dumps(row) + "\n")
+    result = import_as(sqlite_store, request, by="ada", progress=lambda done, total: None)
+    with sqlite_store.read() as session:
+        (group_id,) = (one.id for one in list_groups(session, result["run_id"]).rows)
+        assert get_group(session, group_id).texts["N"] == "Coffee."
 
 
 def test_a_recipe_has_one_place_for_them(tmp_path: Path) -> None:
