@@ -310,9 +310,21 @@ class Shape:
         return tuple(text for text in self.all_texts if not text.from_source)
 
     @cached_property
+    def fields(self) -> dict[str, tuple[GroupText, int]]:
+        """What a person may edit, by field: a written text by its column, those of a list with
+        their number (`instruction_negatives[1]`), but negatives of the pair and stand-ins, which
+        are no texts of the group."""
+        fields: dict[str, tuple[GroupText, int]] = {one.column: (one, 0) for one in self.written}
+        for text in self.lists:
+            if not text.from_source and not text.stands_in_for:
+                for number in range(text.count):
+                    fields[text_name(text.column, number)] = text, number
+        return fields
+
+    @property
     def editable(self) -> tuple[str, ...]:
-        """The columns of the written texts."""
-        return tuple(text.column for text in self.written)
+        """The fields that a person may edit."""
+        return tuple(self.fields)
 
     @property
     def entry(self) -> dict[str, Any]:

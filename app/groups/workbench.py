@@ -13,12 +13,18 @@ from app.operations.judging.desk import CallText, Desk, GroupOnDesk, OnDesk, on_
 from app.text.remedies import in_pages
 from app.text.texts import differences, differs_throughout
 from curation.recipe.drop_reasons import reason_text
+from db.question import about_of
 from db.review.texts import missing_texts
 from db.run.group_detail import GroupDetail
-from db.shape import Scenario
+from db.shape import Scenario, text_name
 
 CARD = card_component("workbench", "groups/workbench")
 DWELL_MS = 300
+SAYS_OF_CHECK = {
+    "holds": "answered as expected after the edit",
+    "fails": "not answered as expected after the edit",
+    "waiting": "not asked again since the edit",
+}
 ACTIONS = {"approve": "approved", "reject": "rejected", "edit": "edited"}
 SAYS = {
     "holds": "the validator finds this passage after the edit",
@@ -174,7 +180,7 @@ def _columns(
                 "validating": is_validating,
                 "parts": [
                     *_parts(group, known, scenario, other),
-                    *_listed(group, scenario, known, blind),
+                    *_listed(group, scenario, known, revalidation, blind),
                 ],
             }
         )
@@ -204,26 +210,40 @@ def _parts(
 
 
 def _listed(
-    group: GroupDetail, scenario: Scenario, known: Mapping[str, str], blind: bool
+    group: GroupDetail,
+    scenario: Scenario,
+    known: Mapping[str, str],
+    revalidation: Mapping[str, str],
+    blind: bool,
 ) -> list[dict[str, Any]]:
-    """The texts of the scenario's lists next to its passage; they are not edited."""
-    passage = known.get(scenario.passage.column, "")
-    return [
-        {
-            "label": listed_label(name, None if blind else reason),
-            "meaning": text.meaning,
-            "field": None,
-            "text": group.listed[name][0],
-            "other": passage,
-            "is_passage": True,
-            **_compared(group.listed[name][0], passage),
-        }
-        for text in group.shape.lists
-        if text.introduced_by == scenario.role
-        for name in text.names
-        if name in group.listed
-        for reason in (group.listed[name][1],)
-    ]
+    """The texts of the scenario's lists next to its passage; the group's own are edited."""
+    passage, found = known.get(scenario.passage.column, ""), []
+    for text in (text for text in group.shape.lists if text.introduced_by == scenario.role):
+        for number, name in enumerate(text.names):
+            if name not in group.listed:
+                continue
+            value, reason = group.listed[name]
+            field = text_name(text.column, number)
+            is_edited_here = reason is None and field in group.shape.fields
+            notes = [
+                f"{place.partition(':')[0]}: {SAYS_OF_CHECK[state]}"
+                for place, state in revalidation.items()
+                if about_of(place) == name
+            ]
+            compared = _compared(value, passage)
+            found.append(
+                {
+                    "label": listed_label(name, None if blind else reason),
+                    "meaning": text.meaning,
+                    "field": field if is_edited_here else None,
+                    "text": value,
+                    "other": passage,
+                    "is_passage": True,
+                    **compared,
+                    "note": "; ".join(filter(None, (compared["note"], *notes))),
+                }
+            )
+    return found
 
 
 def _compared(text: str, other: str) -> dict[str, Any]:
@@ -242,6 +262,10 @@ def _says(
         return "", ""
     if role in revalidation:
         return SAYS[revalidation[role]], revalidation[role]
+    of_checks = {place.partition(":")[0]: state for place, state in revalidation.items()}
+    if of_checks and role == group.shape.first.role:
+        worst = max(revalidation.values(), key=("holds", "fails", "waiting").index)
+        return f"{', '.join(of_checks)}: {SAYS_OF_CHECK[worst]}", worst
     for judgment in group.judgments:
         if judgment.scenario == role:
             chose = title_of(group.shape, judgment.choice)

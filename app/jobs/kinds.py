@@ -31,7 +31,7 @@ KINDS: dict[str, JobKind] = {
     kind.name: kind
     for kind in (
         JobKind("curate", "curation.run.engine:curate", "curate", "curation"),
-        JobKind("judge", "curation.judging.job:judge", "studies", "curation"),
+        JobKind("judge", "curation.run.revalidation:judge", "studies", "curation"),
         JobKind("embed", "analysis.work:embed", "analyze", "models"),
         JobKind("project", "analysis.work:coverage", "analyze", "models"),
         JobKind("train", "trainer.launch.job:train", "train", "models"),

@@ -8,13 +8,13 @@ A question about one passage is put with all of them in view (listwise), as peop
 that passage alone (pointwise); the latter is another judge, `openai:MODEL:pointwise`.
 """
 
-import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from curation.judges.asking import IN_FLIGHT, ask_all
 from curation.judges.judge import Choice, ItemView
 from curation.providers.openai_server import OpenAIProvider
-from curation.providers.provider import Answer, Provider, Request, RowFailed, call_row
+from curation.providers.provider import Provider, Request
 from curation.providers.registry import PROVIDERS
 from curation.recipe.answers import Unparsable, parse
 from curation.recipe.completion import how_it_ended
@@ -25,12 +25,11 @@ from curation.servers.addresses import server_urls
 from curation.servers.connection import environment_server
 from db.errors import BadInput
 from db.question import KINDS, Question
-from db.run.calls import StoredCall, add_calls, find_calls
+from db.run.calls import StoredCall
 from db.servers.groups import find_group
 from db.store.store import Store
 from db.values import AMBIGUOUS, NONE
 
-IN_FLIGHT = 16
 POINTWISE, PROMPT_FILE = "pointwise", "judge_question.md"
 
 
@@ -68,18 +67,7 @@ class OpenAIJudge:
     ) -> list[Choice]:
         """An answer for every view. Raises ProviderError if the server cannot be used."""
         requests = [self._request(view) for view in views]
-        with self._store.read() as session:
-            stored = find_calls(session, [key for request in requests for key in request.keys])
-        known = {
-            request.key: stored[key]
-            for request in requests
-            for key in reversed(request.keys)
-            if key in stored
-        }
-        missing = {request.key: request for request in requests if request.key not in known}
-        failed: dict[str, str] = {}
-        if missing:
-            asyncio.run(self._ask(list(missing.values()), known, failed, check))
+        known, failed = ask_all(self._store, self._provider, requests, check)
         return [
             _read(known.get(request.key), failed.get(request.key, ""), view)
             for request, view in zip(requests, views, strict=True)
@@ -109,45 +97,13 @@ class OpenAIJudge:
             question=None if question.kind == "pick" else question,
         )
 
-    async def _ask(
-        self,
-        requests: Sequence[Request],
-        known: dict[str, StoredCall],
-        failed: dict[str, str],
-        check: Callable[[], None] | None,
-    ) -> None:
-        provider: Provider = OpenAIProvider.of_server(
+    def _provider(self) -> Provider:
+        return OpenAIProvider.of_server(
             environment_server(self._recipe.endpoints),
             self._recipe,
             concurrency=IN_FLIGHT,
             with_budget=False,
         )
-
-        async def one(request: Request) -> None:
-            if check is not None:
-                check()
-            try:
-                answer = await provider.answer(request)
-            except RowFailed as error:
-                failed[request.key] = error.reason
-            else:
-                known.update(await asyncio.to_thread(self._journal, request, answer))
-
-        try:
-            await provider.check_models([self.model])
-            async with asyncio.TaskGroup() as group:
-                for request in requests:
-                    group.create_task(one(request))
-        except ExceptionGroup as several:
-            raise several.exceptions[0] from several
-        finally:
-            await provider.close()
-
-    def _journal(self, request: Request, answer: Answer) -> dict[str, StoredCall]:
-        with self._store.write() as session:
-            kept = add_calls(session, [call_row(request, answer)])
-            session.commit()
-        return kept
 
 
 def worded(question: Question, about: int | str | None) -> dict[str, str]:

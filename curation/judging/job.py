@@ -1,4 +1,4 @@
-"""The job handlers of kinds `judge` (items of a study, or of a run) and `study`."""
+"""A second judge of all of a run, and the handler of jobs of the kind `study`."""
 
 from typing import Any
 
@@ -6,13 +6,11 @@ from sqlalchemy import select
 
 from curation.judges.registry import judge_named
 from curation.judging.agreement import agreement_job
-from curation.judging.request import JudgeStart, StudyPlan
-from curation.judging.revalidation import revalidate
+from curation.judging.request import StudyPlan
 from curation.judging.studies import (
     describe_created,
     enrol,
     judge_all,
-    judge_study,
     sample_study,
 )
 from db.corpus.datasets import get_dataset
@@ -20,17 +18,6 @@ from db.jobs.runner import JobHandle
 from db.run.revalidations import items_of_run
 from db.run.runs import get_run
 from db.tables import Study
-
-
-def judge(handle: JobHandle) -> dict[str, Any]:
-    """Judge a study, or all of a run; without a judge, let the validator judge its edited items."""
-    wanted = JudgeStart.read(handle.config)
-    if wanted.study_id is not None:
-        return judge_study(handle, wanted.study_id, judge_named(str(wanted.judge), handle.store))
-    assert wanted.run_id is not None
-    if wanted.judge is None:
-        return revalidate(handle, wanted.run_id, wanted.group_id)
-    return judge_run(handle, wanted.run_id, wanted.judge)
 
 
 def judge_run(handle: JobHandle, run_id: int, name: str) -> dict[str, Any]:

@@ -374,7 +374,9 @@ class ReviewSet(Request):
     reason: str = option("", "Reason of the rejection or edit.")
     changes: Mapping[str, str] = option(
         {},
-        f"Replace a text; repeatable. Fields of InF-IR: {', '.join(INF_IR.editable)}.",
+        f"Replace a text; repeatable. Fields of InF-IR: {', '.join(INF_IR.editable)}; of others "
+        "the columns of their shape, of a list's texts with the number, as "
+        "instruction_negatives[1].",
         names=("--edit",),
         metavar="FIELD=TEXT",
     )

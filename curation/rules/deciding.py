@@ -311,5 +311,6 @@ def _judged_texts(
         for group_id, slot, number, passage in session.execute(
             listed.where(SlotText.group_id.in_(part), SlotText.slot.in_(slots))
         ):
-            found[group_id][0][text_name(slot, number)] = passage
+            field = text_name(shape.slots[slot].column, number)
+            found[group_id][0][text_name(slot, number)] = written[group_id].get(field, passage)
         yield found

@@ -79,7 +79,7 @@ def edit_group(
     reason: str = "",
     event_id: str | None = None,
 ) -> Review:
-    """Replace texts of the group's triplets; `changes` by the columns of the run's shape.
+    """Replace texts of the group; `changes` by the fields of the run's shape (`Shape.fields`).
 
     Of a group that lacks texts all missing ones have to be given: they complete it.
 
@@ -95,6 +95,13 @@ def edit_group(
             f"group {group_id} lacks {_named(missing)}, too",
             "write all missing texts",
             code="group_incomplete",
+        )
+    listed = (field for field in changes if shape.fields[field][0] in shape.lists)
+    if absent := [field for field in listed if field not in known]:
+        raise BadInput(
+            f"group {group_id} has no `{absent[0]}`: it was dropped, or was never written",
+            "edit a text that the group has",
+            code="field_not_in_group",
         )
     after = {name: text for name, text in changes.items() if text != known.get(name)}
     if not after:

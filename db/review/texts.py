@@ -1,4 +1,4 @@
-"""The written texts of groups by release column: reading them, which are missing, writing them.
+"""The written texts of groups by field (`Shape.fields`): reading, which are missing, writing them.
 
 A group that was dropped early lacks texts: a person may write them by hand, all that are missing at
 once, since a scenario is stored only as a whole.
@@ -13,7 +13,7 @@ from db.corpus.datasets import text_sha256
 from db.corpus.texts import text_row, texts_of
 from db.run.new_items import insert_items, is_pick
 from db.run.runs import shape_of, shapes_of_groups
-from db.shape import GroupText, Shape
+from db.shape import GroupText, ListText, Shape, text_name
 from db.store.bulk import insert_rows
 from db.tables import Group, Item, Pair, Passage, Run, SlotText, utc_now
 
@@ -21,14 +21,19 @@ BY_HAND = 2  # the first revision of a scenario is what a run's validator judged
 
 
 def group_texts(session: Session, group_ids: Sequence[int]) -> dict[int, dict[str, str]]:
-    """The written texts of each group by column, without those that are not there."""
-    shapes = shapes_of_groups(session, group_ids)
-    return {
-        group_id: {
-            text.column: texts[text.sign] for text in shapes[group_id].written if text.sign in texts
-        }
-        for group_id, texts in texts_of(session, group_ids).items()
-    }
+    """The written texts of each group by field, without those that are not there.
+
+    Where a shape has lists the pair's passage is there too, in whose place another may stand:
+    groups that differ in it, or in a list, are not of the same texts.
+    """
+    shapes, found = shapes_of_groups(session, group_ids), dict[int, dict[str, str]]()
+    for group_id, texts in texts_of(session, group_ids).items():
+        shape = shapes[group_id]
+        names = {field: text_name(of.sign, number) for field, (of, number) in shape.fields.items()}
+        if shape.lists:
+            names[shape.first.passage.column] = shape.first.passage.sign
+        found[group_id] = {field: texts[name] for field, name in names.items() if name in texts}
+    return found
 
 
 def missing_texts(shape: Shape, texts: Mapping[str, str]) -> list[GroupText]:
@@ -37,41 +42,39 @@ def missing_texts(shape: Shape, texts: Mapping[str, str]) -> list[GroupText]:
 
 
 def write_texts(session: Session, group: Group, name: str, texts: Mapping[str, str]) -> None:
-    """Write texts by column into the group's slots, and its items' next revision.
+    """Write texts by field into the group's slots, and its items' next revision.
 
     Of a group that lacks texts `texts` must hold all that is missing. `name` is the beginning of
     the ids of new passages.
     """
     shape = shape_of(session, group.run_id)
     slots = {
-        each.slot: each
+        text_name(each.slot, each.ordinal): each
         for each in session.scalars(
-            select(SlotText)
-            .where(SlotText.group_id == group.id, SlotText.ordinal == 0)
-            .with_for_update()
+            select(SlotText).where(SlotText.group_id == group.id).with_for_update()
         )
     }
     were_missing = [text for text in shape.all_texts if text.sign not in slots]
     known = texts_of(session, [group.id])[group.id]
-    new = {
-        text: texts[text.column]
-        for text in shape.written
-        if texts.get(text.column, known.get(text.sign)) != known.get(text.sign)
-    }
     replaced: dict[int, int] = {}
-    for text, value in new.items():
-        if (slot := slots.get(text.sign)) is None:
+    changed: dict[tuple[str, str], str] = {}
+    for field, (text, number) in shape.fields.items():
+        sign = text_name(text.sign, number)
+        slot, value = slots.get(sign), texts.get(field, known.get(sign))
+        if slot is None or value is None or value == known.get(sign):
             continue
         if slot.passage_id is None:
-            slot.text = value
+            changed[text.field, str(slot.text)] = slot.text = value
         else:
             old = session.get_one(Passage, slot.passage_id)
-            passage = _new_passage(session, group, f"{name}-{text.introduced_by}", old, value)
+            named = sign if isinstance(text, ListText) else text.introduced_by
+            passage = _new_passage(session, group, f"{name}-{named}", old, value)
             replaced[old.id] = slot.passage_id = passage.id
     session.flush()
     if were_missing:
         _complete(session, group, name, shape, were_missing, texts)
     _renew_items(session, group.id, shape, replaced, completed=bool(were_missing))
+    _renew_checks(session, group.id, replaced, changed)
 
 
 def _complete(
@@ -119,6 +122,8 @@ def _renew_items(
 ) -> None:
     """The next revision of the group's picks, with its texts and passages.
 
+    Of all of them: each shows every passage of the group.
+
     `completed`: of a group whose missing texts were written just now, there may be none yet.
     """
     newest: dict[str, Item] = {}
@@ -155,3 +160,46 @@ def _renew_items(
         for role, entries in candidates.items()
     ]
     insert_items(session, rows)
+
+
+def _renew_checks(
+    session: Session,
+    group_id: int,
+    replaced: Mapping[int, int],
+    changed: Mapping[tuple[str, str], str],
+) -> None:
+    """The next revision of those of the group's checks that were shown a text which is another
+    now: `replaced` passages by id, `changed` texts by (field, text)."""
+    newest: dict[str, Item] = {}
+    query = select(Item).where(Item.group_id == group_id, ~is_pick()).order_by(Item.revision)
+    for item in session.scalars(query):
+        newest[item.scenario] = item
+    rows = []
+    for place, item in newest.items():
+        candidates = [
+            {**entry, "passage_id": replaced.get(entry["passage_id"], entry["passage_id"])}
+            for entry in item.candidates
+        ]
+        texts = {
+            field: changed.get((field, shown), shown)
+            for field, shown in (("instruction", item.instruction), ("query", item.query))
+        }
+        if candidates == item.candidates and texts == {
+            "instruction": item.instruction,
+            "query": item.query,
+        }:
+            continue
+        rows.append(
+            {
+                "group_id": group_id,
+                "scenario": place,
+                "question_id": item.question_id,
+                "expected": item.expected,
+                "revision": item.revision + 1,
+                **texts,
+                "candidates": candidates,
+                "created_at": utc_now(),
+            }
+        )
+    if rows:
+        insert_items(session, rows)

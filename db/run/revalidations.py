@@ -4,9 +4,12 @@ An edit creates items of the next revision; the run's verdict does not change: i
 text before the edit.
 """
 
-from sqlalchemy import Select, and_, exists, func, select
+from collections.abc import Collection
+
+from sqlalchemy import ColumnElement, Select, and_, exists, or_, select
 from sqlalchemy.orm import Session, aliased
 
+from db.question import is_right
 from db.run.new_items import in_order_of_roles, is_pick
 from db.run.runs import shapes_of_groups
 from db.study.judgments import has_judged
@@ -16,10 +19,15 @@ HOLDS, FAILS, WAITING = "holds", "fails", "waiting"
 
 
 def waiting_items(
-    session: Session, run_id: int, judge_id: int | None = None, group_id: int | None = None
+    session: Session,
+    run_id: int,
+    judge_id: int | None = None,
+    group_id: int | None = None,
+    *,
+    checks: Collection[str] | None = None,
 ) -> list[int]:
     """Newest items of a run's edited groups, or of one of them, that the judge, or any model, has
-    not answered."""
+    not answered: of these checks, by name, or picks where there is none; None: all."""
     by_a_model = exists(
         select(Judgment.id)
         .join(Judge, Judge.id == Judgment.judge_id)
@@ -30,42 +38,49 @@ def waiting_items(
     query = _newest_items(run_id).where(Group.id.in_(edited), Item.revision > 1, ~judged)
     if group_id is not None:
         query = query.where(Group.id == group_id)
+    if checks is not None:
+        named = (Item.scenario.startswith(f"{name}:", autoescape=True) for name in checks)
+        query = query.where(or_(*named) if checks else is_pick())
     return list(session.scalars(query))
 
 
 def items_of_run(session: Session, run_id: int, judge_id: int) -> tuple[int, list[int]]:
     """How many newest items the groups of a run have, and those that the judge has not answered."""
-    rows = session.execute(_newest_items(run_id).add_columns(has_judged(judge_id, Item.id))).all()
+    picks = _newest_items(run_id).where(is_pick())
+    rows = session.execute(picks.add_columns(has_judged(judge_id, Item.id))).all()
     return len(rows), [item_id for item_id, is_judged in rows if not is_judged]
 
 
-def _newest_items(run_id: int) -> Select[int]:
-    """The items of a run's groups, each in its last revision: a query of their ids, in order."""
+def _superseded() -> ColumnElement[bool]:
     newer = aliased(Item)
-    superseded = select(newer.id).where(
+    return exists().where(
         newer.group_id == Item.group_id,
         newer.scenario == Item.scenario,
         newer.revision > Item.revision,
     )
+
+
+def _newest_items(run_id: int) -> Select[int]:
+    """The items of a run's groups, each in its last revision: a query of their ids, in order."""
     return (
         select(Item.id)
         .join(Group, Group.id == Item.group_id)
-        .where(Group.run_id == run_id, is_pick(), ~exists(superseded))
+        .where(Group.run_id == run_id, ~_superseded())
         .order_by(Item.id)
     )
 
 
 def revalidation_of(session: Session, group_id: int) -> dict[str, str]:
-    """By scenario: whether the group's validator finds the passage after the last edit (holds,
-    fails) or has not answered yet (waiting). Empty for a group that was never edited."""
+    """By scenario, and by the place of a check (`fits:N[1]`): whether the group's judges answer as
+    expected after the last edit (holds, fails) or have not answered yet (waiting). Empty for a
+    group that was never edited."""
     of_group = select(Item.id).where(Item.group_id == group_id)
     validators = select(Judgment.judge_id).where(
         Judgment.item_id.in_(of_group), Judgment.run_id.is_not(None)
     )
     shape = shapes_of_groups(session, [group_id])[group_id]
-    newest = select(func.max(Item.revision)).where(Item.group_id == group_id).scalar_subquery()
     rows = session.execute(
-        select(Item.scenario, Item.expected, Item.revision, Judgment.choice)
+        select(Item.scenario, Item.expected, Judgment.choice)
         .outerjoin(
             Judgment,
             and_(
@@ -74,11 +89,11 @@ def revalidation_of(session: Session, group_id: int) -> dict[str, str]:
                 Judgment.judge_id.in_(validators),
             ),
         )
-        .where(Item.group_id == group_id, Item.revision == newest, is_pick())
+        .where(Item.group_id == group_id, Item.revision > 1, ~_superseded())
         .order_by(*in_order_of_roles(shape))
     )
     return {
-        scenario: WAITING if choice is None else HOLDS if choice == expected else FAILS
-        for scenario, expected, revision, choice in rows
-        if revision > 1
+        place: WAITING if choice is None else HOLDS if is_right(choice, expected) else FAILS
+        for place, expected, choice in rows
+        if expected is not None or choice is None
     }

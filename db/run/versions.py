@@ -38,6 +38,7 @@ from db.tables import (
     Pair,
     Release,
     ReleaseRun,
+    Review,
     Run,
     SlotText,
     TextVerdict,
@@ -651,8 +652,15 @@ def _use_texts(session: Session, shape: Shape, version: VerdictVersion) -> None:
         update(SlotText).where(*mine).values(dropped_reason=TextVerdict.dropped_reason),
         execution_options={"synchronize_session": False},
     )
+    of = SlotText.__table__.c
+    if edited := _edited_texts(session, version.run_id, shape):
+        stays = update(SlotText.__table__).where(  # type: ignore[arg-type]
+            of.group_id == bindparam("of"),
+            of.slot == bindparam("in"),
+            of.ordinal == bindparam("number"),
+        )
+        session.connection().execute(stays.values(dropped_reason=None), edited)
     if moved:
-        of = SlotText.__table__.c
         change = update(SlotText.__table__).where(  # type: ignore[arg-type]
             of.group_id == bindparam("of"),
             of.slot == bindparam("in"),
@@ -660,6 +668,18 @@ def _use_texts(session: Session, shape: Shape, version: VerdictVersion) -> None:
             of.passage_id == bindparam("now"),
         )
         session.connection().execute(change.values(passage_id=bindparam("then")), moved)
+
+
+def _edited_texts(session: Session, run_id: int, shape: Shape) -> list[dict[str, Any]]:
+    """The texts of lists that a person edited in a run's groups."""
+    query = select(Review.group_id, Review.after).join(Group, Group.id == Review.group_id)
+    edits = query.where(Group.run_id == run_id, Review.action == "edit", Review.undone_at.is_(None))
+    return [
+        {"of": group_id, "in": text.sign, "number": number}
+        for group_id, after in session.execute(edits)
+        for text, number in (shape.fields[field] for field in after if field in shape.fields)
+        if text in shape.lists
+    ]
 
 
 def first_texts(session: Session, run_id: int) -> Mapping[int, Mapping[Place, str | None]]:

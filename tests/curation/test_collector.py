@@ -4,7 +4,7 @@ import gc
 
 import pytest
 
-from curation.run.tuned_gc import THRESHOLDS, tuned_gc
+from curation.run.engine import THRESHOLDS, tuned_gc
 
 
 def test_what_is_loaded_is_left_out_of_collections_until_the_work_is_over() -> None:

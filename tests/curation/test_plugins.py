@@ -14,8 +14,8 @@ from study_world import make_world
 
 from curation.judges.openai_compatible import OpenAIJudge
 from curation.judges.registry import JUDGES, describe_judges, judge_named
-from curation.judging.revalidation import validator_of
 from curation.providers.registry import PROVIDERS
+from curation.run.revalidation import validator_of
 from curation.sources.registry import SOURCES
 from db.errors import BadInput
 from db.store.store import Store

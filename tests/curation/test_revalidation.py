@@ -8,8 +8,7 @@ from records_world import group_ids, make_run
 from sqlalchemy import func, select
 from trainer_jobs import claim
 
-from curation.judging.job import judge
-from curation.judging.revalidation import check_edit, validator_of
+from curation.run.revalidation import check_edit, judge, validator_of
 from db.errors import BadInput, Refused
 from db.release.rows import group_judgments
 from db.review.reviews import edit_group

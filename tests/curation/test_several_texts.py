@@ -2,18 +2,22 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import Ran
 from curation_runs import add_dataset, run_curation, slots_of, texts_of
+from decided_runs import decide
 from exporting import export, load_afresh, rows_of
 from openai_server import Server
 from records_world import list_groups
-from sqlalchemy import select
+from sqlalchemy import func, select
 from trainer_jobs import TINY, claim
 
+from app.groups.workbench import group_as_json
+from app.operations.judging.desk import GroupOnDesk
 from curation.recipe.answers import Unparsable, parse_several
 from curation.recipe.recipe import FOLDER, load_recipe, recipe_from_store
 from curation.recipe.slots import drawn
@@ -23,14 +27,18 @@ from curation.release.request import ReleasePlan
 from curation.rules.filters import Drop
 from curation.rules.verdict import settle
 from curation.run.estimate import estimate_run
+from curation.run.revalidation import check_edit, judge
 from db.errors import BadInput, Refused
 from db.question import Question
+from db.review.reviews import approve_group, current_review, edit_group, undo_review
 from db.run.group_detail import GroupDetail, get_group
 from db.run.group_queue import DoneItem
+from db.run.revalidations import revalidation_of
 from db.run.runs import funnel, shape_and_judging
+from db.run.versions import use_version
 from db.shape import SPARE, STANDS_IN, shape_from, shape_in
 from db.store.store import Store
-from db.tables import Call
+from db.tables import Call, Item
 from trainer.data.release_files import read_release
 
 PAIRS = 16
@@ -512,9 +520,128 @@ def test_the_offline_provider_makes_ragged_groups_and_says_so(sqlite_store: Stor
     kept = [one for one in groups_of(sqlite_store, result["run_id"]) if one.verdict == "kept"]
     numbers = Counter(sum(name.startswith("N") for name in group.texts) for group in kept)
     assert len(numbers) >= 2 and max(numbers) >= 1, numbers
+    group = next(one for one in kept if "N" in one.texts)
+    with sqlite_store.write() as session:
+        edit_group(session, group.id, {"instruction_negatives": NEW}, reviewed_by="ada")
+        session.commit()
+    judged = judge_edits(result["run_id"], sqlite_store)
+    assert (judged["items"], judged["offline"]) == (2, True)
     with sqlite_store.read() as session:
         models = set(session.scalars(select(Call.model)))
     assert models == {"rules", "sentence-transformers/all-MiniLM-L6-v2"}
+
+
+# ---- edits
+
+
+def revisions(store: Store, group_id: int) -> dict[str, int]:
+    """The newest revision of each item of a group."""
+    with store.read() as session:
+        query = select(Item.scenario, func.max(Item.revision)).group_by(Item.scenario)
+        return dict(session.execute(query.where(Item.group_id == group_id)).all())
+
+
+def judge_edits(run_id: int, store: Store) -> dict[str, Any]:
+    return judge(claim(store, {"run_id": run_id}, kind="judge"))
+
+
+def on_page(group: GroupDetail, revalidation: dict[str, str]) -> dict[str, Any]:
+    return group_as_json(GroupOnDesk(group, revalidation, None, False, ""), blind=False)
+
+
+NEW = "Nobody has ever built one of these by hand; they were all cast."
+
+
+def test_one_text_of_a_list_is_edited_judged_again_and_restored(
+    store: Store, server: Server, tmp_path: Path, inf: Callable[..., Ran]
+) -> None:
+    add_dataset(store, pairs=PAIRS)
+    run_id = run_curation(store, **ASKED)["run_id"]
+    kept = [one for one in groups_of(store, run_id) if one.verdict == "kept"]
+    group = next(one for one in kept if "N[1]" in one.texts)
+    field = "instruction_negatives[1]"
+    with store.write() as session:
+        for wrong, code in (
+            ({"backup": NEW}, "field_unknown"),
+            ({"instruction_negatives[3]": NEW}, "field_unknown"),
+            ({field: " "}, "field_empty"),
+            ({field: group.texts["N[1]"]}, "edit_without_change"),
+        ):
+            with pytest.raises(BadInput) as refused:
+                edit_group(session, group.id, wrong, reviewed_by="ada")
+            assert refused.value.code == code
+        lost = next(one for one in kept if "N" not in one.texts)
+        with pytest.raises(BadInput) as refused:
+            edit_group(session, lost.id, {"instruction_negatives": NEW}, reviewed_by="ada")
+        assert refused.value.code == "field_not_in_group"
+        with pytest.raises(BadInput, match="the run's rules refuse the edit: N has 700 words"):
+            check_edit(session, group.id, {"instruction_negatives": "word " * 700})
+    asked = server.answered.total()
+    done = inf("reviews", "set", group.id, "--edit", f"{field}={NEW}")
+    assert done.code == 0, done.err
+    with store.read() as session:
+        now = get_group(session, group.id)
+        assert now.texts == group.texts | {"N[1]": NEW}
+        assert now.review is not None and now.review.before == {field: group.texts["N[1]"]}
+        found = revalidation_of(session, group.id)
+    assert found == {"fits:N[1]": "waiting", "answers:N[1]": "waiting"}
+    parts = {part["label"]: part for part in on_page(now, found)["columns"][0]["parts"]}
+    assert parts["Passage N[1]"]["field"] == field and parts["Passage N[1]"]["text"] == NEW
+    assert "fits: not asked again since the edit" in parts["Passage N[1]"]["note"]
+    assert not [one for label, one in parts.items() if " · " in label and one["field"]]
+    renewed = {place for place, number in revisions(store, group.id).items() if number == 2}
+    assert renewed == found.keys()
+    first = judge_edits(run_id, store)
+    assert (first["items"], first["holds"] + first["fails"]) == (2, 2), first
+    assert server.answered.total() == asked + 2
+    assert judge_edits(run_id, store)["items"] == 0
+    with store.read() as session:
+        assert set(revalidation_of(session, group.id).values()) <= {"holds", "fails"}
+        texts = select(Call.request).order_by(Call.id.desc()).limit(2)
+        assert {one["inputs"]["passage"] for one in session.scalars(texts)} == {NEW}
+    # a threshold by which the run's own text would leave does not take a person's
+    decide(run_id, "checks.fits.expected.N=yes")
+    with store.read() as session:
+        assert get_group(session, group.id).texts["N[1]"] == NEW
+    with store.write() as session:
+        use_version(session, run_id, 1)
+        session.commit()
+    out = tmp_path / "out"
+    export(store, out, dataset="small", runs=[run_id], format="jsonl")
+    released = [one["text"] for row in rows_of(out)["small"] for one in row["negative_passages"]]
+    assert NEW in released and group.texts["N[1]"] not in released
+    with store.write() as session:
+        undo_review(session, group.id, reviewed_by=now.review.reviewed_by)
+        session.commit()
+        assert get_group(session, group.id).texts == group.texts
+        edit_group(session, group.id, {"instruction": "Only what Ann wrote."}, reviewed_by="ada")
+        session.commit()
+        found = revalidation_of(session, group.id)
+    # the instruction is shown with every text that is asked whether it fits; N[1] was restored
+    of_instruction = {one.scenario for one in group.judgments if one.scenario.startswith("fits:")}
+    assert found.keys() == of_instruction | {"answers:N[1]"}
+
+
+def test_a_review_is_of_groups_with_the_same_negatives_alone(store: Store, server: Server) -> None:
+    add_dataset(store, pairs=PAIRS)
+    one, other, same = (run_curation(store, **ASKED)["run_id"] for _ in range(3))
+    decide(other, "checks.fits.expected.N=any", "checks.answers.expected.N=any")
+    groups = {
+        run: {group.query_id: group for group in groups_of(store, run)}
+        for run in (one, other, same)
+    }
+    name = next(
+        name
+        for name, group in groups[one].items()
+        if group.verdict == "kept" and group.texts != groups[other][name].texts
+    )
+    with store.write() as session:
+        approve_group(session, groups[one][name].id, reviewed_by="ada")
+        session.commit()
+        reviewed = {
+            run: current_review(session, of[name].id) is not None for run, of in groups.items()
+        }
+    assert reviewed == {one: True, other: False, same: True}
 
 
 # ---- releases

@@ -22,9 +22,9 @@ from app.operations.acting import queued, reading, record_read, writing
 from app.operations.groups import PAGE, Standing, page, standing, visible
 from app.operations.judging.outbox import event_of
 from curation.judging.request import JudgeStart
-from curation.judging.revalidation import check_edit
 from curation.recipe.drop_reasons import reason_text
 from curation.recipe.rendered_call import rendered_messages
+from curation.run.revalidation import check_edit
 from db.errors import BadInput, InfError, Refused
 from db.jobs.jobs import list_jobs
 from db.review import queue

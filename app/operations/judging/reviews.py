@@ -17,7 +17,7 @@ from curation.judging.request import (
     ReviewSet,
     VerdictsShown,
 )
-from curation.judging.revalidation import check_edit
+from curation.run.revalidation import check_edit
 from db.assignment.hidden import require_visible
 from db.errors import BadInput, NotFound, Refused
 from db.events import record_event
