@@ -160,7 +160,7 @@ def coverage(
             population, right = Counter(kind for _, kind in kinds.values()), truth(kinds, values)
             groups = groups_of(kinds)
         sample, settings = sampled(design, kinds, groups, values, count, hash(tuple(seed)) % 2**31)
-        report = Estimator(population, sample, design_of(settings)).per_item()
+        report = Estimator(population, sample, design_of(settings), INF_IR.roles).per_item()
         judged = [item.kind for item in sample]
         alarms += bool(imbalances(judged, settings.get("waiting", []), settings.get("strata", ())))
         for name in FIGURES:

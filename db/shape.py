@@ -327,10 +327,15 @@ class Shape:
         return tuple(self.fields)
 
     @property
+    def is_inf_ir(self) -> bool:
+        """Whether it is InF-IR's: what is named after that, and what its columns alone allow."""
+        return self == INF_IR
+
+    @property
     def entry(self) -> dict[str, Any]:
         """The shape as `shape` of a recipe's body or a manifest: nothing for InF-IR's, so that
         hashes and files are those of before there were others."""
-        return {} if self == INF_IR else {"shape": self.body()}
+        return {} if self.is_inf_ir else {"shape": self.body()}
 
     def task_of(self, text: GroupText) -> str:
         """The task that writes a text: the step that gives it, or its own."""

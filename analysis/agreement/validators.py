@@ -12,14 +12,14 @@ from typing import Any, Final
 
 from analysis.agreement.headline import interval_cells
 from db.run.validations import Pattern
-from db.shape import INF_IR, Shape
+from db.shape import Shape
 
 POLICIES: Final = ("any", "majority", "all")
 Patterns = Mapping[Pattern, int]
 Outcomes = Mapping[tuple[bool | None, int, int], int]
 
 
-def judge_as_validator(patterns: Patterns, judge: str, shape: Shape = INF_IR) -> dict[str, Any]:
+def judge_as_validator(patterns: Patterns, judge: str, shape: Shape) -> dict[str, Any]:
     """What the judge would keep, next to what the run kept.
 
     `patterns` as in `db.run.validations.RunAnswers`. Groups count where the judge answered every
@@ -42,7 +42,7 @@ def judge_as_validator(patterns: Patterns, judge: str, shape: Shape = INF_IR) ->
 
 
 def vote_as_validator(
-    patterns: Patterns, judges: Iterable[str], policy: str, shape: Shape = INF_IR
+    patterns: Patterns, judges: Iterable[str], policy: str, shape: Shape
 ) -> dict[str, Any]:
     """What several judges would keep together: a group passes a scenario when any of them, more
     than half, or all of them find its passage. Groups count where every judge answered all."""
@@ -68,12 +68,12 @@ def vote_as_validator(
 
 def choosing_report(
     patterns: Patterns,
+    shape: Shape,
     models: Mapping[str, tuple[str, bool]],
     costs: Mapping[str, tuple[int, float]],
     human_model: Mapping[str, Mapping[str, Any]],
     voters: Sequence[str] = (),
     estimates: Mapping[str, tuple[float | None, str]] | None = None,
-    shape: Shape = INF_IR,
 ) -> dict[str, Any]:
     """Every model judge of a run as its validator, and votes of them under each policy.
 

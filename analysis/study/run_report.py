@@ -17,7 +17,6 @@ from analysis.study.run_estimates import (
     confirmed_share,
     share_of_two,
 )
-from db.shape import INF_IR
 from db.study.run_items import ItemKind, JudgedItem
 
 NO_ANSWERS: Final = "the store has no answers of the run's validator about single items"
@@ -35,11 +34,14 @@ def is_missed(kind: ItemKind) -> bool:
 
 
 def run_report(
-    population: Population, sample: Iterable[JudgedItem], design: Design
+    population: Population, sample: Iterable[JudgedItem], design: Design, roles: Sequence[str]
 ) -> dict[str, Any]:
-    """Estimates for the whole run, as `--json` prints them; what is undefined has its reason."""
+    """Estimates for the whole run, as `--json` prints them; what is undefined has its reason.
+
+    `roles`: the scenarios of the run's shape.
+    """
     judged = list(sample)
-    estimator = Estimator(population, judged, design)
+    estimator = Estimator(population, judged, design, roles)
     kept, dropped = estimator.kept_groups(), estimator.dropped_groups()
     return {
         "strata": list(design.strata),
@@ -72,14 +74,19 @@ class Estimator:
     """The estimates from one sample of one run."""
 
     def __init__(
-        self, population: Population, sample: Sequence[JudgedItem], design: Design
+        self,
+        population: Population,
+        sample: Sequence[JudgedItem],
+        design: Design,
+        roles: Sequence[str],
     ) -> None:
         self.population, self.sample, self.design = population, sample, design
+        self.roles = roles  # the scenarios of the run's shape, in its order
         self.has_answers = all(kind.passed is not None for kind in population)
 
     def groups(self, verdict: str) -> int:
         """Groups of the run with this verdict: each has an item of every scenario."""
-        of_scenario = dict.fromkeys(INF_IR.roles, 0)
+        of_scenario = dict.fromkeys(self.roles, 0)
         for kind, count in self.population.items():
             if kind.verdict == verdict:
                 of_scenario[kind.scenario] += count
@@ -128,7 +135,7 @@ class Estimator:
         def of(role: str) -> Share:
             return self.share(lambda kind: is_kept(kind) and kind.scenario == role, "kept")
 
-        shares = [of(role) for role in INF_IR.roles]
+        shares = [of(role) for role in self.roles]
         lacking = next((share for share in shares if share.value is None), None)
         if lacking is not None:
             return _bounds(None, reason=lacking.reason)
@@ -138,15 +145,15 @@ class Estimator:
             return _bounds((low, high))
         draws = [share.draws(low=True, seed=place) for place, share in enumerate(shares)]
         lowest = float(np.quantile(1 - sum(1 - each for each in draws), TAIL))
-        # the smallest of three upper limits: each leaves a third of the tail outside
-        highest = min(share.limits(TAIL / len(INF_IR.roles))[1] for share in shares)
+        # the smallest of all upper limits: of three, each leaves a third of the tail outside
+        highest = min(share.limits(TAIL / len(self.roles))[1] for share in shares)
         return _bounds((low, high), (max(0.0, min(low, lowest)), max(high, highest)))
 
     def dropped_groups(self) -> dict[str, Any]:
         """Between which shares of dropped groups people would keep.
 
         At most where they confirm an item that the validator missed; at least where, besides, they
-        confirm the group's other two.
+        confirm all others of the group.
         """
         most = self.share(is_missed, "dropped", lambda kind: 1 / (kind.missed or 1))
         if most.value is None:
@@ -161,10 +168,10 @@ class Estimator:
             part = self.share(of_misses, "dropped")
             if part.value is None or not groups:
                 continue
-            weight = part.items / len(INF_IR.roles) / groups
-            low += weight * max(0.0, 1 - len(INF_IR.roles) * (1 - part.value))
+            weight = part.items / len(self.roles) / groups
+            low += weight * max(0.0, 1 - len(self.roles) * (1 - part.value))
             if part.interval:
-                lowest += weight * max(0.0, 1 - len(INF_IR.roles) * (1 - part.interval[0]))
+                lowest += weight * max(0.0, 1 - len(self.roles) * (1 - part.interval[0]))
         high = max(low, most.value)
         if not most.interval:
             return _bounds((low, high))
@@ -180,7 +187,7 @@ class Estimator:
             for field in PARTS:
                 names = sorted({getattr(kind, field) for kind in self.population if where(kind)})
                 if field == "scenario":
-                    names.sort(key=list(INF_IR.roles).index)
+                    names.sort(key=list(self.roles).index)
                 if len(names) < 2:
                     continue
                 rows += [

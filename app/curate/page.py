@@ -166,7 +166,7 @@ def draw_live(shown: RunSummary, was_live: bool, with_page: list[SessionUser]) -
         draw_pulse(run, found, workers, live=was_live)
         draw_trouble(workers.trouble, live=was_live)
         if was_live and not at.batch:
-            draw_time_left(time_left(found, workers.pace, at.judged, at.shape))
+            draw_time_left(time_left(found, workers.pace, at.shape, at.judged))
         if not was_live:
             draw_after_run(found)
         draw_funnel(found)

@@ -12,6 +12,7 @@ from analysis.study.planning import Kinds, Plan, added_items, plan_items
 from analysis.study.run_report import run_report
 from analysis.study.thresholds import explore_thresholds
 from db.errors import BadInput, Refused
+from db.run.runs import shape_of
 from db.study.additions import add_items
 from db.study.judgments import JudgmentRow, judgment_frame
 from db.study.quality import flagged_people
@@ -48,15 +49,16 @@ def about_run(session: Session, study_id: int) -> dict[str, Any]:
     sample, simulated, judges = _sample(session, study_id, kinds)
     assert study.run_id is not None
     population, design = run_population(session, study.run_id), design_of(study.settings)
+    roles = shape_of(session, study.run_id).roles
     done = {item.item_id for item in sample}
     queue = [item for item in queue_item_ids(session, study_id) if item in kinds]
     waiting = [kinds[item][1] for item in queue if item not in done]
     judged = [kinds[item][1] for item in queue if item in done]
-    report = run_report(population, sample, design)
+    report = run_report(population, sample, design, roles)
     entered = _flagged(session, study_id, judges)
     if entered:
         left, _, _ = _sample(session, study_id, kinds, without=entered)
-        without = run_report(population, left, design)
+        without = run_report(population, left, design, roles)
         report = with_figures_without(report, without, entered)
     return {
         "study_id": study_id,

@@ -19,7 +19,7 @@ from analysis.text.words import content_words
 from curation.rules.language import language_of, language_of_pair
 from db.corpus.texts import passage_texts
 from db.run.new_items import is_pick
-from db.shape import INF_IR
+from db.run.runs import shape_of
 from db.tables import Group, Item, Pair
 
 MAX_GROUPS = 400  # of a larger run a sample, the same each time
@@ -66,11 +66,13 @@ def text_baseline(session: Session, run_id: int) -> TextBaseline | None:
     shown = {entry["passage_id"] for item, _, _ in rows for entry in item.candidates}
     texts = passage_texts(session, sorted(shown | {passage_id for _, passage_id, _ in rows}))
     words = {one: content_words(text) for one, text in texts.items()}
+    shape = shape_of(session, run_id)
+    own = {*shape.roles, *(name for text in shape.lists for name in text.names)}
     added = {
         entry["passage_id"]
         for item, _, _ in rows
         for entry in item.candidates
-        if entry["label"] not in INF_IR.roles
+        if entry["label"] not in own
     }
     spoken = {one: language_of(texts[one]) for one in added}
     of_pairs = {
@@ -91,7 +93,7 @@ def text_baseline(session: Session, run_id: int) -> TextBaseline | None:
         foreign += language is not None and any(
             spoken[entry["passage_id"]] not in (None, language)
             for entry in item.candidates
-            if entry["label"] not in INF_IR.roles
+            if entry["label"] not in own
         )
     share = fmean(value for values in found.values() for value in values)
     low, high = share_interval(share, len(found))

@@ -46,7 +46,6 @@ from db.jobs.runner import Cancelled, JobHandle
 from db.machine import process_exists
 from db.release.releases import find_release_at, record_release
 from db.release.rows import use_snapshot
-from db.shape import INF_IR
 from db.tables import Release
 
 
@@ -197,7 +196,7 @@ def _finish_folder(
         "files": written.files,
         "created_at": release.created_at.isoformat(),
     }
-    has_task = plan.wanted.format != "csv" and plan.shape == INF_IR  # it reads these columns
+    has_task = plan.wanted.format != "csv" and plan.shape.is_inf_ir  # it reads these columns
     if has_task and any(is_held_out(split) for split in written.splits):
         shutil.copy(MTEB_TASK, unfinished)
         manifest["mteb_task_sha256"] = file_sha256(MTEB_TASK)

@@ -20,7 +20,7 @@ from typing import Any
 from curation.rules.language import language_of
 from db.question import is_right
 from db.release.rows import GroupJudgment, ReleaseRow
-from db.shape import FIELDS, INF_IR, RELEASE_COLUMNS, ListText, Shape
+from db.shape import FIELDS, RELEASE_COLUMNS, ListText, Shape
 
 
 @dataclass(frozen=True)
@@ -158,10 +158,6 @@ def configs_of(shape: Shape) -> dict[str, dict[str, str]]:
         "tevatron": _SHARED["tevatron"],
         "promptriever": _SHARED["promptriever"],
     }
-
-
-CONFIGS = configs_of(INF_IR)
-TYPES = CONFIGS["default"]
 
 
 @lru_cache(maxsize=64)

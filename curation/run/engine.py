@@ -567,7 +567,7 @@ class Worker:
     def _estimate(self, session: Session) -> str:
         pace = worker_totals(session, self._run_id).pace
         recipe = self._plan.recipe
-        left = time_left(funnel(session, self._run_id), pace, recipe.judged_calls, recipe.shape)
+        left = time_left(funnel(session, self._run_id), pace, recipe.shape, recipe.judged_calls)
         return "" if left.seconds is None else time_left_text(left.seconds)
 
     def _message(self) -> str:

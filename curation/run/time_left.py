@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from curation.recipe.tasks import VALIDATION, WRITING, levels_of
 from db.run.runs import STAGES, Funnel
 from db.run.workers import Pace
-from db.shape import INF_IR, Shape
+from db.shape import Shape
 
 RATE_SECONDS = 180.0
 MIN_SECONDS = 20.0
@@ -96,9 +96,7 @@ def calls_per_group(shape: Shape, judged: int | None = None) -> dict[str, int]:
     return written | {VALIDATION: len(shape.roles) if judged is None else judged}
 
 
-def time_left(
-    found: Funnel, pace: Pace, judged: int | None = None, shape: Shape = INF_IR
-) -> TimeLeft:
+def time_left(found: Funnel, pace: Pace, shape: Shape, judged: int | None = None) -> TimeLeft:
     """The calls and the time that a run of groups of this shape still takes."""
     open_groups = found.pairs - found.finished
     calls = calls_per_group(shape, judged)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from shaped_recipes import SHAPES
 
 from analysis.figures.means import share_of
 from analysis.study import run_text
@@ -144,7 +145,7 @@ def test_precision_recall_and_groups_by_hand() -> None:
     sample += judged([1] * 2 + [0] * 8, missed(scenario="positive"), 5000)
     for place, of in enumerate(passed):
         sample += judged([1] * 10, of, 6000 + 1000 * place)
-    report = run_report(population, sample, RANDOM)
+    report = run_report(population, sample, RANDOM, INF_IR.roles)
     assert report["precision"]["value"] == pytest.approx(0.9)
     assert report["overturned"]["value"] == pytest.approx(0.2)
     # confirmed: 180 · 0.9 + 80 · 1 = 242 passed, 40 · 0.2 = 8 missed
@@ -172,7 +173,7 @@ def test_a_dropped_group_with_two_good_items_is_not_counted_against_recall() -> 
         for place, of in enumerate(population)
         for item in judged([float(of.passed is True)] * 6, of, 100 * place)
     ]
-    assert run_report(population, sample, RANDOM)["recall"]["value"] == 1
+    assert run_report(population, sample, RANDOM, INF_IR.roles)["recall"]["value"] == 1
 
 
 @pytest.mark.parametrize(
@@ -183,7 +184,7 @@ def test_a_list_and_disputed_items_say_nothing_about_the_run(
     settings: dict[str, object], reason: str
 ) -> None:
     sample = judged([1] * 10, kind()) + judged([0] * 10, missed(), 50)
-    report = run_report({kind(): 90, missed(): 40}, sample, design_of(settings))
+    report = run_report({kind(): 90, missed(): 40}, sample, design_of(settings), INF_IR.roles)
     for name in ("precision", "overturned", "recall"):
         assert report[name]["value"] is None and report[name]["reason"] == reason
     assert report["kept_groups"]["low"] is None and report["parts"] == []
@@ -191,7 +192,9 @@ def test_a_list_and_disputed_items_say_nothing_about_the_run(
 
 def test_kept_groups_alone_give_precision_and_nothing_else() -> None:
     design = design_of({"sampling": "random", "only": "kept"})
-    report = run_report({kind(): 90, missed(): 40}, judged([1] * 9 + [0], kind()), design)
+    report = run_report(
+        {kind(): 90, missed(): 40}, judged([1] * 9 + [0], kind()), design, INF_IR.roles
+    )
     assert report["precision"]["value"] == pytest.approx(0.9)
     for name in ("overturned", "recall"):
         assert report[name]["value"] is None
@@ -202,7 +205,7 @@ def test_without_the_validators_answers_only_kept_groups_are_estimated() -> None
     kept = ItemKind("kept", scenario="positive")
     dropped = ItemKind("dropped", scenario="positive", drop_reason="validation")
     sample = judged([1] * 9 + [0], kept) + judged([0] * 10, dropped, 50)
-    report = run_report({kept: 60, dropped: 30}, sample, RANDOM)
+    report = run_report({kept: 60, dropped: 30}, sample, RANDOM, INF_IR.roles)
     assert report["precision"]["value"] == pytest.approx(0.9)
     assert report["recall"]["reason"] == NO_ANSWERS == report["overturned"]["reason"]
 
@@ -213,7 +216,7 @@ def test_a_run_of_which_the_validator_passed_no_item_has_no_recall_and_says_so()
     sample = [
         item for place, of in enumerate(population) for item in judged([1.0] * 6, of, 100 * place)
     ]
-    recall = run_report(population, sample, RANDOM)["recall"]
+    recall = run_report(population, sample, RANDOM, INF_IR.roles)["recall"]
     assert recall == {"value": None, "interval": None, "reason": "the validator passed no item"}
 
 
@@ -225,7 +228,7 @@ def test_no_share_of_a_few_groups_stands_bare_on_page_card_or_command() -> None:
         for place, role in enumerate(INF_IR.roles)
         for item in judged([0] * 4, kind(scenario=role), 10 * place)
     ]
-    report = run_report(population, sample, RANDOM)
+    report = run_report(population, sample, RANDOM, INF_IR.roles)
     assert run_text.bounds(report["kept_groups"]) == "0.0% (too few groups for an interval)"
     shown = next(row for row in run_text.group_rows(report) if row["At least"] == 0)
     assert shown["Reason if undefined"] == "too few groups for an interval"
@@ -247,11 +250,28 @@ def test_parts_are_by_scenario_source_and_drop_reason() -> None:
     ]
     parts = {
         (row["part"], row["by"], row["name"]): row["value"]
-        for row in run_report(population, sample, RANDOM)["parts"]
+        for row in run_report(population, sample, RANDOM, INF_IR.roles)["parts"]
     }
     assert parts["kept", "source", "nq"] == 1 and parts["kept", "source", "boolq"] == 0
     assert parts["kept", "scenario", "positive"] == pytest.approx(0.5)
     assert parts["dropped", "drop_reason", "none"] == 1
+
+
+@pytest.mark.parametrize("name", ["one", "reordered", "five"])
+def test_a_run_of_another_shape_has_estimates_of_its_own_scenarios(name: str) -> None:
+    roles = SHAPES[name].roles
+    population = {kind(scenario=role): 30 for role in roles}
+    sample = [
+        item
+        for place, role in enumerate(roles)
+        for item in judged([1] * 9 + [float(place > 0)], kind(scenario=role), 100 * place)
+    ]
+    report = run_report(population, sample, RANDOM, roles)
+    assert report["groups"] == {"kept": 30, "dropped": 0}
+    # in the first scenario 27 of 30 are confirmed, in the others all
+    assert report["kept_groups"]["low"] == report["kept_groups"]["high"] == pytest.approx(0.9)
+    names = [row["name"] for row in report["parts"] if row["by"] == "scenario"]
+    assert names == (list(roles) if len(roles) > 1 else [])
 
 
 @given(value=st.floats(0, 1), effective=st.floats(5, 400), tail=st.sampled_from([0.025, 0.1]))

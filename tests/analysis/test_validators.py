@@ -38,7 +38,7 @@ def _bits(letters: str, wanted: str) -> int:
 
 
 def test_a_judge_keeps_the_groups_whose_three_passages_it_finds() -> None:
-    assert judge_as_validator(counted(strict=STRICT, mild=MILD), "strict") == {
+    assert judge_as_validator(counted(strict=STRICT, mild=MILD), "strict", INF_IR) == {
         "judge": "strict",
         "items": 10,
         "items_passed": 0.6,
@@ -50,20 +50,21 @@ def test_a_judge_keeps_the_groups_whose_three_passages_it_finds() -> None:
         "kept_groups_in_part": 0,  # group 4 was seen in part, but the run dropped it
         "surely_dropped_of_them": 0,
     }
-    mild = judge_as_validator(counted(strict=STRICT, mild=MILD), "mild")
+    mild = judge_as_validator(counted(strict=STRICT, mild=MILD), "mild", INF_IR)
     assert (mild["groups"], mild["kept"], mild["only_here"]) == (4, 4, 2)
 
 
 def test_of_groups_seen_in_part_one_missed_scenario_is_enough_to_drop() -> None:
     partly = {1: "n..", 2: "yy.", 3: "n..", 4: "..y"}
-    found = judge_as_validator(counted(partly=partly), "partly")
+    found = judge_as_validator(counted(partly=partly), "partly", INF_IR)
     assert (found["groups"], found["kept_groups_in_part"], found["surely_dropped_of_them"]) == (
         (0, 2, 1)
     )
     # both answered the first scenario of group 1: one passed it, which is enough for `any` only
     both = counted(partly=partly, other={1: "yy.", 2: "..y"})
     votes = {
-        policy: vote_as_validator(both, ["partly", "other"], policy) for policy in ("any", "all")
+        policy: vote_as_validator(both, ["partly", "other"], policy, INF_IR)
+        for policy in ("any", "all")
     }
     assert votes["any"]["surely_dropped_of_them"] == 0
     assert votes["all"]["surely_dropped_of_them"] == 1
@@ -73,7 +74,7 @@ def test_of_groups_seen_in_part_one_missed_scenario_is_enough_to_drop() -> None:
 def test_a_price_that_was_never_paid_is_undefined_and_an_offline_judge_is_free() -> None:
     everyone = counted(strict=STRICT, mild=MILD, free={1: "yyy"})
     models = {"strict": ("m1", False), "mild": ("m2", False), "free": ("m3", True)}
-    report = choosing_report(everyone, models, {"m1": (4, 0.02)}, {}, ["strict", "mild"])
+    report = choosing_report(everyone, INF_IR, models, {"m1": (4, 0.02)}, {}, ["strict", "mild"])
     prices = {row["judge"]: row["usd_per_1000_items"] for row in report["validators"]}
     assert prices == {"strict": 5.0, "mild": None, "free": 0.0}
     unpaid = next(row for row in report["validators"] if row["judge"] == "mild")
@@ -89,10 +90,10 @@ def test_without_stored_calls_the_price_is_the_estimate_and_said_to_be_one() -> 
         "m4": (0.5, ""),
     }
     everyone = counted(strict=STRICT, mild=MILD)
-    paid = choosing_report(everyone, models, {"m1": (4, 0.02)}, {}, (), estimates)
+    paid = choosing_report(everyone, INF_IR, models, {"m1": (4, 0.02)}, {}, (), estimates)
     strict = next(row for row in paid["validators"] if row["judge"] == "strict")
     assert (strict["usd_per_1000_items"], strict["price_from"]) == (5.0, "calls")
-    unpaid = choosing_report(everyone, models, {}, {}, (), estimates)
+    unpaid = choosing_report(everyone, INF_IR, models, {}, {}, (), estimates)
     mild, strict = unpaid["validators"]
     assert (strict["usd_per_1000_items"], strict["price_from"]) == (9.0, "estimate")
     assert (mild["usd_per_1000_items"], mild["price_from"]) == (None, None)
@@ -106,7 +107,7 @@ def test_without_stored_calls_the_price_is_the_estimate_and_said_to_be_one() -> 
 
 
 def test_a_judge_without_answers_is_undefined() -> None:
-    nobody = judge_as_validator(counted(mild=MILD), "nobody")
+    nobody = judge_as_validator(counted(mild=MILD), "nobody", INF_IR)
     assert (nobody["items_passed"], nobody["reason"]) == (None, "the judge answered no item")
 
 
@@ -114,12 +115,12 @@ def test_votes_count_scenario_by_scenario_over_groups_all_answered() -> None:
     third = {1: "yyy", 2: "nyy", 3: "yyn", 4: "yyy"}
     everyone = counted(strict=STRICT, mild=MILD, third=third)
     kept = {
-        policy: vote_as_validator(everyone, ["strict", "mild", "third"], policy)["kept"]
+        policy: vote_as_validator(everyone, ["strict", "mild", "third"], policy, INF_IR)["kept"]
         for policy in ("any", "majority", "all")
     }
     # group 2: y/y/n, y/y/y, n/y/y: two of three in each scenario; group 3: mild alone at the last
     assert kept == {"any": 3, "majority": 2, "all": 1}
-    assert vote_as_validator(everyone, ["strict", "mild"], "all")["groups"] == 3
+    assert vote_as_validator(everyone, ["strict", "mild"], "all", INF_IR)["groups"] == 3
 
 
 def test_the_command_tells_cost_and_kept_set(store: Store, inf: Any) -> None:

@@ -1,5 +1,7 @@
 """The Recipes page: files to edit, what is wrong at its place, versions, a preview."""
 
+import re
+
 import pytest
 from app_pages import open_page, sign_in, words
 from curation_runs import add_dataset
@@ -10,6 +12,7 @@ from app.operations import recipes, runs
 from app.operations.recipes import RecipeSave, RecipeShow
 from app.recipes import actions
 from curation.recipe.recipe import files_of, renamed
+from db.errors import BadInput
 from db.run.runs import set_run_status
 from db.store.store import Store
 from db.tables import Job
@@ -68,6 +71,35 @@ def test_an_error_stands_at_its_place_in_the_words_of_the_command(page: AppTest)
     before = recipes.versions(ADA, "mine").total
     at.button(key="recipes.save").click().run()
     assert recipes.versions(ADA, "mine").total == before
+
+
+FITS = actions.TEXT.format("mine@1", "promptriever_fits.md")
+# by kind: the file's field, what is replaced, by what, what its line begins with
+WRONG = {
+    "a cycle": (FIELD, 'inputs = ["Q", "P+", "style"', 'inputs = ["Q", "N", "style"', "[steps.ins"),
+    "an unknown slot": (FIELD, 'inputs = ["Q", "P+", "I"]', 'inputs = ["Q", "J"]', "inputs"),
+    "a claim without a passage": (FIELD, '{ 2 = "P+", 1 = "N" }', '{ 1 = "N" }', '"(I, Q)"'),
+    "a check over nothing": (FIELD, 'over = ["P+", "B", "N"]', "over = []", "over"),
+    "a weight of 0": (FIELD, "medium = 2", "medium = 0", "length"),
+    "what a prompt is not given": (FITS, "{passage}", "{passage} {reason}", "{passage} {reason}"),
+}
+
+
+@pytest.mark.parametrize("kind", WRONG)
+def test_each_kind_of_wrong_recipe_is_one_sentence_at_its_line(page: AppTest, kind: str) -> None:
+    field, before, after, begins = WRONG[kind]
+    assert not page.error
+    at = with_text(page, before, after, field)
+    (error,) = at.error
+    assert "\n" not in error.value.strip() and re.search(r"line \d+", error.value), error.value
+    (near,) = [each.value for each in at.code if "→" in each.value]
+    (line,) = [each for each in near.split("\n") if each.startswith("→")]
+    assert begins in line, line
+    wanted = {FIELD: "mine.toml", FITS: "promptriever_fits.md"}
+    files = MINE | {name: at.text_area(key=key).value for key, name in wanted.items()}
+    with pytest.raises(BadInput) as raised:
+        recipes.check(ADA, recipes.RecipeCheck(files=files))
+    assert raised.value.remedy and str(raised.value) in shown_errors(at)
 
 
 def test_a_built_in_recipe_is_saved_as_one_of_ones_own(page: AppTest) -> None:

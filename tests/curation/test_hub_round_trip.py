@@ -17,8 +17,9 @@ from hub_server import Hub
 from records_world import make_run
 from trainer_jobs import claim, config_for
 
-from curation.release.rows import CONFIGS
+from curation.release.rows import configs_of
 from db.modules import run_module
+from db.shape import INF_IR
 from db.store.store import Store
 from db.tables import Checkpoint
 from trainer.launch.here import train
@@ -63,7 +64,7 @@ def test_groups_of_real_questions_come_back_from_the_hub_row_by_row(
         read = json.loads(run_python(LOAD, "ada/books", config, **there))
         local = rows_of(out, "data" if config == "default" else config)
         assert {split: found["rows"] for split, found in read.items()} == local
-        assert all(found["types"] == CONFIGS[config] for found in read.values())
+        assert all(found["types"] == configs_of(INF_IR)[config] for found in read.values())
     assert told.json["splits"].keys() == read.keys() == {"train", "test"}
 
 

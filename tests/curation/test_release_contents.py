@@ -10,7 +10,7 @@ from sqlalchemy import select
 
 from analysis.files.csv_writer import without_formulas
 from analysis.text.licences import conflicts, hub_identifier
-from curation.release.rows import CONFIGS, STANDARD, provenance_row
+from curation.release.rows import STANDARD, configs_of, provenance_row
 from db.errors import BadInput, Refused
 from db.release.diff import diff_releases
 from db.release.releases import get_release
@@ -47,7 +47,7 @@ def test_csv_keeps_quotes_and_lines_and_reads_with_the_right_types(
     make_run(sqlite_store, texts=texts)
     export(sqlite_store, tmp_path / "out", format="csv")
     read = load_afresh(tmp_path / "out", tmp_path)["books"]
-    assert read["types"] == CONFIGS["default"]
+    assert read["types"] == configs_of(INF_IR)["default"]
     first = read["rows"][0]
     assert first["instruction_positive"] == texts["instruction_positive"]
     assert first["query_negative"] == "NA" and first["drop_reason"] == ""
@@ -76,7 +76,7 @@ def test_every_configuration_is_read_by_its_name(sqlite_store: Store, tmp_path: 
     export(sqlite_store, tmp_path / "out")
     read = {name: load_afresh(tmp_path / "out", tmp_path, name)["books"] for name in STANDARD}
     assert {name: told["types"] for name, told in read.items()} == {
-        name: CONFIGS[name] for name in STANDARD
+        name: configs_of(INF_IR)[name] for name in STANDARD
     }
     told = read["provenance"]["rows"][0]
     assert (told["group_id"], told["query_id"], told["run_id"]) == (first, "q0", run_id)

@@ -15,11 +15,12 @@ from exporting import export, load_afresh
 from records_world import group_ids, make_run
 
 from curation.release.parts import LEDGER
-from curation.release.rows import CONFIGS
+from curation.release.rows import configs_of
 from db.jobs import jobs
 from db.jobs.runner import Cancelled, JobHandle
 from db.modules import run_module
 from db.review.reviews import reject_group
+from db.shape import INF_IR
 from db.store.store import Store
 
 
@@ -138,11 +139,11 @@ def test_parts_of_a_version_with_other_columns_are_written_again(
         if found is not None:
             raise found
 
-    columns = CONFIGS["provenance"]
+    columns = configs_of(INF_IR)["provenance"]
     with monkeypatch.context() as patched:
         patched.setattr(JobHandle, "check", check)
         older = {name: kind for name, kind in columns.items() if name != "confidence"}
-        patched.setitem(CONFIGS, "provenance", older)
+        patched.setitem(configs_of(INF_IR), "provenance", older)
         with pytest.raises(Cancelled):
             export(sqlite_store, tmp_path / "out", groups_per_part=2)
     (left,) = tmp_path.glob(".out.unfinished-*")

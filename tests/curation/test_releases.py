@@ -17,7 +17,7 @@ from sqlalchemy import select
 from curation.release.plan import plan_release
 from curation.release.preview import preview_release
 from curation.release.request import ReleasePlan
-from curation.release.rows import TYPES, split_name
+from curation.release.rows import configs_of, split_name
 from db.errors import BadInput, NotFound, Refused
 from db.jobs import jobs
 from db.jobs.runner import Cancelled, JobHandle
@@ -47,7 +47,7 @@ def test_datasets_reads_a_release_row_by_row_as_the_store_has_it(
     read = load_afresh(tmp_path / "out", tmp_path)
     assert set(read) == {"books"}
     rows = read["books"]["rows"]
-    assert read["books"]["types"] == TYPES
+    assert read["books"]["types"] == configs_of(INF_IR)["default"]
     assert list(rows[0])[:7] == list(INF_IR.columns)
     assert [row["group_id"] for row in rows] == group_ids(sqlite_store, run_id)
     assert {name: rows[0][name] for name in HARD_TEXTS} == HARD_TEXTS

@@ -41,23 +41,23 @@ def at(
 def test_the_calls_and_seconds_left_by_hand() -> None:
     # half of the groups stop after their negatives; 20 are open: 20 x (1 + 2) + 10 x (2 + 3) calls
     found = at(pairs=60, finished=40, in_work=4, shares=(1, 1, 0.5, 0.5))
-    left = time_left(found, Pace(120.0, {"instruction": 4, "negatives": 6}))
+    left = time_left(found, Pace(120.0, {"instruction": 4, "negatives": 6}), INF_IR)
     assert [round(phase.left) for phase in left.phases] == [16, 34, 20, 30]
     assert [phase.answered for phase in left.phases] == [44, 86, 40, 60]
     assert left.calls == 100 and left.seconds == pytest.approx(50.0)
     assert [phase.seconds for phase in left.phases] == pytest.approx([8.0, 17.0, 10.0, 15.0])
-    assert time_left(found, Pace(120.0, {}), judged=9).phases[3].left == 90
+    assert time_left(found, Pace(120.0, {}), INF_IR, judged=9).phases[3].left == 90
 
 
 def test_each_missing_basis_is_named_and_gives_no_figure() -> None:
-    few = time_left(at(pairs=60, finished=MIN_FINISHED - 1), Pace(120.0))
-    many_at_once = time_left(at(pairs=60, finished=20, in_work=21), Pace(120.0))
-    no_rate = time_left(at(pairs=60, finished=30), Pace(None))
+    few = time_left(at(pairs=60, finished=MIN_FINISHED - 1), Pace(120.0), INF_IR)
+    many_at_once = time_left(at(pairs=60, finished=20, in_work=21), Pace(120.0), INF_IR)
+    no_rate = time_left(at(pairs=60, finished=30), Pace(None), INF_IR)
     assert few.seconds is many_at_once.seconds is no_rate.seconds is None
     assert few.why == many_at_once.why == "too few groups are finished"
     assert no_rate.why == "too few answers in the last minutes"
     assert all(phase.seconds is None for phase in few.phases)
-    assert time_left(at(pairs=60, finished=60), Pace(None)).seconds == 0.0
+    assert time_left(at(pairs=60, finished=60), Pace(None), INF_IR).seconds == 0.0
 
 
 @given(
@@ -73,7 +73,7 @@ def test_at_a_steady_pace_the_figure_is_right_and_never_without_a_basis(
     finished = int(done * pairs)
     in_work = min(width, pairs - finished)
     found = at(pairs=pairs, finished=finished, in_work=in_work, shares=(1, 1, share, share))
-    left = time_left(found, Pace(60 * per_second, {}))
+    left = time_left(found, Pace(60 * per_second, {}), INF_IR)
     if finished < pairs and finished < max(MIN_FINISHED, in_work):
         assert left.seconds is None and left.why
         return

@@ -12,6 +12,7 @@ from trainer_release import make_rows, write_release, write_rows
 
 from analysis.figures.means import share_interval
 from db.errors import BadInput
+from db.shape import INF_IR
 from db.store.store import Store
 from trainer.data.groups import Group
 from trainer.data.release_files import read_release
@@ -39,7 +40,7 @@ from trainer.settings.template import Template
     ],
 )
 def test_the_measures_of_a_group_by_hand(scores: Any, wanted: tuple[int, ...]) -> None:
-    assert tuple(follows(np.array(scores, dtype=float)).values()) == wanted
+    assert tuple(follows(np.array(scores, dtype=float), INF_IR).values()) == wanted
 
 
 class WordModel:

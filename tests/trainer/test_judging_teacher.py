@@ -23,16 +23,18 @@ JUDGE = "openai:b"
 
 def test_scores_are_smoothed_shares_of_the_choices() -> None:
     """By hand: (1 + 1/2) / 2.5 = 0.6, and 0.2 for each other; two against one: 2.5 / 4.5."""
-    assert [math.exp(score) for score in scores_of(["positive"])] == pytest.approx([0.6, 0.2, 0.2])
+    assert [math.exp(score) for score in scores_of(["positive"], INF_IR.roles)] == pytest.approx(
+        [0.6, 0.2, 0.2]
+    )
     two = ["query_negative", "positive", "query_negative"]
-    assert [math.exp(score) for score in scores_of(two)] == pytest.approx(
+    assert [math.exp(score) for score in scores_of(two, INF_IR.roles)] == pytest.approx(
         [1.5 / 4.5, 0.5 / 4.5, 2.5 / 4.5]
     )
 
 
 @pytest.mark.parametrize("choice", ["none", "random-2", "<b>positive</b>", ""])
 def test_a_choice_of_nothing_in_the_group_speaks_for_no_passage(choice: str) -> None:
-    assert scores_of([choice]) == pytest.approx([math.log(1 / 3)] * 3)
+    assert scores_of([choice], INF_IR.roles) == pytest.approx([math.log(1 / 3)] * 3)
 
 
 def test_groups_that_the_judge_saw_in_part_or_before_an_edit_have_no_scores(tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ from dataclasses import replace
 from typing import Final
 
 from db.errors import BadInput
-from db.shape import INF_IR
 from trainer.data.groups import Group
 from trainer.data.release_files import ReleaseData, rows_of_configuration
 
@@ -49,7 +48,7 @@ def choices_of(release: ReleaseData, judge: str, setting: str | None) -> Choices
     return {item: choices for item, choices in last.items() if choices}
 
 
-def scores_of(choices: Iterable[str], roles: Sequence[str] = INF_IR.roles) -> tuple[float, ...]:
+def scores_of(choices: Iterable[str], roles: Sequence[str]) -> tuple[float, ...]:
     """Of each of a group's passages the logarithm of its share of the choices.
 
     Each passage has half a choice more (Jeffreys' prior), so that of three passages one choice

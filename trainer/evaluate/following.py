@@ -24,7 +24,7 @@ import numpy as np
 
 from analysis.files.rows import read_rows
 from db.errors import BadInput
-from db.shape import INF_IR, Shape
+from db.shape import Shape
 from trainer.evaluate.measures.among_all import (
     AMONG_ALL,
     Rank,
@@ -70,7 +70,7 @@ class GroupPlaces:
     documents: tuple[str, ...]
 
 
-def follows(scores: np.ndarray, shape: Shape = INF_IR) -> dict[str, float]:
+def follows(scores: np.ndarray, shape: Shape) -> dict[str, float]:
     """Every measure of one group, 0.0 or 1.0; scores (S, S) of S scenarios for their passages.
 
     A shape without a second instruction for its query, or a second query for its instruction, has

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from db.jobs.runner import JobHandle
-from db.shape import INF_IR
 from trainer.data.passage_pool import PassagePool, pool_passages
 from trainer.data.splitting import Groups
 from trainer.evaluate.scoring import encode_unique
@@ -146,7 +145,7 @@ def _train(
     memory = training_memory(settings, groups, handle.id, result)
     card = write_card(settings, groups, result)
     # II needs our package, another shape's groups have other columns than the task of mteb reads
-    is_plain = settings.interaction == "I" and groups.release.shape == INF_IR
+    is_plain = settings.interaction == "I" and groups.release.shape.is_inf_ir
     held_out = [group.row() for group in groups.held_out] if is_plain else []
     write_checkpoint(model, folders.out, memory, card, adapters, held_out)
     handle.report(done["steps"], done["steps"], f"loss {first:.3f} → {last:.3f}")

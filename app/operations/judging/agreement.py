@@ -315,7 +315,7 @@ def filtered(
 ) -> Result:
     """How the judges, and votes among them, would filter a run, by their answers. Pure."""
     return choosing_report(
-        found.patterns, about.models, about.costs, people, judges, about.estimates, about.shape
+        found.patterns, about.shape, about.models, about.costs, people, judges, about.estimates
     )
 
 

@@ -6,7 +6,7 @@ from curation.release.card.markdown import inline
 from curation.release.card.runs import runs_sections, sources_section
 from curation.release.plan import HELD_OUT, TEST
 from curation.release.rows import default_columns, kinds_of
-from db.shape import INF_IR, Shape
+from db.shape import Shape
 
 OFFLINE_WARNING = (
     "> [!WARNING]\n"
@@ -85,7 +85,7 @@ def _what(facts: CardFacts) -> str:
 
 def _shape(shape: Shape) -> str:
     """What a group is."""
-    if shape == INF_IR:
+    if shape.is_inf_ir:
         return (
             "Each group is three triplets of instruction, query and passage: a positive one, and "
             "two in which the instruction or the query was poisoned and a passage was written to "
@@ -103,7 +103,7 @@ def _shape(shape: Shape) -> str:
 
 
 def _cited(shape: Shape) -> str:
-    if shape == INF_IR:
+    if shape.is_inf_ir:
         return "The method is that of the paper"
     return "The method follows that of the paper, with groups of another shape"
 
@@ -226,7 +226,7 @@ def _columns(shape: Shape) -> str:
     )
     head = "| column | is |\n|---|---|"
     first = f"The first {_number(len(shape.columns))} are"
-    named = "named as in InF-IR" if shape == INF_IR else "the texts of the recipe's shape"
+    named = "named as in InF-IR" if shape.is_inf_ir else "the texts of the recipe's shape"
     if shape.lists:
         first = "A row is a query with its instruction or without, and the columns are"
         named = "Promptriever's with a few more: groups have differing numbers of passages"

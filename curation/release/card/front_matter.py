@@ -8,7 +8,6 @@ from huggingface_hub import DatasetCardData
 from analysis.text.licences import licence_metadata
 from curation.release.card.facts import CardFacts
 from curation.release.rows import LISTS, configs_of
-from db.shape import INF_IR
 
 TAGS = (
     "instruction-following-retrieval",
@@ -37,7 +36,7 @@ def front_matter(facts: CardFacts) -> str:
         "pretty_name": facts.title,
         "task_categories": ["text-retrieval"],
         "tags": [
-            *(tag for tag in TAGS if tag != "inf-ir" or facts.shape == INF_IR),
+            *(tag for tag in TAGS if tag != "inf-ir" or facts.shape.is_inf_ir),
             *(["offline-rules"] if facts.offline else []),
         ],
         "size_categories": [size_category(sum(facts.splits.values()))],

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean
 from typing import Final
 
-from db.shape import INF_IR, Shape
+from db.shape import Shape
 from trainer.evaluate.measures.rankings import measure
 
 RIGHT_FIRST: Final = "right-first"
@@ -51,7 +51,7 @@ def plain_ndcg_by_group(
     documents: Mapping[str, Sequence[str]],
     queries: Sequence[str],
     rank: Rank,
-    shape: Shape = INF_IR,
+    shape: Shape,
 ) -> dict[str, dict[str, float]]:
     """{group: {plain-ndcg@10}}; queries: of each group Q+ as the model reads it without I+."""
     plain = shape.first.query
