@@ -62,6 +62,7 @@ class EvaluationRow(TypedDict):
     benchmark: str
     metrics: dict[str, Any]
     has_record: bool
+    trained: bool | None
     checkpoint_id: int | None
     job_id: int | None
     created_at: str
@@ -94,13 +95,14 @@ class GroupRow(TypedDict):
 
 
 class JobRow(TypedDict):
-    """A job in a list: `done` of `total` pieces of its work; `summary`: what came of it."""
+    """A job in a list: `done` of `total` pieces, a `share` of the work; `summary`: its outcome."""
 
     id: int
     kind: str
     status: str
     done: int
     total: int | None
+    share: float | None
     message: str
     error: str | None
     started_by: str
@@ -406,6 +408,7 @@ class EvaluationShownKeys:
     benchmark: str
     metrics: dict[str, Any]
     has_record: bool
+    trained: bool | None
     checkpoint_id: int | None
     job_id: int | None
     created_at: str
@@ -421,6 +424,7 @@ class JobShownKeys:
     status: str
     done: int
     total: int | None
+    share: float | None
     message: str
     error: str | None
     started_by: str

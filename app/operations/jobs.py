@@ -59,8 +59,7 @@ STATUSES = ("running", "queued", "done", "failed", "cancelled", "lost")
 
 
 class JobRow(Row):
-    """A job in a list: `done` of `total` pieces of its work, as a `share` 1 once it is done;
-    `summary`: what came of it."""
+    """A job in a list: `done` of `total` pieces, a `share` of the work; `summary`: its outcome."""
 
     id: int
     kind: str
