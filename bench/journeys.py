@@ -203,10 +203,10 @@ def annotator(person: Person, folder: Path) -> None:
 
 
 def trainer(person: Person, folder: Path) -> None:
-    """From a release to a checkpoint on the Hub (a stand-in); twenty steps."""
+    """From a release to a checkpoint on the Hub (a stand-in); two steps of training."""
     page = person.page
     person.next("Train on it")
-    person.fill("train.max_steps", "20")
+    person.fill("train.max_steps", "2")
     press(page, "train.start")
     wait_for_job(page, "train.job")
     person.unfold("Push the model to the Hub")
@@ -295,8 +295,8 @@ LEAD = """# Five journeys
 
 What five people do from the first click to what they came for, walked in Chromium on the real
 pages; a field typed into and a key pressed on a card are counted apart from clicks. Seconds are of
-one walk on a machine of {cores} cores that did little else ({load:.1f} processes waited), jobs
-included: they say what waits, not how fast a machine of yours is.
+one walk on a machine of {cores} cores (mean load {load:.1f}), jobs included: they say
+what waits, not how fast a machine of yours is.
 
 | who | what | target | clicks | fields | keys | page changes | seconds |
 |---|---|---|---:|---:|---:|---:|---:|

@@ -7,6 +7,10 @@ texts, and A the mean number of words per cluster. Function words, numbers and w
 letters do not name; a cluster without any other word is "German texts" or "cluster 3". What is a
 function word depends on the language of the text (`function_words`): "die" may name English texts.
 
+Words fail where they are hardly more frequent in the cluster than in the other texts of its
+language: "bitte, minuten, euro" sets German texts apart from English ones and says nothing. Such a
+cluster is named by the beginnings of the three instructions nearest to its middle on the map.
+
 k-means loads scikit-learn when it is called: for jobs only.
 """
 
@@ -14,6 +18,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from math import log, sqrt
+from textwrap import shorten
 from typing import Final
 
 import numpy as np
@@ -23,11 +28,14 @@ from analysis.map.function_words import LANGUAGE_NAMES, function_words, language
 from analysis.text.words import FUNCTION_WORDS
 
 MIN_CLUSTERS, MAX_CLUSTERS, NAMING, MAX_FITTED = 2, 24, 3, 50_000
+MIN_LIFT: Final = 5.0  # of the middle one of the naming words, else the words say nothing
+BEGINNING, APART = 32, " / "  # characters of an instruction that names; what stands between them
 WORD = re.compile(r"[^\W\d_]{3,}")
 # English words that name no topic; stopwordsiso's list has words that do: computer, fire, research.
 _NAMELESS = """
     please passage passages document documents relevant text texts mention mentions mentioned
     answer answers include includes further near via way
+    don doesn didn isn wasn aren weren hasn haven hadn couldn wouldn shouldn won
 """
 STOP: Final = FUNCTION_WORDS | frozenset(_NAMELESS.split())
 
@@ -36,7 +44,12 @@ def with_clusters(table: pa.Table, *, seed: int) -> pa.Table:
     """The points of a map with a column `cluster`: its name."""
     points = np.stack([table["x"].to_numpy(), table["y"].to_numpy()], axis=1)
     labels = cluster_points(points, seed=seed)
-    names = cluster_names(table["text"].to_pylist(), labels)
+    texts = table["text"].to_pylist()
+    nearest: list[list[str]] = []
+    if "field" in table.column_names:
+        among = table["field"].to_numpy(zero_copy_only=False) == "instruction"
+        nearest = nearest_texts(texts, points, labels, among)
+    names = cluster_names(texts, labels, nearest)
     column = pa.array([names[label] for label in labels], pa.string()).dictionary_encode()
     return table.append_column("cluster", column)
 
@@ -61,8 +74,27 @@ def cluster_points(points: np.ndarray, *, seed: int) -> np.ndarray:
     return labels
 
 
-def cluster_names(texts: Sequence[str], labels: np.ndarray) -> list[str]:
-    """A name per cluster; names that come out the same are numbered."""
+def nearest_texts(
+    texts: Sequence[str], points: np.ndarray, labels: np.ndarray, among: np.ndarray
+) -> list[list[str]]:
+    """Per cluster the NAMING different texts nearest to its middle, of those that `among` marks."""
+    found = []
+    for number in range(int(labels.max()) + 1 if len(labels) else 0):
+        rows = np.flatnonzero((labels == number) & among)
+        middle = points[labels == number].mean(axis=0)
+        far = np.square(points[rows] - middle).sum(axis=1)
+        ordered = dict.fromkeys(texts[row] for row in rows[np.argsort(far, kind="stable")])
+        found.append(list(ordered)[:NAMING])
+    return found
+
+
+def cluster_names(
+    texts: Sequence[str], labels: np.ndarray, nearest: Sequence[Sequence[str]] = ()
+) -> list[str]:
+    """A name per cluster; names that come out the same are numbered.
+
+    nearest: what names a cluster whose words say nothing; without it they do.
+    """
     clusters: list[list[list[str]]] = [
         [] for _ in range(int(labels.max()) + 1 if len(labels) else 0)
     ]
@@ -71,6 +103,7 @@ def cluster_names(texts: Sequence[str], labels: np.ndarray) -> list[str]:
     mains = [main_languages(cluster) for cluster in clusters]
     counts = [_naming(cluster, main) for cluster, main in zip(clusters, mains, strict=True)]
     whole = sum(counts, Counter[str]())
+    known = [_texts_by_word(cluster) for cluster in clusters]
     mean = whole.total() / max(1, len(counts))
     names: list[str] = []
     for number, (mine, main) in enumerate(zip(counts, mains, strict=True), start=1):
@@ -78,8 +111,37 @@ def cluster_names(texts: Sequence[str], labels: np.ndarray) -> list[str]:
         score = {word: n / total * log(1 + mean / whole[word]) for word, n in mine.items()}
         best = sorted(score, key=lambda word: (-score[word], word))[:NAMING]
         name = ", ".join(best) or _without_words(main, number)
+        if nearest and nearest[number - 1]:
+            others = [found for found, other in zip(known, mains, strict=True) if other == main]
+            if _lift(best, known[number - 1], others) < MIN_LIFT:
+                name = APART.join(map(beginning, nearest[number - 1]))
         names.append(f"{name} ({number})" if name in names else name)
     return names
+
+
+def beginning(text: str) -> str:
+    """The first words of a text, at most BEGINNING characters."""
+    return shorten(text, BEGINNING, placeholder="…")
+
+
+def _texts_by_word(cluster: Sequence[Sequence[str]]) -> tuple[Counter[str], int]:
+    """How many texts of a cluster have each word, and how many it has."""
+    return Counter(word for words in cluster for word in set(words)), len(cluster)
+
+
+def _lift(
+    words: Sequence[str],
+    mine: tuple[Counter[str], int],
+    language: Sequence[tuple[Counter[str], int]],
+) -> float:
+    """How much likelier a text of the cluster has a naming word than one of its language: of the
+    middle word, 0 without one."""
+    found = []
+    for word in words:
+        here = mine[0][word] / mine[1]
+        everywhere = sum(count[word] for count, _ in language) / sum(n for _, n in language)
+        found.append(here / everywhere)
+    return sorted(found)[len(found) // 2] if found else 0.0
 
 
 def main_languages(cluster: Sequence[Sequence[str]]) -> tuple[str, ...]:

@@ -1,5 +1,8 @@
 """Where one layer of the map is denser than another: the difference of two densities. Pure.
 
+Two layers are two corpora, or the kept and the dropped groups: where the kept are denser than the
+dropped, more is kept than elsewhere.
+
 A layer's density is the share of its texts per cell (`analysis.map.density`), so that layers of
 unequal size can be compared. t = (a - b) / sqrt(pooled): densities vary more where more texts lie;
 pooled is at least that of FLOOR texts, or single texts at the edge would set the bound below.
@@ -27,6 +30,24 @@ SIGMA: Final = 4.0  # cells: with the contours' 2, a heap of a tenth of a layer 
 COLOURS: Final = ("#0072b2", "#d55e00")  # Okabe and Ito's blue and vermilion
 
 
+class Layers(NamedTuple):
+    """What is compared: the texts with these two values in this column of the map."""
+
+    first: str
+    second: str
+    column: str = "corpus"
+
+    @property
+    def legend(self) -> list[str]:
+        """What the colour of each layer says of a place."""
+        if self.column == "verdict":
+            return [f"{value} more often than elsewhere" for value in (self.first, self.second)]
+        return [f"denser in {name}" for name in (self.first, self.second)]
+
+
+VERDICTS: Final = Layers("kept", "dropped", "verdict")
+
+
 class Difference(NamedTuple):
     """The first layer's density less the second's, by cell, and which cells differ by more than
     chance; both of shape (CELLS, CELLS)."""
@@ -37,12 +58,12 @@ class Difference(NamedTuple):
 
 
 def density_difference(
-    points: "pd.DataFrame", first: str, second: str, *, seed: int = 0
+    points: "pd.DataFrame", first: str, second: str, column: str = "corpus", *, seed: int = 0
 ) -> Difference | None:
-    """The difference of two corpora of the map; None where one of them has no texts on it."""
-    corpora = points["corpus"].astype(str).to_numpy()
-    here = np.isin(corpora, (first, second))
-    is_first = corpora[here] == first
+    """The difference of two layers of the map; None where one of them has no texts on it."""
+    values_of = points[column].astype(str).to_numpy()
+    here = np.isin(values_of, (first, second))
+    is_first = values_of[here] == first
     if first == second or not is_first.any() or is_first.all():
         return None
     whole = places_of(points)

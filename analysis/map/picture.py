@@ -13,7 +13,7 @@ import numpy as np
 
 from analysis.figures.figures import CATEGORY_COLOURS, SIGN_COLOURS, sign
 from analysis.map.density import CELLS, density_lines
-from analysis.map.difference import COLOURS, Difference, density_difference
+from analysis.map.difference import COLOURS, Difference, Layers, density_difference
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,12 +28,12 @@ def map_payload(
     colour_by: str = "role",
     *,
     contours: bool = False,
-    layers: tuple[str, str] | None = None,
+    layers: Layers | None = None,
     panels: "Sequence[Panel]" = (),
 ) -> bytes:
     """The points coloured by `role` (its sign) or another column, as bytes (little-endian).
 
-    `points` has the columns of `analysis.map.coverage.points_table`; `layers`: two corpora whose
+    `points` has the columns of `analysis.map.coverage.points_table`; `layers`: the two whose
     densities are compared; `panels` are framed by lines. First the length of the header (uint32)
     and the header as JSON; then x and y (float32, points each), the lines (float32, x0 y0 x1 y1 per
     piece), the cells of the difference (float32, row by row of x; none without `layers`) and the
@@ -110,7 +110,7 @@ def labels_of(points: "pd.DataFrame") -> list[dict[str, Any]]:
 
 
 def _veil(
-    found: Difference | None, layers: tuple[str, str] | None
+    found: Difference | None, layers: Layers | None
 ) -> tuple[dict[str, Any] | None, np.ndarray]:
     """The header of a density difference and its cells: -1 to 1, 0 where chance would do."""
     if found is None or layers is None:
@@ -121,7 +121,7 @@ def _veil(
         "cells": CELLS,
         "x": [float(found.grid.x[0]), float(found.grid.x[-1])],
         "y": [float(found.grid.y[0]), float(found.grid.y[-1])],
-        "layers": list(layers),
+        "layers": layers.legend,
         "colours": list(COLOURS),
         "clear": [int((clear > 0).sum()), int((clear < 0).sum())],
     }

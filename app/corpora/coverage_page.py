@@ -85,7 +85,7 @@ def draw_map(found: Analysis, bar: DeltaGenerator) -> None:
             if len(rows):
                 draw_selection(points, [kept[row] for row in rows], origin, found.id)
             else:
-                draw_topics(shown, drawn.layers, origin, key=key)
+                draw_topics(shown, drawn.corpora, origin, key=key)
     draw_about(found, drawn)
     draw_numbers(found.result, origin)
 
@@ -108,8 +108,8 @@ def draw_about(found: Analysis, drawn: Drawn) -> None:
     if circular := analyses.about_map(user, found.result):
         st.warning(plain(circular), icon=":material/sync_problem:")
     difference = (
-        " · coloured ground: one layer is denser than the other by more than in any of 19 shuffles "
-        "of their groups" * bool(drawn.layers)
+        " · coloured ground: one layer is denser than the other, or more is kept or dropped, by "
+        "more than in any of 19 shuffles of their groups" * bool(drawn.layers)
     )
     apart = " · distances between panels mean nothing" * drawn.by_language
     st.caption(

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from analysis.map.density import CELLS, grid_over, places_of, thin_rows
-from analysis.map.difference import density_difference, topic_shares
+from analysis.map.difference import VERDICTS, density_difference, topic_shares
 
 
 def layer(
@@ -119,3 +119,20 @@ def test_every_point_lies_in_the_grid() -> None:
         assert abs(x[cell // CELLS] - px) <= step[0] / 2 + 1e-9
         assert abs(y[cell % CELLS] - py) <= step[1] / 2 + 1e-9
     assert grid_over(np.zeros((3, 2))).cells_of(np.zeros((3, 2))).shape == (3,)
+
+
+def test_the_kept_share_differs_where_more_is_kept_and_not_by_chance_alone() -> None:
+    points = pd.concat([layer("a", 500, 1), layer("a", 200, 2, at=(8, 8))], ignore_index=True)
+    chance = np.random.default_rng(0).random(len(points))
+    points["verdict"] = np.where(chance < 0.5, "kept", "dropped")
+    found = density_difference(points, *VERDICTS)
+    assert found is not None and not found.is_clear.any()
+    apart = points["x"] > 4
+    points["verdict"] = np.where(chance < np.where(apart, 0.95, 0.4), "kept", "dropped")
+    found = density_difference(points, *VERDICTS)
+    assert found is not None
+    x, y = np.meshgrid(*found.grid.centres(), indexing="ij")
+    in_heap, elsewhere = np.hypot(x - 8, y - 8) < 1, np.hypot(x, y) < 1
+    assert (found.values[found.is_clear & in_heap] > 0).all()
+    assert found.is_clear[in_heap].any() and found.is_clear[elsewhere].any()
+    assert (found.values[found.is_clear & elsewhere] < 0).all()

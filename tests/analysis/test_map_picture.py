@@ -8,10 +8,11 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from analysis.map.clusters import cluster_names, cluster_points, with_clusters
+from analysis.map.clusters import cluster_names, cluster_points, nearest_texts, with_clusters
 from analysis.map.contours import contour_lines, smoothed
 from analysis.map.coverage import add_points
 from analysis.map.density import density_lines
+from analysis.map.difference import VERDICTS, Layers
 from analysis.map.hover import point_hover
 from analysis.map.picture import map_payload
 from analysis.map.shapes import rows_inside
@@ -296,6 +297,31 @@ def test_a_cluster_of_function_words_alone_is_named_by_its_language() -> None:
     assert names == ["German texts", "German texts (2)", "cluster 3", "honey"]
 
 
+def test_where_words_say_nothing_the_three_instructions_nearest_to_the_middle_do() -> None:
+    """A German island among English texts: its words set it apart from English alone."""
+    texts = [*GERMAN, *("Suppe " + text for text in GERMAN), *("Salz " + text for text in GERMAN)]
+    texts += ["Ask somebody about the old work today, and then ask her about her garden"] * 9
+    labels = np.array([0] * 9 + [1] * 9)
+    points = np.zeros((18, 2))
+    points[:9, 0] = [0.0, 3.0, 0.1, 0.2, 4.0, 0.0, 0.0, 2.0, 0.0]
+    among = np.array([True, True, False] * 3 + [False] * 9)
+    nearest = nearest_texts(texts, points, labels, among)
+    assert nearest[1] == []
+    german, english = cluster_names(texts, labels, nearest)
+    # the middle is at 1.03: .2 is nearest, then 2, then 0; a passage, at 0 and .1, names nothing
+    assert german == (
+        "Suppe Ich möchte wissen, warum… / Salz Warum gibt es in der Suppe… / "
+        "Ich möchte wissen, warum die…"
+    )
+    # no instruction there: what words it has name it
+    assert english == "ask, garden, somebody"
+
+
+def test_a_fragment_of_a_contraction_names_nothing() -> None:
+    texts = ["I don't grow them, he doesn't, and they didn't: roses"] * 3
+    assert cluster_names(texts, np.zeros(3, np.int64)) == ["grow, roses"]
+
+
 def test_every_cluster_has_its_name_in_its_middle_the_largest_first() -> None:
     points = many(300)
     points["cluster"] = np.where(points["x"] > 0.5, "<b>bees</b>", "tea")
@@ -310,10 +336,23 @@ def test_every_cluster_has_its_name_in_its_middle_the_largest_first() -> None:
 def test_two_layers_have_a_difference_only_where_both_are_on_the_map() -> None:
     points = many(400)
     points.loc[points["corpus"] == "two", "x"] += 9
-    payload = map_payload(points, layers=("one", "two"))
+    payload = map_payload(points, layers=Layers("one", "two"))
     header, _, _, codes = unpacked(payload)
-    assert header["difference"]["layers"] == ["one", "two"]
+    assert header["difference"]["layers"] == ["denser in one", "denser in two"]
     assert min(header["difference"]["clear"]) > 50
     assert len(codes) == 400
-    assert unpacked(map_payload(points, layers=("one", "gone")))[0]["difference"] is None
+    assert unpacked(map_payload(points, layers=Layers("one", "gone")))[0]["difference"] is None
     assert unpacked(map_payload(points))[0]["difference"] is None
+
+
+def test_the_kept_share_is_a_ground_of_its_own() -> None:
+    points = many(400)
+    points["corpus"] = "one"
+    points["verdict"] = np.where(points["x"] > points["x"].median(), "kept", "dropped")
+    points.loc[:20, "verdict"] = "waiting"
+    header, *_ = unpacked(map_payload(points, layers=VERDICTS))
+    said = ["kept more often than elsewhere", "dropped more often than elsewhere"]
+    assert header["difference"]["layers"] == said
+    assert min(header["difference"]["clear"]) > 50
+    points["verdict"] = "kept"
+    assert unpacked(map_payload(points, layers=VERDICTS))[0]["difference"] is None

@@ -10,6 +10,7 @@ from sqlalchemy import select
 from streamlit.testing.v1 import AppTest
 from study_world import make_world, sampled_study
 
+from analysis.map.difference import Layers
 from app.corpora.map.canvas.card import hover_data
 from app.corpora.map.points import rows_with
 from app.corpora.map.topics import compared_rows, short_names, topic_rows
@@ -244,7 +245,7 @@ def test_the_shares_of_two_layers_stand_under_their_short_names() -> None:
     points = pd.DataFrame(
         {"corpus": ["demo, run 1", "demo, run 2"], "cluster": ["bees", "tea"], "x": 0.0, "y": 0.0}
     )
-    (row, _) = compared_rows(points, "demo, run 1", "demo, run 2")
+    (row, _) = compared_rows(points, Layers("demo, run 1", "demo, run 2"))
     assert (row["Topic"], row["run 1"], row["run 2"]) == ("bees", 100, 0)
     assert short_names("demo", "other, run 2") == ("demo", "other, run 2")
     assert short_names("a, run 1", "b, run 1") == ("a, run 1", "b, run 1")

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from analysis.map.difference import VERDICTS, Layers
 from app.corpora.map.actions import forget_selection
-from app.corpora.map.names import Layers, first_layers, layers_of, map_name
+from app.corpora.map.names import first_layers, layers_of, map_name
 from app.corpora.stored_analysis import choose_analysis
 from db.tables import Analysis
 
@@ -51,6 +52,11 @@ class Drawn(NamedTuple):
     layers: Layers | None
     by_language: bool
 
+    @property
+    def corpora(self) -> Layers | None:
+        """The layers compared where they are corpora: topics show how those differ."""
+        return self.layers if self.layers and self.layers.column == "corpus" else None
+
 
 def draw_bar(
     found: Sequence[Analysis], new_map: Callable[[], None]
@@ -90,15 +96,27 @@ def draw_view(found: Analysis, points: "pd.DataFrame", languages: int) -> Drawn:
             help="By the language of a topic. Distances between panels mean nothing.",
         )
         options: list[Layers | None] = [None, *layers_of(found.result)]
+        first = first_layers(found.result)
+        if "verdict" in points and {"kept", "dropped"} <= set(points["verdict"].astype(str)):
+            options.insert(1, VERDICTS)
+            first = first or (VERDICTS if len(corpora) == 1 else None)
         layers = None
         if len(options) > 1:
             layers = st.selectbox(
-                "Density difference of two layers",
+                "Coloured ground",
                 options,
-                index=options.index(first_layers(found.result)),
-                format_func=lambda two: "none" if two is None else " and ".join(two),
+                index=options.index(first),
+                format_func=ground_name,
                 key=f"coverage.layers-{found.id}",
-                help="Coloured where one layer is denser than the other by more than in any of "
-                "19 shuffles of their groups.",
+                help="Kept share: coloured where more or fewer groups are kept than elsewhere. Two "
+                "layers: where one is denser than the other. By more than in any of 19 shuffles of "
+                "the groups.",
             )
     return Drawn(colour, contours, layers, by_language)
+
+
+def ground_name(layers: Layers | None) -> str:
+    """What the ground shows, as the choice names it."""
+    if layers is None:
+        return "none"
+    return "kept share" if layers == VERDICTS else f"{layers.first} and {layers.second}"

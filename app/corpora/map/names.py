@@ -1,11 +1,10 @@
-"""The name of a stored map, and the pairs of its corpora that can be compared as layers."""
+"""The name of a stored map, and the layers that can be compared on it."""
 
 from itertools import combinations
 from typing import Any
 
+from analysis.map.difference import Layers
 from db.tables import Analysis
-
-Layers = tuple[str, str]
 
 
 def map_name(found: Analysis) -> str:
@@ -16,7 +15,8 @@ def map_name(found: Analysis) -> str:
 
 def layers_of(result: dict[str, Any]) -> list[Layers]:
     """Every two corpora of a map."""
-    return list(combinations([each["corpus"] for each in result["corpora"]], 2))
+    names = [each["corpus"] for each in result["corpora"]]
+    return [Layers(*two) for two in combinations(names, 2)]
 
 
 def first_layers(result: dict[str, Any]) -> Layers | None:

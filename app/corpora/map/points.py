@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import streamlit as st
 
+from analysis.map.difference import Layers
 from analysis.map.facets import Panel, faceted, languages_of_topics
 from analysis.map.picture import map_payload
 from app.access.identity import Actor
@@ -18,7 +19,6 @@ from app.operations.acting import store_address
 if TYPE_CHECKING:
     import pandas as pd
 
-Layers = tuple[str, str]
 MIN_CHARACTERS = 2
 
 

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
-from analysis.map.difference import topic_shares
+from analysis.map.difference import Layers, topic_shares
 from analysis.map.picture import labels_of
 from app.corpora.map.chosen import select_cluster
 from app.kit.figure import Origin, draw_origin
@@ -16,15 +16,14 @@ if TYPE_CHECKING:
 POINTS = 100.0  # percentage points
 
 
-def draw_topics(
-    points: "pd.DataFrame", layers: tuple[str, str] | None, origin: Origin, *, key: str
-) -> None:
+def draw_topics(points: "pd.DataFrame", layers: Layers | None, origin: Origin, *, key: str) -> None:
     """The topics with their texts or, of two layers, their shares; a chosen row is selected."""
     if "cluster" not in points:
         st.caption("This map is older than clusters: draw it again.")
         return
     st.markdown("**Topics**")
-    rows = compared_rows(points, *layers) if layers else topic_rows(points)
+    names = short_names(layers.first, layers.second) if layers else ()
+    rows = topic_rows(points) if layers is None else compared_rows(points, layers)
     table = f"coverage.topics.{key}.{st.session_state.get('coverage.picked', 0)}"
 
     def pick() -> None:
@@ -42,7 +41,7 @@ def draw_topics(
         column_config={
             "Texts": st.column_config.NumberColumn(format="localized"),
             "Kept": share,
-            **(dict.fromkeys(short_names(*layers), share) if layers else {}),
+            **dict.fromkeys(names, share),
             "Difference": st.column_config.NumberColumn(
                 format="%+.1f", help="In percentage points of the layers' texts."
             ),
@@ -50,7 +49,8 @@ def draw_topics(
     )
     draw_origin(rows, origin, key="coverage.topics_drawn")
     st.caption(
-        "Named by the words that set a cluster apart (c-TF-IDF). Choose one here or on the map, or "
+        "Named by the words that set a cluster apart (c-TF-IDF), or where none does by the "
+        "instructions nearest to its middle. Choose one here or on the map, or "
         "select with Box, Lasso or a search."
     )
 
@@ -69,9 +69,9 @@ def topic_rows(points: "pd.DataFrame") -> list[dict[str, Any]]:
     ]
 
 
-def compared_rows(points: "pd.DataFrame", first: str, second: str) -> list[dict[str, Any]]:
+def compared_rows(points: "pd.DataFrame", layers: Layers) -> list[dict[str, Any]]:
     """A row per topic: its share of each layer, the largest difference first."""
-    names = short_names(first, second)
+    names = short_names(layers.first, layers.second)
     return [
         {
             "Topic": row["cluster"],
@@ -79,7 +79,7 @@ def compared_rows(points: "pd.DataFrame", first: str, second: str) -> list[dict[
             names[0]: POINTS * row["first_share"],
             names[1]: POINTS * row["second_share"],
         }
-        for row in topic_shares(points, first, second)
+        for row in topic_shares(points, layers.first, layers.second)
     ]
 
 

@@ -5,6 +5,8 @@ const NAME_FONT = "600 12.5px 'Source Sans', 'Source Sans Pro', sans-serif";
 const NAME_HEIGHT = 18;
 const HALO = 3.5; // pixels of background around a name
 
+const NAME_LENGTH = 36; // characters: of a longer one, of three instructions, the first stands here
+
 // Returns where the names were written: [{name, left, top, right, bottom}].
 function drawNames(context, labels, view, width, height, [ground, ink]) {
   const written = [];
@@ -15,7 +17,8 @@ function drawNames(context, labels, view, width, height, [ground, ink]) {
   for (const { name, x, y } of labels) {
     const [at, py] = [(x - view.x) * view.scale + width / 2, (view.y - y) * view.scale + height / 2];
     if (at < 0 || at > width || py < 0 || py > height) continue;
-    const half = context.measureText(name).width / 2 + 4;
+    const shown = name.length > NAME_LENGTH ? name.split(" / ")[0] : name;
+    const half = context.measureText(shown).width / 2 + 4;
     const px = Math.max(half, Math.min(width - half, at)); // whole, also near an edge
     const box = {
       name,
@@ -29,10 +32,10 @@ function drawNames(context, labels, view, width, height, [ground, ink]) {
     context.strokeStyle = ground;
     context.lineWidth = 2 * HALO;
     context.globalAlpha = 0.85;
-    context.strokeText(name, px, py);
+    context.strokeText(shown, px, py);
     context.globalAlpha = 1;
     context.fillStyle = ink;
-    context.fillText(name, px, py);
+    context.fillText(shown, px, py);
   }
   return written;
 }

@@ -18,7 +18,7 @@ function denserIn(difference) {
   if (!difference) return [];
   const { layers, colours, clear } = difference;
   return layers
-    .map((name, each) => ({ name: `denser in ${name}`, colour: colours[each] }))
+    .map((name, each) => ({ name, colour: colours[each] }))
     .filter((_, each) => clear[each]);
 }
 

@@ -139,7 +139,7 @@ class MapTools {
     const denser = denserIn(data.difference);
     for (const { name, colour } of denser) this.line(colour, name, "veil");
     if (data.difference && !denser.length) {
-      this.legend.append(make("span", "note", "no density difference beyond chance"));
+      this.legend.append(make("span", "note", "ground: no difference beyond chance"));
     }
   }
 
