@@ -9,6 +9,7 @@ registered where they are defined.
 
 import ast
 import importlib
+import sys
 import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -23,6 +24,7 @@ from app.server.document.static_files import compress_figures
 from db.modules import full_name
 
 DELAY_SECONDS = 2.0
+APP = Path(__file__).resolve().parent.parent
 
 
 def skip_search() -> None:
@@ -30,9 +32,18 @@ def skip_search() -> None:
     manifest_scanner.scan_component_manifests = lambda max_workers=None: []
 
 
+def forget_own_folders() -> None:
+    """Take the folders inside `app` from the search path, where Streamlit puts the starter's first.
+
+    `import mcp` would find `app/cli/mcp.py` before the package of that name.
+    """
+    sys.path[:] = [place for place in sys.path if APP not in Path(place).resolve().parents]
+
+
 @asynccontextmanager
 async def warmed_up(_app: st.App) -> AsyncIterator[None]:
     """The lifespan of the server: next to it webhooks are sent, the pages' modules loaded."""
+    forget_own_folders()
     stopped = threading.Event()
     threading.Thread(target=_load_after, args=(stopped,), name="warm-up", daemon=True).start()
     try:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from api_world import new_token
 from conftest import Ran
 from live_server import Server, serving
 from starlette.routing import Route
@@ -323,6 +324,28 @@ def test_a_new_home_gets_its_sqlite_store_and_an_empty_postgresql_database_only_
     monkeypatch.setattr(Store, "is_sqlite", False)
     with pytest.raises(StoreBehind, match="`store upgrade`"):
         store_to_serve()  # no terminal to ask on
+
+
+def test_agents_reach_their_tools_at_the_real_server(
+    server: Server, team_store: Store, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Streamlit's start put `app/cli`, which has an `mcp.py`, first on the search path."""
+    monkeypatch.setenv("INF_DATABASE_URL", team_store.url)
+    monkeypatch.setenv("INF_HOME", str(folder))
+    token = new_token("root", rights=["curate"]).token
+    accepted = "application/json, text/event-stream"
+    answer = httpx.post(
+        f"{server.url}/mcp",
+        json={"jsonrpc": "2.0", "id": 1, "method": "tools/list"},
+        headers={
+            "Authorization": f"Bearer {token}",
+            "Accept": accepted,
+            "MCP-Protocol-Version": "2025-06-18",
+        },
+        timeout=60,
+    )
+    assert answer.status_code == 200, server.log.read_text()
+    assert "find_datasets" in answer.text
 
 
 def test_every_route_of_ours_is_open_on_purpose() -> None:
