@@ -425,13 +425,13 @@ def test_an_agent_of_a_server_does_so_over_http_by_its_token(
         async with asking_at(url, limited) as ask:
             found, _ = await ask("find_datasets")
             assert [row["name"] for row in found["data"]] == ["others"]
-            for tool, wanted in (
-                ("follow_run", {"id": made["run"], "seconds": 0}),
-                ("show_group", {"id": made["group"]}),
-                ("estimate_run", {"dataset": "logs", "provider": "offline"}),
+            for tool, wanted, code in (
+                ("follow_run", {"id": made["run"], "seconds": 0}, "run_unknown"),
+                ("show_group", {"id": made["group"]}, "group_unknown"),
+                ("estimate_run", {"dataset": "logs", "provider": "offline"}, "dataset_unknown"),
             ):
                 refused, failed = await ask(tool, **wanted)
-                assert failed and refused["code"] in ("not_found", "dataset_unknown"), refused
+                assert failed and refused["code"] == code, refused
             costs = {"dataset": "others", **PAID, "limit": 1, "budget_usd": 0.01}
             refused, failed = await ask("start_run", **costs)
             assert failed and refused["code"] == "token_without_budget"
