@@ -3,6 +3,7 @@
 import zipfile
 from collections.abc import Callable
 from io import BytesIO
+from itertools import count
 from pathlib import Path
 from statistics import fmean
 
@@ -384,12 +385,16 @@ def test_the_page_names_the_queries_without_a_relevant_document(sqlite_store: St
 def test_differences_are_adjusted_for_the_number_of_models_and_read_in_words() -> None:
     """20 queries: one model is better by 1 to 20 hundredths, one alternates, one has 5 queries."""
 
+    number = count(1)
+
     def evaluation(name: str, values: list[float]) -> Evaluation:
         per_query = {f"q{place}": {"ndcg@10": value} for place, value in enumerate(values)}
         questions = {query: {"cluster": query, "scored": True} for query in per_query}
-        return Evaluation(
+        made = Evaluation(
             model=name, benchmark="b", metrics={}, per_query=per_query, questions=questions
         )
+        made.id = next(number)  # as a stored one has
+        return made
 
     base = evaluation("base", [0.3] * 20)
     better = evaluation("better", [0.31 + place / 100 for place in range(20)])
