@@ -44,6 +44,7 @@ class Workbench extends OutboxCard {
     this.details = new Map();
     this.gone = new Set();
     this.pending = new Map();
+    this.bulk = null; // the box for them
     this.selected = new Map(); // rows by group, those of other pages of the list, too
     this.calls = new Map();
     this.callsOf = null;
@@ -407,12 +408,26 @@ class Workbench extends OutboxCard {
     this.drawList();
   }
 
-  drawBulk() {
+  // The box for the selected groups: the same one, with what was typed and asked there, until the
+  // groups or what is known of them change. The list is drawn anew with whatever the server sends.
+  bulkBox() {
+    if (!this.selected.size) return (this.bulk = null);
     const rows = [...this.selected].map(([id, row]) => this.row(id) ?? row);
+    const facts = (row) => [row.id, row.review || "", row.verdict, row.is_complete];
+    const known = JSON.stringify(rows.map(facts));
+    if (this.bulk?.known !== known) {
+      const typed = this.bulk?.box.querySelector("input").value ?? "";
+      this.bulk = { known, box: this.drawBulk(rows, typed) };
+    }
+    return this.bulk.box;
+  }
+
+  drawBulk(rows, typed) {
     const box = make("div", "bulk");
     box.append(make("strong", "", `${rows.length} selected`));
     const reason = make("input");
     reason.type = "text";
+    reason.value = typed;
     reason.maxLength = MAX_REASON;
     reason.placeholder = "reason, to reject";
     reason.setAttribute("aria-label", "Reason to reject the selected groups");
@@ -595,7 +610,11 @@ class Workbench extends OutboxCard {
     }
     const rows = make("ul", "rows");
     for (const row of this.rows) rows.appendChild(this.drawRow(row));
-    this.list.replaceChildren(head, ...(this.selected.size ? [this.drawBulk()] : []), rows);
+    const bulk = this.bulkBox();
+    if (bulk && bulk.parentNode === this.list) {
+      this.list.firstElementChild.replaceWith(head); // who types in the box goes on typing
+      this.list.lastElementChild.replaceWith(rows);
+    } else this.list.replaceChildren(head, ...(bulk ? [bulk] : []), rows);
     rows.scrollTop = scrolled;
     rows.querySelector('[aria-current="true"]')?.scrollIntoView({ block: "nearest" });
     if (focused) rows.querySelector(`[data-row="${focused}"]`)?.focus({ preventScroll: true });

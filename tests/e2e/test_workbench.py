@@ -138,7 +138,12 @@ def test_a_selection_holds_over_the_pages_of_the_list(
     last = page.locator(".rows button.row").last.get_attribute("data-row")
     boxes.last.check()
     expect(page.locator(".bulk strong")).to_have_text("2 selected")
+    # the list is drawn anew: what was typed and asked stays
     page.get_by_role("button", name="Approve …").click()
+    page.get_by_label("Reason to reject").fill("another language")
+    page.get_by_role("button", name="Previous page of groups").click()
+    expect(boxes).to_have_count(PAGE)
+    expect(page.get_by_label("Reason to reject")).to_have_value("another language")
     expect(page.locator(".preview")).to_contain_text("Approve 2: now 2 not reviewed.")
     page.get_by_role("button", name="Approve 2", exact=True).click()
     wait_until(lambda: len(reviews(store, run_id)) == 2)
