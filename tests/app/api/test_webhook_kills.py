@@ -174,7 +174,7 @@ def test_the_server_killed_in_a_retry_and_in_a_stream_loses_and_doubles_nothing(
     store: Store, tmp_path: Path
 ) -> None:
     """Each time its endpoint has a request that was tried before, and a client a stream open."""
-    people.add(COMMAND, "boss", "correct horse battery", role="admin", fields={})
+    people.add(COMMAND, people.PersonAdd(name="boss", role="admin"), "correct horse battery")
     run_id, token = make_world(store, 2, name="mine"), new_token("boss").token
     server = Restartable(tmp_path / "server", store.url, INF_HOME=str(home()))
     with Receiver() as receiver:
