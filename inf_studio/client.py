@@ -418,7 +418,8 @@ class Judged(Thing):
     ) -> dict[str, Any]:
         found = self._studio.call(
             "judgments create",
-            **{"study_id": self.row["study_id"], "answers": list(answers)},
+            study_id=self.row["study_id"],
+            answers=list(answers),
             returned=list(returned),
         )
         self.row["answers"] += found["stored"]

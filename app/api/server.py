@@ -137,9 +137,8 @@ class Api(Programs):
         wanted = _request(route, request, parameters, body)
         if route.method == "PATCH":
             return await self._patched(request, holder, route, wanted)
-        return await self.once(
-            *(request, holder, str(wanted.config())), lambda: self._done(holder, route, wanted)
-        )
+        about = str(wanted.config())
+        return await self.once(request, holder, about, lambda: self._done(holder, route, wanted))
 
     async def _done(self, holder: TokenHolder, route: Route, wanted: Any) -> Response:
         text = await self.in_thread(lambda: route.text(holder, wanted))

@@ -98,9 +98,15 @@ def lease(session: Session, wanted: ItemsLease, *, person: str) -> ItemsLeased:
     session.execute(delete(ProgramLease).where(ProgramLease.judge_id == judge.id, over))
     rows = [
         {
-            **{"study_id": study.id, "item_id": item.id, "judge_id": judge.id},
-            **{"person": person, "worker": wanted.worker, "token": new_token()},
-            **{"order_shown": random_order(item), "shown_at": utc_now(), "lease_until": until},
+            "study_id": study.id,
+            "item_id": item.id,
+            "judge_id": judge.id,
+            "person": person,
+            "worker": wanted.worker,
+            "token": new_token(),
+            "order_shown": random_order(item),
+            "shown_at": utc_now(),
+            "lease_until": until,
         }
         for item in free
     ]

@@ -5,8 +5,9 @@ once, since a scenario is stored only as a whole.
 """
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import ColumnElement, select
 from sqlalchemy.orm import Session
 
 from db.corpus.datasets import text_sha256
@@ -126,17 +127,8 @@ def _renew_items(
 
     `completed`: of a group whose missing texts were written just now, there may be none yet.
     """
-    newest: dict[str, Item] = {}
-    query = select(Item).where(Item.group_id == group_id, is_pick()).order_by(Item.revision)
-    for item in session.scalars(query):
-        newest[item.scenario] = item
-    candidates = {
-        role: [
-            {**entry, "passage_id": replaced.get(entry["passage_id"], entry["passage_id"])}
-            for entry in item.candidates
-        ]
-        for role, item in newest.items()
-    }
+    newest = _newest(session, group_id, is_pick())
+    candidates = {role: _replaced(item, replaced) for role, item in newest.items()}
     if completed and not newest:
         passages = select(SlotText.slot, SlotText.passage_id).where(SlotText.group_id == group_id)
         passage_of = dict(session.execute(passages).all())
@@ -170,24 +162,12 @@ def _renew_checks(
 ) -> None:
     """The next revision of those of the group's checks that were shown a text which is another
     now: `replaced` passages by id, `changed` texts by (field, text)."""
-    newest: dict[str, Item] = {}
-    query = select(Item).where(Item.group_id == group_id, ~is_pick()).order_by(Item.revision)
-    for item in session.scalars(query):
-        newest[item.scenario] = item
     rows = []
-    for place, item in newest.items():
-        candidates = [
-            {**entry, "passage_id": replaced.get(entry["passage_id"], entry["passage_id"])}
-            for entry in item.candidates
-        ]
-        texts = {
-            field: changed.get((field, shown), shown)
-            for field, shown in (("instruction", item.instruction), ("query", item.query))
-        }
-        if candidates == item.candidates and texts == {
-            "instruction": item.instruction,
-            "query": item.query,
-        }:
+    for place, item in _newest(session, group_id, ~is_pick()).items():
+        candidates = _replaced(item, replaced)
+        shown = {"instruction": item.instruction, "query": item.query}
+        texts = {field: changed.get((field, text), text) for field, text in shown.items()}
+        if candidates == item.candidates and texts == shown:
             continue
         rows.append(
             {
@@ -203,3 +183,17 @@ def _renew_checks(
         )
     if rows:
         insert_items(session, rows)
+
+
+def _newest(session: Session, group_id: int, which: ColumnElement[bool]) -> dict[str, Item]:
+    """The last revision of the group's items of this kind, by scenario or place of a check."""
+    query = select(Item).where(Item.group_id == group_id, which).order_by(Item.revision)
+    return {item.scenario: item for item in session.scalars(query)}
+
+
+def _replaced(item: Item, replaced: Mapping[int, int]) -> list[dict[str, Any]]:
+    """The candidates of an item with other passages in place of those that were `replaced`."""
+    return [
+        {**entry, "passage_id": replaced.get(entry["passage_id"], entry["passage_id"])}
+        for entry in item.candidates
+    ]

@@ -10,7 +10,11 @@ from app.operations.overview import settings as operations
 from app.text.remedies import in_commands
 from db.errors import NotFound
 
-COLUMNS = (*(("setting", "name"), ("from", "source")), ("value", lambda row: _value(row)))
+COLUMNS = (
+    ("setting", "name"),
+    ("from", "source"),
+    ("value", lambda row: _value(row)),
+)
 
 
 def _value(row: Result) -> str:
