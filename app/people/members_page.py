@@ -5,11 +5,11 @@ from collections.abc import Iterable, Sequence
 import streamlit as st
 
 from app.access.session_user import signed_in_user
-from app.kit.page import draw_empty, draw_heading
+from app.kit.choice import choose
+from app.kit.page import draw_empty, draw_heading, draw_table
 from app.operations import people
 from app.operations.people import MemberRow, PersonRow, Place
 from app.people import actions
-from app.text.plain import plain
 from db.values import RIGHTS, STUDY_RIGHTS
 
 
@@ -21,29 +21,37 @@ def by_place(rows: Iterable[MemberRow]) -> dict[int, dict[Place, list[str]]]:
     return found
 
 
+def rights_in_words(
+    account: PersonRow, rights: dict[Place, list[str]], places: dict[Place, str]
+) -> str:
+    """A person's rights on one line: `demo: judge, review · Study of runs: judge`."""
+    if account.role == "admin":
+        return "every right everywhere"
+    held = (f"{places.get(place, 'gone')}: {', '.join(given)}" for place, given in rights.items())
+    return " · ".join(held) or "none: sees nothing"
+
+
 def draw_member(
     account: PersonRow, rights: dict[Place, list[str]], places: dict[Place, str]
 ) -> None:
-    """A person's rights, a line for each place where they have some."""
-    with st.container(border=True):
-        st.markdown(f"**{plain(account.name)}**")
-        if account.role == "admin":
-            st.caption("Admin: every right everywhere.")
-            return
-        if not rights:
-            st.caption("No right: sees nothing.")
-        for place, held in rights.items():
-            dataset_id, study_id = place
-            key = f"members.{account.id}-{dataset_id or ''}-{study_id or ''}-{'+'.join(held)}"
-            st.pills(
-                places.get(place, "gone"),
-                RIGHTS if study_id is None else STUDY_RIGHTS,
-                default=held,
-                selection_mode="multi",
-                key=key,
-                on_change=actions.save_rights,
-                args=(account.id, place, key),
-            )
+    """The rights of the chosen person, a line for each place where they have some."""
+    if account.role == "admin":
+        st.caption("Admin: every right everywhere. The Accounts page sets roles.")
+        return
+    if not rights:
+        st.caption("No right: sees nothing. Add one below.")
+    for place, held in rights.items():
+        dataset_id, study_id = place
+        key = f"members.{account.id}-{dataset_id or ''}-{study_id or ''}-{'+'.join(held)}"
+        st.pills(
+            places.get(place, "gone"),
+            RIGHTS if study_id is None else STUDY_RIGHTS,
+            default=held,
+            selection_mode="multi",
+            key=key,
+            on_change=actions.save_rights,
+            args=(account.id, place, key),
+        )
 
 
 def draw_form(persons: Sequence[PersonRow], places: dict[Place, str]) -> None:
@@ -85,7 +93,25 @@ if not everybody:
     )
 else:
     named = people.places(user)
-    for person in everybody:
-        draw_member(person, held_by.get(person.id, {}), named)
+    draw_table(
+        [
+            {
+                "Person": one.name,
+                "Role": one.role,
+                "Rights": rights_in_words(one, held_by.get(one.id, {}), named),
+            }
+            for one in everybody
+        ],
+        key="members.table",
+    )
+    person = choose(
+        "Rights of",
+        everybody,
+        key="members.person",
+        parameter="person",
+        ident=lambda one: one.id,
+        name=lambda one: one.name,
+    )
+    draw_member(person, held_by.get(person.id, {}), named)
     if others := [one for one in everybody if one.role != "admin"]:
         draw_form(others, named)

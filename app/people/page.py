@@ -4,8 +4,9 @@ import streamlit as st
 
 from app.access.openid import providers
 from app.access.session_user import signed_in_user
+from app.kit.choice import choose
 from app.kit.fields import draw_fields
-from app.kit.page import draw_empty, draw_hand_off, draw_heading
+from app.kit.page import draw_empty, draw_hand_off, draw_heading, draw_table
 from app.operations import people
 from app.operations.people import Invitation, PersonRow
 from app.people import actions
@@ -135,7 +136,28 @@ if not found:
 study = st.query_params.get("study", "")
 if found and study.isdecimal() and len(study) < 10:  # from a study, to make the admin account
     draw_hand_off("studies", f"Go on: invite people to study {study}", study=study)
-for account in found:
+if found:
+    draw_table(
+        [
+            {
+                "Name": one.name,
+                "Role": one.role,
+                "Since": one.created_at.date(),
+                "State": "disabled" if one.disabled else "rename" if one.name_problem else "",
+                **{field.label: getattr(one, field.column) for field in shown_fields()},
+            }
+            for one in found
+        ],
+        key="accounts.table",
+    )
+    account = choose(
+        "Account",
+        found,
+        key="accounts.chosen",
+        parameter="account",
+        ident=lambda one: one.id,
+        name=lambda one: one.name,
+    )
     draw_account(account, is_me=user.account_id == account.id)
 with st.form("accounts.add", clear_on_submit=True):
     st.markdown("**Add an account**")

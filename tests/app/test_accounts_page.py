@@ -31,7 +31,8 @@ def test_the_form_and_the_list_set_an_account_s_optional_fields(
     with sqlite_store.read() as session:
         ann = get_account(session, "ann")
         assert ann.email == "ann@example.org"
-    at.text_input(key=f"accounts.email-{ann.id}").set_value("").run()
+    at.query_params["account"] = str(ann.id)
+    at.run().text_input(key=f"accounts.email-{ann.id}").set_value("").run()
     with sqlite_store.read() as session:
         assert get_account(session, "ann").email is None
 
@@ -45,8 +46,8 @@ def test_an_admin_renames_and_deletes_accounts_but_not_their_own(
         add_account(session, "bob", PASSWORD, role="annotator", actor="test")
         me = session.scalars(select(Account.id).where(Account.role == "admin")).one()
         session.commit()
-    at = open_page("accounts")
-    assert at.get("popover")
+    at = open_page("accounts", account=str(ann))
+    assert list(at.dataframe[0].value["Name"]) == ["a admin", "ann", "bob"] and at.get("popover")
     at.text_input(key=f"accounts.name-{ann}").set_value("BOB").run()
     at.button(key=f"accounts.rename-do-{ann}").click().run()
     assert "can be taken for that of another account" in at.error[0].value
@@ -54,9 +55,11 @@ def test_an_admin_renames_and_deletes_accounts_but_not_their_own(
     at.button(key=f"accounts.rename-do-{ann}").click().run()
     with sqlite_store.read() as session:
         assert session.get_one(Account, ann).name == "anna"
-    at.button(key=f"accounts.delete-do-{me}").click().run()
+    at.query_params["account"] = str(me)
+    at.run().button(key=f"accounts.delete-do-{me}").click().run()
     assert "your own account" in at.error[0].value
-    at.button(key=f"accounts.delete-do-{ann}").click().run()
+    at.query_params["account"] = str(ann)
+    at.run().button(key=f"accounts.delete-do-{ann}").click().run()
     with sqlite_store.read() as session:
         assert session.get(Account, ann) is None
         assert {row.name for row in list_events(session)[0]} >= {
@@ -70,7 +73,10 @@ def test_a_name_that_is_refused_today_is_marked(
 ) -> None:
     sign_in(sqlite_store, monkeypatch, "admin")
     with sqlite_store.write() as session:
-        session.add(Account(name="openai:gpt-4o-mini", role="annotator"))
+        named = Account(name="openai:gpt-4o-mini", role="annotator")
+        session.add(named)
         session.commit()
-    texts = [each.value for each in open_page("accounts").markdown]
+    at = open_page("accounts", account=str(named.id))
+    assert list(at.dataframe[0].value["State"]).count("rename") == 1
+    texts = [each.value for each in at.markdown]
     assert sum("orange-badge[rename]" in one for one in texts) == 1

@@ -643,7 +643,7 @@ def test_the_members_page_gives_and_takes_rights(
         bob = add_account(session, "bob", PASSWORD, role="annotator", actor="test")
         session.commit()
     send_cookies(monkeypatch, cookies_of(sqlite_store, "admin"))
-    at = open_page("members")
+    at = open_page("members", person=str(bob.id))
     at.selectbox(key="members.name").set_value("bob")
     at.selectbox(key="members.place").set_value((place.dataset, None))
     at.multiselect(key="members.rights").set_value(["train"])
@@ -656,6 +656,9 @@ def test_the_members_page_gives_and_takes_rights(
     everywhere.set_value(["review"]).run()
     with sqlite_store.read() as session:
         assert rights_of(session, session.get_one(Account, bob.id)).everywhere == {"review"}
+    said = dict(zip(at.dataframe[0].value["Person"], at.dataframe[0].value["Rights"], strict=True))
+    assert said["a admin"] == "every right everywhere"
+    assert "review" in said["bob"] and "mine: train" in said["bob"]
 
 
 def test_signed_out_a_page_s_sessions_see_nothing(sqlite_store: Store) -> None:
