@@ -211,7 +211,8 @@ def test_a_map_is_computed_once_and_takes_new_texts(
 def test_the_command_prints_a_table_and_wants_a_corpus(sqlite_store: Store, inf: Any) -> None:
     grown(sqlite_store)
     measured = inf("analyze", "diversity", "--dataset", "demo", "--sample", 5)
-    assert "5 samples of 5" in measured.out
+    head, first = measured.out.splitlines()[:2]
+    assert "APS, samples" in head and " 5 " in first[head.index("Sample") - 2 :]
     done = inf("analyze", "diversity", "--json")
     assert (done.code, "--dataset" in done.json["error"]) == (2, True)
     missing = inf("analyze", "coverage", "--dataset", "nope", "--json")
