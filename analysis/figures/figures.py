@@ -149,6 +149,34 @@ def drop_bars(rows: Sequence[Mapping[str, Any]]) -> go.Figure:
     return figure
 
 
+def stage_lanes(
+    stages: Sequence[str], seconds_ago: Sequence[float], counts: Sequence[Sequence[int]]
+) -> go.Figure:
+    """A lane per stage of a run over time: darker where more answers came.
+
+    seconds_ago: the ends of the T intervals before now, the oldest first; counts: answers, (S, T).
+    """
+    when = ["now" if ago < 1 else f"-{ago:.0f} s" for ago in seconds_ago]
+    figure = go.Figure(
+        go.Heatmap(
+            z=counts,
+            x=when,
+            y=list(stages),
+            zmin=0,
+            colorscale="Blues",
+            showscale=False,
+            xgap=1,
+            ygap=6,
+            hovertemplate="%{y}, %{x}: %{z} answers<extra></extra>",
+        )
+    )
+    totals = ", ".join(f"{name} {sum(row):,}" for name, row in zip(stages, counts, strict=True))
+    figure.update_layout(height=44 * len(stages) + 60, meta=f"Answers by stage: {totals}")
+    figure.update_yaxes(autorange="reversed", automargin=True, showgrid=False, type="category")
+    figure.update_xaxes(showgrid=False, type="category", nticks=6)
+    return figure
+
+
 def _shown_metric(numbers: Mapping[str, Any], metric: str) -> tuple[float | None, float | None]:
     """The value to draw and its standard deviation: the sampled one where there is one."""
     sampled = numbers.get("sampled")

@@ -1,4 +1,4 @@
-"""The map as the browser draws it: places, categories with colours, lines of equal density. Pure.
+"""The map as the browser draws it: places, categories, lines of equal density, hover texts. Pure.
 
 Every point is sent (10 bytes each) and the browser draws every one, mixing the colours of those
 that share a pixel: nothing is sampled, so there is nothing to refine when one zooms in.
@@ -7,13 +7,14 @@ that share a pixel: nothing is sampled, so there is nothing to refine when one z
 import hashlib
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from analysis.figures.figures import CATEGORY_COLOURS, SIGN_COLOURS, sign
 from analysis.map.density import CELLS, density_lines
 from analysis.map.difference import COLOURS, Difference, Layers, density_difference
+from db.shape import INF_IR
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -147,3 +148,33 @@ def _ordered(names: np.ndarray, colour_by: str) -> tuple[dict[str, str], np.ndar
     order = list(colours)
     places = np.array([order.index(str(name)) for name in found], dtype=np.int64)
     return colours, places[codes]
+
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MAX_CHARACTERS: Final = 110  # characters of each text of a triplet
+TRIPLETS: Final = {str(role): scenario.signs for role, scenario in INF_IR.scenarios.items()}
+
+
+def point_hover(points: "pd.DataFrame", row: int) -> dict[str, Any]:
+    """`sign`, `corpus` and `group` (or none) of the point in this row, and the lines beneath: sign
+    and text of each part of the triplet it belongs to, of a text without a group itself."""
+    point = points.iloc[row]
+    mine = sign(str(point["field"]), str(point["role"]))
+    group = None if point["group_id"] != point["group_id"] else point["group_id"]
+    hover: dict[str, Any] = {"sign": mine, "corpus": str(point["corpus"]), "group": None}
+    if group is None or point["role"] not in TRIPLETS:
+        return {**hover, "lines": [["", str(point["text"])]]}
+    mates = points[(points["group_id"] == group) & (points["corpus"] == point["corpus"])]
+    texts = {
+        sign(str(field), str(role)): str(text)
+        for field, role, text in zip(mates["field"], mates["role"], mates["text"], strict=True)
+    }
+    texts[mine] = str(point["text"])
+    lines = [[each, _start(texts[each])] for each in TRIPLETS[point["role"]] if each in texts]
+    return {**hover, "group": int(group), "lines": lines}
+
+
+def _start(text: str) -> str:
+    return text if len(text) <= MAX_CHARACTERS else f"{text[:MAX_CHARACTERS]}…"

@@ -1,17 +1,20 @@
 """The Coverage page: the map of texts fills it; what is selected stands next to it."""
 
+from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from analysis.map.printed_map import printed_map
+from analysis.text.diversity_tables import COVERED_COLUMNS, compared_rows, share_rows
 from app.access.session_user import signed_in_user
-from app.corpora.coverage import draw_numbers
+from app.corpora.form import draw_corpora
 from app.corpora.map import actions
 from app.corpora.map.bar import Drawn, draw_bar, draw_view
 from app.corpora.map.canvas.card import draw_map_card, selected_rows
-from app.corpora.map.new_map import draw_new_map
+from app.corpora.map.names import map_name
 from app.corpora.map.points import (
     in_panels,
     picture_of,
@@ -21,14 +24,118 @@ from app.corpora.map.points import (
 )
 from app.corpora.map.selection import draw_selection
 from app.corpora.map.topics import draw_topics
-from app.corpora.stored_analysis import draw_started, origin_of
-from app.kit.figure import draw_origin, frame_as_csv
+from app.corpora.stored_analysis import draw_start_button, draw_started, origin_of
+from app.kit.choice import take_many_from_url
+from app.kit.figure import Origin, draw_origin, draw_rows, frame_as_csv
 from app.kit.frame.dataset import chosen_dataset
 from app.kit.page import draw_empty, draw_heading, draw_labels
 from app.operations import analyses
+from app.operations.analyses import CorporaOptions
 from app.text.numbers import counted
 from app.text.plain import plain
 from db.tables import Analysis
+
+
+def draw_new_map(
+    options: CorporaOptions,
+    found: Sequence[Analysis],
+) -> None:
+    """The form and its button; `?runs=` and `?releases=` in the URL set what is compared."""
+    by_id = {each.id: each for each in options.runs}
+    take_many_from_url("coverage.runs", "runs", {str(run): run for run in by_id})
+    folders = {str(each.id): each.path for each in options.releases}
+    take_many_from_url("coverage.releases", "releases", folders)
+    is_linked = bool(
+        st.session_state.get("coverage.runs") or st.session_state.get("coverage.releases")
+    )
+    draw_corpora("coverage", options, is_preset=not is_linked)
+    st.multiselect(
+        "Runs",
+        list(by_id),
+        format_func=lambda run: f"run {run} · {by_id[run].dataset} · {by_id[run].recipe}",
+        key="coverage.runs",
+        placeholder="the latest of each dataset",
+        help="Each is a corpus: two of them are compared as two layers.",
+    )
+    st.checkbox(
+        "Also the pairs without a kept group",
+        key="coverage.pairs",
+        value=True,
+        help="They show which regions are thin although there are pairs to grow more from.",
+    )
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        _draw_projection(found)
+    draw_start_button("coverage", "Draw map")
+
+
+def _draw_projection(found: Sequence[Analysis]) -> None:
+    st.text_input(
+        "Model",
+        key="coverage.model",
+        placeholder="all-MiniLM-L6-v2",
+        width=260,
+        help="A SentenceTransformer by name or path, or openai:MODEL for an embeddings server.",
+    )
+    st.number_input(
+        "Seed",
+        0,
+        2**31 - 1,
+        0,
+        key="coverage.seed",
+        width=120,
+        help="The same vectors and seed give the same map. Vectors from different batches "
+        "may differ in their last bits and give another layout.",
+    )
+    by_id = {each.id: each for each in found}
+    st.selectbox(
+        "Place on an existing map",
+        [None, *by_id],
+        format_func=lambda n: "fit a new map" if n is None else map_name(by_id[n]),
+        key="coverage.onto",
+        width=320,
+        help="Places new texts among those of a stored map, whose points stay in place.",
+    )
+
+
+SHARE = st.column_config.NumberColumn(format="%.3f")
+
+
+def draw_numbers(result: dict[str, Any], origin: Origin) -> None:
+    """Shares of equally many texts of two corpora; nothing for a single corpus."""
+    if len(result["corpora"]) < 2 or not result.get("fields"):
+        return
+    st.subheader("Covered and occupied shares", anchor=False)
+    if not all("map" in row for row in result["covered"]):
+        st.caption("This map is older than the comparison at equal size: draw it again.")
+        return
+    rows = compared_rows(result["covered"])
+    shares = [
+        f"{label}{end}" for label in COVERED_COLUMNS.values() for end in ("", " ±", ", own halves")
+    ]
+    draw_table(rows, tuple(shares), origin, key="coverage.covered")
+    st.caption(
+        "Equally many texts of both corpora: mean and standard deviation over random samples of at "
+        "most half of the smaller one. Own halves: the same share when the "
+        "corpus is compared with its other half, the value of two corpora that differ in nothing. "
+        "Covered: texts whose neighbourhood (to their 5th nearest in their own corpus) holds a "
+        "text of the other, in the embedding space. Map: cells of a 40 × 40 grid that hold one of "
+        "the corpus, of those that hold any of the two. Hull: volume in the first three principal "
+        "components."
+    )
+    with st.expander("Whole corpora (grow with the number of texts: no comparison)"):
+        whole = share_rows(result["fields"])
+        draw_table(whole, ("Share of the map", "Share of the hull"), origin, key="coverage.shares")
+
+
+def draw_table(
+    rows: list[dict[str, Any]], shares: tuple[str, ...], origin: Origin, *, key: str
+) -> None:
+    """Shares with three digits; the column of reasons only if one is given."""
+    columns = dict.fromkeys(shares, SHARE)
+    if not any(row["Reason if undefined"] for row in rows):
+        columns["Reason if undefined"] = None  # type: ignore[assignment]
+    draw_rows(rows, origin, key=key, column_config=columns)
+
 
 LEAD = "A map that places texts of similar meaning close together (UMAP of embeddings)."
 

@@ -1,41 +1,42 @@
 """Curate page: start a run, watch its funnel while it works, resume a stopped one."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import streamlit as st
 
 from app.access.identity import SessionUser
 from app.access.session_user import failures_shown, signed_in_user
 from app.curate import actions
-from app.curate.batches import draw_batches
-from app.curate.chosen_pairs import draw_chosen_pairs
+from app.curate.checks import draw_leakage, draw_place_bias, draw_shared_parts, draw_text_baseline
 from app.curate.estimate import draw_estimate
-from app.curate.leakage import draw_leakage
-from app.curate.place_bias import draw_place_bias, draw_text_baseline
-from app.curate.reasons import draw_reasons
+from app.curate.outcome import draw_reasons, run_sentence
 from app.curate.run_comparison import draw_comparison
 from app.curate.run_live import (
+    draw_batches,
     draw_calls,
     draw_controls,
+    draw_lanes,
     draw_pulse,
     draw_retry,
     draw_time_left,
     draw_trouble,
 )
-from app.curate.run_verdict import run_sentence
 from app.curate.server_choice import draw_models, draw_problem, draw_server_choice
-from app.curate.shared_parts import draw_shared_parts
 from app.curate.trial import MAX_PAIRS, draw_results, draw_trial
 from app.curate.verdict_versions import draw_versions
 from app.groups.funnel import draw_funnel
 from app.groups.run_label import run_name
 from app.jobs_page.card import follow_job
 from app.kit.choice import choose
-from app.kit.fields import draw_fields
+from app.kit.fields import draw_fields, values_of_form
 from app.kit.frame.dataset import chosen_dataset
 from app.kit.frame.links import page_link
 from app.kit.page import draw_empty, draw_hand_off, draw_heading, draw_labels, draw_status
 from app.operations import recipes
 from app.operations.overview import run as run_now
 from app.operations.overview.frame import PageDataset
+from app.text.numbers import counted
 from app.text.plain import plain
 from app.text.remedies import in_pages
 from curation.providers.registry import PROVIDERS
@@ -44,6 +45,7 @@ from curation.recorded import NAME as RECORDED
 from curation.run.guard import Guard
 from curation.run.starting import RunStart
 from curation.run.time_left import time_left
+from db.errors import BadInput
 from db.run.runs import (
     Funnel,
     Outcomes,
@@ -53,13 +55,20 @@ from db.run.versions import FIRST
 
 EVERY_SECONDS = 2.0
 NOTHING = Outcomes(0, {})
-NARROW = {"width": 140, "placeholder": "default"}
-SETTINGS = {"placeholder": "validation.model=o4-mini\ntemperature=0.7"}
+# the limits of a run: what an empty field means, and a value in words
+LIMITS = {
+    "limit": ("all", "the first {:,} pairs"),
+    "budget_usd": ("no limit", "${:,.2f}"),
+    "concurrency": ("the server's", "{:,} calls at once"),
+    "requests_per_minute": ("no limit", "{:,} requests per minute"),
+    "tokens_per_minute": ("no limit", "{:,} tokens per minute"),
+    "timeout_seconds": ("the recipe's", "{:g} s per call"),
+}
+OVERRIDES: dict[str, dict[str, Any]] = {
+    "settings": {"placeholder": "validation.model=o4-mini\ntemperature=0.7"},
+    "seed": {"width": 160},
+}
 BY_DEFAULT = "by provider"
-NUMBERS = (
-    *("limit", "concurrency", "requests_per_minute", "tokens_per_minute"),
-    *("timeout_seconds", "seed", "budget_usd"),
-)
 
 
 def draw_form(user: SessionUser, dataset: PageDataset) -> None:
@@ -76,12 +85,14 @@ def draw_form(user: SessionUser, dataset: PageDataset) -> None:
     )
     draw_models(chosen)
     draw_chosen_pairs()
-    with st.container(horizontal=True):
-        draw_fields(RunStart, NUMBERS, key="curate", more=dict.fromkeys(NUMBERS, NARROW))
+    with st.expander("Limits"), st.container(horizontal=True):
+        words = {name: {"width": 160, "placeholder": empty} for name, (empty, _) in LIMITS.items()}
+        draw_fields(RunStart, LIMITS, key="curate", more=words)
+    st.caption(plain(limits_sentence(values_of_form(RunStart, key="curate"))))
     with_batches = PROVIDERS.find(chosen.provider).batches
     draw_fields(RunStart, ("batch", "fresh") if with_batches else ("fresh",), key="curate")
     with st.expander("Override recipe settings"):
-        draw_fields(RunStart, ["settings"], key="curate", more={"settings": SETTINGS})
+        draw_fields(RunStart, ("settings", "seed"), key="curate", more=OVERRIDES)
     draw_problem(chosen)
     if chosen.provider == "offline":
         st.caption(
@@ -102,6 +113,32 @@ def draw_form(user: SessionUser, dataset: PageDataset) -> None:
         st.caption(plain(summary), width="stretch")
     with st.expander("Try it on a few pairs first", icon=":material/science:"):
         draw_trial(user, dataset.id, can_start=chosen.problem is None)
+
+
+def draw_chosen_pairs() -> None:
+    """How many pairs of the dataset are chosen, and the way back to all; nothing for all."""
+    if st.session_state.get(actions.PAIRS) is None:
+        return
+    try:
+        count = len(actions.chosen_query_ids() or ())
+    except BadInput:
+        count = 0
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.markdown(f":material/lasso_select: Only the {counted(count, 'pair')} chosen on the map")
+        st.button(
+            "All pairs",
+            key="curate.all_pairs",
+            on_click=actions.forget_pairs,
+            type="tertiary",
+        )
+
+
+def limits_sentence(given: Mapping[str, Any]) -> str:
+    """The limits of a run in words."""
+    set_here = [words.format(given[name]) for name, (_, words) in LIMITS.items() if name in given]
+    if not set_here:
+        return "No limits: all pairs, whatever they cost, as fast as the server answers."
+    return f"At most {', '.join(set_here)}."
 
 
 def draw_run(user: SessionUser, listed: RunSummary) -> None:
@@ -166,7 +203,9 @@ def draw_live(shown: RunSummary, was_live: bool, with_page: list[SessionUser]) -
         draw_pulse(run, found, workers, live=was_live)
         draw_trouble(workers.trouble, live=was_live)
         if was_live and not at.batch:
-            draw_time_left(time_left(found, workers.pace, at.shape, at.judged))
+            left = time_left(found, workers.pace, at.shape, at.judged)
+            draw_time_left(left)
+            draw_lanes(run.id, left)
         if not was_live:
             draw_after_run(found)
         draw_funnel(found)

@@ -1,14 +1,18 @@
-"""A run in progress: rate, cost, acceptance, controls, trouble with its server, and time left."""
+"""A run in progress: rate, cost, acceptance, controls, trouble, time left and batches."""
 
 import time
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import streamlit as st
 
+from analysis.figures.figures import stage_lanes
 from app.access.identity import SessionUser
 from app.curate import actions
+from app.kit.figure import draw_plot
 from app.kit.page import MISSING, draw_table
+from app.operations.overview import run
 from app.operations.overview import run as run_now
 from app.operations.overview.run import LIVE
 from app.text.numbers import counted, duration
@@ -16,6 +20,7 @@ from app.text.plain import plain
 from curation.recipe.drop_reasons import reason_text
 from curation.recorded import NAME as RECORDED
 from curation.run.time_left import TimeLeft
+from db.run.batches import OPEN, BatchSummary
 from db.run.calls import CallTotals
 from db.run.runs import Funnel, Outcomes, RunSummary
 from db.run.workers import Trouble, WorkerTotals
@@ -23,6 +28,8 @@ from db.run.workers import Trouble, WorkerTotals
 STOPPED = ("paused", "failed", "cancelled", "lost")
 COUNTS = ("Calls", "Tokens in", "Tokens out", "Reasoning")
 RATE_SECONDS = 10.0  # window of the calls-per-second rate
+LANE_SECONDS = 5.0  # of an interval of the lanes by stage
+LANES, MIN_LANES = 120, 3  # intervals: kept, and drawn at least
 
 
 def draw_controls(run: RunSummary, concurrency: int, *, guard_tripped: bool = False) -> None:
@@ -246,6 +253,30 @@ def draw_time_left(left: TimeLeft) -> None:
         )
 
 
+def draw_lanes(run_id: int, left: TimeLeft) -> None:
+    """Draw a lane per stage over time: how many answers came, since this page was opened.
+
+    Nothing before there are three intervals to see.
+    """
+    now, key = time.monotonic(), f"curate.lanes-{run_id}"
+    answered = [phase.answered for phase in left.phases]
+    kept = st.session_state.setdefault(key, [(now, answered)])
+    if now - kept[-1][0] >= LANE_SECONDS:
+        kept.append((now, answered))
+        del kept[: -LANES - 1]
+    if len(kept) <= MIN_LANES:
+        return
+    counts = [
+        # a group that is dropped takes answers that were counted in progress along
+        [max(0, after[1][stage] - before[1][stage]) for before, after in pairwise(kept)]
+        for stage in range(len(answered))
+    ]
+    ago = [kept[-1][0] - at for at, _ in kept[1:]]
+    names = [phase.stage.capitalize() for phase in left.phases]
+    st.caption("Answers by stage since this page was opened")
+    draw_plot(stage_lanes(names, ago, counts), key=key + ".figure")
+
+
 def summary(left: TimeLeft) -> str:
     """One sentence: the time left, or why there is no figure."""
     calls = counted(round(left.calls), "call")
@@ -255,3 +286,31 @@ def summary(left: TimeLeft) -> str:
         f"About {duration(timedelta(seconds=left.seconds))} left: about {calls} at the rate of the "
         "last minutes."
     )
+
+
+def draw_batches(user: SessionUser, run_id: int) -> None:
+    """Draw a line on the open batches, and a table of all batches on request."""
+    found = run.batches(user, run_id)
+    waiting = [each for each in found if each.status in OPEN]
+    calls = sum(each.calls for each in waiting)
+    summary = (
+        f"{counted(len(waiting), 'batch', 'batches')} at the server with {counted(calls, 'call')}"
+    )
+    if not waiting:
+        summary = "No open batches"
+    st.caption(plain(f"{summary}. A batch takes at most 24 hours; this page need not stay open."))
+    if found and st.toggle("Batches", key="curate.show_batches"):
+        draw_table([_batch_row(each) for each in found])
+
+
+def _batch_row(each: BatchSummary) -> dict[str, object]:
+    return {
+        "Status": each.status,
+        "Model": each.model,
+        "Calls": each.calls,
+        "Retried calls": each.failed,
+        "Created": each.created_at,
+        "Ended": each.ended_at,
+        "Batch id": each.remote_id or "",
+        "Error": each.error or "",
+    }

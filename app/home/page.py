@@ -1,5 +1,6 @@
 """Home page: how good the data and the model are, what runs, what waits, and the next step."""
 
+from collections.abc import Sequence
 from functools import partial
 
 import streamlit as st
@@ -10,15 +11,14 @@ from app.access.scope import begin_page
 from app.access.session_user import current_user
 from app.home.example import draw_example
 from app.home.lights import read_quality
-from app.home.own_items import button_of, draw_invitation, draw_own_items
 from app.home.path import Step, next_step, path_of
-from app.home.quality_line import draw_light, draw_lights
+from app.home.quality import Level, Light
 from app.home.start import draw_loading, draw_start
 from app.home.story import draw_story
-from app.home.waiting import draw_waiting
+from app.home.waiting import button_of, draw_invitation, draw_own_items, draw_waiting
 from app.jobs_page.card import follow_job
 from app.kit.frame.dataset import chosen_dataset
-from app.kit.frame.links import go_to
+from app.kit.frame.links import go_to, page_link
 from app.kit.menu import may_open
 from app.kit.page import draw_heading, draw_labels, draw_link
 from app.models.try_it.example import draw_swap
@@ -29,6 +29,45 @@ from app.operations.overview.quality import OfModel
 from app.text.numbers import counted
 from app.text.plain import plain
 from db.outcome.overview import Overview
+
+LIGHTS: dict[Level, tuple[str, str, str]] = {
+    "good": ("good", ":material/check_circle:", "green"),
+    "look": ("look", ":material/visibility:", "orange"),
+    "problem": ("problem", ":material/error:", "red"),
+    "unknown": ("not known", ":material/radio_button_unchecked:", "gray"),
+}
+
+
+STEP_WORDS: dict[Level, str] = {"good": "done", "unknown": "to do"}
+
+
+def draw_light(level: Level, *, of_step: bool = False) -> None:
+    """The light as a label: an icon and a word, not a colour alone."""
+    word, icon, colour = LIGHTS[level]
+    if of_step:
+        word = STEP_WORDS.get(level, word)
+    st.badge(word, icon=icon, color=colour)  # type: ignore[arg-type]
+
+
+def draw_lights(lights: Sequence[Light]) -> None:
+    """A card per figure, three in a row where the page is wide enough."""
+    user = current_user()
+    with st.container(horizontal=True, gap="small", key="home-lights"):
+        for light in lights:
+            with st.container(border=True, key=f"home-light-{lights.index(light)}"):
+                with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+                    if user is not None and may_open(user, light.view):
+                        page_link(
+                            light.view,
+                            plain(light.label),
+                            parameters=light.parameters,
+                            width="content",
+                        )
+                    else:
+                        st.markdown(plain(light.label), width="content")
+                    draw_light(light.level)
+                st.markdown(f"#### {plain(light.value)}")
+                st.caption(plain(light.why))
 
 
 def counts_text(found: Overview, dataset: str) -> str:

@@ -1,14 +1,17 @@
-"""What waits for the user: items to judge or decide, messages to read, failed jobs."""
+"""What waits for the user: items to judge, messages, failed jobs, and a few reserved items."""
 
 import streamlit as st
 
+from analysis.figures.means import share_interval
 from app.access.identity import SessionUser
 from app.kit.frame.links import page_link
 from app.kit.menu import may_open
-from app.kit.page import draw_link
-from app.operations.overview.home import SeenStudies, waiting
+from app.kit.page import draw_link, draw_table
+from app.operations.overview.home import OwnItems, SeenStudies, waiting
 from app.text.numbers import counted
 from app.text.plain import plain
+from db.shape import INF_IR
+from db.values import NONE
 
 
 def draw_waiting(user: SessionUser, seen: SeenStudies, failed_jobs: int = 0) -> None:
@@ -26,3 +29,70 @@ def draw_waiting(user: SessionUser, seen: SeenStudies, failed_jobs: int = 0) -> 
         )
     if failed_jobs:
         draw_link("jobs", label=f"Failed or lost jobs: {failed_jobs:,}", icon=":material/error:")
+
+
+def draw_own_items(found: OwnItems | None) -> None:
+    """The invitation while items are left; the agreement once the study is closed."""
+    if found is None:
+        return
+    with st.container(border=True):
+        if not found.left:
+            _draw_agreement(found)
+            return
+        draw_invitation(found)
+        page_link(
+            "judge",
+            button_of(found),
+            icon=":material/gavel:",
+            parameters={"study": found.study_id},
+        )
+
+
+def draw_invitation(found: OwnItems) -> None:
+    """What the items are and what comes after the last one, without the way to them."""
+    st.markdown(
+        f"**{plain(found.name)}** — {counted(found.left, 'item')} reserved for you and shown "
+        "nowhere before. Read an instruction and a query, and pick the passage that fits both. "
+        "After the last one your answers are final, and you see how they agree with the validator."
+    )
+    if found.done:
+        st.caption(f"{counted(found.done, 'item')} answered")
+
+
+def button_of(found: OwnItems) -> str:
+    """The label of the way to the items."""
+    return "Go on judging" if found.done else "Judge them"
+
+
+def _draw_agreement(found: OwnItems) -> None:
+    same = sum(each.is_same for each in found.choices)
+    count = len(found.choices)
+    low, high = share_interval(same / count, count)
+    st.markdown(
+        f"**{plain(found.name)}** — you and the validator chose the same passage in "
+        f"**{same} of {counted(count, 'item')}** (95 % interval {low:.0%} to {high:.0%}: "
+        f"{count} items say little about a run)."
+    )
+    differ = [each for each in found.choices if not each.is_same]
+    if differ:
+        draw_table(
+            [
+                {
+                    "You chose": choice_text(each.own),
+                    "The validator chose": choice_text(each.validator),
+                    "Instruction": each.instruction,
+                    "Query": each.query,
+                }
+                for each in differ
+            ],
+            key="home.own_items",
+        )
+    draw_link("agreement", label="See the agreement of all judges", icon=":material/handshake:")
+
+
+def choice_text(choice: str) -> str:
+    """A choice in words: the passage's part in its group, another passage, or none of them."""
+    if choice == NONE:
+        return "none of them"
+    sign = INF_IR.signs.get(("passage", choice))
+    return INF_IR.texts[sign].meaning if sign else "a passage of another group"

@@ -11,11 +11,9 @@ from app.kit.choice import choose, take_from_url
 from app.kit.page import draw_drawer, draw_empty, draw_hand_off, draw_heading
 from app.models.comparison import draw_comparison, newest_of_each
 from app.models.headline import draw_headline
-from app.models.ordinary_table import draw_ordinary
-from app.models.record_table import draw_records
+from app.models.records import draw_ordinary, draw_records, draw_trec_files
 from app.models.result_table import draw_result_table
 from app.models.scores import draw_scores
-from app.models.trec_download import draw_trec_files
 from app.models.verdict import verdict_sentences
 from app.operations import evaluations as operations
 from app.operations.acting import queued

@@ -1,21 +1,63 @@
 """The Releases page: export kept groups with a dataset card; compare and push releases."""
 
+from collections.abc import Sequence
+
 import streamlit as st
 
+from analysis.files.csv_writer import csv_text
 from app.access.session_user import require_permission
 from app.jobs_page.card import follow_job
 from app.kit.choice import choose
+from app.kit.figure import draw_rows
 from app.kit.frame.dataset import chosen_dataset
 from app.kit.page import draw_empty, draw_hand_off, draw_heading, draw_labels, draw_table
 from app.operations import releases
-from app.operations.releases import ReleaseShown
+from app.operations.releases import ReleaseRow, ReleaseShown
 from app.releases.card import draw_card
-from app.releases.diff import draw_release_diff
 from app.releases.form import draw_release_form
 from app.releases.push import draw_push
 from app.text.numbers import counted
 from app.text.plain import plain
 from db.run.versions import versions_in
+
+SHOWN = 500
+
+
+def draw_release_diff(release: ReleaseRow, others: Sequence[ReleaseRow]) -> None:
+    """Choose an earlier release and list the differences."""
+    by_id = {
+        each.id: each
+        for each in others
+        if each.id != release.id and each.dataset_id == release.dataset_id
+    }
+    if not by_id:
+        return
+    before = st.selectbox(
+        "Changes since",
+        [None, *by_id],
+        format_func=lambda n: "choose a release" if n is None else f"release {n} · {by_id[n].name}",
+        key="releases.before",
+    )
+    if before is None:
+        return
+    found = releases.diff(require_permission(releases.RIGHT), before, release.id)
+    rows = found.data
+    if not rows:
+        st.caption("Both releases contain the same groups.")
+        return
+    changes = found.changes.items()
+    st.caption(plain(", ".join(f"{change} {number:,}" for change, number in changes)))
+    listed = [row.as_json() for row in rows]
+    draw_rows(
+        listed[:SHOWN],
+        None,
+        key="releases.diff",
+        whole=lambda: csv_text(listed),
+        column_config={"query_id": "Query", "change": "Change", "why": "Reason"},
+    )
+    if len(rows) > SHOWN:
+        st.caption(f"First {SHOWN}. `inf releases diff {before} {release.id}` lists all.")
+
 
 COLUMNS = (
     *("id", "name", "groups", "reviews", "format", "offline"),

@@ -13,8 +13,7 @@ from analysis.map.contours import contour_lines, smoothed
 from analysis.map.coverage import add_points
 from analysis.map.density import density_lines
 from analysis.map.difference import VERDICTS, Layers
-from analysis.map.hover import point_hover
-from analysis.map.picture import map_payload
+from analysis.map.picture import map_payload, point_hover
 from analysis.map.shapes import rows_inside
 
 POINTS = pd.DataFrame(

@@ -19,9 +19,8 @@ from analysis.files.corpora import Corpus, load_corpora
 from analysis.text.diversity import describe_corpus
 from analysis.text.diversity_tables import drop_rows, filter_pairs, filter_rows, table_one
 from analysis.text.sharing import describe_contamination, describe_duplicates, what_is_found
-from app.corpora.diversity import export_commands
-from app.corpora.diversity_verdict import diversity_sentence
-from app.corpora.files import keep_uploads
+from app.corpora.actions import keep_uploads
+from app.corpora.diversity import diversity_sentence, export_commands
 from app.kit.analysis_command import analysis_command
 from db.corpus.texts import CorpusText
 from db.errors import BadInput

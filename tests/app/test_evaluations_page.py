@@ -20,8 +20,8 @@ from analysis.text.bm25 import convention_of
 from app.jobs import supervisors
 from app.models.headline import too_easy
 from app.models.ranking_plot import ranking_figure, ranking_rows
+from app.models.records import archive, kept_files
 from app.models.result_table import as_latex, best_by_test, table_rows, unlike_cells
-from app.models.trec_download import archive, kept_files
 from db.jobs import jobs
 from db.jobs.runner import JobHandle
 from db.outcome.checkpoints import record_checkpoint

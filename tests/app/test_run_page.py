@@ -1,6 +1,8 @@
 """The page of a run at work: its controls reach the run, its drops lead to the groups."""
 
+import json
 import re
+import time
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -14,8 +16,8 @@ from openai_server import Server
 from sqlalchemy import select
 from streamlit.testing.v1 import AppTest
 
-from app.curate.place_bias import bias_summary, found_text
-from app.curate.run_verdict import run_sentence
+from app.curate.checks import bias_summary, found_text
+from app.curate.outcome import run_sentence
 from curation.recipe import recipe
 from curation.recipe.prices import Price, load_prices
 from curation.run.starting import recipe_of, start_run
@@ -63,6 +65,30 @@ def test_the_controls_change_the_run(sqlite_store: Store, running: int) -> None:
         run = get_run(session, running)
         assert (run.status, run.budget_usd, run.error) == ("created", 2.5, None)
     assert at.button(key="curate.pause"), "the page follows the run from here on"
+
+
+def test_the_limits_of_a_run_are_said_in_words(sqlite_store: Store) -> None:
+    add_dataset(sqlite_store)
+    at = open_page("curate")
+    assert "No limits: all pairs" in words(at).replace("\\", "")
+    assert at.number_input(key="curate.budget_usd").value is None  # and no 0 that means none
+    at.number_input(key="curate.budget_usd").set_value(2.5)
+    at.number_input(key="curate.requests_per_minute").set_value(1200).run()
+    assert "At most $2.50, 1,200 requests per minute." in words(at).replace("\\", "")
+
+
+def test_a_run_at_work_has_a_lane_per_stage(sqlite_store: Store, running: int) -> None:
+    at = open_page("curate")
+    assert not at.get("plotly_chart")
+    now = time.monotonic()
+    at.session_state[f"curate.lanes-{running}"] = [
+        (now - 5 * (5 - step), [10 * step, 0, 0, 0, step][: len(STAGES)]) for step in range(5)
+    ]
+    at.run()
+    (lanes,) = at.get("plotly_chart")
+    drawn = json.loads(lanes.proto.spec)["data"][0]
+    assert drawn["y"] == [stage.capitalize() for stage in STAGES]
+    assert drawn["z"][0][:4] == [10, 10, 10, 10] and "now" in drawn["x"]
 
 
 def test_a_cancelled_run_says_so(sqlite_store: Store, running: int) -> None:
@@ -487,7 +513,7 @@ def test_an_example_that_is_hidden_from_the_user_is_not_shown(
 
 def leakage_page(reason: str, outdated: str = "") -> None:
     """A page with one comparison; in it everything is imported anew."""
-    from app.curate.leakage import draw_leakage
+    from app.curate.checks import draw_leakage
 
     found = {"auc": 0.56, "interval": None, "length_auc": 0.5, "pairs": 40, "reason": reason}
     report = {"version": 1, "warn_above": 0.8, "leaks": [], "comparisons": {"I- / I+": found}}

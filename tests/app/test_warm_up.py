@@ -28,7 +28,7 @@ print([name for name in {HEAVY!r} if name in sys.modules])
 def test_pandas_comes_first_and_the_pages_own_modules_after_it() -> None:
     found = page_modules()
     assert found[0] == "pandas"
-    assert {"app.groups.workbench", "app.agreement.validators", "app.curate.batches"} <= set(found)
+    assert {"app.groups.workbench", "app.agreement.validators", "app.curate.run_live"} <= set(found)
     assert len(found) == len(set(found))
 
 

@@ -11,7 +11,7 @@ from trainer_release import make_rows, write_release, write_rows
 from db.errors import BadInput
 from db.shape import INF_IR
 from db.store.store import Store
-from trainer.data.confidence import confidence_of
+from trainer.data.choosing import confidence_of
 from trainer.data.curriculum import ConfidentFirst
 from trainer.data.groups import Group, group_of
 from trainer.data.mixing import mix_in, plain_keys

@@ -21,7 +21,7 @@ from trainer.launch.plan import groups_of
 from trainer.loop.embedding_loss import EmbeddingLoss, own_group_scores
 from trainer.model.backbone import load_backbone
 from trainer.objectives.names import ALL_OBJECTIVES, OBJECTIVES
-from trainer.report.probes import choose_probes
+from trainer.report.held_out_scores import choose_probes
 from trainer.settings.settings import parse_settings
 from trainer.settings.template import Template
 

@@ -12,7 +12,7 @@ from trainer.data.release_files import read_release
 from trainer.evaluate.benchmarks import held_out_benchmark
 from trainer.evaluate.following import INSTRUCTION_FLIP
 from trainer.launch.here import train
-from trainer.report.probes import choose_probes, describe_probes, probe_ranks
+from trainer.report.held_out_scores import choose_probes, describe_probes, probe_ranks
 
 
 def test_a_training_shows_its_terms_its_speed_a_batch_its_probes_and_its_examples(

@@ -34,7 +34,7 @@ class Group:
     approved: bool = False
     """A person approved it (the release's column `review`)."""
     confidence: float | None = None
-    """How sure its validator was (`trainer.data.confidence`); None if unknown or not read."""
+    """How sure its validator was (`trainer.data.choosing`); None if unknown or not read."""
     judged: tuple[tuple[float, ...], ...] | None = None
     """A judge's scores of the passages in each scenario (`trainer.data.judged`); None if not
     read, or not judged."""

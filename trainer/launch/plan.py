@@ -8,8 +8,7 @@ from pathlib import Path
 from db.errors import BadInput
 from db.store.settings import home
 from db.store.store import Store
-from trainer.data.choosing import choose_groups
-from trainer.data.confidence import by_rank, require_order, with_confidence
+from trainer.data.choosing import by_rank, choose_groups, require_order, with_confidence
 from trainer.data.groups import Group
 from trainer.data.judged import with_scores
 from trainer.data.mixing import apart_from, mix_in, plain_keys

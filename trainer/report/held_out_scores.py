@@ -1,4 +1,9 @@
-"""What a training measures of its model: held-out groups with controls, and the natural probe."""
+"""What a training measures of its model: held-out groups with controls, and the natural probe.
+
+Probe items are a few held-out groups whose right passage is followed through a training:
+For each the rank of P+ under (I+,Q+), which should be 1, and under (I-,Q+), which should grow: the
+instruction no longer asks for it.
+"""
 
 import logging
 import time
@@ -26,10 +31,49 @@ from trainer.probe import natural
 from trainer.report.examples import choose_examples
 from trainer.report.gains import gains
 from trainer.report.origins import circular_held_out, origins_of
-from trainer.report.probes import choose_probes, describe_probes, probe_ranks
 from trainer.settings.settings import TrainSettings
 from trainer.settings.table import GUARD_MEASURE
 from trainer.suites.registry import read_benchmark
+
+MAX_PROBES = 4
+
+
+def choose_probes(benchmark: Benchmark, limit: int = MAX_PROBES) -> list[str]:
+    """The ids of `limit` held-out groups, spread evenly: the same for the same split."""
+    ids = list(benchmark.changed)  # none of a shape without a second instruction
+    count = min(limit, len(ids))
+    return [ids[place * len(ids) // count] for place in range(count)]
+
+
+def describe_probes(benchmark: Benchmark, probes: list[str]) -> list[dict[str, Any]]:
+    """The texts of the probes and among how many passages they are ranked."""
+    found = []
+    for probe in probes:
+        question = benchmark.questions[benchmark.original[probe]]
+        other = benchmark.questions[benchmark.changed[probe]]
+        found.append(
+            {
+                "query": question.query,
+                "instruction_positive": question.instruction,
+                "instruction_negative": other.instruction,
+                "passage": benchmark.corpus[benchmark.changed_documents[probe][0]],
+                "passages": len(benchmark.corpus),
+            }
+        )
+    return found
+
+
+def probe_ranks(
+    benchmark: Benchmark, probes: list[str], ranks: Mapping[str, Mapping[str, int]]
+) -> dict[str, float]:
+    """`probe/N/asked` and `probe/N/other`: the rank of P+ under I+ and under I-."""
+    found = {}
+    for number, probe in enumerate(probes):
+        document = benchmark.changed_documents[probe][0]
+        found[f"probe/{number}/asked"] = float(ranks[benchmark.original[probe]][document])
+        found[f"probe/{number}/other"] = float(ranks[benchmark.changed[probe]][document])
+    return found
+
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

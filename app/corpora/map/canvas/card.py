@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import streamlit as st
 
-from analysis.map.hover import point_hover
+from analysis.map.picture import point_hover
 from analysis.map.shapes import rows_inside
 from app.corpora.map.chosen import RESELECTED, cleared, selected_shape, take_shape
 from app.corpora.map.points import rows_with
