@@ -16,6 +16,7 @@ from streamlit.util import calc_hash
 
 from app.access.identity import COOKIE
 from app.kit.menu import APP, FILES, MENU
+from app.studies.actions import ROUND
 from db.people.accounts import add_account
 from db.people.sign_ins import start_session
 from db.store.store import Store
@@ -28,6 +29,27 @@ def open_tab(at: AppTest, name: str, *, key: str) -> AppTest:
     """Open a tab of which only the open one is drawn."""
     at.session_state[key] = name
     return at.run()
+
+
+def people_of(at: AppTest) -> list[dict[str, Any]]:
+    """The rows of the table of a study's people."""
+    drawn = next(each for each in at.dataframe if "median_seconds" in each.value)
+    found: list[dict[str, Any]] = json.loads(drawn.value.to_json(orient="records"))
+    return found
+
+
+def select_people(at: AppTest, study_id: int, *names: str) -> AppTest:
+    """Select rows of the table of a study's people, as clicks on their boxes do."""
+    drawn = people_of(at)
+    ids = [row["id"] for row in drawn]
+    has_acted = ROUND in at.session_state
+    number = at.session_state[ROUND] if has_acted else 0
+    key = f"studies.people_{study_id}_{hash((number, *ids))}"
+    rows = [place for place, row in enumerate(drawn) if row["name"] in names]
+    at.session_state[key] = {"selection": {"rows": rows, "columns": [], "cells": []}}
+    at.run()
+    assert not at.exception, [e.message for e in at.exception]
+    return at
 
 
 def page_path(name: str) -> str:

@@ -76,3 +76,13 @@ def wait_for_status(page: Page, key: str, status: str) -> None:
     shown = place(page, f"{key}-job").get_by_text(status, exact=True)
     expect(shown.first).to_be_visible(timeout=SLOW)
     settled(page)
+
+
+def tick_rows(page: Page, key: str, *rows: int) -> None:
+    """Click the boxes of these rows, from 0, of the table whose key begins so: it is a canvas."""
+    named = f"[class*='st-key-{key.replace('.', '-')}_']"
+    table = page.locator(named).get_by_test_id("stDataFrame").first
+    table.scroll_into_view_if_needed()
+    for row in rows:
+        table.click(position={"x": 16, "y": 35 * (row + 1) + 17})
+        settled(page)

@@ -39,6 +39,7 @@ from curation.judging.leases import AnswersRecorded, ItemsLeased
 from curation.judging.request import JudgeStart, StudyPlan
 from curation.release.request import ReleasePlan
 from curation.run.starting import RunResume, RunStart
+from db.answers.announcements import SentRow
 from db.corpus.browsing import PairView
 from db.requests import Request, option
 from db.review.queue import QueueFilter
@@ -47,7 +48,9 @@ from db.run.groups import GroupRow
 from db.run.runs import RunSummary
 from db.store.settings import home
 from db.study.judgments import JudgmentShown, ListedJudgment
+from db.study.quality import JudgeRow
 from db.study.studies import StudySummary
+from db.study.work import WorkRow
 from trainer.evaluate.request import EvaluationStart
 from trainer.launch.request import TrainStart
 
@@ -412,6 +415,16 @@ def routes() -> tuple[Route, ...]:
           lambda a, w: studies.judge(a, w, started), 202),
         R("studies lease", "POST", "/studies/{study_id:int}/items:lease", "studies",
           request.ItemsLease, ItemsLeased, studies.lease_items),
+        R("studies people", "GET", "/studies/{id:int}/people", "studies", One, Listed[JudgeRow],
+          lambda a, w: studies.judges(a, w.id)),
+        R("studies change_people", "POST", "/studies/{study_id:int}/people:change", "studies",
+          request.JudgeChange, studies.JudgesChanged, studies.change_judges),
+        R("studies messages", "GET", "/studies/{id:int}/messages", "studies", One,
+          Listed[SentRow], lambda a, w: studies.messages(a, w.id)),
+        R("studies write", "POST", "/studies/{study_id:int}/messages", "studies",
+          request.StudyMessage, SentRow, studies.write, 201),
+        R("studies work", "GET", "/studies/{study_id:int}/work", "studies", request.WorkReport,
+          Listed[WorkRow], studies.work),
         R("judgments create", "POST", "/studies/{study_id:int}/judgments", "studies",
           request.AnswersRecord, AnswersRecorded, studies.record_answers),
         R("judgments list", "GET", "/studies/{study_id:int}/judgments", "studies",

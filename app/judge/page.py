@@ -4,6 +4,8 @@ The browser never receives a passage's origin, a model's verdict or another judg
 judge sees the passages in an order of their own.
 """
 
+import math
+import time
 from collections.abc import Sequence
 
 import streamlit as st
@@ -16,13 +18,18 @@ from app.kit.choice import choose
 from app.kit.language import draw_language_choice, draw_page_language
 from app.kit.outbox_card import draw_lifeline
 from app.kit.page import draw_empty
-from app.operations.judging import studies
+from app.operations.judging import answers, studies
+from app.operations.judging.answers import OwnDesk
 from app.operations.judging.card import acknowledge
 from app.text.languages import error_text
+from app.text.texts import draw_text
 from db.errors import InfError
 from db.study.studies import StudySummary
 
 CONFIRMED = "judge.confirmed_guidelines"
+DESK = "judge.own_desk"
+DESK_SECONDS = 30.0
+MAX_UNREAD, MAX_MESSAGES = 3, 20  # drawn above the card, and in its popover
 
 
 def draw_guidelines(study_id: int) -> int:
@@ -58,6 +65,54 @@ def confirm_guidelines(study_id: int, version: int) -> None:
         notify(error_text(language_now(), error), kind="error")
 
 
+def own_desk(study_id: int) -> OwnDesk:
+    """What the curators set and wrote: read again after half a minute, not after every answer."""
+    found: OwnDesk
+    read_at, found = st.session_state.get(f"{DESK}_{study_id}", (-math.inf, OwnDesk()))
+    if time.monotonic() - read_at > DESK_SECONDS:
+        found = answers.desk(signed_in_user(), study_id)
+        st.session_state[f"{DESK}_{study_id}"] = (time.monotonic(), found)
+    return found
+
+
+def draw_messages(study_id: int) -> None:
+    """New messages of the curators, above the card, which goes on meanwhile."""
+    unread = own_desk(study_id).unread
+    if not unread:
+        return
+    with st.container(border=True, key="judge-messages"):
+        for one in unread[:MAX_UNREAD]:
+            draw_text(one.body, label=one.written_by)
+        st.button(
+            say("judge.message_read"),
+            key=f"judge.message_read_{study_id}",
+            on_click=read_messages,
+            args=(study_id, unread[:MAX_UNREAD][-1].id),
+        )
+
+
+def read_messages(study_id: int, up_to: int) -> None:
+    st.session_state.pop(f"{DESK}_{study_id}", None)
+    try:
+        answers.read_messages(cookie_holder(), study_id, up_to)
+    except InfError as error:
+        notify(error_text(language_now(), error), kind="error")
+
+
+def draw_own_desk(study_id: int) -> None:
+    """The judge's share and due date, and all messages to them, where there are any."""
+    found = own_desk(study_id)
+    if found.quota is not None:
+        st.badge(say("judge.quota", quota=found.quota), color="blue")
+    if found.due_on is not None:
+        st.badge(say("judge.due", date=found.due_on.isoformat()), color="blue")
+    if found.messages:
+        label = say("judge.messages", count=len(found.messages))
+        with st.popover(label, icon=":material/campaign:"):
+            for one in found.messages[:MAX_MESSAGES]:
+                draw_text(one.body, label=f"{one.written_by}, {one.created_at:%Y-%m-%d}")
+
+
 @st.fragment(key="judge-desk")
 def draw_desk(study: StudySummary, guidelines: int) -> None:
     """The card; `guidelines`: the version in the page's head, which a fragment leaves as it is."""
@@ -65,6 +120,8 @@ def draw_desk(study: StudySummary, guidelines: int) -> None:
         st.rerun()  # the page, whose head names the version
     above = st.container()
     with failures_shown(language_now()):
+        with above:
+            draw_messages(study.id)
         if draw_card(study.id, key=f"judge.card_{study.id}", guidelines=guidelines):
             with above:
                 draw_new_guidelines(study.id)
@@ -83,6 +140,7 @@ def draw_studies(found: Sequence[StudySummary]) -> None:
             name=lambda study: study.name,
         )
         guidelines = draw_guidelines(chosen.id)
+        draw_own_desk(chosen.id)
         draw_language_choice("/judge")
     with failures_shown(language_now()):
         draw_desk(chosen, guidelines)

@@ -1,5 +1,6 @@
 """Actions of the pages Studies and Adjudicate: what forms hold, to the operations on studies."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import streamlit as st
@@ -10,7 +11,7 @@ from app.kit.fields import values_of_form
 from app.operations import people
 from app.operations.judging import judgments, studies
 from app.text.numbers import counted
-from app.text.reviews import judge_changed
+from app.text.reviews import judges_changed
 from curation.judging.request import GoldChange, RulesChange, StudyPlan
 from db.errors import BadInput
 from db.study.rules import StudyRules
@@ -69,15 +70,41 @@ start_judge = acting(
 )
 
 
-JUDGE = {"judge": "studies.quality_judge", "reason": "studies.reason"}
-change_judge, give_items = (
-    acting(
-        studies.change_judge,
-        lambda done: judge_changed(done.action, done.moved, done.returned),
-        takes=("study_id", "action"),
+HELD: Mapping[str, Mapping[str, str]] = {  # what the form has for an action on judges
+    "pause": {"reason": "studies.reason"},
+    "let_in": {},
+    "take_back": {},
+    "give": {"to": "studies.receiver"},
+    "set": {"quota": "studies.quota", "due_on": "studies.due"},
+    "unset": {},
+}
+ROUND = "studies.people_round"
+
+
+def _done(text: str) -> str:
+    """Nobody is selected once it is done: the table is drawn as a new one."""
+    return keep(ROUND, st.session_state.get(ROUND, 0) + 1, text)
+
+
+CHANGES = {
+    action: acting(
+        studies.change_judges,
+        lambda done: _done(judges_changed(done.action, done.judges, done.moved, done.returned)),
+        takes=("study_id", "action", "judges"),
         held=held,
     )
-    for held in (JUDGE, JUDGE | {"to": "studies.receiver"})
+    for action, held in HELD.items()
+}
+write, announce = (
+    acting(
+        studies.write,
+        lambda sent: _done(
+            f"Sent to {counted(len(sent.to), 'person', 'people') if sent.to else 'everyone'}."
+        ),
+        takes=takes,
+        held={"body": f"studies.{key}"},
+    )
+    for takes, key in ((("study_id", "to"), "message"), (("study_id",), "announcement"))
 )
 extend_overlap = acting(
     studies.change,

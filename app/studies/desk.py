@@ -1,6 +1,7 @@
-"""The curator's view of a study: each judge's pace and quality, and actions on judges."""
+"""The desk of a study: one table of its people, with actions on those selected, and messages."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import streamlit as st
 
@@ -11,121 +12,211 @@ from app.studies import actions
 from app.text.numbers import counted
 from app.text.plain import plain
 from db.study.quality import JudgeRow
-from db.study.rules import StudyRules, fails_gold
+from db.study.rules import StudyRules
 from db.study.studies import StudySummary
+from db.tables import utc_now
 
 COLUMNS = (
-    *("name", "kind", "state", "judged", "median_seconds", "too_fast", "gold_right", "gold_seen"),
-    *("last_at", "flagged", "notes", "skipped", "leased", "qualification", "simulated", "offline"),
+    *("name", "state", "done", "quota", "due_on", "median_seconds", "gold_right", "gold_seen"),
+    *("agreement", "flagged", "last_at", "unread", "doubt", "reason", "too_fast", "notes"),
+    *("judged", "skipped", "leased", "qualification", "kind", "simulated", "offline"),
 )
+MINUTES = "YYYY-MM-DD HH:mm"
+ROW_PIXELS, MAX_PIXELS = 35, 460  # a longer table scrolls in itself
+SHOWN: Mapping[str, Callable[[JudgeRow], bool]] = {
+    "everyone": lambda each: True,
+    "people": lambda each: each.kind == "person",
+    "models": lambda each: each.kind == "model",
+    "paused": lambda each: each.state == "paused",
+    "in doubt": lambda each: bool(each.doubt),
+    "late": lambda each: is_late(each),
+    "with new messages": lambda each: each.unread > 0,
+}
+DOABLE: Mapping[str, str] = {  # `JudgeChange.action` by what the page calls it
+    "Pause": "pause",
+    "Let continue": "let_in",
+    "Return items": "take_back",
+    "Reassign items": "give",
+    "Quota and due date": "set",
+    "No quota": "unset",
+}
+WRITE = "Write"
 
 
-def draw_quality(study: StudySummary) -> None:
-    """Progress, pace and quality per judge, and the actions on them."""
+def is_late(each: JudgeRow) -> bool:
+    """Whether a person's due date is over and their quota, if they have one, is not answered."""
+    is_over = each.due_on is not None and each.due_on < utc_now().date()
+    return is_over and (each.quota is None or each.done < each.quota)
+
+
+def draw_people(study: StudySummary) -> None:
+    """One table of the judges, to sort and filter, and what is done with those selected."""
     user = signed_in_user()
     judges = studies.judges(user, study.id).data
     rules = studies.rules(user, study.id)
     if not judges:
         st.caption("No judgments in this study yet.")
         return
-    share = st.column_config.ProgressColumn(
-        "Judged", format="%d", max_value=max(study.items, 1), color="primary", width=110
-    )
-    draw_table(
-        [each.as_json() for each in judges],
-        column_order=COLUMNS,
-        column_config={
-            "name": "Judge",
-            "kind": "Kind",
-            "state": "State",
-            "judged": share,
-            "median_seconds": st.column_config.NumberColumn(
-                "Seconds", format="%.1f", help="Median time from display to decision, last 200."
-            ),
-            "too_fast": st.column_config.NumberColumn(
-                "Too fast",
-                format="percent",
-                help=f"Share of the last 200 answers in less than {rules.too_fast_seconds:g} s.",
-            ),
-            "gold_right": st.column_config.NumberColumn(
-                "Gold right", help="Correct answers to hidden gold items."
-            ),
-            "gold_seen": st.column_config.NumberColumn("of gold", help="Hidden gold items seen."),
-            "last_at": st.column_config.DatetimeColumn("Last", format="YYYY-MM-DD HH:mm"),
-            "flagged": "Flagged",
-            "notes": "Notes",
-            "skipped": "Skipped",
-            "leased": "Leased",
-            "qualification": "Qualification",
-            "simulated": "Simulated",
-            "offline": "Offline",
-        },
-    )
-    people = [each for each in judges if each.kind == "person" and not each.simulated]
     with st.container():  # rendered even if empty, so that expanders below keep their state
         draw_labels(
             offline=any(each.offline for each in judges),
             simulated=any(each.simulated for each in judges),
         )
-        for each in people:
-            _draw_warning(each, rules)
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        part = st.text_input("Name", key="studies.people_name", placeholder="any", width=200)
+        which = st.selectbox("Show", list(SHOWN), key="studies.people_shown", width=200)
+        st.caption(plain(_in_short(judges)))
+    found = [one for one in judges if part.lower() in one.name.lower() and SHOWN[which](one)]
+    # a selection is of row numbers: it ends where the rows are others
+    drawn = hash((st.session_state.get(actions.ROUND, 0), *(one.id for one in found)))
+    selected = draw_table(
+        [each.as_json() for each in found],
+        key=f"studies.people_{study.id}_{drawn}",
+        on_select="rerun",
+        selection_mode="multi-row",
+        height=min(MAX_PIXELS, ROW_PIXELS * (len(found) + 1) + 3),
+        column_order=COLUMNS,
+        column_config=_columns(rules),
+    )
+    chosen = [found[row] for row in selected.selection.rows if row < len(found)]
+    people = [each for each in chosen if each.kind == "person"]
     if people:
-        _draw_actions(study.id, people)
+        _draw_actions(study.id, people, judges)
+    elif any(each.kind == "person" for each in judges):
+        st.caption(
+            "Select people in the table to pause them, return their items, set their quota "
+            "or write to them."
+        )
     _draw_fast(study.id, rules.too_fast_seconds)
 
 
-def _draw_warning(each: JudgeRow, rules: StudyRules) -> None:
-    """Warn of a paused judge, or of one below the required gold accuracy."""
-    right, seen = each.gold_right, each.gold_seen
-    if each.state == "paused":
-        st.warning(plain(f"{each.name} is paused: {each.reason}"), icon=":material/pause:")
-    elif fails_gold(right, seen, rules):
-        text = f"{each.name} answered {right} of {counted(seen, 'gold item')} correctly"
-        st.warning(
-            plain(f"{text}, below the required {rules.gold_threshold:.0%}"),
-            icon=":material/target:",
+def _columns(rules: StudyRules) -> dict[str, Any]:
+    number = st.column_config.NumberColumn
+    return {
+        "name": st.column_config.TextColumn("Judge", pinned=True),
+        "kind": "Kind",
+        "state": "State",
+        "done": number("Done", help="Answered items; hidden gold counts, too."),
+        "quota": number("Quota", help="How many items they are given; empty: no limit."),
+        "due_on": st.column_config.DateColumn("Due", format="YYYY-MM-DD", width=95),
+        "judged": number("Judged", help="Answered items without gold and qualification."),
+        "median_seconds": number(
+            "Seconds", format="%.1f", help="Median time from display to decision, last 200."
+        ),
+        "too_fast": number(
+            "Too fast",
+            format="percent",
+            help=f"Share of the last 200 answers in less than {rules.too_fast_seconds:g} s.",
+        ),
+        "gold_right": number("Gold right", help="Correct answers to hidden gold items."),
+        "gold_seen": number("of gold", help="Hidden gold items seen."),
+        "agreement": number(
+            "Agreement",
+            format="percent",
+            help="How often another person's answer to the same item is theirs, too; with no "
+            "allowance for chance, which the page Agreement makes.",
+        ),
+        "doubt": st.column_config.TextColumn(
+            "In doubt",
+            width="medium",
+            help="Gold below the required share, or too many fast answers.",
+        ),
+        "last_at": st.column_config.DatetimeColumn("Last seen", format=MINUTES),
+        "flagged": number("Flagged", help="Items that they flagged."),
+        "unread": number("Messages", help="Their messages that no curator has read."),
+        "reason": st.column_config.TextColumn("Paused because", width="medium"),
+        "notes": "Notes",
+        "skipped": "Skipped",
+        "leased": "Leased",
+        "qualification": "Qualification",
+        "simulated": "Simulated",
+        "offline": "Offline",
+    }
+
+
+def _in_short(judges: Sequence[JudgeRow]) -> str:
+    """Those who need something, in a line."""
+    counts = {name: sum(map(SHOWN[name], judges)) for name in list(SHOWN)[3:]}
+    return " · ".join(f"{number} {name}" for name, number in counts.items() if number)
+
+
+def _draw_actions(study_id: int, people: Sequence[JudgeRow], judges: Sequence[JudgeRow]) -> None:
+    """What is done with the selected people, whose ids the button has: those that were drawn."""
+    ids = tuple(each.id for each in people)
+    with st.container(border=True, key="studies-selected"):
+        names = ", ".join(each.name for each in people[:5]) + (", …" if len(people) > 5 else "")
+        st.markdown(plain(f"{counted(len(people), 'person', 'people')} selected: {names}"))
+        doing = st.segmented_control(
+            "Do", [*DOABLE, WRITE], default="Pause", key="studies.doing", required=True
         )
-
-
-def _draw_actions(study_id: int, people: Sequence[JudgeRow]) -> None:
-    by_id = {each.id: each.name for each in people}
-    with st.expander("Pause a judge or reassign their items", icon=":material/person_off:"):
         with st.container(horizontal=True, vertical_alignment="bottom"):
-            st.selectbox(
-                "Judge",
-                list(by_id),
-                format_func=lambda judge_id: by_id.get(judge_id, str(judge_id)),
-                key="studies.quality_judge",
-            )
-            st.text_input("Reason", key="studies.reason", placeholder="shown to the paused judge")
-        with st.container(horizontal=True):
-            for label, key, what in (
-                ("Pause", "pause_judge", "pause"),
-                ("Resume", "let_in", "let_in"),
-                ("Return their items to the queue", "take_back", "take_back"),
-            ):
-                st.button(
-                    label,
-                    key=f"studies.{key}",
-                    on_click=actions.change_judge,
-                    args=(study_id, what),
-                )
-        if len(by_id) > 1:
-            with st.container(horizontal=True, vertical_alignment="bottom"):
+            if doing == WRITE:
+                st.text_area("Message", key="studies.message", max_chars=2000, height=80)
+            elif doing == "Pause":
+                st.text_input("Reason", key="studies.reason", placeholder="shown to the judge")
+            elif doing == "Reassign items":
+                others = {
+                    each.id: each.name
+                    for each in judges
+                    if each.kind == "person" and not each.simulated and each.id not in ids
+                }
                 st.selectbox(
                     "Reassign their items to",
-                    list(by_id),
-                    index=1,
-                    format_func=lambda judge_id: by_id.get(judge_id, str(judge_id)),
+                    list(others),
+                    format_func=lambda judge_id: others.get(judge_id, str(judge_id)),
                     key="studies.receiver",
                     help="Items this person may not judge go back to the queue.",
                 )
-                st.button(
-                    "Reassign",
-                    key="studies.reassign",
-                    on_click=actions.give_items,
-                    args=(study_id, "give"),
+            elif doing == "Quota and due date":
+                st.number_input(
+                    "Items each is given",
+                    0,
+                    value=None,
+                    key="studies.quota",
+                    placeholder="as it is",
                 )
+                st.date_input("Due", None, key="studies.due", help="Left empty: as it is.")
+            st.button(
+                "Send" if doing == WRITE else str(doing),
+                key="studies.do",
+                type="primary",
+                on_click=actions.write if doing == WRITE else actions.CHANGES[DOABLE[str(doing)]],
+                args=(study_id, ids) if doing == WRITE else (study_id, DOABLE[str(doing)], ids),
+            )
+
+
+def draw_messages(study: StudySummary) -> None:
+    """Write to everyone in the study; what was written, and how many have read it."""
+    sent = studies.messages(signed_in_user(), study.id).data
+    with st.expander(f"Messages to people ({len(sent)})", icon=":material/campaign:"):
+        if study.status != "closed":
+            st.text_area(
+                "To everyone in this study, also who joins later",
+                key="studies.announcement",
+                max_chars=2000,
+                height=80,
+            )
+            st.button(
+                "Send to everyone",
+                key="studies.announce",
+                on_click=actions.announce,
+                args=(study.id,),
+            )
+        if sent:
+            draw_table(
+                [one.as_json() for one in sent],
+                height=min(MAX_PIXELS, ROW_PIXELS * (len(sent) + 1) + 3),
+                column_order=("created_at", "written_by", "to", "read", "body"),
+                column_config={
+                    "created_at": st.column_config.DatetimeColumn(
+                        "Sent", format="YYYY-MM-DD HH:mm"
+                    ),
+                    "written_by": "By",
+                    "to": st.column_config.ListColumn("To", help="Empty: everyone."),
+                    "read": st.column_config.NumberColumn("Read by"),
+                    "body": st.column_config.TextColumn("Message", width="large"),
+                },
+            )
 
 
 def _draw_fast(study_id: int, fastest: float) -> None:

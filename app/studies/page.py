@@ -14,7 +14,7 @@ from app.kit.frame.dataset import chosen_dataset
 from app.kit.page import draw_empty, draw_heading, draw_status
 from app.operations.judging import studies
 from app.studies import actions
-from app.studies.desk import draw_changes, draw_quality
+from app.studies.desk import draw_changes, draw_messages, draw_people
 from app.studies.sampled import sampled_sentence
 from app.studies.sampling_form import draw_sampling
 from app.studies.settings_form import (
@@ -95,10 +95,11 @@ def draw_study(study: StudySummary) -> None:
         draw_way_to_judge(study)
     shown = studies.show(signed_in_user(), study.id)
     with st.container():  # one container, so that the forms below keep their position and state
-        draw_quality(study)
+        draw_people(study)
     parts = shown.scenarios, shown.verdicts
     st.caption(plain(sampled_sentence(shown.settings, study.seed, *parts)))
     draw_threads(study.id)
+    draw_messages(study)
     draw_work(study)
     draw_changes(study)
     sample_gold_items(study)

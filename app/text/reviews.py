@@ -16,12 +16,15 @@ def reviews_words(code: str) -> str:
     return REVIEWS_WORDS.get(code, code)
 
 
-def judge_changed(action: str, moved: int, returned: int) -> str:
-    """What a change of a judge (`JudgeChange`) did, in a sentence."""
+def judges_changed(action: str, judges: int, moved: int, returned: int) -> str:
+    """What a change of judges (`JudgeChange`) did, in a sentence."""
     rest = f"; {returned} went back to the queue" if returned else ""
+    who, be = counted(judges, "judge"), "is" if judges == 1 else "are"
     return {
-        "pause": "The judge is paused in this study; their items went back to the queue.",
-        "let_in": "The judge may continue.",
+        "pause": f"{who} {be} paused in this study; their items went back to the queue.",
+        "let_in": f"{who} may continue.",
         "take_back": f"{counted(returned, 'item')} went back to the queue.",
         "give": f"{counted(moved, 'item')} moved to the other judge{rest}.",
+        "set": f"Set for {who}.",
+        "unset": f"{who} {'has' if judges == 1 else 'have'} neither quota nor due date.",
     }[action]

@@ -240,15 +240,28 @@ class StudyChange(Request):
     guidelines: str | None = option(None, "Markdown: the next version of the guidelines.")
 
 
+JudgeAction = Literal["pause", "let_in", "take_back", "give", "set", "unset"]
+
+
 class JudgeChange(Request):
-    """Pause a judge of a study or let them in, return their items or give them to another."""
+    """Pause judges of a study or let them in, return their items or give them to another, set how
+    many items they are given and until when (`set`; `unset`: no limit). All of them or none."""
 
     study_id: int = STUDY
-    action: Literal["pause", "let_in", "take_back", "give"] = option(..., "What is done.", names=())
-    judge: int | str = option(..., "The judge, by id or name.", names=())
-    reason: str = option("", "The reason of a pause, shown to the judge.")
+    action: JudgeAction = option(..., "What is done.", names=())
+    judges: tuple[int | str, ...] = option(
+        ..., "The judges, by id or name.", names=(), min_length=1, max_length=1000
+    )
+    reason: str = option("", "The reason of a pause, shown to the judges.")
     to: int | str | None = option(
         None, "The judge who gets the items, by id or name.", metavar="NAME"
+    )
+    quota: int | None = option(None, "To set: how many items each is given, gold among them.", ge=0)
+    due_on: date | None = option(
+        None,
+        "To set: until when they are asked to be done.",
+        names=("--due",),
+        metavar="YYYY-MM-DD",
     )
 
     @model_validator(mode="after")
@@ -259,7 +272,26 @@ class JudgeChange(Request):
                 "name the one who gets them with `to=`, only to give",
                 code="request_invalid",
             )
+        if (self.action == "set") != (self.quota is not None or self.due_on is not None):
+            raise BadInput(
+                "a quota or a due date is `set`",
+                "give `quota=` or `due_on=`, only to set them",
+                code="request_invalid",
+            )
         return self
+
+
+class StudyMessage(Request):
+    """Write to people of a study: to some, or to everyone, also who joins later."""
+
+    study_id: int = STUDY
+    body: str = option(..., "The message.", names=(), metavar="TEXT", min_length=1)
+    to: tuple[int | str, ...] = option(
+        (),
+        "Only to this judge, by id or name; repeatable [everyone].",
+        metavar="NAME",
+        max_length=1000,
+    )
 
 
 class RulesChange(Request):

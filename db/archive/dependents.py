@@ -14,6 +14,7 @@ from sqlalchemy.orm import Session, aliased
 from db.archive.target import Target
 from db.run.workers import silent_owners, working_owners
 from db.tables import (
+    Announcement,
     Group,
     Item,
     ItemMessage,
@@ -86,7 +87,10 @@ def _studies(session: Session, target: Target) -> Iterator[str]:
             .group_by(Judgment.study_id)
         ).all()
     )
-    with_messages = exists().where(ItemMessage.study_id == Study.id)
+    with_messages = or_(
+        exists().where(ItemMessage.study_id == Study.id),
+        exists().where(Announcement.study_id == Study.id),
+    )
     query = select(Study, with_messages).where(studies_of(target)).order_by(Study.id)
     for study, messages in session.execute(query):
         number = judged.get(study.id, 0)

@@ -8,7 +8,7 @@ holds nothing for longer. An expired lease returns its place when another judge 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from sqlalchemy import case, literal, select, update
+from sqlalchemy import case, func, literal, select, update
 from sqlalchemy.orm import Session
 
 from db.assignment.eligibility import Chosen, choose_items
@@ -18,7 +18,7 @@ from db.assignment.places import change_taken
 from db.assignment.shown_items import random_order
 from db.assignment.standing import Standing
 from db.errors import Refused
-from db.tables import Assignment, Item, Study, utc_now
+from db.tables import Assignment, Item, Study, StudyJudge, utc_now
 
 LEASE = timedelta(minutes=10)
 UNANSWERED_LEASE = timedelta(minutes=2)
@@ -35,8 +35,10 @@ def hold_items(
     """Up to `count` cards of items leased to this judge, the oldest lease first; renews all leases.
 
     The study is locked already. `shown`: the version of the guidelines that stands beside them, by
-    default the newest. Raises Refused if the study is paused or closed, the judge is paused in it,
-    or has not passed its qualification. Does not commit.
+    default the newest. Of the card that reaches the judge's quota all items are leased; those held
+    before a lower quota are theirs to answer. Raises Refused if the study is paused or closed, the
+    judge is paused in it, has not passed its qualification, or has answered their quota. Does not
+    commit.
     """
     now = now or utc_now()
     if here.study.status != "open":
@@ -56,10 +58,30 @@ def hold_items(
     held = _renew(session, here, until)
     per_card = here.study.settings.get("per_card", 1)
     count *= per_card
-    if len(held) < count:
-        chosen = choose_items(session, member, count - len(held), per_card=per_card)
+    wanted = min(count - len(held), _room(session, member, len(held), default=count))
+    if wanted > 0:
+        chosen = choose_items(session, member, wanted, per_card=per_card)
         held += lease(session, here.study.id, here.judge.id, chosen, until)
+    elif not held and member.quota is not None:
+        raise Refused(
+            f"you have judged the {member.quota} items that are your share of this study",
+            "ask a curator for more",
+            code="quota_reached",
+            quota=member.quota,
+        )
     return held[:count]
+
+
+def _room(session: Session, member: StudyJudge, held: int, *, default: int) -> int:
+    """How many more items the judge may be given by their quota."""
+    if member.quota is None:
+        return default
+    done = select(func.count(Assignment.id)).where(
+        Assignment.study_id == member.study_id,
+        Assignment.judge_id == member.judge_id,
+        Assignment.state == "done",
+    )
+    return member.quota - (session.scalar(done) or 0) - held
 
 
 def _orders(

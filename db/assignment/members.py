@@ -1,6 +1,7 @@
 """Members of a study: joining it, pausing and resuming a judge, the hidden gold that pauses one."""
 
 import re
+from datetime import date
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -154,6 +155,23 @@ def pause_judge(session: Session, study_id: int, judge_id: int, reason: str) -> 
     member = membership(session, study_id, judge_id)
     member.state, member.reason, member.changed_at = "paused", reason.strip(), utc_now()
     return_leases(session, study_id, judge_id)
+
+
+def set_share(
+    session: Session, study_id: int, judge_id: int, *, quota: int | None, due_on: date | None
+) -> StudyJudge:
+    """Set how many items of the study a judge is given, or until when; neither: no limit of both.
+
+    A lower quota takes back nothing that they hold. Does not commit.
+    """
+    lock_study(session, study_id)
+    member = membership(session, study_id, judge_id)
+    is_unset = quota is None and due_on is None
+    member.quota = quota if quota is not None or is_unset else member.quota
+    member.due_on = due_on if due_on is not None or is_unset else member.due_on
+    member.changed_at = utc_now()
+    session.flush()
+    return member
 
 
 def readmit_judge(session: Session, study_id: int, judge_id: int) -> None:

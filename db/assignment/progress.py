@@ -18,7 +18,7 @@ from sqlalchemy.orm import Session
 
 from db.assignment.known_items import KnownItems, known_items
 from db.study.studies import get_study
-from db.tables import Group, Item, Judgment
+from db.tables import Group, Item, Judgment, StudyJudge
 
 MAX_STUDIES = 8  # in memory, of one store; a pair takes about 100 bytes
 CHUNK = 5000
@@ -44,7 +44,7 @@ def own_progress(session: Session, study_id: int, judge_id: int) -> OwnProgress:
     """A judge's progress in a study; the pace is the median of seconds from shown to decided.
 
     `left` counts what they would be given if no one else took a place meanwhile: items of pairs
-    that they know, or judged in another study, are not.
+    that they know, or judged in another study, are not, nor what exceeds their quota.
     """
     known = known_items(session, study_id, judge_id)
     open_to_me = _count_open(session, study_id, known)
@@ -59,10 +59,14 @@ def own_progress(session: Session, study_id: int, judge_id: int) -> OwnProgress:
         .limit(50)
     )
     seconds = sorted((decided - shown).total_seconds() for shown, decided in times if shown)
+    done, leased = known.in_state("done"), known.in_state("leased")
+    member = session.get(StudyJudge, (study_id, judge_id))
+    if member is not None and member.quota is not None:
+        open_to_me = min(open_to_me, max(0, member.quota - done - leased))
     return OwnProgress(
-        done=known.in_state("done"),
+        done=done,
         skipped=known.in_state("skipped"),
-        left=open_to_me + known.in_state("leased"),
+        left=open_to_me + leased,
         seconds_per_item=seconds[len(seconds) // 2] if seconds else None,
     )
 

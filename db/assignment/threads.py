@@ -149,6 +149,30 @@ def mark_read(
     )
 
 
+def message_text(body: str) -> str:
+    """The text of a message as it is stored. Raises BadInput for none, or half a character."""
+    text = body.replace("\x00", "").strip()[:MAX_MESSAGE_CHARACTERS]
+    if not text:
+        raise BadInput("a message needs a text", "write one", code="message_empty")
+    if not is_storable(text):
+        raise BadInput("the message contains half a character", "change it", code="message_half")
+    return text
+
+
+def unread_by_judge(session: Session, study_id: int) -> dict[int, int]:
+    """How many messages of each judge no curator has read, by judge."""
+    query = (
+        select(ItemMessage.judge_id, func.count())
+        .where(
+            ItemMessage.study_id == study_id,
+            ItemMessage.written_by == "",
+            ItemMessage.read_at.is_(None),
+        )
+        .group_by(ItemMessage.judge_id)
+    )
+    return dict(session.execute(query).all())
+
+
 def list_threads(session: Session, study_id: int) -> list[Thread]:
     """All threads of a study, for a curator: those with unread messages first, then the newest.
 
@@ -209,11 +233,7 @@ def _write(
     event_id: str,
     written_by: str,
 ) -> None:
-    text = body.replace("\x00", "").strip()[:MAX_MESSAGE_CHARACTERS]
-    if not text:
-        raise BadInput("a message needs a text", "write one", code="message_empty")
-    if not is_storable(text):
-        raise BadInput("the message contains half a character", "change it", code="message_half")
+    text = message_text(body)
     known = session.scalar(select(ItemMessage).where(ItemMessage.event_id == event_id))
     if known is not None:
         stored = (known.study_id, known.judge_id, known.item_id, known.body)

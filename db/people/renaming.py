@@ -32,6 +32,7 @@ from db.tables import (
     Account,
     AdjudicationView,
     Analysis,
+    Announcement,
     Assignment,
     Connection,
     Event,
@@ -58,6 +59,7 @@ from db.tables import (
 # Every column that names a person, but for the audit log's; a test compares it with the tables.
 NAMING: tuple[InstrumentedAttribute[str], ...] = (
     *(Review.reviewed_by, OpenedGroup.opened_by, AdjudicationView.seen_by, ProgramLease.person),
+    Announcement.written_by,
     *(ItemMessage.written_by, Member.granted_by, Invitation.created_by, PasswordLink.created_by),
     *(Study.created_by, Guideline.created_by, Run.created_by, Release.created_by),
     *(

@@ -35,6 +35,7 @@ from sqlalchemy.sql.functions import FunctionElement
 from db.store.settings import is_owners_process
 from db.tables import (
     Analysis,
+    Announcement,
     Checkpoint,
     Dataset,
     Evaluation,
@@ -105,6 +106,7 @@ class Scope:
         yield StudyItem, StudyItem.study_id.in_(studies)
         yield Guideline, Guideline.study_id.in_(studies)
         yield ItemMessage, ItemMessage.study_id.in_(studies)
+        yield Announcement, Announcement.study_id.in_(studies)
         yield Release, and_(Release.dataset_id.in_(ids), Release.id.not_in(with_hidden))
         yield Checkpoint, or_(Checkpoint.release_id.in_(releases), Checkpoint.job_id.in_(own_jobs))
         yield (

@@ -4,17 +4,18 @@ Pace and share of too fast answers are over a judge's last `RECENT` judgments in
 """
 
 from collections import Counter
-from datetime import datetime
+from collections.abc import Collection, Sequence
+from datetime import date, datetime
 
-from sqlalchemy import func, select
+from sqlalchemy import and_, func, select
 from sqlalchemy.orm import Session
 
+from db.assignment.threads import unread_by_judge
 from db.errors import NotFound
 from db.question import is_right
 from db.rows import Row
 from db.study.judgments import remarks
 from db.study.rules import StudyRules, fails_gold, rules_of
-from db.study.speed import too_fast_limit
 from db.study.studies import get_study
 from db.tables import Assignment, Judge, Judgment, StudyItem, StudyJudge
 
@@ -27,7 +28,10 @@ MIN_TIMED = 10  # timed answers; of fewer a share says little
 class JudgeRow(Row):
     """A judge's progress, pace and quality in a study.
 
-    `judged` counts main items, `leased` the items they hold, `timed` the recent answers with times.
+    `judged` counts main items, `done` every answered one, hidden gold too, as `quota` does (None:
+    no limit); `leased` the items they hold, `timed` the recent answers with times. `unread`:
+    messages that no curator has read; `doubt`: as of `flag_reason`. `agreement`: the share of other
+    people's answers to the same main items that are theirs, too, of `compared` pairs of answers.
     """
 
     id: int
@@ -36,6 +40,9 @@ class JudgeRow(Row):
     simulated: bool
     offline: bool
     judged: int
+    done: int
+    quota: int | None
+    due_on: date | None
     leased: int
     skipped: int
     flagged: int
@@ -49,6 +56,10 @@ class JudgeRow(Row):
     state: str
     reason: str
     last_at: datetime | None
+    unread: int
+    doubt: str = ""
+    agreement: float | None = None
+    compared: int = 0
 
 
 def judge_quality(session: Session, study_id: int) -> list[JudgeRow]:
@@ -79,7 +90,8 @@ def judge_quality(session: Session, study_id: int) -> list[JudgeRow]:
         .where(Judge.id.in_({*counts, *given, *members}), Judge.kind != "adjudicator")
         .order_by(Judge.kind.desc(), Judge.simulated, Judge.name)
     )
-    fastest = too_fast_limit(session, study_id)
+    rules, unread = rules_of(get_study(session, study_id)), unread_by_judge(session, study_id)
+    fastest = rules.too_fast_seconds
     found = []
     for judge in judges:
         member = members.get(judge.id)
@@ -87,32 +99,77 @@ def judge_quality(session: Session, study_id: int) -> list[JudgeRow]:
         states = given.get(judge.id, {})
         answers = known.get(judge.id, [])
         gold = [is_right for part, is_right in answers if part == "gold"]
-        found.append(
-            JudgeRow(
-                id=judge.id,
-                name=judge.name,
-                kind=judge.kind,
-                simulated=judge.simulated,
-                offline=judge.offline,
-                judged=counts.get(judge.id, 0) - len(answers),
-                leased=states.get("leased", 0),
-                skipped=states.get("skipped", 0),
-                flagged=flagged[judge.id],
-                notes=notes[judge.id],
-                median_seconds=seconds[len(seconds) // 2] if seconds else None,
-                timed=len(seconds),
-                too_fast=(
-                    sum(one < fastest for one in seconds) / len(seconds) if seconds else None
-                ),
-                gold_right=sum(gold),
-                gold_seen=len(gold),
-                qualification=_qualification_label(member),
-                state=member.state if member else "active",
-                reason=member.reason if member else "",
-                last_at=last_at,
-            )
+        row = JudgeRow(
+            id=judge.id,
+            name=judge.name,
+            kind=judge.kind,
+            simulated=judge.simulated,
+            offline=judge.offline,
+            judged=counts.get(judge.id, 0) - len(answers),
+            done=states.get("done", 0),
+            quota=member.quota if member else None,
+            due_on=member.due_on if member else None,
+            leased=states.get("leased", 0),
+            skipped=states.get("skipped", 0),
+            flagged=flagged[judge.id],
+            notes=notes[judge.id],
+            median_seconds=seconds[len(seconds) // 2] if seconds else None,
+            timed=len(seconds),
+            too_fast=(sum(one < fastest for one in seconds) / len(seconds) if seconds else None),
+            gold_right=sum(gold),
+            gold_seen=len(gold),
+            qualification=_qualification_label(member),
+            state=member.state if member else "active",
+            reason=member.reason if member else "",
+            last_at=last_at,
+            unread=unread.get(judge.id, 0),
         )
+        found.append(row.model_copy(update={"doubt": flag_reason(row, rules)}))
     return found
+
+
+def agreement_with_others(
+    session: Session, study_id: int, *, without: Collection[int] = ()
+) -> dict[int, tuple[float, int]]:
+    """By judge: how often another person's answer to the same main item is theirs, too, and of how
+    many pairs of answers; simulated people are compared with each other.
+
+    Raw agreement: no allowance for chance (that is `analysis.agreement`'s), so that it may be
+    counted whenever the desk is drawn. `without`: items that are not counted.
+    """
+    rows = (
+        select(
+            Judgment.judge_id,
+            Judgment.item_id,
+            func.count().over(partition_by=(Judgment.item_id, Judge.simulated)).label("all"),
+            func.count()
+            .over(partition_by=(Judgment.item_id, Judge.simulated, Judgment.choice))
+            .label("same"),
+        )
+        .join(Judge, Judge.id == Judgment.judge_id)
+        .join(
+            StudyItem,
+            and_(StudyItem.item_id == Judgment.item_id, StudyItem.study_id == Judgment.study_id),
+        )
+        .where(
+            Judgment.study_id == study_id,
+            Judgment.is_current,
+            Judge.kind == "person",
+            StudyItem.part == "main",
+        )
+        .subquery()
+    )
+    if not without:
+        total = func.sum(rows.c.all - 1)
+        query = select(rows.c.judge_id, func.sum(rows.c.same - 1), total).group_by(rows.c.judge_id)
+        counted = {judge: (int(same), int(pairs)) for judge, same, pairs in session.execute(query)}
+    else:
+        hidden, counted = frozenset(without), {}
+        for judge_id, item_id, every, alike in session.execute(select(rows)):
+            if item_id not in hidden:
+                same, pairs = counted.get(judge_id, (0, 0))
+                counted[judge_id] = same + alike - 1, pairs + every - 1
+    return {judge: (same / pairs, pairs) for judge, (same, pairs) in counted.items() if pairs}
 
 
 def flag_reason(each: JudgeRow, rules: StudyRules) -> str:
@@ -138,16 +195,24 @@ def flagged_people(session: Session, study_id: int) -> dict[str, str]:
     return {name: reason for name, reason in found.items() if reason}
 
 
-def judge_of_study(session: Session, study_id: int, name: str) -> int:
-    """The judge of this name, a person in the study. Raises NotFound, listing those there are."""
-    people = [each for each in judge_quality(session, study_id) if each.kind == "person"]
-    for each in people:
-        if each.name == name:
-            return each.id
-    there = ", ".join(each.name for each in people) or "nobody has joined yet"
-    raise NotFound(
-        f"no judge {name!r} in study {study_id}: {there}", "name one of these", code="judge_unknown"
-    )
+def judges_of_study(session: Session, study_id: int, wanted: Sequence[int | str]) -> list[int]:
+    """People of a study by name, or anybody by id, each once. Raises NotFound with those names."""
+    if not wanted:
+        return []
+    rows = [each for each in judge_quality(session, study_id) if each.kind == "person"]
+    people: dict[int | str, int] = {each.name: each.id for each in rows}
+    numbers = [who for who in wanted if isinstance(who, int)]
+    known = select(Judge.id).where(Judge.id.in_(numbers), Judge.kind == "person")
+    people |= {judge_id: judge_id for judge_id in session.scalars(known)}
+    for who in wanted:
+        if who not in people:
+            there = ", ".join(each.name for each in rows) or "nobody has joined yet"
+            raise NotFound(
+                f"no judge {who!r} in study {study_id}: {there}",
+                "name one of these",
+                code="judge_unknown",
+            )
+    return list(dict.fromkeys(people[who] for who in wanted))
 
 
 def _gold_answers(session: Session, study_id: int) -> dict[int, list[tuple[str, bool]]]:

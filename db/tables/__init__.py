@@ -22,6 +22,8 @@ from db.tables.curation import (
 )
 from db.tables.judging import (
     AdjudicationView,
+    Announcement,
+    AnnouncementReader,
     Assignment,
     CountedJudgment,
     Example,
@@ -71,6 +73,8 @@ __all__ = [
     "AccountSession",
     "AdjudicationView",
     "Analysis",
+    "Announcement",
+    "AnnouncementReader",
     "ApiAnswer",
     "ApiToken",
     "ApiTokenDataset",

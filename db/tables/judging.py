@@ -1,7 +1,7 @@
 """Items, judges, judgments, studies and reviews."""
 
 import secrets
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any
 
 from sqlalchemy import CheckConstraint, ForeignKey, Index, UniqueConstraint, text
@@ -248,7 +248,8 @@ class StudyJudge(Base, kw_only=True):
     """A judge's membership in a study: active, or paused (by a curator or by failed gold items).
 
     `furthest` is the highest position of an item leased to them: new leases come after it.
-    `scored_after`: how many items they had answered when their gold was last scored.
+    `scored_after`: how many items they had answered when their gold was last scored. `quota`: how
+    many items they are given, NULL for no limit; `due_on`: until when they are asked to be done.
     """
 
     __tablename__ = "study_judge"
@@ -262,6 +263,8 @@ class StudyJudge(Base, kw_only=True):
     scored_after: Mapped[int] = mapped_column(default=0, server_default="0")
     training_rounds: Mapped[int] = mapped_column(default=0)
     passed_at: Mapped[datetime | None] = mapped_column(default=None)
+    quota: Mapped[int | None] = mapped_column(default=None)
+    due_on: Mapped[date | None] = mapped_column(default=None)
     changed_at: Mapped[datetime] = created()
     __table_args__ = (
         CheckConstraint("state IN ('active', 'paused')", name="state"),
@@ -367,6 +370,35 @@ class ItemMessage(Base, kw_only=True):
         CheckConstraint("body <> ''", name="body_not_empty"),
         Index("ix_item_message_study_id_judge_id", "study_id", "judge_id", "item_id"),
     )
+
+
+class Announcement(Base, kw_only=True):
+    """A message of a curator to people of a study: to everyone, also who joins later (`for_all`),
+    or to its readers alone."""
+
+    __tablename__ = "announcement"
+    id: Mapped[int] = key()
+    study_id: Mapped[int] = mapped_column(ForeignKey("study.id", ondelete="CASCADE"))
+    body: Mapped[str]
+    written_by: Mapped[str]
+    for_all: Mapped[bool]
+    created_at: Mapped[datetime] = created()
+    __table_args__ = (
+        CheckConstraint("body <> ''", name="body_not_empty"),
+        Index("ix_announcement_study_id", "study_id"),
+    )
+
+
+class AnnouncementReader(Base, kw_only=True):
+    """A judge to whom an announcement was written, or who has read one to everyone (`read_at`)."""
+
+    __tablename__ = "announcement_reader"
+    announcement_id: Mapped[int] = mapped_column(
+        ForeignKey("announcement.id", ondelete="CASCADE"), primary_key=True
+    )
+    judge_id: Mapped[int] = mapped_column(ForeignKey("judge.id"), primary_key=True)
+    read_at: Mapped[datetime | None] = mapped_column(default=None)
+    __table_args__ = (Index("ix_announcement_reader_judge_id", "judge_id"),)
 
 
 class Review(Base, kw_only=True):

@@ -27,6 +27,7 @@ from db.study.judgments import get_or_create_judge, judgment_frame, record_judgm
 from db.tables import (
     Account,
     AdjudicationView,
+    Announcement,
     Assignment,
     Connection,
     Group,
@@ -402,6 +403,7 @@ def test_no_account_is_renamed_to_a_name_that_stands_for_what_another_person_did
             OpenedGroup(group_id=item.group_id, opened_by="x", place="groups"),
             AdjudicationView(study_id=study.id, item_id=item.id, seen_by="x", order_shown=[]),
             Job(kind="curate", config={}),
+            Announcement(study_id=study.id, body="x", written_by="x", for_all=True),
         ):
             session.add(row)
         judge = get_or_create_judge(session, "ann", kind="person", account_id=ann.id)

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 from browser import PATIENCE, wait_past_dwell, wait_until
-from page_hands import choose, fill, press, sign_in, unfold
+from page_hands import choose, fill, press, sign_in, tick_rows, unfold
 from playwright.sync_api import Browser, Page, expect
 from restartable import Restartable
 from sqlalchemy import select
@@ -69,6 +69,14 @@ def judge_all(store: Store, page: Page, count: int) -> None:
     expect(page.locator(".badge")).to_have_text("saved")
 
 
+def do(page: Page, what: str) -> None:
+    """Choose what is done with the selected people."""
+    box = page.locator(".st-key-studies-doing")
+    box.get_by_role("button", name=what, exact=True).or_(
+        box.get_by_role("radio", name=what, exact=True)
+    ).first.click()
+
+
 @pytest.mark.long
 def test_a_curator_gives_items_away_pauses_lets_in_and_asks_for_more(
     store: Store, served: Restartable, browser: Browser
@@ -81,29 +89,29 @@ def test_a_curator_gives_items_away_pauses_lets_in_and_asks_for_more(
     assert held(store, study_id) == {"ada": ITEMS}
 
     cora = come(browser, served, "cora", f"studies?study={study_id}")
-    unfold(cora, "Pause a judge")
-    choose(cora, "studies.quality_judge", "ada")
+    tick_rows(cora, "studies.people", 0)  # ada
+    do(cora, "Reassign items")
     choose(cora, "studies.receiver", "ben")
-    press(cora, "studies.reassign")
+    press(cora, "studies.do")
     expect(cora.get_by_text(f"{ITEMS} items moved to the other judge")).to_be_visible()
     assert held(store, study_id) == {"ben": ITEMS}
     ben.reload()
     first = judge_one(store, ben)
     wait_until(lambda: [one.item_id for one in judgments(store, study_id)] == [first])
 
-    unfold(cora, "Pause a judge")
-    choose(cora, "studies.quality_judge", "ben")
+    tick_rows(cora, "studies.people", 1)  # ben
+    do(cora, "Pause")
     fill(cora, "studies.reason", "on leave")
-    press(cora, "studies.pause_judge")
-    expect(cora.get_by_text("ben is paused: on leave")).to_be_visible()
+    press(cora, "studies.do")
+    expect(cora.get_by_text("1 judge is paused in this study")).to_be_visible()
     assert held(store, study_id) == {}
     ben.reload()
     expect(ben.locator(".card .nothing")).to_contain_text("You are paused in this study: on leave")
 
-    unfold(cora, "Pause a judge")
-    choose(cora, "studies.quality_judge", "ben")
-    press(cora, "studies.let_in")
-    expect(cora.get_by_text("The judge may continue")).to_be_visible()
+    tick_rows(cora, "studies.people", 1)
+    do(cora, "Let continue")
+    press(cora, "studies.do")
+    expect(cora.get_by_text("1 judge may continue")).to_be_visible()
     judge_all(store, ben, ITEMS - 1)
 
     unfold(cora, "Guidelines (version 1) and overlap")

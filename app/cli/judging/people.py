@@ -1,4 +1,5 @@
-"""`inf studies people|adjudicate|work`: a study's judges, its disputed items, and who worked."""
+"""`inf studies people|write|messages|adjudicate|work`: a study's judges, what is written to them,
+its disputed items, and who worked."""
 
 from typing import Any
 
@@ -13,19 +14,24 @@ from app.cli.kit.report import Result, command_actor, reporting
 from app.cli.kit.table import Column, drawn
 from app.operations.judging import studies as operations
 from app.text.numbers import counted
-from app.text.reviews import judge_changed
+from app.text.reviews import judges_changed
 from curation.judging.request import Adjudication, DisputedList, JudgeChange, WorkReport
 from db.study.work import WorkRow
 
 CHANGES = {
-    "pause": "Pause a judge; requires --reason.",
+    "pause": "Pause a judge; requires --reason. This option and the next are repeatable.",
     "let_in": "Let a paused judge continue.",
     "take_back": "Return the items a judge holds to the queue.",
     "give": "Reassign the items a judge holds; requires --to.",
+    "set": "Set a judge's --quota, --due date, or both.",
+    "unset": "Give a judge neither quota nor due date.",
 }
 PEOPLE: tuple[Column, ...] = (
-    *("judge", "judged", "holds", ("s each", "median_seconds")),
+    *("judge", "state", "done", "quota", ("due", "due_on"), ("s each", "median_seconds")),
     ("gold", lambda row: f"{row['gold_right']} of {row['gold_seen']}" if row["gold_seen"] else ""),
+    ("agree", lambda row: f"{row['agreement']:.0%}" if row["agreement"] is not None else ""),
+    *("flagged", ("last seen", lambda row: (row["last_at"] or "")[:16].replace("T", " "))),
+    *(("messages", lambda row: row["unread"] or ""), ("in doubt", "doubt")),
     ("", lambda row: "simulated" if row["simulated"] else "offline" if row["offline"] else ""),
     ("paused", lambda row: row["reason"] if row["state"] == "paused" else ""),
 )
@@ -33,6 +39,11 @@ DISPUTED: tuple[Column, ...] = (
     ("item", "item_id"),
     ("answers", lambda row: ", ".join(f"{a['judge']} {a['choice']}" for a in row["answers"])),
     ("decided", "decision"),
+)
+SENT: tuple[Column, ...] = (
+    ("sent", lambda row: row["created_at"][:16].replace("T", " ")),
+    *(("by", "written_by"), ("to", lambda row: ", ".join(row["to"]) or "everyone"), "read"),
+    ("message", "body"),
 )
 
 
@@ -42,9 +53,10 @@ def _people(result: Result) -> str:
 
 
 def _changes(command: Any) -> Any:
-    """An option for each change of a judge, whose value is the judge."""
+    """An option for each change of judges, whose values are the judges."""
     for action, about in reversed(CHANGES.items()):
-        command = click.option(f"--{action.replace('_', '-')}", metavar="NAME", help=about)(command)
+        option = f"--{action.replace('_', '-')}"
+        command = click.option(option, action, metavar="NAME", multiple=True, help=about)(command)
     return command
 
 
@@ -53,21 +65,31 @@ def _changes(command: Any) -> Any:
 @_changes
 @click.option("--reason", default="", help="The reason, shown to the judge.")
 @click.option("--to", metavar="NAME", help="The judge who gets the items.")
+@click.option("--quota", type=int, help="How many items each is given, gold among them.")
+@click.option("--due", metavar="YYYY-MM-DD", help="Until when they are asked to be done.")
 @reporting(_people)
-def people(study_id: int, reason: str, to: str | None, **named: str | None) -> Result:
-    """Show progress, pace and quality of a study's judges; pause them or reassign their items."""
-    chosen = [(action, name) for action, name in named.items() if name]
+def people(
+    study_id: int, reason: str, to: str | None, quota: int | None, due: str | None, **named: Any
+) -> Result:
+    """Show progress, pace, gold and agreement of a study's judges; pause them, return or reassign
+    their items, set how many they are given."""
+    chosen = {action: names for action, names in named.items() if names}
     if len(chosen) > 1:
-        raise click.UsageError("give only one of --pause, --let-in, --take-back and --give")
+        options = " or ".join(f"--{action.replace('_', '-')}" for action in CHANGES)
+        raise click.UsageError(f"give only one of {options}")
     if bool(named["give"]) != bool(to):
         raise click.UsageError("--give NAME and --to NAME must be given together")
     if reason and not named["pause"]:
         raise click.UsageError("--reason requires --pause")
+    if bool(named["set"]) != (quota is not None or due is not None):
+        raise click.UsageError("--set NAME and --quota N or --due DATE must be given together")
     actor, message = command_actor(), ""
-    for action, name in chosen:
-        given = {"study_id": study_id, "action": action, "judge": name, "reason": reason, "to": to}
-        done = operations.change_judge(actor, request_of(JudgeChange, given))
-        message = f"{name}: {judge_changed(action, done.moved, done.returned)}"
+    for action, names in chosen.items():
+        given = {"study_id": study_id, "action": action, "judges": names, "reason": reason}
+        given |= {"to": to, "quota": quota, "due_on": due}
+        done = operations.change_judges(actor, request_of(JudgeChange, given))
+        what = judges_changed(action, done.judges, done.moved, done.returned)
+        message = f"{', '.join(names)}: {what}"
     rows = operations.judges(actor, study_id).as_json()
     listed = with_former_keys(rows, "people", {"judge": "name", "holds": "leased"})
     return {"study_id": study_id, "message": message, **listed}
@@ -109,6 +131,14 @@ def add_to(studies: Noun) -> None:
     """Add the commands to those of studies."""
     studies.add_command(people)
     studies.add_command(adjudicate)
+    studies.door(
+        operations.write,
+        types={"to": click.STRING},
+        text=lambda sent: f"sent to {', '.join(sent['to']) or 'everyone'}",
+    )
+    studies.listed(
+        operations.messages, name="messages", columns=SENT, empty="no messages to its people yet"
+    )
     studies.door(
         _work,
         name="work",

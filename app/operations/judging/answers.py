@@ -3,17 +3,35 @@
 Only what the judge saw and did: texts in the order shown, under the assignment's token.
 """
 
-from app.access.identity import Actor
-from app.operations.acting import admitted
+from datetime import date
+
+from app.access.identity import Actor, SessionUser
+from app.operations.acting import admitted, reading
 from app.operations.judging.card import RIGHT, judge_of
 from curation.judging.request import AnswerChange, JudgeMessage
+from db.answers import announcements
+from db.answers.announcements import ReceivedRow
 from db.answers.own_answers import OwnAnswer, count_answers, own_answers
 from db.assignment import threads
 from db.assignment.answering import Decision, submit_decision
 from db.assignment.places import assignment_of_token
+from db.rows import Row
 from db.run.new_items import question_of
-from db.study.judgments import current_judgment
-from db.tables import Item, utc_now
+from db.study.judgments import current_judgment, own_judge_id
+from db.tables import Item, StudyJudge, utc_now
+
+
+class OwnDesk(Row):
+    """How many items a judge is given and until when, where there is a limit; messages to them."""
+
+    quota: int | None = None
+    due_on: date | None = None
+    messages: tuple[ReceivedRow, ...] = ()
+
+    @property
+    def unread(self) -> tuple[ReceivedRow, ...]:
+        """The messages that they have not read, oldest first."""
+        return tuple(one for one in reversed(self.messages) if one.read_at is None)
 
 
 def list_some(
@@ -64,6 +82,24 @@ def change(actor: Actor, wanted: AnswerChange) -> bool:
         )
         submit_decision(session, study_id, judge_id, decision)
         return True
+
+
+def desk(actor: Actor, study_id: int) -> OwnDesk:
+    """What a study's curators set and wrote for the actor as its judge."""
+    account_id = actor.account_id if isinstance(actor, SessionUser) else None
+    with reading(actor, RIGHT) as session:
+        judge_id = own_judge_id(session, actor.name, account_id)
+        member = judge_id and session.get(StudyJudge, (study_id, judge_id))
+        if not judge_id or not member:
+            return OwnDesk()
+        found = announcements.received(session, study_id, judge_id)
+        return OwnDesk(quota=member.quota, due_on=member.due_on, messages=tuple(found))
+
+
+def read_messages(actor: Actor, study_id: int, up_to: int) -> None:
+    """Record that the actor has read the messages to people of a study, up to this one."""
+    with admitted(actor, RIGHT) as (session, user):
+        announcements.mark_read(session, study_id, judge_of(session, user).id, up_to)
 
 
 def write(actor: Actor, wanted: JudgeMessage) -> None:

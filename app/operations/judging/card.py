@@ -176,6 +176,7 @@ def answer_and_lease(
     with reading(user, RIGHT) as session:
         # as they were read: a session looks up what it holds before it asks the store
         judge, _study = session.merge(judge, load=False), session.merge(here.study, load=False)
+        _member = here.member and session.merge(here.member, load=False)
         items = show_all(session, leased)
         item_ids = [one.item_id for one in items]
         threads, replies = threads_and_replies(session, study_id, judge.id, item_ids)

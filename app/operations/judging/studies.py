@@ -12,6 +12,7 @@ from app.access.identity import Actor, SessionUser
 from app.access.permissions import require
 from app.operations.acting import Launch, reading, writing
 from curation.judging import leases
+from curation.judging.agreement import reader_of
 from curation.judging.gold_item_file import add_from_file, template_rows
 from curation.judging.leases import AnswersRecorded, ItemsLeased
 from curation.judging.request import (
@@ -25,11 +26,14 @@ from curation.judging.request import (
     RulesChange,
     StudyChange,
     StudyFilePlan,
+    StudyMessage,
     StudyPlan,
     StudyTasks,
     WorkReport,
 )
 from curation.judging.studies import StudyCreated, sample_study
+from db.answers import announcements
+from db.answers.announcements import SentRow
 from db.assignment import members, places, reassigning
 from db.assignment.hidden import open_groups
 from db.corpus.datasets import get_dataset
@@ -52,12 +56,14 @@ if TYPE_CHECKING:
 
 RIGHT = "studies"
 T = TypeVar("T")
-WITHOUT_GOLD = {"gold_right": 0, "gold_seen": 0}
+WITHOUT_GOLD: Mapping[str, Any] = {"gold_right": 0, "gold_seen": 0}
 NOTED: Mapping[str, str] = {  # events of changes to a judge
     "pause": "pause_judge",
     "let_in": "let_in_judge",
     "take_back": "take_back",
     "give": "reassign",
+    "set": "share",
+    "unset": "share",
 }
 
 
@@ -80,10 +86,12 @@ class StudyChanged(Row):
     guideline_version: int
 
 
-class JudgeChanged(Row):
-    """What a change to a judge moved to another one, and what it returned to the queue."""
+class JudgesChanged(Row):
+    """How many judges a change was of, how many items it moved to another judge, and how many it
+    returned to the queue."""
 
     action: str
+    judges: int
     moved: int = 0
     returned: int = 0
 
@@ -243,45 +251,75 @@ def change(actor: Actor, wanted: StudyChange) -> StudyChanged:
 
 
 def judges(actor: Actor, study_id: int) -> Listed[JudgeRow]:
-    """Every judge of a study with pace and quality.
+    """Every judge of a study with pace, quality and agreement with the others.
 
     Without the actor's own gold answers until it is closed: after each answer, a count would tell
-    whether it was gold and right. Raises NotFound.
+    whether it was gold and right. Agreement is of items that are not hidden from the actor. Raises
+    NotFound.
     """
     with reading(actor, RIGHT) as session:
         is_closed = studies.get_study(session, study_id).status == "closed"
         found = quality.judge_quality(session, study_id)
         own = _own_judge(session, actor)
-    return Listed[JudgeRow].all(
-        [
-            each if each.id != own or is_closed else each.model_copy(update=WITHOUT_GOLD)
-            for each in found
-        ]
-    )
+        hidden = reader_of(session, study_id, actor.name).left_out if own is not None else ()
+        agreed = quality.agreement_with_others(session, study_id, without=hidden)
+    rows = []
+    for each in found:
+        share, pairs = agreed.get(each.id, (None, 0))
+        more = {**WITHOUT_GOLD, "doubt": ""} if each.id == own and not is_closed else {}
+        rows.append(each.model_copy(update={"agreement": share, "compared": pairs, **more}))
+    return Listed[JudgeRow].all(rows)
 
 
-def change_judge(actor: Actor, wanted: JudgeChange) -> JudgeChanged:
-    """Pause a judge or let them in, return their items to the queue or give them `to` another.
+def change_judges(actor: Actor, wanted: JudgeChange) -> JudgesChanged:
+    """Pause judges or let them in, return their items to the queue or give them `to` another one,
+    set or unset their quota and due date: all of them or, where one is refused, none.
 
     Raises NotFound, BadInput without a reason, Refused.
     """
+    study_id, moved, returned = wanted.study_id, 0, 0
+    with writing(actor, RIGHT) as session:
+        ids = quality.judges_of_study(session, study_id, wanted.judges)
+        to = None
+        if wanted.to is not None:
+            (to,) = quality.judges_of_study(session, study_id, (wanted.to,))
+        for judge_id in ids:
+            detail: dict[str, Any] = {"judge": judge_id}
+            if wanted.action == "pause":
+                members.pause_judge(session, study_id, judge_id, wanted.reason)
+            elif wanted.action == "let_in":
+                members.readmit_judge(session, study_id, judge_id)
+            elif wanted.action == "take_back":
+                returned += places.return_leases(session, study_id, judge_id)
+            elif to is not None:
+                detail["to"] = to
+                given = reassigning.reassign(session, study_id, judge_id, to)
+                moved, returned = moved + given.moved, returned + given.returned
+            else:
+                share = members.set_share(
+                    session, study_id, judge_id, quota=wanted.quota, due_on=wanted.due_on
+                )
+                detail |= {"quota": share.quota, "due_on": share.due_on and str(share.due_on)}
+            record_event(session, actor.name, f"study.{NOTED[wanted.action]}", study_id, **detail)
+    return JudgesChanged(action=wanted.action, judges=len(ids), moved=moved, returned=returned)
+
+
+def write(actor: Actor, wanted: StudyMessage) -> SentRow:
+    """Write to judges of a study, or to everyone in it, also who joins later.
+
+    They read it on their card. Raises NotFound, BadInput, Refused for a closed study.
+    """
     study_id = wanted.study_id
     with writing(actor, RIGHT) as session:
-        judge_id = _judge_id(session, study_id, wanted.judge)
-        detail = {"judge": judge_id}
-        moved = returned = 0
-        if wanted.action == "pause":
-            members.pause_judge(session, study_id, judge_id, wanted.reason)
-        elif wanted.action == "let_in":
-            members.readmit_judge(session, study_id, judge_id)
-        elif wanted.action == "take_back":
-            returned = places.return_leases(session, study_id, judge_id)
-        else:
-            detail["to"] = _judge_id(session, study_id, wanted.to or "")
-            given = reassigning.reassign(session, study_id, judge_id, detail["to"])
-            moved, returned = given.moved, given.returned
-        record_event(session, actor.name, f"study.{NOTED[wanted.action]}", study_id, **detail)
-        return JudgeChanged(action=wanted.action, moved=moved, returned=returned)
+        to = quality.judges_of_study(session, study_id, wanted.to)
+        made = announcements.announce(session, study_id, wanted.body, by=actor.name, to=to).id
+        return next(one for one in announcements.sent(session, study_id) if one.id == made)
+
+
+def messages(actor: Actor, study_id: int) -> Listed[SentRow]:
+    """The messages to people of a study, newest first, and how many read each. Raises NotFound."""
+    with reading(actor, RIGHT) as session:
+        return Listed[SentRow].all(announcements.sent(session, study_id))
 
 
 def change_gold(
@@ -423,7 +461,3 @@ def _disputed(found: adjudication.Disputed) -> DisputedRow:
 def _own_judge(session: Session, actor: Actor) -> int | None:
     account_id = actor.account_id if isinstance(actor, SessionUser) else None
     return own_judge_id(session, actor.name, account_id)
-
-
-def _judge_id(session: Session, study_id: int, who: int | str) -> int:
-    return who if isinstance(who, int) else quality.judge_of_study(session, study_id, who)

@@ -75,6 +75,7 @@ READING: Mapping[str, tuple[object, ...]] = {
     "studies consensus": (1,),
     "studies estimate": (1,),
     "studies list": (),
+    "studies messages": (1,),
     "studies people": (1,),
     "studies plan": (1, "--items", 3),
     "studies show": (1,),
@@ -118,6 +119,7 @@ DOING = {
     *("runs create", "runs delete", "runs join", "runs purge", "runs resume", "runs unarchive"),
     *("store backup", "store copy", "store restore", "store upgrade", "studies close"),
     *("studies create", "studies gold", "studies judge", "studies qualification", "studies set"),
+    "studies write",
     *(
         "studies export",
         "studies tasks",

@@ -26,6 +26,7 @@ from curation.judging.request import (
     RulesChange,
     StudyChange,
     StudyFilePlan,
+    StudyMessage,
     StudyPlan,
     StudyTasks,
     WorkReport,
@@ -51,9 +52,11 @@ OPERATIONS: dict[str, Callable[[Actor], Any]] = {
     "record_answers": lambda actor: studies.record_answers(actor, AnswersRecord(study_id=1)),
     "change": lambda actor: studies.change(actor, StudyChange(study_id=1, status="closed")),
     "judges": lambda actor: studies.judges(actor, 1),
-    "change_judge": lambda actor: studies.change_judge(
-        actor, JudgeChange(study_id=1, action="pause", judge="ann", reason="x")
+    "change_judges": lambda actor: studies.change_judges(
+        actor, JudgeChange(study_id=1, action="pause", judges=("ann",), reason="x")
     ),
+    "write": lambda actor: studies.write(actor, StudyMessage(study_id=1, body="hello")),
+    "messages": lambda actor: studies.messages(actor, 1),
     "change_gold": lambda actor: studies.change_gold(
         actor, GoldChange(study_id=1, part="gold", sample=1)
     ),
@@ -166,15 +169,19 @@ def test_a_curator_who_judges_does_not_see_own_gold_before_the_end(
         quality,
         "judge_quality",
         lambda session, study_id: [
-            each.model_copy(update={"gold_right": 1, "gold_seen": 2})
+            each.model_copy(update={"gold_right": 1, "gold_seen": 2, "doubt": "gold"})
             for each in real(session, study_id)
         ],
     )
-    studies.change_judge(owner("ada"), JudgeChange(study_id=1, action="let_in", judge=1))
-    studies.change_judge(owner("ada"), JudgeChange(study_id=1, action="let_in", judge=2))
+    studies.change_judges(owner("ada"), JudgeChange(study_id=1, action="let_in", judges=(1,)))
+    studies.change_judges(owner("ada"), JudgeChange(study_id=1, action="let_in", judges=(2,)))
     eve = with_right("curate")
     seen = {row.name: row.gold_seen for row in studies.judges(eve, 1).data}
     assert seen == {"eve": 0, "bob": 2}
+    assert {row.name: row.doubt for row in studies.judges(eve, 1).data} == {
+        "eve": "",
+        "bob": "gold",
+    }
     studies.change(owner("ada"), StudyChange(study_id=1, status="closed"))
     assert {row.gold_seen for row in studies.judges(eve, 1).data} == {2}
 
@@ -222,7 +229,7 @@ def test_page_and_command_show_the_work_that_the_operation_returns(
     with world.write() as session:
         get_or_create_judge(session, "ann", kind="person")
         session.commit()
-    studies.change_judge(owner("ada"), JudgeChange(study_id=1, action="let_in", judge=1))
+    studies.change_judges(owner("ada"), JudgeChange(study_id=1, action="let_in", judges=(1,)))
     rows = studies.work(owner("ada"), WorkReport(study_id=1)).as_json()
     assert rows["total"] == 1 and rows["data"][0]["person"] == "ann"
     assert inf("studies", "work", 1, "--json").json == rows | {"work": rows["data"]}
