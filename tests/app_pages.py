@@ -115,7 +115,7 @@ def words(at: AppTest) -> str:
     """Everything on the page that is text."""
     parts = [
         element.value
-        for kind in ("title", "markdown", "caption", "error", "success", "code")
+        for kind in ("title", "markdown", "caption", "error", "success", "code", "metric")
         for element in at.get(kind)
     ]
     parts += [element.proto.body for element in at.get("html")]

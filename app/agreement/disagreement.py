@@ -34,7 +34,7 @@ def draw_disagreement(
     if len(judges) < 2:
         st.caption("No disagreement to show: fewer than two judges have answered.")
         return
-    st.subheader("Confusion matrix of two judges", anchor=False)
+    st.header("Confusion matrix of two judges", anchor=False)
     with st.container(horizontal=True):
         one = st.selectbox("Rows", judges, key="agreement.one", persist_state="page")
         other = st.selectbox(
@@ -63,7 +63,7 @@ def draw_items(
     flagged: Mapping[str, str],
 ) -> None:
     """A row per item with every judgment, most disagreement first; a link opens its group."""
-    st.subheader("Items, most disagreement first", anchor=False)
+    st.header("Items, most disagreement first", anchor=False)
     shown = found[:SHOWN]
     if not shown:
         st.caption("No item to list: none has two judgments, or they are hidden from you.")

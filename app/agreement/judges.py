@@ -26,7 +26,7 @@ def draw_judges(profiles: Sequence[Mapping[str, Any]], origin: Origin) -> None:
     rows = profile_rows(profiles)
     if not rows:
         return
-    st.subheader("Per judge", anchor=False)
+    st.header("Per judge", anchor=False)
     if found := judge_dots(profiles):
         figure = dots(found, title="kappa with the other people", from_zero=True)
         draw_figure(figure, rows, origin, key="agreement.judge_dots")
@@ -102,7 +102,7 @@ def draw_consensus(report: Mapping[str, Any], hidden: Collection[int], origin: O
     of `hidden` items."""
     if not report["items"]:
         return
-    st.subheader("Consensus and judges' errors", anchor=False)
+    st.header("Consensus and judges' errors", anchor=False)
     st.caption(
         "Dawid and Skene's model weighs each person by their errors on items that others judged. "
         f"{report['sure']:,} of {len(report['items']):,} items have a label with a probability of "

@@ -65,13 +65,13 @@ def draw_report(report: dict[str, Any], origin: Origin) -> None:
     if sentence := rest_sentence(report):
         st.caption(plain(sentence))
     if is_known:
-        st.subheader(f"Models with {who[0].lower()}{who[1:]}", anchor=False)
+        st.header(f"Models with {who[0].lower()}{who[1:]}", anchor=False)
         draw_figure(human_model_bars(report), bar_rows(report), origin, key="agreement.bars")
 
 
 def draw_pairs(report: dict[str, Any], origin: Origin) -> None:
     """Every pair of judges as dots and a table, differences of models, all judges together."""
-    st.subheader("Pairs of judges", anchor=False)
+    st.header("Pairs of judges", anchor=False)
     pairs = pair_rows(report["pairs"])
     if not pairs:
         st.caption("No pairs: fewer than two judges have answered.")
@@ -143,7 +143,7 @@ def draw_differences(
     them."""
     if not differences:
         return
-    st.subheader(f"Which model agrees more with {who}?", anchor=False)
+    st.header(f"Which model agrees more with {who}?", anchor=False)
     rows = difference_rows(differences)
     draw_values(rows, origin, key="agreement.differences", reasons=differences)
     st.caption(f"Paired: both models are compared with {who} on the same posterior draws.")
@@ -151,7 +151,7 @@ def draw_differences(
 
 def draw_measures(report: dict[str, Any], origin: Origin) -> None:
     """The registered measures, among people and among all judges; help on each below."""
-    st.subheader("All judges together", anchor=False)
+    st.header("All judges together", anchor=False)
     rows, figures = measure_rows(report), [dict(each) for _, _, each in measures_of(report)]
     draw_values(rows, origin, key="agreement.coefficients", reasons=figures)
     with st.expander("What the measures say"):

@@ -95,7 +95,7 @@ def _draw_items(found: Results, rows: list[JudgmentRow]) -> None:
 
 def draw_over_time(windows: Sequence[dict[str, Any]], origin: Origin) -> None:
     """The lines, and the number of undefined values."""
-    st.subheader("Over time", anchor=False)
+    st.header("Over time", anchor=False)
     if not windows:
         st.caption("Too few judged items for windows of time.")
         return

@@ -14,7 +14,7 @@ from app.text.plain import plain
 def draw_validators(report: Mapping[str, Any], origin: Origin) -> None:
     """Kappa against price, then the kept groups, each as a figure and a table."""
     validators = report["validators"]
-    st.subheader("Agreement with people and price", anchor=False)
+    st.header("Agreement with people and price", anchor=False)
     rows = [validator_row(row) for row in validators]
     has_figure = any(is_placed(row) for row in validators)
     if has_figure:
@@ -62,7 +62,7 @@ def _draw_unused_models(models: Sequence[Mapping[str, Any]], origin: Origin) -> 
 
 def draw_kept(report: Mapping[str, Any], origin: Origin) -> None:
     """What each judge and each vote would keep, next to what the run kept."""
-    st.subheader("Groups kept by each validator", anchor=False)
+    st.header("Groups kept by each validator", anchor=False)
     rows = kept_rows([*report["validators"], *report["policies"]])
     complete = [row for row in rows if row["groups"]]
     st.caption(

@@ -81,7 +81,7 @@ def draw_about_run(about: Mapping[str, Any], origin: Origin) -> None:
     """The tables of the estimates: per item, whole groups, and parts of the run."""
     if not about["known"]:
         return
-    st.subheader("The validator over the whole run", anchor=False)
+    st.header("The validator over the whole run", anchor=False)
     st.caption(plain(run_text.basis(about)))
     _draw(run_text.rows(about), origin, "agreement.run")
     _draw(run_text.group_rows(about), origin, "agreement.run_groups")

@@ -13,6 +13,7 @@ from app.cli.kit.report import Launching, Result, command_actor, launched, lines
 from app.cli.kit.table import paged, sheet
 from app.operations import evaluations as operations
 from app.text.numbers import counted, score
+from app.text.remedies import in_commands
 from trainer.evaluate.following import CONTROLS, ON_GROUPS, STABILITY
 from trainer.evaluate.intervals import ranked_over
 from trainer.evaluate.measures.compliance import COMPLIANCE
@@ -100,7 +101,7 @@ def scored_text(result: Result, *, with_details: bool) -> str:
     said += [f"note: {note}" for note in result["notes"]]
     has_instructions = any(model["record"]["instructions"] for model in models)
     if "ordinary" in result and not result["ordinary"] and has_instructions:
-        said.append(f"note: {NOT_MEASURED}")
+        said.append(f"note: {in_commands(NOT_MEASURED)}")
     for part in result.get("parts", []):
         said.append(f"\n{scored_text(part, with_details=with_details)}")
     for part in result.get("ordinary", []):

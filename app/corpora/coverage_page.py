@@ -104,7 +104,7 @@ def draw_numbers(result: dict[str, Any], origin: Origin) -> None:
     """Shares of equally many texts of two corpora; nothing for a single corpus."""
     if len(result["corpora"]) < 2 or not result.get("fields"):
         return
-    st.subheader("Covered and occupied shares", anchor=False)
+    st.header("Covered and occupied shares", anchor=False)
     if not all("map" in row for row in result["covered"]):
         st.caption("This map is older than the comparison at equal size: draw it again.")
         return

@@ -44,7 +44,7 @@ def draw_diversity(result: Mapping[str, Any], origin: Origin) -> None:
     reasons = sorted({reason for row in rows for reason in row.pop("reasons")})
     draw_bars(corpora, origin, key="diversity.figure")
     st.caption(plain(sample_text(corpora)))
-    st.subheader("Counts and lengths", anchor=False)
+    st.header("Counts and lengths", anchor=False)
     counts = [*table_one(corpora), *published_rows(corpora)]
     lengths = {name: ONE_DIGIT for name in counts[0] if name.startswith("words per")}
     draw_rows(counts, origin, key="diversity.table_one", column_config=lengths)
@@ -56,7 +56,7 @@ def draw_diversity(result: Mapping[str, Any], origin: Origin) -> None:
         )
     for filtered, unfiltered in filter_pairs(corpora):
         draw_filtered(filtered, unfiltered, origin)
-    st.subheader("All values", anchor=False)
+    st.header("All values", anchor=False)
     draw_rows(
         rows,
         origin,
@@ -86,7 +86,7 @@ def draw_filtered(
 ) -> None:
     """Figure 6: the effect of the filter on size and diversity, and the drop reasons."""
     name = filtered["corpus"].removesuffix(", filtered")
-    st.subheader(f"Filtered against unfiltered: {plain(name)}", anchor=False)
+    st.header(f"Filtered against unfiltered: {plain(name)}", anchor=False)
     left, right = side_by_side(2, key=f"diversity.{name}")
     with left:
         dropped = drop_rows(filtered, unfiltered)

@@ -27,7 +27,7 @@ def draw_leakage(report: dict[str, Any] | None, run_id: int, outdated: str) -> N
     """
     if report is None:
         return
-    st.subheader("Leakage", anchor=False)
+    st.header("Leakage", anchor=False)
     if outdated:
         st.info(plain(f"Outdated: {in_pages(outdated)}."), icon=":material/history:")
         st.button("Check again", key="curate.check_again", on_click=actions.check, args=(run_id,))
@@ -76,7 +76,7 @@ def draw_shared_parts(report: dict[str, Any] | None, run_id: int, *, unchecked: 
     """The shared parts of a run with their counts and examples, or that it was not checked."""
     if report is None and not unchecked:
         return
-    st.subheader("Shared parts", anchor=False)
+    st.header("Shared parts", anchor=False)
     if unchecked:
         st.info(
             "Shared parts and leakage are not checked: this run ended before the check existed, is "

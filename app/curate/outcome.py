@@ -57,25 +57,30 @@ def draw_reasons(user: SessionUser, found: Funnel) -> None:
     """The most frequent reasons of a run that ended; nothing where no group was dropped."""
     if not found.dropped:
         return
-    st.subheader("Why groups were dropped", anchor=False)
+    st.header("Why groups were dropped", anchor=False)
     for reason, count in list(found.dropped.items())[:SHOWN]:
         known = DROP_REASONS.get(reason)
         with st.container(border=True, key=f"curate-reason-{reason}"):
             meaning = reason_text(reason)
             share = f", {count / found.finished:.1%} of the finished groups" if count > 1 else ""
-            st.markdown(f"**{plain(meaning[0].upper() + meaning[1:])}**: {count:,}{share}")
+            said = f"**{plain(meaning[0].upper() + meaning[1:])}**: {count:,}{share}"
+            if count <= EXAMPLES:
+                st.markdown(said)
+            else:
+                with st.container(horizontal=True, vertical_alignment="center"):
+                    st.markdown(said)
+                    _draw_link(found.run_id, f"All {count:,}", reason=reason)
             wanted = QueueFilter(run_id=found.run_id, verdict="dropped", reason=reason)
             for group in groups.list_some(user, wanted, limit=EXAMPLES).data:
                 with st.container(horizontal=True, vertical_alignment="center"):
                     with st.container():
                         draw_text(group.query)
-                    page_link(
-                        "groups",
-                        "Open",
-                        width="content",
-                        parameters={"run": found.run_id, "group": group.id},
-                    )
+                    _draw_link(found.run_id, "Open", group=group.id)
             if known:
                 st.caption(plain(in_pages(f"Try next: {known.remedy}.")))
-    if len(found.dropped) > SHOWN:
-        st.caption(f"The {SHOWN} most frequent of {len(found.dropped)} reasons.")
+    for reason, count in list(found.dropped.items())[SHOWN:]:
+        _draw_link(found.run_id, f"{count:,} · {reason_text(reason)}", reason=reason)
+
+
+def _draw_link(run_id: int, label: str, **which: object) -> None:
+    page_link("groups", label, width="content", parameters={"run": run_id, **which})

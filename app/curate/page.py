@@ -25,7 +25,7 @@ from app.curate.run_live import (
 from app.curate.server_choice import draw_models, draw_problem, draw_server_choice
 from app.curate.trial import MAX_PAIRS, draw_results, draw_trial
 from app.curate.verdict_versions import draw_versions
-from app.groups.funnel import draw_funnel
+from app.groups.funnel import draw_funnel, draw_stages
 from app.groups.run_label import run_name
 from app.jobs_page.card import follow_job
 from app.kit.choice import choose
@@ -208,8 +208,10 @@ def draw_live(shown: RunSummary, was_live: bool, with_page: list[SessionUser]) -
             draw_lanes(run.id, left)
         if not was_live:
             draw_after_run(found)
-        draw_funnel(found)
-        if not was_live:
+        if was_live:
+            draw_funnel(found)
+        else:
+            draw_stages(found)
             draw_reasons(user, found)
         if at.batch:
             draw_batches(user, run.id)

@@ -108,7 +108,7 @@ chosen = chosen_dataset()
 if chosen is not None:
     if any(each.id == chosen.id and each.pairs for each in found):
         draw_hand_off("curate", f"Curate the pairs of {chosen.name}", new=1)
-    st.subheader(f"Browse {plain(chosen.name)}", anchor=False)
+    st.header(f"Browse {plain(chosen.name)}", anchor=False)
     part = st.segmented_control(
         "Show",
         [PAIRS, PASSAGES],

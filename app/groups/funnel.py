@@ -19,12 +19,13 @@ def draw_funnel(found: Funnel) -> None:
     """Draw bars from pairs to kept groups, and the drop reasons with counts."""
     with st.container(horizontal=True, gap="large"):
         with st.container(width=450):
-            _draw_stages(found)
+            draw_stages(found)
         with st.container(width=360):
             _draw_drops(found)
 
 
-def _draw_stages(found: Funnel) -> None:
+def draw_stages(found: Funnel) -> None:
+    """Draw bars from pairs to kept groups."""
     steps = [("Pairs", found.pairs)]
     steps += [(STAGE_TITLES[stage], found.reached[stage]) for stage in STAGES]
     steps += [("Kept", found.kept)]

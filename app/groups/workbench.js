@@ -686,12 +686,12 @@ class Workbench extends OutboxCard {
   drawColumn(column) {
     const section = make("section", "triplet");
     const pinned = make("div", "pinned");
-    pinned.append(make("h3", "role", column.title), make("p", "scenario", column.scenario));
+    pinned.append(make("h2", "role", column.title), make("p", "scenario", column.scenario));
     if (column.says) pinned.append(make("p", `chip ${column.state}`, column.says));
     section.append(pinned);
     for (const part of column.parts) {
       const into = part.is_passage ? section : pinned;
-      const label = make("h4", "label", part.label);
+      const label = make("h3", "label", part.label);
       label.title = part.meaning; // of the paper's symbol
       if (part.note) label.append(make("span", "quiet note", ` · ${part.note}`));
       into.appendChild(label);
@@ -735,7 +735,7 @@ class Workbench extends OutboxCard {
       const details = make("details", "call");
       details.append(make("summary", "", call.title));
       for (const [label, text] of call.parts) {
-        details.append(make("h4", "label", label), make("div", "text whole", text));
+        details.append(make("h3", "label", label), make("div", "text whole", text));
       }
       return details;
     });

@@ -66,7 +66,7 @@ def draw_lights(lights: Sequence[Light]) -> None:
                     else:
                         st.markdown(plain(light.label), width="content")
                     draw_light(light.level)
-                st.markdown(f"#### {plain(light.value)}")
+                st.metric(light.label, plain(light.value), label_visibility="collapsed")
                 st.caption(plain(light.why))
 
 

@@ -19,7 +19,7 @@ def draw_waiting(user: SessionUser, seen: SeenStudies, failed_jobs: int = 0) -> 
     found = [each for each in waiting(user, seen) if may_open(user, each.view)]
     if not found and not failed_jobs:
         return
-    st.subheader("Waiting for you", anchor=False)
+    st.header("Waiting for you", anchor=False)
     for each in found:
         page_link(
             each.view,

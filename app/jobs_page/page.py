@@ -68,7 +68,7 @@ def draw_list() -> None:
 
 
 def draw_job(job_id: int) -> None:
-    st.subheader(f"Job {job_id}", anchor=False)
+    st.header(f"Job {job_id}", anchor=False)
     job = follow_job(job_id, key="jobs.one")
     if job is None:
         st.caption("Job not found.")

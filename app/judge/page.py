@@ -45,7 +45,7 @@ def draw_new_guidelines(study_id: int) -> None:
     """The guidelines of now in full, to be acknowledged before the next item."""
     guideline = studies.guideline(signed_in_user(), study_id, right="judge")
     with st.container(border=True, key="judge-new-guidelines"):
-        st.subheader(say("judge.new_guidelines", version=guideline.version), anchor=False)
+        st.header(say("judge.new_guidelines", version=guideline.version), anchor=False)
         st.caption(say("judge.new_guidelines_lead"))
         st.markdown(guideline.body)
         st.button(

@@ -165,7 +165,7 @@ def draw_comparison(
     found = newest_of_each(evaluations)
     if len(found) < 2:
         return
-    st.subheader("Compare", anchor=False)
+    st.header("Compare", anchor=False)
     by_model = {each.model: each for each in found}
     chosen = st.multiselect(
         "Models",

@@ -10,7 +10,7 @@ from app.jobs_page.card import follow_job
 from app.kit.choice import choose, take_from_url
 from app.kit.page import draw_drawer, draw_empty, draw_hand_off, draw_heading
 from app.models.comparison import draw_comparison, newest_of_each
-from app.models.headline import draw_headline
+from app.models.headline import draw_headline, too_easy
 from app.models.records import draw_ordinary, draw_records, draw_trec_files
 from app.models.result_table import draw_result_table
 from app.models.scores import draw_scores
@@ -157,9 +157,11 @@ else:
         draw_hand_off("try_it", "Try the models on a query of your own")
     draw_comparison(evaluations, requested, bases)
     draw_ordinary(newest, partial(operations.ordinary, user))
-    st.subheader("Every measure", anchor=False)
-    draw_headline(newest)
-    draw_scores(evaluations)
+    if sentence := too_easy(newest):
+        st.warning(plain(sentence), icon=":material/warning:")
+    with st.expander("Every measure with its interval"):
+        draw_headline(newest)
+        draw_scores(evaluations)
     draw_trec_files(newest, requested)
     draw_records(newest)
     draw_result_table(user)

@@ -104,5 +104,3 @@ def draw_headline(evaluations: Sequence[Evaluation]) -> None:
     for line in lines:
         st.caption(plain(line))
     st.caption(CAPTION)
-    if sentence := too_easy(evaluations):
-        st.warning(sentence, icon=":material/warning:")

@@ -11,6 +11,7 @@ import streamlit as st
 from app.kit.figure import draw_rows
 from app.models.comparison import LABELS
 from app.text.plain import plain
+from app.text.remedies import in_pages
 from db.tables import Evaluation
 from trainer.evaluate.request import EvaluationStart
 from trainer.records.likeness import FORMAT
@@ -33,7 +34,8 @@ def draw_ordinary(
     ordered = sorted(evaluations, key=lambda each: bool(is_trained(each)))
     rows = ordinary_rows(ordered, ordinary({each.model for each in evaluations}))
     if not rows:
-        st.caption(f"{NOT_MEASURED[0].upper()}{NOT_MEASURED[1:]}.")
+        said = in_pages(NOT_MEASURED)
+        st.caption(plain(f"{said[0].upper()}{said[1:]}."))
         return
     number = st.column_config.NumberColumn(format="%+.3f")
     draw_rows(

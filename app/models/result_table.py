@@ -207,7 +207,7 @@ def draw_result_table(user: Actor) -> None:
     scores = operations.scores(user)
     models = [model for model, _ in ordered_models(scores)]
     benchmarks = list(dict.fromkeys(each.benchmark for each in scores))
-    st.subheader("All results", anchor=False)
+    st.header("All results", anchor=False)
     first, second = st.columns(2)
     chosen = first.multiselect(
         "Models and checkpoints",

@@ -73,7 +73,7 @@ if chosen is None or not options.is_ready:
     )
     st.stop()
 draw_examples(try_it.examples(user))
-st.subheader("Your own search", anchor=False)
+st.header("Your own search", anchor=False)
 st.caption("Change the instruction and search again: arrows then show rank changes.")
 names = [DEFAULT_BASE_MODEL, *dict.fromkeys(each.path for each in options.models)]
 with st.form("try_it.form"):

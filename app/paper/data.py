@@ -1,5 +1,6 @@
 """The paper's figures and tables of the data: Table 1, Figures 3 and 6."""
 
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -41,7 +42,7 @@ NO_VALUES = "The paper prints this figure without values, so that there is no pu
 
 def draw_table_one(found: Analysis | None) -> None:
     """Table 1: size and lengths of our corpora next to the paper's."""
-    st.subheader("Table 1: datasets for instruction-following retrieval", anchor=False)
+    st.header("Table 1: datasets for instruction-following retrieval", anchor=False)
     ours = table_one(found.result["corpora"]) if found else []
     rows = corpus_rows(ours)
     draw_rows(
@@ -71,7 +72,7 @@ def counted_sentence(ours: Sequence[Mapping[str, Any]]) -> str:
 
 def draw_coverage(found: Analysis | None) -> None:
     """Figure 3a: the newest map."""
-    st.subheader("Figure 3a: semantic coverage", anchor=False)
+    st.header("Figure 3a: semantic coverage", anchor=False)
     if found is None:
         draw_empty(
             "No map yet.",
@@ -83,9 +84,13 @@ def draw_coverage(found: Analysis | None) -> None:
         return
     colour = "corpus" if len(found.result["corpora"]) > 1 else "role"
     shown, picture = actions.read_map(found, colour)
-    # of an image of that width Streamlit makes a smaller one each time
-    with st.container(width=720):
-        st.image(picture, width="stretch")
+    by = "corpora" if colour == "corpus" else "roles"
+    coded = b64encode(picture).decode()
+    # `st.image` has no text for screen readers
+    st.html(
+        f'<img alt="Map of the texts, coloured by {by}" style="width: 100%; max-width: 720px" '
+        f'src="data:image/png;base64,{coded}">'
+    )
     draw_origin(
         lambda: frame_as_csv(shown),
         origin_of(found),
@@ -97,7 +102,7 @@ def draw_coverage(found: Analysis | None) -> None:
 
 def draw_diversity(found: Analysis | None) -> None:
     """Figure 3b: APS and INGF of the newest diversity analysis."""
-    st.subheader("Figure 3b: diversity", anchor=False)
+    st.header("Figure 3b: diversity", anchor=False)
     if found is None:
         draw_empty(
             "No measurement yet.",
@@ -115,7 +120,7 @@ def draw_diversity(found: Analysis | None) -> None:
 
 def draw_filtering(found: Analysis | None) -> None:
     """Figure 6: the filter's effect on the data; that on a model needs two trainings."""
-    st.subheader("Figure 6: effect of quality filtering", anchor=False)
+    st.header("Figure 6: effect of quality filtering", anchor=False)
     pairs = filter_pairs(found.result["corpora"]) if found else []
     if found is None or not pairs:
         draw_empty(

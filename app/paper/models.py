@@ -74,7 +74,7 @@ def draw_models(table: str, ours: Ours) -> None:
 
 def draw_ranking(ours: Ours) -> None:
     """Figure 5: p-MRR and score of published models and of ours, by size."""
-    st.subheader("Figure 5: instruction following by size of the model", anchor=False)
+    st.header("Figure 5: instruction following by size of the model", anchor=False)
     rows = [*ours.ranked(), *ranking_of("table_5")]
     rows.sort(key=_rank)
     figure = ranking_figure(rows)
@@ -104,7 +104,7 @@ def draw_designs(ours: Ours) -> None:
 
 def draw_backbone(ours: Ours) -> None:
     """Table 6 of a chosen base model."""
-    st.subheader(TITLES["table_6"], anchor=False)
+    st.header(TITLES["table_6"], anchor=False)
     bases = list(dict.fromkeys(str(row["base model"]) for row in published("table_6")))
     backbone = st.selectbox("Base model", bases, key="paper.backbone", width=320)
     rows = backbone_rows(str(backbone), ours.cells, ours.trained)
@@ -126,7 +126,7 @@ NEWEST = "Ours: the newest checkpoint with that base model and objective."
 
 def _draw(table: str, rows: Sequence[Row], about: str, *, is_headed: bool = False) -> None:
     if not is_headed:
-        st.subheader(TITLES[table], anchor=False)
+        st.header(TITLES[table], anchor=False)
     number = st.column_config.NumberColumn(format="%.2f")
     texts = {MODEL, "Source", "objective", "encoders", "pooling", "epochs"}
     columns = {name: number for name in rows[0] if name not in texts}

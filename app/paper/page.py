@@ -26,7 +26,7 @@ LEAD = (
 
 def draw_agreement(user: SessionUser, dataset: PageDataset) -> None:
     """Figure 4: agreement of people among themselves and of each model with them."""
-    st.subheader("Figure 4: agreement of people and models", anchor=False)
+    st.header("Figure 4: agreement of people and models", anchor=False)
     found = actions.read_agreement(user, dataset)
     if found is None:
         draw_empty(

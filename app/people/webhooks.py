@@ -15,7 +15,7 @@ LAST = 20
 
 def draw_webhooks() -> None:
     """Every endpoint with its log, and the form that adds one."""
-    st.subheader("Webhooks", anchor=False)
+    st.header("Webhooks", anchor=False)
     st.caption(
         "Other servers that are sent events as they happen, signed (Standard Webhooks). An event "
         "names the thing; what is in it is read by its route."

@@ -55,10 +55,10 @@ if row.problem is None:
     is_valid = draw_editor(user, row, shown)
     draw_hand_off("curate", "Start a run with it", recipe=row.name, new=1)
 if versions:
-    st.subheader("Versions", anchor=False)
+    st.header("Versions", anchor=False)
     draw_versions(user, row.name, versions)
 if row.problem is None:
-    st.subheader("Preview", anchor=False)
+    st.header("Preview", anchor=False)
     others = [f"{each.name}@{each.number}" for each in versions]
     others += [each.name for each in listed if each.name != row.name or each.version is None]
     draw_preview(user, row, others, is_valid=is_valid)

@@ -90,7 +90,7 @@ def draw_release(release: ReleaseShown) -> None:
         st.caption(plain(f"On the Hub: {each.repo} · {each.url}{tag} · {each.at:%Y-%m-%d %H:%M}"))
     again = " again" if release.pushes else ""
     draw_push("release", release.id, f"Push it to the Hub{again}", key="releases")
-    st.subheader("Dataset card", anchor=False)
+    st.header("Dataset card", anchor=False)
     draw_card(release.card, key="made")
     st.caption("To load it in Python on this server:")
     st.code(

@@ -108,7 +108,7 @@ def draw_study(study: StudySummary) -> None:
 
 
 def draw_judges(study: StudySummary) -> None:
-    st.subheader("Model judges", anchor=False)
+    st.header("Model judges", anchor=False)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.selectbox(
             "Judge",

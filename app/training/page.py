@@ -114,7 +114,7 @@ def with_linked_training(found: list[TrainingRow]) -> list[TrainingRow]:
 
 def draw_watch(found: list[TrainingRow]) -> None:
     """One training and its curves, with those of others for comparison."""
-    st.subheader("Progress", anchor=False)
+    st.header("Progress", anchor=False)
     names = {each.id: job_name(each) for each in with_linked_training(found)}
     left, right = st.columns(2)
     with left:
@@ -147,7 +147,7 @@ def draw_watch(found: list[TrainingRow]) -> None:
 
 
 def draw_checkpoints(found: list[ModelRow]) -> None:
-    st.subheader("Checkpoints", anchor=False)
+    st.header("Checkpoints", anchor=False)
     labels = {
         **{"id": "Checkpoint", "name": "Name", "base_model": "Base", "objective": "Objective"},
         **{"release_id": "Release", "offline": "Offline data", "job_id": "Training"},

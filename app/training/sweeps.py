@@ -101,7 +101,7 @@ def job_name(row: TrainingRow) -> str:
 
 def draw_trainings(user: Actor, newest: list[TrainingRow]) -> None:
     """The newest trainings, or those of a sweep, best on its held-out groups first."""
-    st.subheader("Trainings", anchor=False)
+    st.header("Trainings", anchor=False)
     rows, sweeps = newest, trainings.sweeps(user)
     if sweeps:
         chosen = st.selectbox(

@@ -54,6 +54,7 @@ INTERVALS = {
 IN_FIGURE = (SOMETIMES | NAMES) | MEASURES | {"natural-first": "Natural probe: right first"}
 UNDER = {"asked": "under I+", "other": "under I-"}
 EVERY_SECONDS = 4.0
+FEW_STEPS = 2  # a line of so few points is no curve
 FEW_RANKS = 8  # up to this rank, every rank has a tick
 Ranks = Mapping[str, Sequence[tuple[int, float]]]
 
@@ -122,7 +123,7 @@ def _draw_shown(job: Job) -> None:
                 for text in texts:
                     draw_text(text, label=TITLES.get(column, column))
     if probes := job.shown.get("probes"):
-        with st.expander("Probe items: rank of the positive passage", expanded=True):
+        with st.expander("Probe items: rank of the positive passage"):
             _draw_probes(job.id, probes)
 
 
@@ -187,9 +188,7 @@ def changes_of(intervals: Sequence[IntervalRow]) -> list[tuple[Dot, Dot]]:
         )
         for row in intervals
         if row.base is not None and row.trained is not None and row.measure != P_MRR
-        for name in (
-            MEASURES.get(row.measure) or (SOMETIMES | NAMES).get(row.measure, row.measure),
-        )
+        for name in (IN_FIGURE.get(row.measure, row.measure),)
     ]
 
 
@@ -224,14 +223,15 @@ def _draw_probes(job_id: int, probes: Sequence[Mapping[str, Any]]) -> None:
     )
     if number is None:
         return
-    figure = probe_figure(number, ranks)
-    draw_plot(figure, key="train.probe.figure")
     steps = [
         {"Step": step, "P+": UNDER[name], "Rank": rank}
         for name in UNDER
         for step, rank in ranks.get(f"{PROBE}{number}/{name}", ())
     ]
-    draw_downloads(steps, key="train.probe.steps", picture=partial(printed, figure))
+    if len({each["Step"] for each in steps}) > FEW_STEPS:  # else the table above says it all
+        figure = probe_figure(number, ranks)
+        draw_plot(figure, key="train.probe.figure")
+        draw_downloads(steps, key="train.probe.steps", picture=partial(printed, figure))
     for sign in ("I+", "I-"):
         draw_text(probes[number][INF_IR.texts[sign].column], label=sign)
     draw_text(probes[number]["passage"], label="P+")

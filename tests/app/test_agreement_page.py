@@ -126,7 +126,7 @@ def test_models_alone_are_compared_and_no_card_is_undefined(sqlite_store: Store)
     assert {each.label: each.value for each in page.metric} == {"GPT with O3": "0.500"}
     assert "fewer than two people have judged" in words(page)
     assert "GPT and O3 agree at kappa 0\\.500" in words(page)
-    assert "Models with people" not in [head.value for head in page.subheader]
+    assert "Models with people" not in [head.value for head in page.header]
 
 
 def test_the_page_opens_on_the_newest_study_with_figures_for_this_person(
@@ -508,7 +508,7 @@ def test_simulated_judges_are_not_called_people(sqlite_store: Store) -> None:
     labels = [metric.label for metric in page.metric]
     assert "Simulated judges with simulated judges" in labels
     assert not [label for label in labels if label.startswith("People with")]
-    assert "Models with simulated judges" in [head.value for head in page.subheader]
+    assert "Models with simulated judges" in [head.value for head in page.header]
 
 
 def test_a_pair_in_the_first_sentence_names_who_of_it_is_flagged() -> None:

@@ -62,7 +62,7 @@ def test_a_project_without_results_has_every_heading_and_no_value_of_its_own(
         session.commit()
     tables = 0
     for page, headings in every_tab():
-        assert [head.value for head in page.subheader] == headings
+        assert [head.value for head in page.header] == headings
         for frame in (each.value for each in page.dataframe):
             assert {"published", "ours"} == set(frame["Source"])
             own = frame[frame["Source"] == "ours"]

@@ -18,7 +18,7 @@ PAGES = ("home", "datasets", "groups", "studies", "train")
 
 def step_of(at: AppTest) -> str:
     """The heading of the card; "" where there is none."""
-    return next((each.value for each in at.subheader if each.value.startswith("Tour ")), "")
+    return next((each.value for each in at.header if each.value.startswith("Tour ")), "")
 
 
 def test_five_steps_lead_over_the_entries_of_the_menu(sqlite_store: Store) -> None:

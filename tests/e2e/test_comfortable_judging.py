@@ -65,11 +65,12 @@ def person(browser: Browser) -> Iterator[BrowserContext]:
 
 
 def ours(page: Page) -> list[str]:
-    """axe-core's violations of WCAG 2.2 A and AA on the page that are not Streamlit's."""
+    """axe-core's violations of WCAG 2.2 A and AA, and headings that skip a level, on the page that
+    are not Streamlit's."""
     page.evaluate(AXE_SCRIPT)
     found = page.evaluate(
         "tags => axe.run(document, { resultTypes: ['violations'],"
-        " runOnly: { type: 'tag', values: tags } })",
+        " runOnly: { type: 'tag', values: tags }, rules: { 'heading-order': { enabled: true } } })",
         WCAG,
     )
     return [
@@ -106,6 +107,13 @@ def test_axe_finds_nothing_of_ours_on_any_page(
             page.wait_for_function(f"() => {dark}.includes('{scheme}')")
             page.wait_for_timeout(500)
             found += [f"{scheme} {one}" for one in ours(page)]
+        page.emulate_media(color_scheme="light")
+        page.set_viewport_size({"width": 390, "height": 900})
+        page.wait_for_timeout(500)
+        found += [f"390 px {one}" for one in ours(page)]
+        wide = "(part => part.scrollWidth > part.clientWidth)(document.querySelector('.stMain'))"
+        found += [f"390 px {view.name}: wider than the screen"] if page.evaluate(wide) else []
+        page.set_viewport_size({"width": 1280, "height": 900})
     page.close()
     assert found == []
 

@@ -15,6 +15,7 @@ from trainer_folders import (
 )
 from trainer_jobs import claim
 
+from app.text.remedies import in_commands
 from db.errors import BadInput
 from db.outcome.evaluations import list_evaluations
 from db.store.store import Store
@@ -137,4 +138,4 @@ def test_ordinary_retrieval_stands_beside_instruction_scores(
     (row,) = ordinary_rows([found[1]], [found[0]])
     assert row["name"] == "bm25" and row["ndcg@10"] == found[0].metrics["ndcg@10"]
     ran = inf(*arguments)
-    assert NOT_MEASURED in ran.out
+    assert in_commands(NOT_MEASURED) in ran.out and "--ordinary" in ran.out

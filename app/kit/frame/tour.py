@@ -104,7 +104,7 @@ def draw_tour(user: SessionUser, page: str) -> None:
 
 def _draw_step(steps: list[tuple[Step, View]], number: int, page: str) -> None:
     step, _ = steps[number - 1]
-    st.subheader(f"Tour {number} of {len(steps)} · {step.section}", anchor=False)
+    st.header(f"Tour {number} of {len(steps)} · {step.section}", anchor=False)
     st.markdown(step.text)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         if number < len(steps):

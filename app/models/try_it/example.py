@@ -77,7 +77,7 @@ def draw_examples(examples: Examples) -> None:
     if examples.missing:
         st.info(plain(examples.missing.format(**names)), icon=":material/lightbulb:")
         return
-    st.subheader("What the training changed", anchor=False)
+    st.header("What the training changed", anchor=False)
     st.markdown(plain(totals(examples)))
     st.caption(plain(parts(examples)))
     found = examples.found

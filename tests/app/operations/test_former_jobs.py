@@ -130,7 +130,7 @@ def test_the_jobs_page_shows_one_of_each_kind(
     for place, name in enumerate({kind: name for name, (kind, _) in FORMER.items()}.values()):
         job_id = ids[name, STATUSES[place % 3]]
         at = open_page("jobs", job=str(job_id))
-        assert any(f"Job {job_id}" in each.value for each in at.subheader), name
+        assert any(f"Job {job_id}" in each.value for each in at.header), name
         shown = words(at)
         assert all(json.dumps(key) in shown for key in operations.show(ADA, job_id).config), name
 

@@ -10,7 +10,7 @@ from trainer.report.compared.measures import model_name
 MEASURE, TITLE = "ndcg@10", "nDCG@10"
 NOT_MEASURED = (
     "whether ordinary retrieval suffered is not measured for these models: evaluate them on a "
-    "benchmark without instructions too (--ordinary, any BEIR folder, or dataset:NAME for the "
+    "benchmark without instructions too (`ordinary=`: any BEIR folder, or dataset:NAME for the "
     "queries and passages of a dataset)"
 )
 
