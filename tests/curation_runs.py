@@ -142,7 +142,7 @@ def texts_of(store: Store, run_id: int) -> dict[str, Any]:
     """Everything a run says about its pairs, ids and times aside."""
     with store.read() as session:
         return {
-            group.query_id: (
+            group.name: (
                 group.verdict,
                 group.drop_reason,
                 group.drop_detail,

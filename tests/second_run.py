@@ -41,7 +41,7 @@ def make_second_run(
         done = []
         for group in groups:
             found = get_group(session, group.id)
-            triplets, passage = found.triplets, found.document_positive
+            triplets, passage = found.triplets, found.passage
             texts: Texts = {
                 role: (text.instruction, text.query, None if role == "positive" else text.passage)
                 for role, text in triplets.items()

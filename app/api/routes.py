@@ -31,7 +31,6 @@ from app.operations import (
 from app.operations.acting import queued
 from app.operations.doors import tokens, webhooks
 from app.operations.judging import agreement, figures, judgments, reviews, studies
-from app.operations.judging.reviews import ReviewRow
 from app.operations.judging.studies import StudyChanged, StudyShown
 from curation.hub.request import PushStart
 from curation.judging import request
@@ -42,8 +41,11 @@ from curation.run.starting import RunResume, RunStart
 from db.answers.announcements import SentRow
 from db.corpus.browsing import PairView
 from db.requests import Request, option
+from db.review.proposals import ProposalRow
 from db.review.queue import QueueFilter
+from db.review.reviews import ReviewRow
 from db.rows import Listed, Row, as_text
+from db.run.group_detail import GroupShown
 from db.run.groups import GroupRow
 from db.run.runs import RunSummary
 from db.store.settings import home
@@ -393,7 +395,7 @@ def routes() -> tuple[Route, ...]:
           lambda a, w: groups.drops(a, w.id)),
         R("groups list", "GET", "/runs/{run_id:int}/groups", "groups", GroupsWanted,
           Listed[GroupRow], _groups),
-        R("groups show", "GET", "/groups/{id:int}", "curate", One, groups.GroupShown,
+        R("groups show", "GET", "/groups/{id:int}", "curate", One, GroupShown,
           lambda a, w: groups.show(a, w.id)),
         R("reviews list", "GET", "/runs/{run_id:int}/reviews", "groups", OfRun,
           Listed[ReviewRow], lambda a, w: reviews.list_some(a, w.run_id, **_at(w))),
@@ -402,7 +404,7 @@ def routes() -> tuple[Route, ...]:
         R("reviews set", "PUT", "/groups/{group_id:int}/review", "review", request.ReviewSet,
           ReviewRow, reviews.set_one),
         R("reviews propose", "POST", "/groups/{group_id:int}/proposals", "review",
-          request.ReviewPropose, reviews.ProposalRow, reviews.propose, 201),
+          request.ReviewPropose, ProposalRow, reviews.propose, 201),
         R("studies list", "GET", "/studies", "studies", StudiesWanted, Listed[StudySummary],
           lambda a, w: _part(studies.list_all(a, w.dataset), w)),
         R("studies create", "POST", "/studies", "studies", StudyPlan, StudyShown, _create_study,

@@ -9,17 +9,17 @@ from app.text.numbers import counted
 from app.text.plain import plain
 from app.text.texts import draw_text
 from curation.recipe.drop_reasons import reason_text
-from db.run.group_detail import GroupDetail, ValidatorJudgment
+from db.run.group_detail import GroupJudgment, GroupShown, ListedTextRow
 from db.shape import Shape
 
 
-def draw_group(group: GroupDetail, *, show_verdict: bool = True) -> None:
+def draw_group(group: GroupShown) -> None:
     """Draw a group: verdict, review, triplets, and for those who may see it, choices and calls."""
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.markdown(f"**Group {group.id}** · {plain(group.query_id)}", width="content")
-        if show_verdict and group.verdict:
+        st.markdown(f"**Group {group.id}** · {plain(group.name)}", width="content")
+        if group.verdict:
             draw_status(group.verdict)
-        if show_verdict and group.drop_reason:
+        if group.drop_reason:
             st.caption(plain(reason_text(group.drop_reason)), width="content")
         if group.review is not None:
             draw_status(group.review.action)
@@ -28,23 +28,22 @@ def draw_group(group: GroupDetail, *, show_verdict: bool = True) -> None:
                 width="content",
             )
         draw_labels(offline=group.offline)
-    if show_verdict and group.drop_detail:
+    if group.drop_detail:
         draw_text(group.drop_detail, label="Drop reason")
     if group.review is not None and group.review.reason:
         draw_text(group.review.reason, label="Reviewer's reason")
     draw_triplets(group)
-    for name, (text, reason) in group.listed.items():
-        draw_text(text, label=listed_label(name, reason if show_verdict else None))
-    if show_verdict:
-        draw_judgments(group)
-        draw_calls(group)
+    for text in group.lists:
+        draw_text(text.text, label=listed_label(text))
+    draw_judgments(group)
+    draw_calls(group)
 
 
-def draw_triplets(group: GroupDetail) -> None:
+def draw_triplets(group: GroupShown) -> None:
     """Draw the triplets side by side; differences from the first one are marked."""
     if not group.triplets:
-        draw_text(group.query_positive, label=group.shape.first.query.label)
-        draw_text(group.document_positive, label=group.shape.first.passage.label)
+        draw_text(group.query, label=group.shape.first.query.label)
+        draw_text(group.passage, label=group.shape.first.passage.label)
         st.caption("The pair was dropped before any text was generated.")
         return
     shape = group.shape
@@ -59,17 +58,18 @@ def draw_triplets(group: GroupDetail) -> None:
                 st.caption("Not generated.")
                 continue
             other = None if scenario is shape.first else first
-            for text, field in zip(scenario.texts, texts._fields, strict=True):
+            for text in scenario.texts:
                 draw_text(
-                    getattr(texts, field),
+                    getattr(texts, text.field),
                     label=text.label,
-                    unlike=getattr(other, field) if other is not None else None,
+                    unlike=getattr(other, text.field) if other is not None else None,
                 )
 
 
-def listed_label(name: str, reason: str | None) -> str:
+def listed_label(text: ListedTextRow) -> str:
     """A text of a slot that takes several, and why it is none of the group's."""
-    return f"Passage {name}" + (f" · {reason_text(reason)}" if reason else "")
+    reason = text.dropped_reason
+    return f"Passage {text.name}" + (f" · {reason_text(reason)}" if reason else "")
 
 
 def title_of(shape: Shape, scenario: str) -> str:
@@ -78,7 +78,7 @@ def title_of(shape: Shape, scenario: str) -> str:
     return found.title if found else scenario.replace("_", " ")
 
 
-def draw_judgments(group: GroupDetail) -> None:
+def draw_judgments(group: GroupShown) -> None:
     """Draw the validator's choice in each scenario, and the candidates."""
     if not group.judgments:
         return
@@ -94,7 +94,7 @@ def draw_judgments(group: GroupDetail) -> None:
                 draw_text(judgment.candidates.get(label, ""), label=name)
 
 
-def _row(shape: Shape, judgment: ValidatorJudgment) -> dict[str, object]:
+def _row(shape: Shape, judgment: GroupJudgment) -> dict[str, object]:
     return {
         "Scenario": title_of(shape, judgment.scenario),
         "Chose": judgment.choice.replace("_", " "),
@@ -104,7 +104,7 @@ def _row(shape: Shape, judgment: ValidatorJudgment) -> dict[str, object]:
     }
 
 
-def draw_calls(group: GroupDetail) -> None:
+def draw_calls(group: GroupShown) -> None:
     """Draw the calls made for the group, with prompts and raw answers."""
     if not group.calls:
         return
@@ -115,6 +115,6 @@ def draw_calls(group: GroupDetail) -> None:
     with st.container(border=True):
         for call in group.calls:
             st.caption(plain(call.title))
-            for message in prompts.get(call.id, ()):
+            for message in prompts[call.call_id]:
                 draw_text(message["content"], label=f"Prompt ({message['role']})", whole=True)
             draw_text(call.answer, label="Raw answer", whole=True)

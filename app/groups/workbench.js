@@ -81,14 +81,21 @@ class Workbench extends OutboxCard {
     if (this.outbox.size || this.needs().length || this.isTurned) this.send();
   }
 
-  takeDetail(group) {
+  takeDetail({ group: row, ...drawn }) {
+    const group = {
+      ...drawn,
+      shown: row,
+      id: row.id,
+      review: row.review?.action ?? null,
+      seen: row.review?.id ?? null,
+    };
     // what is shown is newer than what the server knew: a decision, or one that is undone
     const isNews = (entry) => entry.group === group.id && entry.kind !== "validate";
     if ([...this.outbox.values()].some(isNews)) return;
     this.pending.delete(group.id);
     this.details.set(group.id, group);
-    const row = this.row(group.id);
-    if (row) Object.assign(row, { review: group.review, review_id: group.seen });
+    const listed = this.row(group.id);
+    if (listed) Object.assign(listed, { review: group.review, review_id: group.seen });
   }
 
   merged(rows) {
@@ -281,7 +288,7 @@ class Workbench extends OutboxCard {
       const row = this.row(past.id);
       if (row && past.row) Object.assign(row, past.row);
       const detail = this.details.get(past.id);
-      if (detail) Object.assign(detail, { review: past.row?.review ?? "", seen: past.entry.seen });
+      if (detail) Object.assign(detail, { review: past.row?.review ?? null, seen: past.entry.seen });
       this.show(past.id);
     } else if (this.current?.mine) {
       this.postUndo(this.at, { after: "", seen: this.current.seen });
@@ -413,7 +420,7 @@ class Workbench extends OutboxCard {
   bulkBox() {
     if (!this.selected.size) return (this.bulk = null);
     const rows = [...this.selected].map(([id, row]) => this.row(id) ?? row);
-    const facts = (row) => [row.id, row.review || "", row.verdict, row.is_complete];
+    const facts = (row) => [row.id, row.review, row.verdict, row.is_complete];
     const known = JSON.stringify(rows.map(facts));
     if (this.bulk?.known !== known) {
       const typed = this.bulk?.box.querySelector("input").value ?? "";
@@ -538,7 +545,7 @@ class Workbench extends OutboxCard {
   }
 
   toggleCalls() {
-    if (!this.current?.calls) {
+    if (!this.current?.shown.calls.length) {
       this.say("There are no model calls to show.");
       return;
     }
@@ -651,10 +658,10 @@ class Workbench extends OutboxCard {
 
   drawGroup(group) {
     const title = make("div", "title");
-    title.append(make("strong", "", `Group ${group.id}`), make("span", "quiet", group.name));
-    const review = DONE[group.review];
-    for (const label of [...group.labels, ...(review ? [review] : [])]) {
-      title.appendChild(make("span", `label-badge ${label}`, label));
+    title.append(make("strong", "", `Group ${group.id}`), make("span", "quiet", group.shown.name));
+    const offline = group.shown.offline ? "offline" : null;
+    for (const label of [group.shown.verdict, offline, DONE[group.review]]) {
+      if (label) title.appendChild(make("span", `label-badge ${label}`, label));
     }
     this.root.appendChild(title);
     if (group.missing.length) {
@@ -672,10 +679,11 @@ class Workbench extends OutboxCard {
     for (const column of group.columns) columns.appendChild(this.drawColumn(column));
     this.root.appendChild(columns);
     this.fillTexts();
-    for (const old of group.before) {
+    const was = group.shown.review;
+    for (const [name, old] of Object.entries(was?.action === "edit" ? was.before : {})) {
       const details = make("details", "before");
-      const text = make("div", "text whole", old.text);
-      details.append(make("summary", "", `${old.label} before the edit`), text);
+      const text = make("div", "text whole", old);
+      details.append(make("summary", "", `${name.replaceAll("_", " ")} before the edit`), text);
       this.root.appendChild(details);
     }
     this.callsBox = make("div", "calls");
@@ -759,7 +767,7 @@ class Workbench extends OutboxCard {
       this.marksButton = this.button("Differences", "tool", () => this.toggleMarks(), "D");
       this.marksButton.setAttribute("aria-pressed", String(this.marks));
       tools.append(this.marksButton);
-      if (group.calls) tools.append(this.button("Calls", "tool", () => this.toggleCalls(), "M"));
+      if (group.shown.calls.length) tools.append(this.button("Calls", "tool", () => this.toggleCalls(), "M"));
     }
     tools.append(this.button("Help", "tool", () => (this.help.hidden = !this.help.hidden), "?"));
     this.reasonRow = make("div", "reason");

@@ -8,14 +8,14 @@ from app.access.session_user import require_permission
 from app.groups.group import listed_label, title_of
 from app.kit.card_files import nothing
 from app.kit.outbox_card import card_component, outbox_of, outbox_scope
-from app.operations.groups import PAGE
-from app.operations.judging.desk import CallText, Desk, GroupOnDesk, OnDesk, on_desk
+from app.operations.groups import PAGE, Prompts
+from app.operations.judging.desk import Desk, GroupOnDesk, OnDesk, on_desk
 from app.text.remedies import in_pages
 from app.text.texts import differences, differs_throughout
 from curation.recipe.drop_reasons import reason_text
 from db.question import about_of
 from db.review.texts import missing_texts
-from db.run.group_detail import GroupDetail
+from db.run.group_detail import GroupShown
 from db.shape import Scenario, text_name
 
 CARD = card_component("workbench", "groups/workbench")
@@ -62,10 +62,7 @@ def as_data(found: OnDesk, desk: Desk, viewer: str) -> dict[str, Any]:
         "rows": [row.as_json() for row in found.listed.data],
         "reasons": {reason: reason_text(reason) for reason in sorted(reasons)},
         "at": desk.wanted_group if desk.wanted_group in shown else None,
-        "groups": [
-            group_as_json(each, blind=here.blind, viewer=viewer, with_calls=here.curates)
-            for each in found.groups
-        ],
+        "groups": [group_as_json(each, viewer=viewer) for each in found.groups],
         "gone": found.gone,
         "calls": None if found.calls is None else calls(*found.calls),
         "acknowledged": {
@@ -78,35 +75,21 @@ def as_data(found: OnDesk, desk: Desk, viewer: str) -> dict[str, Any]:
     }
 
 
-def group_as_json(
-    on_desk: GroupOnDesk, *, blind: bool, viewer: str = "", with_calls: bool = False
-) -> dict[str, Any]:
-    """The group as sent to the browser; blind, without anything that reveals the verdict.
-
-    `with_calls`: the viewer may ask for its calls.
-    """
+def group_as_json(on_desk: GroupOnDesk, *, viewer: str = "") -> dict[str, Any]:
+    """The group as sent to the browser: the row of every door, and what the card draws of it."""
     group, review = on_desk.group, on_desk.group.review
-    known, revalidation = _known(group), {} if blind else on_desk.revalidation
+    known = _known(group)
     why_not = in_pages(on_desk.why_not_validated)
     return {
-        "id": group.id,
-        "name": group.query_id,
-        "seen": review.id if review else None,
-        "review": review.action if review else "",
+        "group": group.as_json(),
         "mine": review is not None and review.reviewed_by == viewer,
-        "labels": [
-            *([group.verdict] if group.verdict and not blind else []),
-            *(["offline"] if group.offline else []),
-        ],
-        "notes": [*_notes(group, blind, on_desk.carried_from_run), *filter(None, [why_not])],
+        "notes": [*_notes(group, on_desk.carried_from_run), *filter(None, [why_not])],
         "missing": [text.sign for text in missing_texts(group.shape, known)],
-        "calls": with_calls and bool(group.calls),
-        "columns": _columns(group, known, revalidation, blind, on_desk.is_validating),
-        "before": _before(group),
+        "columns": _columns(group, known, on_desk.revalidation, on_desk.is_validating),
     }
 
 
-def calls(group: GroupDetail, prompts: Mapping[int, list[CallText]]) -> dict[str, Any]:
+def calls(group: GroupShown, prompts: Prompts) -> dict[str, Any]:
     """The group's model calls with their prompts and raw answers."""
     return {
         "group": group.id,
@@ -116,7 +99,7 @@ def calls(group: GroupDetail, prompts: Mapping[int, list[CallText]]) -> dict[str
                 "parts": [
                     *(
                         [f"Prompt ({message['role']})", message["content"]]
-                        for message in prompts.get(call.id, ())
+                        for message in prompts[call.call_id]
                     ),
                     ["Raw answer", call.answer],
                 ],
@@ -126,14 +109,13 @@ def calls(group: GroupDetail, prompts: Mapping[int, list[CallText]]) -> dict[str
     }
 
 
-def _notes(group: GroupDetail, blind: bool, carried_from_run: int | None) -> list[str]:
+def _notes(group: GroupShown, carried_from_run: int | None) -> list[str]:
     review, notes = group.review, []
-    if not blind and group.drop_reason:
+    if group.drop_reason:
         detail = f": {group.drop_detail}" if group.drop_detail else ""
         notes.append(f"Dropped: {reason_text(group.drop_reason)}{detail}")
-    if not blind:
-        for one in group.proposals:
-            notes.append(f"{one.judge} proposes to {one.action} it: {one.reason}")
+    for one in group.proposals:
+        notes.append(f"{one.judge} proposes to {one.action} it: {one.reason}")
     if review is not None:
         reason = f": {review.reason}" if review.reason else ""
         when = f"{review.created_at:%Y-%m-%d %H:%M}"
@@ -143,16 +125,16 @@ def _notes(group: GroupDetail, blind: bool, carried_from_run: int | None) -> lis
             carried = f", for the same texts in {run}"
         who = f"by {review.reviewed_by}, {when}{carried}{reason}"
         notes.append(f"{ACTIONS[review.action].capitalize()} {who}")
-        if not blind and group.verdict == "dropped" and review.action == "approve":
+        if group.verdict == "dropped" and review.action == "approve":
             notes.append("Rescued: a release contains this group because it is approved.")
     return notes
 
 
-def _known(group: GroupDetail) -> dict[str, str]:
+def _known(group: GroupShown) -> dict[str, str]:
     """The group's texts by column, those of the pair too."""
     known = {
-        group.shape.first.query.column: group.query_positive,
-        group.shape.first.passage.column: group.document_positive,
+        group.shape.first.query.column: group.query,
+        group.shape.first.passage.column: group.passage,
     }
     for text in group.shape.all_texts:
         if text.introduced_by in group.triplets:
@@ -161,16 +143,15 @@ def _known(group: GroupDetail) -> dict[str, str]:
 
 
 def _columns(
-    group: GroupDetail,
+    group: GroupShown,
     known: Mapping[str, str],
     revalidation: Mapping[str, str],
-    blind: bool,
     is_validating: bool,
 ) -> list[dict[str, Any]]:
     found, shape = [], group.shape
     for role, scenario in shape.scenarios.items():
         other = None if scenario is shape.first else shape.first
-        says, state = _says(group, role, revalidation, blind)
+        says, state = _says(group, role, revalidation)
         found.append(
             {
                 "title": scenario.title,
@@ -180,7 +161,7 @@ def _columns(
                 "validating": is_validating,
                 "parts": [
                     *_parts(group, known, scenario, other),
-                    *_listed(group, scenario, known, revalidation, blind),
+                    *_listed(group, scenario, known, revalidation),
                 ],
             }
         )
@@ -188,7 +169,7 @@ def _columns(
 
 
 def _parts(
-    group: GroupDetail, known: Mapping[str, str], scenario: Scenario, other: Scenario | None
+    group: GroupShown, known: Mapping[str, str], scenario: Scenario, other: Scenario | None
 ) -> list[dict[str, Any]]:
     """A scenario's texts, each next to that of `other`; edited where they are introduced."""
     found = []
@@ -210,33 +191,32 @@ def _parts(
 
 
 def _listed(
-    group: GroupDetail,
+    group: GroupShown,
     scenario: Scenario,
     known: Mapping[str, str],
     revalidation: Mapping[str, str],
-    blind: bool,
 ) -> list[dict[str, Any]]:
     """The texts of the scenario's lists next to its passage; the group's own are edited."""
     passage, found = known.get(scenario.passage.column, ""), []
+    listed = {each.name: each for each in group.lists}
     for text in (text for text in group.shape.lists if text.introduced_by == scenario.role):
         for number, name in enumerate(text.names):
-            if name not in group.listed:
+            if (one := listed.get(name)) is None:
                 continue
-            value, reason = group.listed[name]
             field = text_name(text.column, number)
-            is_edited_here = reason is None and field in group.shape.fields
+            is_edited_here = name in group.texts and field in group.shape.fields
             notes = [
                 f"{place.partition(':')[0]}: {SAYS_OF_CHECK[state]}"
                 for place, state in revalidation.items()
                 if about_of(place) == name
             ]
-            compared = _compared(value, passage)
+            compared = _compared(one.text, passage)
             found.append(
                 {
-                    "label": listed_label(name, None if blind else reason),
+                    "label": listed_label(one),
                     "meaning": text.meaning,
                     "field": field if is_edited_here else None,
-                    "text": value,
+                    "text": one.text,
                     "other": passage,
                     "is_passage": True,
                     **compared,
@@ -254,12 +234,8 @@ def _compared(text: str, other: str) -> dict[str, Any]:
     return {"pieces": pieces, "note": ""}
 
 
-def _says(
-    group: GroupDetail, role: str, revalidation: Mapping[str, str], blind: bool
-) -> tuple[str, str]:
+def _says(group: GroupShown, role: str, revalidation: Mapping[str, str]) -> tuple[str, str]:
     """The validator's result for the scenario (after the last edit, if any) and its state."""
-    if blind:
-        return "", ""
     if role in revalidation:
         return SAYS[revalidation[role]], revalidation[role]
     of_checks = {place.partition(":")[0]: state for place, state in revalidation.items()}
@@ -271,12 +247,3 @@ def _says(
             chose = title_of(group.shape, judgment.choice)
             return f"{judgment.judge} chose {chose}", "holds" if judgment.agrees else "fails"
     return "", ""
-
-
-def _before(group: GroupDetail) -> list[dict[str, str]]:
-    if group.review is None or group.review.action != "edit":
-        return []
-    return [
-        {"label": name.replace("_", " "), "text": str(text)}
-        for name, text in group.review.before.items()
-    ]

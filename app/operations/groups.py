@@ -7,7 +7,6 @@ all groups, those in work too.
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from datetime import datetime
 from functools import lru_cache
 
 from sqlalchemy import func, select
@@ -25,7 +24,7 @@ from db.review.queue import QueueFilter
 from db.review.reviews import count_reviews
 from db.rows import Listed, Row
 from db.run import group_detail
-from db.run.group_detail import GroupDetail
+from db.run.group_detail import GroupShown
 from db.run.groups import GroupRow
 from db.run.revalidations import waiting_items
 from db.run.runs import Funnel, drop_reasons, funnel, get_run
@@ -35,89 +34,7 @@ from db.tables import Group, Pair, Run
 RIGHT = "groups"
 PAGE = 50
 EXAMPLES = 3
-
-
-class TripletRow(Row):
-    """The texts of a triplet."""
-
-    instruction: str
-    query: str
-    passage: str
-
-
-class ListedTextRow(Row):
-    """A text of a slot with several, and why it is none of the group's."""
-
-    name: str
-    text: str
-    dropped_reason: str | None
-
-
-class GroupReview(Row):
-    """The current review of a group."""
-
-    action: str
-    reason: str
-    reviewed_by: str
-    created_at: datetime
-
-
-class GroupProposal(Row):
-    """What an agent proposes to decide about a group: no review."""
-
-    judge: str
-    action: str
-    reason: str
-    created_at: datetime
-
-
-class GroupJudgment(Row):
-    """What a judge of the run answered about an item; it `agrees` if that is the right answer."""
-
-    scenario: str
-    question: str
-    expected: str | None
-    judge: str
-    choice: str
-    agrees: bool | None
-
-
-class GroupCall(Row):
-    """A call that served a group, without request and answer; `call_id` is its number."""
-
-    call_id: int
-    task: str
-    model: str
-    server: str | None
-    outcome: str
-    input_tokens: int
-    output_tokens: int
-    cost_usd: float
-
-
-class GroupShown(Row):
-    """A group in full; `triplets` by role, `lists`: the texts of slots that take several."""
-
-    id: int
-    name: str
-    run_id: int
-    dataset: str
-    offline: bool
-    query: str
-    passage_id: str
-    passage: str
-    stage: str
-    state: str
-    verdict: str | None
-    drop_reason: str | None
-    drop_detail: str | None
-    verdict_version: int
-    triplets: dict[str, TripletRow]
-    lists: tuple[ListedTextRow, ...]
-    review: GroupReview | None
-    proposals: tuple[GroupProposal, ...]
-    judgments: tuple[GroupJudgment, ...]
-    calls: tuple[GroupCall, ...]
+Prompts = dict[int, list[dict[str, str]]]
 
 
 class DropExample(Row):
@@ -183,10 +100,10 @@ def show(actor: Actor, group_id: int) -> GroupShown:
     """
     with reading(actor, "curate") as session:
         viewer = None if actor.owns_store else actor.name
-        return _shown(group_detail.get_group(session, group_id, viewer=viewer))
+        return group_detail.get_group(session, group_id, viewer=viewer)
 
 
-def details(actor: Actor, run_id: int, *, limit: int) -> list[GroupDetail]:
+def details(actor: Actor, run_id: int, *, limit: int) -> list[GroupShown]:
     """The first groups of a run in full, those with a verdict, and recorded as read."""
     with reading(actor, "curate") as session:
         here = standing(session, actor, run_id)
@@ -226,10 +143,15 @@ def _most_first(counted: tuple[str, int]) -> tuple[int, str]:
     return -counted[1], counted[0]
 
 
-def prompts(actor: Actor, group: GroupDetail) -> dict[int, list[dict[str, str]]]:
+def prompts(actor: Actor, group: GroupShown) -> Prompts:
     """The messages sent in each call of a group, by the call's number."""
     with reading(actor, "curate") as session:
-        return {call.id: list(rendered_messages(session, call.id)) for call in group.calls}
+        return prompts_of(session, group)
+
+
+def prompts_of(session: Session, group: GroupShown) -> Prompts:
+    """As `prompts`, in a session of the actor's."""
+    return {each.call_id: rendered_messages(session, each.call_id) for each in group.calls}
 
 
 def standing(session: Session, actor: Actor, run_id: int) -> Standing:
@@ -320,17 +242,3 @@ def open_hidden(actor: Actor, *, group_id: int | None = None, run_id: int | None
                 "neither a group nor a run is named", "name one of them", code="group_unknown"
             )
         return hidden.open_run(session, run_id, person=actor.name)
-
-
-def _shown(found: GroupDetail) -> GroupShown:
-    return GroupShown.of(
-        found,
-        name=found.query_id,
-        query=found.query_positive,
-        passage=found.document_positive,
-        calls=[GroupCall.of(each, call_id=each.id) for each in found.calls],
-        lists=[
-            ListedTextRow(name=name, text=text, dropped_reason=reason)
-            for name, (text, reason) in found.listed.items()
-        ],
-    )

@@ -54,7 +54,7 @@ from db.review.reviews import count_reviews
 from db.rows import Listed, Row
 from db.run import versions
 from db.run.calls import call_totals
-from db.run.group_detail import GroupDetail
+from db.run.group_detail import GroupShown
 from db.run.runs import (
     RunSummary,
     funnel,
@@ -347,19 +347,19 @@ def previewed(actor: Actor, run_ids: tuple[int, ...]) -> PreviewShown:
     with reading(actor, RIGHT) as session:
         runs = tuple(_preview_run(session, each) for each in run_ids)
     found = [groups.details(actor, each, limit=PREVIEWED) for each in run_ids]
-    by_pair: dict[str, list[GroupDetail | None]] = {}
+    by_pair: dict[str, list[GroupShown | None]] = {}
     for place, details in enumerate(found):
         for each in details:
-            by_pair.setdefault(each.query_id, [None] * len(run_ids))[place] = each
+            by_pair.setdefault(each.name, [None] * len(run_ids))[place] = each
     return PreviewShown(runs=runs, pairs=tuple(map(_preview_pair, by_pair.values())))
 
 
-def _preview_pair(found: Sequence[GroupDetail | None]) -> PreviewPair:
+def _preview_pair(found: Sequence[GroupShown | None]) -> PreviewPair:
     pair = next(each for each in found if each is not None)
     return PreviewPair(
-        query_id=pair.query_id,
-        query=pair.query_positive,
-        passage=pair.document_positive,
+        query_id=pair.name,
+        query=pair.query,
+        passage=pair.passage,
         groups=tuple(None if each is None else _preview_group(each) for each in found),
     )
 
@@ -378,9 +378,9 @@ def _preview_run(session: Session, run_id: int) -> PreviewRun:
     )
 
 
-def _preview_group(found: GroupDetail) -> PreviewGroup:
-    lost = {name: reason for name, (_, reason) in found.listed.items() if reason is not None}
-    texts = found.texts | {name: found.listed[name][0] for name in lost}
+def _preview_group(found: GroupShown) -> PreviewGroup:
+    lost = {each.name: each.dropped_reason for each in found.lists if each.dropped_reason}
+    texts = found.texts | {each.name: each.text for each in found.lists}
     names = [name for slot in found.shape.slots.values() for name in slot.names]
     place = {name: number for number, name in enumerate(names)}.__getitem__
     return PreviewGroup(

@@ -67,8 +67,8 @@ def check_edit(session: Session, group_id: int, changes: Mapping[str, str]) -> N
     body = session.get_one(Recipe, run.recipe_id).body
     rules = filters_from_store(body)
     known = {
-        group.shape.first.query.column: group.query_positive,
-        group.shape.first.passage.column: group.document_positive,
+        group.shape.first.query.column: group.query,
+        group.shape.first.passage.column: group.passage,
         **group_texts(session, [group_id])[group_id],
         **changes,
     }

@@ -1,22 +1,23 @@
 """Reviews that agents propose: what a judge of kind model would decide, and a person reviews."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from db.rows import Row
 from db.tables import Judge, ReviewProposal
 
 
-@dataclass(frozen=True)
-class Proposal:
-    """A proposed review and the name of its judge."""
+class ProposalRow(Row):
+    """A review that an agent proposes, a judge of kind model; no review of its own."""
 
-    judge: str
+    id: int
+    group_id: int
     action: str
     reason: str
+    judge: str
     created_at: datetime
 
 
@@ -30,7 +31,7 @@ def add_proposal(
     return row
 
 
-def proposals_of(session: Session, group_id: int) -> Sequence[Proposal]:
+def proposals_of(session: Session, group_id: int) -> Sequence[ProposalRow]:
     """The newest proposal of each judge about a group, the oldest first."""
     query = (
         select(Judge.name, ReviewProposal)
@@ -40,4 +41,4 @@ def proposals_of(session: Session, group_id: int) -> Sequence[Proposal]:
     )
     newest = dict(session.execute(query).all())
     rows = sorted(newest.items(), key=lambda each: each[1].id)
-    return [Proposal(name, row.action, row.reason, row.created_at) for name, row in rows]
+    return [ProposalRow.of(row, judge=name) for name, row in rows]

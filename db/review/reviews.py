@@ -13,6 +13,7 @@ another text; whoever finds the new text good approves it.
 """
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import func, select, update
@@ -23,6 +24,7 @@ from db.errors import BadInput, NotFound, Refused
 from db.events import record_event
 from db.review.carrying import copies_of, lock_pair, same_texts, spread
 from db.review.texts import group_texts, missing_texts, write_texts
+from db.rows import Row
 from db.run.runs import get_run, require_active_run, shape_of
 from db.shape import GroupText, Shape
 from db.tables import Group, Review, utc_now
@@ -30,6 +32,22 @@ from db.values import is_storable
 
 MAX_TEXT_CHARACTERS = 1_000_000
 MAX_REASON_CHARACTERS = 10_000
+
+
+class ReviewRow(Row):
+    """A review; `before` and `after`: the texts that an edit changed. A newer one of the group, or
+    its undoing, makes it not current. `carried_from`: the review that it is a copy of."""
+
+    id: int
+    group_id: int
+    action: str
+    reason: str
+    before: dict[str, str]
+    after: dict[str, str]
+    reviewed_by: str
+    created_at: datetime
+    is_current: bool
+    carried_from: int | None
 
 
 def approve_group(

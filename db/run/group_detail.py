@@ -3,11 +3,9 @@
 A group that was dropped early may lack texts: they were never written.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, Self
 
+from pydantic import Field, InstanceOf
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
@@ -15,7 +13,9 @@ from db.assignment.hidden import require_visible
 from db.corpus.texts import lost_texts, passage_texts, texts_of
 from db.errors import NotFound
 from db.question import PICK, is_right
-from db.review.proposals import Proposal, proposals_of
+from db.review.proposals import ProposalRow, proposals_of
+from db.review.reviews import ReviewRow
+from db.rows import Row
 from db.run.new_items import in_order_of_roles
 from db.run.runs import shape_of
 from db.run.versions import expected_now
@@ -24,7 +24,6 @@ from db.tables import (
     Call,
     Dataset,
     Group,
-    GroupCall,
     Item,
     Judge,
     Judgment,
@@ -34,65 +33,65 @@ from db.tables import (
     Review,
     Run,
 )
+from db.tables import GroupCall as Served
 
 
-class Texts(NamedTuple):
-    """The texts of a scenario."""
+class TripletRow(Row):
+    """The texts of a triplet."""
 
     instruction: str
     query: str
     passage: str
 
 
-@dataclass(frozen=True)
-class ValidatorJudgment:
-    """What a judge of the run answered about an item; passages by their label.
+class ListedTextRow(Row):
+    """A text of a slot with several, and why it is none of the group's."""
+
+    name: str
+    text: str
+    dropped_reason: str | None
+
+
+class GroupJudgment(Row):
+    """What a judge of the run answered about an item; it `agrees` if that is the right answer.
 
     `question` is its kind: `pick` in a scenario, another in a check. `expected` is its right
-    answer by the verdict version that the run uses, None where none is known.
+    answer by the verdict version that the run uses, None where none is known. The rest is for
+    pages: what was shown, passages by their label.
     """
 
     scenario: str
-    item_id: int
-    judge: str
-    offline: bool
-    choice: str
-    order_shown: list[str]
-    candidates: dict[str, str]
-    instruction: str
-    query: str
+    question: str
     expected: str | None
-    question: str = PICK.kind
+    judge: str
+    choice: str
+    agrees: bool | None
+    item_id: int = Field(exclude=True)
+    offline: bool = Field(exclude=True)
+    order_shown: tuple[str, ...] = Field(exclude=True)
+    candidates: dict[str, str] = Field(exclude=True)
+    instruction: str = Field(exclude=True)
+    query: str = Field(exclude=True)
 
-    @property
-    def agrees(self) -> bool | None:
-        """Whether the judge answered as expected; None where nothing is."""
-        return is_right(self.choice, self.expected)
 
-
-@dataclass(frozen=True)
-class CallView:
-    """One call that served a group: the prompt by its sha256, the raw answer.
+class GroupCall(Row):
+    """A call that served a group, without request and answer; `call_id` is its number.
 
     `server`: the server group that answered, None before servers were recorded.
     """
 
-    id: int
+    call_id: int
     task: str
-    sample: int
-    outcome: str
-    provider: str
     model: str
     server: str | None
-    prompt_sha256: str
-    request: dict[str, Any]
-    answer: str
+    outcome: str
     input_tokens: int
     output_tokens: int
-    reasoning_tokens: int
     cost_usd: float
-    latency_seconds: float
-    created_at: datetime
+    sample: int = Field(exclude=True)
+    provider: str = Field(exclude=True)
+    request: dict[str, Any] = Field(exclude=True)
+    answer: str = Field(exclude=True)
 
     @property
     def title(self) -> str:
@@ -105,57 +104,51 @@ class CallView:
         )
 
 
-@dataclass(frozen=True)
-class GroupDetail:
-    """A group in full."""
+class GroupShown(Row):
+    """A group in full; `triplets` by role, `lists`: the texts of slots that take several.
+
+    `name` is its query's id in the source; `triplets` are those of the scenarios that are whole,
+    and `lists` has texts that were dropped alone, too. The one row that commands, routes and the
+    workbench are given; to a blind reviewer as `without_verdict` makes it.
+    """
 
     id: int
+    name: str
     run_id: int
-    dataset_id: int
     dataset: str
     offline: bool
-    query_id: str
+    query: str
     passage_id: str
-    query_positive: str
-    document_positive: str
-    title: str
+    passage: str
     stage: str
     state: str
     verdict: str | None
     drop_reason: str | None
     drop_detail: str | None
     verdict_version: int
-    shape: Shape
-    texts: dict[str, str]
-    review: Review | None
-    judgments: list[ValidatorJudgment]
-    calls: list[CallView]
-    proposals: Sequence[Proposal] = ()
-    # texts that were dropped alone by name, with the reason
-    lost: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    triplets: dict[str, TripletRow]
+    lists: tuple[ListedTextRow, ...]
+    review: ReviewRow | None
+    proposals: tuple[ProposalRow, ...]
+    judgments: tuple[GroupJudgment, ...]
+    calls: tuple[GroupCall, ...]
+    shape: InstanceOf[Shape] = Field(exclude=True)
+    texts: dict[str, str] = Field(exclude=True)
 
-    @property
-    def listed(self) -> dict[str, tuple[str, str | None]]:
-        """The texts of the shape's lists by name, with why they are not the group's."""
-        found: dict[str, tuple[str, str | None]] = {}
-        for text in self.shape.lists:
-            for name in text.names:
-                if name in self.lost:
-                    found[name] = self.lost[name]
-                elif name in self.texts:
-                    found[name] = self.texts[name], None
-        return found
-
-    @property
-    def triplets(self) -> dict[str, Texts]:
-        """The texts of the scenarios that are whole, by role."""
-        return {
-            scenario.role: Texts(*(self.texts[sign] for sign in scenario.signs))
-            for scenario in self.shape.complete(self.texts)
-        }
+    def without_verdict(self) -> Self:
+        """The group without anything that shows how it was judged."""
+        listed = (each.model_copy(update={"dropped_reason": None}) for each in self.lists)
+        return self.model_copy(
+            update={
+                **dict.fromkeys(("verdict", "drop_reason", "drop_detail")),
+                **dict.fromkeys(("stage", "state"), ""),
+                **dict.fromkeys(("proposals", "judgments", "calls"), ()),
+                "lists": tuple(listed),
+            }
+        )
 
 
-def get_group(session: Session, group_id: int, *, viewer: str | None = None) -> GroupDetail:
+def get_group(session: Session, group_id: int, *, viewer: str | None = None) -> GroupShown:
     """One group with its texts, current review, the validator's judgments and its calls.
 
     `viewer` is the person to whom it is shown; None for a program. Raises NotFound, Refused if the
@@ -179,38 +172,46 @@ def get_group(session: Session, group_id: int, *, viewer: str | None = None) -> 
         )
     group, run, dataset, pair, passage = found
     shape = shape_of(session, run.id)
-    return GroupDetail(
-        id=group.id,
-        run_id=run.id,
-        dataset_id=run.dataset_id,
+    texts = texts_of(session, [group_id])[group_id]
+    review = session.scalar(select(Review).where(Review.group_id == group_id, Review.is_current))
+    return GroupShown.of(
+        group,
+        name=pair.external_id,
         dataset=dataset,
         offline=run.offline,
-        query_id=pair.external_id,
+        query=pair.query,
         passage_id=passage.external_id,
-        query_positive=pair.query,
-        document_positive=passage.text,
-        title=passage.title,
-        stage=group.stage,
-        state=group.state,
-        verdict=group.verdict,
-        drop_reason=group.drop_reason,
-        drop_detail=group.drop_detail,
+        passage=passage.text,
         verdict_version=run.verdict_version,
-        shape=shape,
-        texts=texts_of(session, [group_id])[group_id],
-        review=session.scalars(
-            select(Review).where(Review.group_id == group_id, Review.is_current)
-        ).first(),
+        triplets={
+            scenario.role: TripletRow(**{of.field: texts[of.sign] for of in scenario.texts})
+            for scenario in shape.complete(texts)
+        },
+        lists=_lists(session, group_id, shape, texts),
+        review=None if review is None else ReviewRow.model_validate(review),
+        proposals=proposals_of(session, group_id),
         judgments=_validations(session, group_id, run, shape),
         calls=_calls(session, group_id),
-        proposals=proposals_of(session, group_id),
-        lost=lost_texts(session, group_id) if shape.lists else {},
+        shape=shape,
+        texts=texts,
     )
 
 
-def _validations(
-    session: Session, group_id: int, run: Run, shape: Shape
-) -> list[ValidatorJudgment]:
+def _lists(
+    session: Session, group_id: int, shape: Shape, texts: dict[str, str]
+) -> list[ListedTextRow]:
+    """The texts of the shape's lists in its order, those that were dropped alone, too."""
+    if not shape.lists:
+        return []
+    known = {name: (text, None) for name, text in texts.items()} | lost_texts(session, group_id)
+    names = [name for text in shape.lists for name in text.names if name in known]
+    return [
+        ListedTextRow(name=name, text=known[name][0], dropped_reason=known[name][1])
+        for name in names
+    ]
+
+
+def _validations(session: Session, group_id: int, run: Run, shape: Shape) -> list[GroupJudgment]:
     expected = expected_now(session, run)
     found = session.execute(
         select(Item, Judge, Judgment, Question.kind)
@@ -224,49 +225,44 @@ def _validations(
     rows = [row for row in found if row[2].study_id is None]
     ids = {entry["passage_id"] for item, *_ in rows for entry in item.candidates}
     texts = passage_texts(session, ids)
-    return [
-        ValidatorJudgment(
-            scenario=item.scenario,
-            item_id=item.id,
-            judge=judge.name,
-            offline=judge.offline,
-            choice=judgment.choice,
-            order_shown=list(judgment.order_shown),
-            candidates={entry["label"]: texts[entry["passage_id"]] for entry in item.candidates},
-            instruction=item.instruction,
-            query=item.query,
-            expected=expected.get(item.scenario, item.expected),
-            question=kind or PICK.kind,
+    shown = []
+    for item, judge, judgment, kind in rows:
+        right = expected.get(item.scenario, item.expected)
+        candidates = {each["label"]: texts[each["passage_id"]] for each in item.candidates}
+        shown.append(
+            GroupJudgment(
+                scenario=item.scenario,
+                question=kind or PICK.kind,
+                expected=right,
+                judge=judge.name,
+                choice=judgment.choice,
+                agrees=is_right(judgment.choice, right),
+                item_id=item.id,
+                offline=judge.offline,
+                order_shown=tuple(judgment.order_shown),
+                candidates=candidates,
+                instruction=item.instruction,
+                query=item.query,
+            )
         )
-        for item, judge, judgment, kind in rows
-    ]
+    return shown
 
 
-def _calls(session: Session, group_id: int) -> list[CallView]:
+def _calls(session: Session, group_id: int) -> list[GroupCall]:
     rows = session.execute(
-        select(GroupCall, Call)
-        .join(Call, Call.id == GroupCall.call_id)
-        .where(GroupCall.group_id == group_id)
+        select(Served, Call)
+        .join(Call, Call.id == Served.call_id)
+        .where(Served.group_id == group_id)
         .order_by(Call.id)
     )
     return [
-        CallView(
-            id=call.id,
+        GroupCall.of(
+            call,
+            call_id=call.id,
             task=served.task,
             sample=served.sample,
             outcome=served.outcome,
-            provider=call.provider,
-            model=call.model,
             server=call.server_group,
-            prompt_sha256=call.prompt_sha256,
-            request=call.request,
-            answer=call.answer,
-            input_tokens=call.input_tokens,
-            output_tokens=call.output_tokens,
-            reasoning_tokens=call.reasoning_tokens,
-            cost_usd=call.cost_usd,
-            latency_seconds=call.latency_seconds,
-            created_at=call.created_at,
         )
         for served, call in rows
     ]

@@ -7,12 +7,16 @@ from records_world import group_ids, make_run
 from sqlalchemy import select
 from study_world import list_reviews
 
+from app.access.identity import Actor
 from app.groups.workbench import group_as_json
-from app.operations.judging.desk import GroupOnDesk, numbers_of, store_reviews, wanted_page
+from app.operations.judging.desk import Desk, numbers_of, on_desk, store_reviews, wanted_page
 from app.text.remedies import in_pages
+from db.people.rights import Rights
+from db.review.proposals import add_proposal
+from db.review.queue import QueueFilter
 from db.review.reviews import approve_group, count_reviews, current_review
-from db.run.group_detail import get_group
 from db.store.store import Store
+from db.study.judgments import get_or_create_judge
 from db.tables import Review
 
 WHO = "ann"
@@ -146,19 +150,29 @@ def test_what_the_card_asks_for_is_read_with_care() -> None:
 
 def test_nothing_sent_to_a_blind_reviewer_tells_a_verdict(sqlite_store: Store) -> None:
     run_id = make_run(sqlite_store)
-    told = []
-    with sqlite_store.read() as session:
-        for verdict in ("kept", "dropped"):
-            group = get_group(session, group_ids(sqlite_store, run_id, verdict)[0])
-            group.judgments[0].candidates["positive"] = "seen"
-            on_desk = GroupOnDesk(group, {"positive": "fails"}, None, False, "")
-            shown = group_as_json(on_desk, blind=True)
-            told.append([shown[name] for name in ("notes", "labels", "calls", "missing")])
-            told.append([(each["says"], each["state"]) for each in shown["columns"]])
-            open_one = group_as_json(on_desk, blind=False, with_calls=True)
-            assert verdict in open_one["labels"]
-            assert "does not find" in open_one["columns"][0]["says"]
-    assert told[:2] == told[2:] == [[[], ["offline"], False, []], [("", "")] * 3]
+    wanted, told = Desk(QueueFilter(run_id=run_id)), []
+    written = [group_ids(sqlite_store, run_id, each)[0] for each in ("kept", "dropped")]
+    with sqlite_store.write() as session:
+        for group_id in written:
+            judge = get_or_create_judge(session, "agent:helper", kind="model", provider="agent")
+            add_proposal(session, group_id, judge, action="reject", reason="a leak")
+        session.commit()
+    for rights in ({"review"}, {"review", "curate"}):
+        actor = Actor("eve", rights=Rights(on_datasets={1: frozenset(rights)}))
+        asked = {"queue": str(wanted), "want": written}
+        found = on_desk(actor, wanted, asked).groups
+        told.append([group_as_json(each) for each in found])
+    blind, open_ones = told
+    names = ("verdict", "drop_reason", "drop_detail", "stage", "state", "proposals", "judgments")
+    for kept_or_dropped in blind:
+        shown = kept_or_dropped["group"]
+        assert [shown[name] for name in names] == [None, None, None, "", "", [], []]
+        assert (shown["calls"], shown["offline"]) == ([], True)
+        assert (kept_or_dropped["notes"], kept_or_dropped["missing"]) == ([], [])
+        assert {(each["says"], each["state"]) for each in kept_or_dropped["columns"]} == {("", "")}
+    assert [each["group"]["verdict"] for each in open_ones] == ["kept", "dropped"]
+    assert all(each["group"]["judgments"] and each["notes"] for each in open_ones)
+    assert all(each["columns"][0]["says"] for each in open_ones)
     # A blind reviewer's word on a group that is not whole, as only dropped ones are, is refused.
     unwritten = group_ids(sqlite_store, run_id, "dropped")[-1]
     assert "not in your queue" in send(sqlite_store, entry("1", unwritten), blind=True)["1"]

@@ -133,7 +133,7 @@ def test_a_group_of_the_address_is_opened_where_it_stands_in_the_list(sqlite_sto
     wanted = group_ids(sqlite_store, run_id)[60]
     data = card_data(open_page("groups", group=str(wanted)))
     assert (data["run"], data["at"], data["offset"]) == (run_id, wanted, 50)
-    assert data["groups"][0]["id"] == wanted and len(data["rows"]) == 20
+    assert data["groups"][0]["group"]["id"] == wanted and len(data["rows"]) == 20
 
 
 def test_many_are_reviewed_after_a_preview_and_undone(sqlite_store: Store) -> None:
@@ -262,7 +262,7 @@ def test_hidden_groups_are_neither_listed_nor_opened_without_a_warning(
     page = open_page("groups", group=str(group_id))
     assert any(f"judge items of group {group_id}" in each.value for each in page.warning)
     assert group_id not in [row["id"] for row in rows(page)] and len(rows(page)) == 2
-    assert group_id not in [group["id"] for group in card_data(page)["groups"]]
+    assert group_id not in [one["group"]["id"] for one in card_data(page)["groups"]]
     assert "1 group of the run hidden: you may judge them" in sent(page)
     sign_in(sqlite_store, monkeypatch, "annotator")
     blind = open_page("groups", group=str(group_id))

@@ -57,7 +57,7 @@ def test_a_run_grows_three_triplets_from_every_pair_and_keeps_what_the_judge_con
     assert set(group.triplets) == {"positive", "instruction_negative", "query_negative"}
     positive = group.triplets["positive"]
     first, second = group.triplets["instruction_negative"], group.triplets["query_negative"]
-    assert positive.passage == group.document_positive and positive.query == group.query_positive
+    assert positive.passage == group.passage and positive.query == group.query
     assert first.query == positive.query and first.instruction != positive.instruction
     assert second.instruction == positive.instruction and second.query != positive.query
     assert len({positive.passage, first.passage, second.passage}) == 3

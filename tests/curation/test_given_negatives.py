@@ -193,7 +193,7 @@ def test_given_negatives_are_in_groups_and_leave_where_they_answer(
     reasons = set()
     for group in groups:
         found = {name: slots[group.id][name] for name in slots[group.id] if name[0] == "H"}
-        expected = negatives.get(group.query_positive, [])[:2]
+        expected = negatives.get(group.query, [])[:2]
         assert [text for text, _ in found.values()] == expected
         answers = {one.scenario: one.choice for one in group.judgments}
         for name, (_, reason) in found.items():
@@ -218,7 +218,7 @@ def test_given_negatives_are_in_groups_and_leave_where_they_answer(
         if each["explanation"] == "query_negative"
     ]
     kept = [group for group in groups if group.verdict == "kept"]
-    number = sum(len(negatives.get(group.query_positive, [])[:2]) for group in kept)
+    number = sum(len(negatives.get(group.query, [])[:2]) for group in kept)
     assert len(listed) == 2 * number > 0, "with the instruction and without"
     assert not {each["docid"] for each in listed} & {one.passage_id for one in kept}
     grades = {each.grade for group in read_release(out).groups for each in group.negatives}
@@ -240,8 +240,8 @@ def test_given_negatives_are_in_groups_and_leave_where_they_answer(
             assert shape_of(session, other) == shape
             rows = list_groups(session, other, limit=99).rows
             copies = [get_group(session, row.id) for row in rows]
-            assert {one.query_id: one.texts for one in copies} == {
-                one.query_id: get_group(session, one.id).texts for one in kept
+            assert {one.name: one.texts for one in copies} == {
+                one.name: get_group(session, one.id).texts for one in kept
             }
             # of a group with a stand-in, the passage that was released
             released = {row["passage_id"] for row in rows_of(out)["small"]}

@@ -31,7 +31,7 @@ from curation.run.revalidation import check_edit, judge
 from db.errors import BadInput, Refused
 from db.question import Question
 from db.review.reviews import approve_group, current_review, edit_group, undo_review
-from db.run.group_detail import GroupDetail, get_group
+from db.run.group_detail import GroupShown, get_group
 from db.run.group_queue import DoneItem
 from db.run.revalidations import revalidation_of
 from db.run.runs import funnel, shape_and_judging
@@ -59,7 +59,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
         yield one
 
 
-def groups_of(store: Store, run_id: int) -> list[GroupDetail]:
+def groups_of(store: Store, run_id: int) -> list[GroupShown]:
     with store.read() as session:
         rows = list_groups(session, run_id, limit=1000).rows
         return [get_group(session, row.id) for row in rows]
@@ -411,10 +411,10 @@ def test_a_run_keeps_groups_with_differing_numbers_of_negatives(
         places[str(reason)] += 1
         assert ("B" in group.texts) is False
         if reason == STANDS_IN:
-            assert group.texts["P+"] == backup != group.document_positive
+            assert group.texts["P+"] == backup != group.passage
         else:
             assert reason in (SPARE, "check_fits")
-            assert group.texts["P+"] == group.document_positive
+            assert group.texts["P+"] == group.passage
         answers = {one.scenario: one for one in group.judgments}
         for number in range(3):
             name = f"N[{number}]" if number else "N"
@@ -423,7 +423,7 @@ def test_a_run_keeps_groups_with_differing_numbers_of_negatives(
             assert (name in group.texts) == (why is None)
             assert answers[f"fits:{name}"].candidates[name] == text
         own = answers["fits:P+"]
-        assert own.candidates["positive"] == group.document_positive
+        assert own.candidates["positive"] == group.passage
         assert own.agrees is (reason != STANDS_IN)
     assert places[SPARE] and places[STANDS_IN], places
     shown = [one.request["inputs"] for of in groups for one in of.calls if one.task == "check_fits"]
@@ -443,7 +443,7 @@ def test_what_is_drawn_is_asked_for_and_recorded(store: Store, server: Server) -
     styles = set()
     for group in groups_of(store, run_id):
         (call,) = (call for call in group.calls if call.task == "instruct")
-        wanted = drawn(RECIPE.vary, 3, group.query_id)
+        wanted = drawn(RECIPE.vary, 3, group.name)
         assert {name: call.request["inputs"][name] for name in wanted} == wanted
         styles.add(wanted["style"])
     assert len(styles) == 4
@@ -545,8 +545,8 @@ def judge_edits(run_id: int, store: Store) -> dict[str, Any]:
     return judge(claim(store, {"run_id": run_id}, kind="judge"))
 
 
-def on_page(group: GroupDetail, revalidation: dict[str, str]) -> dict[str, Any]:
-    return group_as_json(GroupOnDesk(group, revalidation, None, False, ""), blind=False)
+def on_page(group: GroupShown, revalidation: dict[str, str]) -> dict[str, Any]:
+    return group_as_json(GroupOnDesk(group, revalidation, None, False, ""))
 
 
 NEW = "Nobody has ever built one of these by hand; they were all cast."
@@ -627,8 +627,7 @@ def test_a_review_is_of_groups_with_the_same_negatives_alone(store: Store, serve
     one, other, same = (run_curation(store, **ASKED)["run_id"] for _ in range(3))
     decide(other, "checks.fits.expected.N=any", "checks.answers.expected.N=any")
     groups = {
-        run: {group.query_id: group for group in groups_of(store, run)}
-        for run in (one, other, same)
+        run: {group.name: group for group in groups_of(store, run)} for run in (one, other, same)
     }
     name = next(
         name

@@ -49,7 +49,7 @@ def test_groups_of_two_shapes_lie_side_by_side_and_each_is_measured_by_its_own(
         rows = list_groups(session, result["run_id"]).rows
         group = get_group(session, rows[0].id)
         assert list(group.triplets) == ["plain", "defying"]
-        assert group.triplets["plain"].passage == group.document_positive
+        assert group.triplets["plain"].passage == group.passage
         assert [one.agrees for one in group.judgments] == [True, True]
         assert {call.sample for call in group.calls if call.task == "validation"} == {0, 1, 3, 4}
         places = position_bias(session, result["run_id"])

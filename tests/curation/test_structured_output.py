@@ -26,8 +26,7 @@ def written(store: Store, run_id: int) -> list[Any]:
         groups = session.scalars(select(Group.id).where(Group.run_id == run_id).order_by(Group.id))
         found = [get_group(session, group_id) for group_id in groups]
     return [
-        (group.query_id, group.triplets, [each.choice for each in group.judgments])
-        for group in found
+        (group.name, group.triplets, [each.choice for each in group.judgments]) for group in found
     ]
 
 

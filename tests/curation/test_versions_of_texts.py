@@ -343,5 +343,5 @@ def test_an_edited_text_stays_where_a_version_takes_its_stand_in_away(
     with store.read() as session:
         found = get_group(session, row.id)
         assert found.texts["I"] == "Only what Ann wrote."
-        assert found.texts["P+"] == found.document_positive
+        assert found.texts["P+"] == found.passage
     assert texts_of(store, run_id)

@@ -164,7 +164,7 @@ def test_groups_of_code_name_their_language_in_both_instructions(
     with store.read() as session:
         for row in list_groups(session, result["run_id"], verdict="kept").rows:
             group = get_group(session, row.id)
-            start = f"In {languages[group.query_id]} "
+            start = f"In {languages[group.name]} "
             assert {one.instruction.startswith(start) for one in group.triplets.values()} == {True}
             assert group.triplets["instruction_negative"].instruction != (
                 group.triplets["positive"].instruction

@@ -182,7 +182,7 @@ def test_a_group_that_lacks_texts_is_completed_by_hand_and_then_approved(store: 
         triplets = get_group(session, group_id).triplets
         assert set(triplets) == set(INF_IR.roles)
         assert triplets["positive"].passage == "Book 0 was written by author 0."
-        assert triplets["instruction_negative"] == (
+        assert tuple(triplets["instruction_negative"].model_dump().values()) == (
             "Find the year of book 9.",
             "who wrote book 0",
             "Book 9 came out in 1909.",

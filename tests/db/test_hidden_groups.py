@@ -127,7 +127,7 @@ def test_a_search_does_not_find_a_hidden_group(store: Store) -> None:
     run_id, study_id = make_study(store)
     with store.read() as session:
         secret = min(groups_of(store, study_id))
-        query = get_group(session, secret).query_positive
+        query = get_group(session, secret).query
         assert list_groups(session, run_id, search=query).total == 1
         assert list_groups(session, run_id, search=query, viewer="ann").total == 0
 

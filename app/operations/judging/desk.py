@@ -19,11 +19,10 @@ from sqlalchemy.orm import Session
 from app.access.identity import Actor, SessionUser, owner
 from app.jobs.kinds import KINDS
 from app.operations.acting import queued, reading, record_read, writing
-from app.operations.groups import PAGE, Standing, page, standing, visible
+from app.operations.groups import PAGE, Prompts, Standing, page, prompts_of, standing, visible
 from app.operations.judging.outbox import event_of
 from curation.judging.request import JudgeStart
 from curation.recipe.drop_reasons import reason_text
-from curation.recipe.rendered_call import rendered_messages
 from curation.run.revalidation import check_edit
 from db.errors import BadInput, InfError, Refused
 from db.jobs.jobs import list_jobs
@@ -39,7 +38,7 @@ from db.review.reviews import (
     undo_review,
 )
 from db.rows import Listed
-from db.run.group_detail import GroupDetail, get_group
+from db.run.group_detail import GroupShown, get_group
 from db.run.groups import GroupRow
 from db.run.revalidations import WAITING, revalidation_of
 from db.tables import Account, Group, Item, Job, Review
@@ -60,7 +59,6 @@ NO_RIGHT = Refused(
     code="review_right_missing",
 )
 Answers = dict[str, InfError | None]
-CallText = dict[str, str]
 
 
 @dataclass(frozen=True)
@@ -73,13 +71,14 @@ class Desk:
 
 @dataclass(frozen=True)
 class GroupOnDesk:
-    """A group in full, what its validator found after an edit, and whether it is at work on it.
+    """A group in full as the person may see it (blind, without its verdict), what its validator
+    found after an edit, and whether it is at work on it.
 
     `carried_from_run`: the run whose review this is a copy of; `why_not_validated`: why the last
     validation left texts without an answer, "" if it did not.
     """
 
-    group: GroupDetail
+    group: GroupShown
     revalidation: dict[str, str]
     carried_from_run: int | None
     is_validating: bool
@@ -100,7 +99,7 @@ class OnDesk:
     listed: Listed[GroupRow]
     groups: list[GroupOnDesk]
     gone: list[int]
-    calls: tuple[GroupDetail, dict[int, list[CallText]]] | None
+    calls: tuple[GroupShown, Prompts] | None
     answers: Answers
     person: tuple[int | None, datetime | str]
 
@@ -127,7 +126,8 @@ def on_desk(actor: Actor, desk: Desk, outbox: Mapping[str, Any]) -> OnDesk:
         groups = [_group(session, here, each, validated) for each in shown]
         calls = None
         for wanted in (each for each in called if each in seen):
-            calls = _with_prompts(session, wanted)
+            called_one = get_group(session, wanted)
+            calls = called_one, prompts_of(session, called_one)
         person = _account_of(session, actor)
     record_read(shown, actor)
     return OnDesk(
@@ -146,13 +146,17 @@ def on_desk(actor: Actor, desk: Desk, outbox: Mapping[str, Any]) -> OnDesk:
 def _group(
     session: Session, here: Standing, group_id: int, validated: set[int | None]
 ) -> GroupOnDesk:
-    """A group that they may see."""
-    revalidation = revalidation_of(session, group_id)
+    """A group that they may see, without what they may not see of it."""
+    group, revalidation = get_group(session, group_id), revalidation_of(session, group_id)
+    if here.blind:
+        group = group.without_verdict()
+    elif not here.curates:
+        group = group.model_copy(update={"calls": ()})
     is_validating = not validated.isdisjoint({None, group_id})
     is_left = WAITING in revalidation.values() and not is_validating and here.curates
     return GroupOnDesk(
-        get_group(session, group_id),
-        revalidation,
+        group,
+        {} if here.blind else revalidation,
         _run_of_original(session, group_id),
         is_validating,
         why_not_validated(session, here.run.id, group_id) if is_left else "",
@@ -241,11 +245,6 @@ def _run_of_original(session: Session, group_id: int) -> int | None:
     original = select(Review.carried_from).where(Review.group_id == group_id, Review.is_current)
     query = select(Group.run_id).join(Review, Review.group_id == Group.id)
     return session.scalar(query.where(Review.id == original.scalar_subquery()))
-
-
-def _with_prompts(session: Session, group_id: int) -> tuple[GroupDetail, dict[int, list[CallText]]]:
-    group = get_group(session, group_id)
-    return group, {call.id: list(rendered_messages(session, call.id)) for call in group.calls}
 
 
 def validation_jobs(session: Session, run_id: int, statuses: Sequence[str]) -> list[Job]:

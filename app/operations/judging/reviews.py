@@ -1,7 +1,6 @@
 """Reviews: approve, reject and edit groups, one or all of a filter; let their validator check."""
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import TypeVar
 
 from sqlalchemy import select
@@ -22,9 +21,9 @@ from db.assignment.hidden import require_visible
 from db.errors import BadInput, NotFound, Refused
 from db.events import record_event
 from db.review import queue
-from db.review.proposals import add_proposal
+from db.review.proposals import ProposalRow, add_proposal
 from db.review.queue import BulkPreview
-from db.review.reviews import approve_group, edit_group, reject_group
+from db.review.reviews import ReviewRow, approve_group, edit_group, reject_group
 from db.review.reviews import undo_bulk as undo_reviews
 from db.rows import Listed, Row
 from db.run.group_detail import get_group
@@ -35,32 +34,6 @@ from db.tables import Group, Review
 RIGHT, RIGHT_OF_MANY = "review", "review_many"
 MAX_SELECTED = 2000
 T = TypeVar("T")
-
-
-class ReviewRow(Row):
-    """A review; `before` and `after`: the texts that an edit changed. A newer one of the group, or
-    its undoing, makes it not current."""
-
-    id: int
-    group_id: int
-    action: str
-    reason: str
-    before: dict[str, str]
-    after: dict[str, str]
-    reviewed_by: str
-    created_at: datetime
-    is_current: bool
-
-
-class ProposalRow(Row):
-    """A review that an agent proposes, a judge of kind model; no review of its own."""
-
-    id: int
-    group_id: int
-    action: str
-    reason: str
-    judge: str
-    created_at: datetime
 
 
 class BulkReview(Row):

@@ -16,9 +16,11 @@ from app.operations import datasets, groups, runs
 from curation.recipe import recipe as recipes
 from db.errors import BadInput, InfError, Refused
 from db.people.rights import Rights
+from db.review.proposals import add_proposal
 from db.review.queue import QueueFilter
-from db.review.reviews import approve_group
+from db.review.reviews import approve_group, edit_group
 from db.store.store import Store
+from db.study.judgments import get_or_create_judge
 
 ALL = QueueFilter(run_id=1)
 CURATOR = Actor("ann", rights=Rights(on_datasets={1: frozenset({"curate"})}))
@@ -64,6 +66,29 @@ def test_a_group_is_shown_whole(sqlite_store: Store, inf: Callable[..., Ran]) ->
     with pytest.raises(InfError) as raised:
         groups.show(owner("ada"), 999)
     assert raised.value.code == "group_unknown"
+
+
+def test_the_workbench_is_handed_the_group_that_commands_print(
+    sqlite_store: Store, inf: Callable[..., Ran]
+) -> None:
+    run_id = make_run(sqlite_store, kept=1, dropped=1, unwritten=1)
+    (first,) = group_ids(sqlite_store, run_id)
+    with sqlite_store.write() as session:
+        edit_group(session, first, {"query_negative": "who sold it"}, reviewed_by="ada")
+        judge = get_or_create_judge(session, "agent:helper", kind="model", provider="agent")
+        add_proposal(session, first, judge, action="reject", reason="a leak")
+        session.commit()
+    card = {each["group"]["id"]: each for each in card_data(open_page("groups"))["groups"]}
+    assert len(card) == 3
+    for group_id, each in card.items():
+        printed = inf("groups", "show", group_id, "--json").json
+        shown = groups.show(owner("ada"), group_id).as_json()
+        assert as_text(each["group"]) == as_text(shown)
+        assert as_text({name: printed[name] for name in shown}) == as_text(shown)
+    shown = card[first]["group"]
+    review = inf("reviews", "show", shown["review"]["id"], "--json").json
+    assert as_text(shown["review"]) == as_text(review)
+    assert [each["reason"] for each in shown["proposals"]] == ["a leak"]
 
 
 def test_lists_are_paged_alike(sqlite_store: Store, inf: Callable[..., Ran]) -> None:
