@@ -49,5 +49,5 @@ ACCOUNT_ROLES: Final = ("annotator", "curator", "admin")
 # Of a person, on a dataset, a study or everywhere; those that a single study can give.
 RIGHTS: Final = ("judge", "review", "adjudicate", "curate", "train", "release")
 STUDY_RIGHTS: Final = ("judge", "adjudicate")
-# Of a token of an admin alone: what of administration it reads.
-TOKEN_RIGHTS: Final = ("audit",)
+# Of a token of an admin alone: what of administration it reads; `watch`: /metrics.
+TOKEN_RIGHTS: Final = ("audit", "watch")

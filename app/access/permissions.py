@@ -32,7 +32,7 @@ class Need:
         words = (" and " if self.needs_all else " or ").join(self.rights)
         return (
             f"admin, or a token of one with {words}"
-            if self.rights == TOKEN_RIGHTS
+            if self.rights and set(self.rights) <= set(TOKEN_RIGHTS)
             else words or "admin"
         )
 
@@ -67,7 +67,8 @@ NEEDS: Mapping[str, Need] = {
     "accounts": Need(ADMIN, "manage accounts and members, make backups"),
     "connections": Need(ADMIN, "make connections to model servers, and give them their keys"),
     "webhooks": Need(ADMIN, "have other servers sent events (webhooks)"),
-    "audit": Need(TOKEN_RIGHTS, "read accounts, endpoints and the audit log"),
+    "audit": Need(("audit",), "read accounts, endpoints and the audit log"),
+    "watch": Need(("watch",), "read the figures of the server for monitoring (`/metrics`)"),
     "server": Need(ADMIN, "use folders and files of the server, run a model's own code"),
     "curate": Need(("curate",), "see and start runs, read and open groups"),
     "import": Need(("curate",), "import pairs and passages"),

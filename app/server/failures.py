@@ -30,6 +30,7 @@ from app.server.form_page import form_page
 from app.server.language import language_of
 from app.text.languages import error_text, is_translated, text
 from db.errors import InfError
+from db.logs import formatter
 from db.store.store import open_store
 
 log = logging.getLogger("inf.app")
@@ -47,9 +48,9 @@ def is_of_programs(path: str) -> bool:
 def log_with_time() -> None:
     """Write what our modules log to standard error, each line with its time."""
     handler = logging.StreamHandler(sys.stderr)
-    formatter = logging.Formatter("%(asctime)sZ %(levelname)s %(message)s", "%Y-%m-%dT%H:%M:%S")
-    formatter.converter = time.gmtime
-    handler.setFormatter(formatter)
+    line = logging.Formatter("%(asctime)sZ %(levelname)s %(message)s", "%Y-%m-%dT%H:%M:%S")
+    line.converter = time.gmtime
+    handler.setFormatter(formatter(line))
     ours = logging.getLogger("inf")
     ours.addHandler(handler)
     ours.propagate = False

@@ -51,7 +51,8 @@ OPEN_PATHS = (
     "/oauth2callback",
     MCP,  # as /api/v1 below
 )
-ADMIN_PATHS = ("/_stcore/metrics",)  # sessions, memory and caches of everybody
+METRICS = "/metrics"  # of a request with a token it looks at the token itself
+ADMIN_PATHS = (METRICS, "/_stcore/metrics")  # figures of everybody
 # of these, /api/v1 looks at each request's token itself, and never at a cookie
 OPEN_FOLDERS = ("/static/", "/invitation/", "/password/", "/language/", f"{API}/")
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
@@ -72,6 +73,8 @@ class RequireSignIn:
     async def _refusal(self, request: HTTPConnection) -> ASGIApp | None:
         path, is_http = request.url.path, request.scope["type"] == "http"
         if path in OPEN_PATHS or path.startswith(OPEN_FOLDERS):
+            return None
+        if path == METRICS and "authorization" in request.headers:
             return None
         store = open_store()
         user = await run_in_threadpool(user_of_cookies, store, request.cookies)
@@ -121,6 +124,19 @@ def _loaded_api() -> "Api":
     return loaded
 
 
+class Metrics:
+    """The figures for monitoring at METRICS."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await (await run_in_threadpool(_loaded_metrics))(scope, receive, send)
+
+
+@cache
+def _loaded_metrics() -> ASGIApp:
+    loaded: ASGIApp = load("app.api.metrics:Metrics")()
+    return loaded
+
+
 class Agents:
     """The tools of agents at MCP, with the limits that a token has at the routes."""
 
@@ -136,7 +152,10 @@ def _loaded_agents(api: "Api") -> ASGIApp:
 
 
 skip_search()
-OWN_ROUTES = (Mount(API, api), Route(MCP, Agents()), *ROUTES, *INDEX_ROUTES)
+OWN_ROUTES = (
+    *(Mount(API, api), Route(MCP, Agents()), Route(METRICS, Metrics(), methods=["GET"])),
+    *(*ROUTES, *INDEX_ROUTES),
+)
 MIDDLEWARE = (
     Middleware(WarnOfProxies),
     Middleware(OwnOrigin),

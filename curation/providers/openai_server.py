@@ -268,6 +268,7 @@ class OpenAIProvider:
             self.failures,
             self.gate.throttles,
             self._trouble.state(),
+            dict(self._trouble.kinds),
             self._probe.spent_usd + self._lost_usd,
         )
 

@@ -169,6 +169,7 @@ class ProviderState:
     failures: int = 0
     throttled: int = 0
     trouble: Trouble = field(default_factory=Trouble)
+    errors: dict[str, int] = field(default_factory=dict)  # failed attempts by kind
     unanswered_usd: float = 0.0  # the cost so far of probes, and of answers lost on their way
 
 

@@ -3,7 +3,7 @@
 import logging
 import ssl
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Final
@@ -25,6 +25,7 @@ class TroubleLog:
     """Collects failures and waits of one provider; `state` is what a worker stores."""
 
     def __init__(self) -> None:
+        self.kinds: Counter[str] = Counter()  # of failures
         self._error: str | None = None
         self._error_at: datetime | None = None
         self._waiting_until: datetime | None = None
@@ -37,6 +38,7 @@ class TroubleLog:
     def failed(self, error: Exception) -> None:
         """An attempt failed."""
         self._error, self._error_at = describe(error), utc_now()
+        self.kinds[kind_of(error)] += 1
         now = time.monotonic()
         self._unlogged += 1
         if now - self._logged_at >= LOG_SECONDS:
@@ -98,6 +100,28 @@ def describe(error: BaseException) -> str:
     return f"{type(error).__name__}: {message}" if message else type(error).__name__
 
 
+def kind_of(error: BaseException) -> str:
+    """What kind of failure it is, one of few: a label of figures."""
+    if isinstance(error, openai.APIStatusError):
+        if error.status_code == 429:
+            return "throttled"
+        return "server" if error.status_code >= 500 else "refused"
+    if isinstance(error, openai.APIConnectionError | TimeoutError | OSError):
+        causes = list(causes_of(error))
+        of_kind = (kind for kinds, kind in _KINDS if any(isinstance(e, kinds) for e in causes))
+        return next(of_kind, "unreachable")
+    return "unreadable"
+
+
+_CUT: Final = (
+    *(aiohttp.ServerDisconnectedError, aiohttp.ClientPayloadError, ConnectionResetError),
+    *(aiohttp.ClientOSError, BrokenPipeError),
+)
+_KINDS: Final[tuple[tuple[tuple[type[BaseException], ...], str], ...]] = (
+    ((aiohttp.ClientConnectorError, ssl.SSLError, ConnectionRefusedError), "unreachable"),
+    (_CUT, "cut"),
+    ((TimeoutError,), "timeout"),
+)
 _CAUSES: Final[tuple[tuple[tuple[type[BaseException], ...], str], ...]] = (
     ((aiohttp.ClientConnectorDNSError,), "the server's name is unknown"),
     ((aiohttp.ClientConnectorCertificateError, ssl.SSLError), "no secure connection"),

@@ -39,6 +39,7 @@ from curation.run.starting import RunWork, note_answering_models, scope_of
 from curation.run.time_left import RecentRate, time_left, time_left_text
 from db.errors import ProviderError
 from db.jobs.runner import JobHandle
+from db.logs import about, note_event
 from db.machine import new_owner
 from db.patience import clock_time, is_away, patiently
 from db.run.calls import StoredCall
@@ -54,6 +55,7 @@ from db.run.group_queue import (
 from db.run.runs import begin_run, funnel, outcomes, set_run_status
 from db.run.workers import (
     ROUNDING_USD,
+    Figures,
     Grant,
     Pace,
     add_unanswered_cost,
@@ -98,6 +100,7 @@ def curate(handle: JobHandle) -> dict[str, Any]:
         try:
             plan = patient(lambda: make_plan(handle.store, run_id, wanted.concurrency))
             owner = new_owner()
+            about(run=run_id, worker=owner)
             provider = patient(
                 lambda: make_provider(handle.store, plan, owner, wanted.patience_seconds)
             )
@@ -213,7 +216,7 @@ class Worker:
         self.counts: Counter[str] = Counter()
         self.kept_ms: dict[str, int] = {}
         self.commit_ms: dict[str, int] = {}
-        self._spent_usd = plan.run.spent_usd
+        self._spent_before_usd, self._answered_usd = plan.run.spent_usd, 0.0
         self._finished = self._kept = 0
 
     async def work(self) -> None:
@@ -341,6 +344,7 @@ class Worker:
         limit = min(self._width, MAX_CLAIMED)
         negatives = plan.recipe.shape.given_negatives
         groups = claim_groups(session, self._run_id, self._owner, limit, negatives=negatives)
+        self.counts["claimed"] += len(groups)
         chosen = choose_for(session, plan.pool, plan.hard, groups, seed=plan.run.seed, rules=rules)
         return list(zip(groups, chosen, strict=True))
 
@@ -355,10 +359,13 @@ class Worker:
                     await asyncio.wait_for(self._wake.wait(), self._until_parked())
                 continue
             group = work.group
+            about(group=group.id)
             is_parked = False
             try:
                 done = await work.run()
                 if await self._journal.finish(done):
+                    ending = {"verdict": done.verdict, "reason": done.drop_reason}
+                    note_event(log, "group finished", **ending, attempt=group.attempt)
                     self._finished += 1
                     self._kept += done.verdict == "kept"
                     if self._guard is not None:
@@ -492,7 +499,8 @@ class Worker:
         finally:
             self.counts["in_flight"] -= 1
         self.counts["made"] += 1
-        self._spent_usd += answer.cost_usd
+        self._answered_usd += answer.cost_usd
+        self.counts.update(input_tokens=answer.input_tokens, output_tokens=answer.output_tokens)
         return await self._journal.add(request, answer, max_usd)
 
     def _bill_probes(self, session: Session) -> None:
@@ -546,6 +554,14 @@ class Worker:
             throttled=state.throttled,
             trouble=state.trouble,
             pace=Pace(self._rate.per_minute(), dict(in_progress)),
+            figures=Figures(
+                spent_usd=self._answered_usd,
+                input_tokens=self.counts["input_tokens"],
+                output_tokens=self.counts["output_tokens"],
+                claimed=self.counts["claimed"],
+                errors=state.errors,
+                commits=self._journal.committed.buckets(),
+            ),
         )
         run = session.execute(
             select(Run.status, Run.concurrency).where(Run.id == self._run_id)
@@ -576,8 +592,8 @@ class Worker:
             f"{self._kept:,} kept",
             f"{self.counts['made']:,} calls made, {self.counts['reused']:,} reused",
         ]
-        if self._spent_usd:
-            parts.append(f"${self._spent_usd:.4f} spent")
+        if spent := self._spent_before_usd + self._answered_usd:
+            parts.append(f"${spent:.4f} spent")
         trouble = self._provider.state().trouble
         if waiting := trouble.waiting():
             parts.append(waiting)

@@ -12,6 +12,7 @@ that is tried again counts nothing a second time.
 """
 
 import asyncio
+import contextvars
 import itertools
 import math
 import queue
@@ -29,7 +30,7 @@ from curation.run.answer_files import NOT_KEPT, AnswerFiles
 from db.patience import is_away, patiently
 from db.run.calls import StoredCall, add_calls, add_spending, are_stored, find_calls
 from db.run.group_queue import DoneGroup, finish_groups
-from db.run.workers import Grant, change_reserved, set_aside, set_reserved
+from db.run.workers import COMMIT_MS, Grant, change_reserved, set_aside, set_reserved
 from db.store.store import Store
 
 SHARES = {"p50": 0.5, "p99": 0.99, "p99_9": 0.999, "most": 1.0}  # of waits
@@ -46,6 +47,15 @@ class WaitTimes:
     def add(self, seconds: float) -> None:
         """Count one wait."""
         self._by_ms[math.ceil(1000 * seconds)] += 1
+
+    def buckets(self) -> dict[str, float]:
+        """How many waits were at most each of COMMIT_MS, how many there were, and their sum, ms."""
+        counts: dict[str, float] = {
+            str(most): sum(count for ms, count in self._by_ms.items() if ms <= most)
+            for most in COMMIT_MS
+        }
+        total = sum(self._by_ms.values())
+        return counts | {"all": total, "sum": sum(ms * n for ms, n in self._by_ms.items())}
 
     def percentiles(self) -> dict[str, int]:
         """The percentiles of SHARES in milliseconds, rounded up; empty without waits."""
@@ -135,7 +145,8 @@ class Journal:
         self._over: asyncio.Future[None] = self._loop.create_future()
         self._files = AnswerFiles(store, run_id, owner)
         self.kept, self.committed = WaitTimes(), WaitTimes()
-        threading.Thread(target=self._run, name="journal", daemon=True).start()
+        here = contextvars.copy_context()  # its lines name the run and the worker, too
+        threading.Thread(target=here.run, args=(self._run,), name="journal", daemon=True).start()
 
     def find(self, keys: tuple[str, ...], max_usd: float) -> Awaitable[StoredCall | Grant]:
         """The stored answer under the first of the keys that has one.

@@ -24,6 +24,7 @@ from db.errors import InfError, Refused, StoreBehind
 from db.extras import missing_extra
 from db.jobs import jobs
 from db.jobs.resources import Meter
+from db.logs import formatter
 from db.machine import is_dead, kill_this_process
 from db.patience import is_away, patience_of, patiently
 from db.store.schema import require_not_newer
@@ -172,11 +173,10 @@ def log_without_secrets() -> None:
     _before.extend((sys.stdout, sys.stderr))
     sys.stdout = RedactedStream(sys.stdout.buffer)
     sys.stderr = RedactedStream(sys.stderr.buffer)
-    logging.basicConfig(
-        stream=sys.stderr,
-        level=logging.INFO,
-        format="%(asctime)s %(levelname)s %(name)s %(message)s",
-    )
+    handler = logging.StreamHandler(sys.stderr)
+    text = logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s")
+    handler.setFormatter(formatter(text))
+    logging.basicConfig(level=logging.INFO, handlers=[handler])
 
 
 def run_beside_heartbeat(handle: JobHandle, handler: Handler) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from db.run.group_queue import lease_owners, release_groups
 from db.tables import Run, RunWorker, utc_now
 
 DEAD_AFTER_SECONDS = 45.0
+COMMIT_MS = (5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000)  # buckets of latencies
 ROUNDING_USD = 1e-9  # sums of float costs may exceed the budget by rounding alone
 
 
@@ -61,6 +62,18 @@ class Pace:
 
     answers_per_minute: float | None = None
     in_progress: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What a worker did so far, for monitoring; `commits` as in `db.tables.RunWorker`."""
+
+    spent_usd: float = 0.0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    claimed: int = 0
+    errors: dict[str, int] = field(default_factory=dict)
+    commits: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -106,8 +119,10 @@ def beat_worker(
     throttled: int,
     trouble: Trouble | None = None,
     pace: Pace | None = None,
+    figures: Figures | None = None,
 ) -> None:
     """Renew a worker's heartbeat and its counts. Does not commit."""
+    done = {} if figures is None else vars(figures)
     trouble, pace = trouble or Trouble(), pace or Pace()
     session.execute(
         update(RunWorker)
@@ -128,6 +143,7 @@ def beat_worker(
             waiting_for=trouble.waiting_for,
             answers_per_minute=pace.answers_per_minute,
             in_progress=pace.in_progress,
+            **done,
         )
     )
 

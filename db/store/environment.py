@@ -32,6 +32,12 @@ VARIABLES: dict[str, tuple[Variable, ...]] = {
             "`.inf` in the current folder",
             "Folder of the embedded store, logs, checkpoints, locks and `secrets.toml`.",
         ),
+        Variable(
+            "INF_LOG_FORMAT",
+            "`text`",
+            "`json`: the server and its jobs log one JSON object a line, those of a run with "
+            "`run`, `worker` and `group`, and one for each finished group.",
+        ),
     ),
     "Sign-in": (
         Variable(

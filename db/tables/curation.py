@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import CheckConstraint, ForeignKey, Index, UniqueConstraint, false, true
+from sqlalchemy import BigInteger, CheckConstraint, ForeignKey, Index, UniqueConstraint, false, true
 from sqlalchemy.orm import Mapped, mapped_column
 
 from db.tables.base import SEALED, Base, created, key, utc_now
@@ -153,7 +153,9 @@ class RunWorker(Base, kw_only=True):
     `in_progress`: answers so far of groups without a verdict, by stage. `answers_per_minute`: over
     the last minutes, NULL without a basis. `waiting_until`: no call starts before; of a server
     that is away with `waiting_since` and `waiting_for`, the reason. `unanswered_usd`: the cost so
-    far of calls without an answer: probes, and answers that were lost on their way.
+    far of calls without an answer: probes, and answers that were lost on their way. `spent_usd`:
+    of those with one. `errors`: failed attempts by kind. `commits`: how many answers were committed
+    within so many milliseconds after they came (`db.run.workers.COMMIT_MS`), and their `sum`.
     """
 
     __tablename__ = "run_worker"
@@ -173,6 +175,12 @@ class RunWorker(Base, kw_only=True):
     waiting_since: Mapped[datetime | None] = mapped_column(default=None)
     waiting_for: Mapped[str | None] = mapped_column(default=None)
     unanswered_usd: Mapped[float] = mapped_column(default=0.0, server_default="0")
+    spent_usd: Mapped[float] = mapped_column(default=0.0, server_default="0")
+    input_tokens: Mapped[int] = mapped_column(BigInteger, default=0, server_default="0")
+    output_tokens: Mapped[int] = mapped_column(BigInteger, default=0, server_default="0")
+    claimed: Mapped[int] = mapped_column(default=0, server_default="0")
+    errors: Mapped[dict[str, Any]] = mapped_column(default_factory=dict, server_default="{}")
+    commits: Mapped[dict[str, Any]] = mapped_column(default_factory=dict, server_default="{}")
     retries_per_minute: Mapped[int] = mapped_column(default=0, server_default="0")
     answers_per_minute: Mapped[float | None] = mapped_column(default=None)
     in_progress: Mapped[dict[str, Any]] = mapped_column(default_factory=dict, server_default="{}")

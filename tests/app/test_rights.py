@@ -59,6 +59,7 @@ TAKES: dict[str, set[str]] = {
     "connections": {"admin"},
     "webhooks": {"admin"},
     "audit": {"admin"},
+    "watch": {"admin"},
     "server": {"admin"},
     "curate": {"curate"},
     "import": {"curate"},
@@ -193,7 +194,7 @@ WRITES: dict[str, Callable[[Session, Place], Any]] = {
     "jobs": lambda session, place: request_stop(session, place.job),
 }
 WITHOUT_PLACE = {"accounts", "connections", "webhooks", "audit", "server", "upload"} | {
-    *("tokens", "any")
+    *("tokens", "any", "watch")
 }
 
 

@@ -29,7 +29,7 @@ from db.values import LOCAL_ADMIN
 
 RIGHT, ALL = "tokens", "accounts"
 MAX_NAME = 60
-Held = Literal["judge", "review", "adjudicate", "curate", "train", "release", "audit"]
+Held = Literal["judge", "review", "adjudicate", "curate", "train", "release", "audit", "watch"]
 
 
 def _is_name(given: str) -> str:
