@@ -4,10 +4,11 @@ All load the corpora, look whether the same was computed before, embed what has 
 store the result. Stopped or killed, they go on from the vectors there are.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from pydantic import ConfigDict
 
 from analysis.embed.embedding import embed_texts, model_identity
 from analysis.embed.independence import map_sentence
@@ -40,19 +41,80 @@ from db.corpus.embeddings import cached_vectors
 from db.errors import BadInput
 from db.jobs.runner import JobHandle
 from db.outcome.analyses import find_analysis, get_analysis, store_analysis
+from db.rows import SparseRow
 from db.tables import Analysis
 
 MAX_FITTED = 20_000
 
 
-def embed(handle: JobHandle) -> dict[str, Any]:
+class Analysed(SparseRow):
+    """What was found of corpora, stored as an analysis; `known`: it was computed before.
+
+    An analysis that an earlier version stored may hold more.
+    """
+
+    model_config = ConfigDict(extra="allow")
+
+    analysis_id: int
+    known: bool
+    corpora: tuple[dict[str, Any], ...]
+
+
+class DiversityFound(Analysed):
+    """Diversity by corpus and field, with the vectors of a model."""
+
+    model: str
+
+
+class DuplicatesFound(Analysed):
+    """Counts by field, and the largest clusters of near-duplicate texts."""
+
+    fields: dict[str, dict[str, int]]
+    clusters: tuple[dict[str, Any], ...]
+
+
+class ContaminationFound(Analysed):
+    """How many texts overlap with those of `against`, and how; `groups`: the ids of theirs."""
+
+    against: tuple[dict[str, Any], ...]
+    overlapping: int
+    texts: int
+    how: dict[str, int]
+    groups: tuple[int, ...]
+    paraphrases: dict[str, Any] | None = None
+    pairs: tuple[dict[str, Any], ...]
+
+
+class CoverageFound(Analysed):
+    """The map of `points` texts: shares by field and corpus, and what covers what.
+
+    `circular`: a sentence where a validator embeds the map of the groups that it chose. It is of
+    now, not of the stored map: what validated a run may be recorded later.
+    """
+
+    model: str
+    model_sha256: str | None = None
+    seed: int
+    onto: int | None = None
+    points: int
+    different: int
+    fitted: int
+    neighbours: int
+    min_dist: float
+    fields: dict[str, Any]
+    covered: tuple[dict[str, Any], ...]
+    circular: str = ""
+
+
+def embed(handle: JobHandle) -> Analysed:
     """Diversity, near-duplicates or contamination of corpora, as the config's `what` says."""
-    measures = {
-        "diversity": diversity,
-        "near_duplicates": near_duplicates,
-        "contamination": contamination,
+    measures: dict[str, tuple[Callable[[JobHandle], dict[str, Any]], type[Analysed]]] = {
+        "diversity": (diversity, DiversityFound),
+        "near_duplicates": (near_duplicates, DuplicatesFound),
+        "contamination": (contamination, ContaminationFound),
     }
-    return measures[handle.config.get("what", "diversity")](handle)
+    measure, row = measures[handle.config.get("what", "diversity")]
+    return row.model_validate(measure(handle))
 
 
 def diversity(handle: JobHandle) -> dict[str, Any]:
@@ -82,16 +144,12 @@ def diversity(handle: JobHandle) -> dict[str, Any]:
     return _keep(handle, "diversity", sha256, corpora, result)
 
 
-def coverage(handle: JobHandle) -> dict[str, Any]:
-    """One map of all corpora; config CoverageStart.
-
-    `circular`: a sentence where a validator embeds the map of the groups that it chose. It is of
-    now, not of the stored map: what validated a run may be recorded later.
-    """
+def coverage(handle: JobHandle) -> CoverageFound:
+    """One map of all corpora; config CoverageStart."""
     found = _map(handle)
     with handle.store.read() as session:
         sentence = map_sentence(session, found)
-    return found | ({"circular": sentence} if sentence else {})
+    return CoverageFound.model_validate(found | ({"circular": sentence} if sentence else {}))
 
 
 def _map(handle: JobHandle) -> dict[str, Any]:

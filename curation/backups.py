@@ -1,5 +1,6 @@
 """The jobs `backup` and `restore`: the whole store as one file, and back."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ from pydantic import field_validator
 from db.events import record_event
 from db.jobs.runner import JobHandle
 from db.requests import Request, option
+from db.rows import Row
 from db.store.backup import restore_backup, write_backup
 
 
@@ -32,7 +34,26 @@ class RestorePlan(BackupPlan):
     replace: bool = option(False, "Delete everything in the store first.")
 
 
-def backup(handle: JobHandle) -> dict[str, Any]:
+class BackupWritten(Row):
+    """A backup: its file, and what is in it."""
+
+    path: str
+    rows: int
+    bytes: int
+    content_sha256: str
+    revision: str
+
+
+class StoreRestored(Row):
+    """What was restored, of a backup that was made then."""
+
+    rows: int
+    content_sha256: str
+    revision: str
+    made_at: str
+
+
+def backup(handle: JobHandle) -> BackupWritten:
     """The handler of `backup` jobs; config BackupPlan."""
     path = Path(BackupPlan.read(handle.config).path)
 
@@ -44,16 +65,16 @@ def backup(handle: JobHandle) -> dict[str, Any]:
     with handle.store.write() as session:
         record_event(session, handle.started_by, "backup", path.name, rows=manifest["rows"])
         session.commit()
-    return {
-        "path": str(path),
-        "rows": manifest["rows"],
-        "bytes": path.stat().st_size,
-        "content_sha256": manifest["content_sha256"],
-        "revision": manifest["revision"],
-    }
+    return BackupWritten(
+        path=str(path),
+        rows=manifest["rows"],
+        bytes=path.stat().st_size,
+        content_sha256=manifest["content_sha256"],
+        revision=manifest["revision"],
+    )
 
 
-def restore(handle: JobHandle) -> dict[str, Any]:
+def restore(handle: JobHandle) -> StoreRestored:
     """The handler of `restore` jobs; config RestorePlan.
 
     The job's own row stays while all others are replaced. On SQLite no progress can be stored
@@ -78,14 +99,14 @@ def restore(handle: JobHandle) -> dict[str, Any]:
         made_at = manifest["created_at"]
         record_event(session, handle.started_by, "restore", path.name, made_at=made_at)
         session.commit()
-    return restored_as_json(manifest)
+    return restored(manifest)
 
 
-def restored_as_json(manifest: dict[str, Any]) -> dict[str, Any]:
+def restored(manifest: Mapping[str, Any]) -> StoreRestored:
     """What a restore reports."""
-    return {
-        "rows": manifest["rows"],
-        "content_sha256": manifest["content_sha256"],
-        "revision": manifest["revision"],
-        "made_at": manifest["created_at"],
-    }
+    return StoreRestored(
+        rows=manifest["rows"],
+        content_sha256=manifest["content_sha256"],
+        revision=manifest["revision"],
+        made_at=manifest["created_at"],
+    )

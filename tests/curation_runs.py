@@ -93,7 +93,7 @@ def run_curation(store: Store, run_id: int | None = None, **asked: Any) -> dict[
 
 def work_on(store: Store, run_id: int) -> dict[str, Any]:
     """Work on a run in this process."""
-    return curate(claimed_job(store, run_id))
+    return curate(claimed_job(store, run_id)).as_json()
 
 
 def start_worker(

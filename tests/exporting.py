@@ -21,7 +21,7 @@ def export(store: Store, out: Path | str, **config: Any) -> dict[str, Any]:
         claimed = jobs.claim_job(session, job_id)
         assert claimed is not None
         session.commit()
-    return export_release(JobHandle(store, job_id, 1))
+    return export_release(JobHandle(store, job_id, 1)).as_json()
 
 
 LOAD = """

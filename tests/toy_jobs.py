@@ -5,16 +5,24 @@ import os
 import subprocess
 import sys
 import time
-from typing import Any
+
+from pydantic import ConfigDict
 
 from app.jobs.kinds import KINDS
 from db.errors import BadInput
 from db.jobs.runner import JobHandle, main
+from db.rows import Row
 
 log = logging.getLogger("inf.toy")
 
 
-def toy(handle: JobHandle) -> dict[str, Any]:
+class Counted(Row):
+    """Whatever a toy found."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+def toy(handle: JobHandle) -> Counted:
     """Count to `steps`, a tenth of a second each; then do what `ending` says."""
     ending = handle.config.get("ending", "done")
     steps = int(handle.config.get("steps", 2))
@@ -41,14 +49,14 @@ def toy(handle: JobHandle) -> dict[str, Any]:
     if ending == "tells":
         names = ("OPENAI_BASE_URL", "OPENAI_API_KEY")
         url, other = (os.environ.get(name) for name in names)
-        return {"url": url, "key_length": len(os.environ["LAB_API_KEY"]), "other": other}
+        return Counted(url=url, key_length=len(os.environ["LAB_API_KEY"]), other=other)
     if ending == "talks":
         log.warning("counted to %d", steps)
         sys.stdout.write("and that is all\n")
     if ending == "killed":
         os.kill(os.getpid(), 9)
     gpu = os.environ.get("CUDA_VISIBLE_DEVICES")
-    return {"counted": steps, "pid": os.getpid(), "gpu": gpu}
+    return Counted(counted=steps, pid=os.getpid(), gpu=gpu)
 
 
 if __name__ == "__main__":

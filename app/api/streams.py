@@ -20,6 +20,7 @@ from app.api.limits import AT_A_TIME, NO_STORE, Limits, Shared
 from app.api.problems import of_error, problem
 from app.operations import datasets, jobs, releases
 from app.operations.doors import events, tokens
+from curation.importing.imported import FilesImported
 from curation.importing.request import DatasetImport
 from db.errors import BadInput, InfError
 from db.jobs.jobs import OVER
@@ -97,9 +98,10 @@ def import_lines(holder: Any, wanted: Upload, body: Path) -> dict[str, Any]:
         has_passages = _split(lines, one, other)
     given = wanted.model_dump() | {"pairs": str(pairs)}
     request = DatasetImport.read(given | ({"passages": str(passages)} if has_passages else {}))
-    return datasets.import_files(
+    done: FilesImported = datasets.import_files(
         holder, request, datasets.here(lambda *_: None), uploads=body.parent
     )
+    return done.as_json()
 
 
 def _split(lines: IO[bytes], pairs: IO[bytes], passages: IO[bytes]) -> bool:

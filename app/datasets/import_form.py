@@ -22,6 +22,7 @@ from app.text.numbers import counted
 from app.text.plain import plain
 from curation.importing.columns import COLUMNS, EXAMPLE, MissingColumns
 from curation.importing.files import readable_formats
+from curation.importing.imported import PairsImported
 from curation.importing.importing import ImportPreview
 from curation.importing.request import DatasetImport
 from db.errors import BadInput, BadRow, BadRows
@@ -255,7 +256,7 @@ def _import(request: DatasetImport, uploads: Path | None) -> None:
         bar.progress(min(1.0, done / total) if total else 0.0, text=f"{done:,} rows")
 
     try:
-        report = datasets.import_files(
+        report: PairsImported = datasets.import_files(
             signed_in_user(), request, datasets.here(draw), uploads=uploads
         )
     except BadRows as bad:
@@ -270,14 +271,14 @@ def _import(request: DatasetImport, uploads: Path | None) -> None:
         return
     finally:
         bar.empty()
-    pairs = counted(report["imported"], "pair")
-    passages = counted(report["imported_passages"], "passage")
+    pairs = counted(report.imported, "pair")
+    passages = counted(report.imported_passages, "passage")
     done = f"{request.name}: {pairs} and {passages} imported."
-    notify(" ".join([done, *(f"Note: {notice}." for notice in report["notices"])]))
+    notify(" ".join([done, *(f"Note: {notice}." for notice in report.notices)]))
     choose_dataset(request.name)
-    if report["skipped"]:
-        st.warning(f"Skipped {counted(report['skipped'], 'bad row')}:")
-        _draw_bad([BadRow(**row) for row in report["bad_rows"]])
+    if report.skipped:
+        st.warning(f"Skipped {counted(report.skipped, 'bad row')}:")
+        _draw_bad(list(report.bad_rows))
     else:
         st.rerun()
 

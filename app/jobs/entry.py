@@ -5,14 +5,14 @@ holds neither Streamlit nor PyTorch.
 """
 
 import sys
-from typing import Any
 
 from app.jobs.kinds import KINDS
 from db.jobs.runner import Handler, JobHandle, main
 from db.modules import load
+from db.rows import Row
 
 
-def handle(job: JobHandle) -> dict[str, Any]:
+def handle(job: JobHandle) -> Row:
     """Import the handler of the job's kind and run it; returns the job's result."""
     handler: Handler = load(KINDS[job.kind].handler)
     return handler(job)

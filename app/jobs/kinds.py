@@ -35,7 +35,7 @@ KINDS: dict[str, JobKind] = {
         JobKind("embed", "analysis.work:embed", "analyze", "models"),
         JobKind("project", "analysis.work:coverage", "analyze", "models"),
         JobKind("train", "trainer.launch.job:train", "train", "models"),
-        JobKind("evaluate", "trainer.evaluate.job:evaluate", "evaluate", "models"),
+        JobKind("evaluate", "trainer.evaluate.job:evaluate_as_job", "evaluate", "models"),
         JobKind("export", "curation.release.job:export_release", "export", "files"),
         JobKind("push", "curation.hub.push:push", "export", "files"),
         JobKind("backup", "curation.backups:backup", "accounts", "files"),

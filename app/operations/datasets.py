@@ -130,14 +130,13 @@ def passages(
         return list_passages(session, dataset_id, origin=origin, search=search, offset=offset)
 
 
-def here(progress: Any) -> Launch[Result]:
-    """Launch an import in this process; `progress` is called with (done, total)."""
+def here(progress: Any) -> Launch[Any]:
+    """Launch an import in this process: its row (`curation.importing.imported`) is returned;
+    `progress` is called with (done, total)."""
 
-    def launch(actor: Actor, kind: str, request: Request) -> Result:
+    def launch(actor: Actor, kind: str, request: Request) -> Any:
         with unscoped():  # a dataset that the actor may not see was refused before
-            result: Result = load(WORK[kind])(
-                open_store(), request, by=actor.name, progress=progress
-            )
+            result = load(WORK[kind])(open_store(), request, by=actor.name, progress=progress)
         return result
 
     return launch

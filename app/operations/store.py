@@ -10,7 +10,7 @@ from sqlalchemy.engine import make_url
 from app.access.identity import Actor
 from app.access.permissions import require
 from app.operations.acting import Launch, writing
-from curation.backups import BackupPlan, RestorePlan, restored_as_json
+from curation.backups import BackupPlan, RestorePlan, StoreRestored, restored
 from db.errors import BadInput
 from db.events import record_event
 from db.requests import Request, option
@@ -36,7 +36,7 @@ def back_up(actor: Actor, request: BackupPlan, launch: Launch[T]) -> T:
     return launch(require(actor, RIGHT), "backup", request)
 
 
-def restore(actor: Actor, request: RestorePlan, progress: Progress) -> Result:
+def restore(actor: Actor, request: RestorePlan, progress: Progress) -> StoreRestored:
     """Replace the store by a backup, atomically. Raises BadInput, Refused."""
     require(actor, RIGHT)
     manifest = restore_backup(
@@ -45,7 +45,7 @@ def restore(actor: Actor, request: RestorePlan, progress: Progress) -> Result:
     with writing(actor, RIGHT) as session:
         name = Path(request.path).name
         record_event(session, actor.name, "restore", name, made_at=manifest["created_at"])
-    return restored_as_json(manifest)
+    return restored(manifest)
 
 
 def restore_as_job(actor: Actor, request: RestorePlan, launch: Launch[T]) -> T:

@@ -20,8 +20,9 @@ from curation.hub.request import DatasetPull, is_folder
 from curation.importing.columns import renamed
 from curation.importing.files import DATA_ENDINGS, data_files, of_split, shape_of_files
 from curation.importing.groups import GroupImport, Progress, import_groups
+from curation.importing.imported import GroupsPulled, PairsPulled
 from curation.importing.importing import ImportReport, import_dataset
-from curation.importing.job import as_json, groups_as_json
+from curation.importing.job import groups_imported, pairs_imported
 from curation.release.plan import MANIFEST
 from curation.sources.converting import write_files
 from db.errors import BadInput
@@ -163,7 +164,7 @@ def _licence(info: Any) -> str:
     return listed if isinstance(listed, str) and listed not in ("other", "unknown") else ""
 
 
-def pull_as_job(handle: JobHandle) -> dict[str, Any]:
+def pull_as_job(handle: JobHandle) -> PairsPulled | GroupsPulled:
     """The handler of `pull` jobs; config DatasetPull.
 
     Continues where it stopped: rows that are stored are not stored again.
@@ -178,7 +179,9 @@ def pull_as_job(handle: JobHandle) -> dict[str, Any]:
     return pull_as(handle.store, request, by=handle.started_by, progress=progress)
 
 
-def pull_as(store: Store, request: DatasetPull, *, by: str, progress: Progress) -> dict[str, Any]:
+def pull_as(
+    store: Store, request: DatasetPull, *, by: str, progress: Progress
+) -> PairsPulled | GroupsPulled:
     """Pull what the request names; `by` is named in the audit log. Raises as `pull`."""
     pulled = pull(
         store,
@@ -197,16 +200,15 @@ def pull_as(store: Store, request: DatasetPull, *, by: str, progress: Progress) 
             not request.without_negatives,
         ),
     )
-    result = pulled_as_json(request.name, pulled)
+    result = _report(request.name, pulled)
     with store.write() as session:
         record_event(session, by, "import", request.name, repo=pulled.repo, commit=pulled.commit)
         session.commit()
     return result
 
 
-def pulled_as_json(name: str, pulled: Pulled) -> dict[str, Any]:
-    """What a pull reports."""
-    about = {
+def _report(name: str, pulled: Pulled) -> PairsPulled | GroupsPulled:
+    about: dict[str, Any] = {
         "repo": pulled.repo,
         "commit": pulled.commit,
         "licence": pulled.licence,
@@ -214,6 +216,6 @@ def pulled_as_json(name: str, pulled: Pulled) -> dict[str, Any]:
         "left_out": pulled.left_out,
     }
     if pulled.groups is not None:
-        return {**groups_as_json(name, pulled.groups), **about}
+        return GroupsPulled(**vars(groups_imported(name, pulled.groups)), **about)
     assert pulled.pairs is not None
-    return {**as_json(name, pulled.pairs), "run_id": None, **about}
+    return PairsPulled(**vars(pairs_imported(name, pulled.pairs)), **about)

@@ -92,11 +92,11 @@ class Pushed(SparseRow):
     pushed: bool
 
 
-def push(handle: JobHandle) -> dict[str, Any]:
-    """The handler of `push` jobs: a `Pushed`. A dry run needs no token."""
+def push(handle: JobHandle) -> Pushed:
+    """The handler of `push` jobs. A dry run needs no token."""
     wanted = PushStart.read(handle.config)
     with tempfile.TemporaryDirectory(prefix="inf-push-") as aside:
-        return _push(handle, wanted, _source(handle, wanted, Path(aside))).as_json()
+        return _push(handle, wanted, _source(handle, wanted, Path(aside)))
 
 
 def _push(handle: JobHandle, wanted: PushStart, source: Source) -> Pushed:

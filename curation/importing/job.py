@@ -1,12 +1,12 @@
 """Importing by a request: in this process, or as the job `import`."""
 
-import dataclasses
 from typing import Any
 
 from analysis.files.storage import local_file
 from curation.importing.checking import Progress
 from curation.importing.files import shape_of_files
 from curation.importing.groups import GroupImport, import_groups
+from curation.importing.imported import GroupsImported, PairsImported
 from curation.importing.importing import ImportReport, import_dataset
 from curation.importing.request import DatasetImport
 from db.errors import BadInput
@@ -15,7 +15,7 @@ from db.jobs.runner import JobHandle
 from db.store.store import Store
 
 
-def import_files(handle: JobHandle) -> dict[str, Any]:
+def import_files(handle: JobHandle) -> PairsImported | GroupsImported:
     """The handler of `import` jobs; config DatasetImport.
 
     Fails with the bad rows if there are any and skip_bad is not set.
@@ -31,8 +31,8 @@ def import_files(handle: JobHandle) -> dict[str, Any]:
 
 def import_as(
     store: Store, request: DatasetImport, *, by: str, progress: Progress
-) -> dict[str, Any]:
-    """Import what the request names; `by` is named in the audit log. Returns the report as JSON.
+) -> PairsImported | GroupsImported:
+    """Import what the request names; `by` is named in the audit log.
 
     Raises BadInput, and as `import_dataset` and `import_groups`.
     """
@@ -56,7 +56,8 @@ def import_as(
             shape=shape_of_files(files),
             **about,
         )
-        result, counts = groups_as_json(request.name, groups), {"groups": groups.imported}
+        result: PairsImported | GroupsImported = groups_imported(request.name, groups)
+        counts = {"groups": groups.imported}
     else:
         report = import_dataset(
             store,
@@ -65,38 +66,38 @@ def import_as(
             **request.read_by,
             **about,
         )
-        result, counts = as_json(request.name, report), report.imported
+        result, counts = pairs_imported(request.name, report), report.imported
     with store.write() as session:
         record_event(session, by, "import", request.name, **counts)
         session.commit()
     return result
 
 
-def as_json(name: str, report: ImportReport) -> dict[str, Any]:
-    """The report of an import of pairs as the command prints it."""
-    return {
-        "dataset_id": report.dataset_id,
-        "dataset": name,
-        "imported": report.imported["pairs"],
-        "imported_passages": report.imported["passages"],
-        "imported_negatives": report.negatives,
-        "unchanged": report.unchanged["pairs"],
-        "unchanged_passages": report.unchanged["passages"],
-        "skipped": report.skipped_count,
-        "bad_rows": list(map(dataclasses.asdict, report.skipped)),
-        "notices": report.notices,
-    }
+def pairs_imported(name: str, report: ImportReport) -> PairsImported:
+    """The report of an import of pairs."""
+    return PairsImported(
+        dataset_id=report.dataset_id,
+        dataset=name,
+        imported=report.imported["pairs"],
+        imported_passages=report.imported["passages"],
+        imported_negatives=report.negatives,
+        unchanged=report.unchanged["pairs"],
+        unchanged_passages=report.unchanged["passages"],
+        skipped=report.skipped_count,
+        bad_rows=tuple(report.skipped),
+        notices=tuple(report.notices),
+    )
 
 
-def groups_as_json(name: str, report: GroupImport) -> dict[str, Any]:
-    """The report of an import of groups as the commands print it."""
-    return {
-        "dataset_id": report.dataset_id,
-        "dataset": name,
-        "run_id": report.run_id,
-        "imported": report.imported,
-        "unchanged": report.unchanged,
-        "skipped": len(report.skipped),
-        "bad_rows": list(map(dataclasses.asdict, report.skipped)),
-        "notices": report.notices,
-    }
+def groups_imported(name: str, report: GroupImport) -> GroupsImported:
+    """The report of an import of groups."""
+    return GroupsImported(
+        dataset_id=report.dataset_id,
+        dataset=name,
+        run_id=report.run_id,
+        imported=report.imported,
+        unchanged=report.unchanged,
+        skipped=len(report.skipped),
+        bad_rows=tuple(report.skipped),
+        notices=tuple(report.notices),
+    )

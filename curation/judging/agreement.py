@@ -100,7 +100,14 @@ def study_report(
     return found
 
 
-def agreement_job(handle: JobHandle) -> dict[str, Any]:
+class AgreementStored(Row):
+    """The figures of a study, stored as an analysis: of how many judgments."""
+
+    analysis_id: int
+    judgments: int
+
+
+def agreement_job(handle: JobHandle) -> AgreementStored:
     """Store the figures of a study by an AgreementStart."""
     wanted = AgreementStart.read(handle.config)
     study_id, person = wanted.study_id, wanted.reader
@@ -129,7 +136,7 @@ def agreement_job(handle: JobHandle) -> dict[str, Any]:
         session.commit()
         number = stored.id
     handle.report(2, 2, "done")
-    return {"analysis_id": number, "judgments": state.judgments}
+    return AgreementStored(analysis_id=number, judgments=state.judgments)
 
 
 def _state_numbers(state: JudgmentState) -> dict[str, Any]:

@@ -1,13 +1,13 @@
 """A second judge of all of a run, and the handler of jobs of the kind `study`."""
 
-from typing import Any
-
 from sqlalchemy import select
 
 from curation.judges.registry import judge_named
-from curation.judging.agreement import agreement_job
+from curation.judging.agreement import AgreementStored, agreement_job
 from curation.judging.request import StudyPlan
 from curation.judging.studies import (
+    RunJudged,
+    StudyCreated,
     describe_created,
     enrol,
     judge_all,
@@ -20,7 +20,7 @@ from db.run.runs import get_run
 from db.tables import Study
 
 
-def judge_run(handle: JobHandle, run_id: int, name: str) -> dict[str, Any]:
+def judge_run(handle: JobHandle, run_id: int, name: str) -> RunJudged:
     """Let a program judge every item of a run's groups.
 
     A study takes one item of a group, so that no person meets its texts twice. Whether a *group* is
@@ -38,17 +38,17 @@ def judge_run(handle: JobHandle, run_id: int, name: str) -> dict[str, Any]:
     with handle.store.read() as session:
         total, waiting = items_of_run(session, run_id, judge_id)
     counted = judge_all(handle, judge, judge_id, waiting, total, run_id=run_id)
-    return {"run_id": run_id, **counted}
+    return RunJudged.of(counted, run_id=run_id)
 
 
-def work_on_study(handle: JobHandle) -> dict[str, Any]:
+def work_on_study(handle: JobHandle) -> StudyCreated | AgreementStored:
     """Compute the agreement of a study, or create one, as the config's `what` says."""
     if handle.config.get("what") == "agreement":
         return agreement_job(handle)
     return create_study(handle)
 
 
-def create_study(handle: JobHandle) -> dict[str, Any]:
+def create_study(handle: JobHandle) -> StudyCreated:
     """Create a study by a StudyPlan.
 
     A job that is resumed after it had created its study reports that one.
@@ -64,9 +64,9 @@ def create_study(handle: JobHandle) -> dict[str, Any]:
             )
         ).first()
         if made is not None:
-            return describe_created(session, made, wanted).as_json()
+            return describe_created(session, made, wanted)
     handle.report(0, None, "sampling items")
     with handle.store.write() as session:
         done = sample_study(session, wanted, created_by=handle.started_by, job_id=handle.id)
         session.commit()
-        return done.as_json()
+        return done

@@ -45,6 +45,33 @@ class Waiting:
     view: ItemView
 
 
+class Judged(Row):
+    """What a judge answered of `items`, some `judged_before`; `unusable`: reasons of no answer."""
+
+    judge: str
+    kind: str
+    simulated: bool
+    offline: bool
+    items: int
+    judged: int
+    judged_before: int
+    none: int
+    ambiguous: int
+    unusable: dict[str, int]
+
+
+class StudyJudged(Judged):
+    """The result of a job that judged a study."""
+
+    study_id: int
+
+
+class RunJudged(Judged):
+    """The result of a job that judged all of a run."""
+
+    run_id: int
+
+
 class StudyCreated(Row):
     """A study that was sampled: from what, how (`sampling`), and how many items of each kind."""
 
@@ -120,7 +147,7 @@ def describe_created(session: Session, study: Study, wanted: StudyPlan) -> Study
     )
 
 
-def judge_study(handle: JobHandle, study_id: int, judge: ItemJudge) -> dict[str, Any]:
+def judge_study(handle: JobHandle, study_id: int, judge: ItemJudge) -> StudyJudged:
     """Let a program judge the items of a study.
 
     Continues where it stopped: judged items stay judged. Raises
@@ -156,7 +183,7 @@ def judge_study(handle: JobHandle, study_id: int, judge: ItemJudge) -> dict[str,
     with handle.store.write() as session:
         count_known(session, study_id, judge_id)
         session.commit()
-    return {"study_id": study_id, **counted}
+    return StudyJudged.of(counted, study_id=study_id)
 
 
 def closed(study_id: int) -> Refused:
@@ -178,7 +205,7 @@ def judge_all(
     study_id: int | None = None,
     guideline_id: int | None = None,
     run_id: int | None = None,
-) -> dict[str, Any]:
+) -> Judged:
     """Let a judge answer these items of `total`, of a study or a run; count its answers."""
     before = total - len(waiting)
     place = f"run{run_id}" if study_id is None else str(study_id)
@@ -199,18 +226,18 @@ def judge_all(
 
     of = ("study", study_id) if study_id is not None else ("run", run_id)
     unusable = judge_waiting(handle, judge, judge_id, waiting, record, of=of, before=before)
-    return {
-        "judge": judge.name,
-        "kind": judge.kind,
-        "simulated": judge.simulated,
-        "offline": judge.offline,
-        "items": total,
-        "judged": counts.total(),
-        "judged_before": before,
-        "none": counts[NONE],
-        "ambiguous": counts[AMBIGUOUS],
-        "unusable": dict(unusable),
-    }
+    return Judged(
+        judge=judge.name,
+        kind=judge.kind,
+        simulated=judge.simulated,
+        offline=judge.offline,
+        items=total,
+        judged=counts.total(),
+        judged_before=before,
+        none=counts[NONE],
+        ambiguous=counts[AMBIGUOUS],
+        unusable=dict(unusable),
+    )
 
 
 def judge_waiting(

@@ -46,10 +46,26 @@ from db.jobs.runner import Cancelled, JobHandle
 from db.machine import process_exists
 from db.release.releases import find_release_at, record_release
 from db.release.rows import use_snapshot
+from db.rows import Row
 from db.tables import Release
 
 
-def export_release(handle: JobHandle) -> dict[str, Any]:
+class ReleaseMade(Row):
+    """A release that was written: how many groups, of which `rescued` had been dropped."""
+
+    release_id: int
+    content_sha256: str
+    path: str
+    format: str
+    groups: int
+    kept: int
+    rescued: int
+    splits: dict[str, int]
+    offline: bool
+    reviews: str
+
+
+def export_release(handle: JobHandle) -> ReleaseMade:
     """The handler of `export` jobs."""
     with handle.store.read() as session:
         plan = plan_release(session, ReleasePlan.read(handle.config))
@@ -247,19 +263,16 @@ def _counts(written: Written) -> dict[str, Any]:
     return counts | ({"rescued": written.rescued} if written.rescued else {})
 
 
-def _result(release: Release, written: Written) -> dict[str, Any]:
-    return {
-        "release_id": release.id,
-        "content_sha256": release.content_sha256,
-        "path": release.path,
-        "format": release.format,
-        "groups": sum(written.splits.values()),
-        "kept": written.verdicts.get("kept", 0),
-        "rescued": written.rescued,
-        "splits": written.splits,
-        "offline": release.offline,
-        "reviews": release.filter["reviews"],
-    }
+def _result(release: Release, written: Written) -> ReleaseMade:
+    return ReleaseMade.of(
+        release,
+        release_id=release.id,
+        groups=sum(written.splits.values()),
+        kept=written.verdicts.get("kept", 0),
+        rescued=written.rescued,
+        splits=written.splits,
+        reviews=release.filter["reviews"],
+    )
 
 
 def _adopt_leftovers(unfinished: Path) -> None:

@@ -6,13 +6,66 @@ from sqlalchemy.orm import Session
 
 from curation.providers.registry import PROVIDERS
 from curation.servers.connection import prices_of_run
+from db.rows import Row, SparseRow
 from db.run.runs import funnel, get_run, set_run_status
 from db.run.workers import worker_totals
 from db.store.store import Store
 from db.tables import Dataset, Recipe, Run
 
 
-def close_run(store: Store, run_id: int, *, out_of_budget: bool) -> tuple[dict[str, Any], bool]:
+class CallsMade(SparseRow):
+    """The calls of a worker; `unknown_server`: those that a server answered that is not named."""
+
+    made: int
+    reused: int
+    unknown_server: int = 0
+
+
+class RunStands(SparseRow):
+    """How a run stands at the end of a worker's share; `reason`: why it stopped before its end.
+
+    `unpriced`: the models whose calls cost an unknown amount.
+    """
+
+    run_id: int
+    dataset_id: int
+    dataset: str
+    provider: str
+    offline: bool
+    pairs: int
+    generated: int
+    kept: int
+    dropped: dict[str, int]
+    unpriced: tuple[str, ...]
+    spent_usd: float
+    status: str
+    paused: bool
+    reason: str = ""
+
+
+class RunWorked(RunStands):
+    """The result of a job `curate`; what is measured of the texts is of the worker that ended it.
+
+    `kept_ms`, `commit_ms`: how long answers waited for a file and for a commit, as percentiles.
+    """
+
+    calls: CallsMade
+    kept_ms: dict[str, int]
+    commit_ms: dict[str, int]
+    leakage: dict[str, Any] | None = None
+    shared_parts: dict[str, Any] | None = None
+    seconds: float
+
+
+class RunChecked(Row):
+    """What is measured once of the texts of a run that is done."""
+
+    run_id: int
+    leakage: dict[str, Any]
+    shared_parts: dict[str, Any]
+
+
+def close_run(store: Store, run_id: int, *, out_of_budget: bool) -> tuple[RunStands, bool]:
     """Set the run's status unless other workers are active; the result, and whether it changed.
 
     Exactly one of several workers sees the change: that one does what is done once per run.
@@ -36,28 +89,28 @@ def close_run(store: Store, run_id: int, *, out_of_budget: bool) -> tuple[dict[s
         if changed:
             set_run_status(session, run_id, status, error=message)
         session.commit()
-        result = {
-            "run_id": run_id,
-            "dataset_id": run.dataset_id,
-            "dataset": session.get_one(Dataset, run.dataset_id).name,
-            "provider": run.provider,
-            "offline": run.offline,
-            "pairs": counted.pairs,
-            "generated": counted.generated,
-            "kept": counted.kept,
-            "dropped": counted.dropped,
-            "unpriced": _unpriced(session, run),
-            "spent_usd": run.spent_usd,
-            "status": status,
-            "paused": status == "paused",
+        stands = RunStands(
+            run_id=run_id,
+            dataset_id=run.dataset_id,
+            dataset=session.get_one(Dataset, run.dataset_id).name,
+            provider=run.provider,
+            offline=run.offline,
+            pairs=counted.pairs,
+            generated=counted.generated,
+            kept=counted.kept,
+            dropped=counted.dropped,
+            unpriced=_unpriced(session, run),
+            spent_usd=run.spent_usd,
+            status=status,
+            paused=status == "paused",
             **({"reason": message} if message else {}),
-        }
-        return result, changed
+        )
+        return stands, changed
 
 
-def _unpriced(session: Session, run: Run) -> list[str]:
+def _unpriced(session: Session, run: Run) -> tuple[str, ...]:
     """The models of the run's recipe whose calls cost an unknown amount."""
     if not PROVIDERS.find(run.provider).paid:
-        return []
+        return ()
     stages = session.get_one(Recipe, run.recipe_id).body["stages"].values()
-    return sorted({stage["model"] for stage in stages} - prices_of_run(session, run).keys())
+    return tuple(sorted({each["model"] for each in stages} - prices_of_run(session, run).keys()))

@@ -28,7 +28,7 @@ from curation.judging.candidates import choose_for
 from curation.providers.provider import MAX_ROW_ATTEMPTS, Provider, Request, Stopped, TryLater
 from curation.providers.registry import PROVIDERS, WorkerSetting
 from curation.run.answer_files import store_left_answers
-from curation.run.closing import close_run
+from curation.run.closing import CallsMade, RunChecked, RunWorked, close_run
 from curation.run.group_work import GroupWork, Setting
 from curation.run.guard import Guard, guard_message
 from curation.run.journal import Journal
@@ -83,7 +83,7 @@ T = TypeVar("T")
 Claimed = tuple[ClaimedGroup, list[tuple[int, str]]]
 
 
-def curate(handle: JobHandle) -> dict[str, Any]:
+def curate(handle: JobHandle) -> RunWorked | RunChecked:
     """The job handler: do one worker's share of the config's run, until it is done or stopped."""
     wanted = RunWork.read(handle.config)
     run_id = wanted.run_id
@@ -93,7 +93,7 @@ def curate(handle: JobHandle) -> dict[str, Any]:
         return patiently(work, wanted.patience_seconds, stopped=lambda: handle.stopping)
 
     if wanted.only is not None:
-        return {"run_id": run_id, **_checked(handle.store, run_id, patient)}
+        return _checked(handle.store, run_id, patient)
     run = patient(lambda: _begun(handle.store, run_id))
     worker: Worker | None = None
     if run.status != "done":
@@ -116,21 +116,28 @@ def curate(handle: JobHandle) -> dict[str, Any]:
                 session.commit()
             raise
     out_of_budget = worker is not None and worker.out_of_budget
-    result, ended_here = patient(
+    stands, ended_here = patient(
         lambda: close_run(handle.store, run_id, out_of_budget=out_of_budget)
     )
     counts = Counter[str]() if worker is None else worker.counts
-    result |= {
-        "calls": {"made": counts["made"], "reused": counts["reused"]}
-        | ({"unknown_server": unknown} if (unknown := counts["unknown_server"]) else {}),
-        "kept_ms": {} if worker is None else worker.kept_ms,
-        "commit_ms": {} if worker is None else worker.commit_ms,
-    }
+    unknown = counts["unknown_server"]
+    calls = CallsMade(
+        made=counts["made"],
+        reused=counts["reused"],
+        **({"unknown_server": unknown} if unknown else {}),
+    )
     handle.check()
-    if ended_here and result["status"] == "done":
-        handle.report(result["pairs"], result["pairs"], "checking for leakage and shared parts")
-        result |= _checked(handle.store, run_id, patient)
-    return {**result, "seconds": time.monotonic() - started}
+    checked = {}
+    if ended_here and stands.status == "done":
+        handle.report(stands.pairs, stands.pairs, "checking for leakage and shared parts")
+        checked = _checked(handle.store, run_id, patient).as_json()
+    return RunWorked(
+        **stands.as_json() | checked,
+        calls=calls,
+        kept_ms={} if worker is None else worker.kept_ms,
+        commit_ms={} if worker is None else worker.commit_ms,
+        seconds=time.monotonic() - started,
+    )
 
 
 def _begun(store: Store, run_id: int) -> Run:
@@ -140,12 +147,12 @@ def _begun(store: Store, run_id: int) -> Run:
     return run
 
 
-def _checked(store: Store, run_id: int, patient: Callable[[Any], Any]) -> dict[str, Any]:
-    """What is measured once of the texts of a run that is done."""
-    return {
-        "leakage": patient(lambda: check_leakage(store, run_id)),
-        "shared_parts": patient(lambda: check_shared_parts(store, run_id)),
-    }
+def _checked(store: Store, run_id: int, patient: Callable[[Any], Any]) -> RunChecked:
+    return RunChecked(
+        run_id=run_id,
+        leakage=patient(lambda: check_leakage(store, run_id)),
+        shared_parts=patient(lambda: check_shared_parts(store, run_id)),
+    )
 
 
 def make_provider(store: Store, plan: Plan, owner: str, patience_seconds: float = 0.0) -> Provider:

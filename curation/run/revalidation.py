@@ -7,7 +7,6 @@ approval of a person decides.
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -17,7 +16,14 @@ from curation.judges.judge import Choice, ItemJudge, ItemView
 from curation.judges.registry import judge_named
 from curation.judging.job import judge_run
 from curation.judging.request import JudgeStart
-from curation.judging.studies import Waiting, enrol, judge_study, judge_waiting, record_choice
+from curation.judging.studies import (
+    Judged,
+    Waiting,
+    enrol,
+    judge_study,
+    judge_waiting,
+    record_choice,
+)
 from curation.providers.provider import Provider, Request
 from curation.providers.registry import PROVIDERS
 from curation.recipe.answers import Unparsable, parse
@@ -35,6 +41,7 @@ from db.jobs.runner import JobHandle
 from db.machine import new_owner
 from db.question import is_right
 from db.review.texts import group_texts, missing_texts
+from db.rows import Row
 from db.run.calls import StoredCall
 from db.run.group_detail import get_group
 from db.run.revalidations import FAILS, HOLDS, waiting_items
@@ -45,7 +52,19 @@ from db.tables import Group, Pair, Recipe, Run
 from db.values import AMBIGUOUS
 
 
-def judge(handle: JobHandle) -> dict[str, Any]:
+class EditsJudged(Row):
+    """What a run's validator found of `items` that were edited: as expected or not, or nothing."""
+
+    run_id: int
+    judge: str
+    offline: bool
+    items: int
+    holds: int
+    fails: int
+    unusable: dict[str, int]
+
+
+def judge(handle: JobHandle) -> Judged | EditsJudged:
     """The handler of `judge` jobs: judge a study, or all of a run; without a judge, let the run's
     own judge its edited items."""
     wanted = JudgeStart.read(handle.config)
@@ -94,7 +113,7 @@ def check_edit(session: Session, group_id: int, changes: Mapping[str, str]) -> N
         )
 
 
-def revalidate(handle: JobHandle, run_id: int, group_id: int | None) -> dict[str, Any]:
+def revalidate(handle: JobHandle, run_id: int, group_id: int | None) -> EditsJudged:
     """Let a run's validator judge its edited groups, or the one of `group_id`.
 
     Continues where it stopped. Where the recipe has checks, those that were shown an edited text
@@ -122,15 +141,15 @@ def revalidate(handle: JobHandle, run_id: int, group_id: int | None) -> dict[str
             handle, of_edits, judge_id, waiting, record, of=("run", run_id), before=items
         )
         items += len(waiting)
-    return {
-        "run_id": run_id,
-        "judge": ", ".join(dict.fromkeys(one.name for one, _ in judges)),
-        "offline": all(one.offline for one, _ in judges),
-        "items": items,
-        "holds": counts[HOLDS],
-        "fails": counts[FAILS],
-        "unusable": dict(unusable),
-    }
+    return EditsJudged(
+        run_id=run_id,
+        judge=", ".join(dict.fromkeys(one.name for one, _ in judges)),
+        offline=all(one.offline for one, _ in judges),
+        items=items,
+        holds=counts[HOLDS],
+        fails=counts[FAILS],
+        unusable=dict(unusable),
+    )
 
 
 def judges_of_edits(store: Store, run_id: int) -> list[tuple[ItemJudge, tuple[str, ...]]]:

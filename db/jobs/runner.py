@@ -18,7 +18,7 @@ import time
 import traceback
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, TextIO
+from typing import Any, TextIO, TypeVar
 
 from db.errors import InfError, Refused, StoreBehind
 from db.extras import missing_extra
@@ -27,6 +27,7 @@ from db.jobs.resources import Meter
 from db.logs import formatter
 from db.machine import is_dead, kill_this_process
 from db.patience import is_away, patience_of, patiently
+from db.rows import Row
 from db.store.schema import require_not_newer
 from db.store.secrets import RedactedStream, load_secrets
 from db.store.settings import owners_process
@@ -146,7 +147,8 @@ class JobHandle:
             self._stop.set()
 
 
-Handler = Callable[[JobHandle], dict[str, Any]]
+T = TypeVar("T")
+Handler = Callable[[JobHandle], Row]
 
 
 def main(handlers: Mapping[str, Handler], argv: list[str] | None = None) -> int:
@@ -179,7 +181,7 @@ def log_without_secrets() -> None:
     logging.basicConfig(level=logging.INFO, handlers=[handler])
 
 
-def run_beside_heartbeat(handle: JobHandle, handler: Handler) -> dict[str, Any]:
+def run_beside_heartbeat(handle: JobHandle, handler: Callable[[JobHandle], T]) -> T:
     """Call the handler when another process writes how the job ended."""
     beating = threading.Thread(target=handle.beat_until_over, daemon=True)
     beating.start()
@@ -195,7 +197,7 @@ def run(handle: JobHandle, handler: Handler) -> int:
     ending: dict[str, Any]
     try:
         require_not_newer(handle.store)
-        ending = {"status": "done", "result": handler(handle)}
+        ending = {"status": "done", "result": handler(handle).as_json()}
     except Cancelled as stopped:
         ending = {"status": "cancelled", "error": str(stopped)}
     except Lost as error:

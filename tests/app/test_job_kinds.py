@@ -6,6 +6,8 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import UnionType
+from typing import get_args, get_type_hints
 
 import pytest
 
@@ -17,6 +19,7 @@ from app.jobs.ray_cluster import entrypoint_of, environment_of
 from app.jobs.slots import slots
 from db.jobs import jobs
 from db.modules import run_module
+from db.rows import Row
 from db.store.store import Store
 from db.values import JOB_KINDS
 
@@ -35,6 +38,9 @@ def test_every_kind_names_a_permission_a_slot_and_a_handler(kind) -> None:
     module, function = kind.handler.split(":")
     handler = getattr(importlib.import_module(module), function)
     assert list(inspect.signature(handler).parameters) == ["handle"]
+    found = get_type_hints(handler)["return"]
+    rows = get_args(found) if isinstance(found, UnionType) else (found,)
+    assert all(issubclass(row, Row) for row in rows), "what a job stores is a declared row"
 
 
 def test_only_kinds_of_the_model_slot_see_a_gpu() -> None:

@@ -233,10 +233,10 @@ def test_given_negatives_are_in_groups_and_leave_where_they_answer(
     for count in (len(kept), 0):
         by_file = DatasetImport(name="filed", groups=(str(file),))
         filed = import_as(store, by_file, by="ada", progress=lambda done, total: None)
-        assert (filed["imported"], filed["skipped"]) == (count, 0)
+        assert (filed.imported, filed.skipped) == (count, 0)
     with store.read() as session:
         shape = shape_of(session, run_id)
-        for other in (again.run_id, filed["run_id"]):
+        for other in (again.run_id, filed.run_id):
             assert shape_of(session, other) == shape
             rows = list_groups(session, other, limit=99).rows
             copies = [get_group(session, row.id) for row in rows]
@@ -308,7 +308,7 @@ def test_rows_that_are_no_group_of_their_shape_are_refused(
     file.write_text(json.dumps(row) + "\n")
     result = import_as(sqlite_store, request, by="ada", progress=lambda done, total: None)
     with sqlite_store.read() as session:
-        (group_id,) = (one.id for one in list_groups(session, result["run_id"]).rows)
+        (group_id,) = (one.id for one in list_groups(session, result.run_id).rows)
         assert get_group(session, group_id).texts["N"] == "Coffee."
 
 

@@ -159,7 +159,7 @@ def test_a_row_that_brings_the_server_down_each_time_is_dropped(
         return None
 
     server.reply = reply
-    result = curate(claimed_job(sqlite_store, new_run(sqlite_store), patience_minutes=5))
+    result = curate(claimed_job(sqlite_store, new_run(sqlite_store), patience_minutes=5)).as_json()
     assert result["status"] == "done" and result["kept"] == 5
     assert result["dropped"] == {"server_error": 1} and len(falls) <= 24
 

@@ -358,7 +358,7 @@ def test_a_job_reads_a_folder_as_the_command_does(store: Store, tmp_path: Path) 
         claimed = jobs.claim_job(session, job.id)
         session.commit()
     assert claimed is not None
-    assert import_files(JobHandle(store, claimed.id, claimed.attempt))["imported"] == 2
+    assert import_files(JobHandle(store, claimed.id, claimed.attempt)).imported == 2
 
 
 def test_a_pull_proposes_names_too(tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ def test_an_outage_in_mid_run_drops_no_group_and_a_resume_ends_the_run(
     with sqlite_store.write() as session:
         resume_run(session, run_id)
         session.commit()
-    result = curate(claimed_job(sqlite_store, run_id))
+    result = curate(claimed_job(sqlite_store, run_id)).as_json()
     assert result["status"] == "done" and result["kept"] == 12
 
 

@@ -71,7 +71,9 @@ def in_thread(
 
     def work() -> None:
         try:
-            ended.append(curate(claimed_job(store, run_id, patience_minutes=patience_minutes)))
+            ended.append(
+                curate(claimed_job(store, run_id, patience_minutes=patience_minutes)).as_json()
+            )
         except InfError as error:
             ended.append(error)
 
@@ -265,7 +267,7 @@ def test_a_budget_counts_each_answer_once_when_a_commit_is_cut_off_from_its_answ
 
     event.listen(store.engine, "commit", lose)
     try:
-        result = curate(claimed_job(store, run_id, patience_minutes=1))
+        result = curate(claimed_job(store, run_id, patience_minutes=1)).as_json()
     finally:
         event.remove(store.engine, "commit", lose)
     assert result["status"] == "done" and result["kept"] == 8

@@ -77,7 +77,7 @@ def test_five_prompts_that_always_fail_hold_none_of_four_places(
     with sqlite_store.write() as session:
         resume_run(session, result["run_id"], retry="server_error")
         session.commit()
-    again = curate(claimed_job(sqlite_store, result["run_id"]))
+    again = curate(claimed_job(sqlite_store, result["run_id"])).as_json()
     assert again["status"] == "done" and again["kept"] == 30
     assert texts_of(sqlite_store, result["run_id"]) == texts_of(sqlite_store, undisturbed["run_id"])
 
@@ -115,7 +115,7 @@ def test_answers_whose_body_never_arrived_are_counted(
     add_dataset(store, pairs=10)
     server.usage, server.faults = (1000, 100), {how: 1.0}
     run_id = priced_run(store, budget_usd=10.0)
-    result = curate(claimed_job(store, run_id, patience_minutes=1))
+    result = curate(claimed_job(store, run_id, patience_minutes=1)).as_json()
     given = server.answered.total()
     assert result["kept"] == 10 and 160 <= given <= 164, "a probe or two"
     exact = given * (1000 * 1.0 + 100 * 2.0) / 1e6
@@ -145,7 +145,7 @@ def test_a_budget_holds_where_no_body_ever_arrives(
 
     server.reply = cut
     run_id = priced_run(sqlite_store, budget_usd=0.02)
-    result = curate(claimed_job(sqlite_store, run_id, patience_minutes=1))
+    result = curate(claimed_job(sqlite_store, run_id, patience_minutes=1)).as_json()
     assert result["paused"] and "budget" in result["reason"]
     with sqlite_store.read() as session:
         spent = get_run(session, run_id).spent_usd
@@ -158,5 +158,5 @@ def test_a_refused_connection_and_a_status_cost_nothing(
     monkeypatch.setattr("curation.providers.openai_server.BACKOFF_SECONDS", 0.01)
     add_dataset(sqlite_store, pairs=6)
     server.usage, server.faults = (1000, 100), {"500": 0.5, "429": 0.3}
-    result = curate(claimed_job(sqlite_store, priced_run(sqlite_store, budget_usd=10.0)))
+    result = curate(claimed_job(sqlite_store, priced_run(sqlite_store, budget_usd=10.0))).as_json()
     assert result["spent_usd"] == pytest.approx(48 * 1200e-6, abs=2e-4)

@@ -201,10 +201,10 @@ def test_a_release_is_imported_with_its_shape_and_released_again_as_it_was(
     by_file = DatasetImport(name="filed", groups=(str(file),))
     for count in (PAIRS, 0):
         result = import_as(store, by_file, by="ada", progress=lambda done, total: None)
-        assert result["imported"] == count
+        assert result.imported == count
     with store.read() as session:
         assert shape_of(session, again.run_id) == SHAPES[name]
-        assert shape_of(session, result["run_id"]) == SHAPES[name]
+        assert shape_of(session, result.run_id) == SHAPES[name]
         group = get_group(session, list_groups(session, again.run_id).rows[0].id)
         assert tuple(group.triplets) == SHAPES[name].roles
     export(store, tmp_path / "twice", dataset="again", runs=[again.run_id], format="jsonl")

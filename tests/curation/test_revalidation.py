@@ -73,7 +73,7 @@ def test_the_validator_judges_what_was_edited_and_only_that(store: Store) -> Non
         assert revalidation_of(session, other) == {}
         assert set(revalidation_of(session, group_id).values()) == {"waiting"}
         before = session.scalars(select(Judgment.id)).all()
-    done = judge(claim(store, {"run_id": run_id}, kind="judge"))
+    done = judge(claim(store, {"run_id": run_id}, kind="judge")).as_json()
     # A passage on cheese is no answer to the year of a book: its scenario fails.
     assert (done["items"], done["holds"] + done["fails"], done["offline"]) == (3, 3, True)
     with store.read() as session:
@@ -83,7 +83,7 @@ def test_the_validator_judges_what_was_edited_and_only_that(store: Store) -> Non
         added = session.scalars(select(Judgment).where(Judgment.id.not_in(before))).all()
         assert {(row.run_id, row.study_id) for row in added} == {(run_id, None)}
         assert session.get_one(Group, group_id).verdict == "kept"  # the run's word stays
-    again = judge(claim(store, {"run_id": run_id}, kind="judge"))
+    again = judge(claim(store, {"run_id": run_id}, kind="judge")).as_json()
     assert again["items"] == 0
 
 
@@ -118,7 +118,7 @@ def test_a_second_judge_answers_every_group_once_and_is_not_the_validator(store:
         )
         session.commit()
     config = {"run_id": run_id, "judge": "simulated:1"}
-    done = judge(claim(store, config, kind="judge"))
+    done = judge(claim(store, config, kind="judge")).as_json()
     with store.read() as session:
         newest = select(func.max(Item.revision)).where(Item.group_id == group_id)
         assert session.scalar(newest) == 2
@@ -134,7 +134,7 @@ def test_a_second_judge_answers_every_group_once_and_is_not_the_validator(store:
         assert group_judgments(session, [group_id], INF_IR)[group_id][
             -1
         ].simulated  # a release has them
-    again = judge(claim(store, config, kind="judge"))
+    again = judge(claim(store, config, kind="judge")).as_json()
     assert (again["judged"], again["judged_before"]) == (0, done["items"])
 
 

@@ -542,7 +542,7 @@ def revisions(store: Store, group_id: int) -> dict[str, int]:
 
 
 def judge_edits(run_id: int, store: Store) -> dict[str, Any]:
-    return judge(claim(store, {"run_id": run_id}, kind="judge"))
+    return judge(claim(store, {"run_id": run_id}, kind="judge")).as_json()
 
 
 def on_page(group: GroupShown, revalidation: dict[str, str]) -> dict[str, Any]:

@@ -79,7 +79,7 @@ def test_reasoning_tokens_are_counted_and_paid_as_output(
     with store.write() as session:
         run_id = start_run(session, dataset="small", provider="openai", settings=["model=small"]).id
         session.commit()
-    result = curate(claimed_job(store, run_id))
+    result = curate(claimed_job(store, run_id)).as_json()
     with store.read() as session:
         one = session.scalars(select(Call)).first()
         assert one is not None

@@ -46,7 +46,7 @@ def restore(request: RestorePlan, launch: Launching) -> Result:
         after = greatest_job_id(Path(request.path))  # its row has to stay with those of the backup
         return operations.restore_as_job(owner(me()), request, launch(title, after))
     with progress_bar(title, unit=" rows") as show:
-        return operations.restore(owner(me()), request, show)
+        return operations.restore(owner(me()), request, show).as_json()
 
 
 def _upgraded(result: Result) -> str:
