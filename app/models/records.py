@@ -1,8 +1,6 @@
 """Under the results: ordinary retrieval, what evaluations were made of, and their TREC files."""
 
-import zipfile
 from collections.abc import Callable, Mapping, Sequence
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +10,7 @@ from app.kit.figure import draw_rows
 from app.models.comparison import LABELS
 from app.text.plain import plain
 from app.text.remedies import in_pages
+from curation.hub.archive import zipped
 from db.tables import Evaluation
 from trainer.evaluate.request import EvaluationStart
 from trainer.records.likeness import FORMAT
@@ -137,15 +136,6 @@ def kept_files(
     return found
 
 
-def archive(files: Mapping[str, Path]) -> bytes:
-    """The files as a zip."""
-    packed = BytesIO()
-    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as out:
-        for name, file in files.items():
-            out.write(file, name)
-    return packed.getvalue()
-
-
 def draw_trec_files(
     evaluations: Sequence[Evaluation], requested: Mapping[int, EvaluationStart]
 ) -> None:
@@ -160,7 +150,7 @@ def draw_trec_files(
         return
     st.download_button(
         "Download runs and qrels (TREC)",
-        lambda: archive(files),
+        lambda: b"".join(zipped(files)),
         "trec.zip",
         "application/zip",
         key="evaluations.trec_zip",

@@ -1,7 +1,5 @@
 """The files of a recipe as fields, what is wrong with them at its place, saving and taking them."""
 
-import io
-import zipfile
 from collections.abc import Mapping
 
 import streamlit as st
@@ -14,6 +12,7 @@ from app.recipes import actions
 from app.text.numbers import counted
 from app.text.plain import plain
 from app.text.remedies import in_pages
+from curation.hub.archive import zipped
 from db.errors import InfError
 
 AROUND = 2  # lines shown before and after the one that is wrong
@@ -88,7 +87,7 @@ def _draw_saving(row: RecipeRow, files: dict[str, str], *, changed: bool) -> Non
         )
         st.download_button(
             "Download files",
-            _zipped(files),
+            b"".join(zipped(files)),
             file_name=f"{row.name}.zip",
             mime="application/zip",
             key="recipes.download",
@@ -98,15 +97,6 @@ def _draw_saving(row: RecipeRow, files: dict[str, str], *, changed: bool) -> Non
         with st.popover("Add a prompt"):
             st.text_input("File name", key=actions.NEW_FILE.format(key), placeholder="fits.md")
             st.button("Add", key="recipes.add", on_click=actions.add_file, args=(row,))
-
-
-def _zipped(files: Mapping[str, str]) -> bytes:
-    """The files in an archive whose bytes follow from them alone."""
-    found = io.BytesIO()
-    with zipfile.ZipFile(found, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, text in files.items():
-            archive.writestr(zipfile.ZipInfo(name), text)
-    return found.getvalue()
 
 
 def draw_versions(user: SessionUser, name: str, listed: tuple[RecipeVersionRow, ...]) -> None:

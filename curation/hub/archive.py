@@ -1,8 +1,8 @@
-"""A release's folder as one zip, made while it is sent: nothing is held in memory or on disk."""
+"""Files as one zip, made while it is sent: nothing of a release is held in memory or on disk."""
 
 import io
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +25,17 @@ def archive_of(release: Release) -> tuple[Iterator[bytes], int]:
     return zipped(files), sum(path.stat().st_size for path in files.values())
 
 
-def zipped(files: dict[str, Path]) -> Iterator[bytes]:
-    """A zip of the files under these names, a chunk at a time."""
+def zipped(files: Mapping[str, Path | str]) -> Iterator[bytes]:
+    """A zip of files, or of texts, under these names, a chunk at a time.
+
+    Of texts, its bytes follow from them alone: it has no time.
+    """
     sink = _Sink()
     with zipfile.ZipFile(sink, "w", allowZip64=True) as out:
         for name, path in files.items():
+            if isinstance(path, str):
+                out.writestr(zipfile.ZipInfo(name), path, zipfile.ZIP_DEFLATED)
+                continue
             entry = zipfile.ZipInfo.from_file(path, name, strict_timestamps=False)
             entry.compress_type = (
                 zipfile.ZIP_STORED if path.suffix in PACKED else zipfile.ZIP_DEFLATED

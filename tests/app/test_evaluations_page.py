@@ -20,8 +20,9 @@ from analysis.text.bm25 import convention_of
 from app.jobs import supervisors
 from app.models.headline import too_easy
 from app.models.ranking_plot import ranking_figure, ranking_rows
-from app.models.records import archive, kept_files
+from app.models.records import kept_files
 from app.models.result_table import as_latex, best_by_test, table_rows, unlike_cells
+from curation.hub.archive import zipped
 from db.jobs import jobs
 from db.jobs.runner import JobHandle
 from db.outcome.checkpoints import record_checkpoint
@@ -535,7 +536,7 @@ def test_run_and_qrels_files_are_downloaded_where_they_were_kept(
     files = kept_files(found, requested)
     assert {name.partition("/")[0] for name in files} == {f"job-{claimed.id}"}
     assert (tmp_path / "home" / "trec") in [file.parents[2] for file in files.values()]
-    with zipfile.ZipFile(BytesIO(archive(files))) as packed:
+    with zipfile.ZipFile(BytesIO(b"".join(zipped(files)))) as packed:
         (run,) = [name for name in packed.namelist() if name.endswith(".run")]
         assert packed.read(run).decode().split()[1] == "Q0" and len(packed.namelist()) == 2
     at = open_page("evaluations")

@@ -99,3 +99,11 @@ def test_a_large_file_is_not_held_in_memory(tmp_path: Path) -> None:
     finally:
         tracemalloc.stop()
     assert sent > 64 << 20 and peak < 16 << 20
+
+
+def test_the_zip_of_texts_follows_from_them_alone() -> None:
+    texts = {"recipe.toml": "name = 'mine'\n", "prompts/fits.md": "Ja: ü\n"}
+    one, again = (b"".join(zipped(texts)) for _ in range(2))
+    assert one == again
+    with zipfile.ZipFile(io.BytesIO(one)) as packed:
+        assert {name: packed.read(name).decode() for name in packed.namelist()} == texts
