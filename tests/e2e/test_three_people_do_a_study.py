@@ -80,7 +80,7 @@ def add_known_items(page: Page, part: str, count: int) -> None:
     fill(page, count_key, str(count))
     unfold(page, "Qualification and gold items")
     press(page, "studies.sample_known")
-    expect(page.get_by_text(f"{count} {part} items added")).to_be_visible()
+    expect(page.get_by_text(f"{count} items added")).to_be_visible()
 
 
 def prepare(page: Page, study_id: int) -> None:

@@ -15,7 +15,7 @@ from browser import PATIENCE, chromium_browser, settled
 from grown_dataset import grown
 from held_job import kept_still, next_training_held
 from job_metrics import metric_points
-from page_hands import SLOW, fill, open_view, place, press, wait_for_status
+from page_hands import SLOW, fill, open_view, place, press, unfold, wait_for_status
 from playwright.sync_api import Page, expect
 from restartable import Restartable, restartable
 
@@ -77,9 +77,10 @@ def evaluate_and_compare(page: Page, store: Store) -> None:
     wait_for_status(page, "evaluations.follow", "done")
     expect(page.get_by_role("heading", name="Compare", exact=True)).to_be_visible(timeout=SLOW)
     expect(page.get_by_test_id("stPlotlyChart").first).to_be_visible()
+    unfold(page, "The differences as a table")
     with page.expect_download() as told:
         place(page, "evaluations.differences.csv").locator("button:visible").click()
-    assert "Difference" in Path(told.value.path()).read_text().splitlines()[0]
+    assert "difference" in Path(told.value.path()).read_text().splitlines()[0].lower()
     with store.read() as session:
         assert {each.model == MODEL for each in list_evaluations(session)} == {True, False}
 
