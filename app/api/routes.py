@@ -13,6 +13,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, field_validator
 
 from analysis.agreement.judgment_filter import JudgmentFilter
+from analysis.files.document import Document
 from app.access.identity import Actor
 from app.access.permissions import require
 from app.operations import (
@@ -30,7 +31,7 @@ from app.operations import (
 )
 from app.operations.acting import queued
 from app.operations.doors import tokens, webhooks
-from app.operations.judging import agreement, figures, judgments, reviews, studies
+from app.operations.judging import agreement, figures, judgments, report, reviews, studies
 from app.operations.judging.studies import StudyChanged, StudyShown
 from curation.hub.request import PushStart
 from curation.judging import request
@@ -425,6 +426,8 @@ def routes() -> tuple[Route, ...]:
           Listed[SentRow], lambda a, w: studies.messages(a, w.id)),
         R("studies write", "POST", "/studies/{study_id:int}/messages", "studies",
           request.StudyMessage, SentRow, studies.write, 201),
+        R("studies report", "GET", "/studies/{study_id:int}/report", "studies",
+          request.StudyReport, Document, report.report),
         R("studies work", "GET", "/studies/{study_id:int}/work", "studies", request.WorkReport,
           Listed[WorkRow], studies.work),
         R("judgments create", "POST", "/studies/{study_id:int}/judgments", "studies",

@@ -9,14 +9,14 @@ from app.access.session_user import action, notify, signed_in_user
 from app.kit.acting import acting, keep
 from app.kit.fields import values_of_form
 from app.operations import people
-from app.operations.judging import judgments, studies
+from app.operations.judging import judgments, report, studies
 from app.text.numbers import counted
 from app.text.reviews import judges_changed
-from curation.judging.request import GoldChange, RulesChange, StudyPlan
+from curation.judging.request import GoldChange, RulesChange, StudyPlan, StudyReport
 from db.errors import BadInput
 from db.study.rules import StudyRules
 
-LINKS = "studies.links"
+LINKS, REPORT = "studies.links", "studies.written_report"
 OPEN = "studies.thread"
 PART_LABELS = {"training": "qualification", "gold": "gold"}
 # Of the form; whether a study closes when all is answered is decided when it is made.
@@ -160,6 +160,13 @@ def open_thread(study_id: int, item_id: int, judge_id: int) -> None:
     """Open a thread, which is recorded as a view of its item."""
     judgments.open_thread(signed_in_user(), study_id, item_id, judge_id)
     st.session_state[OPEN] = (study_id, item_id, judge_id)
+
+
+@action
+def write_report(study_id: int) -> None:
+    """Keep the report of now for the page."""
+    found = report.report(signed_in_user(), StudyReport(study_id=study_id))
+    st.session_state[REPORT] = (study_id, found)
 
 
 # `written`: how many messages there were, so that sent twice is one

@@ -24,7 +24,7 @@ from app.studies.settings_form import (
     sample_gold_items,
 )
 from app.studies.threads import draw_threads
-from app.studies.work_report import draw_work
+from app.studies.work_report import draw_report, draw_work
 from app.text.numbers import counted
 from app.text.plain import plain
 from curation.judges.registry import describe_judges
@@ -101,6 +101,7 @@ def draw_study(study: StudySummary) -> None:
     draw_threads(study.id)
     draw_messages(study)
     draw_work(study)
+    draw_report(study)
     draw_changes(study)
     sample_gold_items(study)
     draw_rules(study)

@@ -1,14 +1,58 @@
-"""The time and work report of a study, or of all: a table and its CSV, by person."""
+"""The report of a study, and the time and work of its people, or of all studies."""
+
+from functools import partial
 
 import streamlit as st
 
 from analysis.files.csv_writer import csv_text
+from analysis.files.document import Section, to_html, to_pdf
 from app.access.session_user import signed_in_user
-from app.kit.page import draw_table
+from app.kit.page import draw_table, draw_tabs
 from app.operations.judging import studies
+from app.studies import actions
+from app.text.plain import plain
 from curation.judging.request import WorkReport
 from db.study.studies import StudySummary
 from db.study.work import MAX_ITEM_SECONDS
+
+
+def draw_report(study: StudySummary) -> None:
+    """The report, once it is asked for: as tabs, as a page to save or print, and as a PDF."""
+    with st.expander("Report", icon=":material/summarize:"):
+        st.caption(
+            "Design, judges, agreement with intervals, validity, disagreements with examples, "
+            "what was adjudicated, limits; of what is stored now."
+        )
+        st.button(
+            "Write the report",
+            key="studies.report",
+            on_click=actions.write_report,
+            args=(study.id,),
+        )
+        of, document = st.session_state.get(actions.REPORT, (None, None))
+        if document is None or of != study.id:
+            return
+        with st.container(horizontal=True):
+            for kind, write in (("html", to_html), ("pdf", to_pdf)):
+                st.download_button(
+                    f"Download {kind.upper()}",
+                    partial(write, document),
+                    file_name=f"study-{study.id}-report.{kind}",
+                    key=f"studies.report_{kind}",
+                )
+        st.caption(plain(document.lead))
+        parts = {one.title: partial(_draw_section, one) for one in document.sections}
+        draw_tabs(parts, key="studies.report_tabs")
+
+
+def _draw_section(section: Section) -> None:
+    for sentence in section.sentences:
+        st.markdown(plain(sentence))
+    for table in section.tables:
+        if table.caption:
+            st.caption(plain(table.caption))
+        names = [name or " " * place for place, name in enumerate(table.columns, start=1)]
+        draw_table([dict(zip(names, row, strict=True)) for row in table.rows])
 
 
 def draw_work(study: StudySummary) -> None:

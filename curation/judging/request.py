@@ -332,6 +332,13 @@ class StudyExport(Request):
     violates: int = option(1, "The grade that answers but violates the instruction.", ge=1)
 
 
+class StudyReport(Request):
+    """Report a study: design, people, agreement, validity, disagreements, adjudication, limits."""
+
+    study_id: int = STUDY
+    examples: int = option(5, "How many disputed items are shown in full.", ge=0, le=50)
+
+
 class WorkReport(Request):
     """The time and work of people, in a study or in all, in a time or ever; days are UTC."""
 

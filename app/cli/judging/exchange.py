@@ -1,16 +1,18 @@
-"""`inf studies tasks|export`: a study's items for other tools, its grades as files."""
+"""`inf studies tasks|export|report`: items for other tools, grades as files, the report."""
 
 from collections.abc import Mapping
 from pathlib import Path
 
 import click
 
+from analysis.files.document import to_html, to_pdf
 from app.cli.kit.doors import Noun
 from app.cli.kit.options import request_options
 from app.cli.kit.report import Result, command_actor, counts, facts, reporting
 from app.operations.judging import agreement
 from app.operations.judging import studies as operations
-from curation.judging.request import StudyExport, StudyTasks
+from app.operations.judging.report import report as study_report
+from curation.judging.request import StudyExport, StudyReport, StudyTasks
 from db.errors import BadInput
 
 out_option = click.option(
@@ -32,6 +34,7 @@ def add_to(studies: Noun) -> None:
     """Add the commands to those of studies."""
     studies.add_command(tasks)
     studies.add_command(export)
+    studies.add_command(report)
 
 
 @click.command()
@@ -76,15 +79,52 @@ def export(request: StudyExport, out: Path) -> Result:
     return {**report, "out": str(out), "files": write_files(out, files)}
 
 
-def write_files(folder: Path, files: Mapping[str, str], *, replace: bool = False) -> list[str]:
-    """Write texts into a folder; unless to `replace`, none where one is there. Raises BadInput."""
+def _reported(result: Result) -> str:
+    if result["out"]:
+        return f"report of study {result['study_id']}: {result['out']}"
+    lines = [result["title"], result["lead"]]
+    for section in result["sections"]:
+        lines += ["", section["title"], *section["sentences"]]
+        for table in section["tables"]:
+            rows = (table["columns"], *table["rows"]) if any(table["columns"]) else table["rows"]
+            lines += [table["caption"]] * bool(table["caption"])
+            lines += ["  ".join(cell for cell in row if cell) for row in rows]
+    return "\n".join(lines)
+
+
+@click.command()
+@request_options(StudyReport)
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="A file, .html or .pdf, instead of printing it.",
+)
+@reporting(_reported)
+def report(request: StudyReport, out: Path | None) -> Result:
+    """Report a study: design, judges, agreement with intervals, validity, disagreements with
+    examples, what was adjudicated, limits."""
+    if out is not None and out.suffix not in (".html", ".pdf"):
+        raise click.UsageError(f"--out {out}: a file is .html or .pdf")
+    found = study_report(command_actor(), request)
+    if out is not None and out.suffix == ".html":
+        write_files(out.parent, {out.name: to_html(found)}, replace=True)
+    elif out is not None:
+        write_files(out.parent, {out.name: to_pdf(found)}, replace=True)
+    return {"study_id": request.study_id, "out": str(out or ""), **found.as_json()}
+
+
+def write_files(
+    folder: Path, files: Mapping[str, str | bytes], *, replace: bool = False
+) -> list[str]:
+    """Write files into a folder; unless to `replace`, none where one is there. Raises BadInput."""
     taken = [name for name in files if (folder / name).exists() and not replace]
     if taken:
         raise BadInput(f"{folder / taken[0]} exists", "name another folder", code="file_exists")
     try:
-        for name, text in files.items():
+        for name, content in files.items():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            (folder / name).write_text(text, encoding="utf-8")
+            written = content.encode("utf-8") if isinstance(content, str) else content
+            (folder / name).write_bytes(written)
     except OSError as error:
         raise BadInput(
             f"{folder} cannot be written: {error.strerror}",

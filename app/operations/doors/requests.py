@@ -27,6 +27,7 @@ REQUESTS: Mapping[str, str] = {
     "studies change_rules": "curation.judging.request:RulesChange",
     "studies rules": "db.study.rules:StudyRules",
     "studies export": "curation.judging.request:StudyExport",
+    "studies report": "curation.judging.request:StudyReport",
     "studies tasks": "curation.judging.request:StudyTasks",
     "studies work": "curation.judging.request:WorkReport",
     "studies disputed": "curation.judging.request:DisputedList",

@@ -78,6 +78,7 @@ READING: Mapping[str, tuple[object, ...]] = {
     "studies messages": (1,),
     "studies people": (1,),
     "studies plan": (1, "--items", 3),
+    "studies report": (1,),
     "studies show": (1,),
     "studies thresholds": (1,),
     "studies work": (1,),
