@@ -166,7 +166,7 @@ class _Flow:
         self.y -= GAP
 
     def _wrapped(self, text: str, most: float) -> Iterator[str]:
-        """Its lines, as it has them, each cut where it is wider than so many sizes of the type."""
+        """Its lines, as it has them, each cut where it is wider than N sizes of the type."""
         for line in text.splitlines() or [""]:
             left, width = "", 0.0
             for word in re.findall(r"\s*\S+|\s+", line):

@@ -22,7 +22,7 @@ from app.operations.judging import answers, studies
 from app.operations.judging.answers import OwnDesk
 from app.operations.judging.card import acknowledge
 from app.text.languages import error_text
-from app.text.texts import draw_text
+from app.text.texts import changed_lines, draw_text
 from db.errors import InfError
 from db.study.studies import StudySummary
 
@@ -47,6 +47,11 @@ def draw_new_guidelines(study_id: int) -> None:
     with st.container(border=True, key="judge-new-guidelines"):
         st.header(say("judge.new_guidelines", version=guideline.version), anchor=False)
         st.caption(say("judge.new_guidelines_lead"))
+        before = answers.guidelines_read(signed_in_user(), study_id)
+        if before is not None and before.version < guideline.version:
+            st.caption(say("judge.changed_since", version=before.version))
+            lines = changed_lines(before.body, guideline.body)
+            st.code("\n".join(lines), language="diff", wrap_lines=True)
         st.markdown(guideline.body)
         st.button(
             say("judge.have_read"),

@@ -18,7 +18,17 @@ from db.tables import utc_now
 
 COLUMNS = (
     *("name", "state", "done", "quota", "due_on", "median_seconds", "gold_right", "gold_seen"),
-    *("agreement", "flagged", "last_at", "unread", "doubt", "reason", "too_fast", "notes"),
+    *(
+        "agreement",
+        "flagged",
+        "last_at",
+        "unread",
+        "guidelines",
+        "doubt",
+        "reason",
+        "too_fast",
+        "notes",
+    ),
     *("judged", "skipped", "leased", "qualification", "kind", "simulated", "offline"),
 )
 MINUTES = "YYYY-MM-DD HH:mm"
@@ -124,6 +134,7 @@ def _columns(rules: StudyRules) -> dict[str, Any]:
         "last_at": st.column_config.DatetimeColumn("Last seen", format=MINUTES),
         "flagged": number("Flagged", help="Items that they flagged."),
         "unread": number("Messages", help="Their messages that no curator has read."),
+        "guidelines": number("Guidelines", help="The newest version that they have read."),
         "reason": st.column_config.TextColumn("Paused because", width="medium"),
         "notes": "Notes",
         "skipped": "Skipped",

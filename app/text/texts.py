@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from difflib import SequenceMatcher
+from difflib import SequenceMatcher, unified_diff
 from html import escape
 
 import streamlit as st
@@ -42,6 +42,12 @@ def with_meanings(label: str) -> str:
         lambda found: f'<abbr title="{escape(INF_IR.texts[found[0]].meaning)}">{found[0]}</abbr>',
         escape(label),
     )
+
+
+def changed_lines(before: str, now: str) -> list[str]:
+    """The lines that were taken out, after `-`, and those that were put in, after `+`, in order."""
+    found = unified_diff(before.splitlines(), now.splitlines(), n=0, lineterm="")
+    return [line for line in list(found)[2:] if not line.startswith("@@")]
 
 
 def marked(text: str, other: str) -> str:

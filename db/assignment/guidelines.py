@@ -5,7 +5,7 @@ they acknowledge it, and until then they are given nothing new. The card names w
 version that it showed: one given before, which arrives after, keeps the version it was given under.
 """
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from db.assignment.places import lock_study
@@ -37,6 +37,28 @@ def acknowledge(session: Session, study_id: int, judge_id: int, version: int) ->
     """
     lock_study(session, study_id)  # a second tab may send the same
     _record(session, study_id, judge_id, version)
+
+
+def last_read(session: Session, study_id: int, judge_id: int) -> Guideline | None:
+    """The newest version of a study's guidelines that a judge has read; None before the first."""
+    return session.scalar(
+        select(Guideline)
+        .join(GuidelineReading, GuidelineReading.guideline_id == Guideline.id)
+        .where(Guideline.study_id == study_id, GuidelineReading.judge_id == judge_id)
+        .order_by(Guideline.version.desc())
+        .limit(1)
+    )
+
+
+def versions_read(session: Session, study_id: int) -> dict[int, int]:
+    """The newest version that each judge of a study has read, by judge."""
+    query = (
+        select(GuidelineReading.judge_id, func.max(Guideline.version))
+        .join(Guideline, Guideline.id == GuidelineReading.guideline_id)
+        .where(Guideline.study_id == study_id)
+        .group_by(GuidelineReading.judge_id)
+    )
+    return dict(session.execute(query).all())
 
 
 def version_shown(session: Session, here: Standing, version: int | None) -> int:

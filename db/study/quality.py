@@ -10,6 +10,7 @@ from datetime import date, datetime
 from sqlalchemy import and_, func, select
 from sqlalchemy.orm import Session
 
+from db.assignment.guidelines import versions_read
 from db.assignment.threads import unread_by_judge
 from db.errors import NotFound
 from db.question import is_right
@@ -30,7 +31,8 @@ class JudgeRow(Row):
 
     `judged` counts main items, `done` every answered one, hidden gold too, as `quota` does (None:
     no limit); `leased` the items they hold, `timed` the recent answers with times. `unread`:
-    messages that no curator has read; `doubt`: as of `flag_reason`. `agreement`: the share of other
+    messages that no curator has read; `guidelines`: the newest version that they read; `doubt`:
+    as of `flag_reason`. `agreement`: the share of other
     people's answers to the same main items that are theirs, too, of `compared` pairs of answers.
     """
 
@@ -57,6 +59,7 @@ class JudgeRow(Row):
     reason: str
     last_at: datetime | None
     unread: int
+    guidelines: int | None
     doubt: str = ""
     agreement: float | None = None
     compared: int = 0
@@ -91,7 +94,7 @@ def judge_quality(session: Session, study_id: int) -> list[JudgeRow]:
         .order_by(Judge.kind.desc(), Judge.simulated, Judge.name)
     )
     rules, unread = rules_of(get_study(session, study_id)), unread_by_judge(session, study_id)
-    fastest = rules.too_fast_seconds
+    fastest, read = rules.too_fast_seconds, versions_read(session, study_id)
     found = []
     for judge in judges:
         member = members.get(judge.id)
@@ -123,6 +126,7 @@ def judge_quality(session: Session, study_id: int) -> list[JudgeRow]:
             reason=member.reason if member else "",
             last_at=last_at,
             unread=unread.get(judge.id, 0),
+            guidelines=read.get(judge.id),
         )
         found.append(row.model_copy(update={"doubt": flag_reason(row, rules)}))
     return found

@@ -19,6 +19,7 @@ from db.store import schema
 from db.store.store import Store
 from db.study.gold_items import add_gold_item
 from db.study.judgments import get_or_create_judge
+from db.study.quality import judge_quality
 from db.study.studies import write_guideline
 from db.tables import Account, Guideline, GuidelineReading, Judge, Judgment, StudyItem
 
@@ -52,6 +53,30 @@ def read_by(store: Store, name: str) -> list[int]:
 @pytest.fixture
 def world(store: Store, monkeypatch: pytest.MonkeyPatch) -> World:
     return make_world(store, monkeypatch, items=6)
+
+
+def test_a_judge_sees_what_changed_since_the_version_they_read(
+    sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_id = make_run(sqlite_store, 6)
+    with sqlite_store.write() as session:
+        text = "# Rules\nA figure is needed.\nBe quick."
+        study_id = sampled_study(session, run_id=run_id, items=4, overlap=1, guidelines=text).id
+        session.commit()
+    sign_in(sqlite_store, monkeypatch, "annotator")
+    open_page("judge", study=str(study_id))
+    with sqlite_store.write() as session:
+        write_guideline(session, study_id, "not seen by this judge")
+        write_guideline(session, study_id, "# Rules\nA figure with its year is needed.\nBe quick.")
+        session.commit()
+    at = open_page("judge", study=str(study_id))
+    (shown,) = [each.value for each in at.code]
+    assert shown == "-A figure is needed.\n+A figure with its year is needed."
+    assert "since version 1" in words(at)
+    at.button(f"judge.have_read_{study_id}_3").click().run()
+    with sqlite_store.read() as session:
+        (row,) = judge_quality(session, study_id)
+    assert row.guidelines == 3
 
 
 def test_answers_on_a_card_from_before_keep_its_version(world: World) -> None:

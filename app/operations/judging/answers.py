@@ -12,13 +12,13 @@ from curation.judging.request import AnswerChange, JudgeMessage
 from db.answers import announcements
 from db.answers.announcements import ReceivedRow
 from db.answers.own_answers import OwnAnswer, count_answers, own_answers
-from db.assignment import threads
+from db.assignment import guidelines, threads
 from db.assignment.answering import Decision, submit_decision
 from db.assignment.places import assignment_of_token
 from db.rows import Row
 from db.run.new_items import question_of
 from db.study.judgments import current_judgment, own_judge_id
-from db.tables import Item, StudyJudge, utc_now
+from db.tables import Guideline, Item, StudyJudge, utc_now
 
 
 class OwnDesk(Row):
@@ -94,6 +94,14 @@ def desk(actor: Actor, study_id: int) -> OwnDesk:
             return OwnDesk()
         found = announcements.received(session, study_id, judge_id)
         return OwnDesk(quota=member.quota, due_on=member.due_on, messages=tuple(found))
+
+
+def guidelines_read(actor: Actor, study_id: int) -> Guideline | None:
+    """The newest version of a study's guidelines that the actor has read as its judge, if any."""
+    account_id = actor.account_id if isinstance(actor, SessionUser) else None
+    with reading(actor, RIGHT) as session:
+        judge_id = own_judge_id(session, actor.name, account_id)
+        return None if judge_id is None else guidelines.last_read(session, study_id, judge_id)
 
 
 def read_messages(actor: Actor, study_id: int, up_to: int) -> None:

@@ -1,6 +1,6 @@
 """The report of a study: design, people, agreement, validity, disagreements, adjudication, limits.
 
-All of it is read from the store whenever it is asked for; nothing is entered by hand.
+All of it is read from the store whenever it is requested; nothing is entered by hand.
 """
 
 from collections import Counter
@@ -98,10 +98,10 @@ def _design(session: Session, study_id: int) -> Section:
     parts = count_parts(session, study_id)
     times = select(func.min(Judgment.decided_at), func.max(Judgment.decided_at))
     first, last = session.execute(times.where(Judgment.study_id == study_id)).one()
-    asked = questions_of_study(session, study_id)
+    listed = questions_of_study(session, study_id)
     questions = [
         (one.name, one.kind, one.text, ", ".join(f"{k}: {v}" for k, v in one.labels.items()))
-        for one in asked
+        for one in listed
     ] or [("", "pick", "Which passage is the most relevant?", "a passage, none of them")]
     rows = (
         ("items", f"{parts.get('main', 0):,}, each for {counted(study.overlap, 'judge')}"),

@@ -12,6 +12,7 @@ TEXTS: Final = {
     "judge.guidelines": "Richtlinien (Fassung {version})",
     "judge.new_guidelines": "Neue Richtlinien: Fassung {version}",
     "judge.new_guidelines_lead": "Sie wurden geändert, nachdem Sie in dieser Studie begonnen hatten. Frühere Antworten behalten die Fassung, unter der sie gegeben wurden. Ihre Aufgaben kommen zurück, sobald Sie bestätigen.",
+    "judge.changed_since": "Was sich seit Version {version}, die Sie gelesen haben, geändert hat:",
     "judge.have_read": "Ich habe sie gelesen",
     "judge.messages": "Nachrichten ({count})",
     "judge.message_read": "Gelesen",

@@ -12,6 +12,7 @@ TEXTS: Final = {
     "judge.guidelines": "Guidelines (version {version})",
     "judge.new_guidelines": "New guidelines: version {version}",
     "judge.new_guidelines_lead": "They changed after you began in this study. Answers that you gave before keep the version they were given under. Your items come back when you confirm.",
+    "judge.changed_since": "What changed since version {version}, which you read:",
     "judge.have_read": "I have read them",
     "judge.messages": "Messages ({count})",
     "judge.message_read": "I have read it",
