@@ -5,8 +5,11 @@ checks, afterwards, in a job, since they are models. Their answers are shown wit
 approval of a person decides.
 """
 
+import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Any
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -211,11 +214,11 @@ class CheckJudge:
     def choose(
         self, views: Sequence[ItemView], *, check: Callable[[], None] | None = None
     ) -> list[Choice]:
-        """An answer for every view, of which each asks one of the checks. Raises ProviderError."""
-        provider = self._provider()
-        requests = [self._requests(view, provider) for view in views]
+        """An answer for every view, of which each asks one of the checks. Raises ProviderError
+        where the journal has not all and the provider cannot be used."""
+        requests = [self._requests(view) for view in views]
         flat = [one for votes in requests for one in votes]
-        known, failed = ask_all(self._store, lambda: provider, flat, check)
+        known, failed = ask_all(self._store, self._provider, flat, check)
         return [
             self._read(votes, known, failed, view)
             for votes, view in zip(requests, views, strict=True)
@@ -226,7 +229,18 @@ class CheckJudge:
 
         return make_provider(self._store, self._plan, new_owner())
 
-    def _requests(self, view: ItemView, provider: Provider) -> list[Request]:
+    @cached_property
+    def _parameters(self) -> dict[str, Any]:
+        """What decides the answers besides the recipe: of a kind with servers nothing does."""
+        if PROVIDERS.find(self.provider).servers is not None:
+            return {}
+        provider = self._provider()
+        try:
+            return provider.parameters()
+        finally:
+            asyncio.run(provider.close())
+
+    def _requests(self, view: ItemView) -> list[Request]:
         check = self.checks[view.question.name]
         stage, spec = self._plan.recipe.stages[check.task], check.spec
         passages, about = view.candidates, view.about
@@ -240,9 +254,9 @@ class CheckJudge:
         return [
             Request(
                 task=check.task,
-                provider=provider.name,
+                provider=self.provider,
                 model=stage.model,
-                parameters={**stage.parameters, **provider.parameters()},
+                parameters={**stage.parameters, **self._parameters},
                 prompt=stage.prompt,
                 inputs={name: inputs[name] for name in spec.inputs if name in stage.prompt.places},
                 sample=vote_number(0, vote),

@@ -648,18 +648,31 @@ def _use_texts(session: Session, shape: Shape, version: VerdictVersion) -> None:
             if reason == STANDS_IN:
                 now, then = then, now
             moved.append({"of": group_id, "in": text.stands_in_for, "now": now, "then": then})
+    by_people = select(Review.group_id).where(Review.action == "edit", Review.undone_at.is_(None))
     session.execute(
-        update(SlotText).where(*mine).values(dropped_reason=TextVerdict.dropped_reason),
+        update(SlotText)
+        .where(*mine, SlotText.group_id.not_in(by_people))
+        .values(dropped_reason=TextVerdict.dropped_reason),
         execution_options={"synchronize_session": False},
     )
     of = SlotText.__table__.c
-    if edited := _edited_texts(session, version.run_id, shape):
-        stays = update(SlotText.__table__).where(  # type: ignore[arg-type]
+    edited = _edited_texts(session, version.run_id, shape)
+    place = SlotText.group_id, SlotText.slot, SlotText.ordinal
+    of_people = select(*place, TextVerdict.dropped_reason).where(
+        *mine, SlotText.group_id.in_(by_people)
+    )
+    decided = [
+        {"of": group_id, "in": slot, "number": number, "reason": reason}
+        for group_id, slot, number, reason in session.execute(of_people)
+        if (group_id, slot, number) not in edited
+    ]
+    if decided:
+        change = update(SlotText.__table__).where(  # type: ignore[arg-type]
             of.group_id == bindparam("of"),
             of.slot == bindparam("in"),
             of.ordinal == bindparam("number"),
         )
-        session.connection().execute(stays.values(dropped_reason=None), edited)
+        session.connection().execute(change.values(dropped_reason=bindparam("reason")), decided)
     if moved:
         change = update(SlotText.__table__).where(  # type: ignore[arg-type]
             of.group_id == bindparam("of"),
@@ -670,16 +683,16 @@ def _use_texts(session: Session, shape: Shape, version: VerdictVersion) -> None:
         session.connection().execute(change.values(passage_id=bindparam("then")), moved)
 
 
-def _edited_texts(session: Session, run_id: int, shape: Shape) -> list[dict[str, Any]]:
-    """The texts of lists that a person edited in a run's groups."""
+def _edited_texts(session: Session, run_id: int, shape: Shape) -> set[tuple[int, str, int]]:
+    """The texts that a person edited in a run's groups: group, slot and number."""
     query = select(Review.group_id, Review.after).join(Group, Group.id == Review.group_id)
     edits = query.where(Group.run_id == run_id, Review.action == "edit", Review.undone_at.is_(None))
-    return [
-        {"of": group_id, "in": text.sign, "number": number}
+    return {
+        (group_id, shape.fields[field][0].sign, shape.fields[field][1])
         for group_id, after in session.execute(edits)
-        for text, number in (shape.fields[field] for field in after if field in shape.fields)
-        if text in shape.lists
-    ]
+        for field in after
+        if field in shape.fields
+    }
 
 
 def first_texts(session: Session, run_id: int) -> Mapping[int, Mapping[Place, str | None]]:

@@ -13,7 +13,7 @@ from decided_runs import decide
 from exporting import export, load_afresh, rows_of
 from openai_server import Server
 from records_world import list_groups
-from sqlalchemy import func, select
+from sqlalchemy import func, select, text
 from trainer_jobs import TINY, claim
 
 from app.groups.workbench import group_as_json
@@ -620,6 +620,53 @@ def test_one_text_of_a_list_is_edited_judged_again_and_restored(
     # the instruction is shown with every text that is asked whether it fits; N[1] was restored
     of_instruction = {one.scenario for one in group.judgments if one.scenario.startswith("fits:")}
     assert found.keys() == of_instruction | {"answers:N[1]"}
+
+
+def test_answers_about_an_edit_that_the_journal_has_need_no_server(
+    sqlite_store: Store, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_dataset(sqlite_store, pairs=PAIRS)
+    run_id = run_curation(sqlite_store, **ASKED)["run_id"]
+    group = next(one for one in groups_of(sqlite_store, run_id) if one.verdict == "kept")
+    edited = {"instruction": "Only what Ann wrote."}
+
+    def edit() -> dict[str, Any]:
+        with sqlite_store.write() as session:
+            edit_group(session, group.id, edited, reviewed_by="ada")
+            session.commit()
+        return judge_edits(run_id, sqlite_store)
+
+    first = edit()
+    with sqlite_store.write() as session:
+        undo_review(session, group.id, reviewed_by="ada")
+        session.commit()
+    judge_edits(run_id, sqlite_store)
+    monkeypatch.setenv("INF_MAX_RETRY_AFTER_SECONDS", "no number")  # no provider can be made
+    assert edit() == first
+
+
+def test_a_text_that_a_person_edited_is_not_written_when_another_version_is_used(
+    sqlite_store: Store, server: Server
+) -> None:
+    add_dataset(sqlite_store, pairs=PAIRS)
+    run_id = run_curation(sqlite_store, **ASKED)["run_id"]
+    groups = [one for one in groups_of(sqlite_store, run_id) if "N" in one.texts]
+    group, other = groups[:2]
+    with sqlite_store.write() as session:
+        edit_group(session, group.id, {"instruction_negatives": NEW}, reviewed_by="ada")
+        session.execute(
+            text(
+                "CREATE TRIGGER edited BEFORE UPDATE ON group_text "
+                f"WHEN OLD.group_id = {group.id} AND OLD.slot = 'N' AND OLD.ordinal = 0 "
+                "BEGIN SELECT RAISE(ABORT, 'the text of a person was written'); END"
+            )
+        )
+        session.commit()
+    decide(run_id, "checks.fits.expected.N=yes")
+    with sqlite_store.read() as session:
+        assert get_group(session, group.id).texts["N"] == NEW
+        assert "N[1]" not in get_group(session, group.id).texts  # its other negatives leave
+        assert "N" not in get_group(session, other.id).texts
 
 
 def test_a_review_is_of_groups_with_the_same_negatives_alone(store: Store, server: Server) -> None:
