@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from analysis.text.words import TOKEN
 from db.errors import BadInput
 
 
@@ -72,6 +73,7 @@ def tokens_of(texts: Sequence[str], language: str = "en") -> list[list[str]]:
         list(texts),
         stopwords=known.stop_words if known else [],
         stemmer=Stemmer.Stemmer(known.stemmer) if known else None,
+        token_pattern=TOKEN,
         return_ids=False,
         show_progress=False,
     )

@@ -40,6 +40,7 @@ from typing import Any
 import numpy as np
 
 from analysis.figures.means import share_interval
+from analysis.text.words import TOKEN
 from db.extras import missing_extra
 
 VERSION = 3  # of the definitions here: a change makes stored results another analysis
@@ -262,7 +263,7 @@ class _Counted:
     def of(cls, texts: Sequence[str]) -> "_Counted":
         from sklearn.feature_extraction.text import CountVectorizer
 
-        words = CountVectorizer(ngram_range=(1, 2))
+        words = CountVectorizer(ngram_range=(1, 2), token_pattern=TOKEN)
         characters = CountVectorizer(analyzer="char_wb", ngram_range=(2, 4))
         return cls(
             words.fit_transform(texts),

@@ -4,7 +4,15 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-WORD = re.compile(r"[^\W_]+(?:['’\-][^\W_]+)*")
+# Signs that Python's \w leaves out and no word ends at: accents of decomposed letters, points of
+# Hebrew and Arabic, vowels of the scripts of India. Of other texts nothing is split otherwise.
+MARKS = (
+    r"\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u064b-\u065f"
+    r"\u0670\u0900-\u0963\u0970-\u0df3\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff"
+)
+TOKEN = rf"(?u)\b\w[\w{MARKS}]+"  # as scikit-learn's and bm25s's own pattern, with marks
+_RUN = rf"[^\W_](?:[^\W_]|[{MARKS}])*"
+WORD = re.compile(rf"{_RUN}(?:['’\-]{_RUN})*")
 SENTENCE_END = re.compile(r"(?<=[.!?])[\"'”’)\]]*\s+(?=[\"'“‘(\[`]*[A-Z0-9])")
 _LISTED = """
 's a about above across actually after again against ago all almost along already also
@@ -32,9 +40,10 @@ def words(text: str) -> list[str]:
     return [match.group().lower() for match in WORD.finditer(text)]
 
 
-def content_words(text: str) -> set[str]:
-    """Words that carry a subject: no function words, no single letters."""
-    return {word for word in words(text) if len(word) > 2 and word not in FUNCTION_WORDS}
+def content_words(text: str, listed: frozenset[str] = FUNCTION_WORDS) -> set[str]:
+    """Words that carry a subject: no function words, which are English unless others are `listed`,
+    no single letters."""
+    return {word for word in words(text) if len(word) > 2 and word not in listed}
 
 
 def sentences(text: str) -> list[str]:

@@ -15,7 +15,8 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from analysis.figures.means import share_interval
-from analysis.text.words import content_words
+from analysis.map.function_words import function_words
+from analysis.text.words import FUNCTION_WORDS, content_words
 from curation.rules.language import language_of, language_of_pair
 from db.corpus.texts import passage_texts
 from db.run.new_items import is_pick
@@ -65,7 +66,6 @@ def text_baseline(session: Session, run_id: int) -> TextBaseline | None:
     ).all()
     shown = {entry["passage_id"] for item, _, _ in rows for entry in item.candidates}
     texts = passage_texts(session, sorted(shown | {passage_id for _, passage_id, _ in rows}))
-    words = {one: content_words(text) for one, text in texts.items()}
     shape = shape_of(session, run_id)
     own = {*shape.roles, *(name for text in shape.lists for name in text.names)}
     added = {
@@ -79,17 +79,24 @@ def text_baseline(session: Session, run_id: int) -> TextBaseline | None:
         (passage_id, query): language_of_pair(query, texts[passage_id])
         for _, passage_id, query in rows
     }
+    words = {
+        (one, language): content_words(texts[one], listed_words(language))
+        for item, passage_id, query in rows
+        for one in (entry["passage_id"] for entry in item.candidates)
+        for language in (of_pairs[passage_id, query],)
+    }
     found: dict[int, list[float]] = defaultdict(list)
     chances, foreign = [], 0
     for item, passage_id, query in rows:
-        question = content_words(f"{item.instruction} {item.query}")
+        language = of_pairs[passage_id, query]
+        question = content_words(f"{item.instruction} {item.query}", listed_words(language))
         shared = {
-            entry["label"]: len(question & words[entry["passage_id"]]) for entry in item.candidates
+            entry["label"]: len(question & words[entry["passage_id"], language])
+            for entry in item.candidates
         }
         most = [label for label, number in shared.items() if number == max(shared.values())]
         found[item.group_id].append((item.expected in most) / len(most))
         chances.append(1 / len(shared))
-        language = of_pairs[passage_id, query]
         foreign += language is not None and any(
             spoken[entry["passage_id"]] not in (None, language)
             for entry in item.candidates
@@ -107,6 +114,13 @@ def text_baseline(session: Session, run_id: int) -> TextBaseline | None:
         chance=fmean(chances),
         foreign=foreign,
     )
+
+
+def listed_words(language: str | None) -> frozenset[str]:
+    """The function words of a language within the Latin script; the English ones where it is
+    another or unclear."""
+    known = language is not None and language != "en" and language.islower()
+    return function_words((str(language),)) if known else FUNCTION_WORDS
 
 
 def baseline_sentence(found: TextBaseline) -> str:

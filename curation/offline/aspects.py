@@ -22,7 +22,7 @@ _MENTION = (
     "The one I need also says something about {v}.",
     "The answer has to bring up {v} too.",
 )
-_PHRASES = {
+_ENGLISH = {
     NAME: _MENTION,
     PLACE: _MENTION,
     YEAR: (
@@ -49,6 +49,49 @@ _PHRASES = {
 }
 
 
+def _phrases(mention: tuple[str, ...], shorter: str, longer: str) -> dict[str, tuple[str, ...]]:
+    kinds = dict.fromkeys((NAME, PLACE, YEAR, TERM), mention)
+    return kinds | {SHORTER: (shorter,), LONGER: (longer,)}
+
+
+# Values stand in quotation marks, as the text writes them: no case or article has to agree. Facets
+# have marks for English alone.
+_PHRASES = {
+    "en": _ENGLISH,
+    "de": _phrases(
+        (
+            "Zeige mir nur Texte, in denen „{v}“ vorkommt.",
+            "Es soll darin auch um „{v}“ gehen.",
+            "Ich suche einen Text, der auch „{v}“ nennt.",
+            "Bitte nichts, worin „{v}“ nicht erwähnt wird.",
+        ),
+        "Bitte kurz: weniger als {v} Wörter.",
+        "Bitte ausführlich: mindestens {v} Wörter.",
+    ),
+    "fr": _phrases(
+        (
+            "Montre-moi seulement des textes qui mentionnent « {v} ».",
+            "Il faut aussi qu'il y soit question de « {v} ».",
+            "Je cherche un texte où l'on parle aussi de « {v} ».",
+            "Laisse de côté tout ce qui ne dit rien de « {v} ».",
+        ),
+        "Un texte court, s'il te plaît : moins de {v} mots.",
+        "Un texte détaillé, s'il te plaît : au moins {v} mots.",
+    ),
+    "es": _phrases(
+        (
+            "Muéstrame solo textos que mencionen «{v}».",
+            "También debe tratar de «{v}».",
+            "Busco un texto que hable además de «{v}».",
+            "Omite, por favor, todo lo que no diga nada de «{v}».",
+        ),
+        "Que sea corto, por favor: menos de {v} palabras.",
+        "Que sea detallado, por favor: al menos {v} palabras.",
+    ),
+}
+LANGUAGES = tuple(_PHRASES)
+
+
 @dataclass(frozen=True)
 class Aspect:
     """The request of an instruction; `holds` checks it on a text.
@@ -70,8 +113,8 @@ class Aspect:
             return len(words(text)) >= int(self.value)
         return mentions(text, self.value)
 
-    def instruction(self, variant: int) -> str:
-        """The instruction as a sentence, in one of several variants."""
-        ways = _PHRASES[self.kind]
+    def instruction(self, variant: int, language: str = "en") -> str:
+        """The instruction as a sentence of one of LANGUAGES, in one of several variants."""
+        ways = _PHRASES[language][self.kind]
         value = BY_NAME[self.value].description if self.kind == FACET else self.value
         return ways[variant % len(ways)].format(v=f"{self.article} {value}".strip())

@@ -45,8 +45,10 @@ def singular_of(phrase: str) -> str:
     return phrase[: -2 if re.search(r"(?:ss|x|z|ch|sh)es$", phrase) else -1]
 
 
-def swapped(text: str, old: str, new: str) -> str:
+def swapped(text: str, old: str, new: str, language: str = "en") -> str:
     """The text with `new` wherever `old` stood, in singular or plural.
+
+    Of other languages than English only the phrase is replaced: their "a" is no article.
 
     A plural is replaced by a plural and a singular by a singular, `a` and `an` before it follow its
     sound, and a capital at a sentence's start is kept.
@@ -55,16 +57,16 @@ def swapped(text: str, old: str, new: str) -> str:
     end = 0
     for match in phrase_pattern(old).finditer(text):
         found, before = match.group(), text[end : match.start()]
-        put = new
-        if new.islower() and is_plural(found) != is_plural(old):
+        put, is_english = new, language == "en"
+        if is_english and new.islower() and is_plural(found) != is_plural(old):
             put = plural_of(new) if is_plural(found) else singular_of(new)
-        if article := _ARTICLE.search(before):
+        if is_english and (article := _ARTICLE.search(before)):
             before = before[: article.start()] + _like(article[1], article_of(put)) + article[2]
         so_far = ("".join(parts) + before).rstrip()
         starts = not so_far or so_far[-1] in ".!?:"
         parts += [before, put[:1].upper() + put[1:] if starts and found[0].isupper() else put]
         end = match.end()
-        if is_plural(put) and text[end : end + 2] in ("'s", "’s"):
+        if is_english and is_plural(put) and text[end : end + 2] in ("'s", "’s"):
             parts.append(text[end])
             end += 2
     return "".join(parts) + text[end:]

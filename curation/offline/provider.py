@@ -61,7 +61,7 @@ class OfflineProvider:
         try:
             text = write(query, document)
         except CannotWrite as error:
-            raise RowFailed("no_rule_fits", str(error)) from error
+            raise RowFailed(error.reason, str(error)) from error
         return Answer(f"{TASKS[request.task].gives}: {text}")
 
     def _texts(self, request: Request) -> Answer:
@@ -72,7 +72,7 @@ class OfflineProvider:
                 found = self._of_slot(text, *request.pair)
             except CannotWrite as error:
                 if not isinstance(text, ListText):
-                    raise RowFailed("no_rule_fits", str(error)) from error
+                    raise RowFailed(error.reason, str(error)) from error
                 found = []
             if isinstance(text, ListText) and text.count > 1:
                 written[text.column] = found

@@ -53,7 +53,9 @@ class Source:
     def about(self, subject: str) -> str:
         """The sentence with its subject replaced by another."""
         both = self.key and subject
-        return swapped(self.sentence, self.key, subject) if both else self.sentence
+        if not both:
+            return self.sentence
+        return swapped(self.sentence, self.key, subject, self.language or "en")
 
     def speaks(self, language: str | None) -> bool:
         """Whether the sentence may stand in a text of this language."""

@@ -16,12 +16,12 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from analysis.text.words import mentions, sentences, words
-from curation.offline.aspects import FACET, LONGER, SHORTER, Aspect
+from curation.offline.aspects import FACET, LANGUAGES, LONGER, SHORTER, Aspect
 from curation.offline.facets import BY_NAME, FACETS, Facet
 from curation.offline.grammar import swapped
 from curation.offline.terms import NAME, PLACE, TERM, YEAR, Term, subject_in, terms_of
 from curation.offline.vocabulary import Source, Vocabulary
-from curation.rules.language import language_of
+from curation.rules.language import language_name, language_of, language_of_pair
 
 MAX_WORDS = 90
 WEIGHTS = {NAME: 6.0, PLACE: 6.0, YEAR: 1.5, TERM: 7.0, FACET: 1.0, SHORTER: 0.02}
@@ -32,6 +32,7 @@ class Plan:
     """The aspects and the swapped terms for one pair.
 
     `shown`: a sentence about the key term that shows the aspect of I-; "" where none is needed.
+    `language`: what I+ and I- are written in, the pair's; English where that is unclear.
     """
 
     positive: Aspect
@@ -40,6 +41,7 @@ class Plan:
     other: Source
     variant: int
     shown: str = ""
+    language: str = "en"
 
     @property
     def other_key(self) -> str:
@@ -49,6 +51,14 @@ class Plan:
 
 class CannotWrite(Exception):
     """No rule fits the pair; the message becomes the answer and the drop reason's detail."""
+
+    reason = "no_rule_fits"
+
+
+class OtherLanguage(CannotWrite):
+    """The pair is in a language that the rules do not write."""
+
+    reason = "language_without_rules"
 
 
 class Writer:
@@ -61,17 +71,18 @@ class Writer:
     def instruction_positive(self, query: str, passage: str) -> str:
         """I+: asks for an aspect that P+ holds."""
         plan = self.plan(query, passage)
-        return plan.positive.instruction(plan.variant)
+        return plan.positive.instruction(plan.variant, plan.language)
 
     def instruction_negative(self, query: str, passage: str) -> str:
         """I-: asks for another aspect of the same kind, which P+ does not hold."""
         plan = self.plan(query, passage)
-        return plan.negative.instruction(plan.variant)
+        return plan.negative.instruction(plan.variant, plan.language)
 
     def query_negative(self, query: str, passage: str) -> str:
         """Q-: the query with its key term swapped."""
         plan = self.plan(query, passage)
-        return swapped(query, plan.key.text, plan.other_key.lower())
+        other = plan.other_key.lower() if plan.language == "en" else plan.other_key
+        return swapped(query, plan.key.text, other, plan.language)
 
     def passage_instruction_negative(self, query: str, passage: str) -> str:
         """P1-: still about Q+, holds the aspect of I-, no longer that of I+."""
@@ -125,7 +136,7 @@ class Writer:
             borrowed = ""
         if borrowed:
             parts = _thinned(parts, plan, chance, keeps=True)
-        parts = [swapped(part, plan.key.text, plan.other_key) for part in parts]
+        parts = [swapped(part, plan.key.text, plan.other_key, plan.language) for part in parts]
         text = " ".join([borrowed, *parts]) if borrowed else " ".join(parts)
         if not plan.positive.holds(text):  # the sentence made it too long
             text = " ".join(parts)
@@ -135,6 +146,12 @@ class Writer:
 
     def _plan(self, query: str, passage: str) -> Plan:
         chance = self._chance(query, passage, "plan")
+        language = language_of_pair(query, passage) or "en"
+        if language not in LANGUAGES:
+            raise OtherLanguage(
+                f"the offline rules write {', '.join(LANGUAGES)}; the pair is in "
+                f"{language_name(query, passage)} ({language.lower()})"
+            )
         key = self.vocabulary.key_term(query, passage)
         if key is None:
             raise CannotWrite("query and passage share no key term")
@@ -145,7 +162,8 @@ class Writer:
             found = self._opposite(positive, query, passage, key, other, chance)
             if found is None:
                 continue
-            plan = Plan(positive, found[0], key, other, chance.randrange(1000), found[1])
+            variant = chance.randrange(1000)
+            plan = Plan(positive, found[0], key, other, variant, found[1], language)
             with suppress(CannotWrite):  # then with the next aspect
                 self._with_other_aspect(plan, query, passage)
                 self._with_other_key(plan, query, passage)
@@ -159,7 +177,8 @@ class Writer:
             near = set(words(term.text)) & set(words(query)) or mentions(key.text, term.text)
             if not near:
                 by_kind.setdefault(term.kind, []).append(Aspect(*term))
-        by_kind[FACET] = [Aspect(FACET, facet.name) for facet in FACETS if facet.holds(passage)]
+        if (language_of_pair(query, passage) or "en") == "en":  # of which the marks are
+            by_kind[FACET] = [Aspect(FACET, facet.name) for facet in FACETS if facet.holds(passage)]
         length = len(words(passage))
         by_kind[SHORTER] = [Aspect(SHORTER, str(10 * (length // 10 + 2)))]
         order = sorted(
@@ -253,10 +272,10 @@ def _longer(parts: list[str], plan: Plan, more: list[str]) -> str:
     return text
 
 
-def _named(part: str, old: Aspect, new: Aspect) -> str:
+def _named(part: str, old: Aspect, new: Aspect, language: str) -> str:
     """The sentence with a term in the other's place; names take their article along."""
-    if old.kind not in (NAME, PLACE) or old.article == new.article:
-        return swapped(part, old.value, new.value)
+    if language != "en" or old.kind not in (NAME, PLACE) or old.article == new.article:
+        return swapped(part, old.value, new.value, language)
     if old.article:
         return swapped(swapped(part, f"the {old.value}", new.value), old.value, new.value)
     return swapped(part, old.value, f"the {new.value}").replace("the the ", "the ")
@@ -269,7 +288,7 @@ def _turned(parts: list[str], plan: Plan) -> str:
         kept = [part for part in parts if not positive.holds(part)]
         text = " ".join([*kept[:1], plan.shown, *kept[1:]])
     else:
-        kept = [_named(part, positive, negative) for part in parts]
+        kept = [_named(part, positive, negative, plan.language) for part in parts]
         text = " ".join([*kept, plan.shown] if plan.shown else kept)
     if positive.holds(text) or not negative.holds(text):
         raise CannotWrite("the passage for I- shows what the instruction for Q+ asks for")

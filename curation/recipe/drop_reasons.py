@@ -59,6 +59,14 @@ DROP_REASONS: Final[dict[str, Reason]] = {
         )
         for role, scenario in INF_IR.scenarios.items()
     },
+    "no_rule_fits": Reason(
+        "the offline rules find nothing in the pair to ask for, or to put in its place",
+        "a language model has no such limit: choose another provider",
+    ),
+    "language_without_rules": Reason(
+        "the pair is in a language that the offline rules do not write",
+        "choose another provider: a language model is given the pair's language by its prompt",
+    ),
     "not_recorded": Reason(
         "the recording has no answer for this pair or for these candidates",
         "`recorded` replays the demo set alone: choose another provider for data of your own",

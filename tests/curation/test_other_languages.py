@@ -2,6 +2,7 @@
 
 import json
 import re
+import unicodedata
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,14 @@ from exporting import export, rows_of
 from openai_server import Server, answer_to
 from sqlalchemy import select
 
-from analysis.text.bm25 import NO_LANGUAGE, stemmer_of
+from analysis.text.bm25 import NO_LANGUAGE, stemmer_of, tokens_of
+from analysis.text.words import FUNCTION_WORDS, TOKEN, content_words, words
 from curation.importing.importing import import_dataset
+from curation.judging.text_baseline import listed_words
+from curation.offline.grammar import swapped
+from curation.offline.vocabulary import build_vocabulary
+from curation.offline.writing import OtherLanguage, Writer
+from curation.recipe.drop_reasons import DROP_REASONS
 from curation.recipe.recipe import load_recipe, read_recipe
 from curation.rules.language import UNCLEAR, language_name, language_of, language_of_texts
 from db.errors import BadInput, Refused
@@ -135,14 +142,15 @@ def test_the_filter_is_a_rule_of_its_own_and_no_part_of_other_recipes(
         made = server.answered.total()
         decided = decide(done["run_id"], "filters.in_pair_language=true")
         assert server.answered.total() == made
-    assert decided.only_in_first >= 1 and decided.only_in_second == 0
-    with pytest.raises(Refused):
         strict = run_curation(
             sqlite_store,
             dataset="de",
-            provider="offline",
+            provider="openai",
             recipe=str(folder / "any.toml"),
+            settings=["model=small"],
         )
+    assert decided.only_in_first >= 1 and decided.only_in_second == 0
+    with pytest.raises(Refused):  # what follows a dropped instruction was never written
         decide(strict["run_id"], "filters.in_pair_language=false")
 
 
@@ -151,3 +159,108 @@ def test_a_prompt_without_the_language_asks_what_it_asked_before(sqlite_store: S
     add_dataset(sqlite_store, pairs=1)
     for stage in load_recipe("promptriever").stages.values():
         assert "text_language" not in stage.prompt.places
+
+
+# ---- rules and counts by language
+
+SPANISH = [
+    (
+        "¿Cuándo visitar la Alhambra?",
+        "La Alhambra es un palacio de Granada que se visita con una entrada de hora fija. Los "
+        "jardines del Generalife son más frescos por la mañana.",
+    ),
+    (
+        "¿Dónde se ve el Guernica?",
+        "El Guernica es un cuadro que Picasso pintó en París en 1937. Se muestra en el Reina "
+        "Sofía, y no sale de Madrid.",
+    ),
+    (
+        "¿Cómo llegar al Teide?",
+        "El Teide es un volcán de Tenerife y se sube con un teleférico. Para la cumbre hace falta "
+        "un permiso, y los autobuses salen de La Orotava.",
+    ),
+]
+BEGINS = {
+    "de": ("Zeige", "Es soll", "Ich suche", "Bitte"),
+    "es": ("Muéstrame", "También", "Busco", "Omite", "Que sea"),
+    "fr": ("Montre", "Il faut", "Je cherche", "Laisse", "Un texte"),
+}
+FRENCH = [
+    (
+        "Qui a construit le pont du Gard ?",
+        "Le pont du Gard est un aqueduc des Romains qui porte l'eau vers Nîmes. Les pierres sont "
+        "de Vers, et il est dans les guides depuis 1840.",
+    ),
+    (
+        "Où voir les chevaux de Camargue ?",
+        "Les chevaux de Camargue sont dans les marais près des Saintes-Maries. On les voit aussi à "
+        "Arles, et ils sont gris dans leur jeunesse.",
+    ),
+]
+
+
+@pytest.mark.parametrize("language", ["de", "es", "fr"])
+def test_the_offline_rules_write_in_the_language_of_the_pair(language: str) -> None:
+    german = [json.loads(line) for line in FILES["de.jsonl"].splitlines()]
+    pairs = {"de": [(row["query"], row["passage"]) for row in german], "es": SPANISH, "fr": FRENCH}[
+        language
+    ]
+    writer = Writer(build_vocabulary(pairs), 0)
+    for query, passage in pairs:
+        assert language_of(passage) == language
+        plan = writer.plan(query, passage)
+        for instruction in (
+            writer.instruction_positive(query, passage),
+            writer.instruction_negative(query, passage),
+        ):
+            assert instruction.startswith(BEGINS[language]), instruction
+            assert language_of(instruction) in (language, None), instruction
+        right, wrong = passage, writer.passage_instruction_negative(query, passage)
+        assert plan.positive.holds(right) and not plan.positive.holds(wrong)
+        assert language_of(wrong) == language
+
+
+def test_a_pair_in_another_language_is_dropped_with_its_name_not_answered_in_english() -> None:
+    italian = (
+        "Quando visitare il Colosseo?",
+        "Il Colosseo è un anfiteatro che si trova nel centro di Roma e che è aperto anche di sera. "
+        "Il biglietto per il Foro è compreso, e non si fa più la fila.",
+    )
+    russian = (
+        "Когда сажать чеснок?",
+        "Чеснок сажают осенью, за месяц до первых морозов, и зимой он не вымерзает.",
+    )
+    writer = Writer(build_vocabulary([italian, russian, *SPANISH]), 0)
+    for pair, name in ((italian, "Italian"), (russian, "Russian")):
+        for write in (writer.instruction_positive, writer.passage_query_negative):
+            with pytest.raises(OtherLanguage, match=f"the pair is in {name}") as refused:
+                write(*pair)
+            assert refused.value.reason in DROP_REASONS
+
+
+def test_a_spanish_preposition_is_no_english_article() -> None:
+    text = "Desde Segovia se va a Madrid en tren."
+    assert swapped(text, "Madrid", "Oviedo", "es") == "Desde Segovia se va a Oviedo en tren."
+    assert swapped("a Madrid street", "Madrid", "Oviedo") == "an Oviedo street"
+
+
+def test_words_are_not_split_at_their_marks() -> None:
+    assert words("हिन्दी में किताबें, नहीं?") == ["हिन्दी", "में", "किताबें", "नहीं"]
+    apart = unicodedata.normalize("NFD", "Die Äpfel für Zoë")
+    assert [unicodedata.normalize("NFC", word) for word in words(apart)] == [
+        "die",
+        "äpfel",
+        "für",
+        "zoë",
+    ]
+    assert words("שָׁלוֹם עֲלֵיכֶם") == ["שָׁלוֹם", "עֲלֵיכֶם"]
+    assert tokens_of(["हिन्दी में किताबें"], "none") == [["हिन्दी", "में", "किताबें"]]
+    plain = "Don't split e-mail addresses; l'eau, ¿qué? 3,000 naïve_words — Straße"
+    assert re.findall(TOKEN, plain) == re.findall(r"(?u)\b\w\w+\b", plain)
+
+
+def test_function_words_are_those_of_the_language() -> None:
+    text = "welche Suppe mit einer Kartoffel nicht mehr Not hat"
+    german = content_words(text, listed_words("de"))
+    assert german == {"suppe", "kartoffel", "not"}
+    assert listed_words(None) == listed_words("en") == listed_words("CYRILLIC") == FUNCTION_WORDS
