@@ -1,8 +1,7 @@
 """The form of a training: four settings and a preset, all others folded; checked while typing.
 
 Numbers are text fields: Streamlit's number field reports its value only when it loses focus, and
-silently restores the old number in place of an invalid one. Above it stands the equation of
-the objective.
+silently restores the old number in place of an invalid one.
 """
 
 import re
@@ -17,34 +16,14 @@ from app.text.plain import plain
 from app.text.remedies import in_pages
 from app.training import actions
 from app.training.sweeps import TYPING_PAUSE
+from app.training.wording import equation
 from db.errors import BadInput
 from db.jobs.jobs import LOCAL
 from trainer.launch.request import TrainStart
-from trainer.objectives.names import ALL_OBJECTIVES, Objective
+from trainer.objectives.names import ALL_OBJECTIVES
 from trainer.settings.experiment_files import list_experiments
 from trainer.settings.setting import Setting
 from trainer.settings.table import GROUPS, SETTINGS, settings_of
-
-
-def equation(objective: Objective) -> str:
-    """The LaTeX of an objective: Eq. 6 (uni) or Eq. 7 (multi) with its terms, or a baseline's."""
-    terms = r"\{" + ",".join(objective.terms) + r"\}"
-    up = r"e^{s^+/\tau}"
-    if objective.baseline:
-        negatives = rf"\sum_{{{objective.baseline.negatives}}} e^{{s_{{P}}/\tau}}"
-        return (
-            rf"\ell_{{\text{{{objective.baseline.symbol}}}}}=-\log\frac{{{up}}}{{{up}+{negatives}}}"
-        )
-    if len(objective.terms) == 1:
-        term = objective.terms[0]
-        negatives = rf"\sum_{{n\in\mathcal N_{{{term}}}}} e^{{s_n/\tau}}"
-        return rf"\ell_{{{term}}}=-\log\frac{{{up}}}{{{up}+{negatives}}}"
-    negatives = r"\sum_{n\in\mathcal N_y} e^{s_n/\tau}"
-    name = rf"\ell_{{{','.join(objective.terms)}}}"
-    if objective.mode == "uni":
-        return rf"{name}^{{uni}}=-\sum_{{y\in{terms}}}\log\frac{{{up}}}{{{up}+{negatives}}}"
-    return rf"{name}^{{multi}}=-\log\frac{{{up}}}{{{up}+\sum_{{y\in{terms}}}{negatives}}}"
-
 
 COLUMNS = 4
 MAIN = ("base_model", "objective", "epochs", "max_steps")  # the others are under Advanced

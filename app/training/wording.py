@@ -1,4 +1,4 @@
-"""A training in words, for the page and the command: its command, and what it takes."""
+"""A training in words, for the page and the command: its command, what it takes, its equation."""
 
 import shlex
 from collections.abc import Mapping, Sequence
@@ -7,6 +7,7 @@ from typing import Any
 
 from app.text.numbers import counted, duration
 from trainer.launch.forecast import Forecast
+from trainer.objectives.names import Objective
 
 
 def create_command(release: str, settings: Mapping[str, Any], more: Sequence[str] = ()) -> str:
@@ -39,3 +40,23 @@ def forecast_text(found: Forecast) -> str:
         note = "in each process" if available is None else f"{available / 1e9:.0f} GB available"
         parts.append(f"more than {found.least_bytes / 1e9:.1f} GB of memory ({note})")
     return " · ".join(parts)
+
+
+def equation(objective: Objective) -> str:
+    """The LaTeX of an objective: Eq. 6 (uni) or Eq. 7 (multi) with its terms, or a baseline's."""
+    terms = r"\{" + ",".join(objective.terms) + r"\}"
+    up = r"e^{s^+/\tau}"
+    if objective.baseline:
+        negatives = rf"\sum_{{{objective.baseline.negatives}}} e^{{s_{{P}}/\tau}}"
+        return (
+            rf"\ell_{{\text{{{objective.baseline.symbol}}}}}=-\log\frac{{{up}}}{{{up}+{negatives}}}"
+        )
+    if len(objective.terms) == 1:
+        term = objective.terms[0]
+        negatives = rf"\sum_{{n\in\mathcal N_{{{term}}}}} e^{{s_n/\tau}}"
+        return rf"\ell_{{{term}}}=-\log\frac{{{up}}}{{{up}+{negatives}}}"
+    negatives = r"\sum_{n\in\mathcal N_y} e^{s_n/\tau}"
+    name = rf"\ell_{{{','.join(objective.terms)}}}"
+    if objective.mode == "uni":
+        return rf"{name}^{{uni}}=-\sum_{{y\in{terms}}}\log\frac{{{up}}}{{{up}+{negatives}}}"
+    return rf"{name}^{{multi}}=-\log\frac{{{up}}}{{{up}+\sum_{{y\in{terms}}}{negatives}}}"

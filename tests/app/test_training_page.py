@@ -13,8 +13,9 @@ from app.jobs import supervisors
 from app.jobs_page.curves import smoothed
 from app.operations import trainings as trainings_of
 from app.training.actions import as_command, as_toml
-from app.training.form import MAIN, equation
+from app.training.form import MAIN
 from app.training.sweeps import job_name
+from app.training.wording import equation
 from db.errors import BadInput
 from db.jobs import jobs
 from db.release.overview import licence_of_card
