@@ -73,6 +73,8 @@ BODIES: dict[str, dict[str, Any]] = {
     "studies_change": {"overlap": 3},
     "studies_judge": {"judge": "embedding"},
     "studies_lease": {"label": "length", "model": "0" * 64, "worker": "w"},
+    "studies_change_people": {"action": "let_in", "judges": [1]},
+    "studies_write": {"body": "mind the year"},
     "judgments_create": {"answers": []},
     "recipes_check": {"recipe": "msmarco"},
     "releases_create": {"runs": ["{run}"], "out": "{name}"},

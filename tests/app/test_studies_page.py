@@ -271,4 +271,4 @@ def test_a_judge_without_times_has_a_dash_for_them_and_no_none(sqlite_store: Sto
     found = [frame for frame in open_page("studies").dataframe if "too_fast" in frame.value]
     assert found[0].value[["median_seconds", "too_fast"]].isna().all().all()
     assert found[0].proto.placeholder == "–"
-    assert list(found[0].proto.column_order)[:4] == ["name", "kind", "state", "judged"]  # in sight
+    assert list(found[0].proto.column_order)[:4] == ["name", "state", "done", "quota"]  # in sight

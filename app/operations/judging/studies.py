@@ -412,9 +412,12 @@ def tasks(actor: Actor, wanted: StudyTasks) -> dict[str, str]:
 def work(actor: Actor, wanted: WorkReport) -> Listed[WorkRow]:
     """The time and work report, of one study or of all.
 
-    Without the actor's own gold answers of studies that are not closed, as in `judges`.
+    Without the actor's own gold answers of studies that are not closed, as in `judges`. Raises
+    NotFound.
     """
     with reading(actor, RIGHT) as session:
+        if wanted.study_id is not None:
+            studies.get_study(session, wanted.study_id)
         closed = {each.id for each in studies.list_studies(session, statuses=("closed",))}
         own = _own_judge(session, actor)
         rows = work_report(
