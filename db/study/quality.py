@@ -109,7 +109,8 @@ def judge_quality(session: Session, study_id: int) -> list[JudgeRow]:
             simulated=judge.simulated,
             offline=judge.offline,
             judged=counts.get(judge.id, 0) - len(answers),
-            done=states.get("done", 0),
+            # models and simulated judges are given no assignments
+            done=states.get("done", 0) if states else counts.get(judge.id, 0),
             quota=member.quota if member else None,
             due_on=member.due_on if member else None,
             leased=states.get("leased", 0),

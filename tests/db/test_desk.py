@@ -15,7 +15,7 @@ from db.errors import BadInput, NotFound, Refused
 from db.store.store import Store
 from db.study import quality, studies
 from db.study.judgments import get_or_create_judge
-from db.tables import Assignment, Judgment
+from db.tables import Assignment, Judgment, StudyItem
 
 
 def make_study(store: Store, items: int = 6, overlap: int = 2) -> int:
@@ -176,3 +176,24 @@ def test_the_desk_counts_what_a_quota_counts(store: Store) -> None:
         (row,) = quality.judge_quality(session, study_id)
         held = session.scalars(select(Assignment.state)).all()
     assert (row.done, row.quota, row.leased) == (2, 4, held.count("leased"))
+
+
+def test_a_model_that_is_given_nothing_is_done_with_what_it_judged(store: Store) -> None:
+    study_id = make_study(store)
+    with store.write() as session:
+        model = get_or_create_judge(session, "some:model", kind="model").id
+        items = session.scalars(select(StudyItem.item_id).filter_by(study_id=study_id)).all()
+        for item_id in items[:3]:
+            session.add(
+                Judgment(
+                    event_id=f"model-{item_id}",
+                    item_id=item_id,
+                    judge_id=model,
+                    study_id=study_id,
+                    choice="none",
+                    order_shown=[],
+                )
+            )
+        session.commit()
+        (row,) = quality.judge_quality(session, study_id)
+    assert (row.done, row.judged) == (3, 3)
