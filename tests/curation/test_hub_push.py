@@ -192,7 +192,7 @@ for config in json.loads(sys.argv[1]):
         jobs.claim_job(session, job_id)
         session.commit()
     try:
-        print(json.dumps(push(JobHandle(store, job_id, 1))))
+        print(json.dumps(push(JobHandle(store, job_id, 1)).as_json()))
     except InfError as error:
         print(json.dumps({"error": str(error)}))
 """
