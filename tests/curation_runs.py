@@ -147,7 +147,7 @@ def texts_of(store: Store, run_id: int) -> dict[str, Any]:
                 group.drop_reason,
                 group.drop_detail,
                 group.stage,
-                group.triplets,
+                {role: (*texts.as_json().values(),) for role, texts in group.triplets.items()},
                 [
                     (one.scenario, one.choice, one.order_shown, one.candidates)
                     for one in group.judgments

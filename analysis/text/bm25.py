@@ -2,7 +2,8 @@
 
 Lucene's variant with k1 1.5 and b 0.75, tokens of two characters or more in lower case, stop words
 left out and a Snowball stemmer, both by language. Anserini differs in k1 0.9, b 0.4 and the Porter
-stemmer. A text in a language without a stemmer (`NO_LANGUAGE`) is split into words alone.
+stemmer. A text in a language without a stemmer (`NO_LANGUAGE`) is split into words alone, which
+keep their combining marks.
 `convention_of` is what stands beside a score.
 """
 
@@ -73,9 +74,10 @@ def tokens_of(texts: Sequence[str], language: str = "en") -> list[list[str]]:
         list(texts),
         stopwords=known.stop_words if known else [],
         stemmer=Stemmer.Stemmer(known.stemmer) if known else None,
-        token_pattern=TOKEN,
         return_ids=False,
         show_progress=False,
+        # bm25s's own pattern splits words at the marks that the scripts of India write vowels with
+        **({} if known else {"token_pattern": TOKEN}),
     )
     return found
 
