@@ -10,6 +10,7 @@ rebinding).
 """
 
 import tomllib
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -113,9 +114,14 @@ def _dotted(settings: dict[str, Any], before: str = "") -> dict[str, Any]:
     return flat
 
 
-async def api(scope: Scope, receive: Receive, send: Send) -> None:
-    """The routes of programs, which are loaded with the first request of one."""
-    await (await run_in_threadpool(_loaded_api))(scope, receive, send)
+class Loaded:
+    """A door of programs that is loaded with its first request."""
+
+    def __init__(self, load_it: Callable[[], ASGIApp]) -> None:
+        self._load = load_it
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await (await run_in_threadpool(self._load))(scope, receive, send)
 
 
 @cache
@@ -124,36 +130,24 @@ def _loaded_api() -> "Api":
     return loaded
 
 
-class Metrics:
-    """The figures for monitoring at METRICS."""
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await (await run_in_threadpool(_loaded_metrics))(scope, receive, send)
-
-
 @cache
 def _loaded_metrics() -> ASGIApp:
     loaded: ASGIApp = load("app.api.metrics:Metrics")()
     return loaded
 
 
-class Agents:
-    """The tools of agents at MCP, with the limits that a token has at the routes."""
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        agents = await run_in_threadpool(lambda: _loaded_agents(_loaded_api()))
-        await agents(scope, receive, send)
-
-
 @cache
 def _loaded_agents(api: "Api") -> ASGIApp:
+    """The tools of agents, with the limits that a token has at the routes."""
     loaded: ASGIApp = load("app.api.agents:AgentDoor")(api.limits)
     return loaded
 
 
 skip_search()
 OWN_ROUTES = (
-    *(Mount(API, api), Route(MCP, Agents()), Route(METRICS, Metrics(), methods=["GET"])),
+    Mount(API, Loaded(_loaded_api)),
+    Route(MCP, Loaded(lambda: _loaded_agents(_loaded_api()))),
+    Route(METRICS, Loaded(_loaded_metrics), methods=["GET"]),
     *(*ROUTES, *INDEX_ROUTES),
 )
 MIDDLEWARE = (

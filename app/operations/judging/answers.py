@@ -5,9 +5,9 @@ Only what the judge saw and did: texts in the order shown, under the assignment'
 
 from datetime import date
 
-from app.access.identity import Actor, SessionUser
+from app.access.identity import Actor
 from app.operations.acting import admitted, reading
-from app.operations.judging.card import RIGHT, judge_of
+from app.operations.judging.card import RIGHT, judge_id_of, judge_of
 from curation.judging.request import AnswerChange, JudgeMessage
 from db.answers import announcements
 from db.answers.announcements import ReceivedRow
@@ -17,7 +17,7 @@ from db.assignment.answering import Decision, submit_decision
 from db.assignment.places import assignment_of_token
 from db.rows import Row
 from db.run.new_items import question_of
-from db.study.judgments import current_judgment, own_judge_id
+from db.study.judgments import current_judgment
 from db.tables import Guideline, Item, StudyJudge, utc_now
 
 
@@ -86,9 +86,8 @@ def change(actor: Actor, wanted: AnswerChange) -> bool:
 
 def desk(actor: Actor, study_id: int) -> OwnDesk:
     """What a study's curators set and wrote for the actor as its judge."""
-    account_id = actor.account_id if isinstance(actor, SessionUser) else None
     with reading(actor, RIGHT) as session:
-        judge_id = own_judge_id(session, actor.name, account_id)
+        judge_id = judge_id_of(session, actor)
         member = judge_id and session.get(StudyJudge, (study_id, judge_id))
         if not judge_id or not member:
             return OwnDesk()
@@ -98,9 +97,8 @@ def desk(actor: Actor, study_id: int) -> OwnDesk:
 
 def guidelines_read(actor: Actor, study_id: int) -> Guideline | None:
     """The newest version of a study's guidelines that the actor has read as its judge, if any."""
-    account_id = actor.account_id if isinstance(actor, SessionUser) else None
     with reading(actor, RIGHT) as session:
-        judge_id = own_judge_id(session, actor.name, account_id)
+        judge_id = judge_id_of(session, actor)
         return None if judge_id is None else guidelines.last_read(session, study_id, judge_id)
 
 

@@ -29,7 +29,7 @@ from db.assignment.threads import Message, threads_and_replies
 from db.errors import InfError, Refused
 from db.question import PICK, Shown
 from db.rows import Row, SparseRow
-from db.study.judgments import get_or_create_judge
+from db.study.judgments import get_or_create_judge, own_judge_id
 from db.tables import Assignment, Judge
 
 RIGHT = "judge"
@@ -133,6 +133,12 @@ def judge_of(session: Session, actor: Actor) -> Judge:
     """The actor's judge. Raises Refused if a model has the same name. Does not commit."""
     account_id = actor.account_id if isinstance(actor, SessionUser) else None
     return get_or_create_judge(session, actor.name, kind="person", account_id=account_id)
+
+
+def judge_id_of(session: Session, actor: Actor) -> int | None:
+    """The id of the actor's judge; None where they have judged nothing."""
+    account_id = actor.account_id if isinstance(actor, SessionUser) else None
+    return own_judge_id(session, actor.name, account_id)
 
 
 def answer_and_lease(

@@ -6,11 +6,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from sqlalchemy.orm import Session
-
 from app.access.identity import Actor, SessionUser
 from app.access.permissions import require
 from app.operations.acting import Launch, reading, writing
+from app.operations.judging.card import judge_id_of
 from curation.judging import leases
 from curation.judging.agreement import reader_of
 from curation.judging.gold_item_file import add_from_file, template_rows
@@ -43,7 +42,6 @@ from db.rows import Listed, Row
 from db.run.runs import RunSummary, get_run, list_runs
 from db.study import adjudication, quality, studies
 from db.study.gold_items import sample_gold_items
-from db.study.judgments import own_judge_id
 from db.study.quality import JudgeRow
 from db.study.rules import StudyRules, rules_of, set_rules
 from db.study.sampled_groups import sampled_judges as judges_of_sample
@@ -260,7 +258,7 @@ def judges(actor: Actor, study_id: int) -> Listed[JudgeRow]:
     with reading(actor, RIGHT) as session:
         is_closed = studies.get_study(session, study_id).status == "closed"
         found = quality.judge_quality(session, study_id)
-        own = _own_judge(session, actor)
+        own = judge_id_of(session, actor)
         hidden = reader_of(session, study_id, actor.name).left_out if own is not None else ()
         agreed = quality.agreement_with_others(session, study_id, without=hidden)
     rows = []
@@ -419,7 +417,7 @@ def work(actor: Actor, wanted: WorkReport) -> Listed[WorkRow]:
         if wanted.study_id is not None:
             studies.get_study(session, wanted.study_id)
         closed = {each.id for each in studies.list_studies(session, statuses=("closed",))}
-        own = _own_judge(session, actor)
+        own = judge_id_of(session, actor)
         rows = work_report(
             session, study_id=wanted.study_id, since=wanted.since, until=wanted.until
         )
@@ -459,8 +457,3 @@ def adjudicate(actor: Actor, wanted: Adjudication) -> None:
 def _disputed(found: adjudication.Disputed) -> DisputedRow:
     texts = tuple(CandidateText(label=label, text=text) for label, text in found.candidates)
     return DisputedRow.of(found, candidates=texts, answers=(*found.answers, *found.skips))
-
-
-def _own_judge(session: Session, actor: Actor) -> int | None:
-    account_id = actor.account_id if isinstance(actor, SessionUser) else None
-    return own_judge_id(session, actor.name, account_id)
