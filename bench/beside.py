@@ -1,4 +1,4 @@
-"""This checkout beside another one, such as the release before: the same measurements, in turns.
+"""This checkout next to another one, such as the release before: the same measurements, in turns.
 
     .venv/bin/python bench/beside.py BEFORE AFTER [--only runs release pages app training]
         [--rounds 3] [--groups 100000] [--calls 1600]

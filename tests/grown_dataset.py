@@ -66,9 +66,11 @@ def run_job(store: Store, what: str, **config: Any) -> dict[str, Any]:
     """What the job returns, run in this process: one load of torch for many jobs."""
     kind = "project" if what == "coverage" else "embed"
     with store.write() as session:
-        job_id = jobs.enqueue_job(session, kind, config).id
+        job_id = jobs.enqueue_job(
+            session, kind, config if kind == "project" else {"what": what, **config}
+        ).id
         job = jobs.claim_job(session, job_id)
         assert job is not None
         session.commit()
-    result: dict[str, Any] = getattr(work, what)(JobHandle(store, job.id, job.attempt))
-    return result
+    handler = work.coverage if what == "coverage" else work.embed
+    return handler(JobHandle(store, job.id, job.attempt)).as_json()
