@@ -11,7 +11,9 @@ from app.jobs_page.card import follow_job
 from app.kit.choice import choose, take_from_url
 from app.kit.fields import draw_fields
 from app.kit.frame.dataset import chosen_dataset
+from app.kit.menu import may_open
 from app.kit.page import draw_empty, draw_heading, draw_status
+from app.operations import connections
 from app.operations.judging import studies
 from app.studies import actions
 from app.studies.desk import draw_changes, draw_messages, draw_people
@@ -113,7 +115,7 @@ def draw_judges(study: StudySummary) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.selectbox(
             "Judge",
-            JUDGES,
+            [*JUDGES, *_of_connections()],
             key="studies.judge",
             accept_new_options=True,
             help=plain(f"Choose or type a name. {describe_judges()}."),
@@ -123,6 +125,17 @@ def draw_judges(study: StudySummary) -> None:
         )
     if "studies.job" in st.session_state:
         follow_job(st.session_state["studies.job"], key="studies.follow")
+
+
+def _of_connections() -> list[str]:
+    """A judge for each model that a tested server has."""
+    if not may_open(signed_in_user(), "curate"):
+        return []
+    return [
+        f"openai:{model}" if row.id is None else f"connection:{row.name}:{model}"
+        for row in connections.list_all(signed_in_user()).data
+        for model in (row.tested.models if row.tested else ())
+    ]
 
 
 draw_heading(

@@ -11,6 +11,8 @@ that passage alone (pointwise); the latter is another judge, `openai:MODEL:point
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from sqlalchemy.orm import Session
+
 from curation.judges.asking import IN_FLIGHT, ask_all
 from curation.judges.judge import Choice, ItemView
 from curation.providers.openai_server import OpenAIProvider
@@ -22,10 +24,11 @@ from curation.recipe.prompt import FOLDER, Prompt
 from curation.recipe.recipe import Recipe, load_recipe
 from curation.recipe.tasks import ANSWERED_WITH
 from curation.servers.addresses import server_urls
-from curation.servers.connection import environment_server
+from curation.servers.connection import server_named
 from db.errors import BadInput
 from db.question import KINDS, Question
 from db.run.calls import StoredCall
+from db.servers.connections import ENVIRONMENT, SERVERS, get_connection
 from db.servers.groups import find_group
 from db.store.store import Store
 from db.values import AMBIGUOUS, NONE
@@ -42,23 +45,30 @@ class OpenAIJudge:
     simulated = False
     at_once = 64
 
-    def __init__(self, store: Store, name: str) -> None:
-        """`name`: MODEL, or MODEL:pointwise, which answers questions about single passages."""
+    def __init__(self, store: Store, name: str, connection: str = ENVIRONMENT) -> None:
+        """`name`: MODEL, or MODEL:pointwise, which answers questions about single passages.
+
+        `connection`: the server, as a run names it; its key is looked up when it is first asked.
+        Raises NotFound for an unknown one, BadInput for one that is no server.
+        """
         model = name.removesuffix(f":{POINTWISE}")
         self._is_pointwise = model != name
         self.kinds = tuple(kind for kind in KINDS if kind != "pick" or not self._is_pointwise)
+        recipe = load_recipe(PROVIDERS.find(self.provider).recipe)
+        with store.read() as session:
+            self._connection, urls = _server(session, connection, recipe.endpoints)
+            self._server_group = find_group(session, urls)
+        stored = self._connection != ENVIRONMENT
+        family = f"connection:{self._connection}" if stored else "openai"
         if not model:
             raise BadInput(
-                "openai: no model is named", "use openai:MODEL", code="judge_model_missing"
+                f"{family}: no model is named", f"use {family}:MODEL", code="judge_model_missing"
             )
-        self.name, self.model = f"openai:{name}", model
+        self.name, self.model = f"{family}:{name}", model
         self._question_prompt = Prompt(
             PROMPT_FILE, (FOLDER / PROMPT_FILE).read_text(encoding="utf-8")
         )
         self._store = store
-        recipe = load_recipe(PROVIDERS.find(self.provider).recipe)
-        with store.read() as session:
-            self._server_group = find_group(session, server_urls(recipe.endpoints))
         stage = replace(recipe.stages["validation"], model=model)
         self._recipe: Recipe = replace(recipe, stages={"validation": stage})
 
@@ -98,12 +108,30 @@ class OpenAIJudge:
         )
 
     def _provider(self) -> Provider:
+        with self._store.read() as session:
+            server = server_named(session, self._connection, self._recipe.endpoints)
         return OpenAIProvider.of_server(
-            environment_server(self._recipe.endpoints),
+            server,
             self._recipe,
             concurrency=IN_FLIGHT,
             with_budget=False,
         )
+
+
+def _server(
+    session: Session, connection: str, endpoints: Sequence[str]
+) -> tuple[str, Sequence[str]]:
+    """A connection's name as it is stored, and its addresses."""
+    if connection == ENVIRONMENT:
+        return ENVIRONMENT, server_urls(endpoints)
+    found = get_connection(session, connection)
+    if found.kind not in SERVERS:
+        raise BadInput(
+            f"the connection {connection} is {found.kind}, not a model server",
+            "choose the judge by its own name",
+            code="judge_unknown",
+        )
+    return found.name, [found.url]
 
 
 def worded(question: Question, about: int | str | None) -> dict[str, str]:

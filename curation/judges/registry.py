@@ -42,6 +42,13 @@ def _openai(store: Store, rest: str) -> ItemJudge:
     return OpenAIJudge(store, rest)
 
 
+def _of_connection(store: Store, rest: str) -> ItemJudge:
+    from curation.judges.openai_compatible import OpenAIJudge
+
+    connection, _, name = rest.partition(":")
+    return OpenAIJudge(store, name, connection)
+
+
 def _local(store: Store, rest: str) -> ItemJudge:
     from curation.judges.local_model import LocalJudge
 
@@ -79,6 +86,11 @@ JUDGES = Registry(
             "a model on the OpenAI-compatible server that is configured; append :pointwise to show "
             "it only the passage that a question is about",
             _openai,
+        ),
+        "connection": JudgeKind(
+            "connection:NAME:MODEL",
+            "a model of a connection; append :pointwise as above",
+            _of_connection,
         ),
         "transformers": JudgeKind(
             "transformers:MODEL",

@@ -75,10 +75,13 @@ def stored_server(connection: Connection) -> Server:
     )
 
 
-def server_named(session: Session, name: str) -> Server:
-    """The server of a connection's name. Raises NotFound, BadInput, InfError."""
+def server_named(session: Session, name: str, endpoints: Sequence[str] = ()) -> Server:
+    """The server of a connection's name. Raises NotFound, BadInput, InfError.
+
+    `endpoints`: those of a recipe, which replace the environment's.
+    """
     if name == ENVIRONMENT:
-        return environment_server()
+        return environment_server(endpoints)
     return stored_server(get_connection(session, name))
 
 

@@ -9,6 +9,7 @@ from curation_runs import add_dataset
 from openai_server import Server
 from sqlalchemy import select
 from streamlit.testing.v1 import AppTest
+from study_world import make_world, sampled_study
 
 from app.access.identity import owner
 from app.operations import connections
@@ -72,6 +73,18 @@ def test_an_engineer_comes_from_a_url_to_a_queued_run_without_a_shell(
         assert job.config == {"run_id": run.id}
         row = session.scalars(select(Connection)).one()
         assert row.tested["models"] == ["large", "small"]
+
+
+def test_the_models_of_a_tested_connection_are_offered_as_judges(
+    sqlite_store: Store, server: Server
+) -> None:
+    run_id = make_world(sqlite_store, 4)
+    with sqlite_store.write() as session:
+        sampled_study(session, run_id=run_id, items=2, overlap=1)
+        session.commit()
+    fill_form(open_page("connections"), name="lab", url=server.url, key=KEY)
+    offered = open_page("studies").selectbox(key="studies.judge").options
+    assert offered[-2:] == ["connection:lab:large", "connection:lab:small"]
 
 
 def test_the_key_of_a_connection_is_changed_and_not_shown(

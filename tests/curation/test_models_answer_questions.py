@@ -16,9 +16,11 @@ from sqlalchemy import func, select
 from curation.judges.judge import ItemView
 from curation.judges.openai_compatible import OpenAIJudge
 from db.question import Question
+from db.servers.connections import add_connection
+from db.servers.groups import find_group
 from db.store.store import Store
 from db.study.judgments import judgment_frame
-from db.tables import Call, Item, StudyItem
+from db.tables import Call, Item, Judge, StudyItem
 
 Inf = Callable[..., Ran]
 RECORDS = 3
@@ -89,6 +91,38 @@ def test_a_model_answers_every_kind_and_agreement_is_one_query(
     assert list(report["questions"]) == [one["key"] for one in QUESTIONS]
     for question in report["questions"].values():
         assert list(question["human_model"]) == ["openai:small"]
+
+
+def test_a_judge_of_a_connection_asks_its_server_with_its_key(
+    sqlite_store: Store, inf: Inf, tmp_path: Path, server: Server
+) -> None:
+    study = make_asked_study(sqlite_store, tmp_path, [record(1)])
+    of_environment = answering(server, truth)
+    with Server(key="sk-lab", models=("small", "llama3:8b")) as lab:
+        prompts = answering(lab, truth)
+        with sqlite_store.write() as session:
+            add_connection(
+                session, name="lab", kind="compatible", url=lab.url, key="sk-lab", private=True
+            )
+            add_connection(session, name="desk", kind="offline")
+            session.commit()
+        done = inf("studies", "judge", study, "--judge", "connection:lab:llama3:8b", "--json").json
+        assert (done["judge"], done["judged"]) == ("connection:lab:llama3:8b", PER_RECORD)
+        assert len(prompts) == PER_RECORD and of_environment == []
+        assert {body["model"] for body in lab.bodies} == {"llama3:8b"}
+        with sqlite_store.read() as session:
+            judge = session.scalars(select(Judge).where(Judge.name == done["judge"])).one()
+            groups = set(session.scalars(select(Call.server_group)))
+            assert judge.model == "llama3:8b" and groups == {find_group(session, [lab.url])}
+        by_id = inf("studies", "judge", study, "--judge", "connection:1:llama3:8b", "--json").json
+        assert (by_id["judge"], by_id["judged"]) == (done["judge"], 0)  # it is the same judge
+    for name, why in (
+        ("connection:gone:small", "no connection 'gone'"),
+        ("connection:lab", "connection:lab: no model is named"),
+        ("connection:desk:small", "the connection desk is offline, not a model server"),
+    ):
+        refused = inf("studies", "judge", study, "--judge", name, "--json")
+        assert refused.code == 1 and why in refused.json["error"], refused.json
 
 
 def test_the_same_answers_are_never_paid_for_twice(

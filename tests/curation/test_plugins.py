@@ -49,7 +49,9 @@ def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_without_the_package_there_are_only_our_own() -> None:
-    assert JUDGES.names() == ["offline", "openai", "transformers", "recorded", "simulated"]
+    assert JUDGES.names() == [
+        *("offline", "openai", "connection", "transformers", "recorded", "simulated")
+    ]
     assert PROVIDERS.names() == ["offline", "openai", "recorded"]
     assert {"msmarco", "trec", "leetcode", "math"} <= set(SOURCES.names())
     assert "faq" not in SOURCES.names()
