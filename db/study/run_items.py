@@ -1,11 +1,11 @@
 """What is known of every item of a run, and what people decided about those of a study."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVarTuple
 
-from sqlalchemy import Select, case, func, select
+from sqlalchemy import Select, func, select
 from sqlalchemy.orm import Session, aliased
 
 from db.corpus.texts import pair_source
@@ -16,6 +16,7 @@ from db.study.studies import get_study
 from db.tables import Dataset, Group, Item, Judge, Judgment, Pair, StudyItem
 
 Columns = TypeVarTuple("Columns")
+FIELD_END, ITEM_END = "\x1f", "\x1e"  # which no scenario and no answer has
 
 
 class ItemKind(NamedTuple):
@@ -137,30 +138,29 @@ def validator_choices(
 
 def run_population(session: Session, run_id: int) -> dict[ItemKind, int]:
     """How many items of each kind the run has, counted where they are stored: a large run has
-    hundreds of thousands, of which `run_item_kinds` would make as many rows here."""
-    latest = (
-        select(Judgment.item_id, func.max(Judgment.id).label("id"))
-        .join(Judge, Judge.id == Judgment.judge_id)
-        .where(Judgment.run_id == run_id, Judgment.study_id.is_(None), Judge.kind == "model")
-        .group_by(Judgment.item_id)
-        .subquery()
-    )
-    is_right = case((Judgment.choice == Item.expected, 1), (Judgment.id.is_not(None), 0))
-    answered = (
-        select(Item.group_id, Item.scenario, Item.expected, is_right.label("passed"))
-        .join(Group, Group.id == Item.group_id)
-        .outerjoin(latest, latest.c.item_id == Item.id)
-        .outerjoin(Judgment, Judgment.id == latest.c.id)
-        .where(Group.run_id == run_id, Group.verdict.is_not(None), Item.revision == 1, is_pick())
-        .cte()
-    )
-    all_answered = func.count() == func.count(answered.c.passed)
-    of_group = (
-        select(
-            answered.c.group_id,
-            case((all_answered, func.count() - func.sum(answered.c.passed))).label("missed"),
+    hundreds of thousands, of which `run_item_kinds` would make as many rows here.
+
+    The items of a group become one text, since few of them differ.
+    """
+    choice = (
+        select(Judgment.choice)
+        .where(
+            Judgment.item_id == Item.id,
+            Judgment.run_id == run_id,
+            Judgment.study_id.is_(None),
+            Judgment.judge_id.in_(select(Judge.id).where(Judge.kind == "model")),
         )
-        .group_by(answered.c.group_id)
+        .order_by(Judgment.id.desc())
+        .limit(1)
+        .scalar_subquery()
+    )
+    fields = (Item.scenario, func.coalesce(Item.expected, ""), func.coalesce(choice, ""))
+    of_item = fields[0] + FIELD_END + fields[1] + FIELD_END + fields[2]
+    of_group = (
+        select(Item.group_id, func.aggregate_strings(of_item, ITEM_END).label("items"))
+        .join(Group, Group.id == Item.group_id)
+        .where(Group.run_id == run_id, Group.verdict.is_not(None), Item.revision == 1, is_pick())
+        .group_by(Item.group_id)
         .subquery()
     )
     kinds = (
@@ -168,32 +168,33 @@ def run_population(session: Session, run_id: int) -> dict[ItemKind, int]:
             Group.verdict,
             func.coalesce(pair_source(), "").label("source"),
             func.coalesce(Group.drop_reason, "").label("drop_reason"),
-            answered.c.scenario,
-            answered.c.passed,
-            of_group.c.missed,
-            answered.c.expected,
+            of_group.c["items"],
         )
-        .select_from(answered)
-        .join(of_group, of_group.c.group_id == answered.c.group_id)
-        .join(Group, Group.id == answered.c.group_id)
+        .select_from(of_group)
+        .join(Group, Group.id == of_group.c.group_id)
         .join(Pair, Pair.id == Group.pair_id)
         .join(Dataset, Dataset.id == Pair.dataset_id)
         .subquery()
     )
     counted = select(*kinds.c, func.count()).group_by(*kinds.c)
-    rows: Sequence[Any] = session.execute(counted).all()
-    return {
-        ItemKind(
-            str(verdict),
-            source,
-            reason,
-            scenario,
-            None if passed is None else bool(passed),
-            None if missed is None else int(missed),
-            expected,
-        ): number
-        for verdict, source, reason, scenario, passed, missed, expected, number in rows
-    }
+    found: dict[ItemKind, int] = defaultdict(int)
+    rows: Iterable[Any] = session.execute(counted)
+    for verdict, source, reason, items, number in rows:
+        answered = [each.split(FIELD_END) for each in items.split(ITEM_END)]
+        missed = sum(label != expected for _, expected, label in answered)
+        is_known = all(label for _, _, label in answered)
+        for scenario, expected, label in answered:
+            kind = ItemKind(
+                str(verdict),
+                source,
+                reason,
+                scenario,
+                label == expected if label else None,
+                missed if is_known else None,
+                expected or None,
+            )
+            found[kind] += number
+    return dict(found)
 
 
 def used_item_ids(session: Session, study_id: int) -> list[int]:
