@@ -24,8 +24,9 @@ class CorporaChosen(Request):
         "A release's folder, or FollowIR, Promptriever, InstructIR, InF-IR, MAIR, BRIGHT as "
         "published: a file or a folder.",
         names=("--corpus",),
+        path="place",
     )
-    texts: tuple[str, ...] = option((), "JSONL with a `text` column.")
+    texts: tuple[str, ...] = option((), "JSONL with a `text` column.", path="file")
     runs: tuple[int, ...] = option(
         (),
         "A run (default: the latest of each dataset); repeatable: each is a corpus.",
@@ -93,7 +94,9 @@ class ContaminationStart(CorporaChosen):
 
     what: Literal["contamination"] = option("contamination", "Which analysis it is.", names=())
     against: tuple[str, ...] = option(
-        (), "An evaluation set as published, or any texts: a file or a folder; repeatable."
+        (),
+        "An evaluation set as published, or any texts: a file or a folder; repeatable.",
+        path="place",
     )
     against_datasets: tuple[str, ...] = option(
         (), "A dataset used for evaluation; repeatable.", names=("--against-dataset",)

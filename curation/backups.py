@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import field_validator
-
 from db.events import record_event
 from db.jobs.runner import JobHandle
 from db.requests import Request, option
@@ -17,20 +15,18 @@ class BackupPlan(Request):
     """A backup of the whole store to one file."""
 
     path: str = option(
-        ..., "The file; an existing one is never overwritten.", names=(), metavar="FILE"
+        ...,
+        "The file; an existing one is never overwritten.",
+        names=(),
+        metavar="FILE",
+        path="path",
     )
-
-    @field_validator("path", mode="before")
-    @classmethod
-    def _absolute(cls, path: Path | str) -> str:
-        """The job runs in another folder."""
-        return str(Path(path).expanduser().absolute())
 
 
 class RestorePlan(BackupPlan):
     """The restore of a backup into the store."""
 
-    path: str = option(..., "The file of a backup.", names=(), metavar="FILE")
+    path: str = option(..., "The file of a backup.", names=(), metavar="FILE", path="path")
     replace: bool = option(False, "Delete everything in the store first.")
 
 

@@ -7,14 +7,19 @@ the reference in the docs. To add an option, add a field.
 
 import difflib
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any, Literal, Self, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from db.errors import BadInput
+from db.values import DATASET_BENCHMARK
 
 ALIKE = 0.6
 BOUNDS = ("ge", "gt", "le", "lt")
+# A file, or a file or folder, that is there; one to read or write (or a URL); or a name, unless a
+# file or folder of that name is there, also after `KIND:`.
+PathKind = Literal["file", "place", "path", "named"]
 
 
 class Request(BaseModel):
@@ -33,6 +38,15 @@ class Request(BaseModel):
             return cls.model_validate(dict(given))
         except ValidationError as error:
             raise BadInput("; ".join(_problems(cls, error)), code="request_invalid") from error
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_absolute_paths(cls, given: Any) -> Any:
+        """A job runs in another folder."""
+        if not isinstance(given, Mapping):
+            return given
+        kinds = {name: kind for name in given if (kind := path_of(cls, name))}
+        return {**given, **{name: _made_absolute(given[name], kinds[name]) for name in kinds}}
 
     @model_validator(mode="after")
     def _are_of_their_choices(self) -> Self:
@@ -56,19 +70,23 @@ def option(
     title: str = "",
     metavar: str = "",
     choices: tuple[str, ...] = (),
+    path: PathKind | None = None,
     **bounds: Any,
 ) -> Any:
     """A field of a request, with its default (`...`: required) and bounds (`ge`, `lt`, …).
 
     names: its options on the command line where they are not its name; none, `()`, where it is an
     argument there (by its `metavar`) or is not given there at all; title: its label on a page;
-    choices: what it may be, where a registry has the names; else a `Literal` says so.
+    choices: what it may be, where a registry has the names; else a `Literal` says so; path: what it
+    is a path of, which the request makes absolute.
     """
     extra: dict[str, Any] = {}
     if names is not None:
         extra["option"] = list(names)
     if metavar:
         extra["metavar"] = metavar
+    if path:
+        extra["path"] = path
     if choices:
         extra["enum"] = [*choices] if default is not None else [*choices, None]
     return Field(
@@ -146,9 +164,33 @@ def metavar_of(model: type[Request], name: str) -> str | None:
     return _extra(model, name).get("metavar")
 
 
+def path_of(model: type[Request], name: str) -> PathKind | None:
+    """What a field is a path of, if it is one."""
+    return _extra(model, name).get("path") if name in model.model_fields else None
+
+
+def absolute(given: str | Path, kind: PathKind = "path") -> str:
+    """The path from the root; a URL, and a name that is no file or folder here, unchanged."""
+    name, path = str(given), Path(given).expanduser()
+    if kind == "path":
+        return name if "://" in name else str(path.absolute())
+    if kind != "named":
+        return str(path.resolve())
+    before, colon, rest = name.partition(":")
+    if colon and f"{before}:" != DATASET_BENCHMARK and Path(rest).exists():
+        return f"{before}:{Path(rest).resolve()}"
+    return str(path.resolve()) if name.startswith((".", "/", "~")) or path.is_dir() else name
+
+
+def _made_absolute(given: Any, kind: PathKind) -> Any:
+    if isinstance(given, list | tuple):
+        return tuple(_made_absolute(each, kind) for each in given)
+    return absolute(given, kind) if given and isinstance(given, str | Path) else given
+
+
 def _plain(annotation: Any) -> tuple[Any, bool]:
     if get_origin(annotation) in (tuple, Mapping):
-        return get_args(annotation)[0], True
+        return _plain(get_args(annotation)[0])[0], True
     inner = [one for one in get_args(annotation) if one is not type(None)]
     if len(inner) == 1:  # that, or None
         return _plain(inner[0])

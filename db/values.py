@@ -45,7 +45,8 @@ JOB_KINDS: Final = (
 DATASET_BENCHMARK: Final = "dataset:"  # how a benchmark that is a dataset of the store is named
 HELD_OUT_FILE: Final = "held_out.jsonl"  # of a checkpoint: the groups that its card was measured on
 LOCAL_ADMIN: Final = "local admin"  # the session user of a store without accounts
-ACCOUNT_ROLES: Final = ("annotator", "curator", "admin")
+AccountRole = Literal["annotator", "curator", "admin"]
+ACCOUNT_ROLES: Final[tuple[str, ...]] = get_args(AccountRole)
 # Of a person, on a dataset, a study or everywhere; those that a single study can give.
 RIGHTS: Final = ("judge", "review", "adjudicate", "curate", "train", "release")
 STUDY_RIGHTS: Final = ("judge", "adjudicate")

@@ -8,7 +8,7 @@ import click
 from app.access.identity import Actor, owner
 from app.cli.kit.doors import Noun
 from app.cli.kit.formerly import formerly, with_former_keys
-from app.cli.kit.options import from_here, request_options
+from app.cli.kit.options import request_options
 from app.cli.kit.report import Launching, Result, command_actor, launched, lines, me, reporting
 from app.cli.kit.table import paged, sheet
 from app.operations import evaluations as operations
@@ -23,7 +23,6 @@ from trainer.report.compared.ordinary import NOT_MEASURED
 from trainer.suites.registry import DOWNLOAD_NAMES, LAYOUTS
 
 MAX_NAMED = 10
-FILE = click.Path(exists=True, dir_okay=False)
 SHOWN = ("ndcg@5", "ndcg@10", "map", "mrr", "recall@10", "judged@10", "p-mrr")
 DIFFERENCE = {"difference": "difference", "from": "low", "to": "high", "p (Holm)": "p_holm"}
 DIFFERENCE |= {"verdict": "verdict", "interval by": "method", "clusters": "clusters"}
@@ -138,7 +137,7 @@ def _details(result: Result) -> tuple[list[Result], list[str]]:
     epilog=f"Benchmark folders: {LAYOUTS}. Downloaded from the Hub: {DOWNLOAD_NAMES}, and "
     "owner/name."
 )
-@request_options(EvaluationStart, types={"qrels": FILE, "paraphrases": FILE})
+@request_options(EvaluationStart)
 @click.option(
     "--per-query",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -164,12 +163,7 @@ def create(
     if request.trec and Path(request.trec).exists():
         raise click.UsageError(f"{request.trec} exists: choose another folder")
     actor = command_actor()
-    wanted = from_here(
-        request,
-        places=("trec", "qrels", "paraphrases"),
-        names=("models", "release", "benchmark", "ordinary"),
-    )
-    result = operations.create(actor, wanted, launch("evaluate"))
+    result = operations.create(actor, request, launch("evaluate"))
     if per_query:
         parts = result.get("parts", [result])
         ids = [model["evaluation_id"] for part in parts for model in part["models"]]

@@ -9,13 +9,12 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
 from app.cli.kit.doors import Noun
-from app.cli.kit.options import absolute, field_options, from_here, request_of, wrong_arguments
+from app.cli.kit.options import field_options, request_of, wrong_arguments
 from app.cli.kit.report import (
     Launching,
     Result,
@@ -37,7 +36,7 @@ from trainer.launch.request import TrainSearch, TrainStart, TrainSweep
 from trainer.report.scored import interval_rows, listed_scores, score_notes, score_rows
 from trainer.settings.experiment_files import list_experiments, with_overrides
 from trainer.settings.setting import Setting
-from trainer.settings.settings import parse_settings, split_pairs
+from trainer.settings.settings import split_pairs
 from trainer.settings.table import GROUPS, settings_of
 
 T = TypeVar("T", TrainStart, TrainSweep, TrainSearch)
@@ -102,7 +101,7 @@ def training_options(model: type[T]) -> Callable[[Callable[..., Result]], Callab
             with wrong_arguments():
                 # KEY=VALUE over the experiment's settings
                 values["settings"] = with_overrides(experiment, split_pairs(settings))
-                wanted = _from_anywhere(request_of(model, values))
+                wanted = request_of(model, values)
                 if not isinstance(wanted, TrainSearch):
                     operations.require_launcher(wanted)
             return command(wanted=wanted, **given)
@@ -113,8 +112,7 @@ def training_options(model: type[T]) -> Callable[[Callable[..., Result]], Callab
             "KEY=VALUE takes precedence.",
         )
         settings = click.argument("settings", nargs=-1, metavar="[KEY=VALUE]…")
-        types = {"out": click.Path(file_okay=False)}
-        return field_options(model, types=types)(experiment(settings(wrapper)))
+        return field_options(model)(experiment(settings(wrapper)))
 
     return decorate
 
@@ -229,17 +227,3 @@ trainings.door(
     text=_shown,
     about="Show one training by its number, which is its job's; --json includes its settings.",
 )
-
-
-def _from_anywhere(wanted: T) -> T:
-    """The request with folders as absolute paths: the job may run elsewhere."""
-    settings, parsed = dict(wanted.settings), parse_settings(wanted.settings)
-    if parsed.guard:
-        settings["guard"] = str(Path(parsed.guard).expanduser().resolve())
-    if parsed.more_releases:
-        settings["more_releases"] = ", ".join(
-            f"{absolute(name)}*{weight:g}" for name, weight in parsed.extra_releases
-        )
-    places = ("out",) if isinstance(wanted, TrainStart) else ()
-    made = from_here(wanted, places=places, names=("release",))
-    return made.model_copy(update={"settings": settings})

@@ -6,16 +6,16 @@ from typing import Any
 import streamlit as st
 
 from app.access.identity import Actor
-from app.access.session_user import action, notify, require_permission, signed_in_user
+from app.access.session_user import action, notify, signed_in_user
 from app.curate.server_choice import chosen_server, model_settings
 from app.kit.acting import acting
 from app.kit.fields import values_of_form
 from app.kit.frame.dataset import require_dataset
-from app.operations import runs
+from app.operations import connections, runs
 from app.operations.acting import Launch, queued
 from app.operations.overview import run
 from curation.providers.registry import PROVIDERS
-from curation.recipe.prices import Price, save_price
+from curation.recipe.prices import Price
 from curation.rules.deciding import RunDecide
 from curation.run.starting import RunResume, RunStart, RunWork
 from db.errors import BadInput
@@ -61,12 +61,9 @@ def wanted_run(*, trial: bool = False) -> RunStart:
 @action
 def save_prices(models: tuple[str, ...]) -> None:
     """Save the prices of the form to prices.toml."""
-    require_permission("curate")
     for model in models:
-        input_price, output_price = (
-            float(st.session_state[f"curate.price.{model}.{what}"]) for what in ("in", "out")
-        )
-        save_price(model, Price(input_price, output_price))
+        typed = (st.session_state[f"curate.price.{model}.{what}"] for what in ("in", "out"))
+        connections.save_price(signed_in_user(), model, Price(*map(float, typed)))
 
 
 @action

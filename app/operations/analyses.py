@@ -1,9 +1,13 @@
 """Analyses of texts: start one, what it may name, the stored ones, the points of a map."""
 
+import hashlib
+import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from analysis.embed.independence import map_sentence
+from analysis.files.published import SUFFIXES
 from analysis.request import CorporaChosen, CoverageStart
 from app.access.identity import Actor
 from app.access.permissions import require
@@ -11,17 +15,20 @@ from app.operations.acting import Launch, reading
 from db.corpus.datasets import dataset_names
 from db.corpus.growing import Growable, pairs_to_grow
 from db.corpus.searching import pairs_with, texts_with
+from db.errors import BadInput
 from db.outcome.analyses import get_analysis, list_analyses
 from db.release.releases import list_releases, runs_of_releases_at
 from db.rows import Row
 from db.run.groups import groups_by_run
 from db.run.runs import list_runs, shapes_of
+from db.store.settings import home
 from db.tables import Analysis
 
 if TYPE_CHECKING:
     import pandas as pd
 
 RIGHT = "analyze"
+UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 T = TypeVar("T")
 Result = dict[str, Any]
 
@@ -53,6 +60,26 @@ class CorporaOptions(Row):
 def start(actor: Actor, request: CorporaChosen, launch: Launch[T]) -> T:
     """Launch an analysis of texts; one that is stored is not computed again."""
     return launch(require(actor, RIGHT), kind_of(request), request)
+
+
+def keep_file(actor: Actor, name: str, content: bytes) -> str:
+    """The path of an uploaded corpus, kept in a folder that is named by its content's hash.
+
+    Raises BadInput for a file type that is no corpus.
+    """
+    require(actor, RIGHT)
+    safe = UNSAFE.sub("-", Path(name).name).lstrip(".-") or "texts"
+    if Path(safe).suffix not in SUFFIXES:
+        formats = ", ".join(sorted(SUFFIXES))
+        raise BadInput(f"{name!r} is no corpus", f"upload {formats}", code="format_unknown")
+    folder = home() / "corpora" / hashlib.sha256(content).hexdigest()[:16]
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / safe
+    if not path.exists():
+        half = folder / f".{safe}.part"
+        half.write_bytes(content)
+        half.replace(path)
+    return str(path)
 
 
 def kind_of(request: CorporaChosen) -> str:

@@ -11,6 +11,8 @@ from sqlalchemy.orm import Session
 from app.access.identity import Actor, TokenHolder
 from app.access.permissions import require
 from app.operations.acting import reading, writing
+from curation.recipe import prices as price_table
+from curation.recipe.prices import Price
 from curation.servers.addresses import checked_url
 from curation.servers.connection import PROVIDER_OF_KIND, environment_server, server_named
 from curation.servers.guard import is_private, require_reachable
@@ -40,6 +42,13 @@ PRICES = option(
     names=("--price",),
     metavar="MODEL=IN/OUT",
 )
+
+
+def save_price(actor: Actor, model: str, price: Price) -> None:
+    """Add a model's price to prices.toml. Raises as `curation.recipe.prices.save_price`."""
+    with writing(actor, USE) as session:
+        price_table.save_price(model, price)
+        record_event(session, actor.name, "price.save", model, **vars(price))
 
 
 def _are_prices(given: Mapping[str, str]) -> Mapping[str, str]:

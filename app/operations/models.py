@@ -62,7 +62,7 @@ class ModelExport(Request):
     """Write a checkpoint for serving: merged weights, ONNX and OpenVINO, with what each loses."""
 
     model: str = option(..., "Its number or folder.", names=(), metavar="CHECKPOINT")
-    out: str = option(..., "A new folder.")
+    out: str = option(..., "A new folder.", path="path")
     formats: tuple[Literal["onnx", "openvino"], ...] = option(
         (), "A format; default: both.", names=("--format",)
     )
@@ -124,7 +124,7 @@ def export(actor: Actor, wanted: ModelExport, say: Callable[[str], None]) -> dic
             groups, measured_on = kept, f"{found.name} (not held out: the model may know them)"
     report = export_for_serving(
         folder_of(actor, wanted.model),
-        Path(wanted.out).expanduser().absolute(),
+        Path(wanted.out),
         formats=wanted.formats or FORMATS,
         int8=wanted.int8,
         groups=groups,

@@ -22,7 +22,7 @@ from db.requests import Request, option
 from db.rows import Listed, Row
 from db.study.studies import list_studies
 from db.tables import Account, Member
-from db.values import ACCOUNT_ROLES
+from db.values import ACCOUNT_ROLES, AccountRole
 
 RIGHT, READ = "accounts", "audit"
 Place = tuple[int | None, int | None]  # a dataset's id, or a study's; neither: everywhere
@@ -178,7 +178,7 @@ def change_field(actor: Actor, name: str, column: str, text: str) -> PersonRow:
         return _row(set_field(session, name, column, text, actor=actor.name))
 
 
-def change_role(actor: Actor, name: str, role: str) -> PersonRow:
+def change_role(actor: Actor, name: str, role: AccountRole) -> PersonRow:
     """Change the role of an account. Raises Refused for the last admin."""
     with writing(actor, RIGHT) as session:
         return _row(accounts.set_role(session, name, role, actor=actor.name))

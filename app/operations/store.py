@@ -13,7 +13,7 @@ from app.operations.acting import Launch, writing
 from curation.backups import BackupPlan, RestorePlan, StoreRestored, restored
 from db.errors import BadInput
 from db.events import record_event
-from db.requests import Request, option
+from db.requests import Request, absolute, option
 from db.store import schema
 from db.store.backup import restore_backup
 from db.store.copying import copy_store
@@ -65,9 +65,13 @@ class StoreUpgrade(Request):
     it.
     """
 
-    copy_to: str | None = option(None, "The copy's file; default: in $INF_HOME/backups.")
+    copy_to: str | None = option(
+        None, "The copy's file; default: in $INF_HOME/backups.", path="path"
+    )
     no_copy: bool = option(False, "You have a copy already.")
-    back: str | None = option(None, "Put this copy of an upgrade back.", metavar="COPY")
+    back: str | None = option(
+        None, "Put this copy of an upgrade back.", metavar="COPY", path="path"
+    )
 
     @model_validator(mode="after")
     def _are_apart(self) -> Self:
@@ -85,8 +89,8 @@ def upgrade(actor: Actor, request: StoreUpgrade) -> Result:
     require(actor, RIGHT)
     store = open_store()
     if request.back is not None:
-        return go_back(store, _absolute(request.back))
-    copy_to = None if request.copy_to is None else _absolute(request.copy_to)
+        return go_back(store, Path(request.back))
+    copy_to = None if request.copy_to is None else Path(request.copy_to)
     result = upgrade_store(store, copy=not request.no_copy, copy_to=copy_to)
     if result["before"] != result["revision"] or result["added_indexes"]:
         schema.require_current(store)
@@ -141,12 +145,8 @@ def copy_from(actor: Actor, source: str, from_schema: str | None, progress: Prog
     return result
 
 
-def _absolute(file: str) -> Path:
-    return Path(file).expanduser().absolute()
-
-
 def _existing(source: str) -> Path:
-    path = _absolute(source)
+    path = Path(absolute(source))
     if not path.is_file():
         raise BadInput(
             f"{source} does not exist",

@@ -5,9 +5,8 @@ from typing import Any, Literal, Self
 
 from pydantic import field_validator, model_validator
 
-from curation.importing.request import placed
 from db.errors import BadInput
-from db.requests import Request, option
+from db.requests import Request, absolute, option
 
 
 class PushStart(Request):
@@ -84,7 +83,7 @@ class DatasetPull(Request):
     @field_validator("repo")
     @classmethod
     def _absolute(cls, repo: str) -> str:
-        return placed(repo) if is_folder(repo) else repo
+        return absolute(repo) if is_folder(repo) else repo
 
 
 def is_folder(given: str) -> bool:

@@ -1,7 +1,6 @@
 """What an import takes: the request, and the config of its job."""
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from pydantic import field_validator
@@ -17,9 +16,10 @@ class DatasetImport(Request):
         None,
         "Columns query_id, query, passage_id, passage; a file, a pattern ('train-*') or a folder.",
         metavar="FILE",
+        path="path",
     )
     passages: str | None = option(
-        None, "Columns passage_id, text, title; as --pairs.", metavar="FILE"
+        None, "Columns passage_id, text, title; as --pairs.", metavar="FILE", path="path"
     )
     layout: str | None = option(
         None,
@@ -40,6 +40,7 @@ class DatasetImport(Request):
         (),
         "Instead of pairs: finished groups with InF-IR's seven columns; repeatable.",
         metavar="FILE",
+        path="path",
     )
     source: str = option("", "Origin of the texts.")
     licence: str = option("", "Licence of the texts, e.g. cc-by-sa-3.0.")
@@ -59,13 +60,8 @@ class DatasetImport(Request):
 
     @field_validator("pairs", "passages", mode="before")
     @classmethod
-    def _absolute(cls, given: Path | str | None) -> str | None:
-        return placed(given) if given else None
-
-    @field_validator("groups", mode="before")
-    @classmethod
-    def _all_absolute(cls, given: Any) -> tuple[str, ...]:
-        return tuple(placed(each) for each in given or ())
+    def _or_no_file(cls, given: str | None) -> str | None:
+        return given or None
 
     @property
     def of_pairs(self) -> list[str]:
@@ -77,9 +73,3 @@ class DatasetImport(Request):
     def read_by(self) -> dict[str, Any]:
         """How files of pairs are read, as `import_dataset` takes it."""
         return self.model_dump(include={"columns", "layout", "split", "usual_columns"})
-
-
-def placed(given: Path | str) -> str:
-    """A URL as it is, a path made absolute: a job runs in another folder."""
-    text = str(given)
-    return text if "://" in text else str(Path(text).expanduser().absolute())

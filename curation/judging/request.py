@@ -6,6 +6,8 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, model_validator
 
+from analysis.agreement.intervals import DRAWS
+from analysis.agreement.judgment_filter import JudgmentFilter
 from analysis.study.design import Target
 from curation.judging.sampling import Sample, Sampling, Stratum
 from db.errors import BadInput
@@ -90,6 +92,49 @@ class AgreementStart(Request):
             rest = {name: value for name, value in given.items() if name != "study"}
             given = {"study_id": given["study"], **rest, "reader": given.get("reader") or ""}
         return given
+
+
+class _Judged(Request):
+    """Whose judgments are compared, and how many draws an interval is of."""
+
+    study_id: int | None = option(None, "Id of the study.", names=("--study",))
+    judgments: str | None = option(
+        None,
+        "CSV or JSONL with item, judge, label and, if there are models, kind (person or model).",
+        metavar="FILE",
+        path="file",
+    )
+    resamples: int = option(DRAWS, "Posterior draws; 0 omits the intervals.", ge=0)
+
+
+class AgreementShow(JudgmentFilter, _Judged):
+    """Agreement of people with each other and of each model with them, with intervals.
+
+    Krippendorff's alpha of three people or more, Cohen's kappa of two and of pairs that share
+    10 items or more. A study from a file has them by question, and weighted kappa and ordinal
+    alpha where the answers are grades or scores.
+    """
+
+    over_time: bool = option(False, "Also report by windows of items over time.")
+    by_judge: bool = option(False, "Also report pace, gold and position bias.")
+
+    @model_validator(mode="after")
+    def _of_one(self) -> Self:
+        if (self.study_id is None) == (self.judgments is None):
+            raise BadInput("give either `study=` or `judgments=`", code="request_invalid")
+        of_study = self.over_time or self.by_judge or self.chosen != JudgmentFilter()
+        if self.judgments is not None and of_study:
+            raise BadInput(
+                "filters, `over_time=` and `by_judge=` are of a study",
+                "give `study=`",
+                code="request_invalid",
+            )
+        return self
+
+    @property
+    def chosen(self) -> JudgmentFilter:
+        """Which judgments count."""
+        return JudgmentFilter(**{name: getattr(self, name) for name in JudgmentFilter.model_fields})
 
 
 class ValidatorsCompare(Request):
@@ -309,6 +354,7 @@ class GoldChange(RulesChange):
         None,
         "Items with `right` and `explanation` (.jsonl, .csv, .parquet), a file of the server.",
         metavar="FILE",
+        path="file",
     )
     sample: int | None = option(None, "Sample N items from approved groups.", ge=1)
 

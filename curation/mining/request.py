@@ -2,10 +2,7 @@
 
 from typing import Literal
 
-from pydantic import field_validator
-
 from analysis.embed.model_source import DEFAULT_MODEL
-from curation.importing.request import placed
 from db.requests import Request, option
 
 Source = Literal["bm25", "embedding"]
@@ -15,7 +12,7 @@ class NegativesMine(Request):
     """Hard negatives for the pairs of a dataset, written to a file."""
 
     name: str = option(..., "The dataset with the pairs.", names=(), metavar="DATASET")
-    out: str = option(..., "The file to write, JSON lines.", metavar="FILE")
+    out: str = option(..., "The file to write, JSON lines.", metavar="FILE", path="path")
     by: tuple[Source, ...] = option(("bm25",), "How they are found; repeatable.")
     corpus: str | None = option(
         None, "Among the passages of this dataset; default: of its own.", metavar="DATASET"
@@ -36,8 +33,3 @@ class NegativesMine(Request):
         False, "Also give them to the pairs, as negatives that runs with a place for them take."
     )
     seed: int = option(0, "Seed of the order in which the judge sees two passages.")
-
-    @field_validator("out")
-    @classmethod
-    def _absolute(cls, given: str) -> str:
-        return placed(given)

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +18,13 @@ from analysis.files.corpora import Corpus, load_corpora
 from analysis.text.diversity import describe_corpus
 from analysis.text.diversity_tables import drop_rows, filter_pairs, filter_rows, table_one
 from analysis.text.sharing import describe_contamination, describe_duplicates, what_is_found
-from app.corpora.actions import keep_uploads
+from app.access.identity import SessionUser, owner
 from app.corpora.diversity import diversity_sentence, export_commands
 from app.kit.analysis_command import analysis_command
+from app.operations import analyses
 from db.corpus.texts import CorpusText
-from db.errors import BadInput
+from db.errors import BadInput, Refused
+from db.people.rights import Rights
 from db.store.store import Store
 from db.tables import Job
 
@@ -181,25 +182,21 @@ def test_without_an_evaluation_set_the_comparison_says_what_is_missing(sqlite_st
     assert "no evaluation set" in page.error[0].value
 
 
-class Upload(BytesIO):
-    def __init__(self, name: str, content: bytes) -> None:
-        super().__init__(content)
-        self.name = name
-
-
 def test_an_uploaded_file_is_kept_by_its_content_inside_our_home(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("INF_HOME", str(tmp_path))
     content = b'{"text": "x"}\n'
-    (first,) = keep_uploads([Upload("../../q u.jsonl", content)])
-    (again,) = keep_uploads([Upload("q u.jsonl", content)])
+    first = analyses.keep_file(owner("ada"), "../../q u.jsonl", content)
+    again = analyses.keep_file(owner("ada"), "q u.jsonl", content)
     assert first == again
     assert Path(first).read_bytes() == content
     assert Path(first).is_relative_to(tmp_path.resolve() / "corpora")
     assert Path(first).name == "q-u.jsonl"
     with pytest.raises(BadInput, match=r"x\.exe"):
-        keep_uploads([Upload("x.exe", b"")])
+        analyses.keep_file(owner("ada"), "x.exe", b"")
+    with pytest.raises(Refused):
+        analyses.keep_file(SessionUser("nobody", rights=Rights()), "q.jsonl", content)
 
 
 def test_a_command_names_everything_that_its_analysis_was_made_of() -> None:

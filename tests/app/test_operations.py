@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from exporting import export
 from records_world import make_run
 
+from analysis.request import DiversityStart
 from app.access.identity import Actor, SessionUser, owner
 from app.access.scope import in_this_scope
 from app.cli.kit.formerly import formerly
@@ -20,6 +21,7 @@ from app.jobs import launching, supervisors
 from app.operations import jobs as job_operations
 from app.operations import releases
 from app.operations.acting import queued, writing
+from curation.importing.request import DatasetImport
 from curation.release.request import ReleasePlan
 from db.errors import BadInput, NotFound, Refused
 from db.events import list_events, record_event
@@ -30,6 +32,8 @@ from db.store import settings
 from db.store.scope import INFO, NoActor, Scope, limited_to, unscoped
 from db.store.store import Store
 from db.tables import Dataset
+from trainer.evaluate.request import EvaluationStart
+from trainer.launch.request import TrainStart
 
 
 @pytest.fixture
@@ -349,3 +353,28 @@ def test_the_reference_and_the_schemas_are_those_of_the_models() -> None:
     folder = Path(__file__).resolve().parents[2] / "docs" / "reference"
     assert (folder / "requests.md").read_text(encoding="utf-8") == as_markdown()
     assert (folder / "requests.json").read_text(encoding="utf-8") == schemas()
+
+
+def test_a_path_is_absolute_in_every_request_behind_every_door(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A job runs in another folder; a number, a name and a URL stay what they are."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "release").mkdir()
+    (tmp_path / "run.txt").write_text("", encoding="utf-8")
+    scored = EvaluationStart(models=("release", "trec:run.txt", "bm25", "7"), benchmark="dataset:d")
+    assert scored.models == (f"{tmp_path}/release", f"trec:{tmp_path}/run.txt", "bm25", "7")
+    assert scored.benchmark == "dataset:d"
+    settings = {"more_releases": "release*2, 3", "guard": "release"}
+    trained = TrainStart(release="release", out="new", settings=settings)
+    assert (trained.release, trained.out) == (f"{tmp_path}/release", f"{tmp_path}/new")
+    assert trained.settings == {
+        "more_releases": f"{tmp_path}/release*2, 3*1",
+        "guard": f"{tmp_path}/release",
+    }
+    assert TrainStart(release="3", settings={"more_releases": "1, 2"}).settings == {
+        "more_releases": "1, 2"
+    }
+    assert TrainStart.read(trained.config()) == trained
+    assert DiversityStart.read({"texts": ["run.txt"]}).texts == (f"{tmp_path}/run.txt",)
+    assert DatasetImport.read({"pairs": "s3://b/x"}).pairs == "s3://b/x"

@@ -11,13 +11,18 @@ from asked_study import make_asked_study, record
 from conftest import Ran
 from desk_world import make_team
 
-from analysis.agreement.judgment_filter import JudgmentFilter
 from analysis.files.document import Document, Table
 from app.access.identity import SessionUser, owner
 from app.api.routes import by_name
 from app.operations.judging import agreement, studies
 from app.operations.judging.report import report
-from curation.judging.request import Adjudication, DisputedList, StudyChange, StudyReport
+from curation.judging.request import (
+    Adjudication,
+    AgreementShow,
+    DisputedList,
+    StudyChange,
+    StudyReport,
+)
 from db.errors import Refused
 from db.people.rights import Rights
 from db.store.store import Store
@@ -43,7 +48,7 @@ def cells(table: Table) -> dict[str, tuple[str, ...]]:
 def test_figures_are_those_of_agreement_and_people_those_of_the_desk(team: int) -> None:
     found = report(owner("cora"), StudyReport(study_id=team))
     assert [one.title for one in found.sections] == TITLES
-    figure = agreement.agreement(owner("cora"), team, chosen=JudgmentFilter(), resamples=10_000)
+    figure = agreement.agreement(owner("cora"), AgreementShow(study_id=team))
     alpha = figure.people["krippendorff_alpha"]
     assert alpha.value is not None and alpha.interval is not None
     row = cells(section(found, "Agreement").tables[0])["Krippendorff's alpha"]

@@ -19,14 +19,16 @@ class EvaluationStart(Request):
         "A folder, a name, bm25, a name after cross-encoder:, monot5:, flan-t5:, openai:, or "
         "trec:FILE (a TREC run).",
         names=("--model",),
+        path="named",
     )
     release: str | None = option(
-        None, "Score on the held-out groups of this release (folder or number)."
+        None, "Score on the held-out groups of this release (folder or number).", path="named"
     )
     benchmark: str | None = option(
         None,
         f"A folder ({LABELS}, or several), dataset:NAME for a dataset's queries and passages, or a "
         f"name on the Hub: {DOWNLOAD_NAMES} or owner/name.",
+        path="named",
     )
     subset: str | None = option(
         None, f"A subset of a benchmark's tasks. {SUBSET_HELP}.", choices=tuple(SUBSETS)
@@ -35,11 +37,13 @@ class EvaluationStart(Request):
         None,
         "Write TREC run and qrels files to this new folder, one per benchmark and model.",
         metavar="DIRECTORY",
+        path="path",
     )
     qrels: str | None = option(
         None,
         "A TREC qrels file: score by its judgments instead of the benchmark's.",
         metavar="FILE",
+        path="file",
     )
     ordinary: str | None = option(
         None,
@@ -47,12 +51,14 @@ class EvaluationStart(Request):
         "dataset's queries and passages, or a name on the Hub): whether ordinary retrieval "
         "suffered.",
         metavar="BENCHMARK",
+        path="named",
     )
     paraphrases: str | None = option(
         None,
         "Paraphrased instructions of held-out groups, JSON lines {instruction, paraphrase}: "
         "measure paraphrase stability.",
         metavar="FILE",
+        path="file",
     )
     pin: str | None = option(
         None,

@@ -10,14 +10,14 @@ from typing import Any, Self
 from pydantic import BaseModel, ConfigDict, field_validator, model_validator
 
 from db.errors import BadInput
-from db.requests import Request, option
+from db.requests import Request, absolute, option
 from trainer.objectives.names import OBJECTIVES
 from trainer.settings.search import MEASURES, Dimension, parse_space
 from trainer.settings.settings import ALIASES, parse_settings
 from trainer.settings.table import GUARD_MEASURE, SETTINGS
 
 MAX_SWEEP_TRAININGS = 200
-RELEASE = "A release: folder or id."
+RELEASE: Any = option(..., "A release: folder or id.", path="named")
 SETTINGS_OF = "Settings by name (training-settings.md); the others are as by default."
 
 
@@ -31,8 +31,15 @@ class _OfSettings(Request):
     @field_validator("settings")
     @classmethod
     def _usable(cls, given: Mapping[str, Any]) -> Mapping[str, Any]:
-        parse_settings(given)
-        return given
+        """Folders in them as absolute paths, as the job may run elsewhere."""
+        parsed, found = parse_settings(given), dict(given)
+        if parsed.guard:
+            found["guard"] = absolute(parsed.guard, "place")
+        if any(absolute(name, "named") != name for name, _ in parsed.extra_releases):
+            found["more_releases"] = ", ".join(
+                f"{absolute(name, 'named')}*{weight:g}" for name, weight in parsed.extra_releases
+            )
+        return found
 
     def setting(self, name: str) -> Any:
         """A setting, by default where it is not given; as it was given where it is unreadable."""
@@ -59,9 +66,9 @@ class TrialPlan(BaseModel):
 class TrainStart(_OfSettings):
     """A training on a release, or a measurement of its memory and time on a few steps."""
 
-    release: str = option(..., RELEASE)
+    release: str = RELEASE
     out: str | None = option(
-        None, "Folder for the checkpoint; must be empty or new.", metavar="DIRECTORY"
+        None, "Folder for the checkpoint; must be empty or new.", metavar="DIRECTORY", path="path"
     )
     estimate: bool = option(
         False, "Measure memory and time on a few steps and do not train; nothing is written."
@@ -110,7 +117,7 @@ class TrainStart(_OfSettings):
 class TrainSweep(_OfSettings):
     """Trainings for every combination of objectives, base models and seeds."""
 
-    release: str = option(..., RELEASE)
+    release: str = RELEASE
     name: str = option(..., "Name of the sweep: its trainings are listed by it.")
     objectives: tuple[str, ...] = option(
         tuple(OBJECTIVES), "Objectives; by default those of Table 3.", names=("--objective",)
@@ -164,7 +171,7 @@ class TrainSweep(_OfSettings):
 class TrainSearch(_OfSettings):
     """A search over settings: each trial is a training with `settings` and what varies."""
 
-    release: str = option(..., RELEASE)
+    release: str = RELEASE
     name: str = option(..., "Name of the search; the same name continues it.", min_length=1)
     search: tuple[str, ...] = option(
         ...,

@@ -1,12 +1,9 @@
 """`inf analyze agreement`: the judges of a study, or of a file of judgments."""
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
-import click
-
-from analysis.agreement.agreement import agreement_report, interval_caption
+from analysis.agreement.agreement import interval_caption
 from analysis.agreement.flagged import (
     difference_rows,
     flag_note,
@@ -18,17 +15,16 @@ from analysis.agreement.flagged import (
     window_rows,
 )
 from analysis.agreement.headline import rest_sentence
-from analysis.agreement.intervals import DRAWS
-from analysis.agreement.judgment_filter import JudgmentFilter
 from analysis.study.audit import audit_lines
-from analysis.study.judgment_file import read_judgments
+from app.access.identity import Actor, owner
+from app.cli.kit.doors import Noun
 from app.cli.kit.formerly import with_former_ends
-from app.cli.kit.options import request_options
-from app.cli.kit.report import Result, command_actor, counts, reporting
+from app.cli.kit.report import Result, command_actor, counts, me
 from app.cli.kit.table import sheet
 from app.operations.judging import agreement as operations
 from app.text.numbers import counted, score
 from app.text.remedies import in_commands
+from curation.judging.request import AgreementShow
 
 
 def _interval(numbers: Mapping[str, Any]) -> str:
@@ -101,55 +97,18 @@ def _shown_by_question(report: Result) -> str:
 MAX_COUNTED = 20  # pairs without a value that are printed one by one
 
 
-@click.command()
-@click.option("--study", type=int, help="Id of the study.")
-@click.option(
-    "--judgments",
-    type=click.Path(path_type=Path, dir_okay=False, exists=True),
-    help="CSV or JSONL with item, judge, label and, if there are models, kind (person or model).",
-)
-@click.option(
-    "--resamples",
-    default=DRAWS,
-    show_default=True,
-    type=click.IntRange(min=0),
-    help="Posterior draws; 0 omits the intervals.",
-)
-@request_options(JudgmentFilter)
-@click.option("--over-time", is_flag=True, help="Also report by windows of items over time.")
-@click.option("--by-judge", is_flag=True, help="Also report pace, gold and position bias.")
-@reporting(_shown_agreement)
-def agreement(
-    study: int | None,
-    judgments: Path | None,
-    resamples: int,
-    request: JudgmentFilter,
-    over_time: bool,
-    by_judge: bool,
-) -> Result:
-    """Agreement of people with each other and of each model with them, with intervals.
-
-    Krippendorff's alpha of three people or more, Cohen's kappa of two and of pairs that share
-    10 items or more. A study from a file has them by question, and weighted kappa and ordinal
-    alpha where the answers are grades or scores.
-    """
-    if (study is None) == (judgments is None):
-        raise click.UsageError("give either --study ID or --judgments FILE")
-    if judgments is not None:
-        if over_time or by_judge or request != JudgmentFilter():
-            raise click.UsageError("filters, --over-time and --by-judge require --study ID")
-        decisions = read_judgments(judgments)
-        report = agreement_report(decisions, resamples=resamples)
-        return {"judgments_file": str(judgments), **report}
-    assert study is not None  # one of the two is given
-    found = operations.agreement(
-        command_actor(),
-        study,
-        chosen=request,
-        resamples=resamples,
-        over_time=over_time,
-        by_judge=by_judge,
-    ).as_json()
-    if over_time:
-        found["over_time"] = with_former_ends(found["over_time"], "since", "until")
+def _agreement(actor: Actor, wanted: AgreementShow) -> Result:
+    found = operations.agreement(actor, wanted).as_json()
+    if windows := found.get("over_time"):
+        found["over_time"] = with_former_ends(windows, "since", "until")
     return found
+
+
+def add_to(analyze: Noun) -> None:
+    """Add the command to those of analyses; of a file it needs no store."""
+    analyze.door(
+        _agreement,
+        name="agreement",
+        text=_shown_agreement,
+        actor=lambda given: owner(me()) if given["judgments"] else command_actor(),
+    )

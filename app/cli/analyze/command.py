@@ -17,7 +17,7 @@ from analysis.request import (
 from analysis.text.diversity_tables import compared_rows, number_rows, share_rows
 from analysis.text.sharing import cluster_rows, overlap_rows, repeated_rows, what_is_found
 from app.access.identity import Actor
-from app.cli.analyze.agreement import agreement
+from app.cli.analyze.agreement import add_to
 from app.cli.kit.doors import Noun
 from app.cli.kit.report import Launching, Result, command_actor, counts, launched, reporting
 from app.cli.kit.table import sheet
@@ -28,13 +28,11 @@ from curation.run.leakage import leakage_rows, leaking_sentence
 from curation.run.shared_parts import shared_sentence
 from curation.run.starting import RunWork
 
-FILE = click.Path(dir_okay=False, exists=True, resolve_path=True)
-PLACE = click.Path(exists=True, resolve_path=True)
 SHOWN = 10  # clusters and pairs: all are stored
-FILES = {"texts": FILE, "published": PLACE, "against": PLACE}
 
 
-analyze = Noun("analyze", agreement)
+analyze = Noun("analyze")
+add_to(analyze)
 
 
 def _start(actor: Actor, request: CorporaChosen, launch: Launch[Result]) -> Result:
@@ -47,7 +45,7 @@ def _of_texts(
     name: str, model: type[CorporaChosen], human: Callable[[Result], str], about: str
 ) -> None:
     """Add the command of an analysis of texts."""
-    analyze.door(_start, name=name, title=name, text=human, request=model, types=FILES, about=about)
+    analyze.door(_start, name=name, title=name, text=human, request=model, about=about)
 
 
 def _shown_diversity(result: Result) -> str:

@@ -14,10 +14,7 @@ from app.operations import datasets as operations
 from app.text.numbers import counted
 from curation.mining.request import NegativesMine
 
-FORMER_KEYS = {"dataset_id": "id", "dataset": "name"}
-
-
-datasets = Noun("datasets", import_)
+datasets = Noun("datasets", import_, former={"dataset_id": "id", "dataset": "name"})
 add_archiving(datasets, "dataset")
 archived_option = click.option("--archived", is_flag=True, help="Also list archived ones.")
 datasets.listed(
@@ -28,7 +25,6 @@ datasets.listed(
         ("state", lambda row: "archived" if row["archived_at"] else "active"),
     ),
     empty="no datasets yet",
-    former=("datasets", FORMER_KEYS),
 )
 
 
@@ -54,7 +50,7 @@ def dependents_text(dependents: list[str]) -> list[str]:
     return ["cannot be archived, these depend on it:", *(f"  {one}" for one in dependents)]
 
 
-datasets.door(operations.show, text=_shown, former=FORMER_KEYS)
+datasets.door(operations.show, text=_shown)
 
 
 def _pulled(result: Result) -> str:

@@ -7,8 +7,7 @@ from app.cli.kit.report import Result, lines
 from app.cli.kit.table import drawn
 from app.operations import groups as operations
 
-FORMER_KEYS = {"group_id": "id", "query_id": "name"}
-groups = Noun("groups")
+groups = Noun("groups", former={"group_id": "id", "query_id": "name"})
 groups.listed(
     operations.list_some,
     click.option("--run", "run_id", type=int, required=True, help="Id of the run."),
@@ -19,7 +18,6 @@ groups.listed(
     ),
     empty="no such groups",
     limit=operations.PAGE,
-    former=("groups", FORMER_KEYS),
 )
 
 
@@ -53,4 +51,4 @@ def _listed(text: Result) -> str:
     return f"{text['text']} ({why})" if why else str(text["text"])
 
 
-groups.door(operations.show, text=_shown, former=FORMER_KEYS)
+groups.door(operations.show, text=_shown)

@@ -7,7 +7,7 @@ from app.cli.kit.report import Launching, Result, command_actor, launched, lines
 from app.operations import recipes as operations
 from app.operations import runs
 
-recipes = Noun("recipes")
+recipes = Noun("recipes", former={})
 recipes.listed(
     operations.list_all,
     columns=(
@@ -17,7 +17,6 @@ recipes.listed(
         ("description", lambda row: row["problem"] or row["description"]),
     ),
     empty="no recipes",
-    former=("recipes", {}),
     actor=lambda _: owner(me()),  # built-in ones are listed without a store
 )
 

@@ -23,9 +23,9 @@ from app.cli.kit.options import (
 )
 from app.cli.kit.report import Launching, Result, command_actor, counts, launched, lines, reporting
 from app.cli.kit.table import sheet
+from app.operations import connections
 from app.operations import runs as operations
 from app.operations.acting import Launch
-from app.operations.connections import show as show_connection
 from app.operations.recipes import chosen as chosen_recipe
 from app.operations.runs import RunEstimate
 from app.text.numbers import counted, duration, money
@@ -33,17 +33,16 @@ from app.text.remedies import in_commands
 from curation.judging.text_baseline import TextBaseline, baseline_sentence
 from curation.providers.registry import PROVIDERS, describe_providers
 from curation.recipe.drop_reasons import reason_text
-from curation.recipe.prices import Price, load_prices, save_price
+from curation.recipe.prices import Price, load_prices
 from curation.recipe.recipe import Recipe
 from curation.run.shared_parts import check_command, part_text, shared_sentence
 from curation.run.starting import RunResume, RunStart, RunWork
 from db.requests import Request
 
 STATUSES = ("created", "running", "paused", "done", "failed", "cancelled")
-FORMER_KEYS = {"run_id": "id"}
 
 
-runs = Noun("runs")
+runs = Noun("runs", former={"run_id": "id"})
 add_archiving(runs, "run_id")
 add_versions(runs)
 
@@ -150,7 +149,7 @@ def _request(given: dict[str, Any]) -> RunStart:
     """The request, its recipe read. Raises UsageError for what they refuse."""
     wanted = request_of(RunStart, given)
     if wanted.connection is not None:
-        provider = show_connection(command_actor(), wanted.connection).provider
+        provider = connections.show(command_actor(), wanted.connection).provider
         wanted = wanted.model_copy(update={"provider": wanted.provider or provider})
     if wanted.batch and not PROVIDERS.find(wanted.provider).batches:
         raise click.UsageError("--batch requires --provider openai")
@@ -159,7 +158,7 @@ def _request(given: dict[str, Any]) -> RunStart:
     return wanted
 
 
-def _ask_for_prices(provider: str, recipe: Recipe) -> None:
+def _ask_for_prices(actor: Actor, provider: str, recipe: Recipe) -> None:
     """On a terminal, prompt for unknown prices of the models and save them."""
     if not PROVIDERS.find(provider).paid or not sys.stdin.isatty():
         return
@@ -170,7 +169,7 @@ def _ask_for_prices(provider: str, recipe: Recipe) -> None:
             click.prompt(f"USD per million {what} tokens", type=click.FloatRange(min=0), err=True)
             for what in ("input", "output")
         )
-        save_price(model, Price(input_price, output_price))
+        connections.save_price(actor, model, Price(input_price, output_price))
 
 
 def _showing_reuse(launch: Launching, *, shows_reuse: bool = True) -> Launch[Result]:
@@ -193,7 +192,7 @@ def _showing_reuse(launch: Launching, *, shows_reuse: bool = True) -> Launch[Res
 def create(launch: Launching, **given: Any) -> Result:
     """Generate groups from the pairs of a dataset and validate them (section 4.1 of the paper)."""
     wanted, actor = _request(given), command_actor()
-    _ask_for_prices(wanted.provider, chosen_recipe(actor, wanted))
+    _ask_for_prices(actor, wanted.provider, chosen_recipe(actor, wanted))
     return operations.create(actor, wanted, _showing_reuse(launch))
 
 
@@ -251,7 +250,6 @@ runs.listed(
         *("pairs", "kept", "dropped", ("USD", lambda row: f"{row['spent_usd']:.2f}")),
     ),
     empty="no such runs",
-    former=("runs", FORMER_KEYS),
 )
 
 
@@ -307,4 +305,4 @@ def _after(run: Result) -> str:
     return resume if run["status"] in ("paused", "failed", "cancelled") else "inf status"
 
 
-runs.door(operations.show, text=_shown, former=FORMER_KEYS)
+runs.door(operations.show, text=_shown)

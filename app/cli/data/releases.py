@@ -13,8 +13,7 @@ from app.text.remedies import in_commands
 from curation.release.request import ReleasePlan
 from curation.run.shared_parts import check_command
 
-FORMER_KEYS = {"release_id": "id"}
-releases = Noun("releases")
+releases = Noun("releases", former={"release_id": "id"})
 
 
 def _made(result: Result) -> str:
@@ -68,13 +67,11 @@ releases.listed(
         ("offline", lambda row: "OFFLINE" if row["offline"] else ""),
     ),
     empty="no releases yet",
-    former=("releases", FORMER_KEYS),
 )
 releases.door(
     operations.show,
     text=lambda found: lines(*((name, value) for name, value in found.items() if name != "card")),
     about="Show one release; --json includes its card.",
-    former=FORMER_KEYS,
 )
 
 

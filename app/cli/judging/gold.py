@@ -53,7 +53,7 @@ def _add_known(
     )
 
     @studies.command(name, help=about)
-    @field_options(GoldChange, types={"file": click.Path(exists=True, dir_okay=False)})
+    @field_options(GoldChange)
     @field_options(StudyRules, changed=tuple(rules))
     @reporting(facts(*columns))
     def command(**given: Any) -> Result:

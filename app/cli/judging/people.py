@@ -132,9 +132,7 @@ def add_to(studies: Noun) -> None:
     studies.add_command(people)
     studies.add_command(adjudicate)
     studies.door(
-        operations.write,
-        types={"to": click.STRING},
-        text=lambda sent: f"sent to {', '.join(sent['to']) or 'everyone'}",
+        operations.write, text=lambda sent: f"sent to {', '.join(sent['to']) or 'everyone'}"
     )
     studies.listed(
         operations.messages, name="messages", columns=SENT, empty="no messages to its people yet"

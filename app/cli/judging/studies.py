@@ -29,10 +29,7 @@ from curation.questions.templates import TEMPLATES, template_text
 from db.requests import default_of
 from db.rows import Row
 
-FORMER_KEYS = {"study_id": "id"}
-
-
-studies = Noun("studies")
+studies = Noun("studies", former={"study_id": "id"})
 for room in (gold, people, estimates, exchange):
     room.add_to(studies)
 
@@ -148,7 +145,6 @@ studies.listed(
         *(("by people", lambda row: f"{row['done']}/{row['places']}"), "name"),
     ),
     empty="no studies yet",
-    former=("studies", FORMER_KEYS),
 )
 
 
@@ -174,7 +170,7 @@ def _labels(judge: Result) -> str:
     return ", ".join([judge["kind"], *(name for name in ("simulated", "offline") if judge[name])])
 
 
-studies.door(operations.show, text=_shown, former=FORMER_KEYS)
+studies.door(operations.show, text=_shown)
 _changed = facts(
     *(("study", "study_id"), "status", ("judges per item", "overlap")),
     ("guidelines", lambda study: f"version {study['guideline_version']}"),
@@ -201,13 +197,12 @@ studies.door(
     ),
     name="set",
     text=_changed,
-    former=FORMER_KEYS,
 )
 
 
 @studies.command()
 @click.argument("study_id", type=int)
-@reporting(_changed, former=FORMER_KEYS)
+@reporting(_changed, former=studies.former)
 def close(study_id: int) -> StudyChanged:
     """Close a study for good: answers become final."""
     return operations.change(command_actor(), StudyChange(study_id=study_id, status="closed"))

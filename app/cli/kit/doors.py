@@ -7,7 +7,7 @@ import inspect
 import re
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
 import click
 
@@ -23,7 +23,6 @@ from db.requests import Request
 
 Operation = Callable[..., Any]
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
-Types = Mapping[str, click.ParamType[Any]]
 Here = Callable[[Show], Launch[Result]]
 FROM_HERE = ("launch", "progress", "say")  # what an operation takes of the command itself
 
@@ -31,12 +30,19 @@ FROM_HERE = ("launch", "progress", "say")  # what an operation takes of the comm
 class Noun(click.Group):
     """The commands of a noun, or what it was called; its line in `inf --help` is its help.
 
-    `default` runs where no command is named, as `review one` for `review`.
+    `default` runs where no command is named, as `review one` for `review`; `former`: the keys that
+    its rows had in an earlier version, which they and its list have, too, and what they are now.
     """
 
-    def __init__(self, name: str, *commands: click.Command, default: str = "") -> None:
+    def __init__(
+        self,
+        name: str,
+        *commands: click.Command,
+        default: str = "",
+        former: Mapping[str, str] | None = None,
+    ) -> None:
         super().__init__(name, commands=[*commands], help=COMMANDS[name][1])
-        self._default = default
+        self._default, self.former = default, former
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if self._default and args and args[0] not in (*self.commands, *ctx.help_option_names):
@@ -53,8 +59,6 @@ class Noun(click.Group):
         title: str = "",
         unit: str = " rows",
         actor: Callable[[Result], Actor] | None = None,
-        types: Types | None = None,
-        former: Mapping[str, str] | None = None,
         request: type[Request] | None = None,
         here: Here | None = None,
     ) -> click.Command:
@@ -65,12 +69,11 @@ class Noun(click.Group):
         its other parameters. text: what a person reads, or the columns of a row, a line each;
         about: the help, by default the operation's docstring up to what it raises, or the
         request's; title: of its job or its progress (in `unit`), with what is given in braces;
-        actor: who it is, by what is given; types: what click checks of a value where that is more
-        than its type; former: as of `reporting`; request: which one, of an operation that takes
-        several; here: how its work is done in this process, as no job.
+        actor: who it is, by what is given; request: which one, of an operation that takes several;
+        here: how its work is done in this process, as no job.
         """
-        report = reporting(facts(*text) if isinstance(text, tuple) else text, former=former)
-        named = (about, name, title, types or {}, unit, actor)
+        report = reporting(facts(*text) if isinstance(text, tuple) else text, former=self.former)
+        named = (about, name, title, unit, actor)
         made = _command(operation, report, own, *named, model=request, here=here)
         self.add_command(made)
         return made
@@ -95,9 +98,11 @@ class Noun(click.Group):
 
         columns: those of the rows, or what makes them of these rows; head: a line above them; text:
         what a person reads instead; limit: of a page, by default all rows; former: the name and the
-        keys that the rows had in an earlier version, or what makes them of the list; echoed: what
-        of the request JSON has, too; about and the rest: as of `door`.
+        keys that the rows had in an earlier version (`list`: those of the noun), or what makes them
+        of the list; echoed: what of the request JSON has, too; about and the rest: as of `door`.
         """
+        if former is None and name == "list" and self.former is not None:
+            former = (str(self.name), self.former)
         takes_page = "limit" in inspect.signature(operation).parameters
 
         def page(*args: Any, limit: int | None, offset: int, **chosen: Any) -> Any:
@@ -123,7 +128,7 @@ class Noun(click.Group):
 
         page.__signature__ = inspect.signature(operation)  # type: ignore[attr-defined]
         page.__doc__ = operation.__doc__
-        self.add_command(_command(page, report, own, about, name, "", {}, whose=actor))
+        self.add_command(_command(page, report, own, about, name, "", whose=actor))
 
 
 def _command(
@@ -133,7 +138,6 @@ def _command(
     about: str,
     name: str,
     title: str,
-    types: Types,
     unit: str = "",
     whose: Callable[[Result], Actor] | None = None,
     *,
@@ -171,12 +175,14 @@ def _command(
     for decorate in reversed(own):
         made = decorate(made)
     if model is not None:
-        made = request_options(model, types=types)(made)
+        made = request_options(model)(made)
     taken = {each.name for each in getattr(made, "__click_params__", ())} | set(FROM_HERE)
     for each in reversed(takes):
         is_needed = each.default is each.empty and each.kind is not each.VAR_KEYWORD
         if is_needed and each is not wanted and each.name not in taken:
-            made = click.argument(each.name, type=types.get(each.name, each.annotation))(made)
+            choices = get_args(each.annotation) if get_origin(each.annotation) is Literal else ()
+            kind = click.Choice(choices) if choices else each.annotation
+            made = click.argument(each.name, type=kind)(made)
     documented = operation if operation.__doc__ or model is None else model
     # up to what it raises: a command reports an error in its own words
     help_text = re.split(r"\bRaises\b", inspect.getdoc(documented) or "")[0].strip()

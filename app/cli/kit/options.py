@@ -20,25 +20,24 @@ from db.requests import (
     mapping_of,
     metavar_of,
     options_of,
+    path_of,
     type_of,
 )
-from db.values import DATASET_BENCHMARK
 
 R = TypeVar("R", bound=Request)
 # click's names of a bound, and whether the bound itself is left out.
 BOUNDS = {"ge": ("min", False), "gt": ("min", True), "le": ("max", False), "lt": ("max", True)}
+# What has to be there; click says so of an argument that is not.
+PLACES = {"file": click.Path(exists=True, dir_okay=False), "place": click.Path(exists=True)}
 
 
 def request_options(
     model: type[Request],
-    *,
-    types: Mapping[str, click.ParamType[Any]] | None = None,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Add an argument or option for every field that is one; the command takes the `request`.
 
     An argument or option of the command's own that is named as a field goes into the request too;
     one of its own, below this decorator, takes the place of the field's.
-    types: what click checks of a field's value, where that is more than its type.
     """
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -47,16 +46,13 @@ def request_options(
             values = {name: given.pop(name) for name in model.model_fields if name in given}
             return command(*args, request=request_of(model, values), **given)
 
-        return field_options(model, types=types)(wrapper)
+        return field_options(model)(wrapper)
 
     return decorate
 
 
 def field_options(
-    model: type[Request],
-    *,
-    types: Mapping[str, click.ParamType[Any]] | None = None,
-    changed: Sequence[str] = (),
+    model: type[Request], *, changed: Sequence[str] = ()
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Add arguments and options, as `request_options`; the command takes their values.
 
@@ -80,8 +76,6 @@ def field_options(
                 own.append(already)
             elif options:
                 attributes = _attributes(model, name)
-                if types and name in types:
-                    attributes["type"] = types[name]
                 if changed:
                     first = f"as it is; at first {default_of(model, name)}"
                     attributes |= {"default": None, "show_default": first}
@@ -114,31 +108,6 @@ def wrong_arguments() -> Iterator[None]:
         raise click.UsageError(in_commands(str(error))) from error
 
 
-def from_here(request: R, *, places: Sequence[str] = (), names: Sequence[str] = ()) -> R:
-    """The request with absolute paths: its job may run in another folder.
-
-    places: fields with a file or folder; names: fields with one, with `KIND:` one, or a name.
-    """
-    found: dict[str, Any] = {}
-    for field in (*places, *names):
-        make = absolute if field in names else lambda given: str(Path(given).resolve())
-        if isinstance(given := getattr(request, field), tuple):
-            found[field] = tuple(map(make, given))
-        elif given:
-            found[field] = make(given)
-    return request.model_copy(update=found)
-
-
-def absolute(name: str) -> str:
-    """A file or folder that is there, also after `KIND:`, as an absolute path; a name, number or
-    URL unchanged."""
-    kind, colon, rest = name.partition(":")
-    if colon and f"{kind}:" != DATASET_BENCHMARK and Path(rest).exists():
-        return f"{kind}:{Path(rest).resolve()}"
-    is_folder = name.startswith((".", "/", "~")) or Path(name).is_dir()
-    return str(Path(name).expanduser().resolve()) if is_folder else name
-
-
 def _attributes(model: type[Request], name: str) -> dict[str, Any]:
     """What click needs to know of a field."""
     field = model.model_fields[name]
@@ -156,6 +125,8 @@ def _attributes(model: type[Request], name: str) -> dict[str, Any]:
         kind = str
     if choices := choices_of(model, name):
         kind = click.Choice(choices)
+    elif place := PLACES.get(path_of(model, name) or ""):
+        kind = place
     elif bounds := bounds_of(model, name):
         kind = (click.IntRange if kind is int else click.FloatRange)(**_range(bounds))
     found["type"] = kind

@@ -68,7 +68,7 @@ def reporting(
     """Decorate a command: add `--json`, print its result, translate our errors.
 
     A result with `"paused": true` exits with 3. former: keys of a row that an earlier version had,
-    and what they are now.
+    and what they are now, as far as the result has them.
     """
 
     def decorate(
@@ -80,7 +80,8 @@ def reporting(
             with errors_translated():
                 found = function(*args, **kwargs)
             result = found if isinstance(found, dict) else found.as_json()
-            result |= {old: result[new] for old, new in (former or {}).items()}
+            known = ((old, new) for old, new in (former or {}).items() if new in result)
+            result = {old: result[new] for old, new in known} | result
             if as_json:
                 click.echo(as_text(result))
             else:

@@ -18,9 +18,6 @@ from app.text.remedies import in_commands
 from curation.backups import RestorePlan
 from db.store.backup import greatest_job_id
 
-FILE = click.Path(dir_okay=False)
-
-
 store = Noun("store")
 backup = store.door(
     operations.back_up,
@@ -67,7 +64,6 @@ def _upgraded(result: Result) -> str:
 upgrade = store.door(
     operations.upgrade,
     text=_upgraded,
-    types={"copy_to": FILE, "back": FILE},
     actor=lambda _: owner(me()),
     about="Create the tables, or copy the store, migrate and check it; or nothing is changed.\n\n"
     "--back puts a copy back, after a copy of what is there; then run the version that made it.",

@@ -11,8 +11,7 @@ from app.jobs import launching
 from app.operations import jobs as operations
 from app.text.remedies import in_commands
 
-FORMER_KEYS = {"job_id": "id"}
-jobs = Noun("jobs")
+jobs = Noun("jobs", former={"job_id": "id"})
 
 
 def _progress(row: Result) -> str:
@@ -34,7 +33,6 @@ jobs.listed(
     ),
     empty="no jobs yet",
     limit=50,
-    former=("jobs", FORMER_KEYS),
     max_columns=80,
 )
 
@@ -48,7 +46,7 @@ def _shown(result: Result) -> str:
     return in_commands("\n".join(shown))
 
 
-jobs.door(operations.show, text=_shown, former=FORMER_KEYS)
+jobs.door(operations.show, text=_shown)
 
 
 def _logged(result: Result) -> str:
@@ -81,7 +79,6 @@ for _change in (operations.cancel, operations.resume):
     jobs.door(
         _change,
         text=lambda result: f"job {result['id']}: {result['status']}",
-        former=FORMER_KEYS,
     )
 
 

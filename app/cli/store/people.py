@@ -15,10 +15,7 @@ from app.operations.people import Invitation, PersonAdd, PersonRow
 from db.errors import Refused
 from db.people.fields import FIELDS, AccountField
 from db.people.passwords import LINK_HOURS
-from db.values import ACCOUNT_ROLES, RIGHTS
-
-ROLE = click.Choice(ACCOUNT_ROLES)
-
+from db.values import RIGHTS
 
 people = Noun("people")
 people.listed(
@@ -99,7 +96,6 @@ people.door(
     operations.change_role,
     name="role",
     text=lambda result: f"{result['name']} is {result['role']}",
-    types={"role": ROLE},
 )
 
 

@@ -44,6 +44,7 @@ REQUESTS: Mapping[str, str] = {
     "models export": "app.operations.models:ModelExport",
     "models search": "app.operations.try_it:Search",
     "evaluations create": "trainer.evaluate.request:EvaluationStart",
+    "analyze agreement": "curation.judging.request:AgreementShow",
     "analyze validators": "curation.judging.request:ValidatorsCompare",
     "analyses contamination": "analysis.request:ContaminationStart",
     "analyses coverage": "analysis.request:CoverageStart",

@@ -7,12 +7,13 @@ under `version`.
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from pydantic import Field
 from sqlalchemy.orm import Session
 
-from analysis.agreement.agreement import report_of
+from analysis.agreement.agreement import agreement_report, report_of
 from analysis.agreement.flagged import flag_note
 from analysis.agreement.headline import COHEN
 from analysis.agreement.intervals import DRAWS
@@ -21,7 +22,9 @@ from analysis.agreement.judgment_filter import JudgmentFilter, study_answers, st
 from analysis.agreement.over_time import WindowRow
 from analysis.agreement.validators import choosing_report
 from analysis.embed.independence import validator_sentence
+from analysis.study.judgment_file import read_judgments
 from app.access.identity import Actor, SessionUser
+from app.access.permissions import require
 from app.operations.acting import Launch, reading, store_address, writing
 from app.operations.judging.figures import (
     AgreementReport,
@@ -51,7 +54,13 @@ from curation.judging.agreement import (
     study_report,
 )
 from curation.judging.consensus import study_consensus
-from curation.judging.request import AgreementStart, PlanStudy, StudyExport, ValidatorsCompare
+from curation.judging.request import (
+    AgreementShow,
+    AgreementStart,
+    PlanStudy,
+    StudyExport,
+    ValidatorsCompare,
+)
 from curation.judging.scope import Scope, of_filtered, study_scope
 from curation.questions.audit import study_audit
 from curation.recipe.prices import load_prices
@@ -160,6 +169,12 @@ class StudyAgreement(AgreementReport):
     by_judge: tuple[JudgeProfile, ...] = ()
 
 
+class FileAgreement(AgreementReport):
+    """The agreement of the judges in a file of judgments."""
+
+    judgments_file: str
+
+
 class QuestionsAgreement(SparseRow):
     """The agreement on each question of a study by its key, and the audit of its items."""
 
@@ -184,20 +199,27 @@ class ValidatorsCompared(SparseRow):
 
 
 def agreement(
-    actor: Actor,
-    study_id: int,
-    *,
-    chosen: JudgmentFilter,
-    resamples: int,
-    over_time: bool = False,
-    by_judge: bool = False,
-) -> StudyAgreement | QuestionsAgreement:
-    """The agreement of a study's judges, of the judgments that pass the filter. Raises NotFound.
+    actor: Actor, wanted: AgreementShow
+) -> StudyAgreement | QuestionsAgreement | FileAgreement:
+    """The agreement of the judges of a study, of the judgments that pass the filter, or of a file.
 
-    Where no person has judged, `answered` is how often a model chose each label, and `joining` the
-    key of how people join (`JOINING`). For who judges in the study, as on the page: without items
-    that are hidden from them, without flags, and without profiles, which know gold.
+    Raises NotFound, BadInput. Where no person has judged, `answered` is how often a model chose
+    each label, and `joining` the key of how people join (`JOINING`). For who judges in the study,
+    as on the page: without items that are hidden from them, without flags, and without profiles,
+    which know gold.
     """
+    if wanted.study_id is not None:
+        return _of_study(actor, wanted.study_id, wanted)
+    file = Path(str(wanted.judgments))
+    require(actor, "server")
+    report = agreement_report(read_judgments(file), resamples=wanted.resamples)
+    return FileAgreement(judgments_file=str(file), **report)
+
+
+def _of_study(
+    actor: Actor, study_id: int, wanted: AgreementShow
+) -> StudyAgreement | QuestionsAgreement:
+    chosen, resamples = wanted.chosen, wanted.resamples
     with reading(actor, RIGHT) as session:
         study = get_study(session, study_id)
         reader = _reader(session, study_id, actor)
@@ -210,8 +232,8 @@ def agreement(
             left_out=reader.left_out,
             with_flags=not reader.is_blind,
             draws=resamples,
-            over_time=over_time,
-            by_judge=by_judge and not reader.is_blind,
+            over_time=wanted.over_time,
+            by_judge=wanted.by_judge and not reader.is_blind,
         )
         report, scope = found.pop("report"), study_scope(session, study_id)
         judges = [judge["judge"] for judge in report["judges"]]

@@ -12,15 +12,13 @@ from sqlalchemy.orm import Session
 
 from analysis.agreement.agreement import interval_caption
 from analysis.agreement.flagged import flag_sentence, measures_of
-from analysis.agreement.intervals import DRAWS
-from analysis.agreement.judgment_filter import JudgmentFilter
 from analysis.figures.numbers import counted
 from analysis.files.document import Document, Section, Table
 from app.access.identity import Actor, SessionUser
 from app.operations.acting import reading
 from app.operations.judging import agreement, studies
 from curation.judging.agreement import reader_of
-from curation.judging.request import StudyReport
+from curation.judging.request import AgreementShow, StudyReport
 from db.errors import BadInput, Refused
 from db.study import adjudication
 from db.study.adjudication import Disputed
@@ -66,9 +64,7 @@ def report(actor: Actor, wanted: StudyReport) -> Document:
             adjudication.get_disputed(session, study_id, item_id)
             for item_id in (disputed[: wanted.examples] if shows_answers else ())
         ]
-    found = agreement.agreement(
-        actor, study_id, chosen=JudgmentFilter(), resamples=DRAWS, over_time=False
-    ).as_json()
+    found = agreement.agreement(actor, AgreementShow(study_id=study_id)).as_json()
     by_question = found.get("questions") or {"": found}
     shown = studies.show(actor, study_id)
     sections = (

@@ -21,7 +21,13 @@ from app.operations.judging import agreement, studies
 from app.operations.judging.figures import AgreementReport
 from app.text.remedies import in_commands
 from curation.judging.job import work_on_study
-from curation.judging.request import AgreementStart, PlanStudy, StudyExport, ValidatorsCompare
+from curation.judging.request import (
+    AgreementShow,
+    AgreementStart,
+    PlanStudy,
+    StudyExport,
+    ValidatorsCompare,
+)
 from db.assignment import members
 from db.errors import NotFound, Refused
 from db.jobs import jobs
@@ -33,9 +39,10 @@ from db.study.studies import set_status
 from db.tables import Event, Job
 
 ADA, ALL = owner("ada"), JudgmentFilter()
+SHOWN = AgreementShow(study_id=1, resamples=0)
 PEOPLE = ("ann", "bob", "cy", "dee")
 NEEDING: dict[str, Callable[[Actor], Any]] = {
-    "agreement": lambda actor: agreement.agreement(actor, 1, chosen=ALL, resamples=0),
+    "agreement": lambda actor: agreement.agreement(actor, SHOWN),
     "validators": lambda actor: agreement.validators(actor, ValidatorsCompare(dataset="a")),
     "answers": lambda actor: agreement.answers(actor, 1),
     "judges": lambda actor: agreement.judges(actor, 1, None),
@@ -134,7 +141,7 @@ def test_one_model_judge_alone_is_described_with_how_people_join(
     assert ("`inf people invite --role annotator --study ID`" in shown) == is_open
     monkeypatch.setenv("INF_DATABASE_URL", sqlite_store.url)
     assert (
-        agreement.agreement(ADA, 1, chosen=ALL, resamples=0).as_json()
+        agreement.agreement(ADA, SHOWN).as_json()
         == inf("analyze", "agreement", "--study", 1, "--resamples", 0, "--json").json
     )
     page = " ".join(str(each.value) for each in open_page("agreement").info)
@@ -155,9 +162,9 @@ def test_who_judges_a_study_sees_no_flags_and_no_profiles_of_it(sqlite_store: St
         members.add_member(session, 1, get_or_create_judge(session, "ann", kind="person").id)
         session.commit()
     user = SessionUser("ann", rights=Rights(is_admin=True))
-    chosen = JudgmentFilter()
-    mine = agreement.agreement(user, 1, chosen=chosen, resamples=0, by_judge=True).as_json()
-    everyone = agreement.agreement(owner("eve"), 1, chosen=chosen, resamples=0, by_judge=True)
+    wanted = AgreementShow(study_id=1, resamples=0, by_judge=True)
+    mine = agreement.agreement(user, wanted).as_json()
+    everyone = agreement.agreement(owner("eve"), wanted)
     all_of_it = everyone.as_json()
     assert "by_judge" not in mine and not mine["flagged"]
     assert all_of_it["by_judge"]
@@ -184,7 +191,9 @@ def test_page_command_and_job_have_the_same_figures(world: Store, inf: Callable[
     assert stored is not None
     assert {name: stored.found.result[name] for name in figures} == figures
     only = JudgmentFilter(judges=("ann",))
-    filtered = agreement.agreement(ADA, 1, chosen=only, resamples=0).as_json()
+    wanted = AgreementShow(study_id=1, resamples=0, judges=("ann",))
+    assert wanted.chosen == only
+    filtered = agreement.agreement(ADA, wanted).as_json()
     assert filtered["judges"] == agreement.figures(ADA, 1, only).as_json()["report"]["judges"]
 
 

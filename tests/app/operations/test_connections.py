@@ -16,6 +16,7 @@ from sqlalchemy import select
 from app.access.identity import Actor, owner
 from app.operations import connections, runs
 from app.operations.connections import ConnectionAdd, ConnectionChange
+from curation.recipe.prices import Price, load_prices
 from curation.run.starting import RunStart
 from db.errors import BadInput, InfError, NotFound, ProviderError, Refused
 from db.people.accounts import add_account
@@ -60,6 +61,7 @@ NEEDING: dict[str, tuple[str, Callable[[Actor], Any]]] = {
     "list_all": ("curate", connections.list_all),
     "show": ("curate", lambda actor: connections.show(actor, "lab")),
     "test": ("curate", lambda actor: connections.test(actor, "lab")),
+    "save_price": ("curate", lambda actor: connections.save_price(actor, "tiny", Price(1, 2))),
 }
 
 
@@ -77,6 +79,17 @@ def test_only_admins_make_connections_and_only_curators_use_them(
     with sqlite_store.read() as session:
         assert session.scalars(select(Connection)).all() == []
         assert session.scalars(select(Event)).all() == []
+
+
+def test_a_price_that_is_saved_is_in_the_audit_log(
+    sqlite_store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("INF_HOME", str(tmp_path))
+    connections.save_price(COMMAND, "tiny", Price(1.0, 2.0))
+    assert load_prices()["tiny"] == Price(1.0, 2.0)
+    with sqlite_store.read() as session:
+        (event,) = session.scalars(select(Event)).all()
+    assert (event.name, event.noun_id, event.data["output"]) == ("price.save", "tiny", 2.0)
 
 
 def test_every_operation_on_connections_is_among_them() -> None:
