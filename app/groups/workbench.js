@@ -23,10 +23,6 @@ const KEYS = [
 ];
 const DONE = { approve: "approved", reject: "rejected", edit: "edited", undo: "undone" };
 
-export default function (component) {
-  return receiveIn(Workbench, component);
-}
-
 class Workbench extends OutboxCard {
   constructor(parent) {
     super(parent, { mirror: "inf-review", sentAtOnce: 100 });

@@ -18,7 +18,7 @@ from db.review.texts import missing_texts
 from db.run.group_detail import GroupShown
 from db.shape import Scenario, text_name
 
-CARD = card_component("workbench", "groups/workbench")
+CARD = card_component("workbench", "groups/workbench", runs="Workbench")
 DWELL_MS = 300
 SAYS_OF_CHECK = {
     "holds": "answered as expected after the edit",

@@ -1,6 +1,7 @@
 // The judging card: shows items leased in advance and takes decisions by key or mouse. Delivery to
 // the server is in outbox_card.js, which precedes this file in the same module, and so do the texts
-// in every language (CATALOGUE, DIRECTIONS: app/text/languages).
+// in every language (CATALOGUE, DIRECTIONS: app/text/languages). Adjudication is a card that extends
+// this one (studies/adjudication.js).
 //
 // Marks depend on the texts of an item alone, never on what the server knows of them.
 
@@ -22,6 +23,7 @@ const KEYS = {
   note: "n",
   message: "m",
   undo: "z",
+  reveal: "w",
   shared: "h",
   differences: "d",
   help: "?",
@@ -34,10 +36,6 @@ const STEPS = ["0", "0.25", "0.5", "0.75", "1"]; // of a score, by the keys 0 to
 const SAME_CARD_MS = 120; // between answers on one card, whose texts are there already
 const HEADER_PX = 58; // 3.75rem of 15 px, and a little
 const KEY_SLOT = "inf-card-keys";
-
-export default function (component) {
-  return receiveIn(JudgingCard, component);
-}
 
 // An item of the same card as the one before comes without its texts.
 function unfolded(items) {
@@ -123,9 +121,9 @@ class JudgingCard extends OutboxCard {
     this.signIn = null;
     const before = this.current;
     this.takeAnswers(component);
-    for (const [event, why] of Object.entries(this.data.notices)) this.refuse(event, { why, kept: true });
+    for (const [event, why] of Object.entries(this.data.notices || {})) this.refuse(event, { why, kept: true });
     this.queue = unfolded(this.data.items).filter((item) => !this.decided.has(item.token));
-    const arrived = this.data.feedback.find((one) => one.event === this.awaiting);
+    const arrived = this.data.feedback?.find((one) => one.event === this.awaiting);
     if (this.awaiting && !this.outbox.has(this.awaiting)) this.awaiting = null;
     const stillMine = this.current && this.queue.some((item) => item.token === this.current.token);
     if (arrived) this.showFeedback(arrived);
@@ -166,7 +164,8 @@ class JudgingCard extends OutboxCard {
   }
 
   wasDecided(entry) {
-    if (entry.study === this.data.study && entry.kind !== "message") this.decided.add(entry.token);
+    const isDecision = !["message", "reveal"].includes(entry.kind);
+    if (entry.study === this.data.study && isDecision) this.decided.add(entry.token);
   }
 
   alongside() {
@@ -441,7 +440,7 @@ class JudgingCard extends OutboxCard {
     }
     const action = Object.keys(this.keys).find((name) => this.keys[name] === key);
     if (!action || (isExample && NOT_FOR_EXAMPLES.includes(action))) return null;
-    return this.acts()[action];
+    return this.acts()[action] || null;
   }
 
   acts() {
@@ -607,6 +606,7 @@ class JudgingCard extends OutboxCard {
     this.root.appendChild(list);
     this.fillPassages();
     if (item.question) this.drawAsk(item, past);
+    this.drawBelow(item);
     this.drawTools(past);
   }
 
@@ -650,7 +650,7 @@ class JudgingCard extends OutboxCard {
       pick.setAttribute("aria-label", this.t("card.pick", { number }));
       if (!this.keysOff && number < 10) pick.setAttribute("aria-keyshortcuts", String(number));
     }
-    const chip = isPick ? [] : this.markPassage(item, position, row, pick);
+    const chip = isPick ? this.besideAnswer(item, position) : this.markPassage(item, position, row, pick);
     if (past && past.kind === "pick" && past.position === position) row.classList.add("chosen");
     if (this.feedback && this.feedback.chosen === position) row.classList.add("chosen");
     if (this.feedback && this.feedback.right === position) row.classList.add("right");
@@ -660,6 +660,25 @@ class JudgingCard extends OutboxCard {
     body.setAttribute("aria-label", this.t("card.passage", { number }));
     row.append(pick, body, ...chip);
     return [row, body];
+  }
+
+  // What an adjudicator sees of others' answers beside this one: nothing here.
+  besideAnswer(item, answer) {
+    return [];
+  }
+
+  // What stands below the question: nothing here.
+  drawBelow(item) {}
+
+  // The tools that a judge has and an example has not.
+  ownTools(tool) {
+    return [
+      tool("skip", "card.skip"),
+      this.flagButton,
+      tool("note", "card.note"),
+      tool("message", "card.message"),
+      tool("undo", "card.undo"),
+    ];
   }
 
   // Of a question about passages: which one is asked about, and what was answered about each.
@@ -709,6 +728,7 @@ class JudgingCard extends OutboxCard {
         if (past && past.kind === "pick" && past.position === option.answer) button.classList.add("chosen");
         if (this.feedback?.chosen === option.answer) button.classList.add("chosen");
         if (this.feedback?.right === option.answer) button.classList.add("right");
+        button.append(...this.besideAnswer(item, option.answer));
         answers.appendChild(button);
       }
     }
@@ -796,21 +816,16 @@ class JudgingCard extends OutboxCard {
       const button = this.button(this.t(`card.${name}`), "other", acts[name], this.keyOf(name));
       const was = past ? past.kind === "pick" && past.position : this.feedback?.chosen;
       if (was === name) button.classList.add("chosen");
+      button.append(...this.besideAnswer(this.current, name));
       return button;
     };
     const wasNone = past && past.kind === "pick" && past.position === null;
     if (wasNone || this.feedback?.chosen === null) none.classList.add("chosen");
-    const ofTheStudy = [
-      tool("skip", "card.skip"),
-      this.flagButton,
-      tool("note", "card.note"),
-      tool("message", "card.message"),
-      tool("undo", "card.undo"),
-    ];
+    none.append(...this.besideAnswer(this.current, null));
     tools.append(
       ...(this.isPick() ? [none, other("several")] : []),
       other("ambiguous"),
-      ...(isExample ? [] : ofTheStudy),
+      ...(isExample ? [] : this.ownTools(tool)),
       ...Object.values(this.markButtons),
       this.helpButton,
     );
@@ -881,8 +896,9 @@ class JudgingCard extends OutboxCard {
       row("1 – 9", this.t("keys.pick"));
       row("0", this.t("keys.none"));
     } else row("0 – 9", this.t("keys.answer"));
-    for (const action of Object.keys(KEYS)) {
-      const what = this.t(`keys.${action}`);
+    const acts = this.acts();
+    for (const action of Object.keys(KEYS).filter((name) => acts[name])) {
+      const what = this.keyText(action);
       const change = this.button(this.t("keys.change"), "link", () => {
         this.capturing = action;
         this.say(this.t("keys.press"));
@@ -899,6 +915,10 @@ class JudgingCard extends OutboxCard {
     both.append(off, reset);
     help.appendChild(both);
     return help;
+  }
+
+  keyText(action) {
+    return this.t(`keys.${action}`);
   }
 
   drawNothing() {
@@ -918,11 +938,24 @@ class JudgingCard extends OutboxCard {
   }
 
   drawAround() {
+    this.drawProgress();
+    this.drawProblems();
+    if (this.data.replies) this.problems.prepend(make("div", "reply", this.t("card.replies")));
+    const nothing = this.root.querySelector(".nothing");
+    if (nothing) nothing.textContent = this.whyNothing();
+    this.drawBadge();
+  }
+
+  // How many are answered and left, with what is not sent yet.
+  counts() {
     const unsent = [...this.outbox.values()].filter(
       (entry) => entry.study === this.data.study && entry.kind === "pick" && !entry.change,
     ).length;
-    const done = this.data.done + unsent;
-    const left = Math.max(0, this.data.left - unsent);
+    return { done: this.data.done + unsent, left: Math.max(0, this.data.left - unsent) };
+  }
+
+  drawProgress() {
+    const { done, left } = this.counts();
     const seconds = Math.round(this.data.pace);
     const pace = this.data.pace === null ? "" : ` · ${this.t("card.pace", { seconds })}`;
     const isNew = done < FIRST_ITEMS && this.current;
@@ -939,11 +972,6 @@ class JudgingCard extends OutboxCard {
       : `${this.t("card.progress", { done, left })}${pace}${task}`;
     const share = state ? state.answered / state.total : done / (done + left || 1);
     this.bar.firstChild.style.width = `${done + left || state ? 100 * share : 100}%`;
-    this.drawProblems();
-    if (this.data.replies) this.problems.prepend(make("div", "reply", this.t("card.replies")));
-    const nothing = this.root.querySelector(".nothing");
-    if (nothing) nothing.textContent = this.whyNothing();
-    this.drawBadge();
   }
 
   problem(event, entry) {

@@ -16,13 +16,16 @@ CATALOGUE = {
     for code, language in LANGUAGES.items()
 }
 DIRECTIONS = {code: language.direction for code, language in LANGUAGES.items()}
+BEFORE = (
+    f"const CATALOGUE = {json.dumps(CATALOGUE)};\nconst DIRECTIONS = {json.dumps(DIRECTIONS)};\n"
+)
 CARD = card_component(
     "judging",
     "judge/card",
     shared=("kit/sign_in.js",),
     styles=("kit/sign_in.css",),
-    before=f"const CATALOGUE = {json.dumps(CATALOGUE)};\n"
-    f"const DIRECTIONS = {json.dumps(DIRECTIONS)};\n",
+    before=BEFORE,
+    runs="JudgingCard",
 )
 
 

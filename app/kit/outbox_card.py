@@ -34,11 +34,16 @@ def card_component(
     shared: Sequence[str] = (),
     styles: Sequence[str] = (),
     before: str = "",
+    runs: str,
 ) -> Callable[..., Any]:
-    """The component made of the shared files and `app/FILE.js` and `.css`, after `before`."""
+    """The component made of the shared files and `app/FILE.js` and `.css`, after `before`.
+
+    `runs`: the class of the card.
+    """
+    export = f"export default (component) => receiveIn({runs}, component);\n"
     return st.components.v2.component(
         f"inf_{name}_card",
-        js=before + card_js(*shared, "kit/outbox_card.js", f"{file}.js"),
+        js=before + card_js("kit/outbox_card.js", *shared, f"{file}.js") + export,
         css=card_css("kit/outbox_card.css", *styles, f"{file}.css"),
     )
 

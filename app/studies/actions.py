@@ -1,4 +1,4 @@
-"""Actions of the pages Studies and Adjudicate: what forms hold, to the operations on studies."""
+"""Actions of the page Studies: what forms hold, to the operations on studies."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -175,9 +175,3 @@ answer_thread = acting(
     takes=("study_id", "item_id", "judge_id", "written"),
     held={"body": "studies.answer_{1}_{2}_{3}"},
 )
-adjudicate = acting(
-    judgments.decide,
-    takes=("study_id", "token", "position"),
-    held={"note": "adjudicate.note_{1}"},
-)
-reveal = acting(judgments.reveal)

@@ -411,17 +411,6 @@ class Adjudication(Request):
     note: str = option("", "Reason for the decision.")
 
 
-class BlindDecision(Request):
-    """Decide a disputed item without its roles: by a position in the order shown."""
-
-    study_id: int = STUDY
-    token: str = option(..., "The item as it was shown to the adjudicator.", names=())
-    position: int | str | None = option(
-        None, "The right candidate, from 0, or answer; none of them.", names=()
-    )
-    note: str = option("", "Reason for the decision.")
-
-
 class AnswerChange(Request):
     """Change an own answer: a position in the order shown, as the study still allows."""
 

@@ -74,11 +74,17 @@ def _by_card(session: Session, shown: list[ShownItem]) -> list[ShownItem]:
     for one in shown:
         places.setdefault(one.group_id, len(places))
 
-    def place(one: ShownItem) -> tuple[int, int, int]:
-        about = one.about if isinstance(one.about, int) else -1
-        return places[one.group_id], names.index(one.question.name), about
+    return sorted(
+        shown, key=lambda one: (places[one.group_id], place_in_card(names, one.question, one.about))
+    )
 
-    return sorted(shown, key=place)
+
+def place_in_card(
+    names: Sequence[str], question: Question, about: int | str | None
+) -> tuple[int, int]:
+    """Where a question about a text stands in a card that asks the questions of these names."""
+    place = names.index(question.name) if question.name in names else -1
+    return place, about if isinstance(about, int) else -1
 
 
 def show_item(

@@ -6,17 +6,20 @@ import uuid
 from collections import Counter
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from sqlalchemy import ColumnElement, Select, func, select
 from sqlalchemy.orm import Session
 
 from db.corpus.texts import passage_texts
-from db.errors import BadInput, NotFound
+from db.errors import BadInput, NotFound, Refused
+from db.events import record_event
 from db.question import Question
 from db.run.new_items import question_of
 from db.study.judgments import (
     ADJUDICATOR,
     current_judgment,
+    find_judgment,
     get_or_create_judge,
     record_judgment,
     remarks,
@@ -82,7 +85,7 @@ def disputed_ids(
         )
     )
     if open_only:
-        left_out |= _decided_ids(session, study_id)
+        left_out |= decided_ids(session, study_id)
     share = {
         item_id: _largest_share(Counter(choices.split(SEPARATOR)))
         for item_id, choices in session.execute(_split_items(session, study_id))
@@ -156,20 +159,28 @@ def adjudicate(
     note: str = "",
     order_shown: Sequence[str] = (),
     revealed: bool = True,
+    event_id: str = "",
+    change: bool = True,
+    shown_at: datetime | None = None,
+    decided_at: datetime | None = None,
 ) -> Judgment:
     """Store the decision on an item; earlier decisions are kept, but no longer current.
 
     `revealed`: whether the adjudicator knew the roles; `order_shown`: the order of the candidates,
     by default that of the item (pages: `db.study.blind_adjudication`). The same decision again
-    stores nothing new. Raises NotFound for an item that is not in the study, BadInput if the choice
-    is not one of its candidates. Does not commit.
+    stores nothing new; one of a card, with an `event_id`, is stored once, however often it arrives.
+    Raises NotFound for an item that is not in the study, BadInput if the choice is not one of its
+    candidates, Refused without `change` where the item is decided. Does not commit.
     """
     if not by.strip():
         raise BadInput("a decision needs the name of the adjudicator", code="adjudicator_missing")
     _require_in_study(session, study_id, item_id)
     judge = get_or_create_judge(session, ADJUDICATOR + by, kind="adjudicator")
+    known = find_judgment(session, event_id) if event_id else None
+    if known is not None:  # before others' later decisions: it replaced those that it found
+        return known
     before = current_judgment(session, judge.id, item_id)
-    if before is not None and (before.choice, before.note) == (choice, note):
+    if not event_id and before is not None and (before.choice, before.note) == (choice, note):
         return before
     others = session.scalars(
         select(Judgment)
@@ -181,18 +192,29 @@ def adjudicate(
             Judge.kind == "adjudicator",
             Judge.id != judge.id,
         )
-    )
+    ).all()
+    is_decided = bool(others) or (before is not None and before.study_id == study_id)
+    if is_decided and not change:
+        raise Refused(
+            "this item was decided meanwhile, by another adjudicator or in another tab: that "
+            "decision stands",
+            "go back to it to change it",
+            code="decided_already",
+        )
     for other in others:
         other.is_current = False
     item = session.get_one(Item, item_id)
+    record_event(session, by, "study.adjudicate", study_id, item=item_id, choice=choice)
     return record_judgment(
         session,
         judge_id=judge.id,
         item_id=item_id,
         choice=choice,
         order_shown=order_shown or [entry["label"] for entry in item.candidates],
-        event_id=f"adjudication:{uuid.uuid4().hex}",
+        event_id=event_id or f"adjudication:{uuid.uuid4().hex}",
         study_id=study_id,
+        shown_at=shown_at,
+        decided_at=decided_at,
         note=note,
         detail={"revealed": revealed},
     )
@@ -230,7 +252,8 @@ def _judged_ids(session: Session, study_id: int, among: Set[int] | None) -> set[
     }
 
 
-def _decided_ids(session: Session, study_id: int) -> set[int]:
+def decided_ids(session: Session, study_id: int) -> set[int]:
+    """The items of the study that an adjudicator has decided."""
     judges = list(session.scalars(select(Judge.id).where(Judge.kind == "adjudicator")))
     return set(
         session.scalars(

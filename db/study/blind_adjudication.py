@@ -8,13 +8,15 @@ request; the view records when, and a decision whether it was made after that.
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session, aliased
 
+from db.answers.browser_times import times_within
 from db.assignment.hidden import open_groups, record_opened
 from db.assignment.places import find_assignment, return_item
-from db.assignment.shown_items import random_order
+from db.assignment.shown_items import place_in_card, random_order
 from db.assignment.threads import items_with_threads, threads_of_item
 from db.errors import Refused
 from db.events import record_event
@@ -22,10 +24,21 @@ from db.question import Question, Shown, about_shown
 from db.run.new_items import question_of
 from db.store.bulk import insert_of
 from db.study.adjudication import Disputed, adjudicate, disputed_ids, get_disputed
-from db.study.judgments import of_person
+from db.study.judgments import ADJUDICATOR, of_person
 from db.study.studies import get_study
-from db.tables import AdjudicationView, Assignment, Group, Item, Judge, Judgment, utc_now
+from db.tables import (
+    AdjudicationView,
+    Assignment,
+    Group,
+    Item,
+    Judge,
+    Judgment,
+    StudyItem,
+    utc_now,
+)
 from db.tables.judging import new_token
+
+MINUTES_OF_ANOTHER = 10  # for which an item that another adjudicator was shown comes last
 
 
 @dataclass(frozen=True)
@@ -102,6 +115,85 @@ def ids_to_adjudicate(
     return [item_id for item_id in found if item_id not in own]
 
 
+def cards_to_adjudicate(
+    session: Session, study_id: int, ids: Sequence[int], person: str
+) -> list[list[int]]:
+    """The items as cards, in the order in which the person decides them.
+
+    The questions about the same texts are one card, at the place of the most disputed of them; any
+    other item is a card of its own. What they were shown comes first, what another adjudicator was
+    shown a moment ago last.
+    """
+    viewed = select(AdjudicationView.item_id).where(AdjudicationView.study_id == study_id)
+    since = utc_now() - timedelta(minutes=MINUTES_OF_ANOTHER)
+    own = set(session.scalars(viewed.where(AdjudicationView.seen_by == person)))
+    is_others = (AdjudicationView.seen_by != person, AdjudicationView.created_at > since)
+    others = set(session.scalars(viewed.where(*is_others)))
+    with_question = select(Item.id, Item.group_id).join(StudyItem, StudyItem.item_id == Item.id)
+    has_question = (StudyItem.study_id == study_id, Item.question_id.is_not(None))
+    groups = dict(session.execute(with_question.where(*has_question)).all())
+    cards: dict[tuple[str, int], list[int]] = {}
+    for item_id in ids:
+        key = ("group", groups[item_id]) if item_id in groups else ("item", item_id)
+        cards.setdefault(key, []).append(item_id)
+    return sorted(
+        cards.values(), key=lambda card: (own.isdisjoint(card), not others.isdisjoint(card))
+    )
+
+
+def view_card(
+    session: Session, study_id: int, items: Sequence[int], person: str
+) -> list[BlindItem]:
+    """The items of a card as `view_item` has them, in the order of the judges' cards."""
+    shown = [view_item(session, study_id, item_id, person) for item_id in items]
+    names = get_study(session, study_id).settings.get("questions") or []
+    return sorted(shown, key=lambda one: place_in_card(names, one.question, one.about))
+
+
+def own_decisions(
+    session: Session, study_id: int, person: str, *, before: str = "", count: int = 10
+) -> list[tuple[int, Shown, str]]:
+    """The person's decisions that stand, as (item, what was chosen on the screen, note), the last
+    one first.
+
+    `before`: those older than that on the item of this token.
+    """
+    query = (
+        select(Judgment)
+        .join(Judge, Judge.id == Judgment.judge_id)
+        .join(AdjudicationView, AdjudicationView.item_id == Judgment.item_id)
+        .where(
+            Judge.name == ADJUDICATOR + person,
+            Judge.kind == "adjudicator",
+            Judgment.study_id == study_id,
+            Judgment.is_current,
+            AdjudicationView.study_id == study_id,
+            AdjudicationView.seen_by == person,
+        )
+    )
+    last = session.scalar(query.where(AdjudicationView.token == before)) if before else None
+    if last is not None:
+        query = query.where(Judgment.id < last.id)
+    found = []
+    for made in session.scalars(query.order_by(Judgment.id.desc()).limit(count)):
+        question = question_of(session, session.get_one(Item, made.item_id))
+        chosen = question.shown([str(label) for label in made.order_shown], made.choice)
+        found.append((made.item_id, chosen, made.note))
+    return found
+
+
+def items_shown(
+    session: Session, study_id: int, tokens: Sequence[str], person: str
+) -> dict[str, int]:
+    """The items that the person was shown under these tokens; without unknown ones."""
+    query = select(AdjudicationView.token, AdjudicationView.item_id).where(
+        AdjudicationView.study_id == study_id,
+        AdjudicationView.seen_by == person,
+        AdjudicationView.token.in_(tokens),
+    )
+    return dict(session.execute(query).all())
+
+
 def view_item(session: Session, study_id: int, item_id: int, person: str) -> BlindItem:
     """The item as the adjudicator sees it; the first view is recorded. Does not commit.
 
@@ -164,14 +256,29 @@ def reveal(session: Session, study_id: int, token: str, person: str) -> None:
 
 
 def decide(
-    session: Session, study_id: int, token: str, position: Shown, *, by: str, note: str = ""
+    session: Session,
+    study_id: int,
+    token: str,
+    position: Shown,
+    *,
+    by: str,
+    note: str = "",
+    event: str = "",
+    change: bool = True,
+    shown_at: datetime | None = None,
+    decided_at: datetime | None = None,
 ) -> Judgment:
     """Store the decision for what was chosen on the screen. Does not commit.
 
-    `detail["revealed"]` of the judgment says whether it was made after a reveal. Raises Refused
-    without such a view, BadInput for what is no answer.
+    `detail["revealed"]` of the judgment says whether it was made after a reveal. `event`: the
+    card's; `change` as of `adjudicate`. Raises Refused without such a view, BadInput for what is no
+    answer.
     """
     view = _view_of_token(session, study_id, token, by)
+    if event:
+        shown_at, decided_at = times_within(
+            shown_at, decided_at, leased_at=view.created_at, now=utc_now()
+        )
     question = question_of(session, session.get_one(Item, view.item_id))
     return adjudicate(
         session,
@@ -182,6 +289,10 @@ def decide(
         note=note,
         order_shown=[str(label) for label in view.order_shown],
         revealed=view.revealed_at is not None,
+        event_id=event and f"adjudication:{token}/{event}",
+        change=change,
+        shown_at=shown_at,
+        decided_at=decided_at,
     )
 
 
@@ -227,13 +338,35 @@ def _view(session: Session, study_id: int, item_id: int, person: str) -> Adjudic
         "item_id": item_id,
         "seen_by": person,
         "token": new_token(),
-        "order_shown": random_order(session.get_one(Item, item_id)),
+        "order_shown": _order(session, study_id, session.get_one(Item, item_id), person),
         "created_at": utc_now(),
     }
     # another tab may insert it at the same moment: its order counts
     session.execute(insert_of(session)(AdjudicationView).values(row).on_conflict_do_nothing())
     return_item(session, item_id, person)
     return session.scalars(query).one()
+
+
+def _order(session: Session, study_id: int, item: Item, person: str) -> list[str]:
+    """A random order of the item's candidates: one for all questions about the same texts.
+
+    InF-IR's items of a group keep orders of their own: one would tell the role of the next.
+    """
+    found = random_order(item)
+    if item.question_id is None:
+        return found
+    card = session.scalars(
+        select(AdjudicationView.order_shown)
+        .join(Item, Item.id == AdjudicationView.item_id)
+        .where(
+            AdjudicationView.study_id == study_id,
+            AdjudicationView.seen_by == person,
+            Item.group_id == item.group_id,
+        )
+        .order_by(AdjudicationView.id)
+    )
+    same = (order for order in card if sorted(order) == sorted(found))
+    return [str(label) for label in next(same, found)]
 
 
 def _view_of_token(session: Session, study_id: int, token: str, person: str) -> AdjudicationView:

@@ -7,12 +7,11 @@ store, which is PostgreSQL where its programs are installed: there three people 
 study is as large as the paper's: 100 items, each judged by three.
 """
 
-import re
 from collections import Counter
 from pathlib import Path
 
 import pytest
-from browser import PATIENCE, chromium_browser, settled, wait_past_dwell
+from browser import PATIENCE, chromium_browser, wait_past_dwell
 from live_server import serving
 from page_hands import choose, fill, open_view, place, press, sign_in, unfold
 from playwright.sync_api import Browser, Page, expect
@@ -167,21 +166,23 @@ def judge_one(page: Page, differs: bool) -> None:
 
 
 def decide(page: Page) -> int:
-    """Decide every disputed item as the instruction says, until none is left; how many."""
+    """Decide every disputed item as the instruction says, by key, until none is left; how many."""
     open_view(page, "Adjudicate")
-    choose(page, "adjudicate.show", "undecided")
-    told = page.get_by_text("most disputed first")
-    disputed = int(told.inner_text().split()[0])
-    for left in reversed(range(disputed)):
-        texts = page.locator("p.inf-text").all_inner_texts()[2:]  # after instruction and query
+    progress, card = page.locator(".progress"), page.locator(".card")
+    expect(progress).to_contain_text("0 decided")
+    disputed = int(progress.inner_text().split("·")[1].split()[0])
+    for _ in range(disputed):
+        wait_past_dwell(page)
+        before = card.get_attribute("data-item")
+        texts = page.locator(".passage .text").all_inner_texts()
         place = next(number for number, text in enumerate(texts) if "positive" in text)
-        page.locator(f'[class*="st-key-adjudicate-"][class*="_{place}"] button').first.click()
-        if left:
-            expect(told).to_contain_text(re.compile(rf"^{left} items?\b"))
-        settled(page)
-    expect(page.get_by_text("No items to decide.")).to_be_visible()
-    choose(page, "adjudicate.show", "disputed")
-    page.get_by_text("Reveal roles and names").first.click()
+        page.keyboard.press(str(place + 1))
+        expect(card).not_to_have_attribute("data-item", before or "")
+    expect(page.locator(".nothing")).to_have_text("No items to decide.")
+    expect(page.locator(".badge")).to_have_text("saved")
+    page.keyboard.press("z")
+    expect(page.locator(".banner")).to_contain_text("You answered: passage")
+    page.keyboard.press("w")
     expect(page.get_by_text("Decision by cora: positive").first).to_be_visible()
     return disputed
 

@@ -32,7 +32,6 @@ REQUESTS: Mapping[str, str] = {
     "studies work": "curation.judging.request:WorkReport",
     "studies disputed": "curation.judging.request:DisputedList",
     "studies adjudicate": "curation.judging.request:Adjudication",
-    "judgments decide": "curation.judging.request:BlindDecision",
     "judgments change": "curation.judging.request:AnswerChange",
     "judgments write": "curation.judging.request:JudgeMessage",
     "judgments answer": "curation.judging.request:CuratorMessage",

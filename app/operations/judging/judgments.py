@@ -1,21 +1,19 @@
-"""Judgments: a judge's own answers, disputed items and their decisions, threads about items.
+"""Judgments of a study, its gold items, and the threads about items, as curators see them.
 
-Everything here is blind: a judge and an adjudicator see no role, kind or name before it is revealed
-on request, which is recorded. The judging card has its own way (`app.judge.actions`).
+Blind: whoever may be given an item sees no answer to it. The judging card has its own way
+(`app.judge.actions`), and so has adjudication.
 """
 
 from app.access.identity import Actor
 from app.operations.acting import reading, writing
-from curation.judging.request import BlindDecision, CuratorMessage
+from curation.judging.request import CuratorMessage
 from db.assignment import threads as item_threads
 from db.assignment.hidden import hidden_groups, hidden_in_study, hidden_items
 from db.assignment.shown_items import ShownItem
 from db.assignment.threads import Message, Thread
 from db.errors import NotFound
-from db.events import record_event
 from db.rows import Listed
 from db.study import blind_adjudication
-from db.study.blind_adjudication import BlindItem
 from db.study.gold_items import GoldItem, list_gold_items
 from db.study.judgments import (
     JudgmentShown,
@@ -27,7 +25,7 @@ from db.study.speed import FastAnswer
 from db.study.speed import fast_answers as answers_too_fast
 from db.study.studies import get_study
 
-RIGHT, ADJUDICATE = "studies", "adjudicate"
+RIGHT = "studies"
 HIDDEN_ITEM = "hidden: you may be given this item"
 WITHOUT_ANSWER = {"instruction": HIDDEN_ITEM, "right": "", "explanation": ""}
 
@@ -86,39 +84,6 @@ def gold(actor: Actor, study_id: int) -> list[GoldItem]:
     return [
         one.model_copy(update=WITHOUT_ANSWER) if one.group_id in hidden else one for one in found
     ]
-
-
-def to_adjudicate(
-    actor: Actor, study_id: int, *, open_only: bool, include_agreed: bool, start: int, count: int
-) -> tuple[list[BlindItem], int]:
-    """A page of a study's disputed items as the actor may see them, and how many there are."""
-    # it counts all judgments of the study: nobody waits for it
-    with reading(actor, ADJUDICATE) as session:
-        ids = blind_adjudication.ids_to_adjudicate(
-            session, study_id, actor.name, open_only=open_only, include_agreed=include_agreed
-        )
-    with writing(actor, ADJUDICATE) as session:
-        return [
-            blind_adjudication.view_item(session, study_id, item_id, actor.name)
-            for item_id in ids[start : start + count]
-        ], len(ids)
-
-
-def decide(actor: Actor, wanted: BlindDecision) -> None:
-    """Decide a disputed item, blind: by what is chosen on the screen."""
-    study_id, token = wanted.study_id, wanted.token
-    with writing(actor, ADJUDICATE) as session:
-        made = blind_adjudication.decide(
-            session, study_id, token, wanted.position, by=actor.name, note=wanted.note
-        )
-        decided = {"item": made.item_id, "choice": made.choice}
-        record_event(session, actor.name, "study.adjudicate", study_id, **decided)
-
-
-def reveal(actor: Actor, study_id: int, token: str) -> None:
-    """Reveal an item's roles, names and models' choices to the adjudicator."""
-    with writing(actor, ADJUDICATE) as session:
-        blind_adjudication.reveal(session, study_id, token, actor.name)
 
 
 def threads(actor: Actor, study_id: int) -> list[Thread]:

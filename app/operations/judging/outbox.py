@@ -82,7 +82,7 @@ def event_of(entry: Any) -> str | None:
     return event if isinstance(event, str) and is_storable(event) else None
 
 
-def _malformed(message: str) -> BadInput:
+def malformed(message: str) -> BadInput:
     """What no card sends."""
     return BadInput(message, "reload the page and answer the item again", code="malformed")
 
@@ -93,19 +93,17 @@ def _store(session: Session, standings: Mapping[int, Standing], entry: Mapping[s
     if here is None:
         raise not_given()
     if len(entry["event"]) > MAX_EVENT_CHARACTERS:
-        raise _malformed("the event's id is too long")
+        raise malformed("the event's id is too long")
     event_id = f"card:{here.judge.id}/{entry['event']}"
     given = given_item(session, here, event_id, token=token_of(entry))
     if given is None:
         raise not_given()
     item_id = given.assignment.item_id
-    note = str(entry.get("note") or "").replace("\x00", "")[:MAX_NOTE_CHARACTERS]
-    if not is_storable(note):
-        raise BadInput("the note contains half a character", "change it", code="note_half")
+    note = note_of(entry)
     flagged = entry.get("flagged") is True
     kind = entry.get("kind")
     if kind not in KINDS:
-        raise _malformed(f"unknown kind of decision: {kind!r:.40}")
+        raise malformed(f"unknown kind of decision: {kind!r:.40}")
     reason = str(entry.get("reason") or "")
     if kind == "message":
         body = str(entry.get("body") or "")
@@ -119,8 +117,8 @@ def _store(session: Session, standings: Mapping[int, Standing], entry: Mapping[s
             note=note,
             flagged=flagged,
             reason=reason,
-            shown_at=_moment(entry, "shown"),
-            decided_at=_moment(entry, "decided"),
+            shown_at=moment_of(entry, "shown"),
+            decided_at=moment_of(entry, "decided"),
         )
         if not skipped and entry.get("change") is True:
             raise Refused(
@@ -133,8 +131,8 @@ def _store(session: Session, standings: Mapping[int, Standing], entry: Mapping[s
         event_id=event_id,
         item_id=item_id,
         position=answer_of(entry),
-        shown_at=_moment(entry, "shown"),
-        decided_at=_moment(entry, "decided"),
+        shown_at=moment_of(entry, "shown"),
+        decided_at=moment_of(entry, "decided"),
         note=note,
         flagged=flagged,
         change=entry.get("change") is True,
@@ -142,6 +140,14 @@ def _store(session: Session, standings: Mapping[int, Standing], entry: Mapping[s
         guidelines=version_of(entry),
     )
     return answer(session, here, given, decision).study_id is not None
+
+
+def note_of(entry: Mapping[str, Any]) -> str:
+    """The note of an entry, cut to its limit. Raises BadInput for one with half a character."""
+    note = str(entry.get("note") or "").replace("\x00", "")[:MAX_NOTE_CHARACTERS]
+    if not is_storable(note):
+        raise BadInput("the note contains half a character", "change it", code="note_half")
+    return note
 
 
 def token_of(entry: Mapping[str, Any]) -> str:
@@ -177,11 +183,11 @@ def whole_number(entry: Mapping[str, Any], name: str) -> int:
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if not isinstance(value, int) or isinstance(value, bool) or abs(value) > 2**31 - 1:
-        raise _malformed(f"the decision's {name} is not an integer: {value!r:.40}")
+        raise malformed(f"the decision's {name} is not an integer: {value!r:.40}")
     return value
 
 
-def _moment(entry: Mapping[str, Any], name: str) -> datetime | None:
+def moment_of(entry: Mapping[str, Any], name: str) -> datetime | None:
     """A time of an entry, None where it has none. Raises BadInput for an invalid one.
 
     Near the years 1 and 9999 neither a time zone nor a wrong clock could be subtracted.
@@ -192,7 +198,7 @@ def _moment(entry: Mapping[str, Any], name: str) -> datetime | None:
     try:
         moment = datetime.fromisoformat(str(value))
     except ValueError as error:
-        raise _malformed(f"the decision's time {name} is not a time: {value!r:.40}") from error
+        raise malformed(f"the decision's time {name} is not a time: {value!r:.40}") from error
     if not FIRST_YEAR <= moment.year < LAST_YEAR:
         raise BadInput(
             f"the decision's time {name} is impossible: {value!r:.40}",

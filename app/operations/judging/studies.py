@@ -447,11 +447,9 @@ def disputed(actor: Actor, wanted: DisputedList) -> Listed[DisputedRow]:
 def adjudicate(actor: Actor, wanted: Adjudication) -> None:
     """Decide an item by the label of its right candidate, as an admin. Raises as `adjudicate`."""
     with writing(actor, "accounts") as session:
-        study_id, decided = wanted.study_id, {"item": wanted.item_id, "choice": wanted.choice}
         adjudication.adjudicate(
-            session, study_id, wanted.item_id, wanted.choice, by=actor.name, note=wanted.note
+            session, wanted.study_id, wanted.item_id, wanted.choice, by=actor.name, note=wanted.note
         )
-        record_event(session, actor.name, "study.adjudicate", study_id, **decided)
 
 
 def _disputed(found: adjudication.Disputed) -> DisputedRow:

@@ -10,7 +10,7 @@ from study_world import make_world, sampled_study
 
 from app.access.identity import Actor, owner
 from app.operations.judging import judgments
-from curation.judging.request import BlindDecision, CuratorMessage
+from curation.judging.request import CuratorMessage
 from db.errors import NotFound, Refused
 from db.people.rights import Rights
 from db.store.store import Store
@@ -19,18 +19,11 @@ from db.study.studies import set_status
 from db.tables import AdjudicationView, Event, Item, Job, Judge, StudyItem
 
 NAMES = ("judge-x1", "judge-x2")
-PAGE = {"open_only": False, "include_agreed": True, "start": 0, "count": 9}
 OPERATIONS: dict[str, tuple[str, Callable[[Actor], Any]]] = {
     "list_some": ("judge", lambda actor: judgments.list_some(actor, 1)),
     "show": ("adjudicate", lambda actor: judgments.show(actor, 1)),
     "fast_answers": ("judge", lambda actor: judgments.fast_answers(actor, 1)),
     "gold": ("adjudicate", lambda actor: judgments.gold(actor, 1)),
-    "to_adjudicate": ("curate", lambda actor: judgments.to_adjudicate(actor, 1, **PAGE)),
-    "decide": (
-        "curate",
-        lambda actor: judgments.decide(actor, BlindDecision(study_id=1, token="token")),
-    ),
-    "reveal": ("curate", lambda actor: judgments.reveal(actor, 1, "token")),
     "threads": ("judge", lambda actor: judgments.threads(actor, 1)),
     "open_thread": ("judge", lambda actor: judgments.open_thread(actor, 1, 1, 1)),
     "thread": ("judge", lambda actor: judgments.thread(actor, 1, 1, 1)),
@@ -89,25 +82,6 @@ def test_an_operation_on_judgments_without_the_right_changes_nothing(
     with world.read() as session:
         for table in (Event, AdjudicationView):
             assert session.scalar(select(func.count()).select_from(table)) == 0
-
-
-def test_a_disputed_item_shows_roles_and_names_only_after_a_recorded_reveal(world: Store) -> None:
-    eve = with_right("adjudicate")
-    (item,), total = judgments.to_adjudicate(eve, 1, **PAGE | {"include_agreed": False})
-    assert total == 1 and item.revealed is None and not item.labels
-    assert not any(name in repr(item) for name in NAMES)
-    judgments.decide(eve, BlindDecision(study_id=1, token=item.token, note="none fits"))
-    with world.read() as session:
-        (event,) = session.scalars(select(Event)).all()
-        assert (event.name, event.actor, event.data["choice"]) == (
-            "study.adjudicate",
-            "eve",
-            "none",
-        )
-    judgments.reveal(eve, 1, item.token)
-    (item,), _ = judgments.to_adjudicate(eve, 1, **PAGE | {"include_agreed": False})
-    assert item.revealed is not None
-    assert {one.judge for one in item.revealed.answers} == set(NAMES)
 
 
 def test_who_may_be_given_an_item_sees_neither_its_answer_nor_its_gold(world: Store) -> None:
