@@ -195,8 +195,12 @@ evaluations.listed(
 
 def _shown(result: Result) -> str:
     facts = [(name, result[name]) for name in ("id", "model", "benchmark", "queries", "created_at")]
-    measured = [(name, score(value)) for name, value in result["metrics"].items()]
-    return f"{lines(*facts, *measured)}\nnext: inf evaluations compare {result['id']} OTHER"
+    metrics = result["metrics"]
+    first = [name for name in (*ON_GROUPS, *SHOWN) if name in metrics] or list(metrics)[:MAX_NAMED]
+    measured = [(name, score(metrics[name])) for name in first]
+    rest = len(metrics) - len(first)
+    more = f"\n{counted(rest, 'more measure')}: --json" if rest else ""
+    return f"{lines(*facts, *measured)}{more}\nnext: inf evaluations compare {result['id']} OTHER"
 
 
 evaluations.door(
