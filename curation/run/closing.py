@@ -46,12 +46,14 @@ class RunStands(SparseRow):
 class RunWorked(RunStands):
     """The result of a job `curate`; what is measured of the texts is of the worker that ended it.
 
-    `kept_ms`, `commit_ms`: how long answers waited for a file and for a commit, as percentiles.
+    `kept_ms`, `commit_ms`: how long answers waited for a file and for a commit, as percentiles;
+    `claim_ms`: how long the worker waited for claimed groups.
     """
 
     calls: CallsMade
     kept_ms: dict[str, int]
     commit_ms: dict[str, int]
+    claim_ms: dict[str, int]
     leakage: dict[str, Any] | None = None
     shared_parts: dict[str, Any] | None = None
     seconds: float

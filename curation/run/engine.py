@@ -31,7 +31,7 @@ from curation.run.answer_files import store_left_answers
 from curation.run.closing import CallsMade, RunChecked, RunWorked, close_run
 from curation.run.group_work import GroupWork, Setting
 from curation.run.guard import Guard, guard_message
-from curation.run.journal import Journal
+from curation.run.journal import Journal, WaitTimes
 from curation.run.leakage import check_leakage
 from curation.run.plan import Plan, make_plan
 from curation.run.shared_parts import check_shared_parts
@@ -136,6 +136,7 @@ def curate(handle: JobHandle) -> RunWorked | RunChecked:
         calls=calls,
         kept_ms={} if worker is None else worker.kept_ms,
         commit_ms={} if worker is None else worker.commit_ms,
+        claim_ms={} if worker is None else worker.claimed.percentiles(),
         seconds=time.monotonic() - started,
     )
 
@@ -223,6 +224,7 @@ class Worker:
         self.counts: Counter[str] = Counter()
         self.kept_ms: dict[str, int] = {}
         self.commit_ms: dict[str, int] = {}
+        self.claimed = WaitTimes()
         self._spent_before_usd, self._answered_usd = plan.run.spent_usd, 0.0
         self._finished = self._kept = 0
 
@@ -327,7 +329,9 @@ class Worker:
                 if len(self._ready) > self._width // 2:
                     await asyncio.sleep(0.01)
                     continue
+                began = time.monotonic()
                 claimed = await self._journal.write(self._claim)
+                self.claimed.add(time.monotonic() - began)
                 self._ready.extend(claimed)
                 if not claimed and not self._ready:
                     await self._journal.between(self._store_left)

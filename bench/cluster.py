@@ -1,0 +1,225 @@
+"""Several workers on one run, on PostgreSQL, with prices, a budget and limits per minute.
+
+    .venv/bin/python bench/cluster.py [--workers 1 2 4 8] [--pairs 2000] [--concurrency 32]
+        [--budget-share 2.0] [--rpm N] [--tpm N] [--latency 0] [--json FILE]
+
+One server (tests/openai_server.py) in a process of its own, one private cluster (its log is not
+flushed to disk: a commit's time is that of the database's work and locks). For each number of
+workers a new database and run; 8 calls a pair, none of them known. CPU, log and lock waits are of
+the span between 20 % and 80 % of the calls, counted by the server: workers by their processes, the
+database by all of its. Lock waits: how often a session of a worker was seen to wait for a lock,
+of all looks at one, 20 a second. `--budget-share`: of what the run costs; below 1 it ends the run.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:1] = [str(ROOT / "tests"), str(ROOT)]  # not this folder: it has a curation.py, too
+
+import psutil  # noqa: E402
+import psycopg  # noqa: E402
+from bench.curation import CALLS_PER_PAIR, counts, engine, prepare, server  # noqa: E402
+from postgres_cluster import Cluster  # noqa: E402
+from sqlalchemy import select, text  # noqa: E402
+
+from db.run.runs import get_run  # noqa: E402
+from db.store.store import open_store  # noqa: E402
+from db.tables import Job, Run  # noqa: E402
+
+LOOK_SECONDS = 0.05
+TICKS = os.sysconf("SC_CLK_TCK")
+PRICES = '["small"]\ninput = 1.0\noutput = 10.0\n'
+USD_PER_CALL = 0.00052  # about, of the test server's answers at these prices
+WAITS = (
+    "SELECT count(*) FILTER (WHERE wait_event_type = 'Lock'),"
+    " count(*) FILTER (WHERE state <> 'idle'), count(*) FROM pg_stat_activity"
+    " WHERE datname = current_database() AND backend_type = 'client backend'"
+    " AND pid <> pg_backend_pid()"
+)
+
+
+@dataclass
+class Figures:
+    """What some workers did together; `cpu_ms`, `wal_bytes` per call, `most` in milliseconds."""
+
+    workers: int
+    calls: int
+    seconds: float
+    calls_per_second: float
+    worker_cpu_ms: float
+    database_cpu_ms: float
+    wal_bytes: float
+    lock_waits: float
+    lock_waits_of_busy: float
+    commit_p50: int
+    commit_p99: int
+    claim_p50: int
+    claim_p99: int
+    spent_usd: float
+    budget_usd: float
+    status: str
+    most_per_minute: float
+
+
+class Watch:
+    """Looks at workers and database until `stop`: marks of calls, CPU and log, and lock waits."""
+
+    def __init__(self, url: str, store_url: str, pids: list[int], postmaster: int) -> None:
+        self._url, self._store_url = url, store_url
+        self._pids, self._postmaster = pids, postmaster
+        self.marks: list[tuple[int, float, float, float, int]] = []
+        self.looks: list[tuple[float, int, int, int]] = []
+        self._over = threading.Event()
+        self._threads = [threading.Thread(target=of) for of in (self._mark, self._look)]
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        self._over.set()
+        for thread in self._threads:
+            thread.join()
+
+    def _mark(self) -> None:
+        with psycopg.connect(_plain(self._store_url), autocommit=True) as connection:
+            while not self._over.wait(0.2):
+                wal = connection.execute("SELECT pg_current_wal_lsn() - '0/0'::pg_lsn").fetchone()
+                cpu = sum(_cpu_seconds(pid) for pid in self._pids)
+                database = _cpu_seconds(self._postmaster, ended=True) + sum(
+                    _cpu_seconds(each.pid)
+                    for each in psutil.Process(self._postmaster).children(recursive=True)
+                )
+                done = counts(self._url)["answered"]
+                self.marks.append((done, time.monotonic(), cpu, database, int(wal[0])))
+
+    def _look(self) -> None:
+        with psycopg.connect(_plain(self._store_url), autocommit=True) as connection:
+            while not self._over.wait(LOOK_SECONDS):
+                found = connection.execute(WAITS).fetchone()
+                self.looks.append((time.monotonic(), *found))
+
+
+def _plain(store_url: str) -> str:
+    return store_url.replace("postgresql+psycopg", "postgresql")
+
+
+def _cpu_seconds(pid: int, *, ended: bool = False) -> float:
+    """A process's CPU; `ended`: with that of its children that ended. 0.0 once it is gone."""
+    try:
+        words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return sum(map(int, words[11 : 15 if ended else 13])) / TICKS
+
+
+def most_per_minute(marks: list[tuple[int, float, float, float, int]]) -> float:
+    """The highest rate of calls over any 10 s of a run, per minute; over all of a shorter one."""
+    rates = [
+        (later[0] - first[0]) / (later[1] - first[1])
+        for at, first in enumerate(marks)
+        for later in marks[at:]
+        if later[1] - first[1] >= 10
+    ]
+    whole = (marks[-1][0] - marks[0][0]) / (marks[-1][1] - marks[0][1])
+    return 60 * max(rates, default=whole)
+
+
+def measure(cluster: Cluster, workers: int, wanted: argparse.Namespace) -> Figures:
+    """A new database, a run, so many workers: what they did."""
+    store_url = cluster.create(f"workers{workers}_{time.time_ns()}")
+    postmaster = int((cluster.folder / "data" / "postmaster.pid").read_text().split()[0])
+    each = max(1, wanted.concurrency // (workers if wanted.shared else 1))
+    run_id = prepare(store_url, each, wanted.pairs)
+    calls = wanted.pairs * CALLS_PER_PAIR
+    budget = wanted.budget_share * calls * wanted.usd_per_call
+    store = open_store(store_url)
+    with store.write() as session:
+        run = session.get_one(Run, run_id)
+        run.budget_usd = budget
+        run.requests_per_minute, run.tokens_per_minute = wanted.rpm, wanted.tpm
+        run.guard = False
+        session.commit()
+    with store.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        connection.execute(text("VACUUM ANALYZE"))
+    with server(latency=wanted.latency) as url:
+        began = time.monotonic()
+        started: list[subprocess.Popen[bytes]] = [
+            engine(url, store_url, run_id) for _ in range(workers)
+        ]
+        watch = Watch(url, store_url, [one.pid for one in started], postmaster)
+        codes = [one.wait() for one in started]
+        seconds = time.monotonic() - began
+        watch.stop()
+    assert not any(codes), f"workers ended with {codes}"
+    marks = watch.marks
+    total = marks[-1][0]
+    first = next(mark for mark in marks if mark[0] >= 0.2 * total)
+    last = [mark for mark in marks if mark[0] <= 0.8 * total][-1]
+    done = last[0] - first[0]
+    looks = [one for one in watch.looks if first[1] <= one[0] <= last[1]]
+    locked, busy, sessions = (sum(one[at] for one in looks) for at in (1, 2, 3))
+    with store.read() as session:
+        run = get_run(session, run_id)
+        spent, status = run.spent_usd, run.status
+        results = [one.result for one in session.scalars(select(Job).where(Job.kind == "curate"))]
+    store.close()
+    waits = {
+        f"{what}_{share}": max(
+            ((of or {}).get(f"{what}_ms", {}).get(share, 0) for of in results), default=0
+        )
+        for what in ("commit", "claim")
+        for share in ("p50", "p99")
+    }
+    return Figures(
+        workers=workers,
+        calls=total,
+        seconds=round(seconds, 1),
+        calls_per_second=round(done / (last[1] - first[1]), 1),
+        worker_cpu_ms=round(1000 * (last[2] - first[2]) / done, 3),
+        database_cpu_ms=round(1000 * (last[3] - first[3]) / done, 3),
+        wal_bytes=round((last[4] - first[4]) / done),
+        lock_waits=round(locked / max(1, sessions), 4),
+        lock_waits_of_busy=round(locked / max(1, busy), 4),
+        **waits,
+        spent_usd=round(spent, 4),
+        budget_usd=round(budget, 4),
+        status=status,
+        most_per_minute=round(most_per_minute(marks)),
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--workers", type=int, nargs="+", default=[1, 2, 4, 8])
+    parser.add_argument("--pairs", type=int, default=2000)
+    parser.add_argument("--concurrency", type=int, default=32, help="calls in flight of a worker")
+    parser.add_argument("--shared", action="store_true", help="of all workers together")
+    parser.add_argument("--budget-share", type=float, default=2.0)
+    parser.add_argument("--usd-per-call", type=float, default=USD_PER_CALL)
+    parser.add_argument("--rpm", type=int)
+    parser.add_argument("--tpm", type=int)
+    parser.add_argument("--latency", type=float, default=0.0)
+    parser.add_argument("--json", type=Path)
+    wanted = parser.parse_args()
+    found = []
+    with tempfile.TemporaryDirectory() as folder, Cluster() as cluster:
+        os.environ["INF_HOME"] = folder
+        (Path(folder) / "prices.toml").write_text(PRICES)
+        for workers in wanted.workers:
+            found.append(asdict(measure(cluster, workers, wanted)))
+            print(json.dumps(found[-1]), flush=True)
+    if wanted.json:
+        options = {name: each for name, each in vars(wanted).items() if name != "json"}
+        wanted.json.write_text(json.dumps({"options": options, "runs": found}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
