@@ -27,10 +27,10 @@ sys.path[:1] = [str(ROOT / "tests"), str(ROOT)]  # not this folder: it has a cur
 
 import psutil  # noqa: E402
 import psycopg  # noqa: E402
-from bench.curation import CALLS_PER_PAIR, counts, engine, prepare, server  # noqa: E402
 from postgres_cluster import Cluster  # noqa: E402
 from sqlalchemy import select, text  # noqa: E402
 
+from bench.curation import CALLS_PER_PAIR, counts, engine, prepare, server  # noqa: E402
 from db.run.runs import get_run  # noqa: E402
 from db.store.store import open_store  # noqa: E402
 from db.tables import Job, Run  # noqa: E402
@@ -136,8 +136,7 @@ def measure(cluster: Cluster, workers: int, wanted: argparse.Namespace) -> Figur
     """A new database, a run, so many workers: what they did."""
     store_url = cluster.create(f"workers{workers}_{time.time_ns()}")
     postmaster = int((cluster.folder / "data" / "postmaster.pid").read_text().split()[0])
-    each = max(1, wanted.concurrency // (workers if wanted.shared else 1))
-    run_id = prepare(store_url, each, wanted.pairs)
+    run_id = prepare(store_url, wanted.concurrency, wanted.pairs)
     calls = wanted.pairs * CALLS_PER_PAIR
     budget = wanted.budget_share * calls * wanted.usd_per_call
     store = open_store(store_url)
@@ -201,7 +200,6 @@ def main() -> None:
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2, 4, 8])
     parser.add_argument("--pairs", type=int, default=2000)
     parser.add_argument("--concurrency", type=int, default=32, help="calls in flight of a worker")
-    parser.add_argument("--shared", action="store_true", help="of all workers together")
     parser.add_argument("--budget-share", type=float, default=2.0)
     parser.add_argument("--usd-per-call", type=float, default=USD_PER_CALL)
     parser.add_argument("--rpm", type=int)
