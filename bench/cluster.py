@@ -133,7 +133,7 @@ def most_per_minute(marks: list[tuple[int, float, float, float, int]]) -> float:
 
 
 def measure(cluster: Cluster, workers: int, wanted: argparse.Namespace) -> Figures:
-    """A new database, a run, so many workers: what they did."""
+    """A new database, a run, N workers: what they did."""
     store_url = cluster.create(f"workers{workers}_{time.time_ns()}")
     postmaster = int((cluster.folder / "data" / "postmaster.pid").read_text().split()[0])
     run_id = prepare(store_url, wanted.concurrency, wanted.pairs)

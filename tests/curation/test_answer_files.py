@@ -293,4 +293,6 @@ def test_a_run_tells_how_long_answers_waited_and_leaves_no_file(
     result = run_curation(sqlite_store, new_run(sqlite_store, 3))
     assert list(result["kept_ms"]) == list(result["commit_ms"])
     assert 0 < result["kept_ms"]["p50"] <= result["commit_ms"]["p50"]
+    assert list(result["claim_ms"]) == list(result["commit_ms"])
+    assert 0 < result["claim_ms"]["p50"] <= result["claim_ms"]["most"]
     assert files(sqlite_store) == []
