@@ -145,18 +145,20 @@ dataset = chosen_dataset()
 user = signed_in_user()
 found = () if dataset is None else studies.list_all(user, dataset.name).data
 runs = [] if dataset is None else studies.runs_to_sample(user, dataset.id)
-if not runs:
-    draw_empty(
-        "No run with finished groups yet.",
-        "A study samples its items from the groups of a curation run.",
-        view="curate",
-        link="Curate",
-        command="inf runs create NAME --provider offline",
-    )
-else:
+if runs:
     is_new = not found or "run" in st.query_params
     with st.expander("New study", icon=":material/add:", expanded=is_new):
         draw_create(runs, found)
+elif not found:
+    draw_empty(
+        "No run with finished groups yet.",
+        "A study samples its items from the groups of a curation run, or takes texts from a file, "
+        "with questions of its own.",
+        view="curate",
+        link="Curate",
+        command="inf runs create NAME --provider offline\n"
+        "inf studies create --items-file FILE --questions FILE --overlap 2",
+    )
 if found:
     chosen = choose(
         "Study",
