@@ -31,7 +31,15 @@ from app.operations import (
 )
 from app.operations.acting import queued
 from app.operations.doors import tokens, webhooks
-from app.operations.judging import agreement, figures, judgments, report, reviews, studies
+from app.operations.judging import (
+    agreement,
+    disagreements,
+    figures,
+    judgments,
+    report,
+    reviews,
+    studies,
+)
 from app.operations.judging.studies import StudyChanged, StudyShown
 from curation.hub.request import PushStart
 from curation.judging import request
@@ -428,6 +436,8 @@ def routes() -> tuple[Route, ...]:
           request.StudyMessage, SentRow, studies.write, 201),
         R("studies report", "GET", "/studies/{study_id:int}/report", "studies",
           request.StudyReport, Document, report.report),
+        R("studies disagreements", "GET", "/studies/{study_id:int}/disagreements", "adjudicate",
+          request.DisagreementList, disagreements.Disagreements, disagreements.disagreements),
         R("studies work", "GET", "/studies/{study_id:int}/work", "studies", request.WorkReport,
           Listed[WorkRow], studies.work),
         R("judgments create", "POST", "/studies/{study_id:int}/judgments", "studies",

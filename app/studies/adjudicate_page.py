@@ -15,6 +15,7 @@ from app.kit.outbox_card import draw_lifeline
 from app.kit.page import draw_empty, draw_hand_off, draw_heading
 from app.operations.judging import adjudication, studies
 from app.studies.adjudication import draw_card
+from app.studies.disagreements import draw_disagreements
 from db.study.studies import StudySummary
 
 CHOICES = {"disputed": False, "all": True}
@@ -74,3 +75,4 @@ if not chosen.done and not item:
     st.stop()
 draw_desk(chosen, int(item) if item.isdecimal() else None, CHOICES[shown or "disputed"])
 draw_lifeline()
+draw_disagreements(chosen)

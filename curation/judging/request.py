@@ -402,6 +402,17 @@ class DisputedList(Request):
     offset: int = option(0, "Items to leave out: the `next` of the list before.", ge=0)
 
 
+class DisagreementList(Request):
+    """The items of a study by disagreement, with how many gave each answer, and comments."""
+
+    study_id: int = STUDY
+    question: str = option("", "Only items of this question.")
+    kind: str = option("", "Only items of this scenario, or about a passage of this kind.")
+    judges: int = option(1, "Only items that at least N people have judged.", ge=1)
+    limit: int = option(20, "Maximum number of items.", ge=1, le=200)
+    offset: int = option(0, "Items to leave out: the `next` of the list before.", ge=0)
+
+
 class Adjudication(Request):
     """Decide an item by the label of its right candidate, with all answers, roles and names."""
 

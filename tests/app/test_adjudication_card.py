@@ -6,57 +6,22 @@ from typing import Any
 
 import pytest
 from asked_study import PER_RECORD, make_asked_study, record
-from leases import lease_items, next_item
+from disputed_world import card, disputed_study, entry
+from leases import lease_items
 from sqlalchemy import func, select
-from study_world import make_world, sampled_study
 
-from app.access.identity import Actor, owner
+from app.access.identity import Actor
 from app.operations.judging.adjudication import AdjudicationCard, decide_and_show
 from db.assignment.answering import Decision, submit_decision
 from db.errors import Refused
 from db.people.rights import Rights
 from db.store.store import Store
 from db.study.adjudication import get_disputed
-from db.study.judgments import get_or_create_judge, record_judgment
+from db.study.judgments import get_or_create_judge
 from db.study.studies import set_status
 from db.tables import AdjudicationView, Event, Item, Judge, Judgment, OpenedGroup
 
 SECRETS = ("ann", "ben", "model M", "positive", "negative", "distractor", "item_id", "group_id")
-
-
-def disputed_study(store: Store, items: int = 3) -> int:
-    """A study whose items ann and ben answer differently, and a model as well."""
-    run_id = make_world(store, max(items, 4))
-    with store.write() as session:
-        study_id = sampled_study(session, run_id=run_id, items=items, overlap=2).id
-        model = get_or_create_judge(session, "model M", kind="model").id
-        for name, position in (("ann", 0), ("ben", None)):
-            judge = get_or_create_judge(session, name, kind="person").id
-            while shown := next_item(session, study_id, judge):
-                event = f"{name}-{shown.item_id}"
-                decision = Decision(event, shown.item_id, position, note="hard to say")
-                submit_decision(session, study_id, judge, decision)
-        for item in session.scalars(select(Item)):
-            order = [each["label"] for each in item.candidates]
-            record_judgment(
-                session,
-                judge_id=model,
-                item_id=item.id,
-                choice=order[0],
-                order_shown=order,
-                event_id=f"m{item.id}",
-            )
-        session.commit()
-        return study_id
-
-
-def entry(study_id: int, token: str, event: str, position: Any = 1, **more: Any) -> dict[str, Any]:
-    given = {"event": event, "kind": "pick", "study": study_id, "token": token}
-    return given | {"position": position} | more
-
-
-def card(study_id: int, *events: Any, who: str = "cora", **more: Any) -> AdjudicationCard:
-    return decide_and_show(owner(who), study_id, events, **more)
 
 
 def decisions(store: Store, *, current: bool = True) -> list[Judgment]:

@@ -1,5 +1,5 @@
-"""`inf studies people|write|messages|adjudicate|work`: a study's judges, what is written to them,
-its disputed items, and who worked."""
+"""`inf studies people|write|messages|adjudicate|disagreements|work`: a study's judges, what is
+written to them, its disputed items, and who worked."""
 
 from typing import Any
 
@@ -13,6 +13,7 @@ from app.cli.kit.options import request_of, request_options
 from app.cli.kit.report import Result, command_actor, reporting
 from app.cli.kit.table import Column, drawn
 from app.operations.judging import studies as operations
+from app.operations.judging.disagreements import disagreements
 from app.text.numbers import counted
 from app.text.reviews import judges_changed
 from curation.judging.request import Adjudication, DisputedList, JudgeChange, WorkReport
@@ -39,6 +40,12 @@ DISPUTED: tuple[Column, ...] = (
     ("item", "item_id"),
     ("answers", lambda row: ", ".join(f"{a['judge']} {a['choice']}" for a in row["answers"])),
     ("decided", "decision"),
+)
+DISAGREEMENTS: tuple[Column, ...] = (
+    *(("item", "item_id"), "question", "kind", ("people", "judges"), "disagreement"),
+    ("answers", lambda row: ", ".join(f"{n} {a}" for a, n in row["answers"].items())),
+    ("decided", lambda row: "yes" if row["is_decided"] else ""),
+    ("comments", lambda row: " / ".join(row["comments"])),
 )
 SENT: tuple[Column, ...] = (
     ("sent", lambda row: row["created_at"][:16].replace("T", " ")),
@@ -136,6 +143,11 @@ def add_to(studies: Noun) -> None:
     )
     studies.listed(
         operations.messages, name="messages", columns=SENT, empty="no messages to its people yet"
+    )
+    studies.door(
+        disagreements,
+        name="disagreements",
+        text=lambda found: drawn(DISAGREEMENTS, found["data"], empty="nobody disagrees yet"),
     )
     studies.door(
         _work,

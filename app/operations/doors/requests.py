@@ -31,6 +31,7 @@ REQUESTS: Mapping[str, str] = {
     "studies tasks": "curation.judging.request:StudyTasks",
     "studies work": "curation.judging.request:WorkReport",
     "studies disputed": "curation.judging.request:DisputedList",
+    "studies disagreements": "curation.judging.request:DisagreementList",
     "studies adjudicate": "curation.judging.request:Adjudication",
     "judgments change": "curation.judging.request:AnswerChange",
     "judgments write": "curation.judging.request:JudgeMessage",

@@ -73,6 +73,7 @@ READING: Mapping[str, tuple[object, ...]] = {
     "store check": (),
     "studies adjudicate": (1, "--all"),
     "studies consensus": (1,),
+    "studies disagreements": (1,),
     "studies estimate": (1,),
     "studies list": (),
     "studies messages": (1,),

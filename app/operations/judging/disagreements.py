@@ -1,0 +1,187 @@
+"""Items by disagreement of people, per question and kind, with their comments.
+
+Nobody learns here what the card of Adjudicate hides. A person's own cards are left out until the
+study is closed; of an item that they have not been shown there, answers and comments are empty; of
+one that they have, answers go by its place on their screen. Kinds, which tell the right passage,
+and answers by label are for the store's owner, and in a closed study for who manages it.
+"""
+
+from collections import Counter, defaultdict
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from app.access.identity import Actor
+from app.access.permissions import NEEDS
+from app.operations.acting import reading
+from curation.judging.agreement import reader_of
+from curation.judging.request import DisagreementList
+from db.errors import BadInput, Refused
+from db.question import PICK, Shown, about_of
+from db.rows import Listed, Row
+from db.study import adjudication, blind_adjudication
+from db.study.studies import get_study
+from db.tables import AdjudicationView, Item, Judge, Judgment, Question, StudyItem
+
+RIGHT = "adjudicate"
+
+
+class DisagreementRow(Row):
+    """An item on which `judges` people differ: the share that did not give the most frequent
+    answer, how many gave each, and what they wrote; `is_shown`: whether these are for the reader.
+
+    `n_comments` counts the notes of answers and skips; `kind` is empty for who may not know it.
+    """
+
+    item_id: int
+    question: str
+    kind: str
+    query: str
+    judges: int
+    disagreement: float
+    answers: dict[str, int]
+    n_comments: int
+    comments: tuple[str, ...]
+    is_decided: bool
+    is_shown: bool
+
+
+class Disagreements(Listed[DisagreementRow]):
+    """Disputed items, with the questions and kinds of the study that they can be limited to."""
+
+    questions: tuple[str, ...]
+    kinds: tuple[str, ...]
+
+
+def disagreements(actor: Actor, wanted: DisagreementList) -> Disagreements:
+    """The study's disputed items, the most disputed first.
+
+    Raises NotFound for an unknown study, BadInput for a question or a kind that it lacks, Refused
+    for a kind whose passages the reader may not know.
+    """
+    study_id = wanted.study_id
+    with reading(actor, RIGHT) as session:
+        knows_all = _knows_all(session, study_id, actor)
+        if wanted.kind and not knows_all:
+            raise Refused(
+                f"the kind of an item of study {study_id} says which passage is right: you decide "
+                "without it",
+                "leave out the kind, or wait until the study is closed",
+                code="kind_not_shown",
+            )
+        ids = (
+            adjudication.disputed_ids(session, study_id)
+            if knows_all
+            else blind_adjudication.ids_to_adjudicate(session, study_id, actor.name)
+        )
+        places = _places(session, study_id)
+        questions, kinds = (sorted({*each} - {""}) for each in zip(*places.values(), strict=True))
+        _require_known("question", wanted.question, questions)
+        _require_known("kind", wanted.kind, kinds)
+        votes = _votes(session, study_id)
+        found = [
+            item_id
+            for item_id in ids
+            if wanted.question in ("", places[item_id][0])
+            and wanted.kind in ("", places[item_id][1])
+            and votes[item_id].total() >= wanted.judges
+        ]
+        decided = adjudication.decided_ids(session, study_id)
+        viewed = set(
+            session.scalars(
+                select(AdjudicationView.item_id).where(
+                    AdjudicationView.study_id == study_id, AdjudicationView.seen_by == actor.name
+                )
+            )
+        )
+        rows = []
+        for item_id in found[wanted.offset :][: wanted.limit]:
+            item = adjudication.get_disputed(session, study_id, item_id)
+            people = [one for one in item.answers if one.kind == "person"]
+            comments = tuple(one.note for one in (*people, *item.skips) if one.note)
+            of, is_shown = votes[item_id], knows_all or item_id in viewed
+            answers = dict(of.most_common())
+            if is_shown and not knows_all:
+                seen = blind_adjudication.view_item(session, study_id, item_id, actor.name)
+                pairs = zip(seen.options, seen.votes, strict=True)
+                answers = {_on_screen(option): count for option, count in pairs if count}
+            rows.append(
+                DisagreementRow(
+                    item_id=item_id,
+                    question=places[item_id][0],
+                    kind=places[item_id][1] if knows_all else "",
+                    query=item.query,
+                    judges=of.total(),
+                    disagreement=round(1 - max(of.values()) / of.total(), 3) if of else 0.0,
+                    answers=answers if is_shown else {},
+                    n_comments=len(comments),
+                    comments=comments if is_shown else (),
+                    is_decided=item_id in decided,
+                    is_shown=is_shown,
+                )
+            )
+    return Disagreements.page(
+        rows,
+        offset=wanted.offset,
+        total=len(found),
+        questions=tuple(questions),
+        kinds=tuple(kinds) if knows_all else (),
+    )
+
+
+def _knows_all(session: Session, study_id: int, actor: Actor) -> bool:
+    """Whether roles and all answers are for the actor, as in the study's report."""
+    if actor.owns_store:
+        get_study(session, study_id)
+        return True
+    study, scope = get_study(session, study_id), NEEDS["studies"].scope(actor)
+    manages = scope is None or study.dataset_id in scope.datasets or study_id in scope.studies
+    return (
+        study.status == "closed"
+        and manages
+        and not reader_of(session, study_id, actor.name).is_blind
+    )
+
+
+def _places(session: Session, study_id: int) -> dict[int, tuple[str, str]]:
+    """The question of each item and its kind: the scenario, or the passage that is asked about."""
+    rows = session.execute(
+        select(Item.id, func.coalesce(Question.name, PICK.name), Item.scenario)
+        .join(StudyItem, StudyItem.item_id == Item.id)
+        .outerjoin(Question, Question.id == Item.question_id)
+        .where(StudyItem.study_id == study_id)
+    )
+    return {
+        item_id: (name, scenario if name == PICK.name else about_of(scenario))
+        for item_id, name, scenario in rows
+    }
+
+
+def _votes(session: Session, study_id: int) -> dict[int, Counter[str]]:
+    """How many people gave each answer on each item."""
+    found: dict[int, Counter[str]] = defaultdict(Counter)
+    rows = session.execute(
+        select(Judgment.item_id, Judgment.choice, func.count())
+        .join(Judge, Judge.id == Judgment.judge_id)
+        .where(Judgment.study_id == study_id, Judgment.is_current, Judge.kind == "person")
+        .group_by(Judgment.item_id, Judgment.choice)
+    )
+    for item_id, choice, count in rows:
+        found[item_id][choice] = count
+    return found
+
+
+def _on_screen(option: Shown) -> str:
+    """An answer as it stands on the adjudicator's screen."""
+    if option is None:
+        return "none"
+    return f"passage {option + 1}" if isinstance(option, int) else option
+
+
+def _require_known(field: str, value: str, known: list[str]) -> None:
+    if value and value not in known:
+        raise BadInput(
+            f"the study has no {field} {value!r}",
+            f"it has {', '.join(known) or 'none'}",
+            code=f"{field}_unknown",
+        )
