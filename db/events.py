@@ -4,7 +4,7 @@ One table is the audit log, and what live pages and listeners read. An event has
 happened (`study.extend`, `run.finished`), the noun and its id or name, and data.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import func, select
@@ -41,6 +41,12 @@ def record_event(
     first = name.partition(".")[0]
     noun, noun_id = of if isinstance(of, tuple) else (NOUNS.get(first, first), of)
     session.add(Event(actor=actor, name=name, noun=noun, noun_id=str(noun_id), data=data))
+
+
+def is_recorded(session: Session, name: str, of: object, data: Mapping[str, Any]) -> bool:
+    """Whether there is an event of this name and noun id with these values in its data."""
+    query = select(Event.data).where(Event.name == name, Event.noun_id == str(of))
+    return any(data.items() <= each.items() for each in session.scalars(query))
 
 
 def list_events(

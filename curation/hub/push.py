@@ -27,7 +27,7 @@ from curation.hub.request import PushStart
 from curation.release.files import file_sha256
 from curation.release.plan import MANIFEST
 from db.errors import NotFound, Refused
-from db.events import record_event
+from db.events import is_recorded, record_event
 from db.jobs.runner import JobHandle
 from db.outcome.checkpoints import get_checkpoint
 from db.release.releases import get_release
@@ -139,15 +139,14 @@ def _push(handle: JobHandle, wanted: PushStart, source: Source) -> Pushed:
                     repo, repo_type=source.repo_type, tag=source.tag, revision=uploaded["commit"]
                 )
         uploaded["tag"] = source.tag
+    of_release = wanted.release_id is not None
+    name = "release.pushed" if of_release else "checkpoint.pushed"
+    of = wanted.release_id if of_release else wanted.checkpoint_id
+    place = {"repo": repo, "commit": uploaded["commit"]}
     with handle.store.write() as session:
-        record_event(
-            session,
-            handle.started_by,
-            "release.pushed" if wanted.release_id is not None else "checkpoint.pushed",
-            wanted.release_id if wanted.release_id is not None else wanted.checkpoint_id,
-            repo=repo,
-            commit=uploaded["commit"],
-        )
+        # Once a commit: a repeated push uploads nothing; one killed after its upload has no event.
+        if not is_recorded(session, name, of, place):
+            record_event(session, handle.started_by, name, of, **place)
         session.commit()
     return Pushed(**result, **uploaded, pushed=uploaded["url"] is not None)
 

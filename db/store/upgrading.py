@@ -219,10 +219,17 @@ def _copy(store: Store, revision: str, to: Path | None) -> Path:
     stamp = utc_now().strftime("%Y%m%d-%H%M%S-%f")  # two copies may be made in a second
     kind = "db" if store.is_sqlite else "pgdump"
     path = to or home() / "backups" / f"before-upgrade-{revision}-{stamp}.{kind}"
+    there = next(each for each in (path, *path.absolute().parents) if each.exists())
+    if path.is_dir() or (there != path and not there.is_dir()):
+        raise Refused(
+            f"{path} is a folder" if path.is_dir() else f"{there} is a file, not a folder",
+            f"name a new file as `copy_to=`, for example before.{kind} in a folder",
+            code="store_copy_no_file",
+        )
     if path.exists():
         raise Refused(
             f"{path} exists: a copy never overwrites",
-            "give another name",
+            "name a new file as `copy_to=`",
             code="store_copy_exists",
         )
     path.parent.mkdir(parents=True, exist_ok=True)

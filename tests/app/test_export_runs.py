@@ -1,6 +1,10 @@
 """Which runs a release takes for the datasets and runs that it names."""
 
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
+from conftest import Ran
 from records_world import make_run
 
 from curation.release.plan import with_runs
@@ -28,3 +32,13 @@ def test_a_run_of_a_dataset_that_is_not_named_is_refused(sqlite_store: Store) ->
     films = make_run(sqlite_store, name="films")
     with sqlite_store.read() as session, pytest.raises(BadInput, match="add `dataset=films`"):
         with_runs(session, plan("books", runs=(films,)))
+
+
+def test_the_command_says_so_where_a_release_has_no_held_out_groups(
+    sqlite_store: Store, inf: Callable[..., Ran], tmp_path: Path
+) -> None:
+    make_run(sqlite_store)
+    told = inf("releases", "create", "books", "--out", tmp_path / "whole")
+    assert "\nno groups are held out: a training on it holds out its own\n" in told.out, told.err
+    told = inf("releases", "create", "books", "--out", tmp_path / "split", "--held-out", "0.5")
+    assert told.code == 0 and "are held out" not in told.out, told.err

@@ -12,10 +12,11 @@ import pytest
 from exporting import export, load_afresh
 from hub_server import Hub
 from records_world import group_ids, make_run
+from sqlalchemy import delete, select
 
 from db.review.reviews import reject_group
 from db.store.store import Store
-from db.tables import Checkpoint
+from db.tables import Checkpoint, Event
 
 REPO = "datasets/ada/books"
 
@@ -75,6 +76,36 @@ def test_a_pushed_release_comes_back_equal_and_is_not_silently_overwritten(
     replaced = push("--release", second, "--replace")
     assert replaced.code == 0 and hub.files(REPO) != files
     assert hub.files(REPO, told.json["tag"]) == files  # the first release stays under its tag
+
+
+def test_a_push_is_one_event_a_commit_of_its_release(
+    sqlite_store: Store, tmp_path: Path, hub: Hub, push: Callable[..., Any]
+) -> None:
+    """Neither a look, a failure nor a repeated push is one; one killed before its event is."""
+    make_run(sqlite_store)
+    release = export(sqlite_store, tmp_path / "out")["release_id"]
+
+    def told() -> list[tuple[str, str, dict[str, Any]]]:
+        query = select(Event).where(Event.name == "release.pushed").order_by(Event.id)
+        with sqlite_store.read() as session:
+            return [(each.noun, each.noun_id, each.data) for each in session.scalars(query)]
+
+    assert push("--release", release, "--dry-run").code == 0
+    hub.faults["POST /commit/"] = ["cut"]
+    assert push("--release", release).code == 1
+    assert told() == []
+    done = push("--release", release)
+    assert done.json["pushed"] is True
+    place = {"repo": "ada/books", "commit": done.json["commit"]}
+    ((noun, noun_id, data),) = told()
+    assert (noun, noun_id) == ("release", str(release)) and data.items() >= place.items()
+    assert push("--release", release).json["pushed"] is False
+    assert len(told()) == 1
+    with sqlite_store.write() as session:
+        session.execute(delete(Event).where(Event.name == "release.pushed"))
+        session.commit()
+    assert push("--release", release).code == 0
+    assert [data.items() >= place.items() for _, _, data in told()] == [True]
 
 
 def test_a_push_that_broke_off_goes_on_where_it_was(

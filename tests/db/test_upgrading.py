@@ -231,6 +231,22 @@ def test_the_copy_holds_all_that_was_written_before_the_migration(
     assert Path(result["copy"]).is_file()
 
 
+def test_a_copy_goes_to_a_new_file_and_nothing_else(
+    filled: Store, tmp_path: Path, inf: Callable[..., Ran]
+) -> None:
+    (tmp_path / "mine.txt").write_text("mine")
+    before = schema.current(filled)
+    for place, told in (
+        (tmp_path, f"{tmp_path} is a folder: name a new file as --copy-to"),
+        (tmp_path / "mine.txt", "mine.txt exists: a copy never overwrites: name a new file"),
+        (tmp_path / "mine.txt" / "a.db", "mine.txt is a file, not a folder: name a new file"),
+    ):
+        refused = inf("store", "upgrade", "--copy-to", place)
+        assert refused.code == 1 and told in refused.err, refused.err
+    assert schema.current(filled) == before and [*tmp_path.glob("*mine*")]
+    assert (tmp_path / "mine.txt").read_text() == "mine"
+
+
 def test_an_upgrade_that_another_writer_blocks_says_to_stop_it(filled: Store) -> None:
     with filled.engine.connect() as connection:
         connection.exec_driver_sql("PRAGMA busy_timeout=50")

@@ -229,6 +229,17 @@ def test_nothing_is_overwritten(sqlite_store: Store, tmp_path: Path) -> None:
         train(claim(sqlite_store, config))
 
 
+@pytest.mark.parametrize("below", ["", "deeper/model"])
+def test_a_file_as_the_checkpoints_place_is_refused_before_the_first_step(
+    sqlite_store: Store, tmp_path: Path, below: str
+) -> None:
+    (tmp_path / "mine.txt").write_text("mine")
+    config = config_for(tmp_path) | {"out": str(tmp_path / "mine.txt" / below)}
+    with pytest.raises(Refused, match=r"mine\.txt is a file: a checkpoint is a folder"):
+        train(claim(sqlite_store, config))
+    assert (tmp_path / "mine.txt").read_text() == "mine"
+
+
 def test_a_full_disk_leaves_nothing_half_written(
     sqlite_store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

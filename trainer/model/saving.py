@@ -19,10 +19,17 @@ if TYPE_CHECKING:
 
 
 def require_free(out: Path, job_id: int) -> None:
-    """Raise Refused where the folder holds something that is not this job's own checkpoint."""
-    if not out.exists() or (out.is_dir() and not any(out.iterdir())):
+    """Raise Refused where no folder can be made there, or it holds what is not this job's own."""
+    there = next(each for each in (out, *out.parents) if each.exists())
+    if not there.is_dir():
+        raise Refused(
+            f"{there} is a file: a checkpoint is a folder",
+            "name a folder that is new or empty as `out=`",
+            code="folder_is_file",
+        )
+    if not out.exists() or not any(out.iterdir()):
         return
-    if out.is_dir() and read_memory(str(out)).get("job_id") == job_id:
+    if read_memory(str(out)).get("job_id") == job_id:
         return
     raise Refused(
         f"{out} is not empty",
