@@ -64,6 +64,7 @@ def test_what_names_no_texts_or_contradicts_itself_is_refused_with_the_fields() 
 ADA = owner("ada")
 NEEDING: Mapping[str, Callable[[Actor], Any]] = {
     "start": lambda actor: analyses.start(actor, DiversityStart(datasets=("a",)), nothing),
+    "keep_file": lambda actor: analyses.keep_file(actor, "mine.jsonl", b"{}"),
     "about_map": lambda actor: analyses.about_map(actor, {}),
     "options": analyses.options,
     "stored": lambda actor: analyses.stored(actor, "coverage", None),
