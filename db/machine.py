@@ -5,12 +5,14 @@ works on a Python without them. Tested on Linux; macOS and Windows are not run. 
 process's descendants stand in for its group; those whose parent has ended are not found.
 """
 
+import errno
 import functools
 import ipaddress
 import os
 import signal
 import socket
 import sys
+import tempfile
 import uuid
 from pathlib import Path
 from typing import Any
@@ -18,8 +20,12 @@ from typing import Any
 import psutil
 from filelock import lock_descriptor
 
+from db.errors import Refused
+
 HAS_GROUPS = hasattr(os, "killpg")
 NEW_GROUP_ON_WINDOWS = 0x200  # subprocess.CREATE_NEW_PROCESS_GROUP
+# What a file system without locks answers: NFS without a lock service, some of FUSE and Lustre.
+WITHOUT_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EINVAL}
 KILLED = -9  # `Popen.returncode` of a process that was killed by SIGKILL
 
 
@@ -38,17 +44,31 @@ def url_of(host: str, port: int) -> str:
     return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
 
-def try_lock(descriptor: int) -> bool:
-    """Lock an open file against other processes; False if one of them holds the lock.
+def try_lock(descriptor: int, folder: Path, *, wait: bool = False) -> bool:
+    """Lock an open file of a folder against other processes; False if one of them holds the lock.
 
-    The system releases the lock when the descriptor is closed or the process ends in any way.
+    `wait`: until none of them holds it. The system releases the lock when the descriptor is closed
+    or the process ends in any way. Raises Refused where the folder's file system has no locks.
     """
-    return lock_descriptor(descriptor, blocking=False)
+    try:
+        return lock_descriptor(descriptor, blocking=wait)
+    except OSError as error:
+        if error.errno not in WITHOUT_LOCKS:
+            raise
+        raise Refused(
+            f"files in {folder} cannot be locked ({error.strerror}): two processes could use "
+            "them at once",
+            "set INF_HOME to a folder on a local disk of each machine; several machines share a "
+            "PostgreSQL store (INF_DATABASE_URL)",
+            code="folder_without_locks",
+        ) from error
 
 
-def wait_for_lock(descriptor: int) -> None:
-    """Lock an open file against other processes, waiting until none of them holds it."""
-    lock_descriptor(descriptor)
+def require_locks(folder: Path) -> None:
+    """Raise Refused where files of the folder, which is made, cannot be locked."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile(dir=folder) as file:
+        try_lock(file.fileno(), folder)
 
 
 def new_owner() -> str:

@@ -32,11 +32,11 @@ from db.errors import InfError
 from db.events import record_event
 from db.jobs import jobs
 from db.jobs.runner import Cancelled
-from db.machine import KILLED, end_group, new_owner, own_group, stop_process
+from db.machine import KILLED, end_group, new_owner, own_group, require_locks, stop_process
 from db.patience import patience_of, patiently
 from db.store.scope import unscoped
 from db.store.secrets import inherited, redacted
-from db.store.settings import logs
+from db.store.settings import home, logs
 from db.store.store import Store
 from db.tables import Job
 
@@ -50,9 +50,11 @@ def launch(
 ) -> int:
     """Queue a job, write the audit entry, and make sure that a supervisor runs. Returns its id.
 
-    The id is greater than `after`. Raises Refused without the permission of the kind, and where the
-    config names what is an admin's; NotFound where it names what the actor may not see.
+    The id is greater than `after`. Raises Refused without the permission of the kind, where the
+    config names what is an admin's, and where files of `INF_HOME` cannot be locked; NotFound where
+    it names what the actor may not see.
     """
+    require_locks(home())
     launcher = chosen_launcher()
     with unscoped(), store.write() as session:
         job = _admitted(session, kind, config, actor, launcher=launcher, after=after)

@@ -76,7 +76,10 @@ def try_supervisor_lock(store: Store, launcher: str = "") -> int | None:
     home().mkdir(parents=True, exist_ok=True)
     name = hashlib.sha256(f"{store.url}{launcher}".encode()).hexdigest()[:12]
     lock = os.open(home() / f"supervisor-{name}.lock", os.O_CREAT | os.O_RDWR, 0o600)
-    if try_lock(lock):
-        return lock
-    os.close(lock)
-    return None
+    taken = False
+    try:
+        taken = try_lock(lock, home())
+    finally:
+        if not taken:
+            os.close(lock)
+    return lock if taken else None

@@ -21,7 +21,7 @@ from db.assignment.hidden import is_hidden
 from db.corpus.browsing import has_passages
 from db.corpus.datasets import get_dataset
 from db.errors import BadInput, InfError
-from db.machine import own_group, stop_process, wait_for_lock
+from db.machine import own_group, stop_process, try_lock
 from db.modules import run_module
 from db.outcome.checkpoints import list_checkpoints
 from db.requests import Request, option
@@ -234,7 +234,7 @@ def _reach(store: Store) -> tuple[int, str]:
     """Port and token of the running server; starts one if none answers."""
     home().mkdir(parents=True, exist_ok=True)
     with (home() / "model-server.lock").open("w") as lock:
-        wait_for_lock(lock.fileno())
+        try_lock(lock.fileno(), home(), wait=True)
         found = _running()
         if found is None:
             process = _start(store)

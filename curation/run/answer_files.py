@@ -30,6 +30,7 @@ from urllib.parse import quote
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
+from db.errors import Refused
 from db.machine import try_lock
 from db.run.calls import add_recovered_calls
 from db.store.settings import home
@@ -47,13 +48,20 @@ class _File:
 
 
 class AnswerFiles:
-    """The files of one worker. Used by one thread."""
+    """The files of one worker. Used by one thread.
+
+    The first begins at once: a folder whose files cannot be locked is refused before any call.
+    """
 
     def __init__(self, store: Store, run_id: int, owner: str) -> None:
         self._folder, self._run_id, self._owner = folder_of(store), run_id, owner
         self._number, self._length = 0, MAX_FILE_BYTES
         self._files: dict[int, _File] = {}  # by number
         self._warned = False
+        try:
+            self._begin()
+        except OSError as error:
+            self._warn(error)
 
     def append(self, row: dict[str, Any]) -> int:
         """Append an answer; the number of its file, to be passed to `release`.
@@ -66,14 +74,7 @@ class AnswerFiles:
             self._write(line.encode())
         except OSError as error:
             self._length = MAX_FILE_BYTES  # nothing may follow a partial line: begin the next file
-            if not self._warned:
-                log.warning(
-                    "answers cannot be written to %s before their commit (%s): a kill may now "
-                    "lose those since the last commit",
-                    self._folder,
-                    error,
-                )
-            self._warned = True
+            self._warn(error)
             return NOT_KEPT
         self._files[self._number].needed += 1
         return self._number
@@ -92,6 +93,16 @@ class AnswerFiles:
             os.close(file.descriptor)
         self._files.clear()
 
+    def _warn(self, error: OSError) -> None:
+        if not self._warned:
+            log.warning(
+                "answers cannot be written to %s before their commit (%s): a kill may now "
+                "lose those since the last commit",
+                self._folder,
+                error,
+            )
+        self._warned = True
+
     def _write(self, line: bytes) -> None:
         if self._length >= MAX_FILE_BYTES:
             self._begin()
@@ -108,10 +119,10 @@ class AnswerFiles:
         unnamed = path.with_suffix(".new")
         opened = os.open(unnamed, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
         try:
-            if not try_lock(opened):
+            if not try_lock(opened, self._folder):
                 raise OSError(f"{unnamed} is locked")
             unnamed.rename(path)
-        except OSError:
+        except (OSError, Refused):
             os.close(opened)
             unnamed.unlink(missing_ok=True)
             raise
@@ -170,7 +181,7 @@ def _store_file(store: Store, path: Path) -> int:
     except FileNotFoundError:  # another worker has stored and removed it
         return 0
     with file:
-        if not try_lock(file.fileno()):
+        if not try_lock(file.fileno(), path.parent):
             return 0
         by_run: dict[int, list[dict[str, Any]]] = {}
         for run_id, row in _answers(path, file.read()):

@@ -1,5 +1,6 @@
 """Jobs as processes: waiting for one, losing one, stopping one, ending with the parent."""
 
+import errno
 import os
 import signal
 import subprocess
@@ -18,7 +19,7 @@ from app.access.identity import owner
 from app.jobs import launching, processes, supervisors
 from app.jobs.slots import slots, visible_gpus
 from app.jobs.supervisor import supervise
-from db.errors import BadInput, InfError
+from db.errors import BadInput, InfError, Refused
 from db.events import list_events
 from db.jobs import jobs
 from db.jobs.resources import parts_of
@@ -165,6 +166,22 @@ def test_one_supervisor_per_store(toys: Store) -> None:
     with pytest.raises(BadInput, match="already runs"):
         supervise(toys, idle_seconds=0)
     os.close(lock)
+
+
+def test_nothing_is_queued_where_the_home_has_no_locks(
+    toys: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def flock(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr("fcntl.flock", flock)
+    with pytest.raises(Refused, match="No locks available") as refused:
+        launching.launch(toys, "curate", {"steps": 1}, actor=owner("Ada"))
+    assert str(home()) in refused.value.message
+    with pytest.raises(Refused, match="No locks available"):
+        supervise(toys, idle_seconds=0)
+    with toys.read() as session:
+        assert jobs.list_jobs(session) == []
 
 
 def test_a_job_whose_supervisor_died_is_shown_as_lost(toys: Store) -> None:

@@ -1,7 +1,9 @@
 """Answers between their arrival and their commit: in files that outlive a killed worker."""
 
+import errno
 import logging
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,6 +19,7 @@ from sqlalchemy import select, text
 
 from curation.run.answer_files import MAX_FILE_BYTES, AnswerFiles, folder_of, store_left_answers
 from curation.run.starting import start_run
+from db.errors import Refused
 from db.run.runs import get_run
 from db.store.store import Store, open_store
 from db.tables import Call, utc_now
@@ -24,6 +27,7 @@ from db.tables import Call, utc_now
 PAIRS = 30
 CALLS = PAIRS * 8
 IN_FLIGHT = 16
+CALLS_AT_ONCE = 3  # of one group: its three scenarios are judged side by side
 
 
 @pytest.fixture
@@ -85,8 +89,9 @@ def die(worker: AnswerFiles) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("dies", ["process", "machine"])
 def test_answers_that_wait_behind_a_locked_store_survive_a_kill(
-    store: Store, server: Server
+    store: Store, server: Server, dies: str
 ) -> None:
     run_id = new_run(store, PAIRS)
     server.latency_seconds = 0.3  # SQLite's lock is not fair: the run must not end before it is had
@@ -100,9 +105,14 @@ def test_answers_that_wait_behind_a_locked_store_survive_a_kill(
         worker.kill()
         worker.join()
     assert worker.exitcode == -9 and len(server.answered) < CALLS
+    lost = 0
+    if dies == "machine":  # with its disk: what was not committed is nowhere else
+        assert IN_FLIGHT // 2 <= len(server.answered) - stored <= IN_FLIGHT * CALLS_AT_ONCE
+        lost = len(server.answered) - stored
+        shutil.rmtree(folder_of(store))
     server.latency_seconds = 0.02
     assert run_curation(store, run_id)["kept"] == PAIRS
-    assert server.answered.total() == CALLS, "nothing that was answered is asked again"
+    assert server.answered.total() == CALLS + lost, "what was answered and not lost is asked once"
     assert files(store) == []
 
 
@@ -285,6 +295,26 @@ def test_where_no_file_can_be_written_the_run_goes_on_and_says_so_once(
         result = run_curation(sqlite_store, new_run(sqlite_store, 3))
     assert result["kept"] == 3 and stored_calls(sqlite_store) == 24
     assert caplog.text.count("answers cannot be written to") == 1
+
+
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.EOPNOTSUPP, errno.EINVAL])
+def test_a_run_whose_folder_has_no_locks_ends_before_its_first_call(
+    sqlite_store: Store, server: Server, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    run_id = new_run(sqlite_store, 3)
+
+    def flock(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    with monkeypatch.context() as shared:
+        shared.setattr("fcntl.flock", flock)
+        with pytest.raises(Refused, match=os.strerror(number)):
+            run_curation(sqlite_store, run_id)
+    with sqlite_store.read() as session:
+        run = get_run(session, run_id)
+        assert run.status == "failed" and "set INF_HOME" in str(run.error)
+    assert server.answered.total() == 0 and files(sqlite_store) == []
+    assert run_curation(sqlite_store, run_id)["kept"] == 3
 
 
 def test_a_run_tells_how_long_answers_waited_and_leaves_no_file(

@@ -1,5 +1,7 @@
 """Processes and locks on every operating system, also where Python has no POSIX parts."""
 
+import errno
+import os
 import subprocess
 import sys
 import time
@@ -10,6 +12,7 @@ import psutil
 import pytest
 
 from db import machine
+from db.errors import Refused
 from db.modules import full_name
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -123,9 +126,43 @@ def test_a_process_s_peak_of_memory_is_its_own_whatever_started_it() -> None:
 
 def test_a_lock_is_held_until_its_file_is_closed(tmp_path: Path) -> None:
     with (tmp_path / "lock").open("w") as one, (tmp_path / "lock").open("w") as two:
-        assert machine.try_lock(one.fileno()) and not machine.try_lock(two.fileno())
+        assert machine.try_lock(one.fileno(), tmp_path)
+        assert not machine.try_lock(two.fileno(), tmp_path)
         one.close()
-        assert machine.try_lock(two.fileno())
+        assert machine.try_lock(two.fileno(), tmp_path)
+
+
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS])
+def test_a_folder_without_locks_is_refused(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine.require_locks(tmp_path / "home")
+
+    def flock(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr("fcntl.flock", flock)
+    with (tmp_path / "lock").open("w") as file:
+        for wait in (False, True):
+            with pytest.raises(Refused) as refused:
+                machine.try_lock(file.fileno(), tmp_path, wait=wait)
+            assert str(tmp_path) in refused.value.message
+            assert os.strerror(number) in refused.value.message
+            assert "local disk" in refused.value.remedy and "PostgreSQL" in refused.value.remedy
+    with pytest.raises(Refused):
+        machine.require_locks(tmp_path / "home")
+    assert list((tmp_path / "home").iterdir()) == []
+
+
+def test_another_error_of_a_lock_is_not_taken_for_a_missing_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def flock(*_: object) -> None:
+        raise OSError(errno.EIO, "disk")
+
+    monkeypatch.setattr("fcntl.flock", flock)
+    with (tmp_path / "lock").open("w") as file, pytest.raises(OSError, match="disk"):
+        machine.try_lock(file.fileno(), tmp_path)
 
 
 @pytest.mark.parametrize("has_groups", [True, False], ids=["posix", "windows-like"])
