@@ -17,7 +17,7 @@ from aiohttp import web
 Tries = Literal["first", "every"]
 Reach = Literal["pair", "all"]
 Make = Callable[[dict[str, Any]], "Sent"]
-SECONDS = 0.25  # the timeout of the rows that need one
+SECONDS = 2.0  # the timeout of the rows that need one: far above an answer on a busy machine
 ENDS = {
     "kept": ("keeps the group", "nothing is left to do"),
     "again": ("tries again; no group is lost", "nothing is left to do"),

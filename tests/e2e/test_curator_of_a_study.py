@@ -5,8 +5,8 @@ in again, ask for more judgments; each is felt at the judge's card and noted in 
 from collections import Counter
 
 import pytest
-from browser import PATIENCE, wait_past_dwell, wait_until
-from page_hands import choose, fill, press, sign_in, tick_rows, unfold
+from browser import PATIENCE, settled, wait_past_dwell, wait_until
+from page_hands import choose, fill, place, press, sign_in, tick_rows, unfold
 from playwright.sync_api import Browser, Page, expect
 from restartable import Restartable
 from sqlalchemy import select
@@ -70,11 +70,14 @@ def judge_all(store: Store, page: Page, count: int) -> None:
 
 
 def do(page: Page, what: str) -> None:
-    """Choose what is done with the selected people."""
-    box = page.locator(".st-key-studies-doing")
+    """Choose what is done with the selected people, until the button below says so: a click before
+    that would do what the button said when it was clicked."""
+    box = place(page, "studies.doing")
     box.get_by_role("button", name=what, exact=True).or_(
         box.get_by_role("radio", name=what, exact=True)
     ).first.click()
+    expect(place(page, "studies.do").get_by_role("button")).to_have_text(what)
+    settled(page)
 
 
 @pytest.mark.long
