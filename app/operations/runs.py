@@ -442,6 +442,14 @@ def recipe_of_start(actor: Actor, wanted: RunStart) -> Recipe:
         return wanted.chosen(session).recipe
 
 
+def unpriced(actor: Actor, wanted: RunStart) -> tuple[str, ...]:
+    """The models of such a run that cost an unknown amount. Raises as `create`."""
+    wanted, own = _with_provider(actor, wanted)
+    recipe = recipe_of_start(actor, wanted)
+    known = prices_for(wanted.provider, recipe, own=own)
+    return tuple(model for model in recipe.models if model not in known)
+
+
 def estimate(actor: Actor, wanted: RunStart) -> RunEstimate:
     """What such a run will cost and take. Raises Refused, BadInput, NotFound."""
     require(actor, RIGHT)

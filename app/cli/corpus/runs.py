@@ -33,8 +33,7 @@ from app.text.remedies import in_commands
 from curation.judging.text_baseline import TextBaseline, baseline_sentence
 from curation.providers.registry import PROVIDERS, describe_providers
 from curation.recipe.drop_reasons import reason_text
-from curation.recipe.prices import Price, load_prices
-from curation.recipe.recipe import Recipe
+from curation.recipe.prices import Price
 from curation.run.shared_parts import check_command, part_text, shared_sentence
 from curation.run.starting import RunResume, RunStart, RunWork
 from db.requests import Request
@@ -158,12 +157,9 @@ def _request(given: dict[str, Any]) -> RunStart:
     return wanted
 
 
-def _ask_for_prices(actor: Actor, provider: str, recipe: Recipe) -> None:
+def _ask_for_prices(actor: Actor, wanted: RunStart) -> None:
     """On a terminal, prompt for unknown prices of the models and save them."""
-    if not PROVIDERS.find(provider).paid or not sys.stdin.isatty():
-        return
-    known = load_prices()
-    for model in (each for each in recipe.models if each not in known):
+    for model in operations.unpriced(actor, wanted) if sys.stdin.isatty() else ():
         click.echo(f"The price of {model!r} is unknown (enter 0 for a free model).", err=True)
         input_price, output_price = (
             click.prompt(f"USD per million {what} tokens", type=click.FloatRange(min=0), err=True)
@@ -192,7 +188,7 @@ def _showing_reuse(launch: Launching, *, shows_reuse: bool = True) -> Launch[Res
 def create(launch: Launching, **given: Any) -> Result:
     """Generate groups from the pairs of a dataset and validate them (section 4.1 of the paper)."""
     wanted, actor = _request(given), command_actor()
-    _ask_for_prices(actor, wanted.provider, chosen_recipe(actor, wanted))
+    _ask_for_prices(actor, wanted)
     return operations.create(actor, wanted, _showing_reuse(launch))
 
 

@@ -450,6 +450,12 @@ def test_prices_of_a_connection_are_those_of_its_runs(
         assert ran.json["prices"] == {"small": {"input": 1.0, "output": 3.0}}
         asked = ("small", "--connection", "lab", "--set", "model=small")
         assert inf("runs", "estimate", *asked, "--json").json["usd"] > 0
+        wanted = RunStart(dataset="small", connection="lab", settings=("model=small",))
+        assert runs.unpriced(COMMAND, wanted) == ()
+        by_environment = wanted.model_copy(update={"connection": None, "provider": "openai"})
+        assert runs.unpriced(COMMAND, by_environment) == ("small",)
+        offline = RunStart(dataset="small", provider="offline")
+        assert runs.unpriced(COMMAND, offline) == ()
         done = inf("curate", *asked, "--json").json
         assert done["unpriced"] == []
         made = done["calls"]["made"]
