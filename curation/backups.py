@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from sqlalchemy.orm import Session
+
 from db.events import record_event
 from db.jobs.runner import JobHandle
 from db.requests import Request, option
@@ -58,9 +60,11 @@ def backup(handle: JobHandle) -> BackupWritten:
         handle.report(done, total, "writing tables")
 
     manifest = write_backup(handle.store, path, progress=progress)
-    with handle.store.write() as session:
+
+    def record(session: Session) -> None:
         record_event(session, handle.started_by, "backup", path.name, rows=manifest["rows"])
-        session.commit()
+
+    handle.record(record)
     return BackupWritten(
         path=str(path),
         rows=manifest["rows"],
@@ -82,6 +86,10 @@ def restore(handle: JobHandle) -> StoreRestored:
     def progress(done: int, total: int) -> None:
         handle.report(done, total, "writing tables")
 
+    def record(session: Session, manifest: Mapping[str, Any]) -> None:
+        made_at = manifest["created_at"]
+        record_event(session, handle.started_by, "restore", path.name, made_at=made_at)
+
     handle.check()
     handle.report(0, None, "checking the backup and writing tables")
     manifest = restore_backup(
@@ -90,11 +98,8 @@ def restore(handle: JobHandle) -> StoreRestored:
         replace=request.replace,
         progress=None if handle.store.is_sqlite else progress,
         own_job=handle.id,
+        record=record,
     )
-    with handle.store.write() as session:
-        made_at = manifest["created_at"]
-        record_event(session, handle.started_by, "restore", path.name, made_at=made_at)
-        session.commit()
     return restored(manifest)
 
 

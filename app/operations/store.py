@@ -1,15 +1,16 @@
 """The store as a whole: back up, restore, upgrade, check, copy. What its owner does in a shell."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
 from pydantic import model_validator
 from sqlalchemy.engine import make_url
+from sqlalchemy.orm import Session
 
 from app.access.identity import Actor
-from app.access.permissions import require
-from app.operations.acting import Launch, writing
+from app.access.permissions import admit, require
+from app.operations.acting import Launch
 from curation.backups import BackupPlan, RestorePlan, StoreRestored, restored
 from db.errors import BadInput
 from db.events import record_event
@@ -39,13 +40,16 @@ def back_up(actor: Actor, request: BackupPlan, launch: Launch[T]) -> T:
 def restore(actor: Actor, request: RestorePlan, progress: Progress) -> StoreRestored:
     """Replace the store by a backup, atomically. Raises BadInput, Refused."""
     require(actor, RIGHT)
-    manifest = restore_backup(
-        open_store(), Path(request.path), replace=request.replace, progress=progress
+    path = Path(request.path)
+
+    def record(session: Session, manifest: Mapping[str, Any]) -> None:
+        _record(session, actor, "restore", path.name, made_at=manifest["created_at"])
+
+    return restored(
+        restore_backup(
+            open_store(), path, replace=request.replace, progress=progress, record=record
+        )
     )
-    with writing(actor, RIGHT) as session:
-        name = Path(request.path).name
-        record_event(session, actor.name, "restore", name, made_at=manifest["created_at"])
-    return restored(manifest)
 
 
 def restore_as_job(actor: Actor, request: RestorePlan, launch: Launch[T]) -> T:
@@ -88,15 +92,15 @@ def upgrade(actor: Actor, request: StoreUpgrade) -> Result:
     """
     require(actor, RIGHT)
     store = open_store()
+
+    def record(session: Session, result: Mapping[str, Any]) -> None:
+        name = "upgrade" if request.back is None else "upgrade.back"
+        _record(session, actor, name, str(result["revision"]), **result)
+
     if request.back is not None:
-        return go_back(store, Path(request.back))
+        return go_back(store, Path(request.back), record=record)
     copy_to = None if request.copy_to is None else Path(request.copy_to)
-    result = upgrade_store(store, copy=not request.no_copy, copy_to=copy_to)
-    if result["before"] != result["revision"] or result["added_indexes"]:
-        schema.require_current(store)
-        with writing(actor, RIGHT) as session:
-            record_event(session, actor.name, "upgrade", str(result["revision"]), **result)
-    return result
+    return upgrade_store(store, copy=not request.no_copy, copy_to=copy_to, record=record)
 
 
 def make_tables(actor: Actor, consents: Callable[[], bool]) -> str:
@@ -139,10 +143,17 @@ def copy_from(actor: Actor, source: str, from_schema: str | None, progress: Prog
             "name another there, or with `from_schema=` another schema of it",
             code="store_copy_onto_itself",
         )
-    result = copy_store(origin, target, progress=progress)
-    with writing(actor, RIGHT) as session:
-        record_event(session, actor.name, "copy", "store", rows=result["rows"])
-    return result
+
+    def record(session: Session, manifest: Mapping[str, Any]) -> None:
+        _record(session, actor, "copy", "store", rows=manifest["rows"])
+
+    return copy_store(origin, target, progress=progress, record=record)
+
+
+def _record(session: Session, actor: Actor, name: str, of: str, **data: Any) -> None:
+    """Record what was done to the whole store, in the transaction that does it."""
+    now = admit(session, actor, RIGHT)
+    record_event(session, now.name, name, of, **data)
 
 
 def _existing(source: str) -> Path:

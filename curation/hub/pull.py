@@ -8,18 +8,22 @@ storage (`s3://…`) is read.
 
 import json
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+
+from sqlalchemy.orm import Session
 
 from analysis.files.rows import read_rows
 from analysis.files.storage import place_of
 from curation.hub.hub import reading_api, translated_errors
 from curation.hub.layouts import GROUPS, PAIRS, Wanted, layout_of, rows_of
 from curation.hub.request import DatasetPull, is_folder
+from curation.importing.checking import Progress
 from curation.importing.columns import renamed
 from curation.importing.files import DATA_ENDINGS, data_files, of_split, shape_of_files
-from curation.importing.groups import GroupImport, Progress, import_groups
+from curation.importing.groups import GroupImport, import_groups
 from curation.importing.imported import GroupsPulled, PairsPulled
 from curation.importing.importing import ImportReport, import_dataset
 from curation.importing.job import groups_imported, pairs_imported
@@ -62,7 +66,17 @@ def pull(
     Refused for files of unknown columns or of several splits.
     """
     wanted = wanted or Wanted()
-    shared: dict[str, Any] = {"name": name, "skip_bad": skip_bad, "progress": progress}
+    commit = ""
+
+    def record(session: Session, counts: Mapping[str, int]) -> None:
+        record_event(session, imported_by, "import", name, repo=repo, commit=commit)
+
+    shared: dict[str, Any] = {
+        "name": name,
+        "skip_bad": skip_bad,
+        "progress": progress,
+        "record": record,
+    }
     if is_folder(repo):
         with tempfile.TemporaryDirectory(prefix="inf-pull-") as aside:
             place = place_of(repo)
@@ -85,11 +99,12 @@ def pull(
                 local_dir=folder,
                 allow_patterns=patterns,
             )
+        commit = info.sha
         shared |= {"source": f"hf:{repo}", "licence": licence}
-        origin = f"hf:{repo}@{info.sha}"
+        origin = f"hf:{repo}@{commit}"
         with tempfile.TemporaryDirectory(prefix="inf-pull-") as aside:
             found = _import(store, Path(folder), Path(aside), wanted, origin, imported_by, shared)
-        return replace(found, repo=repo, commit=info.sha, licence=licence)
+        return replace(found, repo=repo, commit=commit, licence=licence)
 
 
 def _import(
@@ -116,7 +131,13 @@ def _import(
         return Pulled("", "", "", groups, None, layout)
     if layout == PAIRS:
         reports = [
-            import_dataset(store, pairs=file, columns=wanted.columns, **shared) for file in files
+            import_dataset(
+                store,
+                pairs=file,
+                columns=wanted.columns,
+                **shared | ({} if file == files[-1] else {"record": None}),
+            )
+            for file in files
         ]
         return Pulled("", "", "", None, _together(reports), layout)
     made = write_files(rows_of(files, layout, wanted), aside / "made", limit=wanted.limit)
@@ -200,11 +221,7 @@ def pull_as(
             not request.without_negatives,
         ),
     )
-    result = _report(request.name, pulled)
-    with store.write() as session:
-        record_event(session, by, "import", request.name, repo=pulled.repo, commit=pulled.commit)
-        session.commit()
-    return result
+    return _report(request.name, pulled)
 
 
 def _report(name: str, pulled: Pulled) -> PairsPulled | GroupsPulled:

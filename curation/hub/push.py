@@ -19,6 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from sqlalchemy.orm import Session
+
 from analysis.files.storage import place_of
 from curation.hub.checkpoint_folder import checkpoint_files
 from curation.hub.folder import files_to_push, require_as_exported
@@ -143,11 +145,13 @@ def _push(handle: JobHandle, wanted: PushStart, source: Source) -> Pushed:
     name = "release.pushed" if of_release else "checkpoint.pushed"
     of = wanted.release_id if of_release else wanted.checkpoint_id
     place = {"repo": repo, "commit": uploaded["commit"]}
-    with handle.store.write() as session:
+
+    def record(session: Session) -> None:
         # Once a commit: a repeated push uploads nothing; one killed after its upload has no event.
         if not is_recorded(session, name, of, place):
             record_event(session, handle.started_by, name, of, **place)
-        session.commit()
+
+    handle.record(record)
     return Pushed(**result, **uploaded, pushed=uploaded["url"] is not None)
 
 

@@ -3,11 +3,13 @@
 Memory holds, per row, the id and a digest, never the texts.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import TypeVar
+
+from sqlalchemy.orm import Session
 
 from analysis.files.rows import BadValue, read_rows
 from curation.importing.columns import (
@@ -25,6 +27,8 @@ from db.store.store import Store
 
 BATCH = 2000
 Progress = Callable[[int, int], None]
+# Records an import, of these counts, in the transaction of its last batch.
+Recorder = Callable[[Session, Mapping[str, int]], None]
 Row = TypeVar("Row")
 
 

@@ -11,7 +11,7 @@ candidates shown to the validator elsewhere are unknown. Importing the same file
 nothing; a killed import continues with the missing groups.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby, islice
 from pathlib import Path
@@ -23,6 +23,7 @@ from sqlalchemy.orm import Session
 from analysis.files.opening import encoding_notice
 from analysis.files.row import BadValue, FileRow
 from analysis.files.rows import read_rows
+from curation.importing.checking import Progress, Recorder
 from curation.importing.rows import MAX_TEXT_BYTES
 from db.corpus.datasets import (
     add_negatives,
@@ -47,7 +48,6 @@ from db.tables import Group, Pair, Recipe, Run, SlotText, utc_now
 BATCH = 500
 PROVIDER = "import"
 LISTED = "texts of lists"  # where a row that was put together has them, by name
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -88,6 +88,7 @@ def import_groups(
     imported_by: str = "",
     progress: Progress | None = None,
     shape: Shape = INF_IR,
+    record: Recorder | None = None,
 ) -> GroupImport:
     """Import the groups of the files, of one shape, into the dataset `name`, as one run of it.
 
@@ -121,6 +122,8 @@ def import_groups(
             report.unchanged += len(batch) - new
     with store.write() as session:
         set_run_status(session, run_id, "done")
+        if record is not None:
+            record(session, {"groups": report.imported})
         session.commit()
     return report
 

@@ -12,15 +12,18 @@ digest, never the texts.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
+
+from sqlalchemy.orm import Session
 
 from curation.importing.checking import (
     BATCH,
     Checked,
     Meter,
     Progress,
+    Recorder,
     check_files,
     good_rows,
 )
@@ -87,6 +90,7 @@ def import_dataset(
     licence: str = "",
     skip_bad: bool = False,
     progress: Progress | None = None,
+    record: Recorder | None = None,
 ) -> ImportReport:
     """Import the files into the dataset `name`, which is created if missing.
 
@@ -99,7 +103,7 @@ def import_dataset(
     with opened_files(
         pairs, passages, columns, layout=layout, split=split, usual_columns=usual_columns
     ) as files:
-        return _import(store, name, files, (source, licence), skip_bad, progress)
+        return _import(store, name, files, (source, licence), skip_bad, progress, record)
 
 
 def preview_import(
@@ -150,6 +154,7 @@ def _import(
     origin: tuple[str, str],
     skip_bad: bool,
     progress: Progress | None,
+    record: Recorder | None,
 ) -> ImportReport:
     source, licence = origin
     meter = Meter([reading.path for reading in files.readings], progress)
@@ -179,7 +184,8 @@ def _import(
         skipped_count=files.left_out_count + len(checked.bad),
         notices=files.notices,
     )
-    _write(store, report, checked, files.readings, meter)
+    rows = chain.from_iterable(good_rows(each, checked, meter) for each in files.readings)
+    _write(store, report, checked, rows, record)
     return report
 
 
@@ -194,27 +200,37 @@ def _checked_name(name: str) -> str:
 
 
 def _write(
-    store: Store, report: ImportReport, checked: Checked, readings: list[Reading], meter: Meter
+    store: Store,
+    report: ImportReport,
+    checked: Checked,
+    rows: Iterator[PassageRow | PairRow],
+    record: Recorder | None,
 ) -> None:
-    for reading in readings:
-        good = good_rows(reading, checked, meter)
-        while batch := list(islice(good, BATCH)):
-            inline = [[row] if isinstance(row, PassageRow) else row.inline for row in batch]
-            _write_passages(store, report, checked, [row for rows in inline for row in rows])
-            _write_pairs(store, report, [row for row in batch if isinstance(row, PairRow)])
+    """Write batches, each in a transaction; what records the import is in that of the last one."""
+    batch = list(islice(rows, BATCH))
+    while True:
+        following = list(islice(rows, BATCH))  # read outside of the transaction
+        inline = [[row] if isinstance(row, PassageRow) else row.inline for row in batch]
+        with store.write() as session:
+            _add_passages(session, report, checked, [row for each in inline for row in each])
+            _add_pairs(session, report, [row for row in batch if isinstance(row, PairRow)])
+            if record is not None and not following:
+                record(session, report.imported)
+            session.commit()
+        if not following:
+            return
+        batch = following
 
 
-def _write_passages(
-    store: Store, report: ImportReport, checked: Checked, batch: list[PassageRow]
+def _add_passages(
+    session: Session, report: ImportReport, checked: Checked, batch: list[PassageRow]
 ) -> None:
     if not batch:
         return
     unique = {row.external_id: row for row in reversed(batch)}
-    with store.write() as session:
-        known = stored_passages(session, report.dataset_id, list(unique))
-        new = [row for row in reversed(unique.values()) if row.external_id not in known]
-        add_passages(session, [_passage_values(report.dataset_id, checked, row) for row in new])
-        session.commit()
+    known = stored_passages(session, report.dataset_id, list(unique))
+    new = [row for row in reversed(unique.values()) if row.external_id not in known]
+    add_passages(session, [_passage_values(report.dataset_id, checked, row) for row in new])
     report.imported["passages"] += len(new)
     report.unchanged["passages"] += sum(not row.inline for row in batch) - sum(
         not row.inline for row in new
@@ -233,33 +249,31 @@ def _passage_values(dataset_id: int, checked: Checked, row: PassageRow) -> dict[
     }
 
 
-def _write_pairs(store: Store, report: ImportReport, batch: list[PairRow]) -> None:
+def _add_pairs(session: Session, report: ImportReport, batch: list[PairRow]) -> None:
     if not batch:
         return
     unique = {row.external_id: row for row in reversed(batch)}
-    with store.write() as session:
-        known = stored_pairs(session, report.dataset_id, list(unique))
-        new = [row for row in reversed(unique.values()) if row.external_id not in known]
-        ids = stored_passages(session, report.dataset_id, [row.passage_id for row in new])
-        add_pairs(
-            session,
-            [
-                {
-                    "dataset_id": report.dataset_id,
-                    "external_id": row.external_id,
-                    "query": row.query,
-                    "passage_id": ids[row.passage_id].id,
-                    "meta": row.meta,
-                }
-                for row in new
-            ],
-        )
-        mark_as_seed(session, [found.id for found in ids.values() if found.origin == "pool"])
-        given: dict[str, list[str]] = {}
-        for row in batch:  # of all rows about a pair
-            given.setdefault(row.external_id, []).extend(row.negative_ids)
-        negatives = add_negatives(session, report.dataset_id, given)
-        session.commit()
+    known = stored_pairs(session, report.dataset_id, list(unique))
+    new = [row for row in reversed(unique.values()) if row.external_id not in known]
+    ids = stored_passages(session, report.dataset_id, [row.passage_id for row in new])
+    add_pairs(
+        session,
+        [
+            {
+                "dataset_id": report.dataset_id,
+                "external_id": row.external_id,
+                "query": row.query,
+                "passage_id": ids[row.passage_id].id,
+                "meta": row.meta,
+            }
+            for row in new
+        ],
+    )
+    mark_as_seed(session, [found.id for found in ids.values() if found.origin == "pool"])
+    given: dict[str, list[str]] = {}
+    for row in batch:  # of all rows about a pair
+        given.setdefault(row.external_id, []).extend(row.negative_ids)
+    negatives = add_negatives(session, report.dataset_id, given)
     report.negatives += negatives
     report.imported["pairs"] += len(new)
     report.unchanged["pairs"] += len(batch) - len(new)

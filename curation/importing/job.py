@@ -1,6 +1,9 @@
 """Importing by a request: in this process, or as the job `import`."""
 
+from collections.abc import Mapping
 from typing import Any
+
+from sqlalchemy.orm import Session
 
 from analysis.files.storage import local_file
 from curation.importing.checking import Progress
@@ -38,12 +41,17 @@ def import_as(
     """
     if (request.pairs is None) == (not request.groups):
         raise BadInput("give either pairs or groups", code="pairs_exclude_groups")
+
+    def record(session: Session, counts: Mapping[str, int]) -> None:
+        record_event(session, by, "import", request.name, **counts)
+
     about: dict[str, Any] = {
         "name": request.name,
         "source": request.source,
         "licence": request.licence,
         "skip_bad": request.skip_bad,
         "progress": progress,
+        "record": record,
     }
     if request.pairs is None:
         files = [local_file(each) for each in request.groups]
@@ -56,21 +64,15 @@ def import_as(
             shape=shape_of_files(files),
             **about,
         )
-        result: PairsImported | GroupsImported = groups_imported(request.name, groups)
-        counts = {"groups": groups.imported}
-    else:
-        report = import_dataset(
-            store,
-            pairs=local_file(request.pairs),
-            passages=None if request.passages is None else local_file(request.passages),
-            **request.read_by,
-            **about,
-        )
-        result, counts = pairs_imported(request.name, report), report.imported
-    with store.write() as session:
-        record_event(session, by, "import", request.name, **counts)
-        session.commit()
-    return result
+        return groups_imported(request.name, groups)
+    report = import_dataset(
+        store,
+        pairs=local_file(request.pairs),
+        passages=None if request.passages is None else local_file(request.passages),
+        **request.read_by,
+        **about,
+    )
+    return pairs_imported(request.name, report)
 
 
 def pairs_imported(name: str, report: ImportReport) -> PairsImported:

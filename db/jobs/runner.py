@@ -20,6 +20,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, TextIO, TypeVar
 
+from sqlalchemy.orm import Session
+
 from db.errors import InfError, Refused, StoreBehind
 from db.extras import missing_extra
 from db.jobs import jobs
@@ -69,6 +71,7 @@ class JobHandle:
         self._last_report = 0.0
         self._progress: dict[str, Any] = {}
         self._over = threading.Event()
+        self._recording = list[Callable[[Session], None]]()
 
     @property
     def stopping(self) -> bool:
@@ -114,6 +117,10 @@ class JobHandle:
             jobs.show_work(session, self.id, self.attempt, **parts)
             session.commit()
 
+    def record(self, recording: Callable[[Session], None]) -> None:
+        """Record what was done outside of the store in the transaction that stores the result."""
+        self._recording.append(recording)
+
     def note_place(self) -> None:
         """Store which process runs the job, on which machine."""
         with self.store.write() as session:
@@ -124,6 +131,18 @@ class JobHandle:
         """The heartbeat thread."""
         while not self._over.wait(jobs.HEARTBEAT_SECONDS):
             self._beat()
+
+    def finish(self, ending: dict[str, Any]) -> None:
+        """Store how the job ended, unless that is stored: a commit may be cut off from its
+        answer."""
+        with self.store.write() as session:
+            job = jobs.get_job(session, self.id)
+            if (job.attempt, job.status) == (self.attempt, ending["status"]):
+                return
+            jobs.finish_job(session, self.id, self.attempt, **ending)
+            for recording in self._recording if ending["status"] == "done" else ():
+                recording(session)
+            session.commit()
 
     def over(self) -> None:
         """End the heartbeat."""
@@ -215,21 +234,12 @@ def run(handle: JobHandle, handler: Handler) -> int:
             ending["status"] = "cancelled"
     handle.over()
     try:
-        finish = partial(_finish, handle, ending)
+        finish = partial(handle.finish, ending)
         patiently(finish, patience_of(handle.config), stopped=lambda: handle.stopping)
     except StoreBehind as error:  # how it ended cannot be stored: without heartbeat, it is lost
         log.error("%s", error)
         return 1
     return 0 if ending["status"] == "done" else 1
-
-
-def _finish(handle: JobHandle, ending: dict[str, Any]) -> None:
-    """Store how the job ended, unless that is stored: a commit may be cut off from its answer."""
-    with handle.store.write() as session:
-        job = jobs.get_job(session, handle.id)
-        if (job.attempt, job.status) != (handle.attempt, ending["status"]):
-            jobs.finish_job(session, handle.id, handle.attempt, **ending)
-            session.commit()
 
 
 def _watch_lifeline() -> None:

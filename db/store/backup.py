@@ -14,7 +14,7 @@ import hashlib
 import json
 import os
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import IO, Any
@@ -50,6 +50,7 @@ MANIFEST = "manifest.json"
 _JOB = Base.metadata.tables["job"]
 _EVENT = Base.metadata.tables["event"]
 Progress = Callable[[int, int], None]
+Recorder = Callable[[Session, Mapping[str, Any]], None]
 
 
 def write_backup(store: Store, path: Path, *, progress: Progress | None = None) -> dict[str, Any]:
@@ -133,6 +134,7 @@ def restore_backup(
     replace: bool = False,
     progress: Progress | None = None,
     own_job: int | None = None,
+    record: Recorder | None = None,
 ) -> dict[str, Any]:
     """Load a backup into a store: all of it, or nothing. Returns the manifest.
 
@@ -141,7 +143,8 @@ def restore_backup(
     of another schema revision.
 
     `own_job`: the job that restores, whose row stays; its id must be greater than those of the
-    backup (`greatest_job_id`). Refused then while other jobs run.
+    backup (`greatest_job_id`). Refused then while other jobs run. `record`: adds to the restored
+    rows in the transaction that restores; it is given the manifest.
     """
     manifest = read_manifest(path)
     if manifest["revision"] != head():
@@ -185,6 +188,8 @@ def restore_backup(
         if own_job is not None:  # its heartbeat waited for this transaction
             session.execute(update(Job).where(Job.id == own_job).values(heartbeat_at=utc_now()))
         end_sign_ins(session)
+        if record is not None:
+            record(session, manifest)
         session.commit()
     return manifest
 

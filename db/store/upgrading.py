@@ -23,22 +23,25 @@ from sqlalchemy.orm import Session
 
 from db.errors import BadInput, InfError, Refused
 from db.store import schema
+from db.store.backup import Recorder
 from db.store.revision import head
 from db.store.reviving import end_open_jobs, end_sign_ins, require_no_running_jobs
 from db.store.schema_difference import differences_in, missing_index, schema_differences
+from db.store.scope import INFO, current_scope
 from db.store.settings import home
 from db.store.store import Store
-from db.tables import utc_now
+from db.tables import Event, utc_now
 
 OTHERS_DEPEND = "2BP01"  # PostgreSQL's code
 SETTINGS = "SELECT name FROM pg_settings"
 
 
 def upgrade_store(
-    store: Store, *, copy: bool = True, copy_to: Path | None = None
+    store: Store, *, copy: bool = True, copy_to: Path | None = None, record: Recorder | None = None
 ) -> dict[str, Any]:
     """Copy, migrate and check a store. Returns `before`, `revision`, `copy` and `added_indexes`.
 
+    `record` adds to the store in the transaction that changes it; it is given what is returned.
     `copy` False is for a store of which the caller has a copy. Raises StoreBehind for a store of a
     newer version, Refused for one whose schema is not that of its revision (with what differs and
     how to save the data), and one with running jobs. Nothing is changed then.
@@ -51,11 +54,15 @@ def upgrade_store(
                 "name another in INF_DATABASE_URL, or a schema in INF_DATABASE_SCHEMA",
                 code="store_tables_foreign",
             )
-        schema.upgrade(store)
-        return _result(store, before, None, [])
+        with schema.changing(store) as connection:
+            schema.migrate(connection)
+            result = _result(before, None, [])
+            _record(connection, record, result)
+            connection.commit()
+        return result
     schema.require_not_newer(store)
     if before == head() and not schema_differences(store):
-        return _result(store, before, None, [])
+        return _result(before, None, [])
     _require_form(store, before)
     if copy:
         _require_no_pooler(store)
@@ -68,15 +75,19 @@ def upgrade_store(
         added = _add_indexes(connection)
         if differences := differences_in(connection):
             raise Refused(*_differing(store, before, differences), code="schema_differs")
+        result = _result(before, copied, added)
+        _record(connection, record, result)
         connection.commit()
-    return _result(store, before, copied, added)
+    return result
 
 
-def go_back(store: Store, copy: Path) -> dict[str, Any]:
+def go_back(store: Store, copy: Path, *, record: Recorder | None = None) -> dict[str, Any]:
     """Put the copy of an earlier upgrade back, after a copy of what is there now.
 
-    Returns `revision`, `copy` (of what was there) and `restored`. Raises Refused, StoreBehind,
-    BadInput.
+    Returns `revision`, `copy` (of what was there) and `restored`. `record` adds to the copy; it is
+    given what is returned. On SQLite all of it is one transaction; on PostgreSQL `psql` puts the
+    tables back in a transaction of its own, before the one that ends jobs and records. Raises
+    Refused, StoreBehind, BadInput.
     """
     if not copy.is_file():
         raise BadInput(
@@ -94,24 +105,49 @@ def go_back(store: Store, copy: Path) -> dict[str, Any]:
     else:
         _require_none_depends(store)
     kept = _copy(store, now or "empty", None)
-    if store.is_sqlite:
-        store.close()
-        _copy_sqlite(copy, Path(str(make_url(store.url).database)))
-    else:
+    result = {"copy": str(kept), "restored": str(copy)}
+    if not store.is_sqlite:
         _restore_postgres(store, copy)
+        return _as_put_back(store, record, result)
+    store.close()
+    with tempfile.TemporaryDirectory(prefix="inf-back-") as folder:
+        path = Path(folder) / "back.db"
+        path.touch(mode=0o600)  # it holds password hashes
+        _copy_sqlite(copy, path)
+        aside = Store(f"sqlite:///{path}")
+        result = _as_put_back(aside, record, result)
+        aside.close()
+        _copy_sqlite(path, Path(str(make_url(store.url).database)))
+    return result
+
+
+def _as_put_back(store: Store, record: Recorder | None, result: dict[str, Any]) -> dict[str, Any]:
+    """End what was open in a store that is put back, and record that it is, where it can: in one
+    of before events nothing is."""
+    result = {"revision": schema.current(store)} | result
     with Session(store.engine) as session:  # of an earlier revision, where `write` writes nothing
         end_open_jobs(session, when="the copy was made")
         end_sign_ins(session)
+        columns, found = Event.__table__.columns.keys(), inspect(session.connection())
+        if found.has_table(Event.__tablename__) and {*columns} == {
+            each["name"] for each in found.get_columns(Event.__tablename__)
+        }:
+            _record(session.connection(), record, result)
         session.commit()
-    return {"revision": schema.current(store), "copy": str(kept), "restored": str(copy)}
+    return result
 
 
-def _result(
-    store: Store, before: str | None, copied: Path | None, added: list[str]
-) -> dict[str, Any]:
+def _record(connection: Connection, record: Recorder | None, result: dict[str, Any]) -> None:
+    if record is not None:
+        with Session(connection, info={INFO: current_scope()}) as session:
+            record(session, result)
+            session.flush()
+
+
+def _result(before: str | None, copied: Path | None, added: list[str]) -> dict[str, Any]:
     return {
         "before": before,
-        "revision": schema.current(store),
+        "revision": head(),
         "copy": None if copied is None else str(copied),
         "added_indexes": added,
     }

@@ -149,7 +149,8 @@ def load(actor: Actor) -> None:
                 "wait for the last one",
                 code="demo_loading_already",
             )
-        with (logs() / LOG).open("wb") as log:
+        with writing(actor, RIGHT) as session, (logs() / LOG).open("wb") as log:
+            record_event(session, actor.name, "demo.load", "demo")
             _processes[url] = subprocess.Popen(
                 [sys.executable, *run_module("app.cli.main"), "demo", "--no-serve"],
                 stdin=subprocess.DEVNULL,
@@ -158,8 +159,6 @@ def load(actor: Actor) -> None:
                 env=os.environ | SAFE_PATH | {"INF_DATABASE_URL": url},
                 **own_group(),
             )
-    with writing(actor, RIGHT) as session:
-        record_event(session, actor.name, "demo.load", "demo")
 
 
 def dismiss(actor: Actor) -> None:
