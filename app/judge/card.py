@@ -1,13 +1,13 @@
 """The judging card, a Streamlit component (version 2)."""
 
 import json
+from collections.abc import Mapping
+from typing import Any
 
 from app.access.language import language_now
 from app.judge.actions import card_data
-from app.kit.card_files import nothing
-from app.kit.outbox_card import card_component, outbox_of
+from app.kit.outbox_card import before_in, card_component, draw_outbox_card, list_in
 from app.text.languages import LANGUAGES
-from db.errors import Refused
 
 SHOWN = ("card.", "keys.", "reason.", "form.", "signed_out", "answers.skipped")
 # Streamlit sends the script with every frame: only what the card shows.
@@ -33,23 +33,15 @@ def draw_card(study_id: int, *, key: str, guidelines: int) -> bool:
     """Render the card of a study and store what it sent; whether guidelines wait to be read.
 
     `guidelines`: the version drawn with the page. Raises Refused without the permission.
-
-    For who was signed out meanwhile it is a sign-in form, and keeps what was not sent.
     """
-    language = language_now()
-    outbox = outbox_of(key)
-    events, before = outbox.get("events"), outbox.get("before")
-    try:
-        data = card_data(
+
+    def data(outbox: Mapping[str, Any]) -> dict[str, Any]:
+        return card_data(
             study_id,
-            events if isinstance(events, list) else [],
-            language=language,
-            before=before if isinstance(before, str) else None,
+            list_in(outbox, "events"),
+            language=language_now(),
+            before=before_in(outbox),
             guidelines=guidelines,
         )
-    except Refused as refused:
-        if refused.code != "signed_out":
-            raise
-        data = {"signed_out": True, "language": language}
-    CARD(key=key, data=data, on_outbox_change=nothing)
-    return data.get("unread") is True
+
+    return draw_outbox_card(CARD, data, key=key).get("unread") is True

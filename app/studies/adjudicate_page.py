@@ -5,28 +5,123 @@ revealed on request is recorded. An adjudicator is no longer given items seen he
 stored as a separate judge.
 """
 
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
 import streamlit as st
 
 from app.access.language import language_now
-from app.access.session_user import failures_shown, signed_in_user
+from app.access.session_user import cookie_holder, failures_shown, signed_in_user
+from app.judge.actions import DWELL_MS
+from app.judge.card import BEFORE
 from app.kit.choice import choose
 from app.kit.frame.dataset import chosen_dataset
-from app.kit.outbox_card import draw_lifeline
-from app.kit.page import draw_empty, draw_hand_off, draw_heading
+from app.kit.outbox_card import (
+    before_in,
+    card_component,
+    draw_lifeline,
+    draw_outbox_card,
+    list_in,
+    outbox_scope,
+)
+from app.kit.page import draw_empty, draw_hand_off, draw_heading, draw_table
 from app.operations.judging import adjudication, studies
-from app.studies.adjudication import draw_card
-from app.studies.disagreements import draw_disagreements
+from app.operations.judging.disagreements import DisagreementRow, disagreements
+from app.text.languages import error_text
+from app.text.numbers import counted
+from curation.judging.request import DisagreementList
 from db.study.studies import StudySummary
 
+CARD = card_component(
+    "adjudication",
+    "studies/adjudication",
+    shared=("kit/sign_in.js", "judge/card.js"),
+    styles=("kit/sign_in.css", "judge/card.css"),
+    before=BEFORE,
+    runs="AdjudicationCard",
+)
 CHOICES = {"disputed": False, "all": True}
+EVERY = "all"
+ROWS = 50
+HEIGHT = 400
 
 
 @st.fragment(key="adjudicate-desk")
 def draw_desk(study: StudySummary, first: int | None, include_agreed: bool) -> None:
     """The card: a decision redraws it alone."""
-    key = f"adjudicate.card_{study.id}"
+
+    def data(outbox: Mapping[str, Any]) -> dict[str, Any]:
+        card = adjudication.decide_and_show(
+            cookie_holder(),
+            study.id,
+            list_in(outbox, "events"),
+            before=before_in(outbox),
+            aside=list_in(outbox, "aside"),
+            first=first,
+            include_agreed=include_agreed,
+            reword=partial(error_text, language_now()),
+        )
+        scope = outbox_scope("adjudication", card.judge.id, card.judge.created_at)
+        more = {"language": language_now(), "dwell_ms": DWELL_MS}
+        return card.as_json() | more | {"scope": scope, "formerly": scope}
+
     with failures_shown(language_now()):
-        draw_card(study.id, key=key, first=first, include_agreed=include_agreed)
+        draw_outbox_card(CARD, data, key=f"adjudicate.card_{study.id}")
+
+
+@st.fragment(key="adjudicate-list")
+def draw_disagreements(study: StudySummary) -> None:
+    """The first items of a question, a kind and at least N people; a link opens the card."""
+    st.header("Items by disagreement", anchor=False)
+
+    def key(name: str) -> str:
+        return f"disagreements.{name}_{study.id}"
+
+    given = {name: st.session_state.get(key(name)) for name in ("question", "kind", "judges")}
+    chosen = {name: value for name, value in given.items() if value not in (None, EVERY)}
+    wanted = DisagreementList.read({"study_id": study.id, "limit": ROWS, **chosen})
+    found = disagreements(signed_in_user(), wanted)
+    if not found.total and not chosen:
+        st.caption("No item to list: nobody disagrees, or you may still judge these items.")
+        return
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        for label, options in (("Question", found.questions), ("Kind", found.kinds)):
+            if len(options) > 1:
+                st.selectbox(label, [EVERY, *options], key=key(label.lower()), width=220)
+        st.number_input("People, at least", 1, key=key("judges"), width=160)
+    shown = f"The first {ROWS} of {counted(found.total, 'item')}." if found.next else ""
+    hidden = any(not row.is_shown for row in found.data)
+    st.caption(
+        f"{shown} Answers and comments of an item come here once the card has shown it to you."
+        if hidden
+        else shown or counted(found.total, "item")
+    )
+    draw_table(
+        [listed(study, each) for each in found.data],
+        key="disagreements.items",
+        height=min(HEIGHT, 36 * (len(found.data) + 1)),
+        column_config={
+            "Open": st.column_config.LinkColumn(
+                display_text=r"item=(\d+)", width="small", help="Decide it on the card"
+            ),
+            "Disagreement": st.column_config.NumberColumn(format="percent"),
+        },
+    )
+
+
+def listed(study: StudySummary, each: DisagreementRow) -> dict[str, object]:
+    return {
+        "Open": f"adjudicate?study={study.id}&item={each.item_id}",
+        "Disagreement": each.disagreement,
+        "People": each.judges,
+        "Answers": ", ".join(f"{count} × {answer}" for answer, count in each.answers.items()),
+        "Decided": each.is_decided,
+        "Question": each.question,
+        "Kind": each.kind,
+        "Comments": " / ".join(each.comments) or (f"{each.n_comments}" if each.n_comments else ""),
+        "Query": each.query,
+    }
 
 
 def draw_nothing(study: StudySummary) -> None:

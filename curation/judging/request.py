@@ -393,15 +393,6 @@ class WorkReport(Request):
     until: date | None = option(None, "Last day, UTC.", metavar="YYYY-MM-DD")
 
 
-class DisputedList(Request):
-    """The items of a study on which people disagree, most disputed first."""
-
-    study_id: int = STUDY
-    include_agreed: bool = option(False, "Also list items on which people agree.", names=("--all",))
-    limit: int = option(20, "Maximum number of items.", ge=1)
-    offset: int = option(0, "Items to leave out: the `next` of the list before.", ge=0)
-
-
 class DisagreementList(Request):
     """The items of a study by disagreement, with how many gave each answer, and comments."""
 
@@ -409,6 +400,7 @@ class DisagreementList(Request):
     question: str = option("", "Only items of this question.")
     kind: str = option("", "Only items of this scenario, or about a passage of this kind.")
     judges: int = option(1, "Only items that at least N people have judged.", ge=1)
+    include_agreed: bool = option(False, "Also list items on which people agree.", names=("--all",))
     limit: int = option(20, "Maximum number of items.", ge=1, le=200)
     offset: int = option(0, "Items to leave out: the `next` of the list before.", ge=0)
 

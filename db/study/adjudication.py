@@ -3,7 +3,7 @@ own, by an adjudicator, which agreement leaves out.
 """
 
 import uuid
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -15,7 +15,7 @@ from db.corpus.texts import passage_texts
 from db.errors import BadInput, NotFound, Refused
 from db.events import record_event
 from db.question import Question
-from db.run.new_items import question_of
+from db.run.new_items import questions_of
 from db.study.judgments import (
     ADJUDICATOR,
     current_judgment,
@@ -70,13 +70,14 @@ def disputed_ids(
     open_only: bool = False,
     include_agreed: bool = False,
     also: Set[int] = frozenset(),
+    named: int | None = None,
 ) -> list[int]:
     """Items of the study by disagreement of people (simulated ones too), most disputed first.
 
-    Items on which all agree come last; without `include_agreed` only flagged or noted ones, and
-    those in `also`, judged or not.
+    Items on which all agree come last; without `include_agreed` only flagged or noted ones, the
+    `named` one, and those in `also`, judged or not.
     """
-    remarked = {one.item_id for one in remarks(session, study_id)} | also
+    remarked = {one.item_id for one in remarks(session, study_id)} | also | {named or 0}
     left_out = set(
         session.scalars(
             select(StudyItem.item_id).where(
@@ -101,27 +102,37 @@ def disputed_ids(
 
 def get_disputed(session: Session, study_id: int, item_id: int) -> Disputed:
     """An item of the study with all its answers and the decision. Raises NotFound."""
-    _require_in_study(session, study_id, item_id)
-    item = session.get_one(Item, item_id)
-    ids = {entry["label"]: entry["passage_id"] for entry in item.candidates}
-    texts = passage_texts(session, ids.values())
-    answers: list[JudgeAnswer] = []
+    return disputed_items(session, study_id, [item_id])[0]
+
+
+def disputed_items(session: Session, study_id: int, ids: Sequence[int]) -> list[Disputed]:
+    """Items of the study, in this order, with their answers and decisions: some queries for all.
+
+    Raises NotFound.
+    """
+    _require_in_study(session, study_id, *ids)
+    items = {item.id: item for item in session.scalars(select(Item).where(Item.id.in_(ids)))}
+    questions = questions_of(session, items.values())
+    texts = passage_texts(
+        session, {each["passage_id"] for item in items.values() for each in item.candidates}
+    )
     fastest = too_fast_limit(session, study_id)
-    decision, decision_note, decided_by = None, "", ""
+    answers: dict[int, list[JudgeAnswer]] = defaultdict(list)
+    decisions: dict[int, tuple[str, str, str]] = {}
     rows = session.execute(
         select(Judgment, Judge)
         .join(Judge, Judge.id == Judgment.judge_id)
-        .where(Judgment.item_id == item_id, Judgment.is_current)
+        .where(Judgment.item_id.in_(ids), Judgment.is_current)
         .order_by(Judge.kind.desc(), Judge.name)
     )
     for judgment, judge in rows:
         if judge.kind == "adjudicator":
             if judgment.study_id == study_id:
-                decision, decision_note = judgment.choice, judgment.note
-                decided_by = judge.name.removeprefix(ADJUDICATOR)
+                name = judge.name.removeprefix(ADJUDICATOR)
+                decisions[judgment.item_id] = judgment.choice, judgment.note, name
             continue
         seconds = seconds_taken(judgment.shown_at, judgment.decided_at)
-        answers.append(
+        answers[judgment.item_id].append(
             JudgeAnswer(
                 judge=judge.name,
                 kind=judge.kind,
@@ -134,19 +145,28 @@ def get_disputed(session: Session, study_id: int, item_id: int) -> Disputed:
                 reason=judgment.reason,
             )
         )
-    return Disputed(
-        item_id=item_id,
-        scenario=item.scenario,
-        instruction=item.instruction,
-        query=item.query,
-        candidates=tuple((label, texts[passage_id]) for label, passage_id in ids.items()),
-        question=question_of(session, item),
-        answers=tuple(answers),
-        skips=_skips(session, study_id, item_id),
-        decision=decision,
-        decision_note=decision_note,
-        decided_by=decided_by,
-    )
+    skips = _skips(session, study_id, ids)
+    found = []
+    for item in map(items.__getitem__, ids):
+        decision, note, by = decisions.get(item.id, (None, "", ""))
+        found.append(
+            Disputed(
+                item_id=item.id,
+                scenario=item.scenario,
+                instruction=item.instruction,
+                query=item.query,
+                candidates=tuple(
+                    (each["label"], texts[each["passage_id"]]) for each in item.candidates
+                ),
+                question=questions[item.question_id],
+                answers=tuple(answers[item.id]),
+                skips=tuple(skips[item.id]),
+                decision=decision,
+                decision_note=note,
+                decided_by=by,
+            )
+        )
+    return found
 
 
 def adjudicate(
@@ -269,34 +289,33 @@ def _largest_share(votes: Counter[str]) -> float:
     return max(votes.values()) / votes.total()
 
 
-def _skips(session: Session, study_id: int, item_id: int) -> tuple[JudgeAnswer, ...]:
+def _skips(session: Session, study_id: int, ids: Sequence[int]) -> dict[int, list[JudgeAnswer]]:
     rows = session.execute(
-        select(
-            Judge.name,
-            Judge.kind,
-            Judge.simulated,
-            Assignment.note,
-            Assignment.flagged,
-            Assignment.reason,
-        )
-        .join(Assignment, Assignment.judge_id == Judge.id)
+        select(Assignment, Judge)
+        .join(Judge, Judge.id == Assignment.judge_id)
         .where(
             Assignment.study_id == study_id,
-            Assignment.item_id == item_id,
+            Assignment.item_id.in_(ids),
             Assignment.state == "skipped",
         )
         .order_by(Judge.name)
     )
-    return tuple(
-        JudgeAnswer(name, kind, simulated, "skipped", note, flagged, None, reason=reason)
-        for name, kind, simulated, note, flagged, reason in rows
-    )
-
-
-def _require_in_study(session: Session, study_id: int, item_id: int) -> None:
-    if session.get(StudyItem, (study_id, item_id)) is None:
-        raise NotFound(
-            f"item {item_id} is not in study {study_id}",
-            f"`studies adjudicate {study_id}` lists its items",
-            code="item_not_in_study",
+    found: dict[int, list[JudgeAnswer]] = defaultdict(list)
+    for skip, judge in rows:
+        who = (judge.name, judge.kind, judge.simulated)
+        found[skip.item_id].append(
+            JudgeAnswer(*who, "skipped", skip.note, skip.flagged, None, reason=skip.reason)
         )
+    return found
+
+
+def _require_in_study(session: Session, study_id: int, *ids: int) -> None:
+    query = select(StudyItem.item_id).where(StudyItem.study_id == study_id)
+    known = set(session.scalars(query.where(StudyItem.item_id.in_(ids))))
+    for item_id in ids:
+        if item_id not in known:
+            raise NotFound(
+                f"item {item_id} is not in study {study_id}",
+                f"`studies disagreements {study_id}` lists its items",
+                code="item_not_in_study",
+            )

@@ -87,11 +87,13 @@ def ids_to_adjudicate(
     *,
     open_only: bool = False,
     include_agreed: bool = False,
+    named: int | None = None,
 ) -> list[int]:
     """The disputed items of a study; until it is closed without cards that the person was given.
 
     Gold is never disputed: a list that grew with the person's own flags and answers would name it.
-    In a closed study also those with a thread. Raises NotFound.
+    In a closed study also those with a thread; `named`: also this one, if people judged it. Raises
+    NotFound.
     """
     talked_about = items_with_threads(session, study_id)
     found = disputed_ids(
@@ -100,6 +102,7 @@ def ids_to_adjudicate(
         open_only=open_only,
         include_agreed=include_agreed,
         also=talked_about,
+        named=named,
     )
     if get_study(session, study_id).status == "closed":
         return found
@@ -192,6 +195,16 @@ def items_shown(
         AdjudicationView.token.in_(tokens),
     )
     return dict(session.execute(query).all())
+
+
+def orders_shown(session: Session, study_id: int, person: str) -> dict[int, list[str]]:
+    """The order of the candidates of each item that the person was shown."""
+    rows = session.execute(
+        select(AdjudicationView.item_id, AdjudicationView.order_shown).where(
+            AdjudicationView.study_id == study_id, AdjudicationView.seen_by == person
+        )
+    )
+    return {item_id: [str(label) for label in order] for item_id, order in rows}
 
 
 def view_item(session: Session, study_id: int, item_id: int, person: str) -> BlindItem:

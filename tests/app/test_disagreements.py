@@ -11,6 +11,7 @@ from asked_study import QUERY_OK, ROLE, make_asked_study, record
 from conftest import Ran
 from disputed_world import card, disputed_study, entry
 from sqlalchemy import select
+from statement_count import statements_counted
 
 from app.access.identity import Actor, SessionUser, owner
 from app.api.routes import by_name
@@ -123,5 +124,44 @@ def test_command_route_and_page_have_the_same_rows(
     links = [f"adjudicate?study={study_id}&item={row['item_id']}" for row in called["data"]]
     assert list(table.value["Open"]) == links and table.value["People"].tolist() == [2, 2, 2]
     assert list(table.value["Comments"]) == ["hard to say / hard to say"] * 3
-    page.number_input("disagreements.judges").set_value(3).run()
+    page.number_input("disagreements.judges_1").set_value(3).run()
     assert not page.exception and "0 items" in words(page)
+
+
+def test_the_store_owner_alone_reads_names_and_the_former_command_has_its_keys(
+    sqlite_store: Store, inf: Callable[..., Ran]
+) -> None:
+    study_id = disputed_study(sqlite_store)
+    card(study_id)  # cora is shown the items
+    assert not any(row.judgments or row.candidates for row in rows(CORA, study_id))
+    (first, *_), after = rows(owner("cora"), study_id), inf("study", "adjudicate", "--study", 1)
+    assert {"ann", "ben", "model M"} <= {one.judge for one in first.judgments}
+    assert "model M positive" in after.out, after.out
+    former = inf("study", "adjudicate", "--study", study_id, "--json").json["items"][0]
+    assert {one["judge"] for one in former["answers"]} == {"ann", "ben", "model M"}
+    assert {"instruction", "query", "candidates", "decision", "decided_by"} <= former.keys()
+
+
+def test_a_list_of_many_items_asks_for_all_at_once(sqlite_store: Store) -> None:
+    """Each row was asked for apart: 50 rows were 350 statements at every run of the page."""
+    study_id = disputed_study(sqlite_store, items=12)
+    for actor in (CORA, owner("cora")):
+        card(study_id)
+        with statements_counted() as one:
+            assert len(rows(actor, study_id, limit=1)) == 1
+        with statements_counted() as many:
+            assert len(rows(actor, study_id)) == 12
+        assert many.total == one.total
+
+
+def test_an_item_that_is_named_is_looked_up_with_the_others(sqlite_store: Store) -> None:
+    study_id = disputed_study(sqlite_store)
+    with sqlite_store.read() as session:
+        item_id = session.scalars(select(Item.id)).first()
+    card(study_id)
+    with statements_counted() as without:
+        card(study_id)
+    with statements_counted() as named:
+        assert card(study_id, first=item_id).items[0].votes
+    place = "db/study/adjudication.py:disputed_ids"
+    assert named.statements[place] == without.statements[place] > 0, named

@@ -15,11 +15,12 @@ from analysis.files.document import Document, Table
 from app.access.identity import SessionUser, owner
 from app.api.routes import by_name
 from app.operations.judging import agreement, studies
+from app.operations.judging.disagreements import disagreements
 from app.operations.judging.report import report
 from curation.judging.request import (
     Adjudication,
     AgreementShow,
-    DisputedList,
+    DisagreementList,
     StudyChange,
     StudyReport,
 )
@@ -75,7 +76,7 @@ def test_who_may_still_judge_has_no_report_and_an_open_study_no_examples(
 def test_decisions_are_counted_by_what_they_decide_for(team: int) -> None:
     nothing = section(report(owner("cora"), StudyReport(study_id=team)), "Adjudication")
     assert nothing.sentences == ("Nothing was adjudicated.",)
-    rows = studies.disputed(owner("cora"), DisputedList(study_id=team, limit=3)).data
+    rows = disagreements(owner("cora"), DisagreementList(study_id=team, limit=3)).data
     for one in rows:
         decision = Adjudication(study_id=team, item_id=one.item_id, choice="none")
         studies.adjudicate(owner("cora"), decision)

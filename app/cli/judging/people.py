@@ -14,9 +14,8 @@ from app.cli.kit.report import Result, command_actor, reporting
 from app.cli.kit.table import Column, drawn
 from app.operations.judging import studies as operations
 from app.operations.judging.disagreements import disagreements
-from app.text.numbers import counted
 from app.text.reviews import judges_changed
-from curation.judging.request import Adjudication, DisputedList, JudgeChange, WorkReport
+from curation.judging.request import Adjudication, DisagreementList, JudgeChange, WorkReport
 from db.study.work import WorkRow
 
 CHANGES = {
@@ -36,14 +35,10 @@ PEOPLE: tuple[Column, ...] = (
     ("", lambda row: "simulated" if row["simulated"] else "offline" if row["offline"] else ""),
     ("paused", lambda row: row["reason"] if row["state"] == "paused" else ""),
 )
-DISPUTED: tuple[Column, ...] = (
-    ("item", "item_id"),
-    ("answers", lambda row: ", ".join(f"{a['judge']} {a['choice']}" for a in row["answers"])),
-    ("decided", "decision"),
-)
 DISAGREEMENTS: tuple[Column, ...] = (
     *(("item", "item_id"), "question", "kind", ("people", "judges"), "disagreement"),
     ("answers", lambda row: ", ".join(f"{n} {a}" for a, n in row["answers"].items())),
+    ("by", lambda row: ", ".join(f"{a['judge']} {a['choice']}" for a in row["judgments"])),
     ("decided", lambda row: "yes" if row["is_decided"] else ""),
     ("comments", lambda row: " / ".join(row["comments"])),
 )
@@ -102,21 +97,22 @@ def people(
     return {"study_id": study_id, "message": message, **listed}
 
 
-def _disputed(result: Result) -> str:
+def _disagreements(result: Result) -> str:
     if "choice" in result:
         return f"item {result['item_id']} is decided: {result['choice'].replace('_', ' ')}"
-    head = f"{counted(result['disputed'], 'item')}, most disputed first"
-    return f"{head}\n{drawn(DISPUTED, result['data'], max_columns=110)}".rstrip()
+    return drawn(DISAGREEMENTS, result["data"], empty="nobody disagrees yet", max_columns=110)
 
 
 @click.command()
 @click.option("--item", "item_id", type=int, help="Decide this item; without it, list items.")
 @click.option("--choice", help="The right answer: a candidate's label, or none.")
 @click.option("--note", default="", help="Reason for the decision.")
-@request_options(DisputedList)
-@reporting(_disputed)
-def adjudicate(request: DisputedList, item_id: int | None, choice: str | None, note: str) -> Result:
-    """List the items on which people disagree, with all answers; decide one."""
+@request_options(DisagreementList)
+@reporting(_disagreements)
+def adjudicate(
+    request: DisagreementList, item_id: int | None, choice: str | None, note: str
+) -> Result:
+    """Decide an item on which people disagree; list them."""
     if (item_id is None) != (choice is None):
         raise click.UsageError("--item ITEM and --choice LABEL must be given together")
     actor, study_id = command_actor(), request.study_id
@@ -125,9 +121,9 @@ def adjudicate(request: DisputedList, item_id: int | None, choice: str | None, n
         operations.adjudicate(actor, wanted)
         done = {"study_id": study_id, "item_id": item_id, "choice": choice}
         return done | {"decided_by": actor.name}
-    listed = operations.disputed(actor, request).as_json()
+    listed = disagreements(actor, request).as_json()
     listed |= {"study_id": study_id, "disputed": listed["total"]}
-    return with_former_keys(listed, "items", {})
+    return with_former_keys(listed, "items", {"answers": "judgments"})
 
 
 def _work(actor: Actor, wanted: WorkReport) -> Result:
@@ -144,11 +140,7 @@ def add_to(studies: Noun) -> None:
     studies.listed(
         operations.messages, name="messages", columns=SENT, empty="no messages to its people yet"
     )
-    studies.door(
-        disagreements,
-        name="disagreements",
-        text=lambda found: drawn(DISAGREEMENTS, found["data"], empty="nobody disagrees yet"),
-    )
+    studies.door(disagreements, name="disagreements", text=_disagreements)
     studies.door(
         _work,
         name="work",

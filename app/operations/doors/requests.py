@@ -30,7 +30,6 @@ REQUESTS: Mapping[str, str] = {
     "studies report": "curation.judging.request:StudyReport",
     "studies tasks": "curation.judging.request:StudyTasks",
     "studies work": "curation.judging.request:WorkReport",
-    "studies disputed": "curation.judging.request:DisputedList",
     "studies disagreements": "curation.judging.request:DisagreementList",
     "studies adjudicate": "curation.judging.request:Adjudication",
     "judgments change": "curation.judging.request:AnswerChange",

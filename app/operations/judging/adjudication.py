@@ -153,7 +153,7 @@ def decide_and_show(
     # it counts all judgments of the study: nobody waits for it
     with reading(user, RIGHT) as session:
         every = blind_adjudication.ids_to_adjudicate(
-            session, study_id, user.name, include_agreed=include_agreed
+            session, study_id, user.name, include_agreed=include_agreed, named=first
         )
         decided = adjudication.decided_ids(session, study_id)
         to_decide = {item_id for item_id in every if item_id not in decided}
@@ -161,12 +161,16 @@ def decide_and_show(
         cards = blind_adjudication.cards_to_adjudicate(session, study_id, every, user.name)
         waiting = [[one for one in card if one in to_decide and one not in later] for card in cards]
         message = ""
-        if first is not None:
-            try:
-                _require_visible(session, study_id, first, user.name)
-                waiting = [[first], *([one for one in card if one != first] for card in waiting)]
-            except NotFound as error:
-                message = reword(error)
+        if first in every:
+            waiting = [[first], *([one for one in card if one != first] for card in waiting)]
+        elif first is not None:
+            message = reword(
+                NotFound(
+                    f"item {first} of study {study_id} is not yours to decide",
+                    "nobody has answered it, or it was given to you to judge",
+                    code="item_not_to_decide",
+                )
+            )
         past = (
             blind_adjudication.own_decisions(
                 session, study_id, user.name, before=before, count=EARLIER_DECISIONS
@@ -299,14 +303,3 @@ def _items_shown(session: Session, study_id: int, tokens: Sequence[Any], person:
     """The items of a browser's tokens, whatever else it sent in their place."""
     given = [one for one in list(tokens)[:MAX_TOKENS] if isinstance(one, str) and is_storable(one)]
     return list(blind_adjudication.items_shown(session, study_id, given, person).values())
-
-
-def _require_visible(session: Session, study_id: int, item_id: int, person: str) -> None:
-    """Raise NotFound for an item that the person may not see the answers to."""
-    visible = blind_adjudication.ids_to_adjudicate(session, study_id, person, include_agreed=True)
-    if item_id not in visible:
-        raise NotFound(
-            f"item {item_id} of study {study_id} is not yours to decide",
-            "nobody has answered it, or it was given to you to judge",
-            code="item_not_to_decide",
-        )

@@ -7,6 +7,7 @@ and answers by label are for the store's owner, and in a closed study for who ma
 """
 
 from collections import Counter, defaultdict
+from functools import partial
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
@@ -21,16 +22,33 @@ from db.question import PICK, Shown, about_of
 from db.rows import Listed, Row
 from db.study import adjudication, blind_adjudication
 from db.study.studies import get_study
-from db.tables import AdjudicationView, Item, Judge, Judgment, Question, StudyItem
+from db.tables import Item, Judge, Judgment, Question, StudyItem
 
 RIGHT = "adjudicate"
+
+
+class CandidateText(Row):
+    """A candidate of an item: what it was made to be, and its text."""
+
+    label: str
+    text: str
+
+
+class AnswerRow(Row):
+    """What one judge chose on an item, or that they skipped it."""
+
+    judge: str
+    choice: str
+    note: str
+    flagged: bool
 
 
 class DisagreementRow(Row):
     """An item on which `judges` people differ: the share that did not give the most frequent
     answer, how many gave each, and what they wrote; `is_shown`: whether these are for the reader.
 
-    `n_comments` counts the notes of answers and skips; `kind` is empty for who may not know it.
+    `n_comments` counts the notes of answers and skips; `kind` is empty for who may not know it. For
+    the store's owner also texts by role, every judge's answer by name, and the decision.
     """
 
     item_id: int
@@ -44,6 +62,11 @@ class DisagreementRow(Row):
     comments: tuple[str, ...]
     is_decided: bool
     is_shown: bool
+    instruction: str = ""
+    candidates: tuple[CandidateText, ...] = ()
+    judgments: tuple[AnswerRow, ...] = ()
+    decision: str | None = None
+    decided_by: str = ""
 
 
 class Disagreements(Listed[DisagreementRow]):
@@ -69,10 +92,13 @@ def disagreements(actor: Actor, wanted: DisagreementList) -> Disagreements:
                 "leave out the kind, or wait until the study is closed",
                 code="kind_not_shown",
             )
+        agreed = wanted.include_agreed
         ids = (
-            adjudication.disputed_ids(session, study_id)
+            adjudication.disputed_ids(session, study_id, include_agreed=agreed)
             if knows_all
-            else blind_adjudication.ids_to_adjudicate(session, study_id, actor.name)
+            else blind_adjudication.ids_to_adjudicate(
+                session, study_id, actor.name, include_agreed=agreed
+            )
         )
         places = _places(session, study_id)
         questions, kinds = (sorted({*each} - {""}) for each in zip(*places.values(), strict=True))
@@ -87,39 +113,32 @@ def disagreements(actor: Actor, wanted: DisagreementList) -> Disagreements:
             and votes[item_id].total() >= wanted.judges
         ]
         decided = adjudication.decided_ids(session, study_id)
-        viewed = set(
-            session.scalars(
-                select(AdjudicationView.item_id).where(
-                    AdjudicationView.study_id == study_id, AdjudicationView.seen_by == actor.name
-                )
-            )
-        )
+        orders = blind_adjudication.orders_shown(session, study_id, actor.name)
+        shown = found[wanted.offset :][: wanted.limit]
         rows = []
-        for item_id in found[wanted.offset :][: wanted.limit]:
-            item = adjudication.get_disputed(session, study_id, item_id)
+        for item in adjudication.disputed_items(session, study_id, shown):
+            item_id = item.item_id
             people = [one for one in item.answers if one.kind == "person"]
             comments = tuple(one.note for one in (*people, *item.skips) if one.note)
-            of, is_shown = votes[item_id], knows_all or item_id in viewed
-            answers = dict(of.most_common())
+            of, is_shown = votes[item_id], knows_all or item_id in orders
+            answers = dict(of.most_common()) if is_shown else {}
             if is_shown and not knows_all:
-                seen = blind_adjudication.view_item(session, study_id, item_id, actor.name)
-                pairs = zip(seen.options, seen.votes, strict=True)
-                answers = {_on_screen(option): count for option, count in pairs if count}
-            rows.append(
-                DisagreementRow(
-                    item_id=item_id,
-                    question=places[item_id][0],
-                    kind=places[item_id][1] if knows_all else "",
-                    query=item.query,
-                    judges=of.total(),
-                    disagreement=round(1 - max(of.values()) / of.total(), 3) if of else 0.0,
-                    answers=answers if is_shown else {},
-                    n_comments=len(comments),
-                    comments=comments if is_shown else (),
-                    is_decided=item_id in decided,
-                    is_shown=is_shown,
-                )
+                on_screen = partial(item.question.shown, orders[item_id])
+                answers = {_on_screen(on_screen(answer)): n for answer, n in answers.items()}
+            row = DisagreementRow(
+                item_id=item_id,
+                question=places[item_id][0],
+                kind=places[item_id][1] if knows_all else "",
+                query=item.query,
+                judges=of.total(),
+                disagreement=round(1 - max(of.values()) / of.total(), 3) if of else 0.0,
+                answers=answers,
+                n_comments=len(comments),
+                comments=comments if is_shown else (),
+                is_decided=item_id in decided,
+                is_shown=is_shown,
             )
+            rows.append(row.model_copy(update=_with_names(item)) if actor.owns_store else row)
     return Disagreements.page(
         rows,
         offset=wanted.offset,
@@ -127,6 +146,16 @@ def disagreements(actor: Actor, wanted: DisagreementList) -> Disagreements:
         questions=tuple(questions),
         kinds=tuple(kinds) if knows_all else (),
     )
+
+
+def _with_names(item: adjudication.Disputed) -> dict[str, object]:
+    return {
+        "instruction": item.instruction,
+        "candidates": tuple(CandidateText(label=each, text=of) for each, of in item.candidates),
+        "judgments": tuple(map(AnswerRow.of, (*item.answers, *item.skips))),
+        "decision": item.decision,
+        "decided_by": item.decided_by,
+    }
 
 
 def _knows_all(session: Session, study_id: int, actor: Actor) -> bool:

@@ -1,4 +1,4 @@
-"""Studies: create, list, show, change, let models judge; their judges, gold and disputed items."""
+"""Studies: create, list, show, change, let models judge; their judges, gold and decisions."""
 
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,6 @@ from curation.judging.leases import AnswersRecorded, ItemsLeased
 from curation.judging.request import (
     Adjudication,
     AnswersRecord,
-    DisputedList,
     GoldChange,
     ItemsLease,
     JudgeChange,
@@ -92,34 +91,6 @@ class JudgesChanged(Row):
     judges: int
     moved: int = 0
     returned: int = 0
-
-
-class CandidateText(Row):
-    """A candidate of an item: what it was made to be, and its text."""
-
-    label: str
-    text: str
-
-
-class AnswerRow(Row):
-    """What one judge chose on an item, or that they skipped it."""
-
-    judge: str
-    choice: str
-    note: str
-    flagged: bool
-
-
-class DisputedRow(Row):
-    """An item that people disagree on, with all answers, roles and names, and the decision."""
-
-    item_id: int
-    instruction: str
-    query: str
-    candidates: tuple[CandidateText, ...]
-    answers: tuple[AnswerRow, ...]
-    decision: str | None
-    decided_by: str
 
 
 class GoldChanged(Row):
@@ -431,27 +402,9 @@ def work(actor: Actor, wanted: WorkReport) -> Listed[WorkRow]:
     )
 
 
-def disputed(actor: Actor, wanted: DisputedList) -> Listed[DisputedRow]:
-    """The items that people disagree on, the most disputed first, with all answers and names.
-
-    Not blind: for the store's owner and admins; `blind_adjudication` is for those who also judge.
-    """
-    study_id = wanted.study_id
-    with reading(actor, "accounts") as session:
-        ids = adjudication.disputed_ids(session, study_id, include_agreed=wanted.include_agreed)
-        shown = ids[wanted.offset :][: wanted.limit]
-        rows = [_disputed(adjudication.get_disputed(session, study_id, each)) for each in shown]
-    return Listed[DisputedRow].page(rows, offset=wanted.offset, total=len(ids))
-
-
 def adjudicate(actor: Actor, wanted: Adjudication) -> None:
     """Decide an item by the label of its right candidate, as an admin. Raises as `adjudicate`."""
     with writing(actor, "accounts") as session:
         adjudication.adjudicate(
             session, wanted.study_id, wanted.item_id, wanted.choice, by=actor.name, note=wanted.note
         )
-
-
-def _disputed(found: adjudication.Disputed) -> DisputedRow:
-    texts = tuple(CandidateText(label=label, text=text) for label, text in found.candidates)
-    return DisputedRow.of(found, candidates=texts, answers=(*found.answers, *found.skips))

@@ -18,7 +18,6 @@ from app.operations.judging import studies
 from curation.judging.request import (
     Adjudication,
     AnswersRecord,
-    DisputedList,
     GoldChange,
     ItemsLease,
     JudgeChange,
@@ -70,12 +69,11 @@ OPERATIONS: dict[str, Callable[[Actor], Any]] = {
     "template": lambda actor: studies.template(actor, 1, 1),
     "tasks": lambda actor: studies.tasks(actor, StudyTasks(study_id=1, tool="argilla")),
     "work": lambda actor: studies.work(actor, WorkReport(study_id=1)),
-    "disputed": lambda actor: studies.disputed(actor, DisputedList(study_id=1)),
     "adjudicate": lambda actor: studies.adjudicate(
         actor, Adjudication(study_id=1, item_id=1, choice="none")
     ),
 }
-SHOWS_ROLES = ("disputed", "adjudicate")  # and names: not even a curator's
+SHOWS_ROLES = ("adjudicate",)  # and names: not even a curator's
 
 
 def with_right(*rights: str) -> Actor:
