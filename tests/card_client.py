@@ -96,18 +96,21 @@ class CardClient:
         self._element = self._fragment = ""
         self._sent = 0
         self._start: asyncio.Barrier | None = None
+        self._one_by_one = False
 
     async def work(
         self,
         *,
         cut_chance: float = 0.0,
         think_seconds: float = 0.0,
+        one_by_one: bool = False,
         start: asyncio.Barrier | None = None,
     ) -> None:
         """Judge until nothing is left. `cut_chance`: of the connection being cut per sending;
-        `think_seconds`: the mean time before each decision; without, all leased items at once;
-        `start`: waited for once the first page has been drawn."""
-        self._start = start
+        `one_by_one`: a sending for each decision; without, all leased items at once;
+        `think_seconds`: the mean time before each decision, which is then sent by itself; `start`:
+        waited for once the first page has been drawn."""
+        self._start, self._one_by_one = start, one_by_one or think_seconds > 0
         while not self.finished:
             try:
                 async with aiohttp.ClientSession(cookies={COOKIE: self.cookie}) as session:
@@ -152,9 +155,8 @@ class CardClient:
     async def _decide(self, think_seconds: float) -> None:
         waiting = [item for item in self._items() if item["token"] not in self._decided]
         if think_seconds:
-            waiting = waiting[:1]
             await asyncio.sleep(self._chance.expovariate(1 / think_seconds))
-        for item in waiting:
+        for item in waiting[:1] if self._one_by_one else waiting:
             self._decide_one(item)
 
     def _items(self) -> list[dict[str, Any]]:

@@ -43,11 +43,13 @@ async def work_through(
     cut_chance: float,
     seed: int,
     least_between: int = 1,
+    one_by_one: bool = False,
 ) -> int:
     """Let everybody work to the end while the server is killed (SIGKILL) and started again `kills`
     times, each after at least `least_between` more decisions. Returns how often it was."""
     chance = random.Random(seed)
-    working = asyncio.gather(*(client.work(cut_chance=cut_chance) for client in clients))
+    how = {"cut_chance": cut_chance, "one_by_one": one_by_one}
+    working = asyncio.gather(*(client.work(**how) for client in clients))
 
     def decided() -> int:
         return sum(len(client.decisions) for client in clients)

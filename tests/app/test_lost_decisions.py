@@ -17,6 +17,8 @@ from study_world import make_world, sampled_study
 from db.store.store import Store
 from db.tables import Judgment
 
+KILLS, CUTS = 6, 600
+
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.filterwarnings("ignore::ResourceWarning"),  # connections that were cut
@@ -63,7 +65,8 @@ def test_no_decision_is_lost_doubled_or_on_another_item(store: Store, own_home: 
 def test_no_answer_to_a_card_of_several_questions_is_lost_doubled_or_misplaced(
     store: Store, own_home: Path, tmp_path: Path
 ) -> None:
-    """20 people on graded cards; `-m long`, as it kills the server six times."""
+    """20 people on graded cards, six kills and 600 cut connections: each answer is sent by itself,
+    since five at once are too few sendings to cut."""
     rows = [record(number) for number in range(30)]
     study_id = make_asked_study(store, tmp_path, rows, [QUERY_OK, ROLE, FLUENCY], overlap=5)
     people = add_annotators(store, 20)
@@ -75,13 +78,20 @@ def test_no_answer_to_a_card_of_several_questions_is_lost_doubled_or_misplaced(
 
         async def work() -> int:
             return await work_through(
-                server, desks, kills=6, cut_chance=0.5, seed=1, least_between=60
+                server,
+                desks,
+                kills=KILLS,
+                cut_chance=0.8,
+                seed=1,
+                least_between=60,
+                one_by_one=True,
             )
 
         killed = asyncio.run(work())
     found = compare(store, study_id, desks, overlap=5)
     assert (found.decided, found.faults) == (30 * 6 * 5, 0), found
-    assert killed >= 3  # the more people, the sooner everything is answered
+    assert killed == KILLS
+    assert sum(client.cuts for client in desks) >= CUTS
     with store.write() as session:  # the comparison sees a grade on another passage
         first, second = session.scalars(
             select(Judgment).where(Judgment.choice.in_(("0", "1"))).limit(2)
