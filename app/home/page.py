@@ -21,7 +21,7 @@ from app.kit.frame.dataset import chosen_dataset
 from app.kit.frame.links import go_to, page_link
 from app.kit.menu import may_open
 from app.kit.page import draw_heading, draw_labels, draw_link
-from app.models.try_it.example import draw_swap
+from app.models.try_it import draw_swap
 from app.operations import try_it
 from app.operations.overview import demo
 from app.operations.overview.home import OwnItems, SeenStudies, overview, own_items

@@ -13,7 +13,7 @@ class JobKind:
 
     `handler` is "module:function"; only the job's own process imports it. `permission` is what a
     session user needs to launch one from a page. `slot` is the queue it waits in
-    (`app.jobs.slots`).
+    (`app.jobs.supervisor`).
     """
 
     name: str

@@ -7,8 +7,7 @@ import streamlit as st
 from app.access.session_user import failures_shown, require_permission
 from app.kit.frame.dataset import chosen_dataset
 from app.kit.page import draw_empty, draw_heading
-from app.models.try_it.example import draw_examples
-from app.models.try_it.ranks import moves
+from app.models.try_it import draw_examples, moves
 from app.operations import try_it
 from app.operations.try_it import Search, Searched
 from app.text.numbers import counted

@@ -12,9 +12,9 @@ from analysis.request import CorporaChosen, CoverageStart
 from app.access.identity import Actor
 from app.access.permissions import require
 from app.operations.acting import Launch, reading
+from db.corpus.browsing import pairs_with, texts_with
 from db.corpus.datasets import dataset_names
 from db.corpus.growing import Growable, pairs_to_grow
-from db.corpus.searching import pairs_with, texts_with
 from db.errors import BadInput
 from db.outcome.analyses import get_analysis, list_analyses
 from db.release.releases import list_releases, runs_of_releases_at

@@ -7,14 +7,14 @@ from typing import Any
 import streamlit as st
 
 from app.access.identity import Actor
-from app.access.session_user import require_permission
+from app.access.session_user import action, notify, require_permission
 from app.groups.run_label import run_name
 from app.kit.choice import take_from_url
-from app.kit.fields import draw_fields
+from app.kit.fields import draw_fields, values_of_form
 from app.kit.page import draw_hand_off, draw_link, draw_table
 from app.operations import releases
+from app.operations.acting import queued
 from app.operations.releases import ReleaseOptions
-from app.releases import actions
 from app.releases.card import draw_card
 from app.text.numbers import counted
 from app.text.plain import plain
@@ -24,6 +24,7 @@ from curation.release.request import ReleasePlan
 from db.errors import InfError
 from db.release.choice import ChosenCount
 from db.run.runs import RunSummary
+from db.store.settings import home
 
 # Where a field of the plan has its place; every other one is under More options.
 FILTER, CHOICES = ("reviews", "sources", "study_id"), ("include_dropped", "balance")
@@ -51,7 +52,7 @@ def draw_release_form(runs: list[RunSummary], elsewhere: list[RunSummary], numbe
     _draw_splits(number)
     with st.expander("More options"):
         _draw(more_options(ReleasePlan))
-    wanted = actions.plan_of_form(ids)
+    wanted = plan_of_form(ids)
     _draw_counts(user, wanted)
     _draw_preview(user, wanted)
 
@@ -78,7 +79,7 @@ def more_options(plan: type[ReleasePlan]) -> list[str]:
 
 
 def _draw(names: Iterable[str], **more: Mapping[str, Any]) -> None:
-    draw_fields(ReleasePlan, names, key=actions.FORM, more=more)
+    draw_fields(ReleasePlan, names, key=FORM, more=more)
 
 
 def _draw_filter(runs: tuple[int, ...], options: ReleaseOptions) -> None:
@@ -116,7 +117,7 @@ def _draw_splits(number: int) -> None:
             "name": {"width": 240},
             "held_out": {"max_value": 0.9, "step": 0.05, **narrow},
         }
-        draw_fields(ReleasePlan, SPLITS, key=actions.FORM, now=named, more=more)
+        draw_fields(ReleasePlan, SPLITS, key=FORM, now=named, more=more)
     _draw(["views"], views={"placeholder": "InF Studio and datasets only"})
 
 
@@ -142,7 +143,7 @@ def _draw_counts(user: Actor, wanted: ReleasePlan) -> None:
         "Create release",
         type="primary",
         key="releases.start",
-        on_click=actions.start,
+        on_click=start,
         args=(wanted.runs,),
         disabled=total == 0,
     )
@@ -184,3 +185,28 @@ def _draw_preview(user: Actor, wanted: ReleasePlan) -> None:
         draw_table(found.rows)
     with card:
         draw_card(found.card, key="preview")
+
+
+FORM = "releases"
+
+
+def plan_of_form(runs: tuple[int, ...]) -> ReleasePlan:
+    """The release that the form describes, of these runs, in the folder of releases."""
+    found = values_of_form(ReleasePlan, key=FORM)
+    name = str(found.get("name", "")).strip()
+    if len(runs) > 1:
+        found.pop("study_id", None)
+    found |= {"runs": runs, "name": name, "out": str(home() / "releases" / (name or "release"))}
+    return ReleasePlan.read(found)
+
+
+@action
+def start(runs: tuple[int, ...]) -> None:
+    """Queue the export that the form describes, into the releases folder."""
+    actor, wanted = require_permission(releases.RIGHT), plan_of_form(runs)
+    wanted = wanted.model_copy(update={"out": releases.new_folder(wanted.name)})
+    job_id = releases.create(actor, wanted, queued)
+    st.session_state["releases.job"] = job_id
+    notify(f"Release {wanted.name} is queued as job {job_id}.")
+    st.query_params.pop("release", None)
+    st.session_state.pop("releases.chosen", None)

@@ -1,4 +1,4 @@
-"""HTTP routes besides Streamlit's own: health, sign-in and invitations.
+"""HTTP routes besides Streamlit's own: health, sign-in, invitations and large downloads.
 
 The forms are plain HTML that posts back here; the cookie is HttpOnly and SameSite=Lax, so that a
 page of another site can neither read it nor post with it.
@@ -10,19 +10,20 @@ from urllib.parse import urlencode
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import PlainTextResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
 from app.access import openid
 from app.access.identity import user_of_cookies
+from app.access.permissions import require
+from app.operations import releases
 from app.server.document.goto import GOTO_ROUTE
-from app.server.downloads import DOWNLOAD_ROUTES
 from app.server.form_page import address_of, device_token, form_page, signed_in
 from app.server.health import HEALTH_ROUTE
 from app.server.language import LANGUAGE_ROUTE, language_of, problem_to, say_to
 from app.server.own_account import OWN_ACCOUNT_ROUTES
 from app.text.languages import text
-from db.errors import InfError, Refused
+from db.errors import InfError, NotFound, Refused
 from db.names import MAX_NAME_CHARACTERS
 from db.people import accounts, invitations
 from db.people.emails import sign_in_by_email
@@ -31,6 +32,38 @@ from db.store.scope import unscoped
 from db.store.store import open_store
 from db.study.studies import get_study
 from db.tables import Account, Invitation
+
+PERMISSION = "export"
+
+
+def release_archive(request: Request) -> Response:
+    """The release as a zip, for those with the right *release* on all its datasets.
+
+    404 where it does not exist or is not visible, 403 without the right, 409 if the folder is no
+    longer what was exported.
+    """
+    release_id = int(request.path_params["release_id"])
+    try:
+        user = require(user_of_cookies(open_store(), request.cookies), PERMISSION)
+    except Refused as refused:
+        return PlainTextResponse(str(refused), 403)
+    try:
+        found = releases.archive(user, release_id)
+    except NotFound as error:
+        return PlainTextResponse(str(error), 404)
+    except InfError as error:
+        return PlainTextResponse(str(error), 409)
+    headers = {
+        "Content-Disposition": f'attachment; filename="{found.name}"',
+        "Cache-Control": "private, no-store",
+    }
+    return StreamingResponse(found.chunks, media_type="application/zip", headers=headers)
+
+
+DOWNLOAD_ROUTES: tuple[BaseRoute, ...] = (
+    Route("/download/release/{release_id:int}", release_archive, methods=["GET"]),
+)
+
 
 RETURN_TO = "inf_return_to"  # in the signed cookie of a sign-in that is under way
 

@@ -13,7 +13,6 @@ from analysis.study.run_report import run_report
 from analysis.study.thresholds import explore_thresholds
 from db.errors import BadInput, Refused
 from db.run.runs import shape_of
-from db.study.additions import add_items
 from db.study.judgments import JudgmentRow, judgment_frame
 from db.study.quality import flagged_people
 from db.study.run_items import (
@@ -26,7 +25,7 @@ from db.study.run_items import (
     used_item_ids,
 )
 from db.study.strictness import run_strictness
-from db.study.studies import get_study
+from db.study.studies import add_items, get_study
 from db.tables import Study
 
 NO_RUN: Final = "the study has no run: its items were not grown here"

@@ -11,8 +11,7 @@ from study_world import make_world
 
 from app.cli.main import main
 from app.jobs import processes, supervisors
-from app.jobs.slots import MAX_JOINED, slots
-from app.jobs.supervisor import supervise
+from app.jobs.supervisor import MAX_JOINED, slots, supervise
 from curation.run.starting import start_run
 from db.events import list_events
 from db.jobs import jobs

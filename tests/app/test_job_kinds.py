@@ -16,7 +16,7 @@ from app.access.permissions import NEEDS
 from app.jobs import launching, supervisors
 from app.jobs.kinds import KINDS, kinds_of_slot
 from app.jobs.ray_cluster import entrypoint_of, environment_of
-from app.jobs.slots import slots
+from app.jobs.supervisor import slots
 from db.jobs import jobs
 from db.modules import run_module
 from db.rows import Row

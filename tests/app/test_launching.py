@@ -17,8 +17,7 @@ from job_metrics import metric_points
 
 from app.access.identity import owner
 from app.jobs import launching, processes, supervisors
-from app.jobs.slots import slots, visible_gpus
-from app.jobs.supervisor import supervise
+from app.jobs.supervisor import slots, supervise, visible_gpus
 from db.errors import BadInput, InfError, Refused
 from db.events import list_events
 from db.jobs import jobs

@@ -16,8 +16,7 @@ from streamlit.testing.v1 import AppTest
 from study_world import make_world, sampled_study
 
 from app.access.identity import Actor
-from app.models.try_it.example import verdict
-from app.models.try_it.ranks import moves
+from app.models.try_it import moves, verdict
 from app.operations import try_it as model_client
 from app.operations.try_it import Search, search, search_with
 from db.errors import BadInput, NotFound, Refused

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from app.jobs.slots import slots, visible_gpus
+from app.jobs.supervisor import slots, visible_gpus
 from db.jobs.gpus import query_gpus
 from trainer.launch.forecast import available_bytes
 

@@ -13,8 +13,8 @@ from trainer.data.batches import NOWHERE, build_batch
 from trainer.data.groups import Group, group_of
 from trainer.launch.here import train
 from trainer.loop.embedding_loss import objective_loss, scores_of_terms
+from trainer.objectives.losses import univariate_loss
 from trainer.objectives.names import BASELINES, OBJECTIVES, Objective, parse_objective
-from trainer.objectives.univariate import univariate_loss
 from trainer.settings.template import Template
 
 ROLES = ("q", "i", "p", "q-", "i-", "p1-", "p2-")

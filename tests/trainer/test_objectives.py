@@ -9,9 +9,8 @@ from torch import Tensor
 from trainer.data.batches import build_batch
 from trainer.data.groups import Group, group_of
 from trainer.loop.embedding_loss import scores_of_terms
-from trainer.objectives.multivariate import multivariate_loss
+from trainer.objectives.losses import multivariate_loss, univariate_loss
 from trainer.objectives.names import OBJECTIVES, Objective
-from trainer.objectives.univariate import univariate_loss
 from trainer.settings.template import Template
 
 TEMPLATE = Template()

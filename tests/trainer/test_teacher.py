@@ -18,7 +18,7 @@ from trainer.loop.embedding_loss import Teaching, taught_loss
 from trainer.loop.packing_check import make_collator
 from trainer.loop.teacher import teacher_scores
 from trainer.model.backbone import load_backbone
-from trainer.objectives.distillation import LOSSES, teacher_loss
+from trainer.objectives.losses import TEACHER_LOSSES, teacher_loss
 from trainer.settings.settings import parse_settings
 from trainer.settings.template import Template
 
@@ -44,7 +44,7 @@ def test_both_losses_by_hand() -> None:
     )
 
 
-@pytest.mark.parametrize("kind", LOSSES)
+@pytest.mark.parametrize("kind", TEACHER_LOSSES)
 def test_they_equal_naive_loops(kind: str) -> None:
     torch.manual_seed(1)
     student, teacher = torch.randn(5, 3).double(), torch.randn(5, 3).double()
@@ -59,7 +59,7 @@ def test_they_equal_naive_loops(kind: str) -> None:
     assert teacher_loss(kind, student, teacher, own).item() == pytest.approx(total / 5)
 
 
-@pytest.mark.parametrize("kind", LOSSES)
+@pytest.mark.parametrize("kind", TEACHER_LOSSES)
 def test_a_constant_on_either_side_changes_nothing_and_agreement_costs_nothing(kind: str) -> None:
     torch.manual_seed(2)
     student, teacher, own = torch.randn(4, 3), torch.randn(4, 3), torch.tensor([0, 1, 2, 1])
@@ -70,7 +70,7 @@ def test_a_constant_on_either_side_changes_nothing_and_agreement_costs_nothing(k
     assert teacher_loss(kind, teacher, teacher, own).item() == pytest.approx(0, abs=1e-7)
 
 
-@pytest.mark.parametrize("kind", LOSSES)
+@pytest.mark.parametrize("kind", TEACHER_LOSSES)
 def test_their_gradients_are_right_and_unknown_scores_have_none(kind: str) -> None:
     torch.manual_seed(3)
     student = torch.randn(4, 3, dtype=torch.float64, requires_grad=True)
@@ -136,7 +136,7 @@ def test_scores_are_computed_once_and_kept(tmp_path: Path) -> None:
     assert group_key(plain) not in found
 
 
-@pytest.mark.parametrize("kind", LOSSES)
+@pytest.mark.parametrize("kind", TEACHER_LOSSES)
 def test_a_training_with_a_teacher_reports_its_loss_and_comes_nearer_to_it(
     sqlite_store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:

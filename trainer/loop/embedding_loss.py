@@ -31,10 +31,8 @@ from torch import Tensor, nn
 
 from db.shape import INF_IR, Shape
 from trainer.data.batches import NOWHERE
-from trainer.objectives.distillation import teacher_loss
-from trainer.objectives.multivariate import multivariate_loss
+from trainer.objectives.losses import multivariate_loss, teacher_loss, univariate_loss
 from trainer.objectives.names import Objective
-from trainer.objectives.univariate import univariate_loss
 from trainer.parallel.gathering import gather
 
 if TYPE_CHECKING:

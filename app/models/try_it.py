@@ -1,6 +1,6 @@
 """What the Try it page opens with: what a training gained and lost, and where it still fails."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import streamlit as st
@@ -156,3 +156,19 @@ def _use(query: str, instruction: str) -> None:
     """Fill the search form."""
     st.session_state["try_it.query"] = query
     st.session_state["try_it.instruction"] = instruction
+
+
+def moves(now: Sequence[str], before: Sequence[str] | None) -> list[str]:
+    """A label per passage: ▲3 up, ▼2 down, new, or "". `before` is None without a ranking."""
+    if before is None:
+        return ["" for _ in now]
+    places = {name: place for place, name in enumerate(before)}
+    return [_move(places.get(name), place) for place, name in enumerate(now)]
+
+
+def _move(before: int | None, now: int) -> str:
+    if before is None:
+        return "new"
+    if before == now:
+        return ""
+    return f"▲{before - now}" if before > now else f"▼{now - before}"
