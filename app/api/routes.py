@@ -422,6 +422,8 @@ def routes() -> tuple[Route, ...]:
           lambda a, w: studies.show(a, w.id)),
         R("studies change", "PATCH", "/studies/{id:int}", "studies", StudyChange, StudyChanged,
           _change_study),
+        R("studies example", "POST", "/studies/{study_id:int}/examples", "studies",
+          request.StudyExample, StudyChanged, studies.add_example, 201),
         R("studies judge", "POST", "/studies/{study_id:int}:judge", "studies", JudgeStart, Started,
           lambda a, w: studies.judge(a, w, started), 202),
         R("studies lease", "POST", "/studies/{study_id:int}/items:lease", "studies",

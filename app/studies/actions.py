@@ -66,7 +66,7 @@ start_judge = acting(
     studies.judge,
     lambda job_id: keep("studies.job", job_id, f"The judge's work is queued as job {job_id}."),
     takes=("study_id",),
-    held={"judge": "studies.judge"},
+    held={"judge": "studies.judge", "budget_usd": "studies.judge_budget"},
 )
 
 
@@ -119,6 +119,17 @@ write_guideline = acting(
     ),
     takes=("study_id",),
     held={"guidelines": "studies.guideline_{0}"},
+)
+add_example = acting(
+    studies.add_example,
+    lambda done: f"Added to the guidelines, which are version {done.guideline_version} now.",
+    takes=("study_id",),
+    held={
+        "item_id": "studies.example_item",
+        "answer": "studies.example_answer",
+        "is_right": "studies.example_right",
+        "why": "studies.example_why",
+    },
 )
 invite = acting(
     people.invite,

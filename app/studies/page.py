@@ -120,6 +120,15 @@ def draw_judges(study: StudySummary) -> None:
             accept_new_options=True,
             help=plain(f"Choose or type a name. {describe_judges()}."),
         )
+        st.number_input(
+            "Budget, USD",
+            min_value=0.01,
+            value=None,
+            key="studies.judge_budget",
+            width=140,
+            placeholder="no limit",
+            help="What its answers may cost at most. It needs prices of the model.",
+        )
         st.button(
             "Start judging", key="studies.start", on_click=actions.start_judge, args=(study.id,)
         )

@@ -1,6 +1,7 @@
 """Forms of a study: invitations, qualification and gold items, rules."""
 
 import json
+from collections.abc import Sequence
 from functools import partial
 
 import streamlit as st
@@ -153,6 +154,34 @@ def sample_gold_items(study: StudySummary) -> None:
                     for one in found
                 ],
             )
+            draw_example(study, [one.item_id for one in found if one.part == "training"])
+
+
+def draw_example(study: StudySummary, items: Sequence[int]) -> None:
+    """Add an item of the qualification to the guidelines, with its answer or a wrong one."""
+    if not items:
+        return
+    st.caption(
+        "An item of the qualification as an example in the guidelines, which judges read and "
+        "confirm as a new version; without an answer with the right one."
+    )
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        st.selectbox("Item", items, key="studies.example_item", width=120)
+        st.selectbox(
+            "Shown as",
+            (True, False),
+            format_func=lambda right: "right" if right else "wrong",
+            key="studies.example_right",
+            width=120,
+        )
+        st.text_input("Answer", key="studies.example_answer", width=180)
+        st.text_input("Why", key="studies.example_why")
+        st.button(
+            "Add example",
+            key="studies.add_example",
+            on_click=actions.add_example,
+            args=(study.id,),
+        )
 
 
 def draw_rules(study: StudySummary) -> None:

@@ -3,13 +3,37 @@ twice."""
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from curation.providers.provider import Answer, Provider, Request, RowFailed, call_row
 from db.run.calls import StoredCall, add_calls, find_calls
 from db.store.store import Store
 
 IN_FLIGHT = 16
+OUT_OF_BUDGET = "out_of_budget"
 Answers = tuple[dict[str, StoredCall], dict[str, str]]
+
+
+@dataclass
+class Budget:
+    """What a judge's answers may cost. `keep` stores `spent_usd`: what may become of it before
+    calls are sent, what became of it after, so that a job that was killed does not spend it twice.
+    """
+
+    usd: float
+    spent_usd: float
+    keep: Callable[[float], None]
+
+    def take(self, requests: Sequence[Request], provider: Provider) -> tuple[list[Request], float]:
+        """The first of these requests that it certainly covers, and their highest cost."""
+        taken, highest = [], 0.0
+        for request in requests:
+            price = provider.max_usd(request)
+            if self.spent_usd + highest + price > self.usd:
+                break
+            taken.append(request)
+            highest += price
+        return taken, highest
 
 
 def ask_all(
@@ -17,11 +41,12 @@ def ask_all(
     make: Callable[[], Provider],
     requests: Sequence[Request],
     check: Callable[[], None] | None,
+    budget: Budget | None = None,
 ) -> Answers:
     """The calls that answer these requests by key, and the reasons of those that fail.
 
-    `make`: the provider, used where the journal has not all. Raises ProviderError if it cannot be
-    used.
+    `make`: the provider, used where the journal has not all. What `budget` does not cover is not
+    sent. Raises ProviderError if the provider cannot be used.
     """
     with store.read() as session:
         stored = find_calls(session, [key for request in requests for key in request.keys])
@@ -34,7 +59,7 @@ def ask_all(
     missing = {request.key: request for request in requests if request.key not in known}
     failed: dict[str, str] = {}
     if missing:
-        asyncio.run(_ask(store, make, list(missing.values()), known, failed, check))
+        asyncio.run(_ask(store, make, list(missing.values()), known, failed, check, budget))
     return known, failed
 
 
@@ -45,25 +70,49 @@ async def _ask(
     known: dict[str, StoredCall],
     failed: dict[str, str],
     check: Callable[[], None] | None,
+    budget: Budget | None,
 ) -> None:
     provider, places = make(), asyncio.Semaphore(IN_FLIGHT)
+    sent: dict[str, float] = {}  # what each call costs, at most until it is answered
 
     async def one(request: Request) -> None:
         async with places:
             if check is not None:
                 check()
+            sent[request.key] = 0.0 if budget is None else provider.max_usd(request)
             try:
                 answer = await provider.answer(request)
             except RowFailed as error:
+                sent[request.key] = 0.0  # an attempt without an answer is the provider's to count
                 failed[request.key] = error.reason
             else:
+                sent[request.key] = answer.cost_usd
                 known.update(await asyncio.to_thread(_journal, store, request, answer))
+
+    async def send(some: Sequence[Request]) -> None:
+        async with asyncio.TaskGroup() as group:
+            for request in some:
+                group.create_task(one(request))
 
     try:
         await provider.check_models(list(dict.fromkeys(each.model for each in requests)))
-        async with asyncio.TaskGroup() as group:
-            for request in requests:
-                group.create_task(one(request))
+        if budget is None:
+            await send(requests)
+            return
+        before, waiting = budget.spent_usd, list(requests)
+        while waiting:
+            some, highest = budget.take(waiting, provider)
+            if not some:
+                failed.update((each.key, OUT_OF_BUDGET) for each in waiting)
+                break
+            waiting = waiting[len(some) :]
+            await asyncio.to_thread(budget.keep, budget.spent_usd + highest)
+            try:
+                await send(some)
+            finally:
+                unanswered = provider.state().unanswered_usd
+                budget.spent_usd = before + sum(sent.values()) + unanswered
+                await asyncio.to_thread(budget.keep, budget.spent_usd)
     except ExceptionGroup as several:
         raise several.exceptions[0] from several
     finally:

@@ -6,9 +6,12 @@ An `ItemView` has no labels, roles or ids: a judge cannot know the origin of a c
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from db.question import PICK, Question
+
+if TYPE_CHECKING:  # a wheel has this module without what it needs
+    from curation.judges.asking import Budget
 
 
 @dataclass(frozen=True)
@@ -60,3 +63,12 @@ class ItemJudge(Protocol):
     ) -> list[Choice]:
         """An answer for every view, in order."""
         ...
+
+
+@runtime_checkable
+class PaidJudge(ItemJudge, Protocol):
+    """One whose answers cost money: within a budget, and under a study's `guidelines` if these are
+    not None; "" before they are set."""
+
+    guidelines: str | None
+    budget: "Budget | None"

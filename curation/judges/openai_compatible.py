@@ -5,7 +5,8 @@ answers. Every answer is journaled before it is parsed and never paid for twice:
 the same order is answered from the journal.
 
 A question about one passage is put with all of them in view (listwise), as people see them, or with
-that passage alone (pointwise); the latter is another judge, `openai:MODEL:pointwise`.
+that passage alone (pointwise); the latter is another judge, `openai:MODEL:pointwise`. So is
+`openai:MODEL:guidelines`, which reads a study's guidelines with their examples, as people do.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,7 +14,7 @@ from dataclasses import replace
 
 from sqlalchemy.orm import Session
 
-from curation.judges.asking import IN_FLIGHT, ask_all
+from curation.judges.asking import IN_FLIGHT, Budget, ask_all
 from curation.judges.judge import Choice, ItemView
 from curation.providers.openai_server import OpenAIProvider
 from curation.providers.provider import Provider, Request
@@ -31,9 +32,10 @@ from db.run.calls import StoredCall
 from db.servers.connections import ENVIRONMENT, SERVERS, get_connection
 from db.servers.groups import find_group
 from db.store.store import Store
+from db.study.examples import PICK_TEXT
 from db.values import AMBIGUOUS, NONE
 
-POINTWISE, PROMPT_FILE = "pointwise", "judge_question.md"
+POINTWISE, GUIDELINES, PROMPT_FILE = "pointwise", "guidelines", "judge_question.md"
 
 
 class OpenAIJudge:
@@ -46,13 +48,17 @@ class OpenAIJudge:
     at_once = 64
 
     def __init__(self, store: Store, name: str, connection: str = ENVIRONMENT) -> None:
-        """`name`: MODEL, or MODEL:pointwise, which answers questions about single passages.
+        """`name`: MODEL, or MODEL:pointwise, which answers questions about single passages;
+        behind either :guidelines, which needs a study's `guidelines`.
 
         `connection`: the server, as a run names it; its key is looked up when it is first asked.
         Raises NotFound for an unknown one, BadInput for one that is no server.
         """
-        model = name.removesuffix(f":{POINTWISE}")
-        self._is_pointwise = model != name
+        way = name.removesuffix(f":{GUIDELINES}")
+        model = way.removesuffix(f":{POINTWISE}")
+        self._is_pointwise = model != way
+        self.guidelines: str | None = None if way == name else ""
+        self.budget: Budget | None = None
         self.kinds = tuple(kind for kind in KINDS if kind != "pick" or not self._is_pointwise)
         recipe = load_recipe(PROVIDERS.find(self.provider).recipe)
         with store.read() as session:
@@ -77,7 +83,7 @@ class OpenAIJudge:
     ) -> list[Choice]:
         """An answer for every view. Raises ProviderError if the server cannot be used."""
         requests = [self._request(view) for view in views]
-        known, failed = ask_all(self._store, self._provider, requests, check)
+        known, failed = ask_all(self._store, self._provider, requests, check, self.budget)
         return [
             _read(known.get(request.key), failed.get(request.key, ""), view)
             for request, view in zip(requests, views, strict=True)
@@ -93,8 +99,10 @@ class OpenAIJudge:
             "query": view.query,
             "passages": passages,
         }
+        if self.guidelines and not question.text:
+            question = replace(question, text=PICK_TEXT)
         if question.text:
-            inputs |= worded(question, about)
+            inputs |= worded(question, about, self.guidelines or "")
         return Request(
             task="validation",
             provider=self.provider,
@@ -114,7 +122,7 @@ class OpenAIJudge:
             server,
             self._recipe,
             concurrency=IN_FLIGHT,
-            with_budget=False,
+            with_budget=self.budget is not None,
         )
 
 
@@ -134,8 +142,9 @@ def _server(
     return found.name, [found.url]
 
 
-def worded(question: Question, about: int | str | None) -> dict[str, str]:
-    """A question as the prompt has it: what it is about, its text, its answers, the last line."""
+def worded(question: Question, about: int | str | None, guidelines: str = "") -> dict[str, str]:
+    """A question as the prompt has it: what it is about, its text, its answers, the last line;
+    `guidelines` stand behind the answers, away from the texts that are judged."""
     label = ANSWERED_WITH[question.kind]
     undecided = "Say ambiguous where it cannot be decided."
     if question.kind == "pick":
@@ -152,6 +161,9 @@ def worded(question: Question, about: int | str | None) -> dict[str, str]:
         meanings = [f"- {one}: {meaning}" for one, meaning in question.labels.items()]
         lines = [*(meanings or ["- Say yes or no."]), f"- {undecided}"]
         form = f"{', '.join(question.answers)} or ambiguous"
+    if guidelines:
+        lines += ["", "The guidelines of the people who answer it, with their examples:", ""]
+        lines.append(f"<guidelines>\n{guidelines.strip()}\n</guidelines>")
     place = f"passage {about + 1}" if isinstance(about, int) else f"the {about}" if about else ""
     return {
         "about": place or "everything above",

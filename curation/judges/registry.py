@@ -84,7 +84,8 @@ JUDGES = Registry(
         "openai": JudgeKind(
             "openai:MODEL",
             "a model on the OpenAI-compatible server that is configured; append :pointwise to show "
-            "it only the passage that a question is about",
+            "it only the passage that a question is about, :guidelines to give it a study's "
+            "guidelines and examples",
             _openai,
         ),
         "connection": JudgeKind(

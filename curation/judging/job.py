@@ -1,7 +1,9 @@
-"""A second judge of all of a run, and the handler of jobs of the kind `study`."""
+"""The judge of a job and its budget, a second judge of all of a run, jobs of the kind `study`."""
 
 from sqlalchemy import select
 
+from curation.judges.asking import Budget
+from curation.judges.judge import ItemJudge, PaidJudge
 from curation.judges.registry import judge_named
 from curation.judging.agreement import AgreementStored, agreement_job
 from curation.judging.request import StudyPlan
@@ -14,13 +16,35 @@ from curation.judging.studies import (
     sample_study,
 )
 from db.corpus.datasets import get_dataset
+from db.errors import BadInput
+from db.jobs.jobs import get_job
 from db.jobs.runner import JobHandle
 from db.run.revalidations import items_of_run
 from db.run.runs import get_run
 from db.tables import Study
 
 
-def judge_run(handle: JobHandle, run_id: int, name: str) -> RunJudged:
+def judge_of(handle: JobHandle, name: str, budget_usd: float | None) -> ItemJudge:
+    """The judge of that name, whose answers may cost `budget_usd`, a resumed job's before included.
+
+    Raises BadInput for an unknown one, or a budget of one that counts no cost.
+    """
+    judge = judge_named(name, handle.store)
+    if budget_usd is None:
+        return judge
+    if not isinstance(judge, PaidJudge):
+        raise BadInput(
+            f"{judge.name} costs nothing that a budget limits",
+            "leave `budget_usd=` out",
+            code="judge_without_cost",
+        )
+    with handle.store.read() as session:
+        spent = float(get_job(session, handle.id).shown.get("spent_usd", 0.0))
+    judge.budget = Budget(budget_usd, spent, lambda usd: handle.show(spent_usd=usd))
+    return judge
+
+
+def judge_run(handle: JobHandle, run_id: int, judge: ItemJudge) -> RunJudged:
     """Let a program judge every item of a run's groups.
 
     A study takes one item of a group, so that no person meets its texts twice. Whether a *group* is
@@ -28,9 +52,15 @@ def judge_run(handle: JobHandle, run_id: int, name: str) -> RunJudged:
     (`trainer.data.confirmed`) is made by this.
 
     Of an edited group only the last texts. What the judge has answered, also as the run's validator
-    or in a study, stands. Continues where it stopped. Raises NotFound for an unknown run.
+    or in a study, stands. Continues where it stopped. Raises NotFound for an unknown run, BadInput
+    for a judge that reads guidelines, which only a study has.
     """
-    judge = judge_named(name, handle.store)
+    if isinstance(judge, PaidJudge) and judge.guidelines is not None:
+        raise BadInput(
+            f"{judge.name} reads the guidelines of a study, and run {run_id} has none",
+            "choose it without :guidelines",
+            code="judge_reads_guidelines",
+        )
     with handle.store.write() as session:
         get_run(session, run_id)
         judge_id = enrol(session, judge).id

@@ -29,6 +29,9 @@ class JudgeStart(Request):
     )
     judge: str | None = option(None, "The judge; none: the run's validator.")
     group_id: int | None = option(None, "Only this edited group.", names=())
+    budget_usd: float | None = option(
+        None, "What its answers may cost, USD [no limit].", names=("--budget",), gt=0
+    )
 
     @model_validator(mode="after")
     def _one_place(self) -> Self:
@@ -36,6 +39,8 @@ class JudgeStart(Request):
             raise ValueError("give either a study or a run")
         if self.judge is None and self.run_id is None:
             raise ValueError("give a judge for the study")
+        if self.judge is None and self.budget_usd is not None:
+            raise ValueError("a budget is of a judge that is named")
         return self
 
 
@@ -324,6 +329,18 @@ class JudgeChange(Request):
                 code="request_invalid",
             )
         return self
+
+
+class StudyExample(Request):
+    """Add an item with an answer, right or wrong, to the guidelines, as their next version."""
+
+    study_id: int = STUDY
+    item_id: int = option(
+        ..., "An item of the qualification, or of a closed study.", names=("--item",)
+    )
+    answer: str = option("", "The answer, a label [the right one, where it is known].")
+    is_right: bool = option(True, "Whether the answer is right.", names=("--right/--wrong",))
+    why: str = option("", "Why it is right or wrong, Markdown.")
 
 
 class StudyMessage(Request):

@@ -14,7 +14,8 @@ from typing import Any
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from curation.judges.judge import Choice, ItemJudge, ItemView
+from curation.judges.asking import OUT_OF_BUDGET
+from curation.judges.judge import Choice, ItemJudge, ItemView, PaidJudge
 from curation.judging.request import StudyPlan
 from curation.judging.sampling import sample_study_items
 from db.assignment.shown_items import shuffled_labels
@@ -58,6 +59,7 @@ class Judged(Row):
     none: int
     ambiguous: int
     unusable: dict[str, int]
+    spent_usd: float = 0.0
 
 
 class StudyJudged(Judged):
@@ -167,7 +169,10 @@ def judge_study(handle: JobHandle, study_id: int, judge: ItemJudge) -> StudyJudg
                     code="question_kind_not_judged",
                 )
         judge_id = enrol(session, judge).id
-        guideline_id = current_guideline(session, study_id).id
+        guideline = current_guideline(session, study_id)
+        guideline_id = guideline.id
+        if isinstance(judge, PaidJudge) and judge.guidelines is not None:
+            judge.guidelines = guideline.body
         session.commit()
     with handle.store.read() as session:
         total, waiting = unjudged_items(session, study_id, judge_id)
@@ -225,6 +230,7 @@ def judge_all(
         counts[label] += 1
 
     of = ("study", study_id) if study_id is not None else ("run", run_id)
+    budget = judge.budget if isinstance(judge, PaidJudge) else None
     unusable = judge_waiting(handle, judge, judge_id, waiting, record, of=of, before=before)
     return Judged(
         judge=judge.name,
@@ -237,6 +243,7 @@ def judge_all(
         none=counts[NONE],
         ambiguous=counts[AMBIGUOUS],
         unusable=dict(unusable),
+        spent_usd=budget.spent_usd if budget is not None else 0.0,
     )
 
 
@@ -275,6 +282,8 @@ def judge_waiting(
                 record_event(session, handle.started_by, "judgment.stored", of, **about)
             session.commit()
         handle.report(before + start + len(batch), before + len(waiting), judge.name)
+        if unusable[OUT_OF_BUDGET]:
+            break
     return unusable
 
 

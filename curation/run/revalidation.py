@@ -17,7 +17,7 @@ from sqlalchemy.orm import Session
 from curation.judges.asking import IN_FLIGHT, ask_all
 from curation.judges.judge import Choice, ItemJudge, ItemView
 from curation.judges.registry import judge_named
-from curation.judging.job import judge_run
+from curation.judging.job import judge_of, judge_run
 from curation.judging.request import JudgeStart
 from curation.judging.studies import (
     Judged,
@@ -71,12 +71,14 @@ def judge(handle: JobHandle) -> Judged | EditsJudged:
     """The handler of `judge` jobs: judge a study, or all of a run; without a judge, let the run's
     own judge its edited items."""
     wanted = JudgeStart.read(handle.config)
-    if wanted.study_id is not None:
-        return judge_study(handle, wanted.study_id, judge_named(str(wanted.judge), handle.store))
-    assert wanted.run_id is not None
     if wanted.judge is None:
+        assert wanted.run_id is not None
         return revalidate(handle, wanted.run_id, wanted.group_id)
-    return judge_run(handle, wanted.run_id, wanted.judge)
+    named = judge_of(handle, wanted.judge, wanted.budget_usd)
+    if wanted.study_id is not None:
+        return judge_study(handle, wanted.study_id, named)
+    assert wanted.run_id is not None
+    return judge_run(handle, wanted.run_id, named)
 
 
 def check_edit(session: Session, group_id: int, changes: Mapping[str, str]) -> None:

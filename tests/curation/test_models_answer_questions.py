@@ -13,14 +13,19 @@ from conftest import Ran
 from openai_server import Server
 from sqlalchemy import func, select
 
+from curation.judges.asking import Budget
 from curation.judges.judge import ItemView
 from curation.judges.openai_compatible import OpenAIJudge
+from curation.providers.registry import PROVIDERS
+from curation.recipe.recipe import load_recipe
 from db.question import Question
 from db.servers.connections import add_connection
 from db.servers.groups import find_group
 from db.store.store import Store
+from db.study.examples import add_example
 from db.study.judgments import judgment_frame
-from db.tables import Call, Item, Judge, StudyItem
+from db.study.studies import set_status
+from db.tables import Call, Guideline, Item, Job, Judge, Judgment, StudyItem
 
 Inf = Callable[..., Ran]
 RECORDS = 3
@@ -213,3 +218,106 @@ def test_a_part_of_unusable_answers_is_asked_again_and_the_rest_stands(
     answering(server, lambda prompt: "hm" if "about the query" in prompt else truth(prompt))
     done = inf("studies", "judge", study, "--judge", "openai:small", "--json").json
     assert (done["judged"], done["unusable"]) == (PER_RECORD - 1, {"unparsable": 1})
+
+
+def test_a_judge_of_guidelines_reads_them_with_their_examples(
+    sqlite_store: Store, inf: Inf, tmp_path: Path, server: Server
+) -> None:
+    for name in ("pilot", "main"):
+        (tmp_path / name).mkdir()
+    pilot = make_asked_study(sqlite_store, tmp_path / "pilot", [record(9)])
+    study = make_asked_study(sqlite_store, tmp_path / "main", [record(1)])
+    with sqlite_store.write() as session:
+        set_status(session, pilot, "closed")
+        items = select(StudyItem.item_id).where(StudyItem.study_id == pilot)
+        graded = session.scalars(
+            select(Item.id).where(Item.id.in_(items), Item.scenario.startswith("role:positive"))
+        ).one()
+        add_example(session, study, graded, why="It is about tea.")
+        session.commit()
+    prompts = answering(server, truth)
+    inf("studies", "judge", study, "--judge", "openai:small", "--json")
+    assert not any("guidelines" in prompt for prompt in prompts)
+    before = len(prompts)
+    guided = "openai:small:guidelines"
+    done = inf("studies", "judge", study, "--judge", guided, "--json").json
+    assert (done["judge"], done["judged"]) == (guided, PER_RECORD)  # another judge
+    asked = prompts[before:]
+    assert len(asked) == PER_RECORD
+    for prompt in asked:
+        texts, _, rest = prompt.rpartition("The question is about")
+        assert "<guidelines>" not in texts and "Right: 2 (satisfies it).** It is about tea." in rest
+        assert "    Text 0 on tea 9: positive." in rest
+    with sqlite_store.read() as session:
+        judge = session.scalars(select(Judge.id).where(Judge.name == guided)).one()
+        rows = session.scalars(select(Judgment).where(Judgment.judge_id == judge)).all()
+        versions = {session.get_one(Guideline, row.guideline_id).version for row in rows}
+        assert versions == {2}
+    refused = inf("runs", "judge", 1, "--judge", guided, "--json")
+    assert refused.code != 0
+
+
+PRICE = 5e-3 + 10e-6  # of an answer of 10 and 5 tokens
+STAGE = load_recipe(PROVIDERS.find("openai").recipe).stages["validation"]
+HIGHEST = STAGE.parameters["max_output_tokens"] * 1e-3 + 5e-3  # of a call, its prompt below 5 kB
+
+
+def with_prices(home: Path) -> None:
+    home.mkdir(exist_ok=True)
+    (home / "prices.toml").write_text("[small]\ninput = 1.0\noutput = 1000.0\n")
+
+
+def test_a_budget_is_never_exceeded_and_a_larger_one_goes_on(
+    sqlite_store: Store, inf: Inf, tmp_path: Path, server: Server, own_home: Path
+) -> None:
+    with_prices(own_home)
+    study = make_asked_study(sqlite_store, tmp_path, [record(n) for n in range(6)])
+    prompts = answering(server, truth)
+    judged = ("studies", "judge", study, "--judge", "openai:small", "--json", "--budget")
+    stopped = inf(*judged, HIGHEST + 10 * PRICE).json
+    assert 10 <= len(prompts) < 6 * PER_RECORD
+    assert stopped["judged"] == len(prompts)
+    assert stopped["spent_usd"] == pytest.approx(len(prompts) * PRICE)
+    assert stopped["spent_usd"] <= HIGHEST + 10 * PRICE
+    assert stopped["unusable"] == {"out_of_budget": 6 * PER_RECORD - len(prompts)}
+    with sqlite_store.read() as session:
+        job = session.scalars(select(Job).order_by(Job.id.desc())).first()
+        assert job is not None and job.shown["spent_usd"] == stopped["spent_usd"]
+    rest = inf(*judged, 100).json
+    assert (rest["judged_before"], rest["judged"] + stopped["judged"]) == (
+        stopped["judged"],
+        6 * PER_RECORD,
+    )
+    assert len(prompts) == 6 * PER_RECORD  # none was paid for twice
+    free = inf("studies", "judge", study, "--judge", "simulated:1", "--budget", 1, "--json")
+    assert free.code == 1 and "costs nothing" in free.json["error"]
+    unknown = inf("studies", "judge", study, "--judge", "openai:other", "--budget", 1, "--json")
+    assert unknown.code == 1 and "price" in unknown.json["error"]
+
+
+def test_what_a_killed_job_may_have_spent_counts_when_it_goes_on(
+    sqlite_store: Store, server: Server, own_home: Path
+) -> None:
+    with_prices(own_home)
+    prompts = answering(server, lambda _: "Grade: 1")
+    views = [ItemView("", f"tea {number}", ("a", "b"), ROLE, 0) for number in range(40)]
+    kept: list[float] = []
+
+    def killed_then(usd: float) -> None:
+        kept.append(usd)
+        if len(kept) == 2:  # the answers are there, what they cost is not stored yet
+            raise KeyboardInterrupt
+
+    limit = 2 * HIGHEST
+    judge = OpenAIJudge(sqlite_store, "small")
+    judge.budget = Budget(limit, 0.0, killed_then)
+    with pytest.raises((KeyboardInterrupt, BaseExceptionGroup)):
+        judge.choose(views)
+    first = len(prompts)
+    assert first >= 1 and kept[0] >= first * PRICE
+    again = OpenAIJudge(sqlite_store, "small")
+    again.budget = Budget(limit, kept[0], kept.append)
+    found = again.choose(views)
+    assert kept[0] + (len(prompts) - first) * PRICE <= limit
+    assert {one.unusable for one in found} == {"", "out_of_budget"}
+    assert sum(not one.unusable for one in found) == len(prompts)  # those of the first are known

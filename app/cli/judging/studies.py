@@ -182,6 +182,7 @@ studies.door(
         ("judge", lambda done: done["judge"] + " (simulated)" * done["simulated"]),
         *(("judged now", "judged"), "judged_before", ("none of them", "none")),
         ("no usable answer", lambda done: counts(done["unusable"])),
+        ("cost", lambda done: f"${done['spent_usd']:.4f}" if done["spent_usd"] else ""),
     ),
     title="judging as {judge}",
     about="Run a model judge on every item of a study that it has not judged yet.\n\nWith --run, "
@@ -198,6 +199,7 @@ studies.door(
     name="set",
     text=_changed,
 )
+studies.door(operations.add_example, name="example", text=_changed)
 
 
 @studies.command()

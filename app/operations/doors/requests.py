@@ -21,6 +21,7 @@ REQUESTS: Mapping[str, str] = {
     "studies create_from_file": "curation.judging.request:StudyFilePlan",
     "studies judge": "curation.judging.request:JudgeStart",
     "studies set": "curation.judging.request:StudyChange",
+    "studies example": "curation.judging.request:StudyExample",
     "studies people": "curation.judging.request:JudgeChange",
     "studies write": "curation.judging.request:StudyMessage",
     "studies gold": "curation.judging.request:GoldChange",

@@ -6,6 +6,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from sqlalchemy.orm import Session
+
 from app.access.identity import Actor, SessionUser
 from app.access.permissions import require
 from app.operations.acting import Launch, reading, writing
@@ -23,6 +25,7 @@ from curation.judging.request import (
     JudgeStart,
     RulesChange,
     StudyChange,
+    StudyExample,
     StudyFilePlan,
     StudyMessage,
     StudyPlan,
@@ -39,7 +42,7 @@ from db.errors import BadInput
 from db.events import record_event
 from db.rows import Listed, Row
 from db.run.runs import RunSummary, get_run, list_runs
-from db.study import adjudication, quality, studies
+from db.study import adjudication, examples, quality, studies
 from db.study.gold_items import sample_gold_items
 from db.study.quality import JudgeRow
 from db.study.rules import StudyRules, rules_of, set_rules
@@ -199,7 +202,8 @@ def change(actor: Actor, wanted: StudyChange) -> StudyChanged:
     with writing(actor, RIGHT) as session:
         found = studies.get_study(session, study_id)
         if status is not None:
-            was, found = found.status, studies.set_status(session, study_id, status)
+            was = found.status
+            studies.set_status(session, study_id, status)
             record_event(session, actor.name, f"study.{status}", study_id)
             if status == "closed" != was:
                 record_event(session, actor.name, "study.finished", study_id)
@@ -210,13 +214,36 @@ def change(actor: Actor, wanted: StudyChange) -> StudyChanged:
             text = wanted.guidelines
             made = studies.write_guideline(session, study_id, text, created_by=actor.name)
             record_event(session, actor.name, "study.guideline", study_id, version=made.version)
-        return StudyChanged(
-            id=study_id,
-            name=found.name,
-            status=found.status,
-            overlap=found.overlap,
-            guideline_version=studies.current_guideline(session, study_id).version,
-        )
+        return _changed(session, study_id)
+
+
+def add_example(actor: Actor, wanted: StudyExample) -> StudyChanged:
+    """Add an item with an answer, right or wrong, to the guidelines, as their next version.
+
+    Whoever does it has read the item's group. Raises NotFound, BadInput, and Refused for an item
+    that people judge.
+    """
+    study_id = wanted.study_id
+    with writing(actor, RIGHT) as session:
+        given = wanted.model_dump()
+        version = examples.add_example(session, **given, created_by=actor.name).version
+        if isinstance(actor, SessionUser):
+            group_id = session.get_one(Item, wanted.item_id).group_id
+            open_groups(session, [group_id], person=actor.name, where="example")
+        noted = {"version": version, "item": wanted.item_id}
+        record_event(session, actor.name, "study.guideline", study_id, **noted)
+        return _changed(session, study_id)
+
+
+def _changed(session: Session, study_id: int) -> StudyChanged:
+    found = studies.get_study(session, study_id)
+    return StudyChanged(
+        id=study_id,
+        name=found.name,
+        status=found.status,
+        overlap=found.overlap,
+        guideline_version=studies.current_guideline(session, study_id).version,
+    )
 
 
 def judges(actor: Actor, study_id: int) -> Listed[JudgeRow]:

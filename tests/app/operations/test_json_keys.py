@@ -121,6 +121,7 @@ DOING = {
     *("runs create", "runs delete", "runs join", "runs purge", "runs resume", "runs unarchive"),
     *("store backup", "store copy", "store restore", "store upgrade", "studies close"),
     *("studies create", "studies gold", "studies judge", "studies qualification", "studies set"),
+    "studies example",
     "studies write",
     *(
         "studies export",

@@ -24,6 +24,7 @@ from curation.judging.request import (
     JudgeStart,
     RulesChange,
     StudyChange,
+    StudyExample,
     StudyFilePlan,
     StudyMessage,
     StudyPlan,
@@ -69,6 +70,7 @@ OPERATIONS: dict[str, Callable[[Actor], Any]] = {
     "template": lambda actor: studies.template(actor, 1, 1),
     "tasks": lambda actor: studies.tasks(actor, StudyTasks(study_id=1, tool="argilla")),
     "work": lambda actor: studies.work(actor, WorkReport(study_id=1)),
+    "add_example": lambda actor: studies.add_example(actor, StudyExample(study_id=1, item_id=1)),
     "adjudicate": lambda actor: studies.adjudicate(
         actor, Adjudication(study_id=1, item_id=1, choice="none")
     ),

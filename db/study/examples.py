@@ -1,0 +1,128 @@
+"""Examples in a study's guidelines: a real item with an answer, right or wrong, and why.
+
+An example is text of a version of the guidelines: judges confirm it, its difference is shown, a
+model reads it with the rest, and a curator edits it there. As it tells the answer, only an item
+that nobody judges any more is one: of the qualification, or of closed studies.
+"""
+
+from sqlalchemy import and_, func, or_, select
+from sqlalchemy.orm import Session
+
+from db.assignment.shown_items import shuffled_labels
+from db.corpus.texts import passage_texts
+from db.errors import BadInput, NotFound, Refused
+from db.question import PICK, Question, about_shown
+from db.run.new_items import question_of
+from db.study.studies import current_guideline, get_study, write_guideline
+from db.tables import Guideline, Item, Study, StudyItem
+
+PICK_TEXT = "Which passage is the most relevant?"
+
+
+def add_example(
+    session: Session,
+    study_id: int,
+    item_id: int,
+    *,
+    answer: str = "",
+    is_right: bool = True,
+    why: str = "",
+    created_by: str = "",
+) -> Guideline:
+    """Add an item with an answer to the guidelines, as their next version. Does not commit.
+
+    `answer`: a label, by default the right one where it is known. Raises NotFound, BadInput for
+    what is no answer, Refused for an item that people judge.
+    """
+    get_study(session, study_id)
+    item = session.get(Item, item_id)
+    if item is None:
+        raise NotFound(
+            f"there is no item {item_id}",
+            f"`studies disagreements {study_id}` lists items",
+            code="item_not_found",
+        )
+    _require_not_judged(session, study_id, item)
+    question = question_of(session, item)
+    labels = shuffled_labels(item, study_id)
+    answer = answer or (_known(session, study_id, item) if is_right else "")
+    if not answer:
+        raise BadInput(
+            f"the right answer of item {item_id} is not known"
+            if is_right
+            else "a wrong answer is written out",
+            "give `answer=`",
+            code="answer_missing",
+        )
+    question.check(answer, labels, f"item {item_id}")
+    heading = f"## Examples: {question.text or PICK_TEXT}"
+    example = _example(session, item, question, labels, answer, is_right, why)
+    body = current_guideline(session, study_id).body
+    lines = body.rstrip("\n").splitlines()
+    place = lines.index(heading) + 1 if heading in lines else len(lines)
+    new = ["", *example] if heading in lines else ["", heading, "", *example]
+    text = "\n".join([*lines[:place], *new, *lines[place:]]) + "\n"
+    return write_guideline(session, study_id, text, created_by=created_by)
+
+
+def _example(
+    session: Session,
+    item: Item,
+    question: Question,
+    labels: list[str],
+    answer: str,
+    is_right: bool,
+    why: str,
+) -> list[str]:
+    """The example as Markdown: texts are indented, so that nothing in them is markup."""
+    about = about_shown(item.scenario, labels) if question is not PICK else None
+    ids = {entry["label"]: entry["passage_id"] for entry in item.candidates}
+    texts = passage_texts(session, ids.values())
+    passages = [texts[ids[label]] for label in labels]
+    shown = {"Instruction": item.instruction, "Query": item.query}
+    if isinstance(about, int):
+        shown["Passage"] = passages[about]
+    elif about is None:
+        shown |= {f"Passage {number}": text for number, text in enumerate(passages, 1)}
+    if answer in labels:
+        answer = f"passage {labels.index(answer) + 1}"
+    elif meaning := question.labels.get(answer):
+        answer = f"{answer} ({meaning})"
+    lines = [f"**{'Right' if is_right else 'Wrong'}: {answer}.** {why}".rstrip()]
+    for name, text in shown.items():
+        if text:
+            lines += ["", f"{name}:", "", *(f"    {line}" for line in text.splitlines())]
+    return lines
+
+
+def _known(session: Session, study_id: int, item: Item) -> str:
+    """The right answer of an item, as its study or its group has it; "" where none is known."""
+    gold = select(StudyItem.gold_choice).where(
+        StudyItem.study_id == study_id, StudyItem.item_id == item.id
+    )
+    return session.scalar(gold) or item.expected or ""
+
+
+def _require_not_judged(session: Session, study_id: int, item: Item) -> None:
+    same_texts = and_(
+        StudyItem.study_id == study_id,
+        Item.instruction == item.instruction,
+        Item.query == item.query,
+    )
+    place = session.scalar(
+        select(func.min(StudyItem.study_id))
+        .join(Item, Item.id == StudyItem.item_id)
+        .join(Study, Study.id == StudyItem.study_id)
+        .where(
+            StudyItem.part != "training",
+            Study.status != "closed",
+            or_(Item.group_id == item.group_id, same_texts),
+        )
+    )
+    if place is not None:
+        raise Refused(
+            f"people judge the texts of item {item.id} in study {place}: as an example it would "
+            "show them the answer",
+            "choose an item of the qualification, or of a closed study",
+            code="example_is_judged",
+        )
