@@ -17,6 +17,7 @@ from app.operations import connections
 from app.operations.judging import studies
 from app.studies import actions
 from app.studies.desk import draw_changes, draw_messages, draw_people
+from app.studies.file_form import draw_file_form
 from app.studies.sampled import sampled_sentence
 from app.studies.sampling_form import draw_sampling
 from app.studies.settings_form import (
@@ -168,6 +169,8 @@ elif not found:
         command="inf runs create NAME --provider offline\n"
         "inf studies create --items-file FILE --questions FILE --overlap 2",
     )
+with st.expander("Study from a file", icon=":material/upload_file:"):
+    draw_file_form()
 if found:
     chosen = choose(
         "Study",

@@ -182,7 +182,7 @@ class StudyFilePlan(Request):
     )
     questions: str = option(..., "The questions as JSON.", names=(), metavar="FILE")
     questions_file: str = option("the questions", "Their file's name in messages.", names=())
-    overlap: int = option(..., "Judges per item.", ge=1)
+    overlap: int = option(..., "Judges per item.", title="Judges per item", ge=1)
     seed: int = option(0, "Kept with the study; the order of the items is nobody's.")
     name: str = option("", "The name shown to judges [that of the questions].")
     guidelines: str | None = option(None, "Markdown [what the questions say].")

@@ -1,7 +1,8 @@
 """Studies: create, list, show, change, let models judge; their judges, gold and decisions."""
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -11,7 +12,7 @@ from sqlalchemy.orm import Session
 from app.access.identity import Actor, SessionUser
 from app.access.permissions import require
 from app.operations.acting import Launch, reading, writing
-from app.operations.judging.card import judge_id_of
+from app.operations.judging.card import CardItem, card_item, judge_id_of
 from curation.judging import leases
 from curation.judging.agreement import reader_of
 from curation.judging.gold_item_file import add_from_file, template_rows
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
 
 RIGHT = "studies"
 T = TypeVar("T")
+Upload = tuple[str, bytes]  # the name and content of a file
 WITHOUT_GOLD: Mapping[str, Any] = {"gold_right": 0, "gold_seen": 0}
 NOTED: Mapping[str, str] = {  # events of changes to a judge
     "pause": "pause_judge",
@@ -110,21 +112,23 @@ def create(actor: Actor, wanted: StudyPlan) -> StudyCreated:
         return sample_study(session, wanted, created_by=actor.name)
 
 
-def create_from_file(actor: Actor, wanted: StudyFilePlan) -> "StudyOfFile":
+def create_from_file(
+    actor: Actor, wanted: StudyFilePlan, *, upload: Upload | None = None
+) -> "StudyOfFile":
     """Create a study of a file's items, and the dataset of its texts, on which the actor has their
-    rights. The file is one of the server, an admin's.
+    rights. The file is one of the server, an admin's; an `upload` is its name and content.
 
     Raises Refused, and as `curation.questions.study_file.study_from_file`.
     """
     from curation.questions.questions_file import read_questions  # here: they load readers
     from curation.questions.study_file import study_from_file
 
-    require(actor, "server")
+    require(actor, "server" if upload is None else "upload")
     questions = read_questions(wanted.questions, wanted.questions_file)
-    with writing(actor, RIGHT) as session:
+    with _uploaded(upload, wanted.items_file) as file, writing(actor, RIGHT) as session:
         made = study_from_file(
             session,
-            Path(wanted.items_file),
+            file,
             questions,
             overlap=wanted.overlap,
             name=wanted.name,
@@ -135,6 +139,35 @@ def create_from_file(actor: Actor, wanted: StudyFilePlan) -> "StudyOfFile":
         if wanted.close_when_done:
             set_rules(session, made.id, closes_when_done=True)
         return made
+
+
+def preview(actor: Actor, questions: str, upload: Upload | None = None) -> tuple[CardItem, ...]:
+    """The items of the first card of an uploaded file, or of an example, as a judge has them.
+
+    Raises BadInput and BadRows as creating it does.
+    """
+    from curation.questions.preview import card_of_file
+    from curation.questions.questions_file import read_questions
+
+    require(actor, RIGHT)
+    entries = read_questions(questions, "the questions").entries
+    with _uploaded(upload, "") as file:
+        items = card_of_file(entries, None if upload is None else file)
+    return tuple(
+        card_item(one, before=last) for last, one in zip((None, *items), items, strict=False)
+    )
+
+
+@contextmanager
+def _uploaded(upload: Upload | None, path: str) -> Iterator[Path]:
+    """The file of this path, or an uploaded one in a folder that is removed afterwards."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(path)
+        if upload is not None:
+            name, content = upload
+            file = Path(folder) / Path(name).name
+            file.write_bytes(content)
+        yield file
 
 
 def create_as_job(actor: Actor, wanted: StudyPlan, launch: Launch[T]) -> T:
@@ -318,23 +351,18 @@ def messages(actor: Actor, study_id: int) -> Listed[SentRow]:
         return Listed[SentRow].all(announcements.sent(session, study_id))
 
 
-def change_gold(
-    actor: Actor, wanted: GoldChange, *, upload: tuple[str, bytes] | None = None
-) -> GoldChanged:
+def change_gold(actor: Actor, wanted: GoldChange, *, upload: Upload | None = None) -> GoldChanged:
     """Add gold or qualification items from a file or by sampling; set their rules.
 
     Its file is a place of the server, an admin's; an `upload` is its name and content. Who writes
     the answers of a file has seen the groups. Raises Refused, NotFound, BadInput, BadRows.
     """
     study_id, part = wanted.study_id, wanted.part
-    file = None if wanted.file is None else Path(wanted.file)
-    if file is not None:
+    if wanted.file is not None:
         require(actor, "server")
-    with writing(actor, RIGHT) as session, tempfile.TemporaryDirectory() as folder:
-        if upload is not None:
-            file = Path(folder) / Path(upload[0]).name
-            file.write_bytes(upload[1])
-        added = [] if file is None else add_from_file(session, study_id, part, file)
+    with _uploaded(upload, wanted.file or "") as file, writing(actor, RIGHT) as session:
+        is_given = wanted.file is not None or upload is not None
+        added = add_from_file(session, study_id, part, file) if is_given else []
         if added and isinstance(actor, SessionUser):
             groups = [session.get_one(Item, item_id).group_id for item_id in added]
             open_groups(session, groups, person=actor.name, where="gold file")

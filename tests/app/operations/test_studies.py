@@ -71,6 +71,7 @@ OPERATIONS: dict[str, Callable[[Actor], Any]] = {
     "tasks": lambda actor: studies.tasks(actor, StudyTasks(study_id=1, tool="argilla")),
     "work": lambda actor: studies.work(actor, WorkReport(study_id=1)),
     "add_example": lambda actor: studies.add_example(actor, StudyExample(study_id=1, item_id=1)),
+    "preview": lambda actor: studies.preview(actor, FILE_PLAN.questions),
     "adjudicate": lambda actor: studies.adjudicate(
         actor, Adjudication(study_id=1, item_id=1, choice="none")
     ),
