@@ -21,8 +21,8 @@ COLUMNS = (
     *(
         "agreement",
         "flagged",
-        "last_at",
         "unread",
+        "last_at",
         "guidelines",
         "doubt",
         "reason",
