@@ -136,7 +136,7 @@ def measure(cluster: Cluster, workers: int, wanted: argparse.Namespace) -> Figur
     """A new database, a run, N workers: what they did."""
     store_url = cluster.create(f"workers{workers}_{time.time_ns()}")
     postmaster = int((cluster.folder / "data" / "postmaster.pid").read_text().split()[0])
-    run_id = prepare(store_url, wanted.concurrency, wanted.pairs)
+    run_id = prepare(store_url, wanted.concurrency * workers, wanted.pairs)
     calls = wanted.pairs * CALLS_PER_PAIR
     budget = wanted.budget_share * calls * wanted.usd_per_call
     store = open_store(store_url)

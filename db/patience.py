@@ -23,7 +23,8 @@ PATIENCE_MINUTES: Final = 30.0
 FIRST_SECONDS, MAX_SECONDS = 0.2, 2.0  # between two attempts, doubling
 LOG_SECONDS = 10.0
 # SQLSTATE: of connections, shut down, starting, too many clients, a standby after a failover
-AWAY_STATES = ("08", "57P01", "57P02", "57P03", "53300", "25006")
+# and of transactions that wait for each other: the one that was ended is tried again
+AWAY_STATES = ("08", "57P01", "57P02", "57P03", "53300", "25006", "40P01")
 
 
 def is_away(error: BaseException) -> bool:

@@ -311,6 +311,7 @@ class RunShownKeys:
     texts: dict[str, int]
     reviews: dict[str, int]
     text_baseline: dict[str, Any] | None
+    unanswered_usd: float
     workers: int
     waiting: str
     shared_parts: dict[str, Any] | None

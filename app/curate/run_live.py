@@ -142,6 +142,8 @@ def draw_pulse(run: RunSummary, found: Funnel, workers: WorkerTotals, *, live: b
         more = "remaining: unknown" if remaining is None else f"remaining: about ${remaining:,.4f}"
         if found.finished == found.pairs:
             more = "nothing remaining"
+        if workers.unanswered_usd:
+            more += f"; at most ${workers.unanswered_usd:,.4f} for calls without an answer"
         spent = f"${run.spent_usd:,.4f}"
         if run.provider == RECORDED:
             spent, more = MISSING, "recorded answers cost nothing"

@@ -129,6 +129,7 @@ class RunShown(RunSummary):
     """A run with its progress and what depends on it.
 
     `texts`: of lists, in its kept groups: how many are theirs (`kept`), and dropped alone for what.
+    `unanswered_usd`: of `spent_usd`, what calls without an answer may have cost at most.
     `waiting`: what its workers wait for, since when, and the next attempt; "" while for nothing.
     `unchecked`: what it keeps now was never checked for what its texts share, and for leakage.
     """
@@ -141,6 +142,7 @@ class RunShown(RunSummary):
     texts: dict[str, int]
     reviews: dict[str, int]
     text_baseline: dict[str, Any] | None
+    unanswered_usd: float
     workers: int
     waiting: str
     shared_parts: dict[str, Any] | None
@@ -516,6 +518,7 @@ def show(actor: Actor, run_id: int) -> RunShown:
             texts=kept_texts(session, run_id),
             reviews=count_reviews(session, run_id),
             text_baseline=None if baseline is None else asdict(baseline),
+            unanswered_usd=workers.unanswered_usd,
             workers=workers.alive,
             waiting=workers.trouble.waiting(),
             shared_parts=stored_shared_parts(session, run_id),

@@ -112,7 +112,7 @@ class OfflineProvider:
     def stop(self) -> None:
         """Nothing to do: nothing is sent."""
 
-    def set_concurrency(self, concurrency: int) -> None:
+    def set_limits(self, calls: int, part: float) -> None:
         """Nothing to do: rules need no limit."""
 
     async def close(self) -> None:

@@ -84,7 +84,7 @@ class BatchProvider:
         """The calls that wait for a batch, and how many were sent again."""
         return ProviderState(len(self._waiting), float(len(self._waiting)), self._failures, 0)
 
-    def set_concurrency(self, concurrency: int) -> None:
+    def set_limits(self, calls: int, part: float) -> None:
         """Nothing to do: the engine limits the groups in progress."""
 
     def stop(self) -> None:

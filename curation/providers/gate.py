@@ -17,6 +17,7 @@ from curation.providers.provider import Stopped
 RECOVERY = 3.0  # calls per round trip, up to the knee
 PROBING = 0.15  # beyond it
 KNEE = 0.8  # of the width at which the server answered 429
+POLL_SECONDS = 0.1  # without a part of a limit
 CUT_SECONDS = 1.0  # between two cuts: a used-up limit stays so for a while
 
 
@@ -24,7 +25,8 @@ class Gate:
     """Slots for calls; `ceiling` may be changed while calls are in flight.
 
     A limit of requests or tokens per minute spaces the starts evenly: a call that may take many
-    tokens delays the next one by as much as they take of the limit.
+    tokens delays the next one by as much as they take of the limit. Several workers each have a
+    part of a limit, which may change at any time and be nothing.
     """
 
     def __init__(
@@ -41,8 +43,9 @@ class Gate:
         self._last_cut = -CUT_SECONDS
         self._knee = 0.0
         self._not_before = 0.0
-        self._spacing = 60.0 / per_minute if per_minute else 0.0
+        self._call_seconds = 60.0 / per_minute if per_minute else 0.0
         self._token_seconds = 60.0 / tokens_per_minute if tokens_per_minute else 0.0
+        self._part = 1.0
         self._next_start = 0.0
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._closed = asyncio.Event()
@@ -54,7 +57,7 @@ class Gate:
         Raises Stopped once the gate is closed.
         """
         worth = tokens() * self._token_seconds if tokens and self._token_seconds else 0.0
-        await self._enter(max(self._spacing, worth))
+        await self._enter(max(self._call_seconds, worth))
         started = time.monotonic()
         try:
             yield started
@@ -83,7 +86,7 @@ class Gate:
         self.throttles += 1
         if started >= self._last_cut and now - self._last_cut >= CUT_SECONDS:
             reached = min(self.width, float(self.in_flight))
-            self.width, self._knee = max(1.0, reached / 2), KNEE * reached
+            self.width, self._knee = min(max(1.0, reached / 2), self.ceiling), KNEE * reached
             self._last_cut = now
             self.cuts += 1
         if retry_after:
@@ -96,6 +99,12 @@ class Gate:
             self.ceiling = ceiling
             self.width = min(self.width, float(ceiling))
             self._admit_waiting()
+
+    def set_part(self, part: float) -> None:
+        """Change the part of the limits per minute; the first call of a new part waits its turn."""
+        if part > 0 and not self._part:
+            self._next_start = max(self._next_start, time.monotonic() + self._call_seconds / part)
+        self._part = part
 
     def check(self) -> None:
         """Raise Stopped once the gate is closed."""
@@ -126,10 +135,15 @@ class Gate:
 
     async def _wait_for_start_time(self, spacing: float) -> None:
         while True:
+            if spacing and not self._part:
+                await self.pause(POLL_SECONDS)
+                continue
             now = time.monotonic()
             wait = max(self._not_before - now, self._next_start - now)
             if wait <= 0:
-                self._next_start = max(self._next_start, now - self._spacing) + spacing
+                part = self._part or 1.0
+                earliest = now - self._call_seconds / part
+                self._next_start = max(self._next_start, earliest) + spacing / part
                 return
             await self.pause(wait)
 

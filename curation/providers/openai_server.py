@@ -276,9 +276,10 @@ class OpenAIProvider:
         """Let no further call start."""
         self.gate.close()
 
-    def set_concurrency(self, concurrency: int) -> None:
-        """Change the gate's ceiling."""
-        self.gate.set_ceiling(concurrency)
+    def set_limits(self, calls: int, part: float) -> None:
+        """Change the gate's ceiling, and its part of the limits per minute."""
+        self.gate.set_ceiling(calls)
+        self.gate.set_part(part)
 
     async def close(self) -> None:
         """Close the connections."""
@@ -341,6 +342,9 @@ class OpenAIProvider:
                     completion = read_body(response.content, response.charset_encoding)
                     answer = self.read(request, completion, time.monotonic() - started)
                     check_reported_model(endpoint, request.model, completion)
+                except asyncio.CancelledError:  # the run stops: the server may answer all the same
+                    self._lost_usd += self.max_usd(request)
+                    raise
                 except Exception as error:
                     if not tries.renamed and refuses_limit_name(error):
                         tries.renamed = self._rename_limit(request, endpoint, body)

@@ -194,8 +194,8 @@ class Provider(Protocol):
         """Send nothing further: waiting calls raise Stopped, those in flight end."""
         ...
 
-    def set_concurrency(self, concurrency: int) -> None:
-        """How many calls may be in flight from now on."""
+    def set_limits(self, calls: int, part: float) -> None:
+        """How many calls may be in flight from now on, and its part of the limits per minute."""
         ...
 
     async def answer(self, request: Request) -> Answer:

@@ -80,7 +80,7 @@ class RecordedProvider:
     def stop(self) -> None:
         """Nothing is sent anyway."""
 
-    def set_concurrency(self, concurrency: int) -> None:
+    def set_limits(self, calls: int, part: float) -> None:
         """A file needs no limit."""
 
     async def close(self) -> None:

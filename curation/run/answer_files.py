@@ -11,9 +11,9 @@ which the operating system releases however the process ends: a file that can be
 owner any more.
 
 The files are `$INF_HOME/answers/STORE/OWNER.NUMBER.jsonl`, STORE a hash of the store's URL as it is
-written (two URLs of one server are two folders). A line is {"run_id", "row"}, the row as
-`db.run.calls.add_calls` takes it. The files are not synced, so a power failure may lose them; a
-worker that does not share the folder requests the answers again.
+written (two URLs of one server are two folders). A line is {"run_id", "row", "max_usd"}, the row as
+`db.run.calls.add_calls` takes it, and what was reserved for it. The files are not synced, so a
+power failure may lose them; a worker that does not share the folder requests the answers again.
 """
 
 import hashlib
@@ -25,14 +25,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
 from db.errors import Refused
 from db.machine import try_lock
-from db.run.calls import add_recovered_calls
+from db.run.calls import RecoveredCall, add_recovered_calls
 from db.store.settings import home
 from db.store.store import Store
 
@@ -63,13 +63,14 @@ class AnswerFiles:
         except OSError as error:
             self._warn(error)
 
-    def append(self, row: dict[str, Any]) -> int:
+    def append(self, row: dict[str, Any], max_usd: float = 0.0) -> int:
         """Append an answer; the number of its file, to be passed to `release`.
 
         NOT_KEPT if the file cannot be written: the answer is then safe only once it is committed,
         and one warning is logged.
         """
-        line = json.dumps({"run_id": self._run_id, "row": row}, default=str) + "\n"
+        kept = {"run_id": self._run_id, "row": row, "max_usd": max_usd}
+        line = json.dumps(kept, default=str) + "\n"
         try:
             self._write(line.encode())
         except OSError as error:
@@ -183,26 +184,28 @@ def _store_file(store: Store, path: Path) -> int:
     with file:
         if not try_lock(file.fileno(), path.parent):
             return 0
-        by_run: dict[int, list[dict[str, Any]]] = {}
-        for run_id, row in _answers(path, file.read()):
-            by_run.setdefault(run_id, []).append(row)
+        by_run: dict[int, list[RecoveredCall]] = {}
+        for run_id, answer in _answers(path, file.read()):
+            by_run.setdefault(run_id, []).append(answer)
+        owner = unquote(path.stem.rpartition(".")[0])
         with store.write() as session:
             stored = sum(
-                add_recovered_calls(session, run_id, rows) for run_id, rows in by_run.items()
+                add_recovered_calls(session, run_id, owner, answers)
+                for run_id, answers in by_run.items()
             )
             session.commit()
         path.unlink(missing_ok=True)
     return stored
 
 
-def _answers(path: Path, content: bytes) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Run and row of each line; an incomplete line is logged and skipped."""
+def _answers(path: Path, content: bytes) -> Iterator[tuple[int, RecoveredCall]]:
+    """Run and answer of each line; an incomplete line is logged and skipped."""
     for number, line in enumerate(content.splitlines(), start=1):
         try:
             found = json.loads(line)
             row = found["row"] | {"created_at": datetime.fromisoformat(found["row"]["created_at"])}
-            run_id = int(found["run_id"])
+            run_id, max_usd = int(found["run_id"]), float(found.get("max_usd", 0.0))
         except (ValueError, KeyError, TypeError):
             log.warning("%s:%d is incomplete and is skipped", path, number)
         else:
-            yield run_id, row
+            yield run_id, RecoveredCall(row, max_usd)

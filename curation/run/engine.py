@@ -58,9 +58,11 @@ from db.run.workers import (
     Figures,
     Grant,
     Pace,
-    add_unanswered_cost,
+    Share,
     add_worker,
     beat_worker,
+    calls_of_others,
+    lease_share,
     leave,
     take_over,
     worker_totals,
@@ -205,7 +207,7 @@ class Worker:
         )
         self._store_left = partial(store_left_answers, handle.store, set[Path]())
         self._with_budget = plan.run.budget_usd is not None
-        self._concurrency = plan.concurrency
+        self._concurrency = 0 if plan.follows_run else plan.concurrency
         self._open: dict[str, asyncio.Future[StoredCall]] = {}
         self._ready: deque[Claimed] = deque()
         self._wake = asyncio.Event()
@@ -226,6 +228,7 @@ class Worker:
         self.commit_ms: dict[str, int] = {}
         self.claimed = WaitTimes()
         self._spent_before_usd, self._answered_usd = plan.run.spent_usd, 0.0
+        self._of_others = Counter[str]()  # calls of those that worked since this one began
         self._finished = self._kept = 0
 
     async def work(self) -> None:
@@ -240,7 +243,8 @@ class Worker:
         background: list[asyncio.Task[None]] = []
         try:
             await self._journal.between(self._store_left)
-            await self._journal.write(self._begin)
+            await self._journal.between(self._begin)
+            await self._renew()
             background = [asyncio.create_task(part) for part in (self._beat(), self._report())]
             if await self._has_models():
                 background += [
@@ -252,6 +256,7 @@ class Worker:
             for task in (*background, *self._groups):
                 task.cancel()
             await asyncio.gather(*background, *self._groups, return_exceptions=True)
+            self._bill_lost()
             try:
                 await self._journal.write(self._end)
             finally:
@@ -293,6 +298,11 @@ class Worker:
         """How many groups are in progress at once."""
         return self._concurrency * self._provider.groups_per_call
 
+    @property
+    def _has_no_slot(self) -> bool:
+        """Whether others hold all calls in flight, and there may be some for this worker yet."""
+        return not (self._groups or self._exhausted or self._stopping)
+
     def _widen(self) -> None:
         while len(self._groups) < self._width:
             self._groups.append(asyncio.create_task(self._work_on_groups()))
@@ -300,22 +310,27 @@ class Worker:
     async def _until_over(self) -> None:
         """Wait for the group tasks; once stopping, at most GRACE_SECONDS for calls in flight."""
         deadline: float | None = None
-        while any(not task.done() for task in self._groups):
-            await asyncio.wait(self._groups, timeout=0.2)
+        while any(not task.done() for task in self._groups) or self._has_no_slot:
+            if self._groups:
+                await asyncio.wait(self._groups, timeout=0.2)
+            else:
+                await asyncio.sleep(0.2)
             if self._stopping and deadline is None:
                 deadline = time.monotonic() + GRACE_SECONDS
                 self._stop_calling()
             if deadline is not None and time.monotonic() > deadline:
                 return
 
-    def _begin(self, session: Session) -> None:
-        self._take_over(session)
-        add_worker(session, self._run_id, self._owner)
-        before = funnel(session, self._run_id)
-        self._finished, self._kept = before.finished, before.kept
-        if self._plan.run.guard:
-            ended = outcomes(session, self._run_id)
-            self._guard = None if ended.kept else Guard(ended)
+    def _begin(self) -> None:
+        with self._handle.store.write() as session:
+            self._take_over(session)
+            add_worker(session, self._run_id, self._owner)
+            before = funnel(session, self._run_id)
+            self._finished, self._kept = before.finished, before.kept
+            if self._plan.run.guard:
+                ended = outcomes(session, self._run_id)
+                self._guard = None if ended.kept else Guard(ended)
+            session.commit()
 
     def _end(self, session: Session) -> None:
         self._count(session)
@@ -500,22 +515,19 @@ class Worker:
                 self.counts["unknown_server"] += 1
             return found
         try:
-            self.counts["in_flight"] += 1
             answer = await self._provider.answer(request)
         except BaseException:
-            self._journal.write(self._bill_probes)  # before what covers their cost is freed
+            self._bill_lost()  # before what covers their cost is freed
             if max_usd:
                 self._journal.free(max_usd)
             raise
-        finally:
-            self.counts["in_flight"] -= 1
         self.counts["made"] += 1
         self._answered_usd += answer.cost_usd
         self.counts.update(input_tokens=answer.input_tokens, output_tokens=answer.output_tokens)
         return await self._journal.add(request, answer, max_usd)
 
-    def _bill_probes(self, session: Session) -> None:
-        add_unanswered_cost(session, self._owner, self._provider.state().unanswered_usd)
+    def _bill_lost(self) -> None:
+        self._journal.bill(self._provider.state().unanswered_usd)
 
     def _stop_calling(self) -> None:
         self._provider.stop()
@@ -532,26 +544,31 @@ class Worker:
             await asyncio.sleep(LEASE_SECONDS / 3)
             # before a dead worker's leases expire, or its paid answers would be requested again
             await self._journal.between(self._store_left)
+            # what a dead worker leased of the limits may be all that the others wait for
+            await self._journal.write(self._take_over)
             await self._journal.write(
                 lambda session: renew_leases(session, self._run_id, self._owner)
             )
 
     async def _beat(self) -> None:
-        """Store counts; apply a changed concurrency; stop if the run was stopped."""
+        """Store counts; apply a changed share of the limits; stop if the run was stopped."""
         while True:
             await asyncio.sleep(BEAT_SECONDS)
-            status, concurrency = await self._journal.write(self._count)
-            if status not in ("running", "created"):
-                self._stopped_by_others = True
-                self._stop_calling()
-            if self._plan.follows_run and concurrency != self._concurrency:
-                self._concurrency = concurrency
-                self._provider.set_concurrency(concurrency)
-                self._widen()
+            await self._renew()
 
-    def _count(self, session: Session) -> tuple[str, int]:
+    async def _renew(self) -> None:
+        self._bill_lost()
+        status, share = await self._journal.write(self._count)
+        if status not in ("running", "created"):
+            self._stopped_by_others = True
+            self._stop_calling()
+        self._provider.set_limits(share.calls, share.part)
+        if share.calls != self._concurrency:
+            self._concurrency = share.calls
+            self._widen()
+
+    def _count(self, session: Session) -> tuple[str, Share]:
         state = self._provider.state()
-        self._bill_probes(session)
         self._rate.add(self.counts["made"] + self.counts["reused"])
         in_progress = sum((work.answers for work in list(self._active)), Counter[str]())
         beat_worker(
@@ -566,7 +583,6 @@ class Worker:
             trouble=state.trouble,
             pace=Pace(self._rate.per_minute(), dict(in_progress)),
             figures=Figures(
-                spent_usd=self._answered_usd,
                 input_tokens=self.counts["input_tokens"],
                 output_tokens=self.counts["output_tokens"],
                 claimed=self.counts["claimed"],
@@ -574,10 +590,16 @@ class Worker:
                 commits=self._journal.committed.buckets(),
             ),
         )
-        run = session.execute(
-            select(Run.status, Run.concurrency).where(Run.id == self._run_id)
-        ).one()
-        return run.status, run.concurrency
+        own_calls = None if self._plan.follows_run else self._concurrency
+        share = lease_share(
+            session,
+            self._run_id,
+            self._owner,
+            in_flight=state.in_flight,  # of those that wait for a slot none holds one
+            own_calls=own_calls,
+        )
+        status = session.scalars(select(Run.status).where(Run.id == self._run_id)).one()
+        return status, share
 
     async def _report(self) -> None:
         with self._handle.store.read() as session:
@@ -592,16 +614,22 @@ class Worker:
             await asyncio.sleep(REPORT_SECONDS)
 
     def _estimate(self, session: Session) -> str:
-        pace = worker_totals(session, self._run_id).pace
+        """The time left, and what the run's workers did together by now."""
+        pace, now = worker_totals(session, self._run_id).pace, funnel(session, self._run_id)
+        self._finished, self._kept = now.finished, now.kept
+        self._of_others = calls_of_others(session, self._run_id, self._owner)
+        spent = session.scalars(select(Run.spent_usd).where(Run.id == self._run_id)).one()
+        self._spent_before_usd = max(0.0, spent - self._answered_usd)
         recipe = self._plan.recipe
-        left = time_left(funnel(session, self._run_id), pace, recipe.shape, recipe.judged_calls)
+        left = time_left(now, pace, recipe.shape, recipe.judged_calls)
         return "" if left.seconds is None else time_left_text(left.seconds)
 
     def _message(self) -> str:
         """One line for the terminal and the job's card: calls, money, trouble, time left."""
+        calls = self.counts + self._of_others
         parts = [
             f"{self._kept:,} kept",
-            f"{self.counts['made']:,} calls made, {self.counts['reused']:,} reused",
+            f"{calls['made']:,} calls made, {calls['reused']:,} reused",
         ]
         if spent := self._spent_before_usd + self._answered_usd:
             parts.append(f"${spent:.4f} spent")

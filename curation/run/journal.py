@@ -8,19 +8,19 @@ answer is a line of a file (`answer_files`), so that a kill does not lose it.
 
 While the store is away the thread tries its transaction again (`db.patience`), and everything
 that arrives waits. A connection may be lost between a commit and its acknowledgement: a transaction
-that is tried again counts nothing a second time.
+that is tried again counts nothing a second time, as what the worker spent is written as it is then.
 """
 
 import asyncio
 import contextvars
-import itertools
+import logging
 import math
 import queue
 import threading
 import time
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlalchemy.orm import Session
@@ -28,13 +28,23 @@ from sqlalchemy.orm import Session
 from curation.providers.provider import Answer, Request, call_row
 from curation.run.answer_files import NOT_KEPT, AnswerFiles
 from db.patience import is_away, patiently
-from db.run.calls import StoredCall, add_calls, add_spending, are_stored, find_calls
+from db.run.calls import StoredCall, add_calls, find_calls
 from db.run.group_queue import DoneGroup, finish_groups
-from db.run.workers import COMMIT_MS, Grant, change_reserved, set_aside, set_reserved
+from db.run.workers import (
+    COMMIT_MS,
+    ROUNDING_USD,
+    Account,
+    Grant,
+    lease_budget,
+    rejoin,
+    store_account,
+)
 from db.store.store import Store
 
+log = logging.getLogger("inf.curate")
 SHARES = {"p50": 0.5, "p99": 0.99, "p99_9": 0.999, "most": 1.0}  # of waits
 PAUSE_SECONDS = 0.01  # between two commits, so that each has several writes
+UNUSED_SECONDS = 10.0  # without a reservation: then what is leased is given back
 SLICE = 512  # total weight of other writes between two commits of answers
 
 
@@ -119,6 +129,10 @@ class _Answered:
 _Other = _Lookup | _Finished | _Free | _Write | _Between
 
 
+class _TakenForDead(Exception):
+    """This worker was cut off and declared dead: what it leased and did not use is others'."""
+
+
 class Journal:
     """Looks up and stores calls, finishes groups, and runs other writes, in groups.
 
@@ -137,7 +151,9 @@ class Journal:
     ) -> None:
         self._store, self._run_id, self._owner = store, run_id, owner
         self._patience_seconds, self._stopped = patience_seconds, stopped
-        self._reserved_usd = 0.0  # of this worker, as it was committed last
+        self._account = Account()  # of this worker, as it was committed last
+        self._unanswered_usd = 0.0
+        self._granted_at = time.monotonic()
         self._loop = asyncio.get_running_loop()
         self._inbox: queue.SimpleQueue[_Other | _Answered | None] = queue.SimpleQueue()
         self._answers: list[_Answered] = []
@@ -164,12 +180,16 @@ class Journal:
         """
         received = time.monotonic()
         row = call_row(request, answer)
-        file = self._files.append(row)
+        file = self._files.append(row, max_usd)
         if file != NOT_KEPT:
             self.kept.add(time.monotonic() - received)
         future: asyncio.Future[StoredCall] = self._loop.create_future()
         self._inbox.put(_Answered(row, file, max_usd, future, received))
         return future
+
+    def bill(self, unanswered_usd: float) -> None:
+        """What calls without an answer cost so far: counted with the next commit."""
+        self._unanswered_usd = unanswered_usd
 
     def free(self, max_usd: float) -> Awaitable[Any]:
         """Free the reservation of a call that got no answer."""
@@ -236,17 +256,19 @@ class Journal:
 
         freed = sum(one.max_usd for one in answers)
 
-        def commit(again: bool) -> list[StoredCall]:
+        def commit() -> list[StoredCall]:
+            account = self._settled(freed, sum(one.row["cost_usd"] for one in answers))
             with self._store.write() as session:
-                kept = self._add_answers(session, answers, freed, again=again)
+                kept = add_calls(session, [one.row for one in answers])
+                self._keep(session, account)
                 session.commit()
-            self._reserved_usd -= freed
+            self._account = account
             committed = time.monotonic()
             for one in answers:
                 self.committed.add(committed - one.received)
             files = [one.file for one in answers]
             self._loop.call_soon_threadsafe(self._files.release, files)
-            return kept
+            return [kept[one.row["key"]] for one in answers]
 
         self._settle(answers, commit)
 
@@ -256,7 +278,7 @@ class Journal:
         if isinstance(first, _Between):
             self._others.popleft()
 
-            def between(_again: bool) -> list[None]:
+            def between() -> list[None]:
                 first.work()
                 return [None]
 
@@ -277,33 +299,28 @@ class Journal:
         writes = [one for one in part if isinstance(one, _Write)]
         freed = sum(one.usd for one in frees)
 
-        def commit(again: bool) -> list[Any]:
+        def commit() -> list[Any]:
+            others_usd = self._lease([one.max_usd for one in lookups if one.max_usd])
             with self._store.write() as session:
-                if again:
-                    set_reserved(session, self._owner, self._reserved_usd)
-                found = self._look_up(session, lookups)
+                account, found = self._look_up(session, lookups, others_usd)
+                account = self._settled(freed, 0.0, account)
+                self._keep(session, account, always=bool(writes))
                 ended = self._finish(session, finished)
                 written = [one.work(session) for one in writes]
-                # last: what covered a cost is freed after that is counted
-                change_reserved(session, self._owner, -freed)
                 session.commit()
-            self._reserved_usd += _granted(lookups, found) - freed
+            self._account = account
             return [*found, *ended, *written, *(None for _ in frees)]
 
         self._settle([*lookups, *finished, *writes, *frees], commit)
 
     def _settle(
-        self, waiting: Sequence[_Other | _Answered], work: Callable[[bool], Sequence[Any]]
+        self, waiting: Sequence[_Other | _Answered], work: Callable[[], Sequence[Any]]
     ) -> None:
-        """Do the work and resolve the futures, in the event loop, with its results or its error.
-
-        The work is passed whether it is tried again.
-        """
+        """Do the work and resolve the futures, in the event loop, with its results or its error."""
         futures = [one.future for one in waiting]
-        tries = itertools.count()
         try:
             results = patiently(
-                lambda: work(next(tries) > 0), self._patience_seconds, stopped=self._stopped
+                lambda: self._as_worker(work), self._patience_seconds, stopped=self._stopped
             )
         except BaseException as error:
             if is_away(error):
@@ -312,17 +329,71 @@ class Journal:
         else:
             self._loop.call_soon_threadsafe(_resolve, futures, results)
 
-    def _look_up(self, session: Session, lookups: Sequence[_Lookup]) -> list[StoredCall | Grant]:
+    def _as_worker(self, work: Callable[[], Sequence[Any]]) -> Sequence[Any]:
+        """Do the work; once more where this worker was taken for dead meanwhile."""
+        try:
+            return work()
+        except _TakenForDead:
+            log.warning("was taken for dead and goes on: %s", self._owner)
+            with self._store.write() as session:
+                rejoin(session, self._owner, self._account)
+                session.commit()
+            self._account = replace(self._account, leased_usd=self._account.taken_usd)
+            return work()
+
+    def _lease(self, wanted_usd: Sequence[float]) -> float:
+        """Lease what is missing to reserve these, as far as it is free; what may come back."""
+        usd = sum(wanted_usd)
+        if not wanted_usd or not self._account.short_by(usd):
+            return 0.0
+        with self._store.write() as session:
+            account, others_usd = lease_budget(
+                session, self._run_id, self._owner, self._account, usd, min(wanted_usd)
+            )
+            self._keep(session, account)
+            session.commit()
+        self._account = account
+        return others_usd
+
+    def _look_up(
+        self, session: Session, lookups: Sequence[_Lookup], others_usd: float
+    ) -> tuple[Account, list[StoredCall | Grant]]:
+        """The stored answers, or whether their cost is reserved, and the account with that."""
+        account = self._account
         if not lookups:
-            return []
+            return account, []
         stored = find_calls(session, list({key for one in lookups for key in one.keys}))
-        found = [_first_stored(stored, one.keys) for one in lookups]
-        missing = [one.max_usd for one, call in zip(lookups, found, strict=True) if call is None]
-        if any(missing):
-            grants = iter(set_aside(session, self._run_id, self._owner, missing))
-        else:
-            grants = iter([Grant(True, 0.0)] * len(missing))
-        return [next(grants) if call is None else call for call in found]
+        found: list[StoredCall | Grant] = []
+        for one in lookups:
+            call = _first_stored(stored, one.keys)
+            if call is not None:
+                found.append(call)
+            elif one.max_usd and account.short_by(one.max_usd):
+                found.append(Grant(False, others_usd + account.reserved_usd))
+            else:
+                account = replace(account, reserved_usd=account.reserved_usd + one.max_usd)
+                self._granted_at = time.monotonic()
+                found.append(Grant(True, 0.0))
+        return account, found
+
+    def _settled(self, freed: float, cost_usd: float, account: Account | None = None) -> Account:
+        """The account once reservations are freed and costs counted."""
+        account = account or self._account
+        reserved = max(0.0, account.reserved_usd - freed)
+        settled = replace(
+            account,
+            spent_usd=account.spent_usd + cost_usd,
+            unanswered_usd=self._unanswered_usd,
+            reserved_usd=reserved if reserved > ROUNDING_USD else 0.0,
+        )
+        is_unused = time.monotonic() - self._granted_at > UNUSED_SECONDS  # another may wait for it
+        return replace(settled, leased_usd=settled.taken_usd) if is_unused else settled
+
+    def _keep(self, session: Session, account: Account, *, always: bool = False) -> None:
+        if (always or account != self._account) and not store_account(
+            session, self._owner, account
+        ):
+            raise _TakenForDead
 
     def _finish(self, session: Session, finished: Sequence[_Finished]) -> list[bool]:
         if not finished:
@@ -330,28 +401,6 @@ class Journal:
         done = [one.done for one in finished]
         ours = {one.group.id for one in finish_groups(session, self._run_id, self._owner, done)}
         return [one.group.id in ours for one in done]
-
-    def _add_answers(
-        self, session: Session, answers: Sequence[_Answered], freed: float, *, again: bool
-    ) -> list[StoredCall]:
-        rows = [one.row for one in answers]
-        if again:
-            set_reserved(session, self._owner, self._reserved_usd)
-        is_counted = again and are_stored(session, rows)
-        kept = add_calls(session, rows)
-        change_reserved(session, self._owner, -freed)
-        if not is_counted:
-            add_spending(session, self._run_id, sum(row["cost_usd"] for row in rows))
-        return [kept[one.row["key"]] for one in answers]
-
-
-def _granted(lookups: Sequence[_Lookup], found: Sequence[StoredCall | Grant]) -> float:
-    """What was reserved for lookups without a stored answer."""
-    return sum(
-        one.max_usd
-        for one, grant in zip(lookups, found, strict=True)
-        if isinstance(grant, Grant) and grant.granted
-    )
 
 
 def _first_stored(stored: dict[str, StoredCall], keys: tuple[str, ...]) -> StoredCall | None:

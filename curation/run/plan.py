@@ -38,6 +38,8 @@ def make_plan(store: Store, run_id: int, concurrency: int | None) -> Plan:
             session, run.dataset_id, distractors=rules.distractors + rules.hard_distractors
         )
         hard = hard_passages(session, pool, recipe)
+        session.flush()
+        session.refresh(run, ["spent_usd"])  # a sum, which no flush keeps
         session.commit()
         return Plan(
             run=run,

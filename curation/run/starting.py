@@ -99,12 +99,14 @@ class RunStart(Patient):
     limit: int | None = option(None, "Only the first N pairs.", title="Maximum pairs", ge=1)
     sample: int | None = option(None, "Only N random pairs; --seed fixes them.", ge=1)
     query_ids: tuple[str, ...] = option((), "Only this pair; repeatable.", names=("--query-id",))
-    concurrency: int | None = option(None, "Calls in flight.", title="Concurrent calls", ge=1)
+    concurrency: int | None = option(
+        None, "Calls in flight, of all workers together.", title="Concurrent calls", ge=1
+    )
     requests_per_minute: int | None = option(
-        None, "Maximum requests per minute, per worker.", names=("--rpm",), ge=1
+        None, "Maximum requests per minute, of all workers together.", names=("--rpm",), ge=1
     )
     tokens_per_minute: int | None = option(
-        None, "Maximum tokens per minute, per worker.", names=("--tpm",), ge=1
+        None, "Maximum tokens per minute, of all workers together.", names=("--tpm",), ge=1
     )
     batch: bool = option(
         False, "Use OpenAI's Batch API: half the price, within a day.", title="Use batches"

@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 
 from db.errors import Refused
 from db.run.runs import OVER
+from db.run.workers import committed_usd as committed_of_worker
 from db.tables import ApiToken, ApiTokenRun, Run, RunWorker
 
 ROUNDING_USD = 1e-9
@@ -22,8 +23,8 @@ def committed_usd(session: Session, token_id: int, *, without: int | None = None
     """
     run, own, worker = Run.__table__.c, ApiTokenRun.__table__.c, RunWorker.__table__.c
     held = (
-        select(func.coalesce(func.sum(worker.reserved_usd), 0.0))
-        .where(worker.run_id == run.id, worker.ended_at.is_(None))
+        select(func.coalesce(func.sum(committed_of_worker(worker)), 0.0))
+        .where(worker.run_id == run.id)
         .scalar_subquery()
     )
     budget = func.coalesce(run.budget_usd, 0.0)

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Text, any_, bindparam, func, select, update
+from sqlalchemy import ColumnElement, Text, any_, bindparam, case, func, select, update
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.orm import Session
 
 from db.store.bulk import insert_new
-from db.tables import Base, Call, Group, GroupCall, Run
+from db.tables import Base, Call, Group, GroupCall, Run, RunWorker
 
 KEYS_PER_QUERY = 500
 _CALL = Base.metadata.tables[Call.__tablename__]
@@ -71,26 +71,53 @@ def add_calls(session: Session, rows: Sequence[dict[str, Any]]) -> dict[str, Sto
     return kept | find_calls(session, sorted(others))
 
 
-def are_stored(session: Session, rows: Sequence[dict[str, Any]]) -> bool:
-    """Whether a transaction that added these rows was committed: one of them is here as it was.
+@dataclass(frozen=True)
+class RecoveredCall:
+    """An answer that a killed worker left in its file; `max_usd` was reserved for it."""
 
-    A row whose key was stored before is not; each has its own moment.
-    """
-    stored = session.execute(
-        select(_CALL.c.key, _CALL.c.created_at).where(_CALL.c.key.in_([row["key"] for row in rows]))
-    )
-    return not {(row["key"], row["created_at"]) for row in rows}.isdisjoint(map(tuple, stored))
+    row: dict[str, Any]
+    max_usd: float = 0.0
 
 
-def add_recovered_calls(session: Session, run_id: int, rows: Sequence[dict[str, Any]]) -> int:
+def add_recovered_calls(
+    session: Session, run_id: int, owner: str, answers: Sequence[RecoveredCall]
+) -> int:
     """Store answers that a killed worker of a run left in its file, unless stored already.
 
-    Returns how many were new; their cost is added to the run. Does not commit.
+    Returns how many were new; their cost takes the place of what was reserved for them. An answer
+    that another worker requested again in the meantime was billed twice: its reservation stays.
+    Does not commit.
     """
+    max_usd = {str(each.row["key"]): each.max_usd for each in answers}
     # a line of a file written before servers were recorded names none
-    new = _insert(session, [{"server_group": None} | row for row in rows])
-    add_spending(session, run_id, sum(row["cost_usd"] for _, row in new))
+    new = _insert(session, [{"server_group": None} | each.row for each in answers])
+    usd = sum(row["cost_usd"] for _, row in new)
+    freed = sum(max_usd[row["key"]] for _, row in new)
+    if not usd and not freed:
+        return len(new)
+    worker, is_dead = RunWorker, RunWorker.ended_at.is_not(None)
+    counted = session.execute(
+        update(worker)
+        .where(worker.owner == owner, worker.run_id == run_id)
+        .values(
+            spent_usd=worker.spent_usd + usd,
+            reserved_usd=case(
+                (is_dead, worker.reserved_usd), else_=_less(worker.reserved_usd, freed)
+            ),
+            unanswered_usd=case(
+                (is_dead, _less(worker.unanswered_usd, freed)), else_=worker.unanswered_usd
+            ),
+        )
+        .returning(worker.id)
+    )
+    if counted.first() is None:  # of a store that was restored to a time before it
+        more = Run.other_usd + usd
+        session.execute(update(Run).where(Run.id == run_id).values(other_usd=more))
     return len(new)
+
+
+def _less(usd: Any, freed: float) -> ColumnElement[float]:
+    return case((usd > freed, usd - freed), else_=0.0)
 
 
 def count_unknown_servers(session: Session, run_id: int) -> int:
@@ -106,12 +133,6 @@ def count_unknown_servers(session: Session, run_id: int) -> int:
         )
         or 0
     )
-
-
-def add_spending(session: Session, run_id: int, usd: float) -> None:
-    """Add to what a run has spent. Does not commit."""
-    if usd:
-        session.execute(update(Run).where(Run.id == run_id).values(spent_usd=Run.spent_usd + usd))
 
 
 def _insert(session: Session, rows: Sequence[dict[str, Any]]) -> list[tuple[int, dict[str, Any]]]:

@@ -1,29 +1,40 @@
-"""The workers of a run: heartbeats, counts, and budget reserved before it is spent.
+"""The workers of a run: heartbeats, counts, and their parts of the run's limits.
 
-A call's maximum cost is reserved in the transaction that also searched the journal for it, so that
-several workers together never exceed the budget. It is freed in the transaction that stores the
-answer with its real cost.
+The budget is leased in slices: a worker takes one of what is free, in a transaction of its own, and
+reserves the maximum cost of its calls within that. What it reserved it writes into its own row
+before they are sent, and what it spent in the transaction that stores the answers. So several
+workers together never exceed the budget, and none waits for another's commit: what a run spent is
+the sum over its workers. Slices become small with what is left, and what is not used is given back.
+
+What a worker had reserved when it died may have been billed: it counts as spent, until its answers
+are found in its files (`db.run.calls.add_recovered_calls`).
+
+Calls in flight are leased in whole slots, limits per minute as parts of 1, in equal shares: a
+worker that joins gets its share once those before it hold less, so that the sum is never more.
 
 Groups are leased. A worker is dead when its process is gone (on this machine) or its heartbeat is
 stale (on any other); its groups are taken over.
 """
 
+import math
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from typing import Any
 
-from sqlalchemy import func, select, update
+from sqlalchemy import ColumnElement, case, func, select, update
 from sqlalchemy.orm import Session
 
 from db.clock import silent_since, store_now
 from db.machine import is_dead
 from db.patience import clock_time
-from db.run.calls import add_spending
 from db.run.group_queue import lease_owners, release_groups
 from db.tables import Run, RunWorker, utc_now
 
 DEAD_AFTER_SECONDS = 45.0
 COMMIT_MS = (5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000)  # buckets of latencies
+SLICES = 8  # of what is free of a budget: all workers together hold one more than they use
 ROUNDING_USD = 1e-9  # sums of float costs may exceed the budget by rounding alone
 
 
@@ -68,7 +79,6 @@ class Pace:
 class Figures:
     """What a worker did so far, for monitoring; `commits` as in `db.tables.RunWorker`."""
 
-    spent_usd: float = 0.0
     input_tokens: int = 0
     output_tokens: int = 0
     claimed: int = 0
@@ -78,7 +88,10 @@ class Figures:
 
 @dataclass(frozen=True)
 class WorkerTotals:
-    """Totals over all workers of a run; `alive` counts those with a recent heartbeat."""
+    """Totals over all workers of a run; `alive` counts those with a recent heartbeat.
+
+    `unanswered_usd`: of what the run spent, what calls without an answer may have cost at most.
+    """
 
     alive: int
     in_flight: int
@@ -87,16 +100,53 @@ class WorkerTotals:
     reused: int
     failures: int
     throttled: int
+    unanswered_usd: float = 0.0
     trouble: Trouble = field(default_factory=Trouble)
     pace: Pace = field(default_factory=Pace)
 
 
 @dataclass(frozen=True)
 class Grant:
-    """Whether a call's cost is reserved; `others_usd` is what was reserved before it."""
+    """Whether a call's cost is reserved; `others_usd`: what may come back of other reservations."""
 
     granted: bool
     others_usd: float
+
+
+@dataclass(frozen=True)
+class Account:
+    """A worker's part of the budget: what it leased, spent, and reserved for calls in flight.
+
+    `unanswered_usd`: spent on calls without an answer.
+    """
+
+    leased_usd: float = 0.0
+    spent_usd: float = 0.0
+    unanswered_usd: float = 0.0
+    reserved_usd: float = 0.0
+
+    @property
+    def taken_usd(self) -> float:
+        """What is spent or reserved."""
+        return self.spent_usd + self.unanswered_usd + self.reserved_usd
+
+    @property
+    def slack_usd(self) -> float:
+        """What it may still reserve."""
+        return max(0.0, self.leased_usd - self.taken_usd)
+
+    def short_by(self, usd: float) -> float:
+        """How much it has to lease to reserve so much more; 0 where it holds that."""
+        missing = self.taken_usd + usd - self.leased_usd
+        return missing if missing > ROUNDING_USD else 0.0
+
+
+@dataclass(frozen=True)
+class Share:
+    """A worker's part of a run's limits: calls in flight, and what part of those per minute."""
+
+    calls: int
+    part: float = 1.0
 
 
 def add_worker(session: Session, run_id: int, owner: str) -> None:
@@ -105,6 +155,70 @@ def add_worker(session: Session, run_id: int, owner: str) -> None:
         now = store_now(session)
         session.add(RunWorker(run_id=run_id, owner=owner, heartbeat_at=now))
         session.flush()
+
+
+def rejoin(session: Session, owner: str, account: Account) -> None:
+    """Take back a worker that was declared dead while it was cut off. Does not commit.
+
+    It holds what it spent and reserved, which was counted all along, and nothing more.
+    """
+    session.execute(
+        update(RunWorker)
+        .where(RunWorker.owner == owner)
+        .values(ended_at=None, heartbeat_at=store_now(session))
+    )
+    store_account(session, owner, replace(account, leased_usd=account.taken_usd))
+
+
+def lease_share(
+    session: Session, run_id: int, owner: str, *, in_flight: int, own_calls: int | None = None
+) -> Share:
+    """Renew a worker's share of the run's limits: an equal one, as far as others hold less.
+
+    `in_flight` calls keep their slots until they end. own_calls: it may have that many, whatever
+    the others have. Does not commit.
+    """
+    total, held = _shares(session, run_id)
+    if owner not in held:
+        return Share(0, 0.0)
+    fair = _fair_share(total, held, owner)
+    now = Share(held[owner].leased_calls or 0, held[owner].leased_part)
+    if fair.calls > now.calls or fair.part > now.part:
+        # who takes more stands in a line: each sees what those before it took
+        session.execute(select(Run.id).where(Run.id == run_id).with_for_update(key_share=True))
+        total, held = _shares(session, run_id)
+        fair = _fair_share(total, held, owner)
+        others = [each for name, each in held.items() if name != owner]
+        calls = total - sum(each.leased_calls or 0 for each in others)
+        part = 1.0 - sum(each.leased_part for each in others)
+        fair = Share(min(fair.calls, max(0, calls)), min(fair.part, max(0.0, part)))
+    leased = None if own_calls is not None else max(fair.calls, min(in_flight, now.calls))
+    session.execute(
+        update(RunWorker)
+        .where(RunWorker.owner == owner)
+        .values(leased_calls=leased, leased_part=fair.part)
+    )
+    return fair if own_calls is None else replace(fair, calls=own_calls)
+
+
+def _shares(session: Session, run_id: int) -> tuple[int, dict[str, Any]]:
+    """The run's calls in flight, and what its workers hold, by owner, oldest first."""
+    total = session.scalar(select(Run.concurrency).where(Run.id == run_id)) or 0
+    rows = session.execute(
+        select(RunWorker.owner, RunWorker.leased_calls, RunWorker.leased_part)
+        .where(RunWorker.run_id == run_id, RunWorker.ended_at.is_(None))
+        .order_by(RunWorker.id)
+    )
+    return total, {row.owner: row for row in rows}
+
+
+def _fair_share(total: int, held: dict[str, Any], owner: str) -> Share:
+    """Equal parts of the limits per minute, and of whole calls, the first workers one more."""
+    sharing = [name for name, each in held.items() if each.leased_calls is not None]
+    calls = 0
+    if owner in sharing:
+        calls = total // len(sharing) + (sharing.index(owner) < total % len(sharing))
+    return Share(calls, 1.0 / len(held))
 
 
 def beat_worker(
@@ -149,13 +263,20 @@ def beat_worker(
 
 
 def end_workers(session: Session, owners: Sequence[str]) -> None:
-    """End these workers, or declare them dead: their reservations are freed. Does not commit."""
+    """End these workers, or declare them dead; their leases are freed. Does not commit.
+
+    What they had reserved may have been billed: it counts as spent.
+    """
     session.execute(
         update(RunWorker)
         .where(RunWorker.owner.in_(owners), RunWorker.ended_at.is_(None))
         .values(
             ended_at=utc_now(),
+            unanswered_usd=RunWorker.unanswered_usd + RunWorker.reserved_usd,
             reserved_usd=0.0,
+            leased_usd=0.0,
+            leased_calls=0,
+            leased_part=0.0,
             in_flight=0,
             retries_per_minute=0,
             waiting_until=None,
@@ -192,65 +313,89 @@ def silent_owners(session: Session, run_id: int) -> list[str]:
     )
 
 
-def set_aside(
-    session: Session, run_id: int, owner: str, wanted_usd: Sequence[float]
-) -> list[Grant]:
-    """Reserve the cost of calls, in order, as far as the budget allows. Does not commit."""
-    if not wanted_usd:
-        return []
-    # the lock on the run puts the workers in a line: each sees the reservations of those before it
-    run = session.execute(
-        select(Run.budget_usd, Run.spent_usd).where(Run.id == run_id).with_for_update()
-    ).one()
-    reserved = float(
-        session.scalar(
-            select(func.coalesce(func.sum(RunWorker.reserved_usd), 0.0)).where(
-                RunWorker.run_id == run_id, RunWorker.ended_at.is_(None)
-            )
-        )
-        or 0.0
-    )
-    grants, added = [], 0.0
-    for usd in wanted_usd:
-        others = reserved + added
-        fits = run.budget_usd is None or (
-            run.spent_usd + others + usd <= run.budget_usd + ROUNDING_USD
-        )
-        grants.append(Grant(fits, others))
-        added += usd if fits else 0.0
-    change_reserved(session, owner, added)
-    return grants
+def committed_usd(worker: Any) -> ColumnElement[float]:
+    """What a worker takes of a budget, of columns of `run_worker`: what it leased while it works,
+    what it spent once it has ended."""
+    spent = worker.spent_usd + worker.unanswered_usd
+    holds = worker.ended_at.is_(None) & (worker.leased_usd > spent)
+    return case((holds, worker.leased_usd), else_=spent)
 
 
-def change_reserved(session: Session, owner: str, by_usd: float) -> None:
-    """Change a worker's reservation by an amount. Does not commit."""
-    if by_usd:
-        session.execute(
-            update(RunWorker)
-            .where(RunWorker.owner == owner)
-            .values(reserved_usd=RunWorker.reserved_usd + by_usd)
-        )
+def lease_budget(
+    session: Session,
+    run_id: int,
+    owner: str,
+    account: Account,
+    wanted_usd: float,
+    least_usd: float,
+) -> tuple[Account, float]:
+    """The account of a worker with a further slice of the budget, and what may still come back.
 
-
-def set_reserved(session: Session, owner: str, usd: float) -> None:
-    """Set a worker's reservation to what it knows to hold. Does not commit."""
-    session.execute(
-        update(RunWorker).where(RunWorker.owner == owner).values(reserved_usd=max(0.0, usd))
-    )
-
-
-def add_unanswered_cost(session: Session, owner: str, usd: float) -> None:
-    """Add to the run's spending what a worker's calls without an answer cost so far, `usd` in all.
-
-    Counted once, however often it is written. Does not commit.
+    The slice covers `wanted_usd` more, or as much of that as is free; where not even `least_usd`
+    is, what the worker holds and does not use is given back. What may come back is what others hold
+    and have not spent; while another worker leases, nothing is leased, and anything may. Commit at
+    once.
     """
-    worker = session.execute(
-        select(RunWorker.run_id, RunWorker.unanswered_usd).where(RunWorker.owner == owner)
+    locked = session.execute(
+        select(Run.budget_usd, Run.other_usd)
+        .where(Run.id == run_id)
+        # a share lock of a row that refers to the run does not wait for this one
+        .with_for_update(key_share=True, skip_locked=True)
     ).first()
-    if worker is None or worker.unanswered_usd == usd:
-        return
-    session.execute(update(RunWorker).where(RunWorker.owner == owner).values(unanswered_usd=usd))
-    add_spending(session, worker.run_id, usd - worker.unanswered_usd)
+    if locked is None:
+        return account, math.inf
+    budget, other = locked
+    # not before the lock: what those before leased is seen
+    total, held, workers = session.execute(
+        select(
+            func.coalesce(func.sum(committed_usd(RunWorker)), 0.0),
+            func.coalesce(
+                func.sum(committed_usd(RunWorker) - RunWorker.spent_usd - RunWorker.unanswered_usd),
+                0.0,
+            ),
+            func.count().filter(RunWorker.ended_at.is_(None)),
+        ).where(RunWorker.run_id == run_id, RunWorker.owner != owner)
+    ).one()
+    if budget is None:
+        return replace(account, leased_usd=account.taken_usd + wanted_usd), 0.0
+    # own slack included
+    free = max(0.0, budget - other - total - account.taken_usd)
+    if free + ROUNDING_USD < least_usd:
+        return replace(account, leased_usd=account.taken_usd), held
+    slice_usd = min(free, max(wanted_usd, free / (SLICES * (workers + 1))))
+    return replace(account, leased_usd=account.taken_usd + slice_usd), held
+
+
+def store_account(session: Session, owner: str, account: Account) -> bool:
+    """Write what a worker leased, spent and reserved into its own row. Does not commit.
+
+    False, and nothing is written, if it was declared dead: what it leased is others' by then.
+    """
+    done = session.execute(
+        update(RunWorker)
+        .where(RunWorker.owner == owner, RunWorker.ended_at.is_(None))
+        .values(
+            leased_usd=account.leased_usd,
+            spent_usd=account.spent_usd,
+            unanswered_usd=account.unanswered_usd,
+            reserved_usd=account.reserved_usd,
+        )
+        .returning(RunWorker.id)
+    )
+    return done.first() is not None
+
+
+def calls_of_others(session: Session, run_id: int, owner: str) -> Counter[str]:
+    """The calls that other workers made and reused which worked since this one began."""
+    began = select(RunWorker.started_at).where(RunWorker.owner == owner).scalar_subquery()
+    made, reused = session.execute(
+        select(
+            func.coalesce(func.sum(RunWorker.made), 0), func.coalesce(func.sum(RunWorker.reused), 0)
+        ).where(
+            RunWorker.run_id == run_id, RunWorker.owner != owner, RunWorker.heartbeat_at > began
+        )
+    ).one()
+    return Counter(made=made, reused=reused)
 
 
 def worker_totals(session: Session, run_id: int) -> WorkerTotals:
@@ -266,6 +411,7 @@ def worker_totals(session: Session, run_id: int) -> WorkerTotals:
             func.coalesce(func.sum(RunWorker.reused), 0),
             func.coalesce(func.sum(RunWorker.failures), 0),
             func.coalesce(func.sum(RunWorker.throttled), 0),
+            func.coalesce(func.sum(RunWorker.unanswered_usd), 0.0),
         ).where(RunWorker.run_id == run_id)
     ).one()
     working = session.scalars(select(RunWorker).where(RunWorker.run_id == run_id, alive)).all()
@@ -317,6 +463,10 @@ def take_over(session: Session, run_id: int, owner: str) -> list[str]:
 
 
 def leave(session: Session, run_id: int, owner: str) -> None:
-    """Release the groups that a worker still holds, and end it. Does not commit."""
+    """Release the groups that a worker still holds, and end it: it has no call in flight.
+
+    Does not commit.
+    """
     release_groups(session, run_id, [owner])
+    session.execute(update(RunWorker).where(RunWorker.owner == owner).values(reserved_usd=0.0))
     end_workers(session, [owner])

@@ -3,8 +3,18 @@
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import BigInteger, CheckConstraint, ForeignKey, Index, UniqueConstraint, false, true
-from sqlalchemy.orm import Mapped, mapped_column
+from sqlalchemy import (
+    BigInteger,
+    CheckConstraint,
+    ForeignKey,
+    Index,
+    UniqueConstraint,
+    false,
+    func,
+    select,
+    true,
+)
+from sqlalchemy.orm import Mapped, column_property, mapped_column
 
 from db.tables.base import SEALED, Base, created, key, utc_now
 
@@ -89,6 +99,60 @@ class Connection(Base, kw_only=True):
     )
 
 
+class RunWorker(Base, kw_only=True):
+    """A process that works on a run: its counts and its part of the run's limits. No other worker
+    writes it while this one is alive.
+
+    `owner` is the name under which it holds leases. `leased_usd`: what it may spend in all of its
+    run's budget, leased in slices; `reserved_usd`: of that for calls in flight. `leased_calls`: how
+    many of the run's calls in flight it holds, NULL if it has a number of its own; `leased_part`:
+    of the run's limits per minute. A worker without `ended_at` whose heartbeat is old is dead: what
+    it did not reserve of that is free.
+
+    `in_progress`: answers so far of groups without a verdict, by stage. `answers_per_minute`: over
+    the last minutes, NULL without a basis. `waiting_until`: no call starts before; of a server
+    that is away with `waiting_since` and `waiting_for`, the reason. `unanswered_usd`: the cost so
+    far of calls without an answer: probes, answers that were lost on their way, and calls in flight
+    when it died, which may have been billed. `spent_usd`: of those with one. `errors`: failed
+    attempts by kind. `commits`: how many answers were committed within so many milliseconds after
+    they came (`db.run.workers.COMMIT_MS`), and their `sum`.
+    """
+
+    __tablename__ = "run_worker"
+    id: Mapped[int] = key()
+    run_id: Mapped[int] = mapped_column(ForeignKey("run.id", ondelete="CASCADE"))
+    owner: Mapped[str] = mapped_column(unique=True)
+    in_flight: Mapped[int] = mapped_column(default=0)
+    width: Mapped[float] = mapped_column(default=0.0)
+    made: Mapped[int] = mapped_column(default=0)
+    reused: Mapped[int] = mapped_column(default=0)
+    failures: Mapped[int] = mapped_column(default=0)
+    throttled: Mapped[int] = mapped_column(default=0)
+    reserved_usd: Mapped[float] = mapped_column(default=0.0)
+    leased_usd: Mapped[float] = mapped_column(default=0.0, server_default="0")
+    leased_calls: Mapped[int | None] = mapped_column(default=0)
+    leased_part: Mapped[float] = mapped_column(default=0.0, server_default="0")
+    last_error: Mapped[str | None] = mapped_column(default=None)
+    last_error_at: Mapped[datetime | None] = mapped_column(default=None)
+    waiting_until: Mapped[datetime | None] = mapped_column(default=None)
+    waiting_since: Mapped[datetime | None] = mapped_column(default=None)
+    waiting_for: Mapped[str | None] = mapped_column(default=None)
+    unanswered_usd: Mapped[float] = mapped_column(default=0.0, server_default="0")
+    spent_usd: Mapped[float] = mapped_column(default=0.0, server_default="0")
+    input_tokens: Mapped[int] = mapped_column(BigInteger, default=0, server_default="0")
+    output_tokens: Mapped[int] = mapped_column(BigInteger, default=0, server_default="0")
+    claimed: Mapped[int] = mapped_column(default=0, server_default="0")
+    errors: Mapped[dict[str, Any]] = mapped_column(default_factory=dict, server_default="{}")
+    commits: Mapped[dict[str, Any]] = mapped_column(default_factory=dict, server_default="{}")
+    retries_per_minute: Mapped[int] = mapped_column(default=0, server_default="0")
+    answers_per_minute: Mapped[float | None] = mapped_column(default=None)
+    in_progress: Mapped[dict[str, Any]] = mapped_column(default_factory=dict, server_default="{}")
+    started_at: Mapped[datetime] = created()
+    heartbeat_at: Mapped[datetime] = mapped_column(default_factory=utc_now)
+    ended_at: Mapped[datetime | None] = mapped_column(default=None)
+    __table_args__ = (Index("ix_run_worker_run_id", "run_id"),)
+
+
 class Run(Base, kw_only=True):
     """A recipe applied to a dataset, with a budget.
 
@@ -105,6 +169,7 @@ class Run(Base, kw_only=True):
     `recipe_version`: the number of its recipe's version in the store, by the recipe's name; None
     for a built-in recipe and one of a folder.
     `preview`: it was made to look at its few groups; it is archived from the beginning.
+    `concurrency` and the limits per minute are of all its workers together.
     """
 
     __tablename__ = "run"
@@ -117,7 +182,15 @@ class Run(Base, kw_only=True):
     seed: Mapped[int] = mapped_column(default=0)
     concurrency: Mapped[int] = mapped_column(default=8)
     budget_usd: Mapped[float | None] = mapped_column(default=None)
-    spent_usd: Mapped[float] = mapped_column(default=0.0)
+    # of what no worker counts: recovered answers, and runs of before migration 0041
+    other_usd: Mapped[float] = mapped_column("spent_usd", default=0.0)
+    spent_usd: Mapped[float] = column_property(
+        select(func.coalesce(func.sum(RunWorker.spent_usd + RunWorker.unanswered_usd), 0.0))
+        .where(RunWorker.run_id == id)
+        .correlate_except(RunWorker)
+        .scalar_subquery()
+        + other_usd,
+    )
     batch: Mapped[bool] = mapped_column(default=False)
     requests_per_minute: Mapped[int | None] = mapped_column(default=None)
     tokens_per_minute: Mapped[int | None] = mapped_column(default=None)
@@ -142,52 +215,6 @@ class Run(Base, kw_only=True):
         ),
         Index("ix_run_dataset_id", "dataset_id"),
     )
-
-
-class RunWorker(Base, kw_only=True):
-    """A process that works on a run: its counts and its reservation of the budget.
-
-    `owner` is the name under which it holds leases. A worker without `ended_at` whose heartbeat
-    is old is dead: its reservation is void.
-
-    `in_progress`: answers so far of groups without a verdict, by stage. `answers_per_minute`: over
-    the last minutes, NULL without a basis. `waiting_until`: no call starts before; of a server
-    that is away with `waiting_since` and `waiting_for`, the reason. `unanswered_usd`: the cost so
-    far of calls without an answer: probes, and answers that were lost on their way. `spent_usd`:
-    of those with one. `errors`: failed attempts by kind. `commits`: how many answers were committed
-    within so many milliseconds after they came (`db.run.workers.COMMIT_MS`), and their `sum`.
-    """
-
-    __tablename__ = "run_worker"
-    id: Mapped[int] = key()
-    run_id: Mapped[int] = mapped_column(ForeignKey("run.id", ondelete="CASCADE"))
-    owner: Mapped[str] = mapped_column(unique=True)
-    in_flight: Mapped[int] = mapped_column(default=0)
-    width: Mapped[float] = mapped_column(default=0.0)
-    made: Mapped[int] = mapped_column(default=0)
-    reused: Mapped[int] = mapped_column(default=0)
-    failures: Mapped[int] = mapped_column(default=0)
-    throttled: Mapped[int] = mapped_column(default=0)
-    reserved_usd: Mapped[float] = mapped_column(default=0.0)
-    last_error: Mapped[str | None] = mapped_column(default=None)
-    last_error_at: Mapped[datetime | None] = mapped_column(default=None)
-    waiting_until: Mapped[datetime | None] = mapped_column(default=None)
-    waiting_since: Mapped[datetime | None] = mapped_column(default=None)
-    waiting_for: Mapped[str | None] = mapped_column(default=None)
-    unanswered_usd: Mapped[float] = mapped_column(default=0.0, server_default="0")
-    spent_usd: Mapped[float] = mapped_column(default=0.0, server_default="0")
-    input_tokens: Mapped[int] = mapped_column(BigInteger, default=0, server_default="0")
-    output_tokens: Mapped[int] = mapped_column(BigInteger, default=0, server_default="0")
-    claimed: Mapped[int] = mapped_column(default=0, server_default="0")
-    errors: Mapped[dict[str, Any]] = mapped_column(default_factory=dict, server_default="{}")
-    commits: Mapped[dict[str, Any]] = mapped_column(default_factory=dict, server_default="{}")
-    retries_per_minute: Mapped[int] = mapped_column(default=0, server_default="0")
-    answers_per_minute: Mapped[float | None] = mapped_column(default=None)
-    in_progress: Mapped[dict[str, Any]] = mapped_column(default_factory=dict, server_default="{}")
-    started_at: Mapped[datetime] = created()
-    heartbeat_at: Mapped[datetime] = mapped_column(default_factory=utc_now)
-    ended_at: Mapped[datetime | None] = mapped_column(default=None)
-    __table_args__ = (Index("ix_run_worker_run_id", "run_id"),)
 
 
 class Batch(Base, kw_only=True):

@@ -21,6 +21,7 @@ from curation.run.answer_files import MAX_FILE_BYTES, AnswerFiles, folder_of, st
 from curation.run.starting import start_run
 from db.errors import Refused
 from db.run.runs import get_run
+from db.run.workers import Account, add_worker, end_workers, store_account
 from db.store.store import Store, open_store
 from db.tables import Call, utc_now
 
@@ -201,6 +202,25 @@ def test_what_a_dead_worker_left_is_stored_and_paid_for_once(store: Store) -> No
         times = set(session.scalars(select(Call.created_at)))
     assert found == {f"key {n}": "yes" if n < 3 else "no" for n in range(5)}
     assert all(abs((utc_now() - time).total_seconds()) < 600 for time in times)
+
+
+def test_an_answer_that_is_found_takes_the_place_of_what_was_reserved_for_it(store: Store) -> None:
+    """Until then a dead worker's reservation counts as spent; so does that of a lost answer."""
+    run_id = new_run(store)
+    dead = AnswerFiles(store, run_id, "us:1")
+    with store.write() as session:
+        add_worker(session, run_id, "us:1")
+        reserved = Account(leased_usd=5.0, spent_usd=1.0, reserved_usd=3.0)
+        store_account(session, "us:1", reserved)
+        session.commit()
+    dead.append(answer(1), max_usd=1.0)
+    die(dead)
+    with store.write() as session:
+        end_workers(session, ["us:1"])
+        session.commit()
+    assert spent(store, run_id) == pytest.approx(4.0)
+    assert store_left_answers(store, set()) == 1
+    assert spent(store, run_id) == pytest.approx(1.0 + 2.0 + 0.25)
 
 
 def test_files_of_a_living_worker_are_its_own_also_those_it_has_finished(

@@ -14,7 +14,7 @@ from curation.recipe.tasks import TASKS
 from curation.run.journal import SLICE, Journal, WaitTimes
 from curation.run.starting import start_run
 from db.run.calls import StoredCall
-from db.run.workers import Grant
+from db.run.workers import Grant, add_worker
 from db.store.store import Store
 
 
@@ -37,6 +37,7 @@ def with_journal(store: Store, scene: Callable[[Journal], Awaitable[Any]]) -> An
     add_dataset(store, pairs=1)
     with store.write() as session:
         run_id = start_run(session, dataset="small", provider="openai", settings=["model=small"]).id
+        add_worker(session, run_id, "us")
         session.commit()
 
     async def play() -> Any:

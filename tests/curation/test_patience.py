@@ -274,7 +274,7 @@ def test_a_budget_counts_each_answer_once_when_a_commit_is_cut_off_from_its_answ
     assert commits > 20 and stored_calls(store) == 64
     assert result["spent_usd"] == pytest.approx(64 * (1000 * 1.0 + 100 * 2.0) / 1e6)
     with store.read() as session:
-        assert session.scalars(select(RunWorker.reserved_usd)).all() == [0.0]
+        assert session.scalars(select(RunWorker.leased_usd)).all() == [0.0]
 
 
 def test_an_unreachable_store_is_named(cluster: Cluster) -> None:

@@ -122,7 +122,7 @@ def test_answers_whose_body_never_arrived_are_counted(
     # a probe that was lost has no later answer with its usage: it stays at its maximum price
     assert result["spent_usd"] == pytest.approx(exact, abs=2 * 0.0013)
     with store.read() as session:
-        assert session.scalars(select(RunWorker.reserved_usd)).all() == [pytest.approx(0.0)]
+        assert session.scalars(select(RunWorker.leased_usd)).all() == [pytest.approx(0.0)]
 
 
 def test_a_budget_holds_where_no_body_ever_arrives(

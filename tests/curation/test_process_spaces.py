@@ -42,7 +42,8 @@ def test_workers_in_two_process_spaces_make_no_call_twice(
         pytest.skip(missing)
     monkeypatch.setattr("curation.run.engine.check_leakage", lambda *_: {})
     add_dataset(store, pairs=40)
-    with Server(latency_seconds=0.05, schema="taken") as server:
+    # the second gets its part of the calls in flight a few seconds after it joined
+    with Server(latency_seconds=0.15, schema="taken") as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         asked: dict[str, Any] = {"dataset": "small", "provider": "openai", "concurrency": 4}
         with store.write() as session:

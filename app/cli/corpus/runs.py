@@ -271,7 +271,7 @@ def _shown(result: Result) -> str:
         *_texts(result["texts"]),
         ("verdicts", f"version {result['verdict_version']}"),
         ("reviews", counts(result["reviews"])),
-        ("spent", f"{result['spent_usd']:.4f} USD"),
+        ("spent", _spent(result)),
         ("budget", "–" if result["budget_usd"] is None else f"{result['budget_usd']:.2f} USD"),
         ("workers", result["workers"]),
         *([("waiting", result["waiting"])] if result["waiting"] else []),
@@ -291,6 +291,13 @@ def _shown(result: Result) -> str:
         facts.append(("message", in_commands(result["error"])))
     parts = [lines(*facts), *dependents_text(result["dependents"]), f"next: {_after(result)}"]
     return "\n".join(parts)
+
+
+def _spent(run: Result) -> str:
+    spent = f"{run['spent_usd']:.4f} USD"
+    if not run["unanswered_usd"]:
+        return spent
+    return f"{spent}, of it at most {run['unanswered_usd']:.4f} USD for calls without an answer"
 
 
 def _after(run: Result) -> str:

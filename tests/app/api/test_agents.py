@@ -232,7 +232,7 @@ def test_a_token_spends_within_its_budget_and_not_a_cent_more(world: ApiWorld) -
     assert refusal(lambda: start(agent, budget_usd=0.61)) == "token_budget_exceeded"
     with unscoped(), world.store.write() as session:  # it is over and has spent less
         run = session.get_one(Run, first)
-        run.status, run.spent_usd = "done", 0.25
+        run.status, run.other_usd = "done", 0.25
         session.commit()
     assert refusal(lambda: start(agent, budget_usd=0.76)) == "token_budget_exceeded"
     second = start(agent, budget_usd=0.75)

@@ -12,7 +12,8 @@ from sqlalchemy import update
 from app.access import identity
 from app.operations.overview.metrics import figures
 from db.people.sign_ins import start_session
-from db.run.workers import Figures, add_worker, beat_worker, end_workers
+from db.run.workers import Account as BudgetAccount
+from db.run.workers import Figures, add_worker, beat_worker, end_workers, store_account
 from db.store.scope import unscoped
 from db.store.settings import owners_process
 from db.store.store import Store
@@ -70,7 +71,6 @@ def test_counters_are_summed_over_workers_and_survive_their_death(world: ApiWorl
         for owner, made in (("one", 10), ("two", 32)):
             add_worker(session, world.mine.run, owner)
             done = Figures(
-                spent_usd=0.25,
                 input_tokens=2**31,
                 output_tokens=7,
                 claimed=4,
@@ -78,6 +78,7 @@ def test_counters_are_summed_over_workers_and_survive_their_death(world: ApiWorl
                 commits={"5": 1, "10": 3, "all": 3, "sum": 21},
             )
             beat_worker(session, owner, made=made, **BEAT, figures=done)
+            store_account(session, owner, BudgetAccount(leased_usd=0.3, spent_usd=0.25))
         session.commit()
     before = read(figures())
     assert before["inf_calls_total,made"] == 42 and before["inf_calls_total,reused"] == 2
