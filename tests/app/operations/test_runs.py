@@ -39,6 +39,7 @@ NEEDING_CURATE: dict[str, Callable[[Actor], Any]] = {
     "work_on": lambda actor: runs.work_on(actor, RunWork(run_id=1), unlaunched),
     "reuse": lambda actor: runs.reuse(actor, 1),
     "reuse_if_created": lambda actor: runs.reuse_if_created(actor, START, ""),
+    "unpriced": lambda actor: runs.unpriced(actor, START),
     "estimate": lambda actor: runs.estimate(actor, START),
     "list_all": runs.list_all,
     "show": lambda actor: runs.show(actor, 1),
