@@ -60,6 +60,7 @@ LIMITS = {
     "limit": ("all", "the first {:,} pairs"),
     "budget_usd": ("no limit", "${:,.2f}"),
     "concurrency": ("the server's", "{:,} calls at once"),
+    "workers": ("one process", "{:,} processes"),
     "requests_per_minute": ("no limit", "{:,} requests per minute"),
     "tokens_per_minute": ("no limit", "{:,} tokens per minute"),
     "timeout_seconds": ("the recipe's", "{:g} s per call"),

@@ -13,13 +13,15 @@ class JobKind:
 
     `handler` is "module:function"; only the job's own process imports it. `permission` is what a
     session user needs to launch one from a page. `slot` is the queue it waits in
-    (`app.jobs.supervisor`).
+    (`app.jobs.supervisor`). `shared`: its config may have `workers`, so many jobs that work on one
+    thing; all but the first have `joins`.
     """
 
     name: str
     handler: str
     permission: str
     slot: str
+    shared: bool = False
 
     @property
     def uses_gpu(self) -> bool:
@@ -30,7 +32,7 @@ class JobKind:
 KINDS: dict[str, JobKind] = {
     kind.name: kind
     for kind in (
-        JobKind("curate", "curation.run.engine:curate", "curate", "curation"),
+        JobKind("curate", "curation.run.engine:curate", "curate", "curation", shared=True),
         JobKind("judge", "curation.run.revalidation:judge", "studies", "curation"),
         JobKind("embed", "analysis.work:embed", "analyze", "models"),
         JobKind("project", "analysis.work:coverage", "analyze", "models"),

@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -41,7 +41,7 @@ from db.store.store import Store
 from db.tables import Job
 
 STOP_GRACE_SECONDS = 15.0
-MAX_ATTEMPTS = 5  # of a job whose cluster node dies
+MAX_ATTEMPTS = 5  # of a job whose cluster node dies, and of a run's further worker
 POLL_SECONDS = 0.25
 
 
@@ -57,9 +57,10 @@ def launch(
     require_locks(home())
     launcher = chosen_launcher()
     with unscoped(), store.write() as session:
-        job = _admitted(session, kind, config, actor, launcher=launcher, after=after)
+        job, *more = _admitted(session, kind, config, actor, launcher=launcher, after=after)
         if launcher == jobs.LOCAL:  # a cluster's nodes have their own
-            hand_over(job.id)
+            for each in (job, *more):
+                hand_over(each.id)
         session.commit()
     supervisors.ensure_taken(store, launcher)
     return job.id
@@ -67,13 +68,20 @@ def launch(
 
 def _admitted(
     session: Session, kind: str, config: dict[str, Any], actor: Actor, **place: Any
-) -> Job:
-    """The new row of a job that the actor may launch, with its audit entry. Raises as `launch`."""
+) -> list[Job]:
+    """The new row of a job that the actor may launch, and of those that share its work, with their
+    audit entries. Raises as `launch`."""
     now = admit(session, actor, KINDS[kind].permission)
     require_own(session, now, kind, config)
-    job = jobs.enqueue_job(session, kind, config, started_by=now.name, **place)
-    record_event(session, now.name, "job.launch", job.id, kind=kind)
-    return job
+    more = int(config.get("workers") or 1) - 1 if KINDS[kind].shared else 0
+    further = {key: value for key, value in config.items() if key != "workers"} | {"joins": True}
+    found = [
+        jobs.enqueue_job(session, kind, each, started_by=now.name, **place)
+        for each in (config, *[further] * more)
+    ]
+    for job in found:
+        record_event(session, now.name, "job.launch", job.id, kind=kind)
+    return found
 
 
 def chosen_launcher() -> str:
@@ -128,12 +136,16 @@ def run_in_foreground(
     Raises InfError with the job's error if it failed, Cancelled if it was stopped.
     """
     with store.write() as session:
-        job_id = _admitted(session, kind, config, actor).id
-        job = jobs.claim_job(session, job_id)
+        first, *more = _admitted(session, kind, config, actor)
+        job = jobs.claim_job(session, first.id)
         assert job is not None
+        for each in more:
+            hand_over(each.id)
         session.commit()
+    if more:
+        supervisors.ensure_taken(store, jobs.LOCAL)
     child = start_process(store, job, ends_with_us=True)
-    return ended_well(_wait(store, job, child, watch))
+    return ended_well(_wait(store, job, child, watch, [each.id for each in more]))
 
 
 def start_process(
@@ -171,8 +183,13 @@ def start_process(
 
 
 def _wait(
-    store: Store, job: Job, child: subprocess.Popen[bytes], watch: Callable[[Job], None]
+    store: Store,
+    job: Job,
+    child: subprocess.Popen[bytes],
+    watch: Callable[[Job], None],
+    sharing: Sequence[int],
 ) -> Job:
+    """Wait for the child; Ctrl-C stops it and the jobs that share its work."""
     deadline: float | None = None
     now, patience = job, patience_of(job.config)
 
@@ -197,7 +214,8 @@ def _wait(
             time.sleep(POLL_SECONDS)
         except KeyboardInterrupt:
             with store.write() as session:
-                jobs.request_stop(session, job.id)
+                for each in (job.id, *sharing):
+                    jobs.request_stop(session, each)
                 session.commit()
             end_group(child.pid, by_force=False)
 
@@ -220,6 +238,16 @@ def close_row(store: Store, job: Job, code: int) -> Job:
             session.commit()
         job = job_now(store, job.id)
     return job
+
+
+def replace_dead(store: Store, job_id: int) -> None:
+    """Queue a further worker again whose process was killed, up to MAX_ATTEMPTS times."""
+    job = job_now(store, job_id)
+    is_further = KINDS[job.kind].shared and job.config.get("joins")
+    if is_further and job.status == "lost" and job.attempt < MAX_ATTEMPTS:
+        with store.write() as session:
+            jobs.requeue_job(session, job_id)
+            session.commit()
 
 
 def what_to_do(job: Job) -> str:

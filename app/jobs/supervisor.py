@@ -194,6 +194,7 @@ def _is_over(store: Store, one: Running) -> bool:
         end_rest_of_group(one.pid)
         if code is not None:
             launching.close_row(store, job, code)
+            launching.replace_dead(store, job.id)
         return True
     if one.stop_by is None and (job.stop_requested or job.status in jobs.OVER):
         one.stop_by = time.monotonic() + launching.STOP_GRACE_SECONDS

@@ -304,7 +304,7 @@ def create(actor: Actor, wanted: RunStart, launch: Launch[T]) -> T:
         run = start_run(session, **wanted.arguments(session), created_by=actor.name)
         _take_budget(session, actor, run, is_new=True)
         run_id = run.id
-    return launch(actor, "curate", RunWork(run_id=run_id, **wanted.patience()))
+    return launch(actor, "curate", RunWork(run_id=run_id, **wanted.work()))
 
 
 def preview(actor: Actor, wanted: RunPreview, launch: Launch[T]) -> Previewed[T]:
@@ -407,7 +407,7 @@ def resume(actor: Actor, wanted: RunResume, launch: Launch[T]) -> T:
             retry=wanted.retry,
         )
         _take_budget(session, actor, run, is_new=False)
-    return launch(actor, "curate", RunWork(run_id=wanted.run_id, **wanted.patience()))
+    return launch(actor, "curate", RunWork(run_id=wanted.run_id, **wanted.work()))
 
 
 def work_on(actor: Actor, wanted: RunWork, launch: Launch[T]) -> T:

@@ -39,7 +39,8 @@ from db.tables import Recipe as RecipeRow
 
 GROUPS_IN_BATCHES = 5000
 # fields of a start that are no argument of `start_run`: of its settings, or of its work
-ELSEWHERE = {"timeout_seconds", "settings", "no_guard", "patience_minutes", "fail_fast"}
+ELSEWHERE = {"timeout_seconds", "settings", "no_guard", "patience_minutes", "fail_fast", "workers"}
+MAX_WORKERS = 512
 
 
 class Patient(Request):
@@ -66,7 +67,22 @@ class Patient(Request):
         return {"patience_minutes": self.patience_minutes, "fail_fast": self.fail_fast}
 
 
-class RunStart(Patient):
+class Shared(Patient):
+    """How many processes work on a run."""
+
+    workers: int | None = option(
+        None,
+        "Processes that work on it, here or on the cluster; one that is killed is replaced.",
+        ge=1,
+        le=MAX_WORKERS,
+    )
+
+    def work(self) -> dict[str, Any]:
+        """Its fields, for the work that follows from it."""
+        return {**self.patience(), "workers": self.workers}
+
+
+class RunStart(Shared):
     """A run: which pairs of a dataset, by which provider and recipe, within which limits."""
 
     dataset: str = option(..., "The dataset with the pairs.", names=(), metavar="DATASET")
@@ -158,7 +174,7 @@ class RunStart(Patient):
         return found | {"recipe": recipe, "guard": not self.no_guard}
 
 
-class RunResume(Patient):
+class RunResume(Shared):
     """The rest of a run: within which budget, and which dropped groups are tried again."""
 
     run_id: int = option(..., "The run.", names=(), metavar="RUN")
@@ -174,10 +190,11 @@ class RunResume(Patient):
     )
 
 
-class RunWork(Patient):
+class RunWork(Shared):
     """The config of a job on a run: all of a worker's share, or only what is measured at its end.
 
-    `joins`: it joins other workers of the run and does not wait for their slot.
+    `joins`: it joins other workers of the run and does not wait for their slot. `workers`: so many
+    jobs are launched, this one and further ones that join it.
     """
 
     run_id: int = option(..., "The run.", names=(), metavar="RUN")

@@ -1,12 +1,16 @@
-"""`--detach` of restore, study create and hub pull, and of a worker that joins a run."""
+"""`--detach` of restore, study create and hub pull, and of the workers of a run."""
 
+import os
+import signal
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 from conftest import count_rows, run_job_here
-from curation_runs import add_dataset
-from sqlalchemy import delete
+from curation_runs import add_dataset, wait_for
+from openai_server import Server
+from sqlalchemy import delete, func, select
 from study_world import make_world
 
 from app.cli.main import main
@@ -15,9 +19,10 @@ from app.jobs.supervisor import MAX_JOINED, slots, supervise
 from curation.run.starting import start_run
 from db.events import list_events
 from db.jobs import jobs
+from db.run.runs import funnel, get_run
 from db.store.backup import greatest_job_id, write_backup
 from db.store.store import Store
-from db.tables import Job
+from db.tables import Job, RunWorker
 
 TESTS = Path(__file__).resolve().parent.parent
 
@@ -239,3 +244,56 @@ def test_the_supervisor_runs_a_joining_worker_beside_the_first(
     end = rows[0].finished_at
     assert end is not None and all(start is not None for start in starts)
     assert starts[1] < end and starts[2] < end <= starts[3]  # type: ignore[operator]
+
+
+def test_the_workers_of_a_run_are_jobs_of_their_own(sqlite_store: Store, queue_only: None) -> None:
+    add_dataset(sqlite_store, pairs=3)
+    asked = ("runs", "create", "small", "--provider", "offline", "--fail-fast")
+    assert detached(*asked, "--workers", 3) == 0
+    assert detached("runs", "join", 1, "--workers", 2) == 0
+    with sqlite_store.read() as session:
+        rows = sorted(jobs.list_jobs(session), key=lambda job: job.id)
+    first, patience = {"run_id": 1, "workers": 3}, {"fail_fast": True}
+    assert [job.config for job in rows] == [
+        first | patience,
+        *[{"run_id": 1, "joins": True} | patience] * 2,
+        {"run_id": 1, "workers": 2, "joins": True},
+        {"run_id": 1, "joins": True},
+    ]
+
+
+@pytest.mark.long
+def test_a_killed_worker_of_several_is_replaced_and_the_run_ends_by_itself(
+    sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_dataset(sqlite_store, pairs=40)
+    calls = 40 * 8
+    with Server() as server, ThreadPoolExecutor(1) as pool:
+        server.hold_after = 30
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        monkeypatch.setattr(supervisors, "ensure_taken", lambda store, launcher: None)
+        asked = ("runs", "create", "small", "--provider", "openai", "--set", "model=small")
+        assert detached(*asked, "--workers", 3, "--concurrency", 6) == 0
+        supervised = pool.submit(supervise, sqlite_store, idle_seconds=2.0, places=slots(gpus=[]))
+
+        def working() -> list[Job]:
+            with sqlite_store.read() as session:
+                count = session.scalar(select(func.count()).select_from(RunWorker))
+                return jobs.list_jobs(session) if count == 3 else []
+
+        found = wait_for(working)
+        victim = next(job for job in found if job.config.get("joins"))
+        os.kill(victim.pid or 0, signal.SIGKILL)
+
+        def replaced() -> bool:
+            with sqlite_store.read() as session:
+                return jobs.get_job(session, victim.id).attempt == 2
+
+        wait_for(replaced)
+        server.hold_after = None
+        supervised.result(300)
+        assert len(server.answered) == calls
+        assert server.answered.total() <= calls + 6, "asked again: what was in flight"
+    with sqlite_store.read() as session:
+        assert get_run(session, 1).status == "done" and funnel(session, 1).finished == 40
+        assert {job.status for job in jobs.list_jobs(session)} == {"done"}
