@@ -54,7 +54,8 @@ moving-picture contact-sheet: $(VENV)/.installed-dev
 	$(VENV)/bin/python bench/$(subst -,_,$@).py $(if $(DEMO_HOME),--home $(DEMO_HOME))
 
 docs: $(VENV)/.installed-dev
-	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/python -P -m mkdocs build --strict --quiet --site-dir site
+	# not --quiet: it drops warnings before --strict counts them
+	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/python -P -m mkdocs build --strict --site-dir site
 
 lint: $(VENV)/.installed-dev
 	$(VENV)/bin/ruff check .

@@ -1,11 +1,14 @@
 """The documents say what is there: variables, commands, options and files exist, examples run."""
 
 import ast
+import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -217,20 +220,35 @@ def test_every_file_that_the_documents_name_exists() -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("block", RUN, ids=str)
-def test_what_is_marked_to_run_runs(block: Block, tmp_path: Path) -> None:
-    """In an empty folder; a shell finds `inf` as somebody with the environment active does."""
-    if block.language == "python":
-        words = [sys.executable, "-P", "-c", block.text]
-    else:
-        words = ["bash", "-euo", "pipefail", "-c", block.text]
-    path = f"{Path(sys.executable).parent}:/usr/bin:/bin"
-    done = subprocess.run(
-        words,
-        cwd=tmp_path,
-        env={"PATH": path, "HOME": str(tmp_path), "HF_HUB_OFFLINE": "1"},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == 0, f"{block}\n{done.stdout}\n{done.stderr}"
+@pytest.mark.parametrize("path", sorted({block.path for block in RUN}), ids=lambda path: path.name)
+def test_what_is_marked_to_run_runs(path: Path, tmp_path: Path) -> None:
+    """A document's blocks one after another in one folder, as a reader takes them; a shell finds
+    `inf` as somebody with the environment active does."""
+    environment = {
+        "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin",
+        "HOME": str(tmp_path),
+        "HF_HUB_OFFLINE": "1",
+    }
+    for block in RUN:
+        if block.path != path:
+            continue
+        if block.language == "python":
+            words = [sys.executable, "-P", "-c", block.text]
+        else:
+            words = ["bash", "-euo", "pipefail", "-c", block.text]
+        with (tmp_path / "printed.txt").open("w+") as printed:
+            process = subprocess.Popen(
+                words,
+                cwd=tmp_path,
+                env=environment,
+                stdout=printed,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+            try:
+                code = process.wait(timeout=400)
+            finally:  # a server that it started does not outlive it
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+            printed.seek(0)
+            assert code == 0, f"{block}\n{printed.read()}"

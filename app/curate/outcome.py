@@ -12,7 +12,7 @@ from app.text.numbers import counted
 from app.text.plain import plain
 from app.text.remedies import in_pages
 from app.text.texts import draw_text
-from curation.recipe.drop_reasons import DROP_REASONS, reason_text
+from curation.recipe.drop_reasons import DROP_REASONS, reason_text, what_to_change
 from db.review.queue import QueueFilter
 from db.run.runs import Funnel
 
@@ -34,6 +34,8 @@ def run_sentence(
     if found.dropped:
         reason, count = next(iter(found.dropped.items()))  # the most frequent one is first
         parts.append(f"Most frequent reason to drop one: {reason_text(reason)} ({count:,}).")
+    if change := what_to_change(found.kept, found.dropped):
+        parts.append(f"{in_pages(change[0].upper() + change[1:])}.")
     aucs = [
         float(one["auc"])
         for one in (report or {}).get("comparisons", {}).values()

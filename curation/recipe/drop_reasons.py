@@ -1,5 +1,6 @@
 """Drop reasons: what each means, and what to change if it is frequent."""
 
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from db.question import CHECK
@@ -88,3 +89,21 @@ def reason_text(reason: str) -> str:
     if known is None and reason.startswith(CHECK):
         return f"an answer to the check “{reason.removeprefix(CHECK)}” is not the expected one"
     return known.meaning if known else reason.replace("_", " ")
+
+
+TOO_WEAK: Final = frozenset(  # more than chance misses: the model does not do what it is asked
+    {"unparsable", "leftover", "unchanged", "repeated", "unknown_candidate", "quotes_instruction"}
+)
+
+
+def what_to_change(kept: int, dropped: Mapping[str, int]) -> str:
+    """What to change before a larger run, by how many groups were dropped for what; "" where half
+    of the finished groups or more are kept."""
+    lost = sum(dropped.values())
+    if kept >= lost:
+        return ""
+    if 2 * sum(count for reason, count in dropped.items() if reason in TOO_WEAK) > kept + lost:
+        return "the model is too weak for its prompts: try a larger one, or shorter prompts"
+    reason = min(dropped, key=lambda name: (-dropped[name], name))
+    known = DROP_REASONS.get(reason)
+    return known.remedy if known else ""

@@ -19,7 +19,7 @@ from sqlalchemy import select, update
 
 from curation.providers.openai_server import OpenAIProvider
 from curation.providers.provider import Request
-from curation.recipe.drop_reasons import DROP_REASONS, reason_text
+from curation.recipe.drop_reasons import DROP_REASONS, TOO_WEAK, reason_text, what_to_change
 from curation.recipe.prompt import FOLDER, read_prompt
 from curation.recipe.recipe import load_recipe
 from curation.recipe.tasks import TASKS
@@ -284,3 +284,26 @@ def test_every_drop_reason_is_shown_in_words_and_an_unknown_one_by_its_name() ->
     assert reason_text("judge_none") == "the judge found no passage that fits"
     assert all(reason_text(name) == reason.meaning for name, reason in DROP_REASONS.items())
     assert reason_text("of_a_plugin") == "of a plugin"
+
+
+@pytest.mark.parametrize(
+    ("kept", "dropped", "said"),
+    [
+        (3, {"judge_none": 3}, ""),
+        (6, {}, ""),
+        (0, {}, ""),
+        (1, {"unchanged": 2, "unparsable": 2, "judge_none": 1}, "too weak"),
+        (0, {"unchanged": 3, "judge_none": 3}, "look at dropped groups"),
+        (0, {"cut_off": 5, "unchanged": 1}, "max_output_tokens"),
+        (0, {"check:fits": 6}, ""),
+    ],
+)
+def test_where_most_are_dropped_it_is_told_what_to_change(
+    kept: int, dropped: dict[str, int], said: str
+) -> None:
+    told = what_to_change(kept, dropped)
+    assert (said in told) if said else told == ""
+
+
+def test_what_a_weak_model_does_is_among_the_reasons() -> None:
+    assert set(DROP_REASONS) >= TOO_WEAK

@@ -32,7 +32,7 @@ from app.text.numbers import counted, duration, money
 from app.text.remedies import in_commands
 from curation.judging.text_baseline import TextBaseline, baseline_sentence
 from curation.providers.registry import PROVIDERS, describe_providers
-from curation.recipe.drop_reasons import reason_text
+from curation.recipe.drop_reasons import reason_text, what_to_change
 from curation.recipe.prices import Price
 from curation.run.shared_parts import check_command, part_text, shared_sentence
 from curation.run.starting import RunResume, RunStart, RunWork
@@ -84,10 +84,12 @@ def _verdicts(kept: int, dropped: dict[str, int]) -> list[tuple[str, object]]:
         return f"{number:,} ({number / finished:.1%})" if finished else "0"
 
     reasons = sorted(dropped.items(), key=lambda pair: (-pair[1], pair[0]))
+    change = what_to_change(kept, dropped)
     return [
         ("kept", of_finished(kept)),
         ("dropped", of_finished(finished - kept)),
         *(("", f"{of_finished(count)} {why}: {reason_text(why)}") for why, count in reasons),
+        *([("to change", in_commands(change))] if change else []),
     ]
 
 
