@@ -255,14 +255,21 @@ def draw_time_left(left: TimeLeft) -> None:
         )
 
 
+@st.cache_resource(max_entries=16, show_spinner=False)
+def answers_seen(run_id: int) -> list[tuple[float, list[int]]]:
+    """(moment, answers by stage), as pages of the run saw them: one list for all who look."""
+    return []
+
+
 def draw_lanes(run_id: int, left: TimeLeft) -> None:
-    """Draw a lane per stage over time: how many answers came, since this page was opened.
+    """Draw a lane per stage over time: how many answers came, since anybody looked.
 
     Nothing before there are three intervals to see.
     """
-    now, key = time.monotonic(), f"curate.lanes-{run_id}"
+    now, kept = time.monotonic(), answers_seen(run_id)
     answered = [phase.answered for phase in left.phases]
-    kept = st.session_state.setdefault(key, [(now, answered)])
+    if not kept or len(kept[-1][1]) != len(answered):  # a store was restored under this server
+        kept[:] = [(now, answered)]
     if now - kept[-1][0] >= LANE_SECONDS:
         kept.append((now, answered))
         del kept[: -LANES - 1]
@@ -275,8 +282,8 @@ def draw_lanes(run_id: int, left: TimeLeft) -> None:
     ]
     ago = [kept[-1][0] - at for at, _ in kept[1:]]
     names = [phase.stage.capitalize() for phase in left.phases]
-    st.caption("Answers by stage since this page was opened")
-    draw_plot(stage_lanes(names, ago, counts), key=key + ".figure")
+    st.caption("Answers by stage since somebody first looked at this run")
+    draw_plot(stage_lanes(names, ago, counts), key=f"curate.lanes-{run_id}.figure")
 
 
 def summary(left: TimeLeft) -> str:

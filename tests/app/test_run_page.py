@@ -18,6 +18,7 @@ from streamlit.testing.v1 import AppTest
 
 from app.curate.checks import bias_summary, found_text
 from app.curate.outcome import run_sentence
+from app.curate.run_live import answers_seen
 from curation.recipe import recipe
 from curation.recipe.prices import Price, load_prices
 from curation.run.starting import recipe_of, start_run
@@ -78,13 +79,13 @@ def test_the_limits_of_a_run_are_said_in_words(sqlite_store: Store) -> None:
 
 
 def test_a_run_at_work_has_a_lane_per_stage(sqlite_store: Store, running: int) -> None:
-    at = open_page("curate")
-    assert not at.get("plotly_chart")
+    answers_seen.clear()
+    assert not open_page("curate").get("plotly_chart")
     now = time.monotonic()
-    at.session_state[f"curate.lanes-{running}"] = [
+    answers_seen(running)[:] = [
         (now - 5 * (5 - step), [10 * step, 0, 0, 0, step][: len(STAGES)]) for step in range(5)
     ]
-    at.run()
+    at = open_page("curate")  # another session: the lanes outlive a reload
     (lanes,) = at.get("plotly_chart")
     drawn = json.loads(lanes.proto.spec)["data"][0]
     assert drawn["y"] == [stage.capitalize() for stage in STAGES]
