@@ -262,7 +262,7 @@ def answers_seen(run_id: int) -> list[tuple[float, list[int]]]:
 
 
 def draw_lanes(run_id: int, left: TimeLeft) -> None:
-    """Draw a lane per stage over time: how many answers came, since anybody looked.
+    """Draw a lane per stage over time: how many answers came, since a page showed the run.
 
     Nothing before there are three intervals to see.
     """
@@ -282,7 +282,7 @@ def draw_lanes(run_id: int, left: TimeLeft) -> None:
     ]
     ago = [kept[-1][0] - at for at, _ in kept[1:]]
     names = [phase.stage.capitalize() for phase in left.phases]
-    st.caption("Answers by stage since somebody first looked at this run")
+    st.caption("Answers by stage since the page of this run was first opened")
     draw_plot(stage_lanes(names, ago, counts), key=f"curate.lanes-{run_id}.figure")
 
 
