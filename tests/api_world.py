@@ -75,6 +75,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "studies_lease": {"label": "length", "model": "0" * 64, "worker": "w"},
     "studies_change_people": {"action": "let_in", "judges": [1]},
     "studies_write": {"body": "mind the year"},
+    "studies_example": {"item_id": 1},
     "judgments_create": {"answers": []},
     "recipes_check": {"recipe": "msmarco"},
     "releases_create": {"runs": ["{run}"], "out": "{name}"},
