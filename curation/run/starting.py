@@ -296,15 +296,9 @@ def start_run(
     # their weights are hashed by the first worker: reading them takes minutes, and the writer waits
     run.models = {task: {"model": stage.model} for task, stage in chosen.stages.items()}
     run.server = _record_of_server(session, provider, connection, chosen)
-    if budget_usd is not None:
-        _require_that_it_holds(session, run, chosen)
+    if budget_usd is not None and PROVIDERS.find(run.provider).paid:
+        require_prices(chosen, prices_of_run(session, run))
     return run
-
-
-def _require_that_it_holds(session: Session, run: Run, recipe: Recipe) -> None:
-    """Raise BadInput where a budget could not hold: a call of the run has no highest price."""
-    if PROVIDERS.find(run.provider).paid:
-        require_prices(recipe, prices_of_run(session, run))
 
 
 def provider_of(session: Session, provider: str, connection: str | None) -> str:
@@ -405,8 +399,9 @@ def resume_run(
             "give more than that",
             code="budget_already_spent",
         )
-    if budget_usd is not None:
-        _require_that_it_holds(session, run, recipe_of(session, run))
+    if budget_usd is not None and PROVIDERS.find(run.provider).paid:
+        # else it could not hold: a call without a price has no highest cost
+        require_prices(recipe_of(session, run), prices_of_run(session, run))
     if retry is not None:
         require_no_versions(session, run_id)
         reopen_dropped(session, run_id, retry)
