@@ -29,7 +29,10 @@ function foldAfterClick(event) {
   }
 }
 
-function nameParts({ entry, page }) {
+// Again after each change of the page: Streamlit loads what draws a link when it is first needed, so
+// that on a slow machine the links come after the menu that holds them.
+function nameParts() {
+  const { infEntry: entry, infPage: page } = document.documentElement.dataset;
   for (const [part, label] of [["menu", "Menu"], ["tabs", "Tabs"]]) {
     const holder = document.querySelector(`.st-key-frame-${part}`);
     holder?.setAttribute("role", "navigation");
@@ -45,9 +48,20 @@ function nameParts({ entry, page }) {
 }
 
 export default function ({ data }) {
-  setTimeout(() => nameParts(data));
-  if (document.documentElement.dataset.infSidebar) return;
-  document.documentElement.dataset.infSidebar = "followed";
+  const root = document.documentElement.dataset;
+  root.infEntry = data.entry;
+  root.infPage = data.page;
+  setTimeout(nameParts);
+  if (root.infSidebar) return;
+  root.infSidebar = "followed";
+  let due = 0;
+  const soon = () => {
+    due ||= setTimeout(() => {
+      due = 0;
+      nameParts();
+    }, 50);
+  };
+  new MutationObserver(soon).observe(document.body, { childList: true, subtree: true });
   const follow = (event) => setTimeout(() => fit(event.matches));
   matchMedia(NARROW).addEventListener("change", follow);
   document.addEventListener("click", foldAfterClick);
