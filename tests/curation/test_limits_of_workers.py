@@ -18,6 +18,7 @@ from sqlalchemy import select
 from curation.providers.gate import Gate
 from curation.run.answer_files import folder_of
 from curation.run.starting import resume_run, start_run
+from db.machine import new_owner
 from db.run.runs import funnel, get_run, set_concurrency
 from db.run.workers import (
     Account,
@@ -189,7 +190,7 @@ def test_parts_of_a_limit_per_minute_make_up_the_whole() -> None:
 
 def dead_owner() -> str:
     """The owner name of a process of this machine that has ended."""
-    code = "from db.machine import new_owner; print(new_owner())"
+    code = f"from {new_owner.__module__} import new_owner; print(new_owner())"
     done = subprocess.run(
         [sys.executable, "-c", code],
         capture_output=True,
