@@ -79,10 +79,23 @@ def wait_for_status(page: Page, key: str, status: str) -> None:
 
 
 def tick_rows(page: Page, key: str, *rows: int) -> None:
-    """Click the boxes of these rows, from 0, of the table whose key begins so: it is a canvas."""
+    """Click the boxes of these rows, from 0, of the table whose key begins so: it is a canvas.
+
+    A click scrolls by itself, and again where the table is drawn anew meanwhile.
+    """
     named = f"[class*='st-key-{key.replace('.', '-')}_']"
     table = page.locator(named).get_by_test_id("stDataFrame").first
-    table.scroll_into_view_if_needed()
     for row in rows:
         table.click(position={"x": 16, "y": 35 * (row + 1) + 17})
         settled(page)
+
+
+def choose_doing(page: Page, what: str, button: str = "") -> None:
+    """Choose what the desk does with the selected people, until its button says so (`button`, where
+    it has another word): a click before that would do what it said when it was clicked."""
+    box = place(page, "studies.doing")
+    box.get_by_role("button", name=what, exact=True).or_(
+        box.get_by_role("radio", name=what, exact=True)
+    ).first.click()
+    expect(place(page, "studies.do").get_by_role("button")).to_have_text(button or what)
+    settled(page)

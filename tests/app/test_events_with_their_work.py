@@ -5,13 +5,12 @@ Work is killed before each of its commits in turn, until it ends by itself.
 
 import json
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from killed_program import killed_program
 from killed_work import WORK
 from sqlalchemy import func, select
 
@@ -21,7 +20,6 @@ from db.store.backup import write_backup
 from db.store.store import Store, open_store
 from db.tables import Dataset, Event, Job, Pair, Run
 
-TESTS = Path(__file__).resolve().parents[1]
 PAIRS = 5
 MAX_COMMITS = 30
 EARLIER = "0039"
@@ -78,23 +76,12 @@ DONE: dict[str, tuple[str, Callable[[Store], bool]]] = {
 @pytest.fixture(scope="module")
 def killed() -> Iterator[Callable[..., int]]:
     """Do work in a process that is killed before a commit; returns its exit status."""
-    with subprocess.Popen(
-        [sys.executable, str(TESTS / "killed_work.py")],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        cwd=TESTS.parent,
-    ) as program:
-        assert program.stdin is not None and program.stdout is not None
-        requests, answers = program.stdin, program.stdout
+    with killed_program("killed_work.py") as killed_at:
 
         def ask(work: str, url: str, folder: Path, commit: int) -> int:
-            wanted = {"work": work, "url": url, "folder": str(folder), "commit": commit}
-            print(json.dumps(wanted), file=requests, flush=True)
-            return int(answers.readline())
+            return killed_at({"work": work, "url": url, "folder": str(folder), "commit": commit})
 
         yield ask
-        requests.close()
 
 
 def _materials(folder: Path, template: Path) -> None:

@@ -1,14 +1,12 @@
 """A purge that ends between any two of its steps leaves all or nothing, and its backup usable."""
 
-import json
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from killed_program import killed_program
 from killed_purge import POINTS
 from purged_world import NAME, everything, fill
 from sqlalchemy import text
@@ -20,7 +18,6 @@ from db.people.rights import ALL_RIGHTS
 from db.store.backup import read_manifest, restore_backup
 from db.store.store import Store, open_store
 
-TESTS = Path(__file__).resolve().parents[1]
 PURGED_ROWS = ("dataset", "run", "group", "item", "passage", "pair", "judgment", "group_call")
 
 
@@ -51,23 +48,13 @@ def again(store: Store, dataset: str, backup: Path) -> dict[str, Any]:
 @pytest.fixture
 def killed() -> Iterator[Callable[..., int]]:
     """Purge a dataset in a process that is killed at a point; returns its exit status."""
-    with subprocess.Popen(
-        [sys.executable, str(TESTS / "killed_purge.py")],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        cwd=TESTS.parent,
-    ) as program:
-        assert program.stdin is not None and program.stdout is not None
-        requests, answers = program.stdin, program.stdout
+    with killed_program("killed_purge.py") as killed_at:
 
         def ask(store: Store, point: str, dataset: str, backup: Path) -> int:
             wanted = {"point": point, "dataset": dataset, "backup": str(backup)}
-            print(json.dumps(wanted | {"url": store.url}), file=requests, flush=True)
-            return int(answers.readline())
+            return killed_at(wanted | {"url": store.url})
 
         yield ask
-        requests.close()
 
 
 @pytest.mark.long

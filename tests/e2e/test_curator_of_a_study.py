@@ -5,8 +5,8 @@ in again, ask for more judgments; each is felt at the judge's card and noted in 
 from collections import Counter
 
 import pytest
-from browser import PATIENCE, settled, wait_past_dwell, wait_until
-from page_hands import choose, fill, place, press, sign_in, tick_rows, unfold
+from browser import PATIENCE, wait_past_dwell, wait_until
+from page_hands import choose, choose_doing, fill, press, sign_in, tick_rows, unfold
 from playwright.sync_api import Browser, Page, expect
 from restartable import Restartable
 from sqlalchemy import select
@@ -69,17 +69,6 @@ def judge_all(store: Store, page: Page, count: int) -> None:
     expect(page.locator(".badge")).to_have_text("saved")
 
 
-def do(page: Page, what: str) -> None:
-    """Choose what is done with the selected people, until the button below says so: a click before
-    that would do what the button said when it was clicked."""
-    box = place(page, "studies.doing")
-    box.get_by_role("button", name=what, exact=True).or_(
-        box.get_by_role("radio", name=what, exact=True)
-    ).first.click()
-    expect(place(page, "studies.do").get_by_role("button")).to_have_text(what)
-    settled(page)
-
-
 @pytest.mark.long
 def test_a_curator_gives_items_away_pauses_lets_in_and_asks_for_more(
     store: Store, served: Restartable, browser: Browser
@@ -93,7 +82,7 @@ def test_a_curator_gives_items_away_pauses_lets_in_and_asks_for_more(
 
     cora = come(browser, served, "cora", f"studies?study={study_id}")
     tick_rows(cora, "studies.people", 0)  # ada
-    do(cora, "Reassign items")
+    choose_doing(cora, "Reassign items")
     choose(cora, "studies.receiver", "ben")
     press(cora, "studies.do")
     expect(cora.get_by_text(f"{ITEMS} items moved to the other judge")).to_be_visible()
@@ -103,7 +92,7 @@ def test_a_curator_gives_items_away_pauses_lets_in_and_asks_for_more(
     wait_until(lambda: [one.item_id for one in judgments(store, study_id)] == [first])
 
     tick_rows(cora, "studies.people", 1)  # ben
-    do(cora, "Pause")
+    choose_doing(cora, "Pause")
     fill(cora, "studies.reason", "on leave")
     press(cora, "studies.do")
     expect(cora.get_by_text("1 judge is paused in this study")).to_be_visible()
@@ -112,7 +101,7 @@ def test_a_curator_gives_items_away_pauses_lets_in_and_asks_for_more(
     expect(ben.locator(".card .nothing")).to_contain_text("You are paused in this study: on leave")
 
     tick_rows(cora, "studies.people", 1)
-    do(cora, "Let continue")
+    choose_doing(cora, "Let continue")
     press(cora, "studies.do")
     expect(cora.get_by_text("1 judge may continue")).to_be_visible()
     judge_all(store, ben, ITEMS - 1)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from browser import PATIENCE, settled, wait_past_dwell, wait_until
 from desk_world import make_team
-from page_hands import fill, place, press, sign_in, tick_rows, unfold
+from page_hands import choose_doing, fill, place, press, sign_in, tick_rows, unfold
 from playwright.sync_api import Browser, Page, expect
 from restartable import Restartable
 from sqlalchemy import func, select
@@ -34,16 +34,6 @@ def come(page: Page, path: str) -> None:
     expect(page.get_by_role("heading", level=1)).to_be_visible()
     settled(page)
     assert page.evaluate(TALLEST) <= SCREENS * SCREEN, path
-
-
-def do(page: Page, what: str, button: str) -> None:
-    """Choose what is done with the selected people, until the button below says so."""
-    box = place(page, "studies.doing")
-    box.get_by_role("button", name=what, exact=True).or_(
-        box.get_by_role("radio", name=what, exact=True)
-    ).first.click()
-    expect(place(page, "studies.do").get_by_role("button")).to_have_text(button)
-    settled(page)
 
 
 @pytest.mark.long
@@ -73,7 +63,7 @@ def test_a_coordinator_leads_a_study_of_twenty_people(
     come(page, f"{studies}?study={team}")  # follow
     expect(page.get_by_text("2 late")).to_be_visible()
     tick_rows(page, "studies.people", 1)  # nudge
-    do(page, "Write", "Send")
+    choose_doing(page, "Write", "Send")
     place(page, "studies.message").locator("textarea").fill("Half of your share is due.")
     page.keyboard.press("Tab")
     settled(page)
@@ -81,7 +71,7 @@ def test_a_coordinator_leads_a_study_of_twenty_people(
     expect(page.get_by_text("Sent to 1 person.")).to_be_visible()
 
     tick_rows(page, "studies.people", 0)  # pause one
-    do(page, "Pause", "Pause")
+    choose_doing(page, "Pause")
     fill(page, "studies.reason", "answers at random")
     press(page, "studies.do")
     expect(page.get_by_text("1 judge is paused in this study")).to_be_visible()
