@@ -1,5 +1,9 @@
 """The server's start: what is left out of it, what is loaded once it runs, what runs next to it.
 
+Its socket sends at once (TCP_NODELAY). Streamlit binds it without a protocol, so that asyncio takes
+it for none of TCP's and leaves Nagle's algorithm on: an answer's body then waited 40 ms for the
+acknowledgement of its head, 160 times in a first visit.
+
 pandas alone takes a third of a second of the first page with a table. What the pages need is loaded
 by a thread of its own, after a moment in which the first page may come. Streamlit's search for
 components that are installed as packages is left out: it reads the metadata of every installed
@@ -9,6 +13,7 @@ registered where they are defined.
 
 import ast
 import importlib
+import socket
 import sys
 import threading
 from collections.abc import AsyncIterator, Iterator
@@ -17,6 +22,7 @@ from pathlib import Path
 
 import streamlit as st
 from streamlit.components.v2 import manifest_scanner
+from streamlit.web.server.starlette import starlette_server
 
 from app.kit.menu import FILES
 from app.operations.doors.courier import sending
@@ -30,6 +36,18 @@ APP = Path(__file__).resolve().parent.parent
 def skip_search() -> None:
     """Let the server's start find no packaged component; before it starts."""
     manifest_scanner.scan_component_manifests = lambda max_workers=None: []
+
+
+def send_at_once() -> None:
+    """Let the server's socket, and so all that it accepts, wait for no acknowledgement."""
+    bind = starlette_server._bind_socket
+
+    def bound(address: str, port: int, backlog: int) -> socket.socket:
+        found = bind(address, port, backlog)
+        found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return found
+
+    starlette_server._bind_socket = bound
 
 
 def forget_own_folders() -> None:

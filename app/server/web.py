@@ -33,7 +33,7 @@ from app.server.origins import OwnOrigin
 from app.server.proxies import WarnOfProxies
 from app.server.routes import ROUTES
 from app.server.uploads import LimitBodies, LimitSessions
-from app.server.warm_up import skip_search, warmed_up
+from app.server.warm_up import send_at_once, skip_search, warmed_up
 from db.modules import load
 from db.store.store import open_store
 
@@ -144,6 +144,7 @@ def _loaded_agents(api: "Api") -> ASGIApp:
 
 
 skip_search()
+send_at_once()
 OWN_ROUTES = (
     Mount(API, Loaded(_loaded_api)),
     Route(MCP, Loaded(lambda: _loaded_agents(_loaded_api()))),

@@ -103,6 +103,7 @@ def test_the_document_holds_the_place_of_the_menu_and_fetches_the_parts_of_pages
     fetched = re.findall(r'<link rel="(\S+)" crossorigin href="(\S+js)">', DOCUMENT)
     links = [link for _, link in fetched]
     assert len(links) == len(set(links))
+    assert DOCUMENT.index('<script type="module"') < DOCUMENT.index(links[0]), "its own code first"
     for how, parts in (("modulepreload", PARTS), ("prefetch", LATER)):
         for part in parts:
             assert any(f"/{part}" in link for which, link in fetched if which == how), part

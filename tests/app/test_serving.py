@@ -62,6 +62,15 @@ def signed_in(server: Server, name: str = "ann") -> Iterator[httpx.Client]:
         yield client
 
 
+def test_an_answer_on_a_kept_connection_waits_for_no_acknowledgement(server: Server) -> None:
+    """Nagle's algorithm holds the body of every such answer back for 40 ms, after its head."""
+    seconds = []
+    with httpx.Client(base_url=server.url) as client:
+        for _ in range(25):
+            seconds.append(client.get("/favicon.png").elapsed.total_seconds())
+    assert min(seconds[5:]) < 0.035
+
+
 def test_signing_in_sets_a_cookie_that_scripts_cannot_read_and_signing_out_takes_it_back(
     server: Server, team_store: Store
 ) -> None:

@@ -66,8 +66,9 @@ def _with_ours(document: str) -> str:
         for how, names in (("modulepreload", now), ("prefetch", later))
         for name in names
     )
-    title = f"<title>{TITLE}</title>\n    <script>{BOOT}</script>\n{links}"
+    title = f"<title>{TITLE}</title>\n    <script>{BOOT}</script>"
     document = document.replace("<title>Streamlit</title>", title, 1)
+    document = document.replace("  </head>", f"{links}  </head>", 1)  # after Streamlit's own code
     return document.replace("<body>", f"<body>\n    <style>{STYLE}</style>", 1)
 
 
