@@ -8,13 +8,21 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from pydantic import ConfigDict
 
 from analysis.embed.embedding import embed_texts, model_identity
 from analysis.embed.independence import map_sentence
 from analysis.embed.model_hash import model_sha256
 from analysis.embed.model_source import DEFAULT_MODEL
 from analysis.files.corpora import Corpus, corpora_sha256, load_corpora
+from analysis.found.texts import (
+    Analysed,
+    ContaminationFound,
+    CorpusPoints,
+    CoverageFound,
+    DiversityFound,
+    DuplicatesFound,
+    F,
+)
 from analysis.map import coverage as maps
 from analysis.map.clusters import with_clusters
 from analysis.map.coverage import (
@@ -41,83 +49,22 @@ from db.corpus.embeddings import cached_vectors
 from db.errors import BadInput
 from db.jobs.runner import JobHandle
 from db.outcome.analyses import find_analysis, get_analysis, store_analysis
-from db.rows import SparseRow
 from db.tables import Analysis
 
 MAX_FITTED = 20_000
 
 
-class Analysed(SparseRow):
-    """What was found of corpora, stored as an analysis; `known`: it was computed before.
-
-    An analysis that an earlier version stored may hold more.
-    """
-
-    model_config = ConfigDict(extra="allow")
-
-    analysis_id: int
-    known: bool
-    corpora: tuple[dict[str, Any], ...]
-
-
-class DiversityFound(Analysed):
-    """Diversity by corpus and field, with the vectors of a model."""
-
-    model: str
-
-
-class DuplicatesFound(Analysed):
-    """Counts by field, and the largest clusters of near-duplicate texts."""
-
-    fields: dict[str, dict[str, int]]
-    clusters: tuple[dict[str, Any], ...]
-
-
-class ContaminationFound(Analysed):
-    """How many texts overlap with those of `against`, and how; `groups`: the ids of theirs."""
-
-    against: tuple[dict[str, Any], ...]
-    overlapping: int
-    texts: int
-    how: dict[str, int]
-    groups: tuple[int, ...]
-    paraphrases: dict[str, Any] | None = None
-    pairs: tuple[dict[str, Any], ...]
-
-
-class CoverageFound(Analysed):
-    """The map of `points` texts: shares by field and corpus, and what covers what.
-
-    `circular`: a sentence where a validator embeds the map of the groups that it chose. It is of
-    now, not of the stored map: what validated a run may be recorded later.
-    """
-
-    model: str
-    model_sha256: str | None = None
-    seed: int
-    onto: int | None = None
-    points: int
-    different: int
-    fitted: int
-    neighbours: int
-    min_dist: float
-    fields: dict[str, Any]
-    covered: tuple[dict[str, Any], ...]
-    circular: str = ""
-
-
 def embed(handle: JobHandle) -> Analysed:
     """Diversity, near-duplicates or contamination of corpora, as the config's `what` says."""
-    measures: dict[str, tuple[Callable[[JobHandle], dict[str, Any]], type[Analysed]]] = {
-        "diversity": (diversity, DiversityFound),
-        "near_duplicates": (near_duplicates, DuplicatesFound),
-        "contamination": (contamination, ContaminationFound),
+    measures: dict[str, Callable[[JobHandle], Analysed]] = {
+        "diversity": diversity,
+        "near_duplicates": near_duplicates,
+        "contamination": contamination,
     }
-    measure, row = measures[handle.config.get("what", "diversity")]
-    return row.model_validate(measure(handle))
+    return measures[handle.config.get("what", "diversity")](handle)
 
 
-def diversity(handle: JobHandle) -> dict[str, Any]:
+def diversity(handle: JobHandle) -> DiversityFound:
     """Describe corpora, and samples of equal size of them; config DiversityStart."""
     request = DiversityStart.read(handle.config)
     corpora = _corpora(handle, request)
@@ -131,17 +78,17 @@ def diversity(handle: JobHandle) -> dict[str, Any]:
         "seed": sampling.seed,
     }
     sha256 = corpora_sha256(corpora, settings)
-    if (known := _known(handle, "diversity", sha256)) is not None:
+    if (known := _known(handle, DiversityFound, sha256)) is not None:
         return known
     vectors = _vectors(handle, corpora, model)
-    result = {
-        "model": model,
-        "corpora": [
+    result = DiversityFound(
+        model=model,
+        corpora=tuple(
             describe_corpus(corpus, lambda texts: _stack(vectors, texts), sampling)
             for corpus in corpora
-        ],
-    }
-    return _keep(handle, "diversity", sha256, corpora, result)
+        ),
+    )
+    return _keep(handle, sha256, corpora, result)
 
 
 def coverage(handle: JobHandle) -> CoverageFound:
@@ -149,10 +96,10 @@ def coverage(handle: JobHandle) -> CoverageFound:
     found = _map(handle)
     with handle.store.read() as session:
         sentence = map_sentence(session, found)
-    return CoverageFound.model_validate(found | ({"circular": sentence} if sentence else {}))
+    return found.model_copy(update={"circular": sentence} if sentence else {})
 
 
-def _map(handle: JobHandle) -> dict[str, Any]:
+def _map(handle: JobHandle) -> CoverageFound:
     request = CoverageStart.read(handle.config)
     corpora, onto, seed = _corpora(handle, request), request.onto, request.seed
     before = None if onto is None else _stored_map(handle, onto)
@@ -168,7 +115,7 @@ def _map(handle: JobHandle) -> dict[str, Any]:
         "onto": onto,
     }
     sha256 = corpora_sha256(corpora, settings)
-    if (known := _known(handle, "coverage", sha256)) is not None:
+    if (known := _known(handle, CoverageFound, sha256)) is not None:
         return known
     vectors = _vectors(handle, corpora, model)
     handle.report(len(vectors), len(vectors), "computing the map")
@@ -183,30 +130,32 @@ def _map(handle: JobHandle) -> dict[str, Any]:
     if before is not None:
         table = add_points(read_table(before.payload or b""), table)
     table = with_clusters(table, seed=seed)
-    result = {
-        "model": model,
-        "model_sha256": model_sha256(model),
-        "seed": seed,
-        "onto": onto,
-        "points": sum(len(corpus.texts) for corpus in corpora),
-        "different": len(texts),
-        "fitted": len(chosen),
-        "neighbours": NEIGHBOURS,
-        "min_dist": MIN_DIST,
-        "corpora": [
-            {
-                "corpus": corpus.name,
-                "kind": corpus.kind,
-                "dataset_id": corpus.dataset_id,
-                "run_id": corpus.run_id,
-                "offline": corpus.offline,
-                "points": len(corpus.texts),
-            }
+    numbers = coverage_numbers(corpora, places, vectors, seed=seed)
+    result = CoverageFound(
+        model=model,
+        model_sha256=model_sha256(model),
+        seed=seed,
+        onto=onto,
+        points=sum(len(corpus.texts) for corpus in corpora),
+        different=len(texts),
+        fitted=len(chosen),
+        neighbours=NEIGHBOURS,
+        min_dist=MIN_DIST,
+        corpora=tuple(
+            CorpusPoints(
+                corpus=corpus.name,
+                kind=corpus.kind,
+                dataset_id=corpus.dataset_id,
+                run_id=corpus.run_id,
+                offline=corpus.offline,
+                points=len(corpus.texts),
+            )
             for corpus in corpora
-        ],
-        **coverage_numbers(corpora, places, vectors, seed=seed),
-    }
-    return _keep(handle, "coverage", sha256, corpora, result, payload=to_bytes(table))
+        ),
+        fields=numbers.fields,
+        covered=numbers.covered,
+    )
+    return _keep(handle, sha256, corpora, result, payload=to_bytes(table))
 
 
 def _fitted(vectors: np.ndarray, most: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -263,18 +212,18 @@ def _map_vectors(handle: JobHandle, map_: Analysis, model: str) -> tuple[np.ndar
     return np.stack(list(vectors.values())), np.stack([known[sha256] for sha256 in vectors])
 
 
-def near_duplicates(handle: JobHandle) -> dict[str, Any]:
+def near_duplicates(handle: JobHandle) -> DuplicatesFound:
     """Clusters of near-duplicate texts inside and between corpora; config DuplicatesStart."""
     corpora = _corpora(handle, DuplicatesStart.read(handle.config))
     sha256 = corpora_sha256(corpora, {"version": duplicates.VERSION})
-    if (known := _known(handle, "near_duplicates", sha256)) is not None:
+    if (known := _known(handle, DuplicatesFound, sha256)) is not None:
         return known
     handle.report(0, 1, "comparing texts")
     result = duplicates.describe_duplicates(corpora)
-    return _keep(handle, "near_duplicates", sha256, corpora, result)
+    return _keep(handle, sha256, corpora, result)
 
 
-def contamination(handle: JobHandle) -> dict[str, Any]:
+def contamination(handle: JobHandle) -> ContaminationFound:
     """Texts that the corpora share with evaluation sets; config ContaminationStart."""
     request = ContaminationStart.read(handle.config)
     corpora = _corpora(handle, request)
@@ -294,7 +243,7 @@ def contamination(handle: JobHandle) -> dict[str, Any]:
         settings["model"] = model_identity(model)
     sha256 = corpora_sha256([*corpora, *against], settings)
     sha256 = text_sha256(f"{sha256} {len(corpora)}")
-    if (known := _known(handle, "contamination", sha256)) is not None:
+    if (known := _known(handle, ContaminationFound, sha256)) is not None:
         return known
     handle.report(0, 1, "comparing texts")
     paraphrases = duplicates.Paraphrases(
@@ -309,7 +258,7 @@ def contamination(handle: JobHandle) -> dict[str, Any]:
         threshold,
     )
     result = duplicates.describe_contamination(corpora, against, paraphrases if threshold else None)
-    return _keep(handle, "contamination", sha256, corpora, result)
+    return _keep(handle, sha256, corpora, result)
 
 
 def _corpora(handle: JobHandle, request: CorporaChosen) -> list[Corpus]:
@@ -333,30 +282,29 @@ def _stack(vectors: dict[str, np.ndarray], texts: Sequence[str]) -> np.ndarray:
     return np.stack([vectors[text] for text in texts]) if texts else np.zeros((0, 0), np.float32)
 
 
-def _known(handle: JobHandle, kind: str, sha256: str) -> dict[str, Any] | None:
+def _known(handle: JobHandle, row: type[F], sha256: str) -> F | None:
     with handle.store.read() as session:
-        found = find_analysis(session, kind, sha256)
-        return None if found is None else {"analysis_id": found.id, "known": True, **found.result}
+        found = find_analysis(session, row.KIND, sha256)
+    return None if found is None else row.stored(found)
 
 
 def _keep(
     handle: JobHandle,
-    kind: str,
     sha256: str,
     corpora: Sequence[Corpus],
-    result: dict[str, Any],
+    result: F,
     payload: bytes | None = None,
-) -> dict[str, Any]:
+) -> F:
     with handle.store.write() as session:
         analysis_id = store_analysis(
             session,
-            kind=kind,
+            kind=result.KIND,
             inputs_sha256=sha256,
             config=handle.config,
-            result=result,
+            result=result.as_json(),
             payload=payload,
             dataset_id=corpora[0].dataset_id if len(corpora) == 1 else None,
             job_id=handle.id,
         ).id
         session.commit()
-    return {"analysis_id": analysis_id, "known": False, **result}
+    return result.model_copy(update={"analysis_id": analysis_id, "known": False})

@@ -8,7 +8,17 @@ import math
 from collections.abc import Sequence
 from typing import Any, Generic, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    JsonValue,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+)
+
+# JSON whose keys are data, or that others write: settings by name, a server's answer.
+Json = dict[str, JsonValue]
+Number = int | float
 
 
 class Row(BaseModel):
@@ -24,17 +34,20 @@ class Row(BaseModel):
 
     def as_json(self) -> dict[str, Any]:
         """The row as JSON values."""
-        return self.model_dump(mode="json")
+        return self.model_dump(mode="json", by_alias=True)
 
 
 class SparseRow(Row):
-    """A row whose JSON has no key that there is nothing for; unknown keys are refused."""
+    """A row whose JSON has no key that nothing was given for; unknown keys are refused."""
 
     model_config = ConfigDict(extra="forbid")
 
-    def as_json(self) -> dict[str, Any]:
-        """The row as JSON values, by what was given for it."""
-        return self.model_dump(mode="json", exclude_unset=True, by_alias=True)
+    @model_serializer(mode="wrap")
+    def _as_given(self, handler: SerializerFunctionWrapHandler):  # type: ignore[no-untyped-def]
+        """No return type: else it would be the whole schema of the row."""
+        found, fields = handler(self), type(self).model_fields
+        unset = {fields[name].alias or name for name in fields.keys() - self.model_fields_set}
+        return {key: value for key, value in found.items() if key not in unset}
 
 
 def without_nan(value: Any) -> Any:

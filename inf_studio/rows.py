@@ -1,6 +1,22 @@
 """What rows hold, for type checkers and completion. Written by `app.api.typed_rows`."""
 
+from __future__ import annotations
+
 from typing import Any, TypedDict
+
+
+class BenchmarkContent(TypedDict):
+    """What a benchmark holds, by the sha256 of its parts."""
+
+    sha256: str
+    corpus: str
+    queries: str
+    judgments: str
+    candidates: str
+    forms: str
+    documents: int
+    questions: int
+    without_relevant: list[str]
 
 
 class DatasetRow(TypedDict):
@@ -53,6 +69,29 @@ class DropRow(TypedDict):
     examples: list[DropExample]
 
 
+class EvaluationRecord(TypedDict):
+    """Everything that a comparison with an evaluation depends on (`trainer.records.record`)."""
+
+    format: int
+    kind: str
+    instructions: bool
+    benchmark: BenchmarkContent
+    downloads: dict[str, str]
+    pool: str
+    depth: int | str
+    convention: str
+    bm25: str | None
+    model: ModelIdentity
+    template: str | None
+    prompts: dict[str, str | None]
+    given_prefixes: dict[str, str] | None
+    chat_template: str | None
+    paraphrases: str | None
+    applied: dict[str, list[TextRead]]
+    libraries: dict[str, str]
+    held_out: HeldOutRecord | None
+
+
 class EvaluationRow(TypedDict):
     """The scores of a model on a benchmark, in a list; without a record it is not comparable."""
 
@@ -60,7 +99,7 @@ class EvaluationRow(TypedDict):
     name: str
     model: str
     benchmark: str
-    metrics: dict[str, Any]
+    metrics: dict[str, float | None]
     has_record: bool
     trained: bool | None
     checkpoint_id: int | None
@@ -92,6 +131,18 @@ class GroupRow(TypedDict):
     review: str | None
     review_id: int | None
     is_complete: bool
+
+
+class HeldOutRecord(TypedDict):
+    """Held-out groups, whether people approved them, and who chose them, by the weights' sha256."""
+
+    fraction: float
+    seed: int
+    choice: str
+    judge: str
+    groups: int
+    approved: bool
+    validators: dict[str, str | None]
 
 
 class JobRow(TypedDict):
@@ -143,6 +194,16 @@ class ListedJudgment(TypedDict):
     decided_at: str
 
 
+class ModelIdentity(TypedDict):
+    """Which model: its name, the content of its weights, and the release that it was trained on."""
+
+    name: str
+    identity: str
+    weights_sha256: str | None
+    revision: str | None
+    trained_on: str | None
+
+
 class ModelRow(TypedDict):
     """A trained model in a list; `offline`: of data without a language model."""
 
@@ -166,6 +227,14 @@ class PairView(TypedDict):
     passage_id: str
     passage: str
     language: str
+
+
+class PartExample(TypedDict):
+    """Where a shared part stands, with what is around it."""
+
+    group_id: int
+    sign: str
+    text: str
 
 
 class PushRow(TypedDict):
@@ -224,6 +293,26 @@ class RunSummary(TypedDict):
     error: str | None
 
 
+class SharedPart(TypedDict):
+    """What generated texts share: where, in how many of each sign, and in how many sources."""
+
+    text: str
+    where: str
+    counts: dict[str, int]
+    sources: int
+    examples: list[PartExample]
+
+
+class SharedParts(TypedDict):
+    """What the texts of `groups` share, most frequent first; without enough pairs the reason."""
+
+    groups: int
+    version: int
+    pairs: int
+    parts: list[SharedPart]
+    reason: str
+
+
 class StudySummary(TypedDict):
     """A study in a list: its settings, and `done` of `places` judgments by people."""
 
@@ -239,6 +328,14 @@ class StudySummary(TypedDict):
     done: int
     created_by: str
     created_at: str
+
+
+class TextRead(TypedDict):
+    """A text as a model read it: the first of its `count` tokens, None where they are unknown."""
+
+    text: str
+    tokens: list[str] | None
+    count: int | None
 
 
 class TrainingRow(TypedDict):
@@ -306,7 +403,7 @@ class RunShownKeys:
     seed: int
     concurrency: int
     batch: bool
-    models: dict[str, Any] | None
+    models: dict[str, dict[str, str | None]] | None
     funnel: FunnelRow
     texts: dict[str, int]
     reviews: dict[str, int]
@@ -314,7 +411,7 @@ class RunShownKeys:
     unanswered_usd: float
     workers: int
     waiting: str
-    shared_parts: dict[str, Any] | None
+    shared_parts: SharedParts | None
     unchecked: bool
     dependents: list[str]
 
@@ -407,14 +504,14 @@ class EvaluationShownKeys:
     name: str
     model: str
     benchmark: str
-    metrics: dict[str, Any]
+    metrics: dict[str, float | None]
     has_record: bool
     trained: bool | None
     checkpoint_id: int | None
     job_id: int | None
     created_at: str
     queries: int
-    record: dict[str, Any]
+    record: EvaluationRecord
 
 
 class JobShownKeys:

@@ -10,6 +10,7 @@ from analysis.figures.figures import (
     drop_bars,
     human_model_bars,
 )
+from analysis.found.texts import CorpusDiversity, FieldNumbers
 from app.jobs_page.curves import curve_figure
 from app.models.ranking_plot import ranking_figure
 from app.training.watched import probe_figure
@@ -27,10 +28,17 @@ REPORT = {
     "human_human": MEAN,
     "human_model": {"o3-mini": MEAN, "offline": UNKNOWN},
 }
-CORPORA = [
-    {"corpus": name, "fields": {"query": {"aps": value, "reason": {"aps": "one text"}}}}
-    for name, value in (("demo", 0.2), ("other", None))
-]
+
+
+def _corpus(name: str, aps: float | None) -> CorpusDiversity:
+    numbers = FieldNumbers(
+        **{"texts": 9, "different": 9, "mean_words": 2.0, "aps": aps},
+        **{"ingf_2": None, "ingf_3": None, "reason": {"aps": "one text"}},
+    )
+    return CorpusDiversity(corpus=name, offline=False, fields={"query": numbers})
+
+
+CORPORA = [_corpus("demo", 0.2), _corpus("other", None)]
 VALIDATOR = {
     "judge": "o3_mini",
     "human_kappa": MEAN,
@@ -84,9 +92,7 @@ def hostile_figures() -> list[go.Figure]:
         "human_human": MEAN,
         "human_model": dict.fromkeys(HOSTILE, MEAN),
     }
-    corpora = [
-        {"corpus": name, "fields": {"query": {"aps": 0.1, "reason": {}}}} for name in HOSTILE
-    ]
+    corpora = [_corpus(name, 0.1) for name in HOSTILE]
     return [
         dots({name: [Dot(name, 0.5, None, name)] for name in HOSTILE}, title="kappa"),
         human_model_bars(report),

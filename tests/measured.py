@@ -5,13 +5,14 @@ from typing import Any
 import numpy as np
 
 from analysis.files.corpora import load_corpora
+from analysis.found.texts import Analysed, DiversityFound
 from analysis.map.coverage import coverage_numbers, points_table, to_bytes
 from analysis.text.diversity import Sampling, describe_corpus, sample_sizes
 from db.outcome.analyses import store_analysis
 from db.store.store import Store
 
 
-def described(store: Store, **config: Any) -> dict[str, Any]:
+def described(store: Store, **config: Any) -> DiversityFound:
     """A diversity result of corpora of the store, of vectors drawn by the length of the text."""
     with store.read() as session:
         corpora = load_corpora(session, config)
@@ -21,13 +22,19 @@ def described(store: Store, **config: Any) -> dict[str, Any]:
         found = np.array([[len(text), 1.0, text.count("e")] for text in texts], dtype=np.float32)
         return found / np.linalg.norm(found, axis=1, keepdims=True)
 
-    return {"corpora": [describe_corpus(corpus, vectors, sampling) for corpus in corpora]}
+    found = tuple(describe_corpus(corpus, vectors, sampling) for corpus in corpora)
+    return DiversityFound(corpora=found, model="m")
 
 
-def kept(store: Store, kind: str, config: dict[str, Any], result: dict[str, Any]) -> None:
+def kept(store: Store, config: dict[str, Any], result: Analysed) -> None:
     with store.write() as session:
         store_analysis(
-            session, kind=kind, inputs_sha256="a" * 64, config=config, result=result, job_id=None
+            session,
+            kind=result.KIND,
+            inputs_sha256="a" * 64,
+            config=config,
+            result=result.as_json(),
+            job_id=None,
         )
         session.commit()
 
@@ -48,7 +55,7 @@ def mapped(store: Store, *datasets: str, pairs: bool = False) -> None:
             "corpora": [
                 {"corpus": each.name, "kind": each.kind, "offline": True} for each in corpora
             ],
-            **coverage_numbers(corpora, places, vectors, seed=0),
+            **coverage_numbers(corpora, places, vectors, seed=0).as_json(),
         }
         store_analysis(
             session,

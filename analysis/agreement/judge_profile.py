@@ -14,13 +14,14 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from db.rows import Row
+from analysis.found.agreement import Figure, PositionBias
+from db.rows import SparseRow
 from db.study.quality import JudgeRow
 
 MIN_EXPECTED = 5.0
 
 
-class JudgeProfile(Row):
+class JudgeProfile(SparseRow):
     """One judge's work; `with_people`, `with_models`: agreement with the others of each kind."""
 
     judge: str
@@ -30,9 +31,9 @@ class JudgeProfile(Row):
     gold_seen: int | None
     gold_accuracy: float | None
     flagged: str
-    with_people: dict[str, Any]
-    with_models: dict[str, Any]
-    position_bias: dict[str, Any]
+    with_people: Figure
+    with_models: Figure
+    position_bias: PositionBias
 
 
 def judge_profiles(
@@ -71,10 +72,10 @@ def judge_profiles(
     return profiles
 
 
-def place_bias(choices: Sequence[tuple[int, int]]) -> dict[str, Any]:
+def place_bias(choices: Sequence[tuple[int, int]]) -> PositionBias:
     """Bias of choices (place from 1, places on the list): shares, chi-squared, p."""
     if not choices:
-        return {"choices": 0, "shares": [], "p": None, "reason": "no choice of a passage yet"}
+        return PositionBias(choices=0, shares=(), p=None, reason="no choice of a passage yet")
     places = max(length for _, length in choices)
     chosen = Counter(place for place, _ in choices)
     lengths = Counter(length for _, length in choices)
@@ -87,14 +88,15 @@ def place_bias(choices: Sequence[tuple[int, int]]) -> dict[str, Any]:
         "shares": [chosen[place] / len(choices) for place in range(1, places + 1)],
     }
     if places < 2:
-        return {**profile, "p": None, "reason": "one place on the list: nothing to prefer"}
+        return PositionBias(**profile, p=None, reason="one place on the list: nothing to prefer")
     if min(expected) < MIN_EXPECTED:
         reason = f"{len(choices)} choices are too few for a test over {places} places"
-        return {**profile, "p": None, "reason": reason}
+        return PositionBias(**profile, p=None, reason=reason)
     statistic = sum(
         (chosen[place] - share) ** 2 / share for place, share in enumerate(expected, start=1)
     )
-    return {**profile, "chi_squared": statistic, "p": chi_squared_tail(statistic, places - 1)}
+    p = chi_squared_tail(statistic, places - 1)
+    return PositionBias(**profile, chi_squared=statistic, p=p)
 
 
 def chi_squared_tail(statistic: float, degrees: int) -> float:

@@ -11,7 +11,6 @@ these would hold fewer than `MIN_SHARED` items each, of which two judges have no
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
 
 import numpy as np
 
@@ -19,12 +18,13 @@ from analysis.agreement.agreement import headline_figures, people
 from analysis.agreement.answers import Answers
 from analysis.agreement.flagged import with_figures_without
 from analysis.agreement.headline import MIN_SHARED
-from db.rows import Row
+from analysis.found.agreement import Figure
+from db.rows import SparseRow
 
 WINDOWS = 10
 
 
-class WindowRow(Row):
+class WindowRow(SparseRow):
     """A window of items, by when people finished the first and the last of them.
 
     `human_human` and `human_model` (by model) as in `agreement_report`, without intervals.
@@ -36,8 +36,8 @@ class WindowRow(Row):
     items: int
     judgments: int
     agreement: float | None
-    human_human: dict[str, Any]
-    human_model: dict[str, dict[str, Any]]
+    human_human: Figure
+    human_model: dict[str, Figure]
 
 
 def agreement_over_time(

@@ -1,12 +1,12 @@
 """The validator of a run as a judge of its study, or as the model of its map: no check of it."""
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from analysis.embed.model_hash import NamedModel, named_model, same_model
+from analysis.found.texts import CoverageFound
 from db.outcome.independence import validators_of
 from db.run.runs import get_run
 from db.study.studies import get_study
@@ -31,15 +31,15 @@ def validator_models(session: Session, run_id: int) -> dict[str, NamedModel]:
     }
 
 
-def map_sentence(session: Session, result: Mapping[str, Any]) -> str:
+def map_sentence(session: Session, result: CoverageFound) -> str:
     """Which of a map's runs were validated by the model that embeds it, by the content of weights
     or by name, what follows, and what would be independent; empty for none.
 
     result: of a stored map.
     """
-    model = named_model(str(result["model"]), result.get("model_sha256"))
+    model = named_model(result.model, result.model_sha256)
     found = []
-    for run_id in sorted({each["run_id"] for each in result["corpora"] if each.get("run_id")}):
+    for run_id in sorted({each.run_id for each in result.corpora if each.run_id}):
         if any(same_model(model, of) for of in validator_models(session, run_id).values()):
             found.append(str(run_id))
     if not found:

@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 import plotly.graph_objects as go
 
+from analysis.found.texts import CorpusDiversity, FieldNumbers, Spread
 from db.shape import INF_IR
 
 SIGNS: Final = {**INF_IR.signs, ("text", "text"): "text"}
@@ -103,22 +104,22 @@ def confusion_heatmap(
     return figure
 
 
-def diversity_bars(corpora: Sequence[Mapping[str, Any]], metric: str) -> go.Figure:
+def diversity_bars(corpora: Sequence[CorpusDiversity], metric: str) -> go.Figure:
     """Figure 3b: one metric by field, a bar per corpus; equal-sized samples where there are any."""
-    fields = list(dict.fromkeys(field for corpus in corpora for field in corpus["fields"]))
+    fields = list(dict.fromkeys(field for corpus in corpora for field in corpus.fields))
     figure, missing = go.Figure(), []
     for place, corpus in enumerate(corpora):
         values, spreads = [], []
         for field in fields:
-            numbers = corpus["fields"].get(field)
+            numbers = corpus.fields.get(field)
             value, spread = (None, None) if numbers is None else _shown_metric(numbers, metric)
             values.append(value)
             spreads.append(spread)
             if numbers is not None and value is None:
-                shown = numbers.get("sampled", numbers)
-                missing.append(f"{corpus['corpus']}, {field}: {shown['reason'][metric]}")
+                shown = numbers.sampled or numbers
+                missing.append(f"{corpus.corpus}, {field}: {shown.reason[metric]}")
         figure.add_bar(
-            name=escape(corpus["corpus"]),
+            name=escape(corpus.corpus),
             x=fields,
             y=values,
             error_y={"type": "data", "array": spreads} if any(spreads) else None,
@@ -177,13 +178,12 @@ def stage_lanes(
     return figure
 
 
-def _shown_metric(numbers: Mapping[str, Any], metric: str) -> tuple[float | None, float | None]:
+def _shown_metric(numbers: FieldNumbers, metric: str) -> tuple[float | None, float | None]:
     """The value to draw and its standard deviation: the sampled one where there is one."""
-    sampled = numbers.get("sampled")
-    if sampled is None:
-        return numbers[metric], None
-    found = sampled[metric]
-    return (None, None) if found is None else (found["mean"], found["sd"])
+    if numbers.sampled is None:
+        return getattr(numbers, metric), None
+    found: Spread | None = getattr(numbers.sampled, metric)
+    return (None, None) if found is None else (found.mean, found.sd)
 
 
 def escape(text: str) -> str:

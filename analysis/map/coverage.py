@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from analysis.figures.measure import Measure, undefined
 from analysis.files.corpora import Corpus
+from analysis.found.texts import CoverageNumbers, CoveredBy, FieldCovered
 from analysis.map.manifold import (
     NEAREST,
     covered_share,
@@ -125,7 +126,7 @@ def coverage_numbers(
     vectors: Mapping[str, np.ndarray],
     *,
     seed: int,
-) -> dict[str, Any]:
+) -> CoverageNumbers:
     """Per corpus and field the shares of the whole, per field and two corpora those compared."""
     texts = {
         (corpus.name, field): _different(roles.values())
@@ -133,7 +134,8 @@ def coverage_numbers(
         for field, roles in corpus.by_field().items()
     }
     fields = list(dict.fromkeys(field for _, field in texts))
-    numbers: dict[str, Any] = {"fields": {}, "covered": []}
+    shares: dict[str, dict[str, FieldCovered]] = {}
+    covered: list[CoveredBy] = []
     for field in fields:
         holding = [corpus.name for corpus in corpora if (corpus.name, field) in texts]
         points = {name: np.stack([places[t] for t in texts[name, field]]) for name in holding}
@@ -143,18 +145,20 @@ def coverage_numbers(
         whole = np.stack([vectors[text] for text in every])
         components = principal_components(whole)
         largest = hull_volume(components.of(whole))
-        numbers["fields"][field] = {
-            name: {
-                "different": len(points[name]),
-                "occupied_share": occupied_share(points[name], about.grid),
-                **_measure("hull_share", _share(hull_volume(components.of(rows[name])), largest)),
-            }
-            for name in holding
+        hulls = {name: _share(hull_volume(components.of(rows[name])), largest) for name in holding}
+        shares[field] = {
+            name: FieldCovered(
+                different=len(points[name]),
+                occupied_share=occupied_share(points[name], about.grid),
+                hull_share=hull.value,
+                **({} if hull.reason is None else {"reason": hull.reason}),
+            )
+            for name, hull in hulls.items()
         }
         for one, other in permutations(holding, 2):
             row = {"field": field, "corpus": one, "by": other, "k": NEAREST, "repeats": REPEATS}
-            numbers["covered"].append(row | _compared(about, one, other, seed))
-    return numbers
+            covered.append(CoveredBy.model_validate(row | _compared(about, one, other, seed)))
+    return CoverageNumbers(fields=shares, covered=tuple(covered))
 
 
 def _compared(field: _Field, one: str, other: str, seed: int) -> dict[str, Any]:
@@ -206,11 +210,6 @@ def _share(part: Measure, whole: Measure) -> Measure:
     if part.value is None or whole.value is None:
         return undefined(part.reason or whole.reason or "")
     return Measure(part.value / whole.value)
-
-
-def _measure(name: str, measure: Measure) -> dict[str, Any]:
-    entry: dict[str, Any] = {name: measure.value}
-    return entry if measure.reason is None else {**entry, "reason": measure.reason}
 
 
 def _different(roles: Any) -> list[str]:

@@ -27,6 +27,14 @@ import numpy as np
 
 from analysis.figures.measure import Measure, undefined
 from analysis.files.corpora import Corpus
+from analysis.found.texts import (
+    CorpusDiversity,
+    FieldNumbers,
+    Halves,
+    Sampled,
+    Spread,
+    TextNumbers,
+)
 from analysis.text.ingf import inverse_ngram_frequency
 from db.corpus.texts import CorpusText
 
@@ -63,35 +71,35 @@ def sample_sizes(corpora: Sequence[Corpus], size: int | None) -> dict[str, int |
 
 def describe_corpus(
     corpus: Corpus, vectors: Vectors, sampling: Sampling | None = None
-) -> dict[str, Any]:
-    """The numbers of a corpus as `--json` prints them.
+) -> CorpusDiversity:
+    """The numbers of a corpus.
 
     `vectors` gives the vectors of texts, shape (texts, dimensions).
     """
-    return {
-        "corpus": corpus.name,
-        "kind": corpus.kind,
-        "run_id": corpus.run_id,
-        "offline": corpus.offline,
-        "dropped": None if corpus.dropped is None else dict(corpus.dropped),
-        "groups": len({row.group_id for row in corpus.texts if row.group_id is not None}),
-        "fields": {
-            field: {
+    return CorpusDiversity(
+        corpus=corpus.name,
+        kind=corpus.kind,
+        run_id=corpus.run_id,
+        offline=corpus.offline,
+        dropped=None if corpus.dropped is None else dict(corpus.dropped),
+        groups=len({row.group_id for row in corpus.texts if row.group_id is not None}),
+        fields={
+            field: FieldNumbers(
                 **_whole_and_sampled(
                     field, _texts(list(chain.from_iterable(roles.values()))), vectors, sampling
                 ),
-                "by_role": {
+                by_role={
                     role: describe_texts(_texts(rows), vectors) for role, rows in roles.items()
                 },
-            }
+            )
             for field, roles in corpus.by_field().items()
         },
-    }
+    )
 
 
 def describe_sample(
     texts: Sequence[str], vectors: Vectors, *, size: int, repeats: int, seed: int
-) -> dict[str, Any]:
+) -> Sampled:
     """APS and INGF of samples of one size: mean and standard deviation (ddof 1) over the repeats.
 
     Undefined, with a reason, where there are fewer texts than the sample asks for.
@@ -99,29 +107,30 @@ def describe_sample(
     sampled: dict[str, Any] = {"size": size, "repeats": repeats, "seed": seed}
     if len(texts) < size:
         reason = f"{len(texts)} texts are fewer than the sample of {size}"
-        return {**sampled, **dict.fromkeys(METRICS), "reason": dict.fromkeys(METRICS, reason)}
+        nothing: dict[str, Any] = dict.fromkeys(METRICS)
+        return Sampled(**sampled, **nothing, reason=dict.fromkeys(METRICS, reason))
     found: dict[str, list[float]] = {name: [] for name in METRICS}
     reasons: dict[str, str] = {}
     for repeat in range(repeats if size < len(texts) else 1):
         places = np.random.default_rng([seed, repeat]).choice(len(texts), size, replace=False)
         numbers = describe_texts([texts[place] for place in np.sort(places)], vectors)
-        reasons |= numbers.get("reason", {})
+        reasons |= numbers.reason
         for name in METRICS:
-            if numbers[name] is not None:
-                found[name].append(numbers[name])
+            if (value := getattr(numbers, name)) is not None:
+                found[name].append(value)
     for name, values in found.items():
         if name in reasons:
             sampled[name] = None
         else:
             # one draw (asked for, or as the sample is the whole corpus) has no spread, not one of 0
             spread = float(np.std(values, ddof=1)) if len(values) > 1 else None
-            sampled[name] = {"mean": float(np.mean(values)), "sd": spread, "draws": len(values)}
-    return {**sampled, "reason": reasons} if reasons else sampled
+            sampled[name] = Spread(mean=float(np.mean(values)), sd=spread, draws=len(values))
+    return Sampled(**sampled | ({"reason": reasons} if reasons else {}))
 
 
 def describe_halves(
     texts: Sequence[str], vectors: Vectors, *, size: int, repeats: int, seed: int
-) -> dict[str, Any]:
+) -> Halves:
     """How far two disjoint samples of one corpus differ: the mean absolute difference per metric.
 
     `size` texts each, as the samples of `describe_sample`: INGF of other sizes is another measure.
@@ -130,7 +139,7 @@ def describe_halves(
     """
     if len(texts) < 2 * size:
         reason = f"{len(texts)} texts are fewer than two samples of {size}"
-        return {"size": size, "repeats": repeats, **dict.fromkeys(METRICS), "reason": reason}
+        return Halves(size=size, repeats=repeats, aps=None, ingf_2=None, ingf_3=None, reason=reason)
     found: dict[str, list[float | None]] = {name: [] for name in METRICS}
     for repeat in range(repeats):
         places = np.random.default_rng([seed, repeat, 1]).permutation(len(texts))
@@ -139,17 +148,18 @@ def describe_halves(
             for part in (places[:size], places[size : 2 * size])
         )
         for name, values in found.items():
-            both = one[name], other[name]
+            both = getattr(one, name), getattr(other, name)
             values.append(None if None in both else abs(both[0] - both[1]))
-    return {"size": size, "repeats": repeats} | {
+    means: dict[str, Any] = {
         name: None
         if not values or None in values
         else float(np.mean([v for v in values if v is not None]))
         for name, values in found.items()
     }
+    return Halves(size=size, repeats=repeats, **means)
 
 
-def describe_texts(texts: Sequence[str], vectors: Vectors) -> dict[str, Any]:
+def describe_texts(texts: Sequence[str], vectors: Vectors) -> TextNumbers:
     """Counts, mean length, APS and INGF; an undefined metric is None, with a `reason` by name."""
     two, three = inverse_ngram_frequency(texts)
     measures = dict(
@@ -162,13 +172,13 @@ def describe_texts(texts: Sequence[str], vectors: Vectors) -> dict[str, Any]:
         **{name: measure.value for name, measure in measures.items()},
     }
     reasons = {name: measure.reason for name, measure in measures.items() if measure.reason}
-    return {**numbers, "reason": reasons} if reasons else numbers
+    return TextNumbers(**numbers | ({"reason": reasons} if reasons else {}))
 
 
 def _whole_and_sampled(
     field: str, texts: Sequence[str], vectors: Vectors, sampling: Sampling | None
 ) -> dict[str, Any]:
-    whole = describe_texts(texts, vectors)
+    whole = describe_texts(texts, vectors).as_json()
     size = sampling.size.get(field) if sampling else None
     if sampling is None or size is None:
         return whole

@@ -7,6 +7,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from analysis.figures.figures import sign
+from analysis.found.texts import (
+    CorpusDiversity,
+    CorpusRow,
+    CoveredBy,
+    FieldCovered,
+    FieldNumbers,
+    Spread,
+    TextNumbers,
+)
 from analysis.paper.published import published
 
 FIELDS: Final = ("instruction", "query", "passage", "text")
@@ -17,12 +26,12 @@ FILTERED, UNFILTERED = ", filtered", ", unfiltered"
 PAPER: Final = " (paper)"
 
 
-def published_rows(corpora: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def published_rows(corpora: Sequence[CorpusRow]) -> list[dict[str, Any]]:
     """The paper's row of every published corpus that one of the corpora is named after."""
     found = []
     for printed in published("table_1"):
         name = str(printed["dataset"])
-        if any(_letters(name) in _letters(str(corpus["corpus"])) for corpus in corpora):
+        if any(_letters(name) in _letters(corpus.corpus) for corpus in corpora):
             row: dict[str, Any] = {"corpus": f"{name}{PAPER}", "groups": None}
             for field in FIELDS[:3]:
                 row[_plural(field)] = printed[_plural(field)]
@@ -35,25 +44,25 @@ def _letters(name: str) -> str:
     return "".join(each for each in name.casefold() if each.isalnum())
 
 
-def table_one(corpora: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def table_one(corpora: Sequence[CorpusDiversity]) -> list[dict[str, Any]]:
     """Table 1: a row per corpus with its groups, and counts and mean words of each field it has."""
-    there = [field for field in FIELDS if any(field in corpus["fields"] for corpus in corpora)]
+    there = [field for field in FIELDS if any(field in corpus.fields for corpus in corpora)]
     rows = []
     for corpus in corpora:
-        row: dict[str, Any] = {"corpus": corpus["corpus"], "groups": corpus["groups"] or None}
+        row: dict[str, Any] = {"corpus": corpus.corpus, "groups": corpus.groups or None}
         for field in there:
-            numbers = corpus["fields"].get(field, {"texts": 0, "mean_words": None})
-            row[f"{_plural(field)}"] = numbers["texts"]
-            row[f"words per {field}"] = numbers["mean_words"]
+            numbers = corpus.fields.get(field)
+            row[f"{_plural(field)}"] = numbers.texts if numbers else 0
+            row[f"words per {field}"] = numbers.mean_words if numbers else None
         rows.append(row)
     return rows
 
 
 def filter_pairs(
-    corpora: Sequence[Mapping[str, Any]],
-) -> list[tuple[Mapping[str, Any], Mapping[str, Any]]]:
+    corpora: Sequence[CorpusDiversity],
+) -> list[tuple[CorpusDiversity, CorpusDiversity]]:
     """Corpora that stand there both filtered and unfiltered."""
-    by_name = {corpus["corpus"]: corpus for corpus in corpora}
+    by_name = {corpus.corpus: corpus for corpus in corpora}
     return [
         (corpus, by_name[other])
         for name, corpus in by_name.items()
@@ -62,7 +71,7 @@ def filter_pairs(
     ]
 
 
-def filter_rows(filtered: Mapping[str, Any], unfiltered: Mapping[str, Any]) -> list[dict[str, Any]]:
+def filter_rows(filtered: CorpusDiversity, unfiltered: CorpusDiversity) -> list[dict[str, Any]]:
     """Figure 6's question: size and diversity of the filtered and the unfiltered dataset.
 
     Diversity is that of samples of equal size; where there is none, that of the whole, and
@@ -72,12 +81,12 @@ def filter_rows(filtered: Mapping[str, Any], unfiltered: Mapping[str, Any]) -> l
         {
             "what": "groups",
             "of": "whole",
-            "filtered": filtered["groups"],
-            "unfiltered": unfiltered["groups"],
+            "filtered": filtered.groups,
+            "unfiltered": unfiltered.groups,
         }
     ]
     for field in FIELDS:
-        one, other = filtered["fields"].get(field), unfiltered["fields"].get(field)
+        one, other = filtered.fields.get(field), unfiltered.fields.get(field)
         if one is None or other is None:
             continue
         for name in ("texts", "different", "mean_words"):
@@ -85,35 +94,36 @@ def filter_rows(filtered: Mapping[str, Any], unfiltered: Mapping[str, Any]) -> l
                 {
                     "what": f"{_plural(field)}: {name.replace('_', ' ')}",
                     "of": "whole",
-                    "filtered": one[name],
-                    "unfiltered": other[name],
+                    "filtered": getattr(one, name),
+                    "unfiltered": getattr(other, name),
                 }
             )
-        sampled = "sampled" in one and "sampled" in other
+        samples = (one.sampled, other.sampled)
         for metric in METRICS:
             row: dict[str, Any] = {
                 "what": f"{_plural(field)}: {metric.upper().replace('_', ' ')}",
-                "of": f"{one['sampled']['repeats']} samples of {one['sampled']['size']:,}"
-                if sampled
+                "of": f"{one.sampled.repeats} samples of {one.sampled.size:,}"
+                if one.sampled and other.sampled
                 else "whole",
             }
-            for side, numbers in (("filtered", one), ("unfiltered", other)):
-                if not sampled:
-                    row[side] = numbers[metric]
-                elif numbers["sampled"][metric] is None:
+            for side, numbers, sampled in zip(
+                ("filtered", "unfiltered"), (one, other), samples, strict=True
+            ):
+                if None in samples:
+                    row[side] = getattr(numbers, metric)
+                elif (spread := getattr(sampled, metric)) is None:
                     row[side] = None
                 else:
-                    row[side] = numbers["sampled"][metric]["mean"]
-                    row[f"{side} sd"] = numbers["sampled"][metric]["sd"]
+                    row[side], row[f"{side} sd"] = spread.mean, spread.sd
             rows.append(row)
     return rows
 
 
-def drop_rows(filtered: Mapping[str, Any], unfiltered: Mapping[str, Any]) -> list[dict[str, Any]]:
+def drop_rows(filtered: CorpusDiversity, unfiltered: CorpusDiversity) -> list[dict[str, Any]]:
     """What became of the groups: kept, then each drop reason, most frequent first."""
-    dropped = unfiltered.get("dropped") or {}
-    total = filtered["groups"] + sum(dropped.values())
-    found = [("kept", filtered["groups"])]
+    dropped = unfiltered.dropped or {}
+    total = filtered.groups + sum(dropped.values())
+    found = [("kept", filtered.groups)]
     found += sorted(dropped.items(), key=lambda each: (-each[1], each[0]))
     return [
         {"groups": reason, "count": count, "share": count / total if total else None}
@@ -125,42 +135,44 @@ def _plural(field: str) -> str:
     return "queries" if field == "query" else f"{field}s"
 
 
-def number_rows(corpora: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def number_rows(corpora: Sequence[CorpusDiversity]) -> list[dict[str, Any]]:
     """A row per corpus, field and role; undefined values are empty, with their reason."""
     rows = []
     for corpus in corpora:
-        for field, numbers in corpus["fields"].items():
-            roles = {"all": numbers, **numbers["by_role"]}
+        for field, numbers in corpus.fields.items():
+            roles: dict[str, TextNumbers] = {"all": numbers, **numbers.by_role}
             for role, found in roles.items():
                 rows.append(
                     {
-                        "Corpus": corpus["corpus"],
+                        "Corpus": corpus.corpus,
                         "Text": f"{field}, all" if role == "all" else sign(field, role),
-                        "Texts": found["texts"],
-                        "Distinct": found["different"],
-                        "Mean words": found["mean_words"],
-                        "APS": found["aps"],
-                        "INGF 2": found["ingf_2"],
-                        "INGF 3": found["ingf_3"],
-                        **_sampled(found.get("sampled"), found.get("halves")),
+                        "Texts": found.texts,
+                        "Distinct": found.different,
+                        "Mean words": found.mean_words,
+                        "APS": found.aps,
+                        "INGF 2": found.ingf_2,
+                        "INGF 3": found.ingf_3,
+                        **(_sampled(numbers) if found is numbers else {}),
                         "reasons": [
                             f"{metric} of {field} is undefined: {reason}"
-                            for metric, reason in found.get("reason", {}).items()
+                            for metric, reason in found.reason.items()
                         ],
                     }
                 )
     return rows
 
 
-def _sampled(sampled: Mapping[str, Any] | None, halves: Mapping[str, Any] | None) -> dict[str, Any]:
-    if sampled is None:
+def _sampled(numbers: FieldNumbers) -> dict[str, Any]:
+    if numbers.sampled is None:
         return {}
-    cells: dict[str, Any] = {"Sample": sampled["size"]}
+    cells: dict[str, Any] = {"Sample": numbers.sampled.size}
+    spreads: list[Spread | None] = []
     for metric, name in (("aps", "APS"), ("ingf_2", "INGF 2"), ("ingf_3", "INGF 3")):
-        values = sampled[metric] or {}
-        cells[f"{name}, samples"], cells[f"{name} ±"] = values.get("mean"), values.get("sd")
-        cells[f"{name}, halves differ by"] = (halves or {}).get(metric)
-    if any((sampled[metric] or {}).get("draws") == 1 for metric in ("aps", "ingf_2", "ingf_3")):
+        spreads.append(spread := getattr(numbers.sampled, metric))
+        cells[f"{name}, samples"] = spread.mean if spread else None
+        cells[f"{name} ±"] = spread.sd if spread else None
+        cells[f"{name}, halves differ by"] = getattr(numbers.halves, metric, None)
+    if any(spread is not None and spread.draws == 1 for spread in spreads):
         cells["Draws"] = "one draw"  # in place of a spread
     return cells
 
@@ -172,35 +184,35 @@ COVERED_COLUMNS = {
 }
 
 
-def share_rows(fields: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
+def share_rows(fields: Mapping[str, Mapping[str, FieldCovered]]) -> list[dict[str, Any]]:
     """A row per field and corpus: the share of the map and of the hull that its texts cover."""
     return [
         {
             "Texts": field,
             "Corpus": corpus,
-            "Distinct": numbers["different"],
-            "Share of the map": numbers["occupied_share"],
-            "Share of the hull": numbers["hull_share"],
-            "Reason if undefined": numbers.get("reason", ""),
+            "Distinct": numbers.different,
+            "Share of the map": numbers.occupied_share,
+            "Share of the hull": numbers.hull_share,
+            "Reason if undefined": numbers.reason,
         }
         for field, corpora in fields.items()
         for corpus, numbers in corpora.items()
     ]
 
 
-def compared_rows(covered: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def compared_rows(covered: Sequence[CoveredBy]) -> list[dict[str, Any]]:
     """A row per field and ordered pair of corpora."""
     rows = []
     for row in covered:
         cells: dict[str, Any] = {
-            "Texts": row["field"],
-            "Corpus": row["corpus"],
-            "Compared with": row["by"],
-            "Texts of each": row["size"],
+            "Texts": row.field,
+            "Corpus": row.corpus,
+            "Compared with": row.by,
+            "Texts of each": row.size,
         }
         for name, label in COVERED_COLUMNS.items():
-            cells[label] = row[name]
-            cells[f"{label} ±"] = row[f"{name}_sd"]
-            cells[f"{label}, own halves"] = row[f"{name}_halves"]
-        rows.append({**cells, "Reason if undefined": row.get("reason", "")})
+            cells[label] = getattr(row, name)
+            cells[f"{label} ±"] = getattr(row, f"{name}_sd")
+            cells[f"{label}, own halves"] = getattr(row, f"{name}_halves")
+        rows.append({**cells, "Reason if undefined": row.reason})
     return rows

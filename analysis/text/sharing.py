@@ -9,6 +9,16 @@ import numpy as np
 
 from analysis.embed.model_source import DEFAULT_MODEL
 from analysis.files.corpora import Corpus
+from analysis.found.texts import (
+    Cluster,
+    ContaminationFound,
+    CorpusTexts,
+    DuplicatesFound,
+    FieldClusters,
+    OverlapPair,
+    ParaphrasedBy,
+    TextPlace,
+)
 from analysis.text.folding import letters
 from analysis.text.near_duplicates import near_duplicate_keys
 from analysis.text.overlap import ASKING, HOW, Overlap, overlaps
@@ -45,30 +55,30 @@ NOT_FOUND = (
 )
 
 
-def describe_duplicates(corpora: Sequence[Corpus]) -> dict[str, Any]:
+def describe_duplicates(corpora: Sequence[Corpus]) -> DuplicatesFound:
     """Clusters of near-duplicates per field, largest first, and how many texts repeat another.
 
     A text that is used in several groups counts once per corpus: only different texts are compared.
     """
     fields = list(dict.fromkeys(row.field for corpus in corpora for row in corpus.texts))
     found = {field: _clusters(corpora, field) for field in fields}
-    return {
-        "corpora": [_corpus_facts(corpus) for corpus in corpora],
-        "fields": {
-            field: {
-                "clusters": len(clusters),
-                "texts": sum(len(cluster) for cluster in clusters),
-                "repeated": sum(len(cluster) - 1 for cluster in clusters),
-                "between": sum(len({row["corpus"] for row in c}) > 1 for c in clusters),
-            }
+    return DuplicatesFound(
+        corpora=tuple(_corpus_facts(corpus) for corpus in corpora),
+        fields={
+            field: FieldClusters(
+                clusters=len(clusters),
+                texts=sum(len(cluster) for cluster in clusters),
+                repeated=sum(len(cluster) - 1 for cluster in clusters),
+                between=sum(len({row.corpus for row in each}) > 1 for each in clusters),
+            )
             for field, clusters in found.items()
         },
-        "clusters": [
-            {"field": field, "texts": cluster}
+        clusters=tuple(
+            Cluster(field=field, texts=tuple(cluster))
             for field, clusters in found.items()
             for cluster in clusters
-        ][:MAX_LISTED],
-    }
+        )[:MAX_LISTED],
+    )
 
 
 @dataclass(frozen=True)
@@ -82,7 +92,7 @@ class Paraphrases:
 
 def describe_contamination(
     corpora: Sequence[Corpus], against: Sequence[Corpus], paraphrases: Paraphrases | None = None
-) -> dict[str, Any]:
+) -> ContaminationFound:
     """Every text of the corpora that overlaps with one of the evaluation sets, and how.
 
     `groups` are the ids of the groups a release would have to leave out. Paraphrases are looked for
@@ -102,35 +112,35 @@ def describe_contamination(
                 groups_of.setdefault(row.text, set()).add(row.group_id)
     ordered = sorted(found, key=lambda each: (HOW.index(each.how), -each.share, each.one))
     groups = {group for each in found for group in groups_of.get(ours[each.one][1].text, ())}
-    return {
-        "corpora": [_corpus_facts(corpus) for corpus in corpora],
-        "against": [_corpus_facts(corpus) for corpus in against],
-        "overlapping": len(found),
-        "texts": len({each.one for each in found}),
-        "how": dict(Counter(each.how for each in found)),
-        "groups": sorted(groups),
-        "paraphrases": None
+    return ContaminationFound(
+        corpora=tuple(_corpus_facts(corpus) for corpus in corpora),
+        against=tuple(_corpus_facts(corpus) for corpus in against),
+        overlapping=len(found),
+        texts=len({each.one for each in found}),
+        how=dict(Counter(each.how for each in found)),
+        groups=tuple(sorted(groups)),
+        paraphrases=None
         if paraphrases is None
-        else {"model": paraphrases.model, "threshold": paraphrases.threshold},
-        "pairs": [
-            {
-                "how": each.how,
-                "share": each.share,
-                **_place(*ours[each.one]),
-                "groups": sorted(groups_of.get(ours[each.one][1].text, ())),
-                "against": _place(*theirs[each.other]),
-            }
+        else ParaphrasedBy(model=paraphrases.model, threshold=paraphrases.threshold),
+        pairs=tuple(
+            OverlapPair(
+                how=each.how,
+                share=each.share,
+                **vars(_place(*ours[each.one])),
+                groups=tuple(sorted(groups_of.get(ours[each.one][1].text, ()))),
+                against=_place(*theirs[each.other]),
+            )
             for each in ordered[:MAX_LISTED]
-        ],
-    }
+        ),
+    )
 
 
-def what_is_found(paraphrases: Mapping[str, Any] | None) -> str:
+def what_is_found(paraphrases: ParaphrasedBy | None) -> str:
     """Two sentences: the measured recall and precision of a comparison, and what it cannot find.
 
     paraphrases: as in its result; measured is the default threshold of the default model alone.
     """
-    is_measured = paraphrases == {"model": DEFAULT_MODEL, "threshold": THRESHOLD}
+    is_measured = paraphrases == ParaphrasedBy(model=DEFAULT_MODEL, threshold=THRESHOLD)
     rows = [*MEASURED, *([MEASURED_PARAPHRASES] if is_measured else [])]
     found = "; ".join(
         f"{what} {recall:.1%} (precision {precision:.1%})" for what, recall, precision in rows
@@ -163,13 +173,13 @@ def _paraphrased(
     return found
 
 
-def _clusters(corpora: Sequence[Corpus], field: str) -> list[list[dict[str, Any]]]:
+def _clusters(corpora: Sequence[Corpus], field: str) -> list[list[TextPlace]]:
     rows = [
         (corpus.name, row)
         for corpus in corpora
         for row in _different([row for row in corpus.texts if row.field == field])
     ]
-    members: dict[int, list[dict[str, Any]]] = {}
+    members: dict[int, list[TextPlace]] = {}
     for key, row in zip(near_duplicate_keys([row.text for _, row in rows]), rows, strict=True):
         members.setdefault(key, []).append(_place(*row))
     return sorted((each for each in members.values() if len(each) > 1), key=len, reverse=True)
@@ -180,68 +190,64 @@ def _different(rows: Sequence[CorpusText]) -> list[CorpusText]:
     return list({(row.field, row.text): row for row in reversed(rows)}.values())[::-1]
 
 
-def _place(corpus: str, row: CorpusText) -> dict[str, Any]:
-    return {
-        "corpus": corpus,
-        "field": row.field,
-        "role": row.role,
-        "group_id": row.group_id,
-        "text": row.text,
-    }
+def _place(corpus: str, row: CorpusText) -> TextPlace:
+    return TextPlace(
+        corpus=corpus, field=row.field, role=row.role, group_id=row.group_id, text=row.text
+    )
 
 
-def _corpus_facts(corpus: Corpus) -> dict[str, Any]:
-    return {
-        "corpus": corpus.name,
-        "kind": corpus.kind,
-        "run_id": corpus.run_id,
-        "offline": corpus.offline,
-        "texts": len(corpus.texts),
-    }
+def _corpus_facts(corpus: Corpus) -> CorpusTexts:
+    return CorpusTexts(
+        corpus=corpus.name,
+        kind=corpus.kind,
+        run_id=corpus.run_id,
+        offline=corpus.offline,
+        texts=len(corpus.texts),
+    )
 
 
-def repeated_rows(fields: Mapping[str, Mapping[str, int]]) -> list[dict[str, Any]]:
+def repeated_rows(fields: Mapping[str, FieldClusters]) -> list[dict[str, Any]]:
     """A row per field: how many of its texts are near-duplicates, within and between corpora."""
     return [
         {
             "Texts": field,
-            "Clusters": numbers["clusters"],
-            "Texts in clusters": numbers["texts"],
-            "Redundant texts": numbers["repeated"],
-            "Clusters across corpora": numbers["between"],
+            "Clusters": numbers.clusters,
+            "Texts in clusters": numbers.texts,
+            "Redundant texts": numbers.repeated,
+            "Clusters across corpora": numbers.between,
         }
         for field, numbers in fields.items()
     ]
 
 
-def cluster_rows(clusters: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def cluster_rows(clusters: Sequence[Cluster]) -> list[dict[str, Any]]:
     """A row per text of a cluster of near-duplicates, the largest cluster first."""
     return [
         {
             "Cluster": number,
-            "Texts": cluster["field"],
-            "Corpus": row["corpus"],
-            "Role": row["role"],
-            "Text": row["text"],
-            "Group": row["group_id"],
+            "Texts": cluster.field,
+            "Corpus": row.corpus,
+            "Role": row.role,
+            "Text": row.text,
+            "Group": row.group_id,
         }
         for number, cluster in enumerate(clusters, start=1)
-        for row in cluster["texts"]
+        for row in cluster.texts
     ]
 
 
-def overlap_rows(pairs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def overlap_rows(pairs: Sequence[OverlapPair]) -> list[dict[str, Any]]:
     """A row per text that overlaps with one of an evaluation set."""
     return [
         {
-            "Match": pair["how"],
-            "Share": pair["share"],
-            "Corpus": pair["corpus"],
-            "Our text": pair["text"],
-            "Evaluation set": pair["against"]["corpus"],
-            "Evaluation text": pair["against"]["text"],
-            "Group": pair["groups"][0] if pair["groups"] else None,
-            "Groups": " ".join(map(str, pair["groups"])),
+            "Match": pair.how,
+            "Share": pair.share,
+            "Corpus": pair.corpus,
+            "Our text": pair.text,
+            "Evaluation set": pair.against.corpus,
+            "Evaluation text": pair.against.text,
+            "Group": pair.groups[0] if pair.groups else None,
+            "Groups": " ".join(map(str, pair.groups)),
         }
         for pair in pairs
     ]

@@ -23,6 +23,8 @@ LISTS = ("groups list", "judgments list", "datasets pairs", "runs drops")
 INDENT = 4 * " "
 HEAD = '''"""What rows hold, for type checkers and completion. Written by `app.api.typed_rows`."""
 
+from __future__ import annotations
+
 from typing import Any, TypedDict
 '''
 

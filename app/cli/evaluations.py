@@ -18,6 +18,7 @@ from trainer.evaluate.following import CONTROLS, ON_GROUPS, STABILITY
 from trainer.evaluate.intervals import ranked_over
 from trainer.evaluate.measures.compliance import COMPLIANCE
 from trainer.evaluate.request import EvaluationStart
+from trainer.records.rows import BenchmarkScored, Evaluated
 from trainer.report.compared.differences import METHOD
 from trainer.report.compared.ordinary import NOT_MEASURED
 from trainer.suites.registry import DOWNLOAD_NAMES, LAYOUTS
@@ -47,89 +48,90 @@ FORMER_DIFFERENCES = {
 evaluations = Noun("evaluations")
 
 
-def _made(result: Result) -> str:
+def _made(result: Evaluated) -> str:
     """A summary, or with --details every interval and control."""
     text = scored_text(result, with_details=click.get_current_context().params["details"])
-    ids = [str(model["evaluation_id"]) for model in result["models"] if "evaluation_id" in model]
+    ids = [str(model.evaluation_id) for model in result.models]
     if len(ids) > 1:
         return f"{text}\nnext: inf evaluations compare {' '.join(ids)}"
     return f"{text}\nnext: inf evaluations {f'show {ids[0]}' if ids else 'list'}"
 
 
-def scored_text(result: Result, *, with_details: bool) -> str:
+def scored_text(result: BenchmarkScored, *, with_details: bool) -> str:
     """The scores of the models, their differences and notes; with details every interval."""
-    split, models = result["held_out"], result["models"]
-    about = f"{result['benchmark']} ({result['kind']}): {result['queries']} queries, "
-    about += f"{result['documents']} documents"
-    about += f", content {result['sha256'][:12]}" if result.get("sha256") else ""
-    if left_out := result.get("queries_left_out", 0):
-        named = ", ".join(result["without_relevant"][:MAX_NAMED])
+    split, models = result.held_out, result.models
+    about = f"{result.benchmark} ({result.kind}): {result.queries} queries, "
+    about += f"{result.documents} documents"
+    about += f", content {result.sha256[:12]}" if result.sha256 else ""
+    if left_out := result.queries_left_out:
+        named = ", ".join(result.without_relevant[:MAX_NAMED])
         more = ", …" if left_out > MAX_NAMED else ""
         about += f", {left_out} queries without a relevant document, in no mean ({named}{more})"
     if split:
-        about += f", {split['groups']} groups (held_out={split['fraction']} seed={split['seed']})"
+        about += f", {split.groups} groups (held_out={split.fraction} seed={split.seed})"
     also = ("robustness@10", "followir score", *COMPLIANCE, STABILITY)
     rows = [
-        {"model": str(model["model"])[-60:]}
-        | {name: model["metrics"].get(name) for name in (*ON_GROUPS, *SHOWN, *also)}
+        {"model": model.model[-60:]}
+        | {name: model.metrics.get(name) for name in (*ON_GROUPS, *SHOWN, *also)}
         for model in models
     ]
     differences = [
         {
-            "model": compared["second"][-40:],
-            "against": compared["first"][-40:],
+            "model": compared.second[-40:],
+            "against": compared.first[-40:],
             "measure": name,
-            **{label: found[key] for label, key in DIFFERENCE.items() if key in found},
+            **{label: getattr(found, key) for label, key in DIFFERENCE.items()},
         }
-        for compared in result["comparisons"]
-        for name, found in compared["measures"].items()
+        for compared in result.comparisons
+        for name, found in compared.measures.items()
         if found and name in (*ON_GROUPS, *COMPLIANCE, STABILITY, "ndcg@10", "p-mrr")
     ]
     said = [about, sheet(rows, empty="no models"), *([sheet(differences)] if differences else [])]
     said += [
-        f"{compared['second'][-40:]} is not compared with {compared['first'][-40:]}: "
-        + ", ".join(compared["refused"])
-        for compared in result["comparisons"]
-        if compared.get("refused")
+        f"{compared.second[-40:]} is not compared with {compared.first[-40:]}: "
+        + ", ".join(compared.refused)
+        for compared in result.comparisons
+        if compared.refused
     ]
     details, conventions = _details(result)
     if with_details:
         said += [*([sheet(details)] if details else []), *conventions]
     elif details:
         said.append(f"{counted(len(details), 'line')} of intervals and controls: --details")
-    said += [f"note: {note}" for note in result["notes"]]
-    has_instructions = any(model["record"]["instructions"] for model in models)
-    if "ordinary" in result and not result["ordinary"] and has_instructions:
+    said += [f"note: {note}" for note in result.notes]
+    has_instructions = any(model.record.instructions for model in models)
+    parts, ordinary = (result.parts, result.ordinary) if isinstance(result, Evaluated) else ((), ())
+    if isinstance(result, Evaluated) and not ordinary and has_instructions:
         said.append(f"note: {in_commands(NOT_MEASURED)}")
-    for part in result.get("parts", []):
+    for part in parts:
         said.append(f"\n{scored_text(part, with_details=with_details)}")
-    for part in result.get("ordinary", []):
+    for part in ordinary:
         said.append(f"\nordinary retrieval: {scored_text(part, with_details=with_details)}")
     return "\n".join(said)
 
 
-def _details(result: Result) -> tuple[list[Result], list[str]]:
+def _details(result: BenchmarkScored) -> tuple[list[Result], list[str]]:
     """The interval of every mean, what the controls score, and which BM25 it is."""
     rows = [
         {
-            "model": model["model"][-40:],
+            "model": model.model[-40:],
             "measure": name,
-            **{label: of[key] for label, key in MEAN.items() if key in of},
-            "ranked over": ranked_over(name, model["metrics"], model["record"]),
+            **{label: getattr(of, key) for label, key in MEAN.items()},
+            "ranked over": ranked_over(name, model.metrics, model.record.as_json()),
         }
-        for model in result["models"]
-        for name, of in model["intervals"].items()
+        for model in result.models
+        for name, of in model.intervals.items()
     ]
     controls = [
-        (model["model"][-40:], name, value)
-        for model in result["models"]
-        for name, value in model["metrics"].items()
+        (model.model[-40:], name, value)
+        for model in result.models
+        for name, value in model.metrics.items()
         if name.partition(":")[0] in CONTROLS
     ]
-    controls += [("bm25", name, value) for name, value in result.get("bm25", {}).items()]
+    controls += [("bm25", name, value) for name, value in (result.bm25 or {}).items()]
     rows += [dict(zip(("model", "measure", "mean"), each, strict=True)) for each in controls]
-    conventions = {model["record"]["bm25"] for model in result["models"]} - {None}
-    conventions |= {result["bm25_convention"]} if result.get("bm25") else set()
+    conventions = {model.record.bm25 for model in result.models if model.record.bm25}
+    conventions |= {result.bm25_convention} if result.bm25 else set()
     return rows, [f"bm25 is {convention}" for convention in sorted(conventions)]
 
 

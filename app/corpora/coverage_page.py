@@ -7,6 +7,7 @@ from typing import Any
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from analysis.found.texts import CoverageFound, Stored
 from analysis.map.printed_map import printed_map
 from analysis.text.diversity_tables import COVERED_COLUMNS, compared_rows, share_rows
 from app.access.session_user import signed_in_user
@@ -16,6 +17,7 @@ from app.corpora.map.bar import Drawn, draw_bar, draw_view
 from app.corpora.map.canvas.card import draw_map_card, selected_rows
 from app.corpora.map.names import map_name
 from app.corpora.map.points import (
+    Searched,
     in_panels,
     picture_of,
     shown_points,
@@ -33,12 +35,11 @@ from app.operations import analyses
 from app.operations.analyses import CorporaOptions
 from app.text.numbers import counted
 from app.text.plain import plain
-from db.tables import Analysis
 
 
 def draw_new_map(
     options: CorporaOptions,
-    found: Sequence[Analysis],
+    found: Sequence[Stored[CoverageFound]],
 ) -> None:
     """The form and its button; `?runs=` and `?releases=` in the URL set what is compared."""
     by_id = {each.id: each for each in options.runs}
@@ -68,7 +69,7 @@ def draw_new_map(
     draw_start_button("coverage", "Draw map")
 
 
-def _draw_projection(found: Sequence[Analysis]) -> None:
+def _draw_projection(found: Sequence[Stored[CoverageFound]]) -> None:
     st.text_input(
         "Model",
         key="coverage.model",
@@ -100,15 +101,15 @@ def _draw_projection(found: Sequence[Analysis]) -> None:
 SHARE = st.column_config.NumberColumn(format="%.3f")
 
 
-def draw_numbers(result: dict[str, Any], origin: Origin) -> None:
+def draw_numbers(result: CoverageFound, origin: Origin) -> None:
     """Shares of equally many texts of two corpora; nothing for a single corpus."""
-    if len(result["corpora"]) < 2 or not result.get("fields"):
+    if len(result.corpora) < 2 or not result.fields:
         return
     st.header("Covered and occupied shares", anchor=False)
-    if not all("map" in row for row in result["covered"]):
+    if not all("map" in row.model_fields_set for row in result.covered):
         st.caption("This map is older than the comparison at equal size: draw it again.")
         return
-    rows = compared_rows(result["covered"])
+    rows = compared_rows(result.covered)
     shares = [
         f"{label}{end}" for label in COVERED_COLUMNS.values() for end in ("", " ±", ", own halves")
     ]
@@ -123,7 +124,7 @@ def draw_numbers(result: dict[str, Any], origin: Origin) -> None:
         "components."
     )
     with st.expander("Whole corpora (grow with the number of texts: no comparison)"):
-        whole = share_rows(result["fields"])
+        whole = share_rows(result.fields)
         draw_table(whole, ("Share of the map", "Share of the hull"), origin, key="coverage.shares")
 
 
@@ -140,13 +141,13 @@ def draw_table(
 LEAD = "A map that places texts of similar meaning close together (UMAP of embeddings)."
 
 
-def named_hash(result: dict[str, object]) -> str:
+def named_hash(result: CoverageFound) -> str:
     """The content of the embedding model's weights, in brackets; empty where it is unknown."""
-    sha256 = result.get("model_sha256")
-    return f" (weights sha256 {str(sha256)[:12]})" if sha256 else ""
+    sha256 = result.model_sha256
+    return f" (weights sha256 {sha256[:12]})" if sha256 else ""
 
 
-def draw_map(found: Analysis, bar: DeltaGenerator) -> None:
+def draw_map(found: Stored[CoverageFound], bar: DeltaGenerator) -> None:
     """The map, the selection or the topics next to it, and its figures below."""
     points = stored_points(user, found.id)
     st.session_state["coverage.points"] = len(points)
@@ -165,7 +166,7 @@ def draw_map(found: Analysis, bar: DeltaGenerator) -> None:
         panels = []
     key = f"coverage.card{found.id}.{st.session_state.get('coverage.drawing', 0)}"
     origin = origin_of(found)
-    source = {"corpora": found.result["corpora"], "published": found.config.get("published")}
+    source = Searched(found.result.corpora, found.config.get("published") or ())
     with st.container(key="coverage-body"):
         left, right = st.columns([3.2, 1])
         with left, st.container(key="coverage.map"):
@@ -187,7 +188,7 @@ def draw_map(found: Analysis, bar: DeltaGenerator) -> None:
             )
         rows = selected_rows(shown, source, key=key)
         with right, st.container(key="coverage-side"):
-            draw_labels(offline=any(corpus["offline"] for corpus in found.result["corpora"]))
+            draw_labels(offline=any(corpus.offline for corpus in found.result.corpora))
             draw_filtered(len(kept), int(visible.sum()), len(points))
             if len(rows):
                 draw_selection(points, [kept[row] for row in rows], origin, found.id)
@@ -210,7 +211,7 @@ def draw_filtered(kept: int, visible: int, points: int) -> None:
             st.button("Show all", key="coverage.all", on_click=actions.show_all, type="tertiary")
 
 
-def draw_about(found: Analysis, drawn: Drawn) -> None:
+def draw_about(found: Stored[CoverageFound], drawn: Drawn) -> None:
     """What the map is of, and its warnings."""
     if circular := analyses.about_map(user, found.result):
         st.warning(plain(circular), icon=":material/sync_problem:")
@@ -220,9 +221,9 @@ def draw_about(found: Analysis, drawn: Drawn) -> None:
     )
     apart = " · distances between panels mean nothing" * drawn.by_language
     st.caption(
-        f"{found.result['points']:,} texts, {found.result['different']:,} distinct · model "
-        f"{found.result['model']}{named_hash(found.result)} · seed "
-        f"{found.result['seed']} · every text is drawn: with more than 4,000 in view, texts on "
+        f"{found.result.points:,} texts, {found.result.different:,} distinct · model "
+        f"{found.result.model}{named_hash(found.result)} · seed "
+        f"{found.result.seed} · every text is drawn: with more than 4,000 in view, texts on "
         "one pixel share it in their mean colour, more opaque with more texts · a selection "
         f"contains all texts inside it that the legend shows{difference}{apart}"
     )
@@ -231,7 +232,7 @@ def draw_about(found: Analysis, drawn: Drawn) -> None:
 dataset, user = chosen_dataset(), signed_in_user()
 number = None if dataset is None else dataset.id
 options = analyses.options(user, with_runs=True)
-found = analyses.stored(user, "coverage", number)
+found = analyses.stored(user, CoverageFound, number)
 
 
 def new_map() -> None:

@@ -1,12 +1,13 @@
 """A stored diversity analysis: which corpus has more varied texts, in words, bars and tables."""
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import streamlit as st
 
 from analysis.figures.figures import METRIC_NAMES, diversity_bars, drop_bars
+from analysis.found.texts import CorpusDiversity, DiversityFound, Spread
 from analysis.text.diversity_tables import (
     PAPER,
     drop_rows,
@@ -26,7 +27,7 @@ ONE_DIGIT = st.column_config.NumberColumn(format="%.1f")
 TWO_DIGITS = st.column_config.NumberColumn(format="%.2f")
 
 
-def draw_bars(corpora: Sequence[Mapping[str, Any]], origin: Origin, *, key: str) -> None:
+def draw_bars(corpora: Sequence[CorpusDiversity], origin: Origin, *, key: str) -> None:
     """A figure per metric, a bar per corpus, side by side."""
     columns = side_by_side(len(METRIC_NAMES), key=f"{key}.bars")
     for column, metric in zip(columns, METRIC_NAMES, strict=True):
@@ -35,10 +36,10 @@ def draw_bars(corpora: Sequence[Mapping[str, Any]], origin: Origin, *, key: str)
             draw_figure(figure, rows, origin, key=f"{key}.{metric}")
 
 
-def draw_diversity(result: Mapping[str, Any], origin: Origin) -> None:
+def draw_diversity(result: DiversityFound, origin: Origin) -> None:
     """Bars per metric, Table 1, filtered against unfiltered, then all values."""
-    corpora = result["corpora"]
-    draw_labels(offline=any(corpus["offline"] for corpus in corpora))
+    corpora = result.corpora
+    draw_labels(offline=any(corpus.offline for corpus in corpora))
     st.markdown(plain(diversity_sentence(corpora)))
     rows = number_rows(corpora)
     reasons = sorted({reason for row in rows for reason in row.pop("reasons")})
@@ -81,11 +82,9 @@ def draw_diversity(result: Mapping[str, Any], origin: Origin) -> None:
         st.caption(plain(reason))
 
 
-def draw_filtered(
-    filtered: Mapping[str, Any], unfiltered: Mapping[str, Any], origin: Origin
-) -> None:
+def draw_filtered(filtered: CorpusDiversity, unfiltered: CorpusDiversity, origin: Origin) -> None:
     """Figure 6: the effect of the filter on size and diversity, and the drop reasons."""
-    name = filtered["corpus"].removesuffix(", filtered")
+    name = filtered.corpus.removesuffix(", filtered")
     st.header(f"Filtered against unfiltered: {plain(name)}", anchor=False)
     left, right = side_by_side(2, key=f"diversity.{name}")
     with left:
@@ -95,10 +94,10 @@ def draw_filtered(
         rows = filter_rows(filtered, unfiltered)
         draw_rows(rows, origin, key=f"diversity.filtered.{name}", height=340)
     st.caption("Export one release of each, to train two models for equal steps and compare them:")
-    st.code(export_commands(name, filtered["run_id"]), language=None, wrap_lines=True)
+    st.code(export_commands(name, filtered.run_id), language=None, wrap_lines=True)
 
 
-def export_commands(name: str, run_id: int) -> str:
+def export_commands(name: str, run_id: int | None) -> str:
     """The commands that export the filtered and the unfiltered corpus."""
     dataset, _, source = name.partition("/")
     command = ["inf", "releases", "create", dataset, "--run", str(run_id)]
@@ -108,13 +107,13 @@ def export_commands(name: str, run_id: int) -> str:
     return f"{kept}\n{every}"
 
 
-def sample_text(corpora: Sequence[Mapping[str, Any]]) -> str:
+def sample_text(corpora: Sequence[CorpusDiversity]) -> str:
     """The samples that the bars are computed from."""
     samples = {
-        (field, numbers["sampled"]["size"], numbers["sampled"]["repeats"])
+        (field, numbers.sampled.size, numbers.sampled.repeats)
         for corpus in corpora
-        for field, numbers in corpus["fields"].items()
-        if "sampled" in numbers
+        for field, numbers in corpus.fields.items()
+        if numbers.sampled
     }
     if not samples:
         return (
@@ -131,25 +130,26 @@ def sample_text(corpora: Sequence[Mapping[str, Any]]) -> str:
     )
 
 
-def bar_rows(corpora: Sequence[Mapping[str, Any]], metric: str) -> list[dict[str, Any]]:
+def bar_rows(corpora: Sequence[CorpusDiversity], metric: str) -> list[dict[str, Any]]:
     """The values of a metric: on the whole corpus and, if sampled, on the samples."""
     rows = []
     for corpus in corpora:
-        for field, numbers in corpus["fields"].items():
-            sampled = numbers.get("sampled") or {}
-            values = sampled.get(metric) or {}
+        for field, numbers in corpus.fields.items():
+            sampled, reason = numbers.sampled, numbers.reason.get(metric, "")
+            spread: Spread | None = getattr(sampled, metric, None)
+            if sampled and not reason:
+                reason = sampled.reason.get(metric, "")
             rows.append(
                 {
-                    "corpus": corpus["corpus"],
+                    "corpus": corpus.corpus,
                     "field": field,
-                    "whole": numbers[metric],
-                    "sample size": sampled.get("size"),
-                    "repeats": sampled.get("repeats"),
-                    "mean of samples": values.get("mean"),
-                    "standard deviation": values.get("sd"),
-                    "draws": values.get("draws"),
-                    "reason if undefined": numbers.get("reason", {}).get(metric)
-                    or sampled.get("reason", {}).get(metric, ""),
+                    "whole": getattr(numbers, metric),
+                    "sample size": sampled.size if sampled else None,
+                    "repeats": sampled.repeats if sampled else None,
+                    "mean of samples": spread.mean if spread else None,
+                    "standard deviation": spread.sd if spread else None,
+                    "draws": spread.draws if spread else None,
+                    "reason if undefined": reason,
                 }
             )
     return rows
@@ -158,38 +158,38 @@ def bar_rows(corpora: Sequence[Mapping[str, Any]], metric: str) -> list[dict[str
 PLURAL = {"instruction": "instructions", "query": "queries", "passage": "passages", "text": "texts"}
 
 
-def diversity_sentence(corpora: Sequence[Mapping[str, Any]]) -> str:
+def diversity_sentence(corpora: Sequence[CorpusDiversity]) -> str:
     """What the average pairwise similarity says, a sentence per kind of text; "" without any.
 
     Of several corpora the samples are compared, as only those are of one size. Two corpora that
     differ by no more than two disjoint samples of one corpus do are alike.
     """
-    fields = dict.fromkeys(field for corpus in corpora for field in corpus["fields"])
+    fields = dict.fromkeys(field for corpus in corpora for field in corpus.fields)
     if len(corpora) == 1:
         return _of_one(corpora[0], list(fields))
     found = (_of_several(corpora, field) for field in fields)
     return " ".join(sentence for sentence in found if sentence)
 
 
-def _of_one(corpus: Mapping[str, Any], fields: Sequence[str]) -> str:
-    values = {_plural(field): corpus["fields"][field]["aps"] for field in fields}
+def _of_one(corpus: CorpusDiversity, fields: Sequence[str]) -> str:
+    values = {_plural(field): corpus.fields[field].aps for field in fields}
     shown = [f"{value:.3f} ({name})" for name, value in values.items() if value is not None]
     if not shown:
         return ""
     return (
-        f"Two texts of {corpus['corpus']} have an average similarity (APS; 0: unrelated, 1: the "
+        f"Two texts of {corpus.corpus} have an average similarity (APS; 0: unrelated, 1: the "
         f"same) of {', '.join(shown)}. Measure it with another corpus to know whether that is much."
     )
 
 
-def _of_several(corpora: Sequence[Mapping[str, Any]], field: str) -> str:
+def _of_several(corpora: Sequence[CorpusDiversity], field: str) -> str:
     values = []
     for corpus in corpora:
-        numbers = corpus["fields"].get(field) or {}
-        aps = (numbers.get("sampled") or {}).get("aps")
-        if aps is not None:
-            halves = (numbers.get("halves") or {}).get("aps")
-            values.append((float(aps["mean"]), str(corpus["corpus"]), halves))
+        numbers = corpus.fields.get(field)
+        aps = numbers.sampled.aps if numbers and numbers.sampled else None
+        if numbers and aps is not None:
+            halves = numbers.halves.aps if numbers.halves else None
+            values.append((aps.mean, corpus.corpus, halves))
     if len(values) < 2:
         return ""
     (best, first, one), (next_best, second, other) = sorted(values, key=lambda each: each[:2])[:2]

@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from analysis.found.texts import DiversityFound
 from app.access.session_user import signed_in_user
 from app.corpora.diversity import draw_diversity
 from app.corpora.form import draw_corpora
@@ -39,7 +40,7 @@ def draw_sampling() -> None:
 
 
 dataset, user = chosen_dataset(), signed_in_user()
-found = analyses.stored(user, "diversity", None if dataset is None else dataset.id)
+found = analyses.stored(user, DiversityFound, None if dataset is None else dataset.id)
 draw_heading("Diversity", LEAD)
 if dataset is None:
     draw_empty(

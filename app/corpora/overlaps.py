@@ -1,10 +1,11 @@
 """Near-duplicates and contamination as tables: counts and pairs of texts."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import streamlit as st
 
+from analysis.found.texts import Cluster, ContaminationFound, DuplicatesFound, OverlapPair
 from analysis.text.folding import words
 from analysis.text.sharing import cluster_rows, overlap_rows, repeated_rows, what_is_found
 from app.kit.figure import Origin, draw_rows
@@ -18,56 +19,61 @@ LINK = st.column_config.LinkColumn(
 SHARE = st.column_config.NumberColumn(format="%.2f")
 
 
-def draw_duplicates(result: Mapping[str, Any], origin: Origin) -> None:
+def draw_duplicates(result: DuplicatesFound, origin: Origin) -> None:
     """Counts per field, then the clusters, largest first."""
-    draw_labels(offline=any(corpus["offline"] for corpus in result["corpora"]))
-    counts = repeated_rows(result["fields"])
+    draw_labels(offline=any(corpus.offline for corpus in result.corpora))
+    counts = repeated_rows(result.fields)
     repeated = {row["Texts"]: row["Redundant texts"] for row in counts if row["Redundant texts"]}
     if repeated:
         parts = ", ".join(f"{field} {count:,}" for field, count in repeated.items())
         total = counted(sum(repeated.values()), "text")
         st.markdown(plain(f"Redundant, as near-duplicates of another: {total} ({parts})."))
     draw_rows(counts, origin, key="near_duplicates.counts")
-    rows = _linked(cluster_rows(result["clusters"]))
+    rows = _linked(cluster_rows(result.clusters))
     if not rows:
         st.caption("No near-duplicates found.")
     else:
         draw_rows(rows, origin, key="near_duplicates.clusters", column_config={"Group": LINK})
         st.caption(
-            f"{counted(len(result['clusters']), 'cluster')}, largest first. Near-duplicates have "
+            f"{counted(len(result.clusters), 'cluster')}, largest first. Near-duplicates have "
             "the same letters and digits, or share 70 % of their 5-character shingles (Jaccard)."
         )
 
 
-def without_groups(result: Mapping[str, Any], hidden: set[int]) -> dict[str, Any]:
-    """The result without the texts of these groups in its rows; its counts stay."""
-    found = dict(result)
-    if "clusters" in found:
-        found["clusters"] = [
-            {**cluster, "texts": [row for row in cluster["texts"] if row["group_id"] not in hidden]}
-            for cluster in found["clusters"]
-        ]
-    if "pairs" in found:
-        found["pairs"] = [pair for pair in found["pairs"] if pair["group_id"] not in hidden]
-    return found
+def clusters_without(result: DuplicatesFound, hidden: set[int]) -> DuplicatesFound:
+    """The result without the texts of these groups in its clusters; its counts stay."""
+    clusters = tuple(
+        Cluster(
+            field=each.field,
+            texts=tuple(row for row in each.texts if row.group_id not in hidden),
+        )
+        for each in result.clusters
+    )
+    return result.model_copy(update={"clusters": clusters})
 
 
-def draw_contamination(result: Mapping[str, Any], origin: Origin) -> None:
+def pairs_without(result: ContaminationFound, hidden: set[int]) -> ContaminationFound:
+    """The result without the pairs of these groups; its counts stay."""
+    pairs = tuple(pair for pair in result.pairs if pair.group_id not in hidden)
+    return result.model_copy(update={"pairs": pairs})
+
+
+def draw_contamination(result: ContaminationFound, origin: Origin) -> None:
     """The number of overlapping texts and groups, and the pairs."""
-    draw_labels(offline=any(corpus["offline"] for corpus in result["corpora"]))
-    sets = ", ".join(corpus["corpus"] for corpus in result["against"])
-    if not result["overlapping"]:
+    draw_labels(offline=any(corpus.offline for corpus in result.corpora))
+    sets = ", ".join(corpus.corpus for corpus in result.against)
+    if not result.overlapping:
         st.success(plain(f"No text overlaps with {sets}."), icon=":material/check_circle:")
     else:
-        kinds = ", ".join(f"{count:,} {how}" for how, count in result["how"].items())
+        kinds = ", ".join(f"{count:,} {how}" for how, count in result.how.items())
         st.warning(
             plain(
-                f"{counted(result['texts'], 'text')} in {counted(len(result['groups']), 'group')} "
+                f"{counted(result.texts, 'text')} in {counted(len(result.groups), 'group')} "
                 f"overlap with {sets}: {kinds}."
             ),
             icon=":material/warning:",
         )
-    rows = _linked(overlap_rows(result["pairs"]))
+    rows = _linked(overlap_rows(result.pairs))
     if rows:
         draw_rows(
             rows,
@@ -75,37 +81,37 @@ def draw_contamination(result: Mapping[str, Any], origin: Origin) -> None:
             key="contamination.pairs",
             column_config={"Group": LINK, "Share": SHARE},
         )
-        if len(rows) < result["overlapping"]:
-            st.caption(f"First {len(rows):,} of {result['overlapping']:,} pairs.")
+        if len(rows) < result.overlapping:
+            st.caption(f"First {len(rows):,} of {result.overlapping:,} pairs.")
         st.caption(
             "exact: identical texts; normalised: same letters and digits, look-alike letters "
             "included; near: 70 % of shingles shared; edited: at most every fifth word or a few "
             "letters changed; ngram: half of the 8-word n-grams of the shorter text shared; "
             "paraphrase: the same in other words, by embedding."
         )
-        draw_evidence(result["pairs"])
-    st.caption(plain(what_is_found(result["paraphrases"])))
+        draw_evidence(result.pairs)
+    st.caption(plain(what_is_found(result.paraphrases)))
 
 
-def draw_evidence(pairs: Sequence[Mapping[str, Any]]) -> None:
+def draw_evidence(pairs: Sequence[OverlapPair]) -> None:
     """One pair side by side; words that only one of the two texts has are marked."""
     number = st.selectbox(
         "Evidence",
         range(len(pairs)),
-        format_func=lambda place: f"{place + 1}: {pairs[place]['how']}, {_start(pairs[place])}",
+        format_func=lambda place: f"{place + 1}: {pairs[place].how}, {_start(pairs[place])}",
         key="contamination.evidence",
     )
     pair = pairs[number]
-    there = pair["against"]
+    there = pair.against
     left, right = st.columns(2)
     for column, title, mine, other in (
-        (left, pair["corpus"], pair, there),
-        (right, there["corpus"], there, pair),
+        (left, pair.corpus, pair, there),
+        (right, there.corpus, there, pair),
     ):
         with column.container(border=True):
-            st.caption(plain(f"{title} · {mine['field']}"))
-            st.markdown(marked(mine["text"], other["text"]))
-    st.caption(f"{pair['how']}, {pair['share']:.2f}. Marked words stand in one of the texts only.")
+            st.caption(plain(f"{title} · {mine.field}"))
+            st.markdown(marked(mine.text, other.text))
+    st.caption(f"{pair.how}, {pair.share:.2f}. Marked words stand in one of the texts only.")
 
 
 def marked(text: str, other: str) -> str:
@@ -119,8 +125,8 @@ def marked(text: str, other: str) -> str:
     return "  \n".join(" ".join(map(shown, line.split())) for line in text.splitlines())
 
 
-def _start(pair: Mapping[str, Any]) -> str:
-    text = str(pair["text"])
+def _start(pair: OverlapPair) -> str:
+    text = pair.text
     return text if len(text) <= 70 else f"{text[:69]}…"
 
 

@@ -1,11 +1,19 @@
 """The Overlaps page: near-duplicates within and across corpora, and contamination."""
 
+from collections.abc import Sequence
+
 import streamlit as st
 
+from analysis.found.texts import ContaminationFound, DuplicatesFound, Stored
 from analysis.text.paraphrases import THRESHOLD
 from app.access.session_user import hidden_from_user, signed_in_user
 from app.corpora.form import draw_corpora, draw_files
-from app.corpora.overlaps import draw_contamination, draw_duplicates, without_groups
+from app.corpora.overlaps import (
+    clusters_without,
+    draw_contamination,
+    draw_duplicates,
+    pairs_without,
+)
 from app.corpora.stored_analysis import (
     choose_analysis,
     draw_start_button,
@@ -16,7 +24,6 @@ from app.kit.frame.dataset import chosen_dataset
 from app.kit.page import draw_empty, draw_heading, draw_link
 from app.operations import analyses
 from app.operations.analyses import CorporaOptions
-from db.tables import Analysis
 
 LEAD = (
     "Near-duplicate texts within and across datasets, and texts that also occur in an evaluation "
@@ -54,15 +61,15 @@ def draw_contamination_form(options: CorporaOptions) -> None:
     )
 
 
-def draw_found(question: str, found: list[Analysis]) -> None:
-    if not found:
-        st.caption("No comparison yet. Results are stored and listed here.")
-        return
-    chosen = choose_analysis(question, found)
-    result = without_groups(chosen.result, hidden_from_user())
-    if question == "near_duplicates":
-        draw_duplicates(result, origin_of(chosen))
-        return
+def draw_repeated(found: Sequence[Stored[DuplicatesFound]]) -> None:
+    chosen = choose_analysis("near_duplicates", found)
+    result = clusters_without(chosen.result, hidden_from_user())
+    draw_duplicates(result, origin_of(chosen))
+
+
+def draw_overlapping(found: Sequence[Stored[ContaminationFound]]) -> None:
+    chosen = choose_analysis("contamination", found)
+    result = pairs_without(chosen.result, hidden_from_user())
     draw_contamination(result, origin_of(chosen))
     draw_link(
         "releases",
@@ -79,7 +86,8 @@ def draw_found(question: str, found: list[Analysis]) -> None:
 dataset, user = chosen_dataset(), signed_in_user()
 number = None if dataset is None else dataset.id
 options = analyses.options(user)
-found = {question: analyses.stored(user, question, number) for question in ANALYSES}
+repeated = analyses.stored(user, DuplicatesFound, number)
+overlapping = analyses.stored(user, ContaminationFound, number)
 draw_heading("Overlaps", LEAD)
 if dataset is None:
     draw_empty(
@@ -104,7 +112,7 @@ question = str(
 with st.expander(
     "New comparison",
     icon=":material/add:",
-    expanded=not found[question],
+    expanded=not (repeated if question == "near_duplicates" else overlapping),
     key=f"overlaps.new-{question}",
 ):
     if question == "near_duplicates":
@@ -114,4 +122,9 @@ with st.expander(
         draw_contamination_form(options)
         draw_start_button("contamination", "Compare")
 draw_started(question)
-draw_found(question, found[question])
+if question == "near_duplicates" and repeated:
+    draw_repeated(repeated)
+elif question == "contamination" and overlapping:
+    draw_overlapping(overlapping)
+else:
+    st.caption("No comparison yet. Results are stored and listed here.")

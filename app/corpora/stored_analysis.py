@@ -1,9 +1,11 @@
 """A stored analysis on its page: choose one, show its origin, start the next."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import streamlit as st
 
+from analysis.found.texts import F, Stored
 from analysis.request import REQUESTS, CorporaChosen
 from app.access.session_user import action, notify, signed_in_user
 from app.jobs_page.card import follow_job
@@ -14,7 +16,6 @@ from app.kit.figure import Origin
 from app.operations import analyses
 from app.operations.acting import queued
 from db.errors import BadInput
-from db.tables import Analysis
 
 
 @action
@@ -74,8 +75,8 @@ def draw_started(page: str) -> None:
 
 
 def choose_analysis(
-    page: str, found: Sequence[Analysis], name: Callable[[Analysis], str] | None = None
-) -> Analysis:
+    page: str, found: Sequence[Stored[F]], name: Callable[[Stored[F]], str] | None = None
+) -> Stored[F]:
     """The chosen stored analysis, by default the latest."""
     return choose(
         "Stored analysis",
@@ -87,16 +88,16 @@ def choose_analysis(
     )
 
 
-def analysis_name(found: Analysis) -> str:
+def analysis_name(found: Stored[Any]) -> str:
     """Its corpora and when it was computed."""
-    names = ", ".join(corpus["corpus"] for corpus in found.result["corpora"])
-    against = ", ".join(corpus["corpus"] for corpus in found.result.get("against", ()))
+    names = ", ".join(corpus.corpus for corpus in found.result.corpora)
+    against = ", ".join(corpus.corpus for corpus in getattr(found.result, "against", ()))
     return f"{names}{' against ' * bool(against)}{against} · {found.created_at:%Y-%m-%d %H:%M}"
 
 
-def origin_of(found: Analysis) -> Origin:
+def origin_of(found: Stored[Any]) -> Origin:
     """Its input hash, time and command."""
-    runs = [corpus.get("run_id") for corpus in found.result["corpora"]]
+    runs = [corpus.run_id for corpus in found.result.corpora]
     return Origin(
         found.inputs_sha256[:12],
         found.created_at,

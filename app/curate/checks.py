@@ -1,11 +1,10 @@
 """What could find the right passage of a run unread: style, shared parts, positions or words."""
 
-from typing import Any
-
 import streamlit as st
 
 from analysis.agreement.judge_profile import place_bias
 from analysis.figures.means import share_of
+from analysis.found.runs import LeakageReport, SharedParts
 from app.access.identity import SessionUser
 from app.curate import actions
 from app.kit.figure import draw_rows
@@ -20,7 +19,7 @@ from curation.run.shared_parts import WHERE, shared_sentence
 from db.run.position_bias import MAX_JUDGMENTS, PlaceCount
 
 
-def draw_leakage(report: dict[str, Any] | None, run_id: int, outdated: str) -> None:
+def draw_leakage(report: LeakageReport | None, run_id: int, outdated: str) -> None:
     """The figures of a run's check and, above the limit, what they mean; nothing before it.
 
     outdated: why the report is, if it is.
@@ -55,9 +54,9 @@ def draw_leakage(report: dict[str, Any] | None, run_id: int, outdated: str) -> N
     _draw_features(report, run_id)
 
 
-def _draw_features(report: dict[str, Any], run_id: int) -> None:
+def _draw_features(report: LeakageReport, run_id: int) -> None:
     """Link from each typical text feature to the groups that contain it."""
-    found = [each.get("features", {}) for each in report["comparisons"].values()]
+    found = [each.features for each in report.comparisons.values()]
     features = dict.fromkeys(
         text.strip() for each in found for texts in each.values() for text in texts if text.strip()
     )
@@ -72,7 +71,7 @@ def _draw_features(report: dict[str, Any], run_id: int) -> None:
             )
 
 
-def draw_shared_parts(report: dict[str, Any] | None, run_id: int, *, unchecked: bool) -> None:
+def draw_shared_parts(report: SharedParts | None, run_id: int, *, unchecked: bool) -> None:
     """The shared parts of a run with their counts and examples, or that it was not checked."""
     if report is None and not unchecked:
         return
@@ -89,8 +88,8 @@ def draw_shared_parts(report: dict[str, Any] | None, run_id: int, *, unchecked: 
     if sentence := shared_sentence(report):
         st.warning(plain(sentence), icon=":material/content_copy:")
         _draw_parts(report, run_id)
-    elif "reason" in report:
-        st.caption(plain(f"Not compared: {report['reason']}."))
+    elif report.reason:
+        st.caption(plain(f"Not compared: {report.reason}."))
     else:
         st.caption("The generated texts share nothing that their sources lack.")
     st.caption(
@@ -102,17 +101,17 @@ def draw_shared_parts(report: dict[str, Any] | None, run_id: int, *, unchecked: 
     )
 
 
-def _draw_parts(report: dict[str, Any], run_id: int) -> None:
+def _draw_parts(report: SharedParts, run_id: int) -> None:
     rows = [
         {
-            "Part": part["text"],
-            "Where": WHERE[part["where"]] or "anywhere",
-            "Texts": sum(part["counts"].values()),
-            "By kind": ", ".join(f"{sign} {count:,}" for sign, count in part["counts"].items()),
-            "In sources": part["sources"],
-            "Example": part["examples"][0]["text"],
+            "Part": part.text,
+            "Where": WHERE[part.where] or "anywhere",
+            "Texts": sum(part.counts.values()),
+            "By kind": ", ".join(f"{sign} {count:,}" for sign, count in part.counts.items()),
+            "In sources": part.sources,
+            "Example": part.examples[0].text,
         }
-        for part in report["parts"]
+        for part in report.parts
     ]
     draw_rows(
         rows,
@@ -128,7 +127,7 @@ def _draw_parts(report: dict[str, Any], run_id: int) -> None:
         },
     )
     groups = dict.fromkeys(
-        example["group_id"] for part in report["parts"] for example in part["examples"][:1]
+        example.group_id for part in report.parts for example in part.examples[:1]
     )
     with st.expander("Groups with a shared part"), st.container(horizontal=True):
         for group_id in groups:
@@ -188,11 +187,11 @@ def draw_text_baseline(user: SessionUser, run_id: int) -> None:
 def bias_summary(places: list[PlaceCount]) -> str:
     """The result of Pearson's chi-squared test for equal shares of the positions."""
     test = place_bias([(each.place, len(places)) for each in places for _ in range(each.chosen)])
-    if test["p"] is None:
-        result = f"No test: {test['reason']}."
-    elif test["p"] < SIGNIFICANCE:
-        result = f"Positions are not chosen equally often (p = {test['p']:.2g})."
+    if test.p is None:
+        result = f"No test: {test.reason}."
+    elif test.p < SIGNIFICANCE:
+        result = f"Positions are not chosen equally often (p = {test.p:.2g})."
     else:
-        result = f"No evidence of position bias (p = {test['p']:.2f})."
+        result = f"No evidence of position bias (p = {test.p:.2f})."
     counted = sum(each.expected for each in places)
     return f"{result} Based on {counted:,} answers (at most the newest {MAX_JUDGMENTS:,} items)."

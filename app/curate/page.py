@@ -200,7 +200,8 @@ def draw_live(shown: RunSummary, was_live: bool, with_page: list[SessionUser]) -
         found, workers = at.funnel, at.workers
         run = shown.model_copy(update={"spent_usd": at.run.spent_usd})
         if not was_live:
-            st.markdown(plain(run_sentence(found, at.leakage, run.spent_usd, at.outdated)))
+            report = None if at.leakage is None else at.leakage.as_json()
+            st.markdown(plain(run_sentence(found, report, run.spent_usd, at.outdated)))
         draw_pulse(run, found, workers, live=was_live)
         draw_trouble(workers.trouble, live=was_live)
         if was_live and not at.batch:

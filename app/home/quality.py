@@ -10,6 +10,7 @@ from typing import Any, Final, Literal
 
 from analysis.agreement.flagged import flag_sentence
 from analysis.figures.paired import Difference
+from analysis.found.runs import LeakageReport
 from analysis.study import run_text
 from app.text.numbers import counted
 from app.text.remedies import in_pages
@@ -76,9 +77,7 @@ def kept_light(
     return Light(label, f"{share:.0%}", level, f"{about}; {rule}.", "curate", parameters)
 
 
-def leakage_light(
-    run_id: int | None, report: Mapping[str, Any] | None, outdated: str = ""
-) -> Light:
+def leakage_light(run_id: int | None, report: LeakageReport | None, outdated: str = "") -> Light:
     """The highest AUC of a classifier that sees one text alone; not of an outdated report.
 
     "look" where the check of a run that is done had too few texts: it will not get more.
@@ -91,21 +90,17 @@ def leakage_light(
     if outdated:
         why = f"Outdated: {in_pages(outdated)}."
         return Light(label, "–", "unknown", why, "curate", parameters)
-    measured = {
-        name: float(one["auc"])
-        for name, one in report["comparisons"].items()
-        if one["auc"] is not None
-    }
+    measured = {name: one.auc for name, one in report.comparisons.items() if one.auc is not None}
     if not measured:
-        reason = next((one.get("reason", "") for one in report["comparisons"].values()), "")
+        reason = next((one.reason for one in report.comparisons.values()), "")
         why = f"Not measured: {reason or 'nothing to compare'}."
         return Light(label, "–", "look", why, "curate", parameters)
     worst = max(measured, key=lambda name: measured[name])
     why = (
         f"Highest of {counted(len(measured), 'comparison')} ({worst}): can style alone separate "
-        f"negatives from positives? 0.5 is chance, a problem above {report['warn_above']:g}."
+        f"negatives from positives? 0.5 is chance, a problem above {report.warn_above:g}."
     )
-    level: Level = "problem" if report["leaks"] else "good"
+    level: Level = "problem" if report.leaks else "good"
     return Light(label, f"{measured[worst]:.2f}", level, why, "curate", parameters)
 
 

@@ -4,10 +4,11 @@ import hashlib
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from analysis.embed.independence import map_sentence
 from analysis.files.published import SUFFIXES
+from analysis.found.texts import CorpusPoints, CoverageFound, F, Stored
 from analysis.request import CorporaChosen, CoverageStart
 from app.access.identity import Actor
 from app.access.permissions import require
@@ -22,7 +23,6 @@ from db.rows import Row
 from db.run.groups import groups_by_run
 from db.run.runs import list_runs, shapes_of
 from db.store.settings import home
-from db.tables import Analysis
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 RIGHT = "analyze"
 UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 T = TypeVar("T")
-Result = dict[str, Any]
 
 
 class ReleaseChoice(Row):
@@ -87,7 +86,7 @@ def kind_of(request: CorporaChosen) -> str:
     return "project" if isinstance(request, CoverageStart) else "embed"
 
 
-def about_map(actor: Actor, result: Result) -> str:
+def about_map(actor: Actor, result: CoverageFound) -> str:
     """Whether a validator embeds the map of the groups that it chose, in a sentence; else ""."""
     with reading(actor, RIGHT) as session:
         return map_sentence(session, result)
@@ -104,10 +103,11 @@ def options(actor: Actor, *, with_runs: bool = False) -> CorporaOptions:
         )
 
 
-def stored(actor: Actor, kind: str, dataset_id: int | None) -> list[Analysis]:
-    """The stored analyses of a kind, newest first, of a dataset and of several."""
+def stored(actor: Actor, row: type[F], dataset_id: int | None) -> list[Stored[F]]:
+    """The stored analyses that found such rows, newest first, of a dataset and of several."""
     with reading(actor, RIGHT) as session:
-        return list_analyses(session, kind, dataset_id=dataset_id)
+        found = list_analyses(session, row.KIND, dataset_id=dataset_id)
+        return [Stored.of(row, each) for each in found]
 
 
 def points(actor: Actor, analysis_id: int) -> "pd.DataFrame":
@@ -119,16 +119,14 @@ def points(actor: Actor, analysis_id: int) -> "pd.DataFrame":
 
 
 def search(
-    actor: Actor, corpora: Sequence[Result], published: Sequence[str], text: str
+    actor: Actor, corpora: Sequence[CorpusPoints], published: Sequence[str], text: str
 ) -> tuple[set[tuple[int, str, str]], set[tuple[int, str]]]:
     """Which stored texts of a map's corpora and releases (folders) contain the text.
 
     As (group, role, field), and as (pair, field) of pairs that nothing was grown from.
     """
-    runs = {each["run_id"] for each in corpora if each.get("run_id")}
-    datasets = {
-        each["dataset_id"] for each in corpora if each.get("dataset_id") and not each.get("run_id")
-    }
+    runs = {each.run_id for each in corpora if each.run_id}
+    datasets = {each.dataset_id for each in corpora if each.dataset_id and not each.run_id}
     with reading(actor, RIGHT) as session:
         runs |= set(runs_of_releases_at(session, published))
         return (

@@ -6,7 +6,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import ConfigDict
 from sqlalchemy.orm import Session
 
 from app.access.identity import Actor, SessionUser, TokenHolder
@@ -26,7 +25,7 @@ from db.modules import load
 from db.people import accounts
 from db.people.rights import add_rights, rights_of
 from db.requests import Request
-from db.rows import Listed, Row
+from db.rows import Listed, Row, SparseRow
 from db.run.runs import run_ids
 from db.store.scope import unscoped
 from db.store.settings import home
@@ -67,12 +66,13 @@ class DatasetShown(DatasetRow):
     dependents: tuple[str, ...]
 
 
-class Archived(Row):
+class Archived(SparseRow):
     """A dataset (its name) or a run (its `run_id`), and whether it is hidden or deleted now."""
 
-    model_config = ConfigDict(extra="allow")
     archived: bool
-    purged: bool = False
+    purged: bool
+    dataset: str = ""
+    run_id: int = 0
 
 
 def list_all(actor: Actor, *, archived: bool = False) -> Listed[DatasetRow]:
@@ -286,7 +286,7 @@ def archive(actor: Actor, *, dataset: str | None = None, run_id: int | None = No
         archiving.archive(
             session, dataset=dataset, run_id=run_id, rights=actor.rights, actor=actor.name
         )
-    return Archived(**_what(dataset, run_id), archived=True)
+    return Archived(**_what(dataset, run_id), archived=True, purged=False)
 
 
 def unarchive(actor: Actor, *, dataset: str | None = None, run_id: int | None = None) -> Archived:
@@ -295,7 +295,7 @@ def unarchive(actor: Actor, *, dataset: str | None = None, run_id: int | None = 
         archiving.unarchive(
             session, dataset=dataset, run_id=run_id, rights=actor.rights, actor=actor.name
         )
-    return Archived(**_what(dataset, run_id), archived=False)
+    return Archived(**_what(dataset, run_id), archived=False, purged=False)
 
 
 def purge(

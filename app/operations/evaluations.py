@@ -33,6 +33,7 @@ from trainer.records.circular import circular_sentences
 from trainer.records.content import benchmark_content
 from trainer.records.pinning import write_pin
 from trainer.records.record import content_together
+from trainer.records.rows import EvaluationRecord, Metrics
 from trainer.report.compared.conditions import library_notes, unlike
 from trainer.report.compared.differences import METHOD, Difference, difference_rows
 from trainer.report.compared.measures import model_name
@@ -55,7 +56,7 @@ class EvaluationRow(Row):
     name: str
     model: str
     benchmark: str
-    metrics: dict[str, Any]
+    metrics: Metrics
     has_record: bool
     trained: bool | None
     checkpoint_id: int | None
@@ -67,7 +68,7 @@ class EvaluationShown(EvaluationRow):
     """An evaluation with the record of its conditions; `queries`: with stored values."""
 
     queries: int
-    record: dict[str, Any]
+    record: EvaluationRecord
 
 
 class Compared(Listed[Difference]):

@@ -25,7 +25,7 @@ from db.jobs import jobs
 from db.jobs.resources import missing_gpu_warning, parts_of, sum_of
 from db.modules import load
 from db.requests import Request
-from db.rows import Listed, Row
+from db.rows import Json, Listed, Row
 from db.store.scope import unscoped
 from db.store.store import open_store
 from db.tables import Job
@@ -89,9 +89,9 @@ class JobShown(JobRow):
     pid: int | None
     slot: str | None
     launcher: str
-    resources: dict[str, Any]
-    config: dict[str, Any]
-    result: dict[str, Any] | None
+    resources: Json
+    config: Json
+    result: Json | None
     remedy: str | None
     warning: str | None
 

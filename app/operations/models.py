@@ -12,7 +12,7 @@ from app.operations.acting import reading
 from db.corpus.datasets import get_dataset
 from db.outcome.checkpoints import count_checkpoints, get_checkpoint, list_checkpoints
 from db.requests import Request, option
-from db.rows import Listed, Row
+from db.rows import Json, Listed, Row
 from db.store.store import open_store
 from db.tables import Checkpoint
 from trainer.report.compared.measures import model_name
@@ -37,8 +37,8 @@ class ModelRow(Row):
 class ModelShown(ModelRow):
     """A trained model with its settings and what its training reported."""
 
-    settings: dict[str, Any]
-    summary: dict[str, Any]
+    settings: Json
+    summary: Json
 
 
 class ModelIndexed(Row):

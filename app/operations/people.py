@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, Self
+from typing import Self
 
-from pydantic import ConfigDict, model_validator
+from pydantic import ConfigDict, Field, model_validator
 from sqlalchemy.orm import Session
 
 from app.access.identity import Actor, SessionUser
@@ -19,7 +19,7 @@ from db.people.fields import FIELDS, account_field, field_values, set_field, set
 from db.people.passwords import create_password_link, hash_password
 from db.people.renaming import delete_account, rename_account
 from db.requests import Request, option
-from db.rows import Listed, Row
+from db.rows import Json, Listed, Row
 from db.study.studies import list_studies
 from db.tables import Account, Member
 from db.values import ACCOUNT_ROLES, AccountRole
@@ -37,6 +37,7 @@ class PersonRow(Row):
     """
 
     model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, str | None] = Field(init=False)
     id: int
     name: str
     role: str
@@ -129,7 +130,7 @@ class AuditRow(Row):
     actor: str
     name: str
     subject: str
-    data: dict[str, Any] | None
+    data: Json | None
 
 
 def list_all(actor: Actor) -> Listed[PersonRow]:

@@ -6,7 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Self
 
-from pydantic import model_validator
+from pydantic import ConfigDict, Field, model_validator
 from sqlalchemy.orm import Session
 
 from app.access.identity import Actor
@@ -40,7 +40,7 @@ from curation.run.starting import RunStart, recipe_of
 from db.errors import BadInput, InfError, NotFound
 from db.events import record_event
 from db.requests import Request, option
-from db.rows import Listed, Row
+from db.rows import Json, Listed, Number, Row, SparseRow
 from db.run.recipes import count_runs, get_version, list_newest, list_versions
 from db.run.runs import get_run
 from db.tables import RecipeVersion
@@ -124,10 +124,101 @@ class RecipeShow(Request):
         return self
 
 
+class StageBody(SparseRow):
+    """A task's model, prompt and sampling, and how its calls are made."""
+
+    model: str
+    prompt: str
+    prompt_sha256: str
+    temperature: Number | None = None
+    top_p: Number | None = None
+    max_output_tokens: int | None = None
+    reasoning_effort: str | None = None
+    seed: int | None = None
+    output: str | None = None
+    extra_body: Json | None = None
+    timeout_seconds: Number | None = None
+    max_retry_after_seconds: Number | None = None
+    headers: dict[str, str] | None = None
+    limit_name: str | None = None
+
+
+class CheckBody(SparseRow):
+    """A question about texts of a group, and the answers that are expected, by text."""
+
+    model_config = ConfigDict(populate_by_name=True)
+
+    name: str
+    question: str
+    over: tuple[str, ...]
+    given: tuple[str, ...] = Field(alias="with")
+    votes: int
+    expected: Json
+    labels: dict[str, str] | None = None
+
+
+class ScenarioBody(SparseRow):
+    """A scenario of a shape: its texts by their signs."""
+
+    role: str
+    title: str
+    instruction: str | None
+    query: str
+    passage: str
+
+
+class StepBody(SparseRow):
+    """A step of a shape: the texts that it gives, and what it reads."""
+
+    name: str
+    gives: tuple[str, ...]
+    inputs: tuple[str, ...]
+
+
+class TextBody(SparseRow):
+    """A text of a shape; what follows `from_source` is of a list of texts."""
+
+    sign: str
+    field: str
+    column: str
+    meaning: str = ""
+    from_source: bool = False
+    count: int = 1
+    at_least: int = 0
+    introduced_by: str = ""
+    grade: int | None = None
+    stands_in_for: str = ""
+    drops_group: bool = True
+
+
+class ShapeBody(SparseRow):
+    """The texts, scenarios, lists and steps of a recipe's groups."""
+
+    texts: tuple[TextBody, ...]
+    scenarios: tuple[ScenarioBody, ...]
+    lists: tuple[TextBody, ...] = ()
+    steps: tuple[StepBody, ...] = ()
+
+
+class RecipeBody(SparseRow):
+    """A recipe: `validation` and `filters` by the names of their settings."""
+
+    name: str
+    description: str
+    stages: dict[str, StageBody]
+    validation: Json
+    filters: Json
+    endpoints: tuple[str, ...] = ()
+    server_group: str = ""
+    shape: ShapeBody | None = None
+    checks: tuple[CheckBody, ...] = ()
+    vary: dict[str, dict[str, Number]] | None = None
+
+
 class RecipeShown(Row):
     """A recipe with its prompts by sha256. `files`: as they were written, but for a run's."""
 
-    recipe: dict[str, Any]
+    recipe: RecipeBody
     sha256: str
     prompts: dict[str, str]
     version: int | None
@@ -256,7 +347,7 @@ def show(actor: Actor, wanted: RecipeShow) -> RecipeShown:
             run = get_run(session, wanted.run_id)
             found, files = Chosen(recipe_of(session, run), run.recipe_version), {}
     return RecipeShown(
-        recipe=found.recipe.body(),
+        recipe=RecipeBody.model_validate(found.recipe.body()),
         sha256=found.recipe.sha256,
         prompts=dict(found.recipe.prompts().values()),
         version=found.version,

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from sqlalchemy.orm import Session
 
@@ -23,7 +23,7 @@ from db.events import record_event
 from db.release.choice import ChosenCount, count_by_kind
 from db.release.diff import diff_releases
 from db.release.releases import get_release, list_releases, pushes
-from db.rows import Listed, Row
+from db.rows import Json, Listed, Row
 from db.run.runs import RunSummary, get_run, list_runs
 from db.store.settings import home
 from db.study.studies import list_studies
@@ -62,7 +62,7 @@ class ReleaseRow(Row):
     pushes: tuple[PushRow, ...]
     content_sha256: str
     path: str
-    filter: dict[str, Any]
+    filter: Json
 
 
 class ReleaseShown(ReleaseRow):

@@ -9,6 +9,7 @@ from typing import Any, Generic, Self, TypeVar
 from pydantic import model_validator
 from sqlalchemy.orm import Session
 
+from analysis.found.runs import SharedParts
 from app.access.identity import Actor, TokenHolder
 from app.access.permissions import NEEDS, require
 from app.jobs.places import require_own_recipe, require_places
@@ -137,7 +138,7 @@ class RunShown(RunSummary):
     seed: int
     concurrency: int
     batch: bool
-    models: dict[str, Any] | None
+    models: dict[str, dict[str, str | None]] | None
     funnel: FunnelRow
     texts: dict[str, int]
     reviews: dict[str, int]
@@ -145,7 +146,7 @@ class RunShown(RunSummary):
     unanswered_usd: float
     workers: int
     waiting: str
-    shared_parts: dict[str, Any] | None
+    shared_parts: SharedParts | None
     unchecked: bool
     dependents: tuple[str, ...]
 

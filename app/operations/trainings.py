@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, TypeVar
 
-from pydantic import ConfigDict
+from pydantic import ConfigDict, Field
 
 from app.access.identity import Actor
 from app.access.permissions import require
@@ -23,7 +23,7 @@ from db.outcome.checkpoints import list_checkpoints
 from db.outcome.trainings import count_trainings, list_sweeps, list_trainings
 from db.release.overview import licence_of_card, release_overview
 from db.release.releases import get_release, list_releases
-from db.rows import Listed, Row
+from db.rows import Json, Listed, Row
 from db.tables import Job
 from trainer.launch.forecast import Forecast, available_bytes, forecast
 from trainer.launch.request import TrainSearch, TrainStart, TrainSweep
@@ -52,6 +52,7 @@ class TrainingRow(Row):
     """
 
     model_config = ConfigDict(frozen=True, extra="allow")
+    __pydantic_extra__: dict[str, float | None] = Field(init=False)
 
     id: int
     name: str
@@ -71,12 +72,12 @@ class TrainingRow(Row):
 class TrainingShown(TrainingRow):
     """A training with its settings, what it measured as rows, and the result of its job."""
 
-    settings: dict[str, Any]
+    settings: Json
     error: str | None
     scores: tuple[MeasuredRow, ...]
     intervals: tuple[IntervalRow, ...]
     notes: tuple[str, ...]
-    result: dict[str, Any] | None
+    result: Json | None
 
 
 class TrialRow(Row):
@@ -85,7 +86,7 @@ class TrialRow(Row):
     number: int
     job_id: int
     status: str
-    params: dict[str, Any]
+    params: Json
     value: float | None
     below_guard: bool
     error: str
@@ -98,7 +99,7 @@ class Searched(Row):
     measure: str
     space: tuple[str, ...]
     trials: tuple[TrialRow, ...]
-    best_settings: dict[str, Any] | None
+    best_settings: Json | None
 
 
 class TrainableRelease(Row):

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import streamlit as st
 
+from analysis.found.texts import CoverageFound, Stored
 from analysis.map.printed_map import printed_map
 from app.access.identity import SessionUser
 from app.access.session_user import signed_in_user
@@ -14,7 +15,6 @@ from app.kit.figure import Origin
 from app.operations.acting import store_address
 from app.operations.judging import agreement, studies
 from app.operations.overview.frame import PageDataset
-from db.tables import Analysis
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,7 +46,7 @@ def read_agreement(user: SessionUser, dataset: PageDataset) -> tuple[dict[str, A
     return report, origin
 
 
-def read_map(found: Analysis, colour_by: str) -> tuple["pd.DataFrame", bytes]:
+def read_map(found: Stored[CoverageFound], colour_by: str) -> tuple["pd.DataFrame", bytes]:
     """The points of the map and its picture as PNG, without the texts of groups that are hidden
     from the user."""
     points = stored_points(signed_in_user(), found.id)

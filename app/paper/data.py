@@ -7,6 +7,7 @@ from typing import Any
 
 import streamlit as st
 
+from analysis.found.texts import CoverageFound, DiversityFound, Stored
 from analysis.map.printed_map import printed_map
 from analysis.paper.rows import corpus_rows
 from analysis.text.diversity_tables import filter_pairs, filter_rows, table_one
@@ -16,7 +17,6 @@ from app.kit.figure import draw_origin, draw_rows, frame_as_csv
 from app.kit.page import draw_empty
 from app.paper import actions
 from app.text.plain import plain
-from db.tables import Analysis
 
 COUNT = st.column_config.NumberColumn(format="localized")
 # In sight first: our counts, and which texts a dataset has. The files keep the paper's order.
@@ -40,10 +40,10 @@ ROW_PIXELS = 33  # Streamlit's at our font size
 NO_VALUES = "The paper prints this figure without values, so that there is no published row."
 
 
-def draw_table_one(found: Analysis | None) -> None:
+def draw_table_one(found: Stored[DiversityFound] | None) -> None:
     """Table 1: size and lengths of our corpora next to the paper's."""
     st.header("Table 1: datasets for instruction-following retrieval", anchor=False)
-    ours = table_one(found.result["corpora"]) if found else []
+    ours = table_one(found.result.corpora) if found else []
     rows = corpus_rows(ours)
     draw_rows(
         rows,
@@ -70,7 +70,7 @@ def counted_sentence(ours: Sequence[Mapping[str, Any]]) -> str:
     )
 
 
-def draw_coverage(found: Analysis | None) -> None:
+def draw_coverage(found: Stored[CoverageFound] | None) -> None:
     """Figure 3a: the newest map."""
     st.header("Figure 3a: semantic coverage", anchor=False)
     if found is None:
@@ -82,7 +82,7 @@ def draw_coverage(found: Analysis | None) -> None:
             link="Draw a map",
         )
         return
-    colour = "corpus" if len(found.result["corpora"]) > 1 else "role"
+    colour = "corpus" if len(found.result.corpora) > 1 else "role"
     shown, picture = actions.read_map(found, colour)
     by = "corpora" if colour == "corpus" else "roles"
     coded = b64encode(picture).decode()
@@ -100,7 +100,7 @@ def draw_coverage(found: Analysis | None) -> None:
     st.caption(NO_VALUES)
 
 
-def draw_diversity(found: Analysis | None) -> None:
+def draw_diversity(found: Stored[DiversityFound] | None) -> None:
     """Figure 3b: APS and INGF of the newest diversity analysis."""
     st.header("Figure 3b: diversity", anchor=False)
     if found is None:
@@ -111,17 +111,17 @@ def draw_diversity(found: Analysis | None) -> None:
             link="Measure diversity",
         )
         return
-    draw_bars(found.result["corpora"], origin_of(found), key="paper.figure_3b")
+    draw_bars(found.result.corpora, origin_of(found), key="paper.figure_3b")
     st.caption(
         "The paper prints no values: on 10,000 samples each, InF-IR has a lower APS and a higher "
         "INGF than FollowIR and Promptriever."
     )
 
 
-def draw_filtering(found: Analysis | None) -> None:
+def draw_filtering(found: Stored[DiversityFound] | None) -> None:
     """Figure 6: the filter's effect on the data; that on a model needs two trainings."""
     st.header("Figure 6: effect of quality filtering", anchor=False)
-    pairs = filter_pairs(found.result["corpora"]) if found else []
+    pairs = filter_pairs(found.result.corpora) if found else []
     if found is None or not pairs:
         draw_empty(
             "No filtered and unfiltered corpus yet.",

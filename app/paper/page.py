@@ -6,6 +6,7 @@ import streamlit as st
 
 from analysis.agreement.flagged import bar_rows
 from analysis.figures.figures import human_model_bars
+from analysis.found.texts import CoverageFound, DiversityFound
 from analysis.paper.rows import trained_of
 from app.access.identity import SessionUser
 from app.access.session_user import signed_in_user
@@ -72,7 +73,7 @@ if dataset is None:
     )
     st.stop()
 named = dataset  # there is one from here on
-diversity = next(iter(analyses.stored(user, "diversity", named.id)), None)
+diversity = next(iter(analyses.stored(user, DiversityFound, named.id)), None)
 
 
 @cache
@@ -84,7 +85,7 @@ def ours() -> models.Ours:
 
 def draw_data() -> None:
     data.draw_table_one(diversity)
-    data.draw_coverage(next(iter(analyses.stored(user, "coverage", named.id)), None))
+    data.draw_coverage(next(iter(analyses.stored(user, CoverageFound, named.id)), None))
     data.draw_diversity(diversity)
 
 

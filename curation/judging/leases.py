@@ -22,7 +22,7 @@ from db.assignment.places import lock_study
 from db.assignment.shown_items import ShownItem, random_order, show_all
 from db.errors import Refused
 from db.events import record_event
-from db.rows import Row
+from db.rows import Row, SparseRow
 from db.run.new_items import question_of
 from db.store.bulk import insert_of
 from db.study.judgments import (
@@ -41,6 +41,16 @@ LEASE = timedelta(minutes=2)
 EVENT = "lease:{token}"
 
 
+class AskedQuestion(SparseRow):
+    """A question as it is asked; `labels`: of a grade, its numbers with their meanings."""
+
+    name: str
+    kind: str
+    labels: dict[str, str]
+    prompt_sha256: str
+    text: str = ""
+
+
 class LeasedItem(Row):
     """An item as its judge sees it: texts, and what is asked; `lease` names it to this program.
 
@@ -51,7 +61,7 @@ class LeasedItem(Row):
     instruction: str
     query: str
     candidates: tuple[str, ...]
-    question: dict[str, Any]
+    question: AskedQuestion
     about: int | str | None
 
 
@@ -242,6 +252,6 @@ def _shown(one: ShownItem) -> LeasedItem:
         instruction=one.instruction,
         query=one.query,
         candidates=one.candidates,
-        question=one.question.body(),
+        question=AskedQuestion.model_validate(one.question.body()),
         about=one.about,
     )

@@ -9,7 +9,6 @@ the program has been through the whole queue.
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
@@ -25,7 +24,7 @@ from db.errors import BadInput, Refused
 from db.events import record_event
 from db.jobs.runner import JobHandle
 from db.question import about_shown
-from db.rows import Row
+from db.rows import Json, Row
 from db.run.new_items import questions_of
 from db.run.runs import choose_run
 from db.study.gold_items import count_approved, sample_gold_items
@@ -85,7 +84,7 @@ class StudyCreated(Row):
     items: int
     overlap: int
     seed: int
-    sampling: dict[str, Any]
+    sampling: Json
     scenarios: dict[str, int]
     verdicts: dict[str, int]
     qualification: int

@@ -12,6 +12,8 @@ from sqlalchemy.orm import Session
 
 from analysis.embed.independence import map_sentence
 from analysis.figures.numbers import score
+from analysis.found.runs import LeakageReport
+from analysis.found.texts import ContaminationFound, CoverageFound, DiversityFound
 from analysis.map.coverage import points_frame
 from curation.release.agreement import StudyAgreement, agreement_paragraph
 from curation.release.card.coverage_picture import draw_map
@@ -29,7 +31,7 @@ PICTURE = "coverage.png"
 def findings(
     session: Session,
     plan: Plan,
-    leakage: dict[str, Any] | None,
+    leakage: LeakageReport | None,
     agreed: Sequence[StudyAgreement],
 ) -> list[str]:
     """The paragraphs of the card's section "What was measured", in Markdown.
@@ -63,7 +65,7 @@ def contaminated_groups(session: Session, chosen: ChosenRun) -> frozenset[int] |
         chosen.choice.include_dropped or count_rescued(session, chosen.choice)
     ):
         return None
-    return frozenset(found.result.get("groups", ()))
+    return frozenset(ContaminationFound.stored(found).groups)
 
 
 def _agreement(session: Session, chosen: ChosenRun, agreed: Sequence[StudyAgreement]) -> list[str]:
@@ -76,14 +78,15 @@ def _diversity(session: Session, chosen: ChosenRun) -> str:
     if found is None:
         command = f"inf analyze diversity --dataset {chosen.dataset.name}"
         return f"Diversity: not measured (`{command}`)."
-    (corpus,) = found.result["corpora"]
+    result = DiversityFound.stored(found)
+    (corpus,) = result.corpora
     rows = [
-        f"| {field} | {numbers['texts']:,} | {score(numbers['aps'])} "
-        f"| {score(numbers['ingf_2'])} | {score(numbers['ingf_3'])} |"
-        for field, numbers in corpus["fields"].items()
+        f"| {field} | {numbers.texts:,} | {score(numbers.aps)} "
+        f"| {score(numbers.ingf_2)} | {score(numbers.ingf_3)} |"
+        for field, numbers in corpus.fields.items()
     ]
     return (
-        f"Diversity of {_measured(found)}, with the vectors of {found.result['model']}: mean "
+        f"Diversity of {_measured(found)}, with the vectors of {result.model}: mean "
         "pairwise similarity (APS, lower is more diverse) and inverse n-gram frequency (INGF, "
         "higher is more diverse; it grows with the number of texts).\n\n"
         "| | texts | APS | INGF 2 | INGF 3 |\n|---|---:|---:|---:|---:|\n" + "\n".join(rows)
@@ -97,19 +100,19 @@ def _contamination(session: Session, chosen: ChosenRun, *, left_out: bool) -> st
             "Contamination: these texts were not compared with evaluation sets "
             "(`inf analyze contamination`)."
         )
-    result = found.result
-    against = ", ".join(str(found.get("corpus", found.get("name"))) for found in result["against"])
-    sentence = " They are left out of this release." if left_out and result["groups"] else ""
+    result = ContaminationFound.stored(found)
+    against = ", ".join(each.corpus for each in result.against)
+    sentence = " They are left out of this release." if left_out and result.groups else ""
     return (
-        f"Contamination: of the run's texts, {result['texts']:,} in {len(result['groups']):,} "
+        f"Contamination: of the run's texts, {result.texts:,} in {len(result.groups):,} "
         f"groups overlap with {against}.{sentence}"
     )
 
 
 def _shared_parts(session: Session, chosen: ChosenRun) -> str:
     report = stored_shared_parts(session, chosen.run.id)
-    if report is None or "reason" in report:
-        why = "" if report is None else f", {report['reason']}"
+    if report is None or report.reason:
+        why = "" if report is None else f", {report.reason}"
         command = f"inf analyze leakage --run {chosen.run.id}"
         return f"Shared parts: not measured{why} (`{command}`)."
     if is_unchecked(session, chosen.run.id):
@@ -118,27 +121,27 @@ def _shared_parts(session: Session, chosen: ChosenRun) -> str:
             f"(`inf analyze leakage --run {chosen.run.id}`)."
         )
     basis = (
-        f"over the run's {report['groups']:,} kept groups, {report['pairs']:,} pairs compared with "
+        f"over the run's {report.groups:,} kept groups, {report.pairs:,} pairs compared with "
         "their own queries and passages"
     )
-    if not report["parts"]:
+    if not report.parts:
         return f"Shared parts: none in generated texts that their sources lack, {basis}."
-    rows = [f"- {inline(part_text(part, report['groups']))}" for part in report["parts"]]
+    rows = [f"- {inline(part_text(part, report.groups))}" for part in report.parts]
     return f"Shared parts: {basis}, generated texts have in common\n\n" + "\n".join(rows)
 
 
-def _leakage(session: Session, plan: Plan, report: dict[str, Any] | None) -> str:
+def _leakage(session: Session, plan: Plan, report: LeakageReport | None) -> str:
     if report is None:
         return "Leakage: measured over these groups when the release is made."
     rows = [
-        f"| {name} | {auc_text(found)} | {_or_empty(found['length_auc'])} | {found['pairs']:,} |"
-        for name, found in report["comparisons"].items()
+        f"| {name} | {auc_text(found)} | {_or_empty(found.length_auc)} | {found.pairs:,} |"
+        for name, found in report.comparisons.items()
     ]
     signs = [
-        f"- {name}: of negatives {_quoted(found['features']['negative'])}; "
-        f"of positives {_quoted(found['features']['positive'])}"
-        for name, found in report["comparisons"].items()
-        if found.get("features")
+        f"- {name}: of negatives {_quoted(found.features['negative'])}; "
+        f"of positives {_quoted(found.features['positive'])}"
+        for name, found in report.comparisons.items()
+        if found.features
     ]
     sentence = leaking_sentence(report)
     return (
@@ -157,14 +160,14 @@ def _or_empty(value: float | None) -> str:
     return "" if value is None else f"{value:.3f}"
 
 
-def _of_the_run(session: Session, plan: Plan, report: dict[str, Any]) -> str:
+def _of_the_run(session: Session, plan: Plan, report: LeakageReport) -> str:
     """The figures on the run's page, where the release has other groups or other texts."""
     stored = stored_leakage(session, plan.first.run.id) if len(plan.runs) == 1 else None
     if stored is None or is_outdated(stored):
         return ""  # an earlier version's intervals were too narrow
-    if stored.get("texts_sha256") == report.get("texts_sha256"):
+    if stored.texts_sha256 == report.texts_sha256:
         return ""
-    figures = "; ".join(f"{name} {auc_text(each)}" for name, each in stored["comparisons"].items())
+    figures = "; ".join(f"{name} {auc_text(each)}" for name, each in stored.comparisons.items())
     return (
         f"\n\nThe run's own check, over the groups that it kept and their texts when it ended: "
         f"{figures}. This release has other groups, or texts edited since."
@@ -204,10 +207,11 @@ def _coverage(session: Session, chosen: ChosenRun, *, with_picture: bool) -> str
         command = f"inf analyze coverage --dataset {chosen.dataset.name}"
         return f"Coverage: no map was drawn (`{command}`)."
     picture = f"\n\n![Map of the texts by role]({PICTURE})" if with_picture else ""
-    circular = map_sentence(session, found.result)
+    result = CoverageFound.stored(found)
+    circular = map_sentence(session, result)
     return (
-        f"Coverage: UMAP of the {found.result['points']:,} texts of {_measured(found)}, with the "
-        f"vectors of {found.result['model']}; texts that mean similar things lie close together."
+        f"Coverage: UMAP of the {result.points:,} texts of {_measured(found)}, with the "
+        f"vectors of {result.model}; texts that mean similar things lie close together."
         f"{circular and ' '}{circular}{picture}"
     )
 

@@ -197,7 +197,7 @@ def _finish_folder(
         "name": plan.name,
         "content_sha256": written.content_sha256,
         **_origins(plan, facts, measured["maps"]),
-        "leakage": measured["leakage"],
+        "leakage": measured["leakage"].as_json(),
         **({"agreement": list(facts.agreement)} if facts.agreement else {}),
         "offline": plan.offline,
         "licences": written.licences,

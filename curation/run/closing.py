@@ -1,12 +1,11 @@
 """The end of a worker's share: the run's status and result."""
 
-from typing import Any
-
 from sqlalchemy.orm import Session
 
+from analysis.found.runs import LeakageReport, SharedParts
 from curation.providers.registry import PROVIDERS
 from curation.servers.connection import prices_of_run
-from db.rows import Row, SparseRow
+from db.rows import SparseRow
 from db.run.runs import funnel, get_run, set_run_status
 from db.run.workers import worker_totals
 from db.store.store import Store
@@ -54,17 +53,17 @@ class RunWorked(RunStands):
     kept_ms: dict[str, int]
     commit_ms: dict[str, int]
     claim_ms: dict[str, int]
-    leakage: dict[str, Any] | None = None
-    shared_parts: dict[str, Any] | None = None
+    leakage: LeakageReport | None = None
+    shared_parts: SharedParts | None = None
     seconds: float
 
 
-class RunChecked(Row):
+class RunChecked(SparseRow):
     """What is measured once of the texts of a run that is done."""
 
     run_id: int
-    leakage: dict[str, Any]
-    shared_parts: dict[str, Any]
+    leakage: LeakageReport
+    shared_parts: SharedParts
 
 
 def close_run(store: Store, run_id: int, *, out_of_budget: bool) -> tuple[RunStands, bool]:

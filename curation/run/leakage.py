@@ -4,13 +4,14 @@ import hashlib
 import json
 import subprocess
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import func, or_, select
 from sqlalchemy.orm import Session
 
+from analysis.found.runs import LeakageReport, Separated
 from db.errors import InfError
 from db.modules import run_module
 from db.release.rows import release_rows
@@ -31,7 +32,7 @@ MAX_GROUPS = 5000  # read of a run or release; the classifiers see at most 400 p
 SMALL = 20  # kept groups: with fewer (MIN_PAIRS) no classifier is trained and no process needed
 
 
-def check_leakage(store: Store, run_id: int) -> dict[str, Any]:
+def check_leakage(store: Store, run_id: int) -> LeakageReport:
     """The report over the run's kept groups. Raises InfError if it could not be computed.
 
     Runs in a process of its own, where numpy is imported: it would stay in a worker's memory. The
@@ -59,11 +60,10 @@ def check_leakage(store: Store, run_id: int) -> dict[str, Any]:
             "Check again with `analyses leakage run=RUN`",
             code="leakage_check_run_failed",
         )
-    report: dict[str, Any] = json.loads(done.stdout)
-    return report
+    return LeakageReport.model_validate_json(done.stdout)
 
 
-def measure(store: Store, run_id: int) -> dict[str, Any]:
+def measure(store: Store, run_id: int) -> LeakageReport:
     """The report over the run's kept groups, computed in this process."""
     with store.read() as session:
         texts = compared_texts(session, kept_groups(session, run_id), shape_of(session, run_id))
@@ -72,7 +72,7 @@ def measure(store: Store, run_id: int) -> dict[str, Any]:
 
 def release_leakage(
     session: Session, run_ids: Collection[int], group_ids: Sequence[int], shape: Shape
-) -> dict[str, Any]:
+) -> LeakageReport:
     """The report over a release's groups of these runs, as their texts are now.
 
     A single run's own report where it was made from exactly these texts.
@@ -83,7 +83,7 @@ def release_leakage(
 
 def known_leakage(
     session: Session, run_ids: Collection[int], group_ids: Sequence[int], shape: Shape
-) -> dict[str, Any] | None:
+) -> LeakageReport | None:
     """A single run's own report if it was made from exactly these groups' texts, else None."""
     if _stored(session, run_ids) is None:
         return None  # texts of a million groups are not read for nothing
@@ -126,20 +126,20 @@ def compared_texts(session: Session, group_ids: Sequence[int], shape: Shape) -> 
     return found
 
 
-def stored_leakage(session: Session, run_id: int) -> dict[str, Any] | None:
+def stored_leakage(session: Session, run_id: int) -> LeakageReport | None:
     """The newest report among the results of the run's curate jobs, None if there is none."""
     job = _checked_by(session, run_id)
-    return None if job is None or job.result is None else dict(job.result["leakage"])
+    return None if job is None else _report_of(job)
 
 
 def why_outdated(session: Session, run_id: int) -> str:
     """Why the run's stored report is not of its groups as they are, with the command that repeats
     the check; "" where it is, or where there is none."""
     job = _checked_by(session, run_id)
-    if job is None or job.result is None:
+    if job is None:
         return ""
     reason = ""
-    if is_outdated(job.result["leakage"]):
+    if is_outdated(_report_of(job)):
         reason = "measured by an earlier version, whose intervals were others"
     elif job.finished_at is not None:
         later = _changed_since(session, run_id, job.finished_at)
@@ -181,20 +181,24 @@ def _checked_by(session: Session, run_id: int) -> Job | None:
     return next((job for job in jobs if job.result and job.result.get("leakage")), None)
 
 
-def auc_text(found: dict[str, Any]) -> str:
+def _report_of(job: Job) -> LeakageReport:
+    return LeakageReport.model_validate((job.result or {})["leakage"])
+
+
+def auc_text(found: Separated) -> str:
     """The AUC of a comparison with its interval, or why there is none."""
-    if found["auc"] is None:
-        return f"undefined: {found['reason']}"
-    low, high = found["interval"]
-    return f"{found['auc']:.3f} ({low:.3f} to {high:.3f})"
+    if found.auc is None or found.interval is None:
+        return f"undefined: {found.reason}"
+    low, high = found.interval
+    return f"{found.auc:.3f} ({low:.3f} to {high:.3f})"
 
 
-def leaking_sentence(report: dict[str, Any]) -> str:
+def leaking_sentence(report: LeakageReport) -> str:
     """A warning that names the comparisons above the limit; "" if there are none."""
     leaking = [
         f"{name.split(' / ')[0]} from {name.split(' / ')[1]} (AUC "
-        f"{report['comparisons'][name]['auc']:.2f})"
-        for name in report["leaks"]
+        f"{report.comparisons[name].auc:.2f})"
+        for name in report.leaks
     ]
     if not leaking:
         return ""
@@ -205,32 +209,33 @@ def leaking_sentence(report: dict[str, Any]) -> str:
     )
 
 
-def _report(groups: str, texts: "Texts") -> dict[str, Any]:
+def _report(groups: str, texts: "Texts") -> LeakageReport:
     from analysis.text.leakage import leakage_report
 
-    return {"groups": groups, "texts_sha256": _digest(texts), **leakage_report(texts)}
+    about = {"groups": groups, "texts_sha256": _digest(texts)}
+    return LeakageReport.model_validate(about | leakage_report(texts))
 
 
-def is_outdated(report: dict[str, Any]) -> bool:
+def is_outdated(report: LeakageReport) -> bool:
     """Whether a stored report was made by earlier definitions, whose figures are others."""
     from analysis.text.leakage import VERSION
 
-    return bool(report.get("version") != VERSION)
+    return report.version != VERSION
 
 
-def _stored(session: Session, run_ids: Collection[int]) -> dict[str, Any] | None:
+def _stored(session: Session, run_ids: Collection[int]) -> LeakageReport | None:
     if len(run_ids) > 1:
         return None
     stored = stored_leakage(session, *run_ids)
     return None if stored is None or is_outdated(stored) else stored
 
 
-def _known(session: Session, run_ids: Collection[int], texts: "Texts") -> dict[str, Any] | None:
+def _known(session: Session, run_ids: Collection[int], texts: "Texts") -> LeakageReport | None:
     stored = _stored(session, run_ids)
-    if stored is None or stored.get("texts_sha256") != _digest(texts):
+    if stored is None or stored.texts_sha256 != _digest(texts):
         return None
     # measured where the extra [analyze] was missing: perhaps it is there now
-    reasons = [str(found.get("reason", "")) for found in stored["comparisons"].values()]
+    reasons = [found.reason for found in stored.comparisons.values()]
     return None if any("[analyze]" in reason for reason in reasons) else stored
 
 
@@ -257,26 +262,26 @@ def _compared(shape: Shape) -> list[tuple[GroupText, GroupText]]:
 if __name__ == "__main__":
     url, number = json.load(sys.stdin)
     with unscoped():  # a part of the work that was let in already
-        json.dump(measure(open_store(url), number), sys.stdout)
+        json.dump(measure(open_store(url), number).as_json(), sys.stdout)
 
 
-def leakage_rows(report: Mapping[str, Any]) -> list[dict[str, Any]]:
+def leakage_rows(report: LeakageReport) -> list[dict[str, Any]]:
     """A row per comparison; the column of reasons only where one has no AUC."""
     rows = []
-    for name, found in report["comparisons"].items():
-        low, high = found["interval"] or (None, None)
-        features = found.get("features", {})
+    for name, found in report.comparisons.items():
+        low, high = found.interval or (None, None)
+        features = found.features
         rows.append(
             {
                 "Comparison": name,
-                "AUC": found["auc"],
+                "AUC": found.auc,
                 "95 % from": low,
                 "to": high,
                 "Typical of negatives": ", ".join(features.get("negative", [])),
                 "Typical of positives": ", ".join(features.get("positive", [])),
-                "Pairs": found["pairs"],
-                "AUC of length alone": found["length_auc"],
-                "Undefined because": found.get("reason", ""),
+                "Pairs": found.pairs,
+                "AUC of length alone": found.length_auc,
+                "Undefined because": found.reason,
             }
         )
     if any(row["Undefined because"] for row in rows):

@@ -2,11 +2,11 @@
 
 import random
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from analysis.found.runs import SharedPart, SharedParts
 from analysis.text.shared_parts import SAMPLE, Texts, shared_parts
 from curation.run.leakage import is_of_other_verdicts, kept_groups
 from db.release.rows import release_rows
@@ -29,8 +29,8 @@ WHERE = {
 UNQUOTED = ("characters", "texts")  # named, not shared word by word
 
 
-def check_shared_parts(store: Store, run_id: int) -> dict[str, Any]:
-    """The report over the run's kept groups: `groups`, `pairs` compared, `parts`."""
+def check_shared_parts(store: Store, run_id: int) -> SharedParts:
+    """The report over the run's kept groups."""
     with store.read() as session:
         ids = kept_groups(session, run_id)
         some = ids
@@ -44,10 +44,10 @@ def check_shared_parts(store: Store, run_id: int) -> dict[str, Any]:
             sources=tuple(text.sign for text in shape.all_texts if text.from_source),
             requests=tuple(text.sign for text in shape.all_texts if text.field == "instruction"),
         )
-    return {"groups": len(ids), **report}
+    return SharedParts.model_validate({"groups": len(ids)} | report)
 
 
-def stored_shared_parts(session: Session, run_id: int) -> dict[str, Any] | None:
+def stored_shared_parts(session: Session, run_id: int) -> SharedParts | None:
     """The newest report among the results of the run's curate jobs, None if there is none."""
     jobs = session.scalars(
         select(Job)
@@ -55,7 +55,8 @@ def stored_shared_parts(session: Session, run_id: int) -> dict[str, Any] | None:
         .order_by(Job.id.desc())
     )
     results = (job.result or {} for job in jobs)
-    return next((dict(one["shared_parts"]) for one in results if "shared_parts" in one), None)
+    found = next((one["shared_parts"] for one in results if "shared_parts" in one), None)
+    return None if found is None else SharedParts.model_validate(found)
 
 
 def is_unchecked(session: Session, run_id: int) -> bool:
@@ -72,22 +73,22 @@ def check_command(run_id: int) -> str:
     return f"not checked: run `analyses leakage run={run_id}`"
 
 
-def shared_sentence(report: dict[str, Any] | None) -> str:
+def shared_sentence(report: SharedParts | None) -> str:
     """What is shared, most frequent first and the first three parts by name; "" for nothing."""
-    parts = [] if report is None else report["parts"]
-    if report is None or not parts:
+    if report is None or not report.parts:
         return ""
-    named = "; ".join(part_text(part, report["groups"]) for part in parts[:3])
+    parts = report.parts
+    named = "; ".join(part_text(part, report.groups) for part in parts[:3])
     more = f"; and {len(parts) - 3} more" if len(parts) > 3 else ""
     return f"Generated texts share what their sources do not have: {named}{more}."
 
 
-def part_text(part: dict[str, Any], groups: int) -> str:
+def part_text(part: SharedPart, groups: int) -> str:
     """A part with its place and counts: “Mvh.” at the end of 12 P1- and 9 P2- of 18 groups."""
-    counts = " and ".join(f"{count:,} {sign}" for sign, count in part["counts"].items())
-    place = WHERE[part["where"]]
-    text = " ".join(part["text"].split())
-    quoted = text if part["where"] in UNQUOTED else f"“{text}”"
+    counts = " and ".join(f"{count:,} {sign}" for sign, count in part.counts.items())
+    place = WHERE[part.where]
+    text = " ".join(part.text.split())
+    quoted = text if part.where in UNQUOTED else f"“{text}”"
     between = f" {place} of " if place else " in "
     return f"{quoted}{between}{counts} of {groups:,} groups"
 

@@ -3,7 +3,7 @@
 A group that was dropped early may lack texts: they were never written.
 """
 
-from typing import Any, Self
+from typing import Self
 
 from pydantic import Field, InstanceOf
 from sqlalchemy import select
@@ -15,7 +15,7 @@ from db.errors import NotFound
 from db.question import PICK, is_right
 from db.review.proposals import ProposalRow, proposals_of
 from db.review.reviews import ReviewRow
-from db.rows import Row
+from db.rows import Json, Row
 from db.run.new_items import in_order_of_roles
 from db.run.runs import shape_of
 from db.run.versions import expected_now
@@ -90,7 +90,7 @@ class GroupCall(Row):
     cost_usd: float
     sample: int = Field(exclude=True)
     provider: str = Field(exclude=True)
-    request: dict[str, Any] = Field(exclude=True)
+    request: Json = Field(exclude=True)
     answer: str = Field(exclude=True)
 
     @property

@@ -28,7 +28,7 @@ from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from db.errors import BadInput, NotFound, Refused
 from db.names import PERSON_SUFFIX
-from db.rows import Row
+from db.rows import Json, Row
 from db.run.new_items import question_of
 from db.tables import CountedJudgment, Group, Item, Judge, Judgment, StudyItem, utc_now
 
@@ -79,7 +79,7 @@ class JudgmentShown(ListedJudgment):
     order_shown: tuple[str, ...]
     replaces_id: int | None
     is_current: bool
-    detail: dict[str, Any]
+    detail: Json
 
 
 @dataclass(frozen=True)

@@ -127,9 +127,10 @@ def test_every_figure_a_flagged_person_enters_names_them_and_has_itself_without_
         row._replace(decided_at=datetime(2026, 3, 1, int(row.item), tzinfo=UTC)) for row in known
     )
     for window in agreement_over_time(answers, flagged):
-        assert window.human_human["flagged"] == window.human_model["M"]["flagged"] == flagged
-        without = window.human_human["without_flagged"]["value"]
-        assert without > window.human_human["value"]
+        people, model = window.human_human, window.human_model["M"]
+        assert people.flagged == model.flagged == flagged
+        assert people.without_flagged is not None
+        assert people.without_flagged.value > people.value
 
 
 def test_kappa_is_over_the_items_both_judged() -> None:

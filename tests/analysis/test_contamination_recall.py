@@ -11,6 +11,7 @@ import pytest
 from analysis.embed.embedding import encode
 from analysis.embed.model_source import DEFAULT_MODEL
 from analysis.files.corpora import Corpus
+from analysis.found.texts import ParaphrasedBy
 from analysis.text.folding import letters, words
 from analysis.text.overlap import edit_share, overlaps
 from analysis.text.paraphrases import THRESHOLD, paraphrase_pairs
@@ -90,7 +91,7 @@ def test_the_shown_recall_and_precision_of_paraphrases_are_those_measured(real_d
 
 @pytest.mark.parametrize("threshold", [None, THRESHOLD, 0.9])
 def test_a_comparison_names_what_it_finds_and_what_it_cannot(threshold: float | None) -> None:
-    paraphrases = threshold and {"model": DEFAULT_MODEL, "threshold": threshold}
+    paraphrases = threshold and ParaphrasedBy(model=DEFAULT_MODEL, threshold=threshold)
     found, missed = what_is_found(paraphrases or None).split("Not found: ")
     assert "98.4% (precision 99.8%)" in found
     assert ("paraphrased questions" in found) == (threshold == THRESHOLD)
@@ -152,13 +153,13 @@ def test_paraphrases_are_reported_with_model_and_threshold_within_their_field() 
     theirs = Corpus("eval", "published", [query(row["query"]) for row in rows])
     how = Paraphrases(encode, "mini", THRESHOLD)
     found = describe_contamination([ours], [theirs], how)
-    assert found["paraphrases"] == {"model": "mini", "threshold": THRESHOLD}
-    assert found["how"]["paraphrase"] >= 30
-    assert len(found["groups"]) >= 32
+    assert found.paraphrases == ParaphrasedBy(model="mini", threshold=THRESHOLD)
+    assert found.how["paraphrase"] >= 30
+    assert len(found.groups) >= 32
     without = describe_contamination([ours], [theirs])
-    assert without["paraphrases"] is None and "paraphrase" not in without["how"]
+    assert without.paraphrases is None and "paraphrase" not in without.how
     other = Corpus("eval", "published", [CorpusText("instruction", "positive", rows[0]["query"])])
-    assert describe_contamination([ours], [other], how)["overlapping"] == 0
+    assert describe_contamination([ours], [other], how).overlapping == 0
 
 
 def test_the_frozen_paraphrases_are_of_our_own_questions() -> None:

@@ -229,16 +229,16 @@ def test_the_numbers_of_a_map_say_who_covers_whom() -> None:
     whole = Corpus("whole", "texts", [CorpusText("text", "text", text) for text in texts])
     half = Corpus("half", "texts", whole.texts[:180])
     found = coverage_numbers([whole, half], places, vectors, seed=0)
-    assert found["fields"]["text"]["whole"]["occupied_share"] == 1.0
-    assert 0.4 < found["fields"]["text"]["half"]["occupied_share"] < 0.6
-    assert found["fields"]["text"]["half"]["hull_share"] is None
-    assert "no volume" in found["fields"]["text"]["half"]["reason"]
-    rows = {(row["corpus"], row["by"]): row for row in found["covered"]}
-    assert {row["size"] for row in rows.values()} == {90}  # half of the smaller one, of each
-    assert rows["half", "whole"]["share"] > 0.8
-    assert 0.5 < rows["whole", "half"]["share"] < 0.65
-    assert rows["whole", "half"]["share_halves"] > 0.9
-    assert rows["whole", "half"]["hull"] is None and "plane" in rows["whole", "half"]["reason"]
+    assert found.fields["text"]["whole"].occupied_share == 1.0
+    assert 0.4 < found.fields["text"]["half"].occupied_share < 0.6
+    assert found.fields["text"]["half"].hull_share is None
+    assert "no volume" in found.fields["text"]["half"].reason
+    rows = {(row.corpus, row.by): row for row in found.covered}
+    assert {row.size for row in rows.values()} == {90}  # half of the smaller one, of each
+    assert rows["half", "whole"].share > 0.8
+    assert 0.5 < rows["whole", "half"].share < 0.65
+    assert rows["whole", "half"].share_halves > 0.9
+    assert rows["whole", "half"].hull is None and "plane" in rows["whole", "half"].reason
 
 
 def test_a_random_part_of_a_corpus_has_the_shares_of_its_halves() -> None:
@@ -252,11 +252,13 @@ def test_a_random_part_of_a_corpus_has_the_shares_of_its_halves() -> None:
     whole = Corpus("whole", "texts", [CorpusText("text", "text", text) for text in texts])
     part = Corpus("part", "texts", whole.texts[:200])
     found = coverage_numbers([whole, part], places, vectors, seed=0)
-    assert found["fields"]["text"]["part"]["hull_share"] < 0.75  # what grows with size
-    for row in found["covered"]:
-        assert row["size"] == 100
+    assert found.fields["text"]["part"].hull_share < 0.75  # what grows with size
+    for row in found.covered:
+        assert row.size == 100
         for name in ("share", "map", "hull"):
-            assert row[name] == pytest.approx(row[f"{name}_halves"], abs=0.07), name
+            assert getattr(row, name) == pytest.approx(getattr(row, f"{name}_halves"), abs=0.07), (
+                name
+            )
 
 
 def test_each_source_of_a_dataset_is_a_corpus_of_its_own(store: Store) -> None:

@@ -3,6 +3,7 @@ import pytest
 
 from analysis.agreement.agreement import Decision, agreement_report
 from analysis.figures.figures import diversity_bars, human_model_bars
+from analysis.found.texts import CorpusDiversity, FieldNumbers
 
 DECISIONS = [
     Decision(item, judge, label, "model" if judge == "gpt" else "person")
@@ -35,12 +36,17 @@ def test_no_judgments_give_an_empty_figure_and_no_error() -> None:
 
 
 def test_diversity_leaves_an_undefined_bar_out_and_says_why() -> None:
+    none = dict.fromkeys(("mean_words", "ingf_2", "ingf_3"))
     corpora = [
-        {"corpus": "one", "fields": {"query": {"aps": 0.2}}},
-        {
-            "corpus": "two",
-            "fields": {"query": {"aps": None, "reason": {"aps": "fewer than two texts"}}},
-        },
+        CorpusDiversity(
+            corpus=name,
+            offline=False,
+            fields={"query": FieldNumbers(texts=1, different=1, aps=aps, reason=reason, **none)},
+        )
+        for name, aps, reason in (
+            ("one", 0.2, {}),
+            ("two", None, {"aps": "fewer than two texts"}),
+        )
     ]
     figure = diversity_bars(corpora, "aps")
     assert [bar.y[0] for bar in figure.data] == [0.2, None]

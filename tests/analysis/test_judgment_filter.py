@@ -116,10 +116,10 @@ def test_a_judge_is_compared_with_all_the_others_who_judged_the_item() -> None:
 def test_position_bias_is_pearsons_test_of_equal_shares() -> None:
     choices = [(1, 4)] * 20 + [(2, 4)] * 10 + [(3, 4)] * 6 + [(4, 4)] * 4
     bias = place_bias(choices)
-    assert bias["shares"] == [0.5, 0.25, 0.15, 0.1]
+    assert bias.shares == (0.5, 0.25, 0.15, 0.1)
     expected = stats.chisquare([20, 10, 6, 4])
-    assert bias["chi_squared"] == pytest.approx(expected.statistic)
-    assert bias["p"] == pytest.approx(expected.pvalue)
+    assert bias.chi_squared == pytest.approx(expected.statistic)
+    assert bias.p == pytest.approx(expected.pvalue)
 
 
 def test_lists_of_different_lengths_expect_less_of_the_last_places() -> None:
@@ -127,7 +127,7 @@ def test_lists_of_different_lengths_expect_less_of_the_last_places() -> None:
     # expected: 20/2 + 40/4 = 20, 20, 10, 10
     counts = [18, 10, 0, 32]
     statistic = sum((a - b) ** 2 / b for a, b in zip(counts, [20, 20, 10, 10], strict=True))
-    assert bias["chi_squared"] == pytest.approx(statistic)
+    assert bias.chi_squared == pytest.approx(statistic)
 
 
 @pytest.mark.parametrize(
@@ -140,5 +140,5 @@ def test_lists_of_different_lengths_expect_less_of_the_last_places() -> None:
 )
 def test_bias_that_cannot_be_tested_says_why(choices: list[tuple[int, int]], reason: str) -> None:
     bias = place_bias(choices)
-    assert bias["p"] is None
-    assert reason in bias["reason"]
+    assert bias.p is None
+    assert reason in bias.reason

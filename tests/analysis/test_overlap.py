@@ -4,6 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis.files.corpora import Corpus
+from analysis.found.texts import FieldClusters
 from analysis.text.near_duplicates import jaccard, near_pairs, normal_form
 from analysis.text.overlap import overlaps
 from analysis.text.sharing import describe_contamination, describe_duplicates
@@ -99,19 +100,19 @@ def test_contaminated_groups_are_named_with_the_texts() -> None:
     )
     theirs = Corpus("eval", "published", [passage(LONG.upper()), query("bees make honey")])
     found = describe_contamination([ours], [theirs])
-    assert found["groups"] == [4, 7, 9]
-    assert found["how"] == {"exact": 1, "normalised": 1}
-    first = found["pairs"][0]
-    assert (first["how"], first["text"], first["groups"]) == ("exact", "bees make honey", [9])
-    assert first["against"]["corpus"] == "eval"
+    assert found.groups == (4, 7, 9)
+    assert found.how == {"exact": 1, "normalised": 1}
+    first = found.pairs[0]
+    assert (first.how, first.text, first.groups) == ("exact", "bees make honey", (9,))
+    assert first.against.corpus == "eval"
     nothing = describe_contamination([ours], [Corpus("eval", "texts", [query("unrelated")])])
-    assert (nothing["overlapping"], nothing["groups"], nothing["pairs"]) == (0, [], [])
+    assert (nothing.overlapping, nothing.groups, nothing.pairs) == (0, (), ())
 
 
 def test_near_duplicates_are_counted_per_field_and_between_corpora() -> None:
     one = Corpus("a", "dataset", [passage(LONG, 1), passage(LONG, 2), query("bees"), query("tea")])
     two = Corpus("b", "dataset", [passage(LONG.upper()), query("Bees"), query("BEES!")])
     found = describe_duplicates([one, two])
-    assert found["fields"]["passage"] == {"clusters": 1, "texts": 2, "repeated": 1, "between": 1}
-    assert found["fields"]["query"] == {"clusters": 1, "texts": 3, "repeated": 2, "between": 1}
-    assert [row["corpus"] for row in found["clusters"][1]["texts"]] == ["a", "b", "b"]
+    assert found.fields["passage"] == FieldClusters(clusters=1, texts=2, repeated=1, between=1)
+    assert found.fields["query"] == FieldClusters(clusters=1, texts=3, repeated=2, between=1)
+    assert [row.corpus for row in found.clusters[1].texts] == ["a", "b", "b"]

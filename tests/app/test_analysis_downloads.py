@@ -57,14 +57,14 @@ def test_agreement_and_validators(sqlite_store: Store) -> None:
 def test_diversity_and_overlaps(sqlite_store: Store) -> None:
     grown(sqlite_store, groups=16)
     config = {"datasets": ["demo"], "groups": "both"}
-    kept(sqlite_store, "diversity", config, described(sqlite_store, **config))
+    kept(sqlite_store, config, described(sqlite_store, **config))
     shown_and_offered(open_page("diversity"), 7)
     with sqlite_store.read() as session:
         corpora = load_corpora(session, {"datasets": ["demo"]})
     bees = Corpus("followir", "published", [CorpusText("query", "positive", "What about BEES 0?")])
-    kept(sqlite_store, "near_duplicates", {"datasets": ["demo"]}, describe_duplicates(corpora))
+    kept(sqlite_store, {"datasets": ["demo"]}, describe_duplicates(corpora))
     against = {"datasets": ["demo"], "what": "contamination", "against": ["/e/queries.jsonl"]}
-    kept(sqlite_store, "contamination", against, describe_contamination(corpora, [bees]))
+    kept(sqlite_store, against, describe_contamination(corpora, [bees]))
     page = open_page("overlaps")
     shown_and_offered(page, 2)
     page.get("button_group")[0].set_value("contamination").run()

@@ -10,9 +10,10 @@ from sqlalchemy import select
 from streamlit.testing.v1 import AppTest
 from study_world import make_world, sampled_study
 
+from analysis.found.texts import CorpusPoints
 from analysis.map.difference import Layers
 from app.corpora.map.canvas.card import hover_data
-from app.corpora.map.points import rows_with
+from app.corpora.map.points import Searched, rows_with
 from app.corpora.map.topics import compared_rows, short_names, topic_rows
 from db.corpus.texts import pair_texts, run_texts
 from db.run.groups import groups_by_run
@@ -43,6 +44,7 @@ def selected_on_the_map() -> None:
 
     from analysis.map.picture import map_payload
     from app.corpora.map.canvas.card import draw_map_card, selected_rows
+    from app.corpora.map.points import Searched
 
     points = pd.DataFrame(
         {
@@ -55,8 +57,8 @@ def selected_on_the_map() -> None:
             "group_id": None,
         }
     )
-    draw_map_card(map_payload(points), points, {"corpora": []}, key="coverage.card")
-    st.text(selected_rows(points, {"corpora": []}, key="coverage.card").tolist())
+    draw_map_card(map_payload(points), points, Searched([], ()), key="coverage.card")
+    st.text(selected_rows(points, Searched([], ()), key="coverage.card").tolist())
 
 
 def test_a_map_without_a_selection_forgets_one_of_another_map(sqlite_store: Store) -> None:
@@ -204,7 +206,7 @@ def test_a_search_finds_what_stands_behind_the_start_of_a_text(store: Store) -> 
         assert passage is not None
         passage.text = "a long text " * 40 + "with NEEDLES_100% at its end"
         session.commit()
-    corpora = [{"corpus": "demo", "run_id": run_id, "dataset_id": 1}]
+    corpora = [CorpusPoints(corpus="demo", run_id=run_id, dataset_id=1, offline=True)]
     points = pd.DataFrame(
         {
             "group_id": [1, 1, 2, None],
@@ -214,13 +216,13 @@ def test_a_search_finds_what_stands_behind_the_start_of_a_text(store: Store) -> 
             "text": ["a long text", "x", "the needles", "a long text"],
         }
     )
-    assert rows_with(points, {"corpora": corpora}, "needles").tolist() == [0, 2]
-    assert rows_with(points, {"corpora": corpora}, "needles_100%").tolist() == [0]
-    assert rows_with(points, {"corpora": corpora}, "needlesX100").tolist() == []
-    assert rows_with(points, {"corpora": corpora}, "(").tolist() == []  # no pattern
-    assert rows_with(points, {"corpora": corpora}, "n").tolist() == []  # too short
-    pairs = [{"corpus": "pairs", "run_id": None, "dataset_id": 1}]
-    assert rows_with(points, {"corpora": pairs}, "needles").tolist() == [2, 3]
+    assert rows_with(points, Searched(corpora, ()), "needles").tolist() == [0, 2]
+    assert rows_with(points, Searched(corpora, ()), "needles_100%").tolist() == [0]
+    assert rows_with(points, Searched(corpora, ()), "needlesX100").tolist() == []
+    assert rows_with(points, Searched(corpora, ()), "(").tolist() == []  # no pattern
+    assert rows_with(points, Searched(corpora, ()), "n").tolist() == []  # too short
+    pairs = [CorpusPoints(corpus="pairs", dataset_id=1, offline=True)]
+    assert rows_with(points, Searched(pairs, ()), "needles").tolist() == [2, 3]
 
 
 def test_the_topics_say_how_many_of_their_groups_were_kept() -> None:

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +14,7 @@ from sqlalchemy import select
 from streamlit.testing.v1 import AppTest
 
 from analysis.files.corpora import Corpus, load_corpora
+from analysis.found.texts import CorpusDiversity
 from analysis.text.diversity import describe_corpus
 from analysis.text.diversity_tables import drop_rows, filter_pairs, filter_rows, table_one
 from analysis.text.sharing import describe_contamination, describe_duplicates, what_is_found
@@ -33,8 +33,8 @@ def test_filtered_and_unfiltered_stand_side_by_side_with_the_reasons(sqlite_stor
     grown(sqlite_store)
     config = {"datasets": ["demo"], "groups": "both"}
     result = described(sqlite_store, **config)
-    kept(sqlite_store, "diversity", config, result)
-    ((filtered, unfiltered),) = filter_pairs(result["corpora"])
+    kept(sqlite_store, config, result)
+    ((filtered, unfiltered),) = filter_pairs(result.corpora)
     assert drop_rows(filtered, unfiltered) == [
         {"groups": "kept", "count": 7, "share": 7 / 8},
         {"groups": "judge_disagrees", "count": 1, "share": 1 / 8},
@@ -45,7 +45,7 @@ def test_filtered_and_unfiltered_stand_side_by_side_with_the_reasons(sqlite_stor
     }
     assert sizes["groups"] == (7, 8)
     assert sizes["passages: texts"] == (21, 24)
-    (first, second) = table_one(result["corpora"])
+    (first, second) = table_one(result.corpora)
     assert (first["groups"], first["instructions"], first["queries"], first["passages"]) == (
         (7, 14, 14, 21)
     )
@@ -61,10 +61,16 @@ def test_filtered_and_unfiltered_stand_side_by_side_with_the_reasons(sqlite_stor
     assert any(list(frame.get("groups", [])) == [7, 8] for frame in frames)
 
 
-def corpus(name: str, aps: float | None, halves: float | None = 0.01) -> dict[str, Any]:
+def corpus(name: str, aps: float | None, halves: float | None = 0.01) -> CorpusDiversity:
+    none = {"ingf_2": None, "ingf_3": None}
     sampled = {"aps": None if aps is None else {"mean": aps, "sd": 0.001}}
-    found = {"aps": aps, "sampled": sampled, "halves": {"aps": halves}}
-    return {"corpus": name, "fields": {"query": found}}
+    found = {
+        **{"texts": 9, "different": 9, "mean_words": 2.0, "aps": aps, **none},
+        "sampled": {"size": 4, "repeats": 3, **sampled, **none},
+        "halves": {"size": 4, "repeats": 3, "aps": halves, **none},
+    }
+    about = {"corpus": name, "offline": False, "fields": {"query": found}}
+    return CorpusDiversity.model_validate(about)
 
 
 def test_a_corpus_is_called_more_varied_only_beyond_what_halves_of_one_differ_by() -> None:
@@ -91,13 +97,13 @@ def test_results_come_before_the_form_that_makes_the_next(sqlite_store: Store) -
     assert is_open(open_page("diversity"), "New measurement")
     assert is_open(open_page("overlaps"), "New comparison")
     config = {"datasets": ["demo"]}
-    kept(sqlite_store, "diversity", config, described(sqlite_store, datasets=["demo"]))
+    kept(sqlite_store, config, described(sqlite_store, datasets=["demo"]))
     page = open_page("diversity")
     assert not is_open(page, "New measurement")
     assert "Two texts of demo have an average similarity" in words(page)
     with sqlite_store.read() as session:
         found = describe_duplicates(load_corpora(session, config))
-    kept(sqlite_store, "near_duplicates", config, found)
+    kept(sqlite_store, config, found)
     assert not is_open(open_page("overlaps"), "New comparison")
 
 
@@ -106,8 +112,9 @@ def test_a_corpus_of_one_text_has_reasons_and_no_number(sqlite_store: Store) -> 
     result = described(sqlite_store, datasets=["demo"])
     one = Corpus("one", "texts", [CorpusText("text", "text", "a b c")])
     vectors = np.ones((1, 1), dtype=np.float32)
-    result["corpora"].append(describe_corpus(one, lambda texts: vectors))
-    kept(sqlite_store, "diversity", {"datasets": ["demo"]}, result)
+    corpora = (*result.corpora, describe_corpus(one, lambda texts: vectors))
+    both = result.model_copy(update={"corpora": corpora})
+    kept(sqlite_store, {"datasets": ["demo"]}, both)
     page = open_page("diversity")
     assert not page.exception
     assert "aps of text is undefined" in words(page).replace("\\", "")
@@ -137,8 +144,8 @@ def test_clusters_and_offending_pairs_are_listed_with_their_groups(sqlite_store:
         "followir", "published", [CorpusText("query", "positive", "What about BEES 0?")]
     )
     config = {"datasets": ["demo"], "what": "contamination", "against": ["/e/queries.jsonl"]}
-    kept(sqlite_store, "near_duplicates", {"datasets": ["demo"]}, describe_duplicates(corpora))
-    kept(sqlite_store, "contamination", config, describe_contamination(corpora, [evaluation]))
+    kept(sqlite_store, {"datasets": ["demo"]}, describe_duplicates(corpora))
+    kept(sqlite_store, config, describe_contamination(corpora, [evaluation]))
     page = open_page("overlaps")
     assert not page.exception
     assert any("Cluster" in frame.value for frame in page.dataframe)

@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session
 from study_world import make_world, sampled_study
 
 from analysis.figures.paired import Difference
+from analysis.found.runs import LeakageReport
 from app.access.identity import SessionUser
 from app.home import example, start
 from app.home.lights import model_to_show, read_quality
@@ -147,18 +148,28 @@ def test_the_share_kept_of_a_few_finished_groups_says_nothing() -> None:
     assert kept_light(1, 300, 10, 90).level == "problem"
 
 
+def checked(report: dict[str, Any]) -> LeakageReport:
+    return LeakageReport.model_validate(report)
+
+
 def test_one_leaking_comparison_is_a_problem_and_none_measured_is_not_good() -> None:
     report: dict[str, Any] = {"warn_above": 0.8, "leaks": [], "comparisons": {}}
     report["comparisons"] = {"I- / I+": {"auc": 0.55}, "P1- / P+": {"auc": None, "reason": "few"}}
-    assert leakage_light(1, report).level == "good" and leakage_light(1, report).value == "0.55"
+    assert (
+        leakage_light(1, checked(report)).level == "good"
+        and leakage_light(1, checked(report)).value == "0.55"
+    )
     report["comparisons"]["P1- / P+"] = {"auc": 0.91}
-    leaking = leakage_light(1, {**report, "leaks": ["P1- / P+"]})
+    leaking = leakage_light(1, checked({**report, "leaks": ["P1- / P+"]}))
     assert leaking.level == "problem" and leaking.value == "0.91" and "P1- / P+" in leaking.why
     report["comparisons"] = {"I- / I+": {"auc": None, "reason": "12 pairs: 20 are needed"}}
-    assert leakage_light(1, report).level == "look" and "12 pairs" in leakage_light(1, report).why
+    assert (
+        leakage_light(1, checked(report)).level == "look"
+        and "12 pairs" in leakage_light(1, checked(report)).why
+    )
     assert leakage_light(None, None).level == "unknown"
     report["comparisons"]["I- / I+"] = {"auc": 0.55}
-    old = leakage_light(1, report, "measured before 3 groups were kept or edited")
+    old = leakage_light(1, checked(report), "measured before 3 groups were kept or edited")
     assert (old.level, old.value) == ("unknown", "–")
     assert old.why == "Outdated: measured before 3 groups were kept or edited."
 
@@ -408,7 +419,7 @@ def test_judging_that_can_go_no_further_leads_to_another_study() -> None:
 def test_a_step_in_which_nothing_can_be_done_is_never_to_do() -> None:
     few = kept_light(1, 12, 9, 3)
     report = {"warn_above": 0.8, "leaks": [], "comparisons": {"a": {"auc": None, "reason": "few"}}}
-    made = replace(quality(), kept=few, leakage=leakage_light(1, report))
+    made = replace(quality(), kept=few, leakage=leakage_light(1, checked(report)))
     assert step("Curate", FULL, made).level == "look"
     judged = Judged(1, 90, 90)
     for why in (HIDDEN, TOO_MANY):

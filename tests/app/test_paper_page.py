@@ -75,7 +75,7 @@ def test_a_project_without_results_has_every_heading_and_no_value_of_its_own(
 def test_every_figure_and_table_is_a_download(sqlite_store: Store) -> None:
     grown(sqlite_store)
     config = {"datasets": ["demo"], "groups": "both"}
-    kept(sqlite_store, "diversity", config, described(sqlite_store, **config))
+    kept(sqlite_store, config, described(sqlite_store, **config))
     mapped(sqlite_store, "demo")
     pages = [page for page, _ in every_tab()]
 
@@ -96,14 +96,14 @@ def test_our_counts_and_the_means_come_first_on_the_page_and_say_what_is_counted
     grown(sqlite_store)
     config = {"datasets": ["demo"]}
     report = described(sqlite_store, **config)
-    kept(sqlite_store, "diversity", config, report)
+    kept(sqlite_store, config, report)
     page = open_page("paper")
     first = list(page.dataframe[0].proto.column_order)
     assert first[:5] == ["Source", "dataset", "instructions", "queries", "passages"]
     assert sorted(first) == sorted(page.dataframe[0].value)  # none is lost
-    (corpus,) = report["corpora"]
+    (corpus,) = report.corpora
     text = words(page).replace("\\", "")
-    assert f"the texts of groups ({corpus['groups']} of {corpus['corpus']})" in text
+    assert f"the texts of groups ({corpus.groups} of {corpus.corpus})" in text
     assert "Datasets counts every passage of a dataset once" in text
     assert counted_sentence([{"corpus": "files", "groups": None}]) == ""
     open_tab(page, "Models", key="paper.tab")

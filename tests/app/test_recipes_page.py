@@ -125,7 +125,8 @@ def test_a_preview_runs_what_is_edited_and_stands_beside_the_saved_version(
     with sqlite_store.read() as session:
         jobs = session.query(Job).all()
         edited, saved = (job.config["run_id"] for job in jobs)
-    assert recipes.show(ADA, RecipeShow(run_id=edited)).recipe["vary"]["style"]["negation"] == 9
+    vary = recipes.show(ADA, RecipeShow(run_id=edited)).recipe.vary
+    assert vary is not None and vary["style"]["negation"] == 9
     assert recipes.show(ADA, RecipeShow(run_id=saved)).version == 1
     assert recipes.versions(ADA, "mine").total == 1 and runs.list_all(ADA).total == 0
     with sqlite_store.write() as session:  # as if their jobs had ended

@@ -519,11 +519,12 @@ def test_an_example_that_is_hidden_from_the_user_is_not_shown(
 
 def leakage_page(reason: str, outdated: str = "") -> None:
     """A page with one comparison; in it everything is imported anew."""
+    from analysis.found.runs import LeakageReport
     from app.curate.checks import draw_leakage
 
     found = {"auc": 0.56, "interval": None, "length_auc": 0.5, "pairs": 40, "reason": reason}
     report = {"version": 1, "warn_above": 0.8, "leaks": [], "comparisons": {"I- / I+": found}}
-    draw_leakage(report, 1, outdated)
+    draw_leakage(LeakageReport.model_validate(report), 1, outdated)
 
 
 def test_the_leakage_table_has_typical_words_in_sight_and_no_column_of_reasons_without_one() -> (

@@ -10,6 +10,7 @@ from grown_dataset import grown
 from analysis.embed import model_hash
 from analysis.embed.independence import map_sentence
 from analysis.embed.model_hash import DEFAULT_MODEL, model_sha256, named_model
+from analysis.found.texts import CorpusPoints, CoverageFound
 from curation.run import plan
 from curation.run.plan import make_plan
 from curation.run.starting import start_run
@@ -78,16 +79,20 @@ def test_weights_in_the_hubs_cache_are_named_by_their_hash_and_not_read(tmp_path
 
 def test_a_map_by_the_validator_is_circular_also_under_another_name(sqlite_store: Store) -> None:
     run_id = grown(sqlite_store)
-    result = {"model": "/copies/minilm", "model_sha256": "0a", "corpora": [{"run_id": run_id}]}
+    corpus = CorpusPoints(corpus="demo", run_id=run_id, offline=True)
+    result = CoverageFound(
+        **{"model": "/copies/minilm", "model_sha256": "0a", "corpora": (corpus,)}, seed=0, points=9
+    )
     with sqlite_store.write() as session:
         assert map_sentence(session, result) == ""  # a run from before the models were recorded
         get_run(session, run_id).models = {"validation": {"model": DEFAULT_MODEL, "sha256": "0a"}}
         session.commit()
         sentence = map_sentence(session, result)
         assert f"the groups of run {run_id}" in sentence and "another model" in sentence
-        assert map_sentence(session, result | {"model_sha256": "0b"}) == ""
-        assert map_sentence(session, result | {"model_sha256": None}) == ""
-        assert map_sentence(session, result | {"corpora": [{"run_id": None}]}) == ""
+        assert map_sentence(session, result.model_copy(update={"model_sha256": "0b"})) == ""
+        assert map_sentence(session, result.model_copy(update={"model_sha256": None})) == ""
+        other = CorpusPoints(corpus="demo", offline=True)
+        assert map_sentence(session, result.model_copy(update={"corpora": (other,)})) == ""
 
 
 def test_a_validator_that_is_gone_from_this_machine_is_known_by_its_recorded_hash() -> None:

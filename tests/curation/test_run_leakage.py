@@ -12,6 +12,7 @@ from curation_runs import add_dataset, run_curation
 from exporting import export
 from sqlalchemy import select
 
+from analysis.found.runs import LeakageReport
 from analysis.text.leakage import VERSION
 from curation.release.preview import preview_release
 from curation.release.request import ReleasePlan
@@ -45,7 +46,7 @@ def test_the_check_is_stored_with_the_run_and_shown_on_page_and_card(
     page = open_page("curate")
     assert "folds split by pair" in words(page)
     warned = [str(each.value) for each in page.warning]
-    sentence = leaking_sentence(report)
+    sentence = leaking_sentence(LeakageReport.model_validate(report))
     assert bool(sentence) == any("never sees query or instruction" in each for each in warned)
     export(sqlite_store, tmp_path / "out", dataset="small")
     card = (tmp_path / "out" / "README.md").read_text()
@@ -85,8 +86,9 @@ def test_a_release_is_measured_over_its_own_groups_as_they_are_now(
     assert "I- / I+" in edited["leaks"], "an opening that only negatives have"
     card = (tmp_path / "edited" / "README.md").read_text()
     assert f"| {left:,} |" in card and "groups of this release (AUC" in card
-    assert leaking_sentence(edited) in card
-    of_run = [auc_text(found) for found in done["leakage"]["comparisons"].values()]
+    assert leaking_sentence(LeakageReport.model_validate(edited)) in card
+    own = LeakageReport.model_validate(done["leakage"])
+    of_run = [auc_text(found) for found in own.comparisons.values()]
     assert "The run's own check" in card and all(text in card for text in of_run)
     assert "The run's own check" not in (tmp_path / "whole" / "README.md").read_text()
     with sqlite_store.read() as session:
@@ -103,7 +105,8 @@ def run_curation_again(store: Store, run_id: int, report: object) -> object:
         session.commit()
     with store.read() as session:
         assert stored_leakage(session, run_id + 1) is None
-        return stored_leakage(session, run_id)
+        found = stored_leakage(session, run_id)
+        return found and found.as_json()
 
 
 def test_an_earlier_run_is_checked_by_command_and_the_page_then_shows_it(
@@ -117,7 +120,8 @@ def test_an_earlier_run_is_checked_by_command_and_the_page_then_shows_it(
     assert done.code == 0, done.err
     assert "at least 20 are needed" in done.json["leakage"]["comparisons"]["I- / I+"]["reason"]
     with sqlite_store.read() as session:
-        assert stored_leakage(session, run_id) == done.json["leakage"]
+        found = stored_leakage(session, run_id)
+        assert found is not None and found.as_json() == done.json["leakage"]
     assert inf("analyze", "leakage", "--run", run_id + 1).code == 1
 
 
@@ -166,4 +170,6 @@ def test_only_what_is_above_the_limit_is_called_a_leak(auc: float, warns: bool) 
         "leaks": ["P1- / P+"] if auc > 0.8 else [],
         "comparisons": {"P1- / P+": {"auc": auc}},
     }
-    assert ("P1- from P+ (AUC 0.81)" in leaking_sentence(report)) is warns
+    assert (
+        "P1- from P+ (AUC 0.81)" in leaking_sentence(LeakageReport.model_validate(report))
+    ) is warns

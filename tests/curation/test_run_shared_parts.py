@@ -13,6 +13,7 @@ from openai_server import Server
 from records_world import make_run
 from sqlalchemy import select, update
 
+from analysis.found.runs import SharedPart, SharedParts
 from curation.recipe.leftovers import find_refusal
 from curation.recorded.recording import SHIPPED
 from curation.run.shared_parts import (
@@ -54,7 +55,7 @@ def test_debris_that_no_rule_knows_is_shown_with_the_run_and_before_its_release(
     (part,) = (one for one in report["parts"] if DEBRIS in one["text"])
     assert part["sources"] == 0 and all(DEBRIS in one["text"] for one in part["examples"])
     with sqlite_store.read() as session:
-        assert stored_shared_parts(session, 1) == report
+        assert stored_shared_parts(session, 1) == SharedParts.model_validate(report)
     page = open_page("curate")
     assert "share nothing" not in words(page)
     assert any(DEBRIS in str(one.value) for one in page.warning)
@@ -89,7 +90,9 @@ def test_refusals_in_a_language_without_rules_are_shown_with_the_run_and_before_
     report = check_shared_parts(sqlite_store, run_id)  # as a run does when it ends
     with sqlite_store.write() as session:
         config = {"run_id": run_id}
-        done = Job(kind="curate", config=config, status="done", result={"shared_parts": report})
+        done = Job(
+            kind="curate", config=config, status="done", result={"shared_parts": report.as_json()}
+        )
         session.add(done)
         session.commit()
     what = "short texts about something else in 12 P1- of 240 groups"
@@ -127,7 +130,8 @@ def test_an_earlier_run_is_called_unchecked_everywhere_until_a_command_checks_it
     done = inf("analyze", "leakage", "--run", run_id, "--json")
     assert done.code == 0, done.err
     with sqlite_store.read() as session:
-        assert stored_shared_parts(session, run_id) == done.json["shared_parts"]
+        found = stored_shared_parts(session, run_id)
+        assert found is not None and found.as_json() == done.json["shared_parts"]
     assert "not checked" not in inf("runs", "show", run_id).out
     exported = inf("export", "--dataset", "small", "--out", tmp_path / "again")
     assert "not checked" not in exported.err
@@ -185,16 +189,16 @@ def test_the_check_reads_the_same_from_both_engines(store: Store, server: Server
     add_dataset(store, pairs=8)
     server.signature = f" {DEBRIS}"
     done = run_curation(store, dataset="small", provider="openai", settings=["model=small"])
-    assert check_shared_parts(store, done["run_id"]) == done["shared_parts"]
+    assert check_shared_parts(store, done["run_id"]).as_json() == done["shared_parts"]
     assert done["shared_parts"]["groups"] == done["shared_parts"]["pairs"] == 8
     assert any(DEBRIS in part["text"] for part in done["shared_parts"]["parts"])
 
 
 def test_a_sentence_names_the_first_three_parts() -> None:
-    part = {"text": "Mvh.", "where": "end", "counts": {"P1-": 12, "P2-": 9}}
+    part = SharedPart(text="Mvh.", where="end", counts={"P1-": 12, "P2-": 9})
     assert part_text(part, 18) == "“Mvh.” at the end of 12 P1- and 9 P2- of 18 groups"
-    classes = {"text": "letters: thai", "where": "characters", "counts": {"Q-": 7}}
+    classes = SharedPart(text="letters: thai", where="characters", counts={"Q-": 7})
     assert part_text(classes, 18) == "letters: thai in 7 Q- of 18 groups"
-    assert shared_sentence(None) == shared_sentence({"groups": 3, "parts": []}) == ""
-    sentence = shared_sentence({"groups": 18, "parts": [part] * 5})
+    assert shared_sentence(None) == shared_sentence(SharedParts(groups=3, parts=())) == ""
+    sentence = shared_sentence(SharedParts(groups=18, parts=(part,) * 5))
     assert sentence.count("Mvh.") == 3 and sentence.endswith("; and 2 more.")

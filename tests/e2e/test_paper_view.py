@@ -31,7 +31,7 @@ STARTS = {
 def page(store: Store, served: Restartable, browser: Browser) -> Page:
     grown(store, NASTY)
     config = {"datasets": [NASTY]}
-    kept(store, "diversity", config, described(store, **config))
+    kept(store, config, described(store, **config))
     mapped(store, NASTY)
     found = browser.new_page(viewport={"width": 1280, "height": 900})
     found.set_default_timeout(PATIENCE)

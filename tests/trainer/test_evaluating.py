@@ -16,6 +16,7 @@ from db.outcome.evaluations import list_benchmarks, list_evaluations
 from db.store.store import Store
 from trainer.evaluate.job import evaluate, too_easy
 from trainer.launch.here import train
+from trainer.records.rows import Evaluated
 
 
 def test_a_checkpoint_is_scored_beside_its_base_model_on_its_split(
@@ -182,7 +183,7 @@ def test_the_commands_report_says_in_words_what_a_difference_shows(
         "benchmark": str(write_beir(tmp_path / "beir")),
     }
     result = evaluate(claim(sqlite_store, config, kind="evaluate"))
-    text = scored_text(result, with_details=True)
+    text = scored_text(Evaluated.model_validate(result), with_details=True)
     rows = [line.split() for line in text.splitlines()]
     assert "nDCG@10" not in text and ["tiny-random-bert", "bm25", "ndcg@10"] in [
         r[:3] for r in rows
@@ -192,5 +193,5 @@ def test_the_commands_report_says_in_words_what_a_difference_shows(
     (compared,) = result["comparisons"]
     known = {"low": -0.2, "high": 0.3, "p_holm": 0.4, "verdict": "no clear difference"}
     compared["measures"]["ndcg@10"] |= known | {"method": "bootstrap-t", "clusters": 12}
-    shown = " ".join(scored_text(result, with_details=False).split())
+    shown = " ".join(scored_text(Evaluated.model_validate(result), with_details=False).split())
     assert "-0.2000 0.3000 0.4000 no clear difference bootstrap-t 12" in shown

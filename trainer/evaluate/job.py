@@ -18,7 +18,6 @@ from db.errors import BadInput
 from db.jobs.runner import JobHandle
 from db.outcome.checkpoints import checkpoint_at
 from db.outcome.evaluations import Scored, record_evaluation
-from db.rows import SparseRow
 from db.store.store import Store
 from db.values import DATASET_BENCHMARK as DATASET
 from trainer.data.release_files import find_release, read_release
@@ -48,6 +47,7 @@ from trainer.records.content import benchmark_content
 from trainer.records.likeness import differences
 from trainer.records.pinning import require_pinned
 from trainer.records.record import content_together, has_instructions, mean_record
+from trainer.records.rows import Evaluated
 from trainer.settings.settings import TrainSettings, stored_settings
 from trainer.settings.template import Template
 from trainer.suites.hub import is_hub_name, load_hub_benchmarks, spelled
@@ -57,30 +57,6 @@ from trainer.trec.scoring import PREFIX as TREC
 from trainer.trec.scoring import read_run_of
 
 COMPARED = (*ON_GROUPS, *COMPLIANCE, STABILITY, "ndcg@10", "map", "mrr", "p-mrr")
-
-
-class Evaluated(SparseRow):
-    """Models side by side on a benchmark, or on those of a suite (`parts`) and their means.
-
-    `comparisons` are with the first model; `ordinary`: the same of retrieval without instructions.
-    """
-
-    held_out: dict[str, Any] | None
-    notes: tuple[str, ...]
-    benchmark: str
-    kind: str
-    convention: str
-    queries: int
-    queries_left_out: int = 0
-    without_relevant: tuple[str, ...] = ()
-    documents: int
-    sha256: str
-    models: tuple[dict[str, Any], ...]
-    bm25: dict[str, Any] | None = None
-    bm25_convention: str = ""
-    comparisons: tuple[dict[str, Any], ...]
-    parts: tuple[dict[str, Any], ...] = ()
-    ordinary: tuple[dict[str, Any], ...]
 
 
 def evaluate_as_job(handle: JobHandle) -> Evaluated:

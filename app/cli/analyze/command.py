@@ -2,11 +2,18 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import click
 
 from analysis.agreement.validators import TITLES, kept_rows, validator_row
 from analysis.files.corpora import read_texts
+from analysis.found.texts import (
+    ContaminationFound,
+    CoverageFound,
+    DiversityFound,
+    DuplicatesFound,
+)
 from analysis.request import (
     ContaminationStart,
     CorporaChosen,
@@ -24,6 +31,7 @@ from app.cli.kit.table import sheet
 from app.operations import analyses, runs
 from app.operations.acting import Launch
 from app.operations.judging import agreement as of_judges
+from curation.run.closing import RunChecked
 from curation.run.leakage import leakage_rows, leaking_sentence
 from curation.run.shared_parts import shared_sentence
 from curation.run.starting import RunWork
@@ -42,21 +50,21 @@ def _start(actor: Actor, request: CorporaChosen, launch: Launch[Result]) -> Resu
 
 
 def _of_texts(
-    name: str, model: type[CorporaChosen], human: Callable[[Result], str], about: str
+    name: str, model: type[CorporaChosen], human: Callable[[Any], str], about: str
 ) -> None:
     """Add the command of an analysis of texts."""
     analyze.door(_start, name=name, title=name, text=human, request=model, about=about)
 
 
-def _shown_diversity(result: Result) -> str:
-    corpora = [each["corpus"] for each in result["corpora"] if each["offline"]]
-    rows = number_rows(result["corpora"])
+def _shown_diversity(result: DiversityFound) -> str:
+    corpora = [each.corpus for each in result.corpora if each.offline]
+    rows = number_rows(result.corpora)
     lines = [sheet([{k: v for k, v in row.items() if k != "reasons"} for row in rows])]
     lines += [f"made offline: {', '.join(corpora)}"] if corpora else []
     lines += [
-        f"{each['corpus']}, dropped by its run: {counts(each['dropped'])}"
-        for each in result["corpora"]
-        if each["dropped"]
+        f"{each.corpus}, dropped by its run: {counts(each.dropped)}"
+        for each in result.corpora
+        if each.dropped
     ]
     return "\n".join([*lines, *dict.fromkeys(reason for row in rows for reason in row["reasons"])])
 
@@ -70,16 +78,16 @@ _of_texts(
 )
 
 
-def _shown_coverage(result: Result) -> str:
+def _shown_coverage(result: CoverageFound) -> str:
     lines = [
-        f"{corpus['corpus']}: {corpus['points']:,} points" + " (offline)" * corpus["offline"]
-        for corpus in result["corpora"]
+        f"{corpus.corpus}: {corpus.points:,} points" + " (offline)" * corpus.offline
+        for corpus in result.corpora
     ]
-    lines.append(sheet(share_rows(result["fields"])))
-    lines += [sheet(compared_rows(result["covered"]))] if result["covered"] else []
-    lines += [result["circular"]] if result.get("circular") else []
-    known = "was already stored" if result["known"] else "is stored"
-    return "\n".join([*lines, f"the map {known} as analysis {result['analysis_id']}"])
+    lines.append(sheet(share_rows(result.fields)))
+    lines += [sheet(compared_rows(result.covered))] if result.covered else []
+    lines += [result.circular] if result.circular else []
+    known = "was already stored" if result.known else "is stored"
+    return "\n".join([*lines, f"the map {known} as analysis {result.analysis_id}"])
 
 
 _of_texts(
@@ -90,10 +98,10 @@ _of_texts(
 )
 
 
-def _shown_duplicates(result: Result) -> str:
-    largest = cluster_rows(result["clusters"][:SHOWN])
-    lines = [sheet(repeated_rows(result["fields"])), *([sheet(largest)] if largest else [])]
-    return "\n".join([*lines, f"all are stored as analysis {result['analysis_id']}"])
+def _shown_duplicates(result: DuplicatesFound) -> str:
+    largest = cluster_rows(result.clusters[:SHOWN])
+    lines = [sheet(repeated_rows(result.fields)), *([sheet(largest)] if largest else [])]
+    return "\n".join([*lines, f"all are stored as analysis {result.analysis_id}"])
 
 
 _of_texts(
@@ -104,17 +112,17 @@ _of_texts(
 )
 
 
-def _shown_contamination(result: Result) -> str:
-    sets = ", ".join(corpus["corpus"] for corpus in result["against"])
-    known = what_is_found(result["paraphrases"])
-    if not result["overlapping"]:
+def _shown_contamination(result: ContaminationFound) -> str:
+    sets = ", ".join(corpus.corpus for corpus in result.against)
+    known = what_is_found(result.paraphrases)
+    if not result.overlapping:
         return f"no text overlaps with {sets}\n{known}"
     lines = [
-        f"{result['texts']:,} texts overlap with {sets} ({counts(result['how'])}); "
-        f"{len(result['groups']):,} groups contain them"
+        f"{result.texts:,} texts overlap with {sets} ({counts(result.how)}); "
+        f"{len(result.groups):,} groups contain them"
     ]
-    lines.append(sheet(overlap_rows(result["pairs"][:SHOWN])))
-    return "\n".join([*lines, f"all are stored as analysis {result['analysis_id']}", known])
+    lines.append(sheet(overlap_rows(result.pairs[:SHOWN])))
+    return "\n".join([*lines, f"all are stored as analysis {result.analysis_id}", known])
 
 
 _of_texts(
@@ -127,10 +135,9 @@ _of_texts(
 )
 
 
-def _shown_leakage(result: Result) -> str:
-    report = result["leakage"]
-    sentences = [leaking_sentence(report), shared_sentence(result.get("shared_parts"))]
-    return "\n".join([sheet(leakage_rows(report)), *filter(None, sentences)])
+def _shown_leakage(result: RunChecked) -> str:
+    sentences = [leaking_sentence(result.leakage), shared_sentence(result.shared_parts)]
+    return "\n".join([sheet(leakage_rows(result.leakage)), *filter(None, sentences)])
 
 
 @analyze.command()

@@ -6,6 +6,7 @@ from app.cli.kit.options import request_options
 from app.cli.kit.report import Launching, Result, command_actor, launched, lines, me, reporting
 from app.operations import recipes as operations
 from app.operations import runs
+from app.operations.recipes import RecipeShown
 
 recipes = Noun("recipes", former={})
 recipes.listed(
@@ -21,16 +22,17 @@ recipes.listed(
 )
 
 
-def _shown(result: Result) -> str:
-    body = result["recipe"]
-    parts = [lines(("recipe", body["name"]), ("description", body["description"] or "–"))]
-    parts.append(lines(("sha256", result["sha256"])))
-    for task, stage in body["stages"].items():
-        parts += ["", f"[{task}]", lines(*_settings(stage))]
-    for name in ("validation", "filters"):
-        if body[name]:
-            parts += ["", f"[{name}]", lines(*_settings(body[name]))]
-    servers = {name: body[name] for name in ("endpoints", "server_group") if name in body}
+def _shown(result: RecipeShown) -> str:
+    body = result.recipe
+    parts = [lines(("recipe", body.name), ("description", body.description or "–"))]
+    parts.append(lines(("sha256", result.sha256)))
+    for task, stage in body.stages.items():
+        parts += ["", f"[{task}]", lines(*_settings(stage.as_json()))]
+    for name, table in (("validation", body.validation), ("filters", body.filters)):
+        if table:
+            parts += ["", f"[{name}]", lines(*_settings(table))]
+    given = body.as_json()
+    servers: Result = {name: given[name] for name in ("endpoints", "server_group") if name in given}
     return "\n".join([*parts, *(["", lines(*_settings(servers))] if servers else [])])
 
 

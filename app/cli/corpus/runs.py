@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from analysis.found.runs import SharedParts
 from app.access.identity import Actor
 from app.cli.corpus.datasets import archived_option, dependents_text
 from app.cli.corpus.versions import add_versions
@@ -64,7 +65,7 @@ def _ended(result: Result) -> str:
         facts.append(("spent", f"{result['spent_usd']:.4f} USD"))
     if result["unpriced"]:
         facts.append(("price unknown", ", ".join(result["unpriced"])))
-    if shared := shared_sentence(result.get("shared_parts")):
+    if shared := shared_sentence(_shared(result)):
         facts.append(("shared", shared))
     if result["paused"]:
         return lines(*facts, ("paused", in_commands(result["reason"])))
@@ -74,6 +75,11 @@ def _ended(result: Result) -> str:
     if not result["kept"]:
         then = f"inf groups list --run {run_id} --verdict dropped shows what was dropped"
     return f"{lines(*facts)}\nnext: {then}"
+
+
+def _shared(result: Result) -> SharedParts | None:
+    found = result.get("shared_parts")
+    return None if found is None else SharedParts.model_validate(found)
 
 
 def _verdicts(kept: int, dropped: dict[str, int]) -> list[tuple[str, object]]:
@@ -283,9 +289,9 @@ def _shown(result: Result) -> str:
     ]
     if result["text_baseline"]:
         facts.append(("items", baseline_sentence(TextBaseline(**result["text_baseline"]))))
-    if shared := result["shared_parts"]:
-        found = [part_text(part, shared["groups"]) for part in shared["parts"]]
-        facts += [("shared parts", found[0] if found else shared.get("reason", "none"))]
+    if shared := _shared(result):
+        found = [part_text(part, shared.groups) for part in shared.parts]
+        facts += [("shared parts", found[0] if found else shared.reason or "none")]
         facts += [("", part) for part in found[1:]]
     if result["unchecked"]:
         facts.append(("" if shared else "shared parts", in_commands(check_command(result["id"]))))

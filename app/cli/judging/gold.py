@@ -64,7 +64,7 @@ def _add_known(
             )
         wanted = request_of(GoldChange, given | {"part": part, "rules": chosen})
         done = operations.change_gold(command_actor(), wanted)
-        shown = {name: done.total, **{rule: done.rules[rule] for rule in rules}}
+        shown = {name: done.total, **{rule: getattr(done.rules, rule) for rule in rules}}
         return {"study_id": wanted.study_id, "added": list(done.added), **shown}
 
 

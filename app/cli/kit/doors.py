@@ -53,7 +53,7 @@ class Noun(click.Group):
         self,
         operation: Operation,
         *own: Decorator,
-        text: Callable[[Result], str] | tuple[Column, ...],
+        text: Callable[[Any], str] | tuple[Column, ...],
         about: str = "",
         name: str = "",
         title: str = "",

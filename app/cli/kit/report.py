@@ -7,6 +7,7 @@ paused at its budget.
 
 import functools
 import getpass
+import inspect
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -63,10 +64,11 @@ def errors_translated() -> Iterator[None]:
 
 
 def reporting(
-    human: Callable[[Result], str], *, former: Mapping[str, str] | None = None
+    human: Callable[[Any], str], *, former: Mapping[str, str] | None = None
 ) -> Callable[..., Any]:
     """Decorate a command: add `--json`, print its result, translate our errors.
 
+    human: what a person reads, of the row that its parameter is annotated as, else of the JSON.
     A result with `"paused": true` exits with 3. former: keys of a row that an earlier version had,
     and what they are now, as far as the result has them.
     """
@@ -86,7 +88,7 @@ def reporting(
                 click.echo(as_text(result))
             else:
                 is_queued = set(result) == {"job_id"}
-                shown = "" if is_queued else human(result) + and_more(result)
+                shown = "" if is_queued else human(_as_read(human, result)) + and_more(result)
                 click.echo(shown or _detached(result))
                 if shown and not SAID.search(shown):
                     # beside the report, which may be a file's contents (`inf studies people`)
@@ -99,6 +101,14 @@ def reporting(
         return wrapper
 
     return decorate
+
+
+def _as_read(human: Callable[[Any], str], result: Result) -> Any:
+    """What the report is made of: the row that it reads, of this command or of a job's result."""
+    row = next(iter(inspect.signature(human).parameters.values())).annotation
+    if not (isinstance(row, type) and issubclass(row, Row)):
+        return result
+    return row.model_validate({key: result[key] for key in row.model_fields if key in result})
 
 
 def me() -> str:
@@ -220,7 +230,7 @@ def facts(*columns: Column) -> Callable[[Result], str]:
     return lambda row: lines(*((head_of(each), cell_of(each, row)) for each in columns))
 
 
-def counts(values: dict[str, int]) -> str:
+def counts(values: Mapping[str, int]) -> str:
     """`a 3 · b 1`, largest first; "none" where there are none."""
     ordered = sorted(values.items(), key=lambda pair: (-pair[1], pair[0]))
     return " · ".join(f"{name} {number:,}" for name, number in ordered) or "none"

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from analysis.found.texts import CoverageFound, Stored
 from analysis.map.difference import VERDICTS, Layers
 from app.corpora.map.actions import forget_selection
 from app.corpora.map.names import first_layers, layers_of, map_name
 from app.corpora.stored_analysis import choose_analysis
-from db.tables import Analysis
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -59,8 +59,8 @@ class Drawn(NamedTuple):
 
 
 def draw_bar(
-    found: Sequence[Analysis], new_map: Callable[[], None]
-) -> tuple[Analysis, DeltaGenerator]:
+    found: Sequence[Stored[CoverageFound]], new_map: Callable[[], None]
+) -> tuple[Stored[CoverageFound], DeltaGenerator]:
     """Title, the choice of a stored map and the drawer of a new one.
 
     Returns the chosen map, and the place of what is drawn between them.
@@ -76,9 +76,9 @@ def draw_bar(
     return chosen, between
 
 
-def draw_view(found: Analysis, points: "pd.DataFrame", languages: int) -> Drawn:
+def draw_view(found: Stored[CoverageFound], points: "pd.DataFrame", languages: int) -> Drawn:
     """Colours, contours, layers and panels of the chosen map, which has that many languages."""
-    corpora = found.result["corpora"]
+    corpora = found.result.corpora
     there = [name for name in COLOURS if name in points]
     with st.popover("View", icon=":material/layers:", width="content"):
         colour = st.selectbox(

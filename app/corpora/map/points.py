@@ -2,11 +2,12 @@
 
 import hashlib
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import streamlit as st
 
+from analysis.found.texts import CorpusPoints
 from analysis.map.difference import Layers
 from analysis.map.facets import Panel, faceted, languages_of_topics
 from analysis.map.picture import map_payload
@@ -20,6 +21,13 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MIN_CHARACTERS = 2
+
+
+class Searched(NamedTuple):
+    """Where the search of a map looks: its corpora, and the folders of its releases."""
+
+    corpora: Sequence[CorpusPoints]
+    published: Sequence[str]
 
 
 def stored_points(actor: Actor, analysis_id: int) -> "pd.DataFrame":
@@ -109,18 +117,17 @@ def _picture(
     return map_payload(_points, colour, contours=contours, layers=layers, panels=panels)
 
 
-def rows_with(points: "pd.DataFrame", found: dict[str, Any], text: str) -> np.ndarray:
+def rows_with(points: "pd.DataFrame", found: Searched, text: str) -> np.ndarray:
     """The rows whose text contains `text`, case-insensitive, ascending.
 
-    found: the map's corpora (`corpora`) and the paths of its releases (`published`). The points
+    found: the map's corpora and the paths of its releases. The points
     hold the start of each text; the rest is looked for in the store. Of files from elsewhere only
     the start is searched.
     """
     if len(text) < MIN_CHARACTERS or points.empty:
         return np.zeros(0, dtype=np.int64)
     inside = points["text"].str.contains(text, case=False, regex=False, na=False).to_numpy(bool)
-    published = found.get("published") or ()
-    by_group, by_pair = analyses.search(signed_in_user(), found["corpora"], published, text)
+    by_group, by_pair = analyses.search(signed_in_user(), found.corpora, found.published, text)
     if by_group:
         places = zip(points["group_id"], points["role"], points["field"], strict=True)
         inside = inside | np.array([place in by_group for place in places], dtype=bool)

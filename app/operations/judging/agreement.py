@@ -22,12 +22,12 @@ from analysis.agreement.judgment_filter import JudgmentFilter, study_answers, st
 from analysis.agreement.over_time import WindowRow
 from analysis.agreement.validators import choosing_report
 from analysis.embed.independence import validator_sentence
+from analysis.found.agreement import AgreementReport
 from analysis.study.judgment_file import read_judgments
 from app.access.identity import Actor, SessionUser
 from app.access.permissions import require
 from app.operations.acting import Launch, reading, store_address, writing
 from app.operations.judging.figures import (
-    AgreementReport,
     Audit,
     OtherModel,
     QuestionAgreement,

@@ -41,7 +41,7 @@ from db.assignment.hidden import open_groups
 from db.corpus.datasets import get_dataset
 from db.errors import BadInput
 from db.events import record_event
-from db.rows import Listed, Row
+from db.rows import Json, Listed, Row
 from db.run.runs import RunSummary, get_run, list_runs
 from db.study import adjudication, examples, quality, studies
 from db.study.gold_items import sample_gold_items
@@ -72,7 +72,7 @@ NOTED: Mapping[str, str] = {  # events of changes to a judge
 class StudyShown(StudySummary):
     """A study with what its items were sampled from and how (`settings`), and its judges."""
 
-    settings: dict[str, Any]
+    settings: Json
     scenarios: dict[str, int]
     verdicts: dict[str, int]
     judges: tuple[JudgeProgress, ...]
@@ -103,7 +103,7 @@ class GoldChanged(Row):
 
     added: tuple[int, ...]
     total: int
-    rules: dict[str, Any]
+    rules: StudyRules
 
 
 def create(actor: Actor, wanted: StudyPlan) -> StudyCreated:
@@ -372,7 +372,7 @@ def change_gold(actor: Actor, wanted: GoldChange, *, upload: Upload | None = Non
         noted = {"rules": dict(wanted.rules)} if wanted.rules else {}
         record_event(session, actor.name, f"study.{part}", study_id, items=len(added), **noted)
         total = studies.count_parts(session, study_id).get(part, 0)
-    return GoldChanged(added=tuple(added), total=total, rules=now.config())
+    return GoldChanged(added=tuple(added), total=total, rules=now)
 
 
 def change_rules(actor: Actor, wanted: RulesChange) -> StudyRules:

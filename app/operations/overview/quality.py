@@ -15,6 +15,7 @@ from analysis.agreement.agreement import report_of
 from analysis.agreement.judgment_filter import study_answers
 from analysis.figures.means import Mean, cluster_mean
 from analysis.figures.paired import Difference, paired_difference
+from analysis.found.runs import LeakageReport
 from app.access.identity import Actor
 from app.access.permissions import NEEDS
 from app.operations.acting import reading
@@ -48,7 +49,7 @@ class OfRun(NamedTuple):
     groups came, and what became of the kept ones."""
 
     run: RunSummary | None = None
-    leakage: dict[str, Any] | None = None
+    leakage: LeakageReport | None = None
     outdated: str = ""
     funnel: Funnel | None = None
     kept: Sequence[KeptGroups] = ()

@@ -4,10 +4,11 @@ Each function reads in one session what one part of the page draws, of which som
 every two seconds.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sqlalchemy.orm import Session
 
+from analysis.found.runs import LeakageReport, SharedParts
 from app.access.identity import Actor
 from app.operations.acting import reading
 from curation.judging.text_baseline import TextBaseline, text_baseline
@@ -78,9 +79,9 @@ class RunProgress(NamedTuple):
     shape: Shape
     judged: int
     batch: bool
-    leakage: dict[str, Any] | None
+    leakage: LeakageReport | None
     outdated: str
-    shared_parts: dict[str, Any] | None
+    shared_parts: SharedParts | None
     unchecked: bool
 
 

@@ -1,10 +1,10 @@
 """Gathering the facts of a dataset card from the store and from the counts of the export."""
 
 from collections.abc import Callable
-from typing import Any
 
 from sqlalchemy.orm import Session
 
+from analysis.found.runs import LeakageReport
 from curation.recipe.settings import present_names
 from curation.release.agreement import agreement_metadata, agreements
 from curation.release.card.facts import CardFacts, RunFacts, Stage
@@ -23,7 +23,7 @@ def facts_of(
     session: Session,
     plan: Plan,
     written: Counted,
-    leakage: dict[str, Any] | None,
+    leakage: LeakageReport | None,
     report: Callable[[str], None] | None = None,
 ) -> CardFacts:
     """The facts of the card for a release with these counts and this leakage report.

@@ -7,6 +7,7 @@ import pytest
 from conftest import Ran
 from records_world import make_run
 
+from analysis.found.texts import CorpusPoints, CoverageFound
 from analysis.request import (
     ContaminationStart,
     CorporaChosen,
@@ -62,12 +63,13 @@ def test_what_names_no_texts_or_contradicts_itself_is_refused_with_the_fields() 
 
 
 ADA = owner("ada")
+MAP = CoverageFound(corpora=(), model="m", seed=0, points=0)
 NEEDING: Mapping[str, Callable[[Actor], Any]] = {
     "start": lambda actor: analyses.start(actor, DiversityStart(datasets=("a",)), nothing),
     "keep_file": lambda actor: analyses.keep_file(actor, "mine.jsonl", b"{}"),
-    "about_map": lambda actor: analyses.about_map(actor, {}),
+    "about_map": lambda actor: analyses.about_map(actor, MAP),
     "options": analyses.options,
-    "stored": lambda actor: analyses.stored(actor, "coverage", None),
+    "stored": lambda actor: analyses.stored(actor, CoverageFound, None),
     "points": lambda actor: analyses.points(actor, 1),
     "search": lambda actor: analyses.search(actor, [], [], "word"),
     "runs_of": lambda actor: analyses.runs_of(actor, [1]),
@@ -106,7 +108,7 @@ def test_a_curator_of_one_dataset_finds_nothing_of_another(
     eve = Actor("eve", rights=Rights(on_datasets={99: frozenset({"curate"})}))
     assert analyses.runs_of(ADA, [1]) == {run_id: [1]} and analyses.runs_of(eve, [1]) == {}
     assert analyses.options(ADA).datasets == ("books",) and not analyses.options(eve).datasets
-    corpora = [{"run_id": run_id, "dataset_id": 1}]
+    corpora = [CorpusPoints(corpus="books", run_id=run_id, dataset_id=1, offline=True)]
     groups, _ = analyses.search(ADA, corpora, [], "e")
     assert groups and not any(analyses.search(eve, corpora, [], "e"))
     with pytest.raises(NotFound):

@@ -266,7 +266,7 @@ def test_a_program_answers_any_question_by_its_label(world: Store, tmp_path: Pat
         "pick": lambda one: 0,
         "score": lambda one: "0.5",
     }
-    answers = [(one.lease, right[one.question["kind"]](one)) for one in found.data]
+    answers = [(one.lease, right[one.question.kind](one)) for one in found.data]
     with pytest.raises(BadInput):
         answer(*((one.lease, "7") for one in found.data), study_id=study_id)
     assert answer(*answers, study_id=study_id) == (7, 0, 0, 0)

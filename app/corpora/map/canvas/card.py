@@ -13,7 +13,7 @@ import streamlit as st
 from analysis.map.picture import point_hover
 from analysis.map.shapes import rows_inside
 from app.corpora.map.chosen import RESELECTED, cleared, selected_shape, take_shape
-from app.corpora.map.points import rows_with
+from app.corpora.map.points import Searched, rows_with
 from app.kit.card_files import card_css, card_js, nothing
 
 if TYPE_CHECKING:
@@ -46,9 +46,7 @@ OUTLINED = ("box", "lasso")  # the card draws their outline; other selections ar
 
 
 @st.fragment
-def draw_map_card(
-    payload: bytes, points: "pd.DataFrame", found: dict[str, Any], *, key: str
-) -> None:
+def draw_map_card(payload: bytes, points: "pd.DataFrame", found: Searched, *, key: str) -> None:
     """Render the map of `points`; `payload` is their encoding by `analysis.map.picture`.
 
     found: the corpora of the map, for the search. A new selection reruns the page.
@@ -69,7 +67,7 @@ def draw_map_card(
         st.rerun()
 
 
-def selected_rows(points: "pd.DataFrame", found: dict[str, Any], *, key: str) -> np.ndarray:
+def selected_rows(points: "pd.DataFrame", found: Searched, *, key: str) -> np.ndarray:
     """The rows of the selection, ascending."""
     shape = selected_shape(key)
     if shape is not None and shape["kind"] == "search":
@@ -80,7 +78,7 @@ def selected_rows(points: "pd.DataFrame", found: dict[str, Any], *, key: str) ->
 
 def lit_rows(
     points: "pd.DataFrame",
-    found: dict[str, Any],
+    found: Searched,
     text: str,
     shape: dict[str, Any] | None,
     *,
@@ -94,9 +92,7 @@ def lit_rows(
     return selected_rows(points, found, key=key)
 
 
-def _remembered(
-    points: "pd.DataFrame", found: dict[str, Any], text: str, *, key: str
-) -> np.ndarray:
+def _remembered(points: "pd.DataFrame", found: Searched, text: str, *, key: str) -> np.ndarray:
     """The rows of the last search are kept: hovering asks for them again."""
     question = (key, text, len(points))
     last = st.session_state.get("coverage.searched")
