@@ -15,10 +15,14 @@ from pathlib import Path
 from killed_purge import in_a_fork
 from sqlalchemy import Engine, event
 from sqlalchemy.orm import configure_mappers
+from starlette.applications import Starlette
+from starlette.testclient import TestClient
+from study_world import make_world, sampled_study
 
 from app.access.identity import owner
 from app.operations import store as operations
 from app.operations.store import StoreUpgrade
+from app.server.recruited import RECRUITED_ROUTES
 from curation.backups import BackupPlan, RestorePlan, backup, restore
 from curation.hub.pull import pull_as
 from curation.hub.request import DatasetPull
@@ -27,6 +31,8 @@ from curation.importing.job import import_as
 from curation.importing.request import DatasetImport
 from db.jobs import jobs
 from db.jobs.runner import JobHandle, run
+from db.people.accounts import add_account
+from db.people.recruiting import open_recruiting
 from db.store.settings import owners_process
 from db.store.store import Store, open_store
 
@@ -77,6 +83,21 @@ def go_back(store: Store, folder: Path) -> None:
     operations.upgrade(ADA, StoreUpgrade(back=str(folder / "before.db")))
 
 
+def begin_as_recruit(store: Store, folder: Path) -> None:
+    """Somebody comes by the link of a study, which is made here."""
+    run_id = make_world(store, 2)
+    with store.write() as session:
+        add_account(session, "root", "correct horse battery", role="admin", actor="test")
+        study_id = sampled_study(session, run_id=run_id, items=1, overlap=1).id
+        codes = {"platform": "prolific", "complete": "C", "screened_out": "S"}
+        token = open_recruiting(session, study_id, **codes, people=1, quota=1, actor="root")
+        session.commit()
+    client = TestClient(Starlette(routes=[*RECRUITED_ROUTES]), follow_redirects=False)
+    path, data = f"/recruited/{study_id}/{token}", {"person": "5f01", "submission": "s111"}
+    for _ in range(2):
+        assert client.post(path, data=data).status_code == 303
+
+
 def _as_job(store: Store, kind: str, plan: BackupPlan) -> None:
     """Run the job of this kind that is queued, or was when its process was killed."""
     with store.write() as session:
@@ -91,7 +112,7 @@ WORK = {
     each.__name__: each
     for each in (
         *(import_pairs, import_groups, pull, back_up_as_job, restore_as_job, restore_here),
-        *(copy_here, upgrade_here, go_back),
+        *(copy_here, upgrade_here, go_back, begin_as_recruit),
     )
 }
 

@@ -432,6 +432,8 @@ def routes() -> tuple[Route, ...]:
           lambda a, w: studies.judges(a, w.id)),
         R("studies change_people", "POST", "/studies/{study_id:int}/people:change", "studies",
           request.JudgeChange, studies.JudgesChanged, studies.change_judges),
+        R("studies recruit", "POST", "/studies/{study_id:int}:recruit", "studies",
+          request.StudyRecruiting, studies.RecruitingLink, studies.recruit, 201),
         R("studies messages", "GET", "/studies/{id:int}/messages", "studies", One,
           Listed[SentRow], lambda a, w: studies.messages(a, w.id)),
         R("studies write", "POST", "/studies/{study_id:int}/messages", "studies",

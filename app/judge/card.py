@@ -29,8 +29,8 @@ CARD = card_component(
 )
 
 
-def draw_card(study_id: int, *, key: str, guidelines: int) -> bool:
-    """Render the card of a study and store what it sent; whether guidelines wait to be read.
+def draw_card(study_id: int, *, key: str, guidelines: int) -> dict[str, Any]:
+    """Render the card of a study and store what it sent; returns what it shows.
 
     `guidelines`: the version drawn with the page. Raises Refused without the permission.
     """
@@ -44,4 +44,4 @@ def draw_card(study_id: int, *, key: str, guidelines: int) -> bool:
             guidelines=guidelines,
         )
 
-    return draw_outbox_card(CARD, data, key=key).get("unread") is True
+    return draw_outbox_card(CARD, data, key=key)

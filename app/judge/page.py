@@ -118,6 +118,13 @@ def draw_own_desk(study_id: int) -> None:
                 draw_text(one.body, label=f"{one.written_by}, {one.created_at:%Y-%m-%d}")
 
 
+def draw_way_out() -> None:
+    """Back to the platform that sent the person, if one did, with the code that they earned."""
+    study_id = answers.recruited_into(signed_in_user())
+    if study_id is not None:
+        st.link_button(say("judge.way_out"), f"/recruited/{study_id}/end", type="primary")
+
+
 @st.fragment(key="judge-desk")
 def draw_desk(study: StudySummary, guidelines: int) -> None:
     """The card; `guidelines`: the version in the page's head, which a fragment leaves as it is."""
@@ -127,9 +134,12 @@ def draw_desk(study: StudySummary, guidelines: int) -> None:
     with failures_shown(language_now()):
         with above:
             draw_messages(study.id)
-        if draw_card(study.id, key=f"judge.card_{study.id}", guidelines=guidelines):
-            with above:
+        shown = draw_card(study.id, key=f"judge.card_{study.id}", guidelines=guidelines)
+        with above:
+            if shown.get("unread"):
                 draw_new_guidelines(study.id)
+            elif shown.get("finished"):
+                draw_way_out()
 
 
 def draw_studies(found: Sequence[StudySummary]) -> None:
@@ -160,6 +170,7 @@ if open_studies:
 else:
     st.title(say("judge.title"), anchor=False)
     with failures_shown(language_now()):
+        draw_way_out()  # the last answer may have closed their study
         is_curator = NEEDS["studies"].is_met(user)
         draw_empty(
             say("judge.no_study"),

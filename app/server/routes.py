@@ -22,6 +22,7 @@ from app.server.form_page import address_of, device_token, form_page, signed_in
 from app.server.health import HEALTH_ROUTE
 from app.server.language import LANGUAGE_ROUTE, language_of, problem_to, say_to
 from app.server.own_account import OWN_ACCOUNT_ROUTES
+from app.server.recruited import RECRUITED_ROUTES
 from app.text.languages import text
 from db.errors import InfError, NotFound, Refused
 from db.names import MAX_NAME_CHARACTERS
@@ -236,6 +237,7 @@ ROUTES: Sequence[BaseRoute] = (
     Route("/oauth2callback", return_from_provider, methods=["GET"]),
     Route("/invitation/{token}", invitation_form, methods=["GET"]),
     Route("/invitation/{token}", accept_invitation, methods=["POST"]),
+    *RECRUITED_ROUTES,
     *OWN_ACCOUNT_ROUTES,
     *DOWNLOAD_ROUTES,
 )

@@ -55,7 +55,7 @@ OPEN_PATHS = (
 METRICS = "/metrics"  # of a request with a token it looks at the token itself
 ADMIN_PATHS = (METRICS, "/_stcore/metrics")  # figures of everybody
 # of these, /api/v1 looks at each request's token itself, and never at a cookie
-OPEN_FOLDERS = ("/static/", "/invitation/", "/password/", "/language/", f"{API}/")
+OPEN_FOLDERS = ("/static/", "/invitation/", "/recruited/", "/password/", "/language/", f"{API}/")
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 
 

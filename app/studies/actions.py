@@ -139,6 +139,14 @@ invite = acting(
 )
 
 
+recruit = acting(
+    studies.recruit,
+    lambda made: keep(LINKS, [made.path]),
+    takes=("study_id",),
+    form="studies.recruit",
+)
+
+
 sample_known = acting(
     studies.change_gold,
     lambda done: f"{counted(len(done.added), 'item')} added.",

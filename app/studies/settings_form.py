@@ -13,6 +13,7 @@ from app.kit.page import draw_hand_off, draw_table
 from app.operations.judging import judgments, studies
 from app.operations.people import Invitation
 from app.studies import actions
+from curation.judging.request import StudyRecruiting
 from db.study.gold_items import PARTS
 from db.study.rules import StudyRules
 from db.study.studies import StudySummary
@@ -81,8 +82,21 @@ def draw_invite(study: StudySummary) -> None:
                 on_click=actions.invite,
                 args=(study.id,),
             )
+        st.caption(
+            "Or one link for all whom Prolific or MTurk sends: they need no account, judge in this "
+            "study alone, and end at the code that they earned."
+        )
+        with st.container(horizontal=True, vertical_alignment="bottom"):
+            names = [name for name in StudyRecruiting.model_fields if name != "study_id"]
+            draw_fields(StudyRecruiting, names, key="studies.recruit")
+            st.button(
+                "Create platform link",
+                key="studies.recruit",
+                on_click=actions.recruit,
+                args=(study.id,),
+            )
         if links:
-            st.caption("Send each link to one person. A link works once and is not shown again.")
+            st.caption("Copy the link: it is not shown again. A person's own works once.")
             st.code("\n".join(_base() + path for path in links), language=None, wrap_lines=True)
 
 

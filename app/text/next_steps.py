@@ -110,6 +110,7 @@ NEXT: Final[Mapping[str, str]] = {
     "studies qualification": "inf studies people {study_id}",
     "studies report": "inf studies export {study_id} --out FOLDER",
     "studies example": "inf studies show {id}",
+    "studies recruit": "inf studies work {study_id}",
     "studies set": "inf studies show {id}",
     "studies template": "inf studies gold {study_id} --file FILE",
     "studies thresholds": "inf runs decide {run_id}",

@@ -277,6 +277,7 @@ class StudyPlan(Request):
 
 Tool = Literal["labelstudio", "argilla", "prodigy", "doccano"]
 STUDY: Any = option(..., "The study.", names=(), metavar="STUDY_ID")
+CODE = r"^[A-Za-z0-9-]{1,64}$"
 
 
 class StudyChange(Request):
@@ -341,6 +342,22 @@ class StudyExample(Request):
     answer: str = option("", "The answer, a label [the right one, where it is known].")
     is_right: bool = option(True, "Whether the answer is right.", names=("--right/--wrong",))
     why: str = option("", "Why it is right or wrong, Markdown.")
+
+
+class StudyRecruiting(Request):
+    """Recruit people from a platform: one link for all, who judge in this study alone.
+
+    A new link ends the one before; who came by that one can go on only by the new one.
+    """
+
+    study_id: int = STUDY
+    platform: Literal["prolific", "mturk"] = option(..., "The platform.", names=("--from",))
+    complete: str = option(..., "The platform's completion code, for who is done.", pattern=CODE)
+    screened_out: str = option(
+        ..., "Its code for who fails the qualification or the gold items.", pattern=CODE
+    )
+    people: int = option(..., "How many people may come.", ge=1, le=10_000)
+    quota: int | None = option(None, "How many items each is given, gold among them.", ge=1)
 
 
 class StudyMessage(Request):

@@ -50,6 +50,7 @@ from db.tables import (
     Review,
     Run,
     Study,
+    StudyJudge,
     Tour,
     VerdictVersion,
     Webhook,
@@ -96,8 +97,9 @@ def rename_account(session: Session, name: str, new_name: str, *, actor: str) ->
 def delete_account(session: Session, name: str, *, actor: str) -> str:
     """Delete an account; returns the pseudonym under which what the person did stays.
 
-    Sessions, rights and links end, leases go back to the queue, and an invitation that made the
-    account stays used up. Raises NotFound, and Refused for the last admin. Does not commit.
+    Sessions, rights, links and a platform's ids of the person end, leases go back to the queue, and
+    an invitation that made the account stays used up. Raises NotFound, and Refused for the last
+    admin. Does not commit.
     """
     account = get_account(session, name)
     if account.role == "admin":
@@ -112,6 +114,9 @@ def delete_account(session: Session, name: str, *, actor: str) -> str:
         return_leases(session, study_id, judge_id)
     pseudonym = f"{DELETED} {secrets.token_hex(4)}"
     _replace(session, account, name, pseudonym)
+    own = select(Judge.id).where(Judge.account_id == account.id).scalar_subquery()
+    recruited = update(StudyJudge).where(StudyJudge.judge_id == own)
+    session.execute(recruited.values(worker=None, submission=None))
     session.execute(update(Judge).where(Judge.account_id == account.id).values(account_id=None))
     used = update(Invitation).where(Invitation.account_id == account.id)
     session.execute(used.values(account_id=None, expires_at=utc_now()))

@@ -24,7 +24,8 @@ Interval = tuple[datetime, datetime]
 class WorkRow(Row):
     """One person's work in one study. Counts are of items: a changed answer counts once.
 
-    `items` counts hidden gold, too; `late` were answered after the place was given away.
+    `items` counts hidden gold, too; `late` were answered after the place was given away. `worker`,
+    `submission` and `code`: a recruit's ids of the platform, and the code that they earned.
     """
 
     study_id: int
@@ -44,6 +45,9 @@ class WorkRow(Row):
     active_minutes: float
     first_at: datetime | None
     last_at: datetime | None
+    worker: str | None
+    submission: str | None
+    code: str | None
 
 
 def active_seconds(intervals: Iterable[Interval]) -> float:
@@ -92,7 +96,7 @@ def work_report(
         done = _PersonsAnswers.read(session, study.id, judge.id, since, until)
         if done.is_empty and (since or until):
             continue
-        member = session.get(StudyJudge, (study.id, judge.id))
+        member = session.get_one(StudyJudge, (study.id, judge.id))
         found.append(
             WorkRow(
                 study_id=study.id,
@@ -111,10 +115,13 @@ def work_report(
                 gold_seen=len(done.of("gold")),
                 qualification_right=done.right("training"),
                 qualification_seen=len(done.of("training")),
-                qualified_at=None if member is None else member.passed_at,
+                qualified_at=member.passed_at,
                 active_minutes=round(active_seconds(done.intervals) / 60, 2),
                 first_at=min(done.moments, default=None),
                 last_at=max(done.moments, default=None),
+                worker=member.worker,
+                submission=member.submission,
+                code=member.code,
             )
         )
     return found

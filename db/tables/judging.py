@@ -250,6 +250,8 @@ class StudyJudge(Base, kw_only=True):
     `furthest` is the highest position of an item leased to them: new leases come after it.
     `scored_after`: how many items they had answered when their gold was last scored. `quota`: how
     many items they are given, NULL for no limit; `due_on`: until when they are asked to be done.
+    Of a recruit (`db.people.recruiting`): `worker` and `submission`, the platform's ids, and the
+    `code` that they earned.
     """
 
     __tablename__ = "study_judge"
@@ -265,10 +267,14 @@ class StudyJudge(Base, kw_only=True):
     passed_at: Mapped[datetime | None] = mapped_column(default=None)
     quota: Mapped[int | None] = mapped_column(default=None)
     due_on: Mapped[date | None] = mapped_column(default=None)
+    worker: Mapped[str | None] = mapped_column(default=None)
+    submission: Mapped[str | None] = mapped_column(default=None)
+    code: Mapped[str | None] = mapped_column(default=None)
     changed_at: Mapped[datetime] = created()
     __table_args__ = (
         CheckConstraint("state IN ('active', 'paused')", name="state"),
         Index("ix_study_judge_judge_id", "judge_id"),
+        Index("ix_study_judge_study_id_worker", "study_id", "worker", unique=True),
     )
 
 

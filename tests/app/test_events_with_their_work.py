@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 from killed_program import killed_program
 from killed_work import WORK
-from sqlalchemy import func, select
+from sqlalchemy import exists, func, select
 
 from db.shape import INF_IR
 from db.store import schema
 from db.store.backup import write_backup
 from db.store.store import Store, open_store
-from db.tables import Dataset, Event, Job, Pair, Run
+from db.tables import Account, Dataset, Event, Job, Pair, Run, StudyJudge
 
 PAIRS = 5
 MAX_COMMITS = 30
@@ -69,6 +69,10 @@ DONE: dict[str, tuple[str, Callable[[Store], bool]]] = {
     "restore_here": ("restore", _restored),
     "copy_here": ("copy", _restored),
     "upgrade_here": ("upgrade", lambda store: schema.current(store) != EARLIER),
+    "begin_as_recruit": (
+        "study.recruit",
+        _has(StudyJudge.worker == "5f01", exists().where(Account.name.startswith("prolific-"))),
+    ),
     "go_back": ("upgrade.back", lambda store: schema.current(store) == EARLIER),
 }
 

@@ -200,6 +200,10 @@ studies.door(
     text=_changed,
 )
 studies.door(operations.add_example, name="example", text=_changed)
+studies.door(
+    operations.recruit,
+    text=lambda made: f"give this path of the app to {made['platform']}: {made['path']}",
+)
 
 
 @studies.command()

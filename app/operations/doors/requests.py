@@ -22,6 +22,7 @@ REQUESTS: Mapping[str, str] = {
     "studies judge": "curation.judging.request:JudgeStart",
     "studies set": "curation.judging.request:StudyChange",
     "studies example": "curation.judging.request:StudyExample",
+    "studies recruit": "curation.judging.request:StudyRecruiting",
     "studies people": "curation.judging.request:JudgeChange",
     "studies write": "curation.judging.request:StudyMessage",
     "studies gold": "curation.judging.request:GoldChange",

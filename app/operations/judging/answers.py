@@ -5,7 +5,7 @@ Only what the judge saw and did: texts in the order shown, under the assignment'
 
 from datetime import date
 
-from app.access.identity import Actor
+from app.access.identity import Actor, SessionUser
 from app.operations.acting import admitted, reading
 from app.operations.judging.card import RIGHT, judge_id_of, judge_of
 from curation.judging.request import AnswerChange, JudgeMessage
@@ -15,6 +15,7 @@ from db.answers.own_answers import OwnAnswer, count_answers, own_answers
 from db.assignment import guidelines, threads
 from db.assignment.answering import Decision, submit_decision
 from db.assignment.places import assignment_of_token
+from db.people import recruiting
 from db.rows import Row
 from db.run.new_items import question_of
 from db.study.judgments import current_judgment
@@ -93,6 +94,14 @@ def desk(actor: Actor, study_id: int) -> OwnDesk:
             return OwnDesk()
         found = announcements.received(session, study_id, judge_id)
         return OwnDesk(quota=member.quota, due_on=member.due_on, messages=tuple(found))
+
+
+def recruited_into(actor: Actor) -> int | None:
+    """The study that a platform sent the actor to, if one did."""
+    if not isinstance(actor, SessionUser) or actor.account_id is None:
+        return None
+    with reading(actor, RIGHT) as session:
+        return recruiting.recruited_into(session, actor.account_id)
 
 
 def guidelines_read(actor: Actor, study_id: int) -> Guideline | None:

@@ -30,6 +30,7 @@ from curation.judging.request import (
     StudyFilePlan,
     StudyMessage,
     StudyPlan,
+    StudyRecruiting,
     StudyTasks,
     WorkReport,
 )
@@ -41,6 +42,7 @@ from db.assignment.hidden import open_groups
 from db.corpus.datasets import get_dataset
 from db.errors import BadInput
 from db.events import record_event
+from db.people import recruiting
 from db.rows import Json, Listed, Row
 from db.run.runs import RunSummary, get_run, list_runs
 from db.study import adjudication, examples, quality, studies
@@ -96,6 +98,14 @@ class JudgesChanged(Row):
     judges: int
     moved: int = 0
     returned: int = 0
+
+
+class RecruitingLink(Row):
+    """The path of a study's link for people of a platform."""
+
+    study_id: int
+    platform: str
+    path: str
 
 
 class GoldChanged(Row):
@@ -331,6 +341,19 @@ def change_judges(actor: Actor, wanted: JudgeChange) -> JudgesChanged:
                 detail |= {"quota": share.quota, "due_on": share.due_on and str(share.due_on)}
             record_event(session, actor.name, f"study.{NOTED[wanted.action]}", study_id, **detail)
     return JudgesChanged(action=wanted.action, judges=len(ids), moved=moved, returned=returned)
+
+
+def recruit(actor: Actor, wanted: StudyRecruiting) -> RecruitingLink:
+    """A new link for people of a platform, which ends the one before; it is not stored.
+
+    Raises NotFound, and Refused as `db.people.recruiting.open_recruiting`.
+    """
+    given = wanted.model_dump()
+    with writing(actor, RIGHT) as session:
+        token = recruiting.open_recruiting(session, **given, actor=actor.name)
+    query = recruiting.PLATFORMS[wanted.platform].query
+    path = f"/recruited/{wanted.study_id}/{token}{query}"
+    return RecruitingLink(study_id=wanted.study_id, platform=wanted.platform, path=path)
 
 
 def write(actor: Actor, wanted: StudyMessage) -> SentRow:

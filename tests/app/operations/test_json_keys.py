@@ -122,6 +122,7 @@ DOING = {
     *("store backup", "store copy", "store restore", "store upgrade", "studies close"),
     *("studies create", "studies gold", "studies judge", "studies qualification", "studies set"),
     "studies example",
+    "studies recruit",
     "studies write",
     *(
         "studies export",

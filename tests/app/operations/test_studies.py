@@ -28,6 +28,7 @@ from curation.judging.request import (
     StudyFilePlan,
     StudyMessage,
     StudyPlan,
+    StudyRecruiting,
     StudyTasks,
     WorkReport,
 )
@@ -57,6 +58,10 @@ OPERATIONS: dict[str, Callable[[Actor], Any]] = {
     ),
     "write": lambda actor: studies.write(actor, StudyMessage(study_id=1, body="hello")),
     "messages": lambda actor: studies.messages(actor, 1),
+    "recruit": lambda actor: studies.recruit(
+        actor,
+        StudyRecruiting(study_id=1, platform="mturk", complete="C", screened_out="S", people=1),
+    ),
     "change_gold": lambda actor: studies.change_gold(
         actor, GoldChange(study_id=1, part="gold", sample=1)
     ),
