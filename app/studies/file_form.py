@@ -69,7 +69,7 @@ def draw_file_form() -> None:
         upload = None if file is None else (file.name, file.getvalue())
         if st.toggle("Preview of the card", key="studies.previewed"):
             found = studies.preview(signed_in_user(), questions, upload)
-            items = [one.model_dump(mode="json", exclude_unset=True) for one in found]
+            items = [one.as_json() for one in found]
             st.caption(
                 "One item as judges see it; click it to answer by keys. Nothing of it is kept."
             )

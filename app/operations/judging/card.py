@@ -56,7 +56,7 @@ class CardQuestion(Row):
     labels: tuple[tuple[str, str], ...]
 
 
-class CardItem(Row):
+class CardItem(SparseRow):
     """An item: its texts in this judge's order, under a token.
 
     The texts of a card are sent once: an item with the texts of the one before it has `same` in
