@@ -18,9 +18,11 @@ def open_view(page: Page, title: str) -> None:
     menu, tabs = place(page, "frame-menu"), place(page, "frame-tabs")
     listed = menu.get_by_role("link", name=title, exact=True)
     tab = tabs.get_by_role("link", name=title, exact=True)
+    section = next(view.section for view in MENU if view.title == title)
+    entry = menu.get_by_role("link", name=section, exact=True)
+    entry.or_(listed).or_(tab).first.wait_for()  # links come late
     if not listed.count() and not tab.count():
-        section = next(view.section for view in MENU if view.title == title)
-        menu.get_by_role("link", name=section, exact=True).click()
+        entry.click()
         tab.wait_for()
     (listed if listed.count() else tab).click()
     expect(page.get_by_role("heading", level=1, name=title, exact=True)).to_be_visible(timeout=SLOW)

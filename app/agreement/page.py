@@ -18,7 +18,7 @@ from app.kit.analysis_command import agreement_command
 from app.kit.choice import choose
 from app.kit.figure import Origin
 from app.kit.frame.dataset import chosen_dataset
-from app.kit.page import draw_empty, draw_heading, draw_labels
+from app.kit.page import draw_command, draw_empty, draw_heading, draw_labels
 from app.operations.judging import agreement, studies
 from app.operations.judging.agreement import Seen
 from app.text.numbers import counted
@@ -301,7 +301,7 @@ def draw_downloads(study: StudySummary, figures: Mapping[str, Any], command: str
         file_name=f"agreement-study-{study.id}.json",
         key="agreement.download",
     )
-    st.code(command, language=None, wrap_lines=True)
+    draw_command(command)
 
 
 dataset, user = chosen_dataset(), signed_in_user()

@@ -18,7 +18,7 @@ from analysis.text.diversity_tables import (
     table_one,
 )
 from app.kit.figure import Origin, draw_figure, draw_rows, side_by_side
-from app.kit.page import draw_labels
+from app.kit.page import draw_command, draw_labels
 from app.text.numbers import counted
 from app.text.plain import plain
 
@@ -94,7 +94,7 @@ def draw_filtered(filtered: CorpusDiversity, unfiltered: CorpusDiversity, origin
         rows = filter_rows(filtered, unfiltered)
         draw_rows(rows, origin, key=f"diversity.filtered.{name}", height=340)
     st.caption("Export one release of each, to train two models for equal steps and compare them:")
-    st.code(export_commands(name, filtered.run_id), language=None, wrap_lines=True)
+    draw_command(export_commands(name, filtered.run_id))
 
 
 def export_commands(name: str, run_id: int | None) -> str:

@@ -20,7 +20,7 @@ from app.jobs_page.card import follow_job
 from app.kit.frame.dataset import chosen_dataset
 from app.kit.frame.links import go_to, page_link
 from app.kit.menu import may_open
-from app.kit.page import draw_heading, draw_labels, draw_link
+from app.kit.page import draw_command, draw_heading, draw_labels, draw_link
 from app.models.try_it import draw_swap
 from app.operations import try_it
 from app.operations.overview import demo
@@ -110,7 +110,7 @@ def draw_next(step: Step | None, user: SessionUser, own: OwnItems | None) -> Non
         if may_open(user, view) and st.button(button, type="primary", key="home.next"):
             go_to(view, parameters)
         if step is not None and step.command:
-            st.code(step.command, language=None, wrap_lines=True)
+            draw_command(step.command)
 
 
 def draw_step(step: Step) -> None:

@@ -7,7 +7,7 @@ from app.access.permissions import NEEDS
 from app.access.session_user import action, failures_shown, notify, signed_in_user
 from app.kit.frame.links import go_to
 from app.kit.menu import may_open
-from app.kit.page import draw_empty
+from app.kit.page import draw_command, draw_empty
 from app.operations.overview import demo
 from app.operations.overview.demo import Loading
 from app.text.plain import plain
@@ -50,9 +50,8 @@ def draw_start(user: SessionUser) -> None:
             if st.button("Import your data", icon=":material/upload_file:", key="home.import"):
                 go_to("datasets")
         st.caption("Your data: queries with the passages that answer them (CSV, JSONL, Parquet …).")
-        st.code(
-            "inf demo\ninf datasets import NAME --pairs pairs.jsonl --passages passages.jsonl",
-            language=None,
+        draw_command(
+            "inf demo\ninf datasets import NAME --pairs pairs.jsonl --passages passages.jsonl"
         )
 
 

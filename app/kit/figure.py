@@ -21,7 +21,7 @@ from streamlit.delta_generator import DeltaGenerator
 from analysis.figures.printed import KINDS, printed
 from analysis.figures.screen import CONFIG, on_screen
 from analysis.files.csv_writer import csv_text
-from app.kit.page import draw_table
+from app.kit.page import draw_command, draw_table
 from app.text.latex import as_latex
 from app.text.plain import plain
 
@@ -113,9 +113,7 @@ def draw_origin(
     """
     made = f" · {origin.at:%Y-%m-%d %H:%M} UTC" if origin.at else ""
     with draw_downloads(rows, key=key, picture=picture, shown=shown):
-        with st.popover("Command", type="tertiary", icon=":material/terminal:"):
-            st.caption(f"data {plain(origin.version)}{made}")
-            st.code(origin.command, language=None, wrap_lines=True)
+        draw_command(origin.command, note=f"data {origin.version}{made}")
         st.caption(f"data {plain(origin.version)}{made}", width="content")
 
 

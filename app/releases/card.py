@@ -49,9 +49,9 @@ def draw_card(card: str, *, key: str) -> None:
     with st.container(border=True, height=HEIGHT, key=f"release-card-{key}"):
         for prompt, text in parts_of(card):
             if prompt:
-                with st.expander(f"Prompt `{prompt.replace('`', ' ')}`"):
+                with st.popover(f"Prompt `{prompt.replace('`', ' ')}`"):
                     st.code(text, language=None, wrap_lines=True)
             elif text:
                 st.markdown(text)
-    with st.expander("The file as it is, with its metadata (YAML)"):
+    with st.popover("The file as it is, with its metadata (YAML)", type="tertiary"):
         st.code(card, language="markdown", height=420, wrap_lines=True)

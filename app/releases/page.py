@@ -1,6 +1,7 @@
 """The Releases page: export kept groups with a dataset card; compare and push releases."""
 
 from collections.abc import Sequence
+from functools import partial
 
 import streamlit as st
 
@@ -10,7 +11,15 @@ from app.jobs_page.card import follow_job
 from app.kit.choice import choose
 from app.kit.figure import draw_rows
 from app.kit.frame.dataset import chosen_dataset
-from app.kit.page import draw_empty, draw_hand_off, draw_heading, draw_labels, draw_table
+from app.kit.page import (
+    draw_command,
+    draw_drawer,
+    draw_empty,
+    draw_hand_off,
+    draw_heading,
+    draw_labels,
+    draw_table,
+)
 from app.operations import releases
 from app.operations.releases import ReleaseRow, ReleaseShown
 from app.releases.card import draw_card
@@ -92,10 +101,9 @@ def draw_release(release: ReleaseShown) -> None:
     draw_push("release", release.id, f"Push it to the Hub{again}", key="releases")
     st.header("Dataset card", anchor=False)
     draw_card(release.card, key="made")
-    st.caption("To load it in Python on this server:")
-    st.code(
+    draw_command(
         f'from datasets import load_dataset\ndata = load_dataset("{release.path}")',
-        language="python",
+        label="Load it in Python on this server",
     )
 
 
@@ -116,8 +124,15 @@ if not runs and not found:
     )
 if runs:
     is_new = not found or "run" in st.query_params
-    with st.expander("New release", icon=":material/add:", expanded=is_new):
-        draw_release_form(runs, [run for run in every if run not in runs], made + 1)
+    elsewhere = [run for run in every if run not in runs]
+    draw_drawer(
+        "New release",
+        partial(draw_release_form, runs, elsewhere, made + 1),
+        key="releases.new",
+        field="releases.run",
+        icon=":material/add:",
+        is_open=is_new,
+    )
 if "releases.job" in st.session_state:
     follow_job(st.session_state["releases.job"], key="releases.follow")
 if found:

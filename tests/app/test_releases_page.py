@@ -86,6 +86,9 @@ def test_a_release_is_described_without_codes_and_its_path_stands_in_the_code_to
     at = opened(sqlite_store)
     (row,) = at.dataframe[0].value.to_dict("records")
     assert (row["reviews"], row["offline"]) == ("not-rejected", True)
+    assert not [each for each in at.selectbox if each.key == "releases.reviews"]
+    at.session_state["releases.new"] = True  # the drawer is opened, and counts
+    at.run()
     assert at.selectbox(key="releases.reviews").options == ["all but rejected", "approved only"]
     captions = "\n".join(each.value for each in at.caption).replace("\\", "")
     assert "4 groups as parquet files · made by ada on " in captions
@@ -142,7 +145,8 @@ def test_what_changed_between_two_releases_is_told(
     at.selectbox(key="releases.before").select(1).run()
     table = at.dataframe[-1].value
     assert list(table["query_id"]) == ["q0"] and list(table["change"]) == ["removed"]
-    at.multiselect(key="releases.languages").select("python").run()
+    at.session_state["releases.new"] = True  # the drawer is opened
+    at.run().multiselect(key="releases.languages").select("python").run()
     assert "**1 group** selected" in words(at)
 
 
@@ -172,7 +176,8 @@ def test_the_card_is_rendered_with_prompts_and_metadata_on_request(
     assert any(value.startswith("#### Counts") or "\n#### Counts" in value for value in body)
     assert not any(value.startswith("---") or "<details>" in value for value in body)
     assert (tmp_path / "out" / "README.md").read_text().strip() in [each.value for each in at.code]
-    assert "The file as it is, with its metadata (YAML)" in [each.label for each in at.expander]
+    popovers = [each.proto.popover.label for each in at.get("popover")]
+    assert "The file as it is, with its metadata (YAML)" in popovers
 
 
 HOSTILE = "</details> $x$ :material/home: ![a](http://x/y.png)\n````\n# head\n[l](http://x)"

@@ -225,6 +225,24 @@ def test_the_tabs_of_agreement_stay_in_place_while_what_is_in_one_comes(
     assert page.evaluate("[...window.places]") == [round(before["y"])]
 
 
+EVALUATED = """(part) => performance.getEntriesByType("resource")
+  .some((file) => file.initiatorType === "script" && file.name.includes(`/${part}.`))"""
+
+
+def test_the_code_of_figures_is_ready_before_a_page_with_one_is_opened_but_not_beside_a_card(
+    two: Store, served: Restartable, browser: Browser
+) -> None:
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    page.goto(f"{served.url}/jobs")
+    page.wait_for_function(EVALUATED, arg="PlotlyChart")
+    page.wait_for_function(EVALUATED, arg="DataFrame")
+    page.goto(f"{served.url}/judge")
+    settled(page)
+    page.wait_for_timeout(1000)
+    assert not page.evaluate(EVALUATED, "PlotlyChart")
+    page.close()
+
+
 def test_an_address_that_is_no_page_says_so_in_our_style(
     two: Store, served: Restartable, browser: Browser
 ) -> None:

@@ -24,3 +24,33 @@
     root.dataset.infMenu = isPhone || isNarrow ? "folded" : "open"; // no storage allowed
   }
 })();
+
+// What was fetched for later (tables, figures) is evaluated a file at a time while nothing is drawn: the
+// script of figures takes half a second, for which the first click on a page with one would wait. Where
+// figures come first they are next after the title, while the server still counts. Not beside a card,
+// whose keys are answered at once.
+(() => {
+  const PAUSE_MS = 100;
+  const FIGURES = /\/(agreement|train|validators)?$/;
+  const CARDS = /\/(judge|adjudicate)$/;
+  const idle = window.requestIdleCallback ?? ((then) => setTimeout(then, PAUSE_MS));
+  const has = (part) => document.querySelector(part) !== null;
+  const isTime = (file) => {
+    if (CARDS.test(location.pathname) || !has('[data-testid="stMain"] h1')) return false;
+    if (FIGURES.test(location.pathname) && file.includes("/PlotlyChart.")) return true;
+    return has('[data-test-script-state="notRunning"]') && !has('[data-testid="stSkeleton"]');
+  };
+  const evaluate = (files) => {
+    if (!files.length) return;
+    if (!isTime(files[0])) {
+      setTimeout(evaluate, PAUSE_MS, files);
+    } else {
+      const next = () => evaluate(files.slice(1));
+      idle(() => import(files[0]).then(next, next)); // what fails is fetched again where it is drawn
+    }
+  };
+  addEventListener("DOMContentLoaded", () => {
+    const links = document.querySelectorAll('link[rel="prefetch"]');
+    evaluate([...links].map((link) => link.href));
+  });
+})();

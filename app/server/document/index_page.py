@@ -3,7 +3,7 @@
 Streamlit draws the parts of a page as their code arrives, and the menu last. So the style is in the
 document and not in an element that comes late; a script reserves the menu's place before anything
 is drawn; the code of the widgets that pages are made of is fetched while the page connects, that
-of tables and figures afterwards.
+of tables and figures afterwards, and evaluated while nothing is drawn.
 """
 
 import base64
@@ -45,9 +45,9 @@ PARTS: Final = [
 ]
 # Those of tables and figures, of which most pages show some: fetched when the browser is idle.
 LATER: Final = [
+    "PlotlyChart",
     "DataFrame",
     "ReadOnlyGrid",
-    "PlotlyChart",
 ]
 IMPORTED = re.compile(r"""(?:from|import)\s*["`']\./([^"`']+\.js)["`']""")
 
