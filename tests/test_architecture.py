@@ -67,6 +67,15 @@ def test_all_figures_are_drawn_in_one_place() -> None:
     assert found == [ROOT / "app" / "kit" / "figure.py"]
 
 
+def test_a_download_leaves_the_page_as_it_is() -> None:
+    """A page that is drawn anew meanwhile loses the next click, which may be for the next file."""
+    for path in sources():
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "st.download_button":
+                given = {each.arg: ast.unparse(each.value) for each in node.keywords}
+                assert given.get("on_click") == "'ignore'", f"{path}:{node.lineno}"
+
+
 # Told apart by names in strings elsewhere: the table of commands, and a type of the other file.
 KNOWN_CIRCLES = [
     {"app.cli.main", "app.cli.start"},

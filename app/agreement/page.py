@@ -300,6 +300,7 @@ def draw_downloads(study: StudySummary, figures: Mapping[str, Any], command: str
         json.dumps({"study_id": study.id, **figures["report"]}, ensure_ascii=False),
         file_name=f"agreement-study-{study.id}.json",
         key="agreement.download",
+        on_click="ignore",
     )
     draw_command(command)
 

@@ -32,6 +32,7 @@ TYPES = ["jsonl", "json", "csv", "tsv", "txt", "xlsx", "parquet", "gz", "bz2", "
 PREVIEWED = "datasets.preview_again"  # set by what fills in names of columns
 PROPOSED, FILLED = "datasets.proposed", "datasets.filled"  # names of columns, by ours
 THEIRS, SEEN = "datasets.their_columns", "datasets.seen"  # of the files that were chosen
+WANTED = "datasets.wanted"  # set by the click on Import until the import is done
 LOOKED_AT = 30 << 20  # bytes of files that are looked at without being asked to
 ABOUT = (
     "Pairs: `query` with `passage` (the text) or `passage_id`, and `query_id`; ids of absent "
@@ -129,7 +130,11 @@ def draw_import_form() -> None:
         st.caption(ABOUT)
         with st.container(horizontal=True):
             previewed = st.form_submit_button("Preview", key="datasets.preview")
-            submitted = st.form_submit_button("Import", type="primary", key="datasets.submit")
+            st.form_submit_button(
+                "Import", type="primary", key="datasets.submit", on_click=_set_wanted, args=(True,)
+            )
+    submitted = st.session_state.get(WANTED, False)
+    _set_wanted(False)
     given = values_of_form(DatasetImport, key="datasets")
     given |= {"pairs": pairs_path, "passages": passages_path, "columns": columns}
     previewed = st.session_state.pop(PREVIEWED, False) or previewed or (is_new and not submitted)
@@ -146,7 +151,8 @@ def draw_import_form() -> None:
         try:
             with with_uploads(given, pairs, passages) as (request, uploads):
                 if submitted:
-                    _import(request, uploads)
+                    with _kept_if_interrupted():
+                        _import(request, uploads)
                 else:
                     preview = datasets.preview(user, request, uploads=uploads)
         except MissingColumns as missing:
@@ -159,6 +165,22 @@ def draw_import_form() -> None:
             _draw_missing(at_columns, missing)
     if preview is not None:
         draw_preview(preview)
+
+
+def _set_wanted(is_wanted: bool) -> None:
+    st.session_state[WANTED] = is_wanted
+
+
+@contextmanager
+def _kept_if_interrupted() -> Iterator[None]:
+    """A file that arrives during an import runs the page anew (no `Exception`): it begins again."""
+    _set_wanted(True)
+    try:
+        yield
+    except Exception:
+        _set_wanted(False)
+        raise
+    _set_wanted(False)
 
 
 def _are_new(uploads: Sequence[Uploaded]) -> bool:
@@ -271,6 +293,7 @@ def _import(request: DatasetImport, uploads: Path | None) -> None:
         return
     finally:
         bar.empty()
+    _set_wanted(False)
     pairs = counted(report.imported, "pair")
     passages = counted(report.imported_passages, "passage")
     done = f"{request.name}: {pairs} and {passages} imported."

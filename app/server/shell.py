@@ -74,6 +74,7 @@ def draw_tabs(user: SessionUser, page: str) -> None:
     """The pages of the current menu entry as tabs."""
     entry = entry_of(user, page)
     if entry is None or len(entry.views) == 1:
+        st.empty()  # in the place of the tabs of the page before, which else stood until the end
         return
     with st.container(horizontal=True, gap="small", key="frame-tabs"):
         for view in entry.views:

@@ -154,6 +154,7 @@ def sample_gold_items(study: StudySummary) -> None:
                 partial(_template, signed_in_user(), study.id),
                 file_name=f"study-{study.id}-items.jsonl",
                 key="studies.known_template",
+                on_click="ignore",
             )
         if found:
             draw_table(

@@ -39,6 +39,7 @@ def draw_report(study: StudySummary) -> None:
                     partial(write, document),
                     file_name=f"study-{study.id}-report.{kind}",
                     key=f"studies.report_{kind}",
+                    on_click="ignore",
                 )
         st.caption(plain(document.lead))
         parts = {one.title: partial(_draw_section, one) for one in document.sections}
@@ -79,4 +80,5 @@ def draw_work(study: StudySummary) -> None:
             file_name="work.csv" if everywhere else f"study-{study.id}-work.csv",
             mime="text/csv",
             key="studies.work_csv",
+            on_click="ignore",
         )
