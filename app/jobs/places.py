@@ -74,7 +74,7 @@ def _require_budget(
 ) -> None:
     """Raise Refused where a token's job costs money outside of a run that the token started.
 
-    Judging has no budget: a token starts no judge whose answers cost money.
+    A token's budget counts runs alone: it starts no judge whose answers cost money.
     """
     run = session.get(Run, config["run_id"]) if config.get("run_id") else None
     is_paid = run is not None and PROVIDERS.find(run.provider).paid
@@ -83,7 +83,7 @@ def _require_budget(
     judge = config.get("judge")
     if kind == "judge" and (JUDGES.find(judge.partition(":")[0]).paid if judge else is_paid):
         raise Refused(
-            "this judge's answers cost money, and judging has no budget that a token could keep to",
+            "this judge's answers cost money, and a token's budget counts runs alone",
             "start it when signed in",
             code="judge_without_budget",
         )

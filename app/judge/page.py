@@ -24,7 +24,9 @@ from app.operations.judging.card import acknowledge
 from app.text.languages import error_text
 from app.text.texts import changed_lines, draw_text
 from db.errors import InfError
+from db.study.examples import examples_in
 from db.study.studies import StudySummary
+from db.tables import Guideline
 
 CONFIRMED = "judge.confirmed_guidelines"
 DESK = "judge.own_desk"
@@ -32,13 +34,13 @@ DESK_SECONDS = 30.0
 MAX_UNREAD, MAX_MESSAGES = 3, 20  # drawn above the card, and in its popover
 
 
-def draw_guidelines(study_id: int) -> int:
-    """Draw the guidelines of now, and return their version: a newer one may come any moment."""
+def draw_guidelines(study_id: int) -> Guideline:
+    """Draw the guidelines of now, and return them: a newer version may come any moment."""
     guideline = studies.guideline(signed_in_user(), study_id, right="judge")
     label = say("judge.guidelines", version=guideline.version)
     with st.popover(label, icon=":material/menu_book:"):
         st.markdown(guideline.body)
-    return guideline.version
+    return guideline
 
 
 def draw_new_guidelines(study_id: int) -> None:
@@ -158,8 +160,11 @@ def draw_studies(found: Sequence[StudySummary]) -> None:
         draw_own_desk(chosen.id)
         draw_language_choice("/judge")
     with failures_shown(language_now()):
-        draw_desk(chosen, guidelines)
+        draw_desk(chosen, guidelines.version)
         draw_lifeline()
+        if examples := examples_in(guidelines.body):
+            with st.expander(say("judge.examples"), icon=":material/lightbulb:"):
+                st.markdown(examples)
 
 
 draw_page_language()

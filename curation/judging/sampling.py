@@ -15,6 +15,8 @@ from sqlalchemy.orm import Session
 from analysis.agreement.answers import Decision
 from analysis.agreement.disagreement import disagreements
 from db.errors import BadInput, BadRow, BadRows
+from db.run.runs import get_run
+from db.study.examples import example_groups
 from db.study.judgments import judgment_frame
 from db.study.sampled_groups import group_facts, model_answers
 from db.study.sampling import Groups, sample_items, take_highest
@@ -130,6 +132,14 @@ def sample_study_items(
             if facts[group_id]["verdict"] == sampling.only
         }
     away = {group for study_id in sampling.apart_from for group in used_groups(session, study_id)}
+    shown = example_groups(session, get_run(session, run_id).dataset_id)
+    if sampling.sample == "list" and (known := shown & groups.keys()):
+        raise BadInput(
+            f"group {min(known)} is an example in guidelines: its readers know the answer",
+            "leave it out",
+            code="example_in_study",
+        )
+    away |= shown
     groups = {group_id: items for group_id, items in groups.items() if group_id not in away}
     if sampling.sample == "disagreement":
         value = disagreement_of(session, run_id, sampling)

@@ -282,6 +282,7 @@ def judge_waiting(
             session.commit()
         handle.report(before + start + len(batch), before + len(waiting), judge.name)
         if unusable[OUT_OF_BUDGET]:
+            unusable[OUT_OF_BUDGET] += len(waiting) - start - len(batch)  # nobody was asked
             break
     return unusable
 

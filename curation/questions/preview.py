@@ -29,9 +29,10 @@ EXAMPLE = Record(
 def card_of_file(entries: Sequence[StudyQuestion], file: Path | None) -> list[ShownItem]:
     """The items of the file's first row, or of an example, in the order in which a card has them.
 
-    Passages are in an order by chance, the same at each call. Raises as `read_records`.
+    Passages are in an order by chance, the same at each call. Raises as `read_records` does of
+    that row: the others are read when the study is made.
     """
-    record = EXAMPLE if file is None else read_records(file, entries)[0]
+    record = EXAMPLE if file is None else read_records(file, entries, 1)[0]
     order = [one.label for one in record.passages]
     random.Random(record.id).shuffle(order)
     texts = {one.label: one.text for one in record.passages}

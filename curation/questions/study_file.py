@@ -15,6 +15,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -154,13 +155,15 @@ def study_from_file(
     )
 
 
-def read_records(path: Path, entries: Sequence[StudyQuestion]) -> list[Record]:
-    """The rows of the file. Raises BadRows, BadInput for a file without one."""
+def read_records(
+    path: Path, entries: Sequence[StudyQuestion], limit: int | None = None
+) -> list[Record]:
+    """The rows of the file, or its first ones. Raises BadRows, BadInput for a file without one."""
     found: list[Record] = []
     bad: list[BadRow] = []
     ids: set[str] = set()
     texts: dict[str, str] = {}
-    for row in read_rows(path):
+    for row in islice(read_rows(path), limit):
         try:
             if row.reason is not None:
                 raise BadValue(row.reason)

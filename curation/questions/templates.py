@@ -4,6 +4,8 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
+from db.study.examples import PICK_TEXT
+
 ROLES: Final = {"positive": "2", "instruction_negative": "1", "hard_negative": "0"}
 
 TEMPLATES: Final[Mapping[str, Mapping[str, Any]]] = {
@@ -13,7 +15,7 @@ TEMPLATES: Final[Mapping[str, Mapping[str, Any]]] = {
             {
                 "key": "passage",
                 "type": "pick",
-                "text": "Which passage answers the query in the way the instruction asks for?",
+                "text": PICK_TEXT,
                 "expected": "positive",
             }
         ],

@@ -16,6 +16,7 @@ from db.run.new_items import question_of
 from db.study.studies import current_guideline, get_study, write_guideline
 from db.tables import Guideline, Item, Study, StudyItem
 
+HEADING = "## Examples: "
 PICK_TEXT = "Which passage is the most relevant?"
 
 
@@ -34,7 +35,8 @@ def add_example(
     `answer`: a label, by default the right one where it is known. Raises NotFound, BadInput for
     what is no answer, Refused for an item that people judge.
     """
-    get_study(session, study_id)
+    study = get_study(session, study_id)
+    session.refresh(study, with_for_update={"key_share": True})
     item = session.get(Item, item_id)
     if item is None:
         raise NotFound(
@@ -55,7 +57,9 @@ def add_example(
             code="answer_missing",
         )
     question.check(answer, labels, f"item {item_id}")
-    heading = f"## Examples: {question.text or PICK_TEXT}"
+    heading = f"{HEADING}{question.text or PICK_TEXT}"
+    known = {*study.settings.get("examples", ()), item.group_id}
+    study.settings = {**study.settings, "examples": sorted(known)}
     example = _example(session, item, question, labels, answer, is_right, why)
     body = current_guideline(session, study_id).body
     lines = body.rstrip("\n").splitlines()
@@ -63,6 +67,23 @@ def add_example(
     new = ["", *example] if heading in lines else ["", heading, "", *example]
     text = "\n".join([*lines[:place], *new, *lines[place:]]) + "\n"
     return write_guideline(session, study_id, text, created_by=created_by)
+
+
+def examples_in(guidelines: str) -> str:
+    """The examples that guidelines contain, of all questions."""
+    found, is_example = list[str](), False
+    for line in guidelines.splitlines():
+        if line.startswith(("# ", "## ")):
+            is_example = line.startswith(HEADING)
+        if is_example:
+            found.append(line)
+    return "\n".join(found)
+
+
+def example_groups(session: Session, dataset_id: int) -> set[int]:
+    """The groups of which guidelines of the dataset's studies show an item with its answer."""
+    settings = session.scalars(select(Study.settings).where(Study.dataset_id == dataset_id))
+    return {group_id for each in settings for group_id in each.get("examples", ())}
 
 
 def _example(

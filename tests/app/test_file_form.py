@@ -45,6 +45,9 @@ def test_the_preview_is_blind_and_creates_nothing(sqlite_store: Store, tmp_path:
     assert sorted(items[0].candidates) == sorted(p["text"] for p in record(1)["passages"])
     said = json.dumps([one.as_json() | {"candidates": []} for one in items])
     assert "positive" not in said.replace("role:positive", "")
+    rest = b"{broken\n" * 1000  # read when the study is made, not at every drawing
+    first = file.read_bytes().partition(b"\n")[0] + b"\n"
+    assert studies.preview(cora, questions, (file.name, first + rest)) == items
     assert studies.preview(cora, questions)[0].candidates  # an example without a file
     assert studies.list_all(owner("cora")).total == 0
     with pytest.raises(BadInput, match="question 1"):

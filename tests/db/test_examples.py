@@ -13,7 +13,7 @@ from study_world import make_world, sampled_study
 from app.access.identity import SessionUser, owner
 from app.api.routes import by_name
 from app.operations.judging import studies as operations
-from curation.judging.request import StudyExample
+from curation.judging.request import StudyExample, StudyPlan
 from db.errors import BadInput, NotFound, Refused
 from db.people.rights import Rights
 from db.store.store import Store
@@ -137,3 +137,42 @@ def test_an_item_of_the_qualification_is_an_example_and_its_curator_has_read_it(
     page.text_input("studies.example_why").set_value("on the page").run()
     page.button("studies.add_example").click().run()
     assert not page.exception and "on the page" in body(sqlite_store, study_id)
+
+
+def test_later_studies_leave_out_the_groups_of_examples(sqlite_store: Store) -> None:
+    run_id = make_world(sqlite_store, 4)
+    plan = StudyPlan(dataset="world", run_id=run_id, items=4, overlap=1)
+    with sqlite_store.write() as session:
+        pilot = sampled_study(session, run_id=run_id, items=1, overlap=1)
+        item_id = session.scalars(
+            select(StudyItem.item_id).where(StudyItem.study_id == pilot.id)
+        ).one()
+        group_id, pilot_id = session.get_one(Item, item_id).group_id, pilot.id
+        studies.set_status(session, pilot_id, "closed")
+        session.commit()
+    example(sqlite_store, pilot_id, item_id, answer="none", is_right=False)
+    with pytest.raises(BadInput):
+        operations.create(owner("cora"), plan)
+    made = operations.create(owner("cora"), plan.model_copy(update={"items": 3}))
+    with sqlite_store.read() as session:
+        assert group_id not in studies.used_groups(session, made.id)
+    listed = plan.model_copy(update={"items": None, "sample": "list", "lines": (str(group_id),)})
+    with pytest.raises(BadInput, match="example in guidelines"):
+        operations.create(owner("cora"), listed)
+
+
+def test_a_judge_has_the_examples_below_the_card(sqlite_store: Store, tmp_path: Path) -> None:
+    pilot, main = two_studies(sqlite_store, tmp_path)
+    graded = next(i for p, i in items(sqlite_store, pilot).items() if p.startswith("role:positive"))
+    page = open_page("judge", study=str(main))
+    assert not page.exception and not page.expander
+    example(sqlite_store, main, graded)
+    guidelines = body(sqlite_store, main) + "\n## More\n\nLater advice.\n"
+    with sqlite_store.write() as session:
+        studies.write_guideline(session, main, guidelines)
+        session.commit()
+    page = open_page("judge", study=str(main))
+    (shown,) = page.expander
+    text = "".join(one.value for one in shown.markdown)
+    assert not page.exception and "Right: 2" in text and FORGED.splitlines()[-1] in text
+    assert "Later advice" not in text and text.startswith("## Examples: ")

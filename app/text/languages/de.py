@@ -10,6 +10,7 @@ TEXTS: Final = {
     "judge.lead": "Lesen Sie Anweisung und Anfrage und wählen Sie dann den relevantesten Text.",
     "judge.study": "Studie",
     "judge.guidelines": "Richtlinien (Fassung {version})",
+    "judge.examples": "Beispiele aus den Richtlinien",
     "judge.new_guidelines": "Neue Richtlinien: Fassung {version}",
     "judge.new_guidelines_lead": "Sie wurden geändert, nachdem Sie in dieser Studie begonnen hatten. Frühere Antworten behalten die Fassung, unter der sie gegeben wurden. Ihre Aufgaben kommen zurück, sobald Sie bestätigen.",
     "judge.changed_since": "Was sich seit Version {version}, die Sie gelesen haben, geändert hat:",

@@ -10,6 +10,7 @@ TEXTS: Final = {
     "judge.lead": "Read the instruction and the query, then pick the most relevant passage.",
     "judge.study": "Study",
     "judge.guidelines": "Guidelines (version {version})",
+    "judge.examples": "Examples from the guidelines",
     "judge.new_guidelines": "New guidelines: version {version}",
     "judge.new_guidelines_lead": "They changed after you began in this study. Answers that you gave before keep the version they were given under. Your items come back when you confirm.",
     "judge.changed_since": "What changed since version {version}, which you read:",
