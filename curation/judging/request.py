@@ -352,12 +352,19 @@ class StudyRecruiting(Request):
 
     study_id: int = STUDY
     platform: Literal["prolific", "mturk"] = option(..., "The platform.", names=("--from",))
-    complete: str = option(..., "The platform's completion code, for who is done.", pattern=CODE)
+    complete: str = option(
+        ..., "The platform's code for who is done.", title="Completion code", pattern=CODE
+    )
     screened_out: str = option(
-        ..., "Its code for who fails the qualification or the gold items.", pattern=CODE
+        ...,
+        "Its code for who fails the qualification or the gold items.",
+        title="Screen-out code",
+        pattern=CODE,
     )
     people: int = option(..., "How many people may come.", ge=1, le=10_000)
-    quota: int | None = option(None, "How many items each is given, gold among them.", ge=1)
+    quota: int | None = option(
+        None, "How many items each is given, gold among them.", title="Items each", ge=1
+    )
 
 
 class StudyMessage(Request):
