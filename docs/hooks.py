@@ -48,7 +48,10 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
 
 def commands_page() -> str:
     """Every command with its help as `inf COMMAND --help` prints it."""
-    lines = ["# Commands\n", "What `inf COMMAND --help` prints, for every command.\n"]
+    lines = [
+        "# Commands\n",
+        "After this page you know every command: what `inf COMMAND --help` prints.\n",
+    ]
     for words, command in commands_of(inf, ("inf",)):
         context = click.Context(command, info_name=" ".join(words), terminal_width=100)
         lines += [f"{'#' * min(len(words) + 1, 4)} `{' '.join(words)}`", "```text"]

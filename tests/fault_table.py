@@ -553,6 +553,8 @@ def page() -> str:
     lines = [
         "# Faults of a server",
         "",
+        "After this page you can say what a run does when a server fails, and what a resume costs.",
+        "",
         f"What a curation run does when its server misbehaves: {len(FAULTS)} faults, each of which",
         "is a case of `tests/curation/test_faults.py`. This page is printed by",
         "`python tests/fault_table.py`.",

@@ -209,6 +209,20 @@ def test_every_command_and_option_in_the_prose_exists() -> None:
     assert sum(require_options(call, path.name) for call, path in found) > 50
 
 
+def test_every_page_says_first_what_its_reader_can_do_after_it() -> None:
+    """Tables of what was decided and the start page, which is a table of such lines, apart."""
+    docs = ROOT / "docs"
+    pages = [path for path in docs.rglob("*.md") if "decisions" not in path.parts]
+    silent = [
+        path.relative_to(docs).as_posix()
+        for path in pages
+        if not re.match(
+            r"#[^\n]+\n\nAfter (?:this page|these \w+ steps) you ", path.read_text("utf-8")
+        )
+    ]
+    assert silent == ["index.md"]
+
+
 def test_every_file_that_the_documents_name_exists() -> None:
     tops = (*ROOMS, "alembic", "bench", "docs", "tests")
     missing = []

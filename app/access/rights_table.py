@@ -59,6 +59,7 @@ def as_markdown() -> str:
     """The page `reference/rights.md`."""
     lines = [
         "# Table of rights\n",
+        "After this page you know which role may do what on a dataset, on a study and anywhere.\n",
         "Generated from the code that enforces it; "
         "[Rights of members](../concepts/rights.md) explains it.\n",
         "| permission | for | requires |",

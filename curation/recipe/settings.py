@@ -180,6 +180,7 @@ def as_markdown() -> str:
     )
     lines = [
         "# Recipe settings\n",
+        "After this page you can set each number and name of a recipe, and know what it changes.\n",
         "A recipe is a TOML file for `inf curate --recipe FILE`; `inf recipes show NAME` shows "
         "one. A table `[stages.TASK]` holds the settings of a task. `inf curate --set PLACE=VALUE` "
         "overrides a setting of a stage or of `[validation]` and `[filters]`: "

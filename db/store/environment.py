@@ -147,6 +147,7 @@ def as_markdown() -> str:
     """The table as a page of the documentation."""
     lines = [
         "# Environment variables\n",
+        "After this page you know every variable that is read, its default and what it is for.\n",
         "This page is generated from `db/store/environment.py`. Secrets may also stand in "
         "`$INF_HOME/secrets.toml` ([Keys and tokens](../secrets.md)).\n",
     ]

@@ -98,6 +98,7 @@ def as_markdown() -> str:
     """The page `reference/requests.md`."""
     lines = [
         "# Requests of operations\n",
+        "After this page you know every key that a command, a route or a job takes.\n",
         "Generated from the models that commands, pages and jobs share: a key of a job's config "
         "and of JSON is a field here, and so is an option of the command. As JSON Schemas: "
         "[requests.json](requests.json).\n",
