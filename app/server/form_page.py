@@ -1,5 +1,6 @@
 """The plain HTML pages with a form: sign-in, invitation, own account. No script runs in them."""
 
+from html import escape
 from pathlib import Path
 from string import Template
 
@@ -48,6 +49,11 @@ def form_page(
     )
     headers = {"Cache-Control": "no-store", "Content-Security-Policy": POLICY}
     return HTMLResponse(html, status_code=status, headers=headers)
+
+
+def alert(problem: str) -> str:
+    """What went wrong, in the fields of a form."""
+    return f'<p class="problem" role="alert">{escape(problem)}</p>'
 
 
 def address_of(request: Request) -> str:

@@ -8,7 +8,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from app.access.identity import SessionUser, user_of_cookies
-from app.server.form_page import address_of, device_token, form_page, signed_in, signed_out
+from app.server.form_page import address_of, alert, device_token, form_page, signed_in, signed_out
 from app.server.language import problem_to, say_to
 from db.errors import BadInput, InfError, Refused
 from db.events import record_event
@@ -187,7 +187,7 @@ def _account_page(
     with unscoped(), open_store().read() as session:
         account = session.get_one(Account, int(user.account_id or 0))
         rows = sign_ins.list_sessions(session, account.id)
-    fields = f"""{_alert(problem) if problem else ""}
+    fields = f"""{alert(problem) if problem else ""}
       <p>{say_to(request, "account.signed_in_as")} <b>{escape(user.name)}</b>
       ({say_to(request, f"form.role_{user.role}")})</p>"""
     if account.password_hash is None:
@@ -219,7 +219,7 @@ def _session_form(request: Request, row: AccountSession, is_here: bool) -> str:
 
 
 def _link_refused(request: Request, refused: Refused) -> Response:
-    problem, path = _alert(problem_to(request, refused)), request.url.path
+    problem, path = alert(problem_to(request, refused)), request.url.path
     return form_page(
         request, "account.new_password", "/sign-in", problem, 410, back_to=escape(path)
     )
@@ -227,7 +227,7 @@ def _link_refused(request: Request, refused: Refused) -> Response:
 
 def _password_page(request: Request, name: str, problem: str = "", status: int = 200) -> Response:
     account = f"<p>{say_to(request, 'account.account')}: <b>{escape(name)}</b></p>" if name else ""
-    fields = f"""{_alert(problem) if problem else account}
+    fields = f"""{alert(problem) if problem else account}
       {_new_password(request)}
       <button>{say_to(request, "account.set_password")}</button>"""
     path = f"/password/{escape(request.path_params['token'])}"
@@ -239,7 +239,3 @@ def _new_password(request: Request) -> str:
       {say_to(request, "account.new_password_field", count=MIN_PASSWORD_CHARACTERS)}
       <input name="password" type="password" autocomplete="new-password"
       minlength="{MIN_PASSWORD_CHARACTERS}" required></label>"""
-
-
-def _alert(problem: str) -> str:
-    return f'<p class="problem" role="alert">{escape(problem)}</p>'

@@ -12,7 +12,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from app.access.identity import user_of_cookies
-from app.server.form_page import address_of, form_page, signed_in
+from app.server.form_page import address_of, alert, form_page, signed_in
 from app.server.language import problem_to, say_to
 from db.errors import InfError, Refused
 from db.people import recruiting
@@ -102,8 +102,8 @@ def _joined(request: Request, person: str, submission: str) -> Account:
 
 
 def _problem(request: Request, error: InfError) -> Response:
-    problem = f'<p class="problem" role="alert">{escape(problem_to(request, error))}</p>'
-    return _page(request, problem, 429 if error.code == "too_many" else 403)
+    status = 429 if error.code == "too_many" else 403
+    return _page(request, alert(problem_to(request, error)), status)
 
 
 def _page(request: Request, fields: str, status: int = 200) -> Response:

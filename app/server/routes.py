@@ -18,7 +18,7 @@ from app.access.identity import user_of_cookies
 from app.access.permissions import require
 from app.operations import releases
 from app.server.document.goto import GOTO_ROUTE
-from app.server.form_page import address_of, device_token, form_page, signed_in
+from app.server.form_page import address_of, alert, device_token, form_page, signed_in
 from app.server.health import HEALTH_ROUTE
 from app.server.language import LANGUAGE_ROUTE, language_of, problem_to, say_to
 from app.server.own_account import OWN_ACCOUNT_ROUTES
@@ -144,9 +144,7 @@ def invitation_form(request: Request) -> Response:
             role, study_id = invitation.role, invitation.study_id
             study = "" if study_id is None else get_study(session, study_id).name
     except Refused as refused:
-        problem = f'<p role="alert">{escape(problem_to(request, refused))}</p>'
-        path = f"/invitation/{escape(token)}"
-        return form_page(request, "form.invitation", "/sign-in", problem, 410, back_to=path)
+        return _invitation_page(request, token, alert(problem_to(request, refused)), 410)
     if user is not None and user.account_id is not None and study_id is not None:
         return _joining(request, token, user.name, study)
     spoken = text(language_of(request), f"form.role_{role}")
@@ -207,8 +205,7 @@ def _joining(request: Request, token: str, name: str, study: str) -> Response:
 def _invitation(
     request: Request, token: str, message: str, *, name: str = "", status: int = 200
 ) -> Response:
-    role = ' role="alert" class="problem"' if status != 200 else ""
-    fields = f"""<p{role}>{escape(message)}</p>
+    fields = f"""{f"<p>{escape(message)}</p>" if status == 200 else alert(message)}
       <label>{say_to(request, "form.name")}
         <input name="name" value="{escape(name)}" autocomplete="username"
         maxlength="{MAX_NAME_CHARACTERS}" required autofocus></label>
@@ -259,8 +256,7 @@ def _local_path(path: str) -> str:
 def _form(
     request: Request, return_to: str, problem: str = "", *, name: str = "", status: int = 200
 ) -> Response:
-    alert = f'<p class="problem" role="alert">{escape(problem)}</p>' if problem else ""
-    fields = f"""{alert}
+    fields = f"""{alert(problem) if problem else ""}
       <input type="hidden" name="next" value="{escape(return_to)}">
       <label>{say_to(request, "form.name")} <input name="name" value="{escape(name)}"
         autocomplete="username" required autofocus></label>

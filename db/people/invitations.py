@@ -4,7 +4,6 @@ A link works once and until it expires; its token is shown once and stored only 
 invitation into a study is used up by whoever joins first, with a new or an existing account.
 """
 
-import hashlib
 import secrets
 from datetime import timedelta
 
@@ -17,6 +16,7 @@ from db.events import record_event
 from db.people.accounts import add_account, check_role, has_accounts
 from db.people.passwords import HashedPassword
 from db.people.rights import add_rights
+from db.people.sign_ins import token_sha256
 from db.study.judgments import get_or_create_judge
 from db.study.studies import get_study
 from db.tables import Account, Invitation, utc_now
@@ -53,7 +53,7 @@ def invite(
         )
     token = secrets.token_urlsafe(32)
     invitation = Invitation(
-        token_sha256=_sha256(token),
+        token_sha256=token_sha256(token),
         role=role,
         created_by=actor,
         expires_at=utc_now() + timedelta(days=days),
@@ -69,7 +69,7 @@ def invite(
 def open_invitation(session: Session, token: str) -> Invitation:
     """The invitation of a link. Raises Refused if it was used or has expired."""
     found = session.scalar(
-        select(Invitation).where(Invitation.token_sha256 == _sha256(token)).with_for_update()
+        select(Invitation).where(Invitation.token_sha256 == token_sha256(token)).with_for_update()
     )
     if found is None or found.account_id is not None or found.expires_at < utc_now():
         raise Refused(
@@ -134,7 +134,3 @@ def _mark_used(session: Session, invitation: Invitation, account: Account) -> No
     if invitation.study_id is not None:
         join_study(session, invitation.study_id, account)
         record_event(session, account.name, "study.join", invitation.study_id)
-
-
-def _sha256(token: str) -> str:
-    return hashlib.sha256(token.encode()).hexdigest()

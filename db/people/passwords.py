@@ -1,6 +1,5 @@
 """Passwords: how they are stored, which are accepted, and the one-time links that replace them."""
 
-import hashlib
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -13,7 +12,7 @@ from sqlalchemy.orm import Session
 
 from db.errors import BadInput, Refused
 from db.events import record_event
-from db.people.sign_ins import end_sessions
+from db.people.sign_ins import end_sessions, token_sha256
 from db.tables import Account, PasswordLink, utc_now
 
 MIN_PASSWORD_CHARACTERS = 12
@@ -92,7 +91,7 @@ def create_password_link(session: Session, account: Account, *, actor: str) -> s
     token = secrets.token_urlsafe(32)
     session.add(
         PasswordLink(
-            token_sha256=_sha256(token),
+            token_sha256=token_sha256(token),
             account_id=account.id,
             created_by=actor,
             expires_at=utc_now() + timedelta(hours=LINK_HOURS),
@@ -130,7 +129,9 @@ def use_password_link(session: Session, token: str, password: str | HashedPasswo
 
 def _open_link(session: Session, token: str) -> tuple[PasswordLink, Account]:
     link = session.scalar(
-        select(PasswordLink).where(PasswordLink.token_sha256 == _sha256(token)).with_for_update()
+        select(PasswordLink)
+        .where(PasswordLink.token_sha256 == token_sha256(token))
+        .with_for_update()
     )
     account = None if link is None else session.get_one(Account, link.account_id)
     if link is None or account is None or account.disabled:
@@ -142,7 +143,3 @@ def _open_link(session: Session, token: str) -> tuple[PasswordLink, Account]:
             code="link_over",
         )
     return link, account
-
-
-def _sha256(token: str) -> str:
-    return hashlib.sha256(token.encode()).hexdigest()
