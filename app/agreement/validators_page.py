@@ -7,7 +7,6 @@ from typing import Any
 import streamlit as st
 
 from analysis.agreement.flagged import flag_note
-from app.access.identity import Actor
 from app.access.session_user import signed_in_user
 from app.agreement.actions import read_report
 from app.agreement.validators import draw_validators, validators_sentence
@@ -19,7 +18,6 @@ from app.kit.page import draw_empty, draw_heading
 from app.operations.judging import agreement, studies
 from app.text.plain import plain
 from db.run.runs import RunSummary
-from db.run.validations import RunAnswers
 from db.study.studies import StudySummary
 
 LEAD = (
@@ -27,12 +25,6 @@ LEAD = (
     "that a model or a vote would keep. Computed from stored judgments and the price table, "
     "without calls."
 )
-
-
-@st.cache_data(max_entries=8, show_spinner="Comparing the answers …")
-def read_answers(run_id: int, version: tuple[object, ...], _actor: Actor) -> RunAnswers:
-    """The run's answers; `version` identifies store, answers and verdicts."""
-    return agreement.answers(_actor, run_id)
 
 
 def draw_choice(run: RunSummary, studies: Sequence[StudySummary]) -> None:
@@ -49,7 +41,7 @@ def draw_choice(run: RunSummary, studies: Sequence[StudySummary]) -> None:
     )
     about = agreement.judges(user, run.id, study_id)
     scope = about.scope
-    answers, people = read_answers(run.id, about.version, user), dict[str, Any]()
+    answers, people = agreement.answers(user, run.id), dict[str, Any]()
     # only of a sample of the run: kappa on chosen items would rank the models by those
     if study_id is not None and scope is not None and scope.of_run:
         report = read_report(user, study_id, agreement.seen(user, study_id))

@@ -39,7 +39,7 @@ def as_markdown(text: str) -> str:
             return found["code"]
         if found["sign"]:
             return f"\\{found['sign']}"
-        return f"##{found['head']} " if found["head"] else ""
+        return f"#{found['head']} " if found["head"] else ""
 
     return OTHERWISE.sub(shown, text).strip()
 

@@ -21,6 +21,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import streamlit as st
+from sqlalchemy import select
 from streamlit.components.v2 import manifest_scanner
 from streamlit.web.server.starlette import starlette_server
 
@@ -28,6 +29,11 @@ from app.kit.menu import FILES
 from app.operations.doors.courier import sending
 from app.server.document.static_files import compress_figures
 from db.modules import full_name
+from db.run.validations import run_answers
+from db.store.scope import unscoped
+from db.store.store import open_store
+from db.study.run_items import run_population
+from db.tables import Study
 
 DELAY_SECONDS = 2.0
 APP = Path(__file__).resolve().parent.parent
@@ -80,6 +86,17 @@ def _load_after(stopped: threading.Event) -> None:
         importlib.import_module(module)
     importlib.import_module(full_name("app.api.server"))  # the first request of a program
     compress_figures()
+    count_newest_run()
+
+
+def count_newest_run() -> None:
+    """Count the run of the newest study, which Agreement and Validators show first."""
+    with unscoped(), open_store().read() as session:
+        newest = select(Study.run_id).where(Study.run_id.is_not(None)).order_by(Study.id.desc())
+        run_id = session.scalar(newest.limit(1))
+        if run_id is not None:
+            run_population(session, run_id)
+            run_answers(session, run_id)
 
 
 def page_modules() -> list[str]:

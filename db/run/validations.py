@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Final
 
 from sqlalchemy import Select, String, case, cast, exists, func, select
@@ -12,6 +13,7 @@ from sqlalchemy.orm import Session, aliased
 from db.run.new_items import is_pick
 from db.run.runs import shape_of
 from db.shape import Shape
+from db.store.kept import kept
 from db.tables import Call, Group, Item, Judge, Judgment
 
 ON_THIS_MACHINE = ("offline", "transformers")
@@ -45,8 +47,14 @@ class RunAnswers:
 def run_answers(session: Session, run_id: int) -> RunAnswers:
     """Every current judgment of the run's newest items.
 
-    Counted by the store: of 100,000 groups a program would read 300,000 rows.
+    Counted by the store: of 100,000 groups a program would read 300,000 rows. That takes more than
+    a second, so that they are kept while nothing they count has changed.
     """
+    state = answers_version(session, run_id)
+    return kept(session, "answers", run_id, state, partial(_count_answers, session, run_id))
+
+
+def _count_answers(session: Session, run_id: int) -> RunAnswers:
     names = dict(session.execute(select(Judge.id, Judge.name)).all())
     found: Counter[Pattern] = Counter()
     newest, times = 0, list[datetime]()

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple, TypeVarTuple
 
 from sqlalchemy import Select, func, select
@@ -11,6 +12,7 @@ from sqlalchemy.orm import Session, aliased
 from db.corpus.texts import pair_source
 from db.run.new_items import in_order_of_roles, is_pick
 from db.run.runs import shape_of
+from db.store.kept import kept
 from db.study.judgments import JudgmentRow
 from db.study.studies import get_study
 from db.tables import Dataset, Group, Item, Judge, Judgment, Pair, StudyItem
@@ -137,10 +139,42 @@ def validator_choices(
 
 
 def run_population(session: Session, run_id: int) -> dict[ItemKind, int]:
-    """How many items of each kind the run has, counted where they are stored: a large run has
-    hundreds of thousands, of which `run_item_kinds` would make as many rows here.
+    """How many items of each kind the run has.
 
-    The items of a group become one text, since few of them differ.
+    It is kept while nothing it counts has changed: 100,000 groups take a second, and a study that
+    people judge asks for it after every answer.
+    """
+    state = _population_state(session, run_id)
+    count = partial(_count_population, session, run_id)
+    return dict(kept(session, "population", run_id, state, count))
+
+
+def _population_state(session: Session, run_id: int) -> tuple[object, ...]:
+    """What changes whenever the population does: the outcomes of the run's groups, the models'
+    answers of all runs (of this one's alone they would have to be read), the newest item."""
+    outcome = (Group.verdict, Group.drop_reason)
+    groups = session.execute(
+        select(*outcome, func.count(), func.sum(Group.id))
+        .where(Group.run_id == run_id, Group.verdict.is_not(None))
+        .group_by(*outcome)
+        .order_by(*outcome)
+    )
+    models = select(Judge.id).where(Judge.kind == "model")
+    number, last = session.execute(
+        select(func.count(), func.max(Judgment.id)).where(
+            Judgment.study_id.is_(None), Judgment.judge_id.in_(models)
+        )
+    ).one()
+    # a restored store may have as many, with the same numbers
+    event_id = session.scalar(select(Judgment.event_id).where(Judgment.id == last))
+    newest = session.scalar(select(func.max(Item.id)))
+    return newest, number, last, event_id, *(tuple(row) for row in groups)
+
+
+def _count_population(session: Session, run_id: int) -> dict[ItemKind, int]:
+    """Counted where the items are stored: a large run has hundreds of thousands, of which
+    `run_item_kinds` would make as many rows here. The items of a group become one text, since few
+    of them differ.
     """
     choice = (
         select(Judgment.choice)

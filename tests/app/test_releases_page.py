@@ -173,7 +173,7 @@ def test_the_card_is_rendered_with_prompts_and_metadata_on_request(
     at = opened(sqlite_store)
     assert not at.exception
     body = [each.value for each in at.markdown]
-    assert any(value.startswith("#### Counts") or "\n#### Counts" in value for value in body)
+    assert any(value.startswith("### Counts") or "\n### Counts" in value for value in body)
     assert not any(value.startswith("---") or "<details>" in value for value in body)
     assert (tmp_path / "out" / "README.md").read_text().strip() in [each.value for each in at.code]
     popovers = [each.proto.popover.label for each in at.get("popover")]
@@ -193,7 +193,7 @@ def test_nothing_in_a_card_becomes_a_formula_an_icon_or_a_picture() -> None:
     before, (name, prompt), (_, after) = parts_of(card)
     assert before == (
         "",
-        "> of \\:smile: costs \\$1 and \\$2\n\n#### Counts\n`$code:s$`",
+        "> of \\:smile: costs \\$1 and \\$2\n\n### Counts\n`$code:s$`",
     )
     assert (name, prompt) == ("a<b.md", HOSTILE)
-    assert after == "#### Use\n\n```python\nx = '$1:a'\n```"
+    assert after == "### Use\n\n```python\nx = '$1:a'\n```"

@@ -12,6 +12,8 @@ from exporting import export
 from made_study import make_study
 from records_world import group_ids, make_run
 from sqlalchemy import select
+from sqlalchemy.orm import Session
+from statement_count import statements_counted
 
 from analysis.study.design import DISPUTED, LISTED
 from curation.judging.about_run import about_run, extend_by_plan, plan_for
@@ -23,7 +25,7 @@ from db.store.store import Store
 from db.study import studies
 from db.study.judgments import get_or_create_judge, record_judgment
 from db.study.run_items import run_item_kinds, run_population
-from db.tables import Item, Judgment, Pair, StudyItem, utc_now
+from db.tables import Group, Item, Judgment, Pair, StudyItem, utc_now
 
 
 def judge_all(store: Store, study_id: int, people: Sequence[str] = ("ada", "bob")) -> None:
@@ -251,6 +253,65 @@ def test_what_the_store_counts_is_what_the_rows_say(store: Store) -> None:
         assert asked and run_item_kinds(session, run_id, of_study=1) == {
             item_id: each for item_id, each in kinds.items() if each[0] in groups
         }
+
+
+KEPT = {"verdict": "kept", "drop_reason": None}
+
+
+def test_a_population_is_counted_once_and_again_when_anything_it_counts_has_changed(
+    store: Store,
+) -> None:
+    run_id = make_run(store, kept=9, dropped=6)
+
+    def counted() -> int:
+        """The items, as they are now; and how many statements that took."""
+        with store.read() as session, statements_counted() as sent:
+            found = run_population(session, run_id)
+        with store.read() as session:
+            kinds = run_item_kinds(session, run_id)
+            assert found == Counter(kind for _, kind in kinds.values())
+        return sent.total
+
+    def answer(session: Session, item: Item, choice: str) -> None:
+        judge = get_or_create_judge(session, "validator of old", kind="model")
+        record_judgment(
+            session,
+            judge_id=judge.id,
+            item_id=item.id,
+            choice=choice,
+            order_shown=list(INF_IR.roles),
+            event_id=f"again {item.id} {choice}",
+            run_id=run_id,
+        )
+
+    dropped, first = group_ids(store, run_id, "dropped")[0], counted()
+    assert counted() == first - 1
+    changes: list[Callable[[Session, Group, Item], object]] = [
+        lambda session, group, item: answer(session, item, "none"),
+        lambda session, group, item: answer(session, item, item.scenario),
+        lambda session, group, item: setattr(group, "drop_reason", "ambiguous"),
+        lambda session, group, item: [setattr(group, *each) for each in KEPT.items()],
+        lambda session, group, item: session.add(
+            Item(
+                group_id=group.id,
+                scenario=item.scenario,
+                revision=2,
+                instruction="other words",
+                query=item.query,
+                candidates=item.candidates,
+                expected=item.expected,
+            )
+        ),
+    ]
+    for change in changes:
+        with store.write() as session:
+            group = session.get_one(Group, dropped)
+            item = session.scalars(select(Item).where(Item.group_id == group.id)).first()
+            assert item is not None
+            change(session, group, item)
+            session.commit()
+        assert counted() == first, "a change that was not seen"
+        assert counted() == first - 1
 
 
 def test_a_second_judge_gives_a_stricter_filter_to_explore(

@@ -74,7 +74,6 @@ from db.rows import SparseRow
 from db.run.runs import choose_run, shape_of
 from db.run.validations import (
     RunAnswers,
-    answers_version,
     judge_models,
     judging_cost,
     run_answers,
@@ -141,11 +140,9 @@ class Stored(NamedTuple):
 class Judges(NamedTuple):
     """What is known of the models that may filter a run besides their answers.
 
-    `version`: changes whenever the answers do; `scope`: of the study whose people they are compared
-    with.
+    `scope`: of the study whose people they are compared with.
     """
 
-    version: tuple[object, ...]
     models: dict[str, tuple[str, bool]]
     costs: dict[str, tuple[int, float]]
     estimates: dict[str, tuple[float | None, str]]
@@ -535,7 +532,6 @@ def _judges(session: Session, run_id: int, study_id: int | None) -> Judges:
     models = judge_models(session)
     known = {model for model, _ in models.values()} | set(load_prices())
     return Judges(
-        (store_address(), *answers_version(session, run_id)),
         models,
         judging_cost(session, ("validation",)),
         judging_prices(session, run_id, known),
