@@ -5,12 +5,12 @@ from pathlib import Path
 
 import click
 
-from app.access.identity import Actor, owner
+from app.access.identity import owner
 from app.cli.kit.doors import Noun
-from app.cli.kit.formerly import formerly, with_former_keys
+from app.cli.kit.formerly import formerly
 from app.cli.kit.options import request_options
 from app.cli.kit.report import Launching, Result, command_actor, launched, lines, me, reporting
-from app.cli.kit.table import paged, sheet
+from app.cli.kit.table import sheet
 from app.operations import evaluations as operations
 from app.text.numbers import counted, score
 from app.text.remedies import in_commands
@@ -19,7 +19,7 @@ from trainer.evaluate.intervals import ranked_over
 from trainer.evaluate.measures.compliance import COMPLIANCE
 from trainer.evaluate.request import EvaluationStart
 from trainer.records.rows import BenchmarkScored, Evaluated
-from trainer.report.compared.differences import METHOD
+from trainer.report.compared.differences import LABELS, METHOD
 from trainer.report.compared.ordinary import NOT_MEASURED
 from trainer.suites.registry import DOWNLOAD_NAMES, LAYOUTS
 
@@ -29,20 +29,7 @@ DIFFERENCE = {"difference": "difference", "from": "low", "to": "high", "p (Holm)
 DIFFERENCE |= {"verdict": "verdict", "interval by": "method", "clusters": "clusters"}
 MEAN = {"mean": "value", "from": "low", "to": "high", "values": "queries", "clusters": "clusters"}
 MEAN |= {"interval by": "method", "no interval": "reason"}
-FORMER_DIFFERENCES = {
-    "Model": "name",
-    "Metric": "measure",
-    "Difference": "difference",
-    "from": "low",
-    "to": "high",
-    "p (Holm)": "p_holm",
-    "Verdict": "verdict",
-    "Queries": "queries",
-    "Gained": "gained",
-    "Lost": "lost",
-    "Clusters": "clusters",
-    "Interval by": "method",
-}
+FORMER_DIFFERENCES = {label.removeprefix("95 % "): key for key, label in LABELS.items()}
 
 
 evaluations = Noun("evaluations")
@@ -162,8 +149,6 @@ def create(
         raise click.UsageError("--per-query cannot be combined with --detach")
     if per_query and per_query.exists():
         raise click.UsageError(f"{per_query} exists: choose another file")
-    if request.trec and Path(request.trec).exists():
-        raise click.UsageError(f"{request.trec} exists: choose another folder")
     actor = command_actor()
     result = operations.create(actor, request, launch("evaluate"))
     if per_query:
@@ -173,11 +158,6 @@ def create(
             for row in (row for each in ids for row in operations.values(actor, each)):
                 out.write(json.dumps(row, ensure_ascii=False) + "\n")
     return result
-
-
-def _nobody_s(_: Result) -> Actor:
-    """Who measures files: without a store."""
-    return owner(me())
 
 
 evaluations.listed(
@@ -221,21 +201,16 @@ def _compared(result: Result) -> str:
     return "\n".join([against, listed, *notes, METHOD])
 
 
-@evaluations.command()
-@click.argument("base", type=int, metavar="BASE")
-@click.argument("others", type=int, nargs=-1, required=True, metavar="OTHER…")
-@paged()
-@reporting(_compared)
-def compare(base: int, others: tuple[int, ...], limit: int | None, offset: int) -> Result:
-    """Differences of evaluations to the evaluation BASE, by their ids.
-
-    Refused, with what differs in words, where their records differ: another corpus, queries,
-    judgments, candidate pool, depth, template or prefixes, or no record at all.
-    """
-    if set(others) == {base}:
-        raise click.UsageError("give at least two different evaluations")
-    found = operations.compare(command_actor(), base, others).part(limit, offset)
-    return with_former_keys(found.as_json(), "differences", FORMER_DIFFERENCES)
+evaluations.listed(
+    operations.compare,
+    click.argument("others", type=int, nargs=-1, required=True, metavar="OTHER…"),
+    name="compare",
+    text=_compared,
+    about="Differences of evaluations to the evaluation BASE, by their ids.\n\nRefused, with what "
+    "differs in words, where their records differ: another corpus, queries, judgments, candidate "
+    "pool, depth, template or prefixes, or no record at all.",
+    former=("differences", FORMER_DIFFERENCES),
+)
 
 
 evaluations.door(
@@ -244,7 +219,7 @@ evaluations.door(
     click.option(
         "--write", is_flag=True, help="Write it to FOLDER/benchmark.sha256, which is checked."
     ),
-    actor=_nobody_s,
+    actor=lambda _: owner(me()),  # of files: without a store
     text=(
         *("sha256", ("benchmarks", lambda found: ", ".join(found["benchmarks"])), "documents"),
         ("queries", "questions"),
@@ -272,7 +247,7 @@ evaluations.listed(
     operations.measure_files,
     click.option("--run", "run_file", type=click.Path(path_type=Path), required=True),
     click.option("--qrels", "qrels_file", type=click.Path(path_type=Path), required=True),
-    actor=_nobody_s,
+    actor=lambda _: owner(me()),  # of files: without a store
     name="trec",
     text=_measured,
     former=lambda found: {"per_query": {row["query_id"]: row["metrics"] for row in found["data"]}},

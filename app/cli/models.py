@@ -14,11 +14,9 @@ from app.cli.kit.table import one_line, sheet
 from app.operations import models as operations
 from app.operations import try_it
 from app.operations.models import ModelServe
-from app.operations.try_it import Search
 from db.errors import Refused
 from db.machine import url_of
 from db.modules import run_module
-from db.rows import Listed
 
 MAX_TEXT = 80
 models = Noun("models")
@@ -124,20 +122,14 @@ def _ranked(result: Result) -> str:
     return "\n\n".join(parts)
 
 
-@models.command()
-@request_options(Search)
-@click.argument("query", metavar="QUERY")
-@reporting(_ranked)
-def search(request: Search) -> Listed[try_it.Searched]:
-    """Search with one model or several, in a dataset's passages or in an index of your own.
-
-    An index is taken where a model reads passages as the one that made it: its base, or a
-    checkpoint with trained_side=query. INF_INDEX_KEY: the key of a Qdrant or Elasticsearch server.
-    """
-    actor = command_actor()
-    models = tuple(operations.folder_of(actor, model) for model in request.models)
-    found = try_it.search(actor, request.model_copy(update={"models": models}))
-    return Listed[try_it.Searched].all(list(found))
+models.door(
+    try_it.search,
+    text=_ranked,
+    about="Search with one model or several, in a dataset's passages or in an index of your own."
+    "\n\nAn index is taken where a model reads passages as the one that made it: its base, or a "
+    "checkpoint with trained_side=query. INF_INDEX_KEY: the key of a Qdrant or Elasticsearch "
+    "server.",
+)
 
 
 def _actor(model: str, release: str | None = None) -> Actor:

@@ -118,8 +118,8 @@ def training_options(model: type[T]) -> Callable[[Callable[..., Result]], Callab
 
 
 @trainings.command("create", cls=TrainCommand)
-@training_options(TrainStart)
 @launched
+@training_options(TrainStart)
 @reporting(_trained)
 def train(wanted: TrainStart, launch: Launching) -> Result:
     """Fine-tune an embedding model on a release, for example with epochs=3 max_seconds=60."""
@@ -138,8 +138,8 @@ def _queued(result: Result) -> str:
 
 
 @trainings.command("sweep")
-@training_options(TrainSweep)
 @launcher_options
+@training_options(TrainSweep)
 @reporting(_queued)
 def sweep(wanted: TrainSweep) -> Result:
     """Queue a training for every combination of objectives, base models and seeds."""
@@ -164,8 +164,8 @@ def _searched(result: Result) -> str:
 
 
 @trainings.command("search")
-@training_options(TrainSearch)
 @launcher_options
+@training_options(TrainSearch)
 @reporting(_searched)
 def tune(wanted: TrainSearch) -> Result:
     """Search training settings: each trial is a training job, on this machine or on Ray.

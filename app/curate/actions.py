@@ -17,7 +17,7 @@ from app.operations.overview import run
 from curation.providers.registry import PROVIDERS
 from curation.recipe.prices import Price
 from curation.rules.deciding import RunDecide
-from curation.run.starting import RunResume, RunStart, RunWork
+from curation.run.starting import RunResume, RunStart
 from db.errors import BadInput
 from db.requests import Request
 
@@ -84,8 +84,7 @@ def retry(run_id: int) -> None:
 @action
 def check(run_id: int) -> None:
     """Queue the check of a run for shared parts and leakage."""
-    wanted = RunWork(run_id=run_id, only="leakage")
-    runs.work_on(signed_in_user(), wanted, _queuing("The check of run"))
+    runs.check(signed_in_user(), run_id, _queuing("The check of run"))
 
 
 @action

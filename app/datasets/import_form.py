@@ -8,10 +8,11 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
+from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from app.access.session_user import failures_shown, notify, signed_in_user
 from app.kit.fields import draw_fields, values_of_form
@@ -22,8 +23,7 @@ from app.text.numbers import counted
 from app.text.plain import plain
 from curation.importing.columns import COLUMNS, EXAMPLE, MissingColumns
 from curation.importing.files import readable_formats
-from curation.importing.imported import PairsImported
-from curation.importing.importing import ImportPreview
+from curation.importing.imported import ImportPreview, PairsImported
 from curation.importing.request import DatasetImport
 from db.errors import BadInput, BadRow, BadRows
 
@@ -31,6 +31,7 @@ CHUNK_BYTES = 1 << 20
 TYPES = ["jsonl", "json", "csv", "tsv", "txt", "xlsx", "parquet", "gz", "bz2", "xz"]
 PREVIEWED = "datasets.preview_again"  # set by what fills in names of columns
 PROPOSED, FILLED = "datasets.proposed", "datasets.filled"  # names of columns, by ours
+COLUMN = "datasets.column_{}_{}"  # the field for a name, by file and our name
 THEIRS, SEEN = "datasets.their_columns", "datasets.seen"  # of the files that were chosen
 WANTED = "datasets.wanted"  # set by the click on Import until the import is done
 LOOKED_AT = 30 << 20  # bytes of files that are looked at without being asked to
@@ -42,19 +43,9 @@ ABOUT = (
 )
 
 
-class Uploaded(Protocol):
-    """A file uploaded by the browser."""
-
-    name: str
-    file_id: str
-    size: int
-
-    def read(self, size: int = -1, /) -> bytes: ...
-
-
 @contextmanager
 def with_uploads(
-    given: dict[str, Any], pairs: Sequence[Uploaded], passages: Uploaded | None
+    given: dict[str, Any], pairs: Sequence[UploadedFile], passages: UploadedFile | None
 ) -> Iterator[tuple[DatasetImport, Path | None]]:
     """The request with the uploads as files, and their folder; several of pairs are a folder.
 
@@ -74,7 +65,7 @@ def with_uploads(
         yield DatasetImport.read(given | files), folder
 
 
-def _written(upload: Uploaded, folder: Path) -> Path:
+def _written(upload: UploadedFile, folder: Path) -> Path:
     folder.mkdir(exist_ok=True)
     path = folder / (Path(upload.name).name or "upload")
     with path.open("wb") as file:
@@ -93,8 +84,8 @@ def draw_import_form() -> None:
         _use(proposed)
     user = signed_in_user()
     first, second = st.columns(2)  # before the form: what is chosen is looked at
-    pairs = first.file_uploader("Pairs", TYPES, accept_multiple_files=True, key="datasets.pairs")
-    passages = second.file_uploader("Passages (separate file)", TYPES, key="datasets.passages")
+    pairs = first.file_uploader("Pairs", TYPES, accept_multiple_files=True, key="datasets.files")
+    passages = second.file_uploader("Passages (separate file)", TYPES, key="datasets.passage_file")
     is_new = _are_new([*pairs, *filter(None, [passages])])
     with st.form("datasets.import", border=False):
         _draw("name", placeholder="questions-2026")
@@ -102,17 +93,10 @@ def draw_import_form() -> None:
         with st.container(horizontal=True):
             _draw("source")
             _draw("licence", placeholder="CC-BY-4.0")
-        pairs_path = passages_path = ""
         if user.is_admin:
-            first, second = st.columns(2)
-            pairs_path = first.text_input(
-                "Or: pairs on the server",
-                key="datasets.pairs_path",
-                help="A file, a folder, or a pattern as /data/train-*.parquet.",
-            )
-            passages_path = second.text_input(
-                "Or: passages on the server", key="datasets.passages_path"
-            )
+            with st.container(horizontal=True):
+                _draw("pairs", help="A file, a folder, or a pattern as /data/train-*.parquet.")
+                _draw("passages", help=None)
         formats = readable_formats()
         _draw(
             "layout",
@@ -123,7 +107,8 @@ def draw_import_form() -> None:
         )
         at_files = st.container()
         _draw("skip_bad")
-        is_mapped = any(st.session_state.get(each) for each in _fields().values())
+        named = (COLUMN.format(kind, ours) for kind, names in COLUMNS.items() for ours in names)
+        is_mapped = any(map(st.session_state.get, named))
         with st.expander("Column names", expanded=is_mapped):
             columns = _draw_columns()
         at_columns = st.container()
@@ -131,19 +116,21 @@ def draw_import_form() -> None:
         with st.container(horizontal=True):
             previewed = st.form_submit_button("Preview", key="datasets.preview")
             st.form_submit_button(
-                "Import", type="primary", key="datasets.submit", on_click=_set_wanted, args=(True,)
+                "Import",
+                type="primary",
+                key="datasets.submit",
+                on_click=st.session_state.update,
+                args=({WANTED: True},),
             )
-    submitted = st.session_state.get(WANTED, False)
-    _set_wanted(False)
-    given = values_of_form(DatasetImport, key="datasets")
-    given |= {"pairs": pairs_path, "passages": passages_path, "columns": columns}
+    submitted = st.session_state.pop(WANTED, False)
+    given = values_of_form(DatasetImport, key="datasets") | {"columns": columns}
     previewed = st.session_state.pop(PREVIEWED, False) or previewed or (is_new and not submitted)
     if not (previewed or submitted):
         return
     if submitted and not given["name"].strip():
         at_name.error("Enter a name for the dataset.", icon=":material/error:")
         return
-    if not pairs and not pairs_path:
+    if not pairs and not given.get("pairs"):
         at_files.error("Choose a file of pairs.", icon=":material/error:")
         return
     preview: ImportPreview | None = None
@@ -151,8 +138,7 @@ def draw_import_form() -> None:
         try:
             with with_uploads(given, pairs, passages) as (request, uploads):
                 if submitted:
-                    with _kept_if_interrupted():
-                        _import(request, uploads)
+                    _import(request, uploads)
                 else:
                     preview = datasets.preview(user, request, uploads=uploads)
         except MissingColumns as missing:
@@ -167,23 +153,7 @@ def draw_import_form() -> None:
         draw_preview(preview)
 
 
-def _set_wanted(is_wanted: bool) -> None:
-    st.session_state[WANTED] = is_wanted
-
-
-@contextmanager
-def _kept_if_interrupted() -> Iterator[None]:
-    """A file that arrives during an import runs the page anew (no `Exception`): it begins again."""
-    _set_wanted(True)
-    try:
-        yield
-    except Exception:
-        _set_wanted(False)
-        raise
-    _set_wanted(False)
-
-
-def _are_new(uploads: Sequence[Uploaded]) -> bool:
+def _are_new(uploads: Sequence[UploadedFile]) -> bool:
     """Whether these files were just chosen, and are small enough to be looked at at once."""
     found, state = tuple(each.file_id for each in uploads), st.session_state
     is_new = bool(found) and found != state.get(SEEN)
@@ -193,15 +163,6 @@ def _are_new(uploads: Sequence[Uploaded]) -> bool:
             if state.get(key) == theirs:
                 state[key] = None
     return is_new and sum(each.size for each in uploads) <= LOOKED_AT
-
-
-def _fields() -> dict[str, str]:
-    """The keys of the fields for names of columns, by file and our name."""
-    return {
-        f"{kind}.{ours}": f"datasets.column_{'' if kind == 'pairs' else 'passages_'}{ours}"
-        for kind, names in COLUMNS.items()
-        for ours in names
-    }
 
 
 def _draw(name: str, **more: Any) -> None:
@@ -215,16 +176,15 @@ def _draw_columns() -> dict[str, str]:
     typed: dict[str, str] = {}
     for kind, names in COLUMNS.items():
         for place, ours in zip(st.columns(4), names, strict=False):
-            given = f"{kind}.{ours}"
             chosen = place.selectbox(
                 f"{kind.capitalize()}: {ours}",
                 theirs.get(kind, []),
                 index=None,
-                key=_fields()[given],
+                key=COLUMN.format(kind, ours),
                 placeholder="as it is",
                 accept_new_options=True,
             )
-            typed[given] = chosen or ""
+            typed[f"{kind}.{ours}"] = chosen or ""
     _draw("split", placeholder="train", width=220)
     return {given: theirs.strip() for given, theirs in typed.items() if theirs.strip()}
 
@@ -252,23 +212,24 @@ def _draw_missing(place: DeltaGenerator, missing: MissingColumns) -> None:
 
 
 def _use(proposed: dict[str, str]) -> None:
-    fields, state = _fields(), st.session_state
-    filled = {fields[name if "." in name else f"pairs.{name}"]: to for name, to in proposed.items()}
-    for key, theirs in filled.items():
-        state[key] = theirs
-    state[FILLED], state[PREVIEWED] = filled, True
+    state, filled = st.session_state, dict[str, str]()
+    for name, theirs in proposed.items():
+        kind, _, ours = name.rpartition(".")
+        filled[COLUMN.format(kind or "pairs", ours)] = theirs
+    state.update(filled | {FILLED: filled, PREVIEWED: True})
 
 
 def draw_preview(preview: ImportPreview) -> None:
     """What would be imported: the counts, the first rows, every row that would be refused."""
     pairs, passages = counted(preview.pairs, "pair"), counted(preview.passages, "passage")
     st.info(f"{pairs} and {passages} would be imported. Nothing was stored.")
-    _draw_notices(preview.notices)
-    if preview.rows:
-        draw_table(preview.rows)
-    if preview.bad:
-        st.warning(f"{counted(len(preview.bad), 'row')} would be refused:")
-        _draw_bad(preview.bad)
+    for notice in preview.notices:
+        st.warning(plain(f"{notice}."), icon=":material/translate:")
+    if preview.preview:
+        draw_table(list(preview.preview))
+    if preview.bad_rows:
+        st.warning(f"{counted(len(preview.bad_rows), 'row')} would be refused:")
+        _draw_bad(preview.bad_rows)
 
 
 def _import(request: DatasetImport, uploads: Path | None) -> None:
@@ -277,23 +238,28 @@ def _import(request: DatasetImport, uploads: Path | None) -> None:
     def draw(done: int, total: int) -> None:
         bar.progress(min(1.0, done / total) if total else 0.0, text=f"{done:,} rows")
 
+    state = st.session_state
+    state[WANTED] = True  # a file that arrives meanwhile runs the page anew: it begins again
     try:
         report: PairsImported = datasets.import_files(
             signed_in_user(), request, datasets.here(draw), uploads=uploads
         )
-    except BadRows as bad:
+    except Exception as error:  # which that rerun is not
+        state[WANTED] = False
+        if not isinstance(error, BadRows):
+            raise
         st.error(
             plain(
-                f"{counted(len(bad.rows), 'bad row')}: nothing was imported. Correct the file, or "
-                "skip bad rows with the checkbox."
+                f"{counted(len(error.rows), 'bad row')}: nothing was imported. Correct the file, "
+                "or skip bad rows with the checkbox."
             ),
             icon=":material/error:",
         )
-        _draw_bad(bad.rows)
+        _draw_bad(error.rows)
         return
     finally:
         bar.empty()
-    _set_wanted(False)
+    state[WANTED] = False
     pairs = counted(report.imported, "pair")
     passages = counted(report.imported_passages, "passage")
     done = f"{request.name}: {pairs} and {passages} imported."
@@ -301,15 +267,10 @@ def _import(request: DatasetImport, uploads: Path | None) -> None:
     choose_dataset(request.name)
     if report.skipped:
         st.warning(f"Skipped {counted(report.skipped, 'bad row')}:")
-        _draw_bad(list(report.bad_rows))
+        _draw_bad(report.bad_rows)
     else:
         st.rerun()
 
 
-def _draw_notices(notices: list[str]) -> None:
-    for notice in notices:
-        st.warning(plain(f"{notice}."), icon=":material/translate:")
-
-
-def _draw_bad(rows: list[BadRow]) -> None:
+def _draw_bad(rows: Sequence[BadRow]) -> None:
     draw_table([{"File": row.file, "Line": row.line, "Reason": row.reason} for row in rows[:500]])

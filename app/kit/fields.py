@@ -67,7 +67,7 @@ def _draw_field(model: type[Request], name: str, value: Any, given: dict[str, An
         else:
             st.text_area(label, "\n".join(value), **given)
     elif options:
-        index = options.index(value) if value in options else None
+        index = options.index(value) if value in options else 0 if field.is_required() else None
         st.selectbox(label, options, index, **given)
     elif isinstance(value, bool):
         st.checkbox(label, value, **given)

@@ -17,27 +17,10 @@ from trainer.evaluate.following import FOLLOWING, STABILITY
 from trainer.evaluate.measures.compliance import SICR, WISE
 from trainer.evaluate.request import EvaluationStart
 from trainer.report.compared.conditions import library_notes, unlike
-from trainer.report.compared.differences import METHOD, Difference, difference_rows
+from trainer.report.compared.differences import LABELS, METHOD, Difference, difference_rows
 from trainer.report.compared.measures import NAMES, SOMETIMES, model_name
 from trainer.report.compared.trained import is_trained
 from trainer.settings.sizes import named_parameters, parameters_of
-
-# What tables and downloads call the fields of `trainer.report.compared.differences.Difference`.
-LABELS = {
-    "name": "Model",
-    "measure": "Metric",
-    "difference": "Difference",
-    "low": "95 % from",
-    "high": "to",
-    "p_holm": "p (Holm)",
-    "verdict": "Verdict",
-    "queries": "Queries",
-    "gained": "Gained",
-    "lost": "Lost",
-    "clusters": "Clusters",
-    "method": "Interval by",
-}
-
 
 GOALS, GUARDS = "Goals: following instructions", "Guards: ranking that must not fall"
 FOLLOWED = {

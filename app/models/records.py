@@ -7,13 +7,13 @@ from typing import Any
 import streamlit as st
 
 from app.kit.figure import draw_rows
-from app.models.comparison import LABELS
 from app.text.plain import plain
 from app.text.remedies import in_pages
 from curation.hub.archive import zipped
 from db.tables import Evaluation
 from trainer.evaluate.request import EvaluationStart
 from trainer.records.likeness import FORMAT
+from trainer.report.compared.differences import LABELS
 from trainer.report.compared.measures import model_name
 from trainer.report.compared.ordinary import MEASURE, NOT_MEASURED, TITLE, ordinary_rows
 from trainer.report.compared.trained import is_trained

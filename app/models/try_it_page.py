@@ -48,7 +48,7 @@ def show_search(wanted: Search) -> None:
     for number, (model, column) in enumerate(zip(models, st.columns(len(models)), strict=True)):
         with column, failures_shown(), st.spinner(f"Searching with {model_name(model)} …"):
             one = wanted.model_copy(update={"models": (model,)})
-            (found,) = try_it.search(user, one)
+            (found,) = try_it.search(user, one).data
             key = f"{number} {model} {wanted.dataset} {wanted.index} {wanted.query}"
             draw_ranking(found, earlier.get(key))
             now[key] = [hit.passage_id for hit in found.hits]

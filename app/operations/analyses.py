@@ -57,8 +57,17 @@ class CorporaOptions(Row):
 
 
 def start(actor: Actor, request: CorporaChosen, launch: Launch[T]) -> T:
-    """Launch an analysis of texts; one that is stored is not computed again."""
-    return launch(require(actor, RIGHT), kind_of(request), request)
+    """Launch an analysis of texts; one that is stored is not computed again.
+
+    Raises BadInput for unusable lines of an admin's texts that are here, before the job begins.
+    """
+    from analysis.files.corpora import read_texts  # here: it loads what reads files
+
+    require(actor, RIGHT)
+    if actor.is_admin:  # else the launch refuses places of the server
+        for path in filter(Path.is_file, map(Path, request.texts)):
+            read_texts(path)
+    return launch(actor, kind_of(request), request)
 
 
 def keep_file(actor: Actor, name: str, content: bytes) -> str:

@@ -13,6 +13,7 @@ from app.access.permissions import require
 from app.jobs.places import dataset_of_others
 from app.operations.acting import Launch, reading, writing
 from curation.hub.request import DatasetPull, is_folder
+from curation.importing.imported import ImportPreview
 from curation.importing.request import DatasetImport
 from db.archive import archiving, purging
 from db.archive.dependents import dependents
@@ -154,8 +155,8 @@ def import_files(
     return _into(actor, "import", request.name, request, launch)
 
 
-def preview(actor: Actor, request: DatasetImport, *, uploads: Path | None = None) -> Any:
-    """What an import of pairs would do (`ImportPreview`); stores nothing. Raises BadInput."""
+def preview(actor: Actor, request: DatasetImport, *, uploads: Path | None = None) -> ImportPreview:
+    """What an import of pairs would do; stores nothing. Raises BadInput."""
     from analysis.files.storage import local_file  # here: they load what reads files
     from curation.importing.importing import preview_import
 

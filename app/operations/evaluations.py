@@ -120,9 +120,12 @@ class EvaluationOptions(Row):
 def create(actor: Actor, wanted: EvaluationStart, launch: Launch[T]) -> T:
     """Score models on held-out groups or a benchmark.
 
-    Raises Refused where someone other than an admin names files of the server.
+    Raises Refused where someone other than an admin names files of the server, BadInput where the
+    folder for files is there.
     """
     require_no_files(require(actor, RIGHT), "evaluate", wanted.config())
+    if wanted.trec and Path(wanted.trec).exists():
+        raise BadInput(f"{wanted.trec} exists", "choose another folder", code="request_invalid")
     return launch(actor, "evaluate", wanted)
 
 

@@ -397,7 +397,10 @@ def _preview_group(found: GroupShown) -> PreviewGroup:
 
 
 def resume(actor: Actor, wanted: RunResume, launch: Launch[T]) -> T:
-    """Launch the rest of a run. Raises as `curation.run.starting.resume_run`."""
+    """Work on the rest of a run, or on the groups that were dropped for the reason to `retry`.
+
+    Raises as `curation.run.starting.resume_run`.
+    """
     with writing(actor, RIGHT) as session:
         run = resume_run(
             session,
@@ -411,8 +414,21 @@ def resume(actor: Actor, wanted: RunResume, launch: Launch[T]) -> T:
     return launch(actor, "curate", RunWork(run_id=wanted.run_id, **wanted.work()))
 
 
+def join(actor: Actor, wanted: RunWork, launch: Launch[T]) -> T:
+    """Join a running run as another worker, on this machine or another one. Raises NotFound."""
+    return work_on(actor, wanted.model_copy(update={"joins": True}), launch)
+
+
+def check(actor: Actor, run_id: int, launch: Launch[T]) -> T:
+    """Check a run, also an earlier one, for style that gives negatives away, and shared parts.
+
+    Raises NotFound.
+    """
+    return work_on(actor, RunWork(run_id=run_id, only="leakage"), launch)
+
+
 def work_on(actor: Actor, wanted: RunWork, launch: Launch[T]) -> T:
-    """Launch a further worker of a run, or only its check. Raises NotFound."""
+    """Launch work on a run as the request says. Raises NotFound."""
     with reading(actor, RIGHT) as session:
         get_run(session, wanted.run_id)
     return launch(actor, "curate", wanted)

@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +15,7 @@ from app.access.permissions import require
 from app.jobs.places import require_places
 from app.jobs.processes import SAFE_PATH
 from app.operations.acting import reading, record_read
-from app.operations.models import ModelRow, rows_of
+from app.operations.models import ModelRow, folder_of, rows_of
 from db.assignment.hidden import is_hidden
 from db.corpus.browsing import has_passages
 from db.corpus.datasets import get_dataset
@@ -25,7 +24,7 @@ from db.machine import own_group, stop_process, try_lock
 from db.modules import run_module
 from db.outcome.checkpoints import list_checkpoints
 from db.requests import Request, option
-from db.rows import Row
+from db.rows import Listed, Row
 from db.store.scope import unscoped
 from db.store.settings import home, logs
 from db.store.store import Store, open_store
@@ -92,7 +91,7 @@ class Search(Request):
 
     models: tuple[str, ...] = option(
         (DEFAULT_BASE_MODEL,),
-        "A model by name, or a checkpoint by folder; repeatable, to compare rankings.",
+        "A model by name, a checkpoint by number or folder; repeatable, to compare rankings.",
         names=("--model",),
     )
     dataset: str | None = option(None, "Dataset whose passages are searched.")
@@ -183,8 +182,8 @@ def _group_here(checkpoint: Checkpoint, example: dict[str, Any]) -> int | None:
     return int(example["group"])
 
 
-def search(actor: Actor, wanted: Search) -> Iterator[Searched]:
-    """The ranking of each of the models, as it is found.
+def search(actor: Actor, wanted: Search) -> Listed[Searched]:
+    """The ranking of each of the models, which are named, or numbers of trained ones.
 
     Raises Refused without the right (an index of one's own is a place of the server), BadInput
     where the base of a model has not made the index.
@@ -199,7 +198,8 @@ def search(actor: Actor, wanted: Search) -> Iterator[Searched]:
             get_dataset(session, wanted.dataset)
             if not actor.is_admin:
                 require_places(session, {"models": wanted.models})
-    return (search_with(open_store(), model, wanted) for model in wanted.models)
+    models = [folder_of(actor, model) for model in wanted.models]
+    return Listed[Searched].all([search_with(open_store(), each, wanted) for each in models])
 
 
 def search_with(store: Store, model: str, wanted: Search) -> Searched:

@@ -6,10 +6,11 @@ import streamlit as st
 
 from app.access.session_user import action, notify, signed_in_user
 from app.kit.acting import acting, keep
+from app.kit.fields import values_of_form
 from app.operations import people
 from app.operations.doors import tokens, webhooks
 from app.operations.people import PersonAdd, Place
-from db.people.fields import FIELDS, account_field
+from db.people.fields import account_field
 
 LINK = "accounts.invitation"
 TOKEN = "tokens.created"
@@ -23,9 +24,8 @@ def _held(key: str) -> Any:
 @action
 def add() -> None:
     """Add the account described in the form."""
-    texts = {field.column: _held(f"accounts.{field.column}") for field in FIELDS}
-    name, role = _held("accounts.name").strip(), _held("accounts.role")
-    wanted = PersonAdd.read(texts | {"name": name, "role": role})
+    given = values_of_form(PersonAdd, key="accounts")
+    wanted = PersonAdd.read(given | {"name": _held("accounts.name").strip()})
     added = people.add(signed_in_user(), wanted, _held("accounts.password"))
     notify(f"{added.name} can sign in as {added.role}.")
 

@@ -42,7 +42,7 @@ def save(row: RecipeRow) -> None:
         files = renamed(files, str(st.session_state.get(NAME.format(key)) or "").strip())
     note = str(st.session_state.get(NOTE.format(key)) or "").strip()
     found = recipes.save(signed_in_user(), RecipeSave(files=files, note=note, base=row.version))
-    _show(found.name)
+    st.query_params["recipe"] = found.name
     notify(f"{found.name} is saved as version {found.number}.")
 
 
@@ -78,7 +78,3 @@ def preview(row: RecipeRow) -> None:
     )
     found = runs.preview(signed_in_user(), wanted, queued)
     st.query_params[PREVIEW.partition(".")[2]] = ",".join(map(str, found.runs))
-
-
-def _show(name: str) -> None:
-    st.query_params["recipe"] = name

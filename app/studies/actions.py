@@ -124,12 +124,7 @@ add_example = acting(
     studies.add_example,
     lambda done: f"Added to the guidelines, which are version {done.guideline_version} now.",
     takes=("study_id",),
-    held={
-        "item_id": "studies.example_item",
-        "answer": "studies.example_answer",
-        "is_right": "studies.example_right",
-        "why": "studies.example_why",
-    },
+    form="studies.example",
 )
 invite = acting(
     people.invite,

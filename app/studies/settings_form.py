@@ -1,25 +1,23 @@
 """Forms of a study: invitations, qualification and gold items, rules."""
 
-import json
 from collections.abc import Sequence
 from functools import partial
 
 import streamlit as st
 
-from app.access.identity import SessionUser
 from app.access.session_user import signed_in_user
 from app.kit.fields import draw_fields
 from app.kit.page import draw_hand_off, draw_table
 from app.operations.judging import judgments, studies
 from app.operations.people import Invitation
 from app.studies import actions
-from curation.judging.request import StudyRecruiting
+from curation.judging.request import StudyExample, StudyRecruiting
 from db.study.gold_items import PARTS
 from db.study.rules import StudyRules
 from db.study.studies import StudySummary
 
-TEMPLATE_ROWS = 20
 GOLD_ITEMS = 5
+EXAMPLE = ("item_id", "is_right", "answer", "why")
 MAX_SAMPLED = 500
 
 
@@ -43,12 +41,6 @@ def _default_count(study_id: int, part: str) -> int:
         return GOLD_ITEMS
     rules = studies.rules(signed_in_user(), study_id)
     return min(rules.training_items * rules.training_rounds, MAX_SAMPLED)
-
-
-def _template(user: SessionUser, study_id: int) -> str:
-    """A JSONL file of items whose answers are to be filled in."""
-    rows = studies.template(user, study_id, TEMPLATE_ROWS)
-    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 
 def _base() -> str:
@@ -151,7 +143,7 @@ def sample_gold_items(study: StudySummary) -> None:
             )
             st.download_button(
                 "Download template",
-                partial(_template, signed_in_user(), study.id),
+                partial(studies.template, signed_in_user(), study.id),
                 file_name=f"study-{study.id}-items.jsonl",
                 key="studies.known_template",
                 on_click="ignore",
@@ -181,16 +173,9 @@ def draw_example(study: StudySummary, items: Sequence[int]) -> None:
         "confirm as a new version; without an answer with the right one."
     )
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        st.selectbox("Item", items, key="studies.example_item", width=120)
-        st.selectbox(
-            "Shown as",
-            (True, False),
-            format_func=lambda right: "right" if right else "wrong",
-            key="studies.example_right",
-            width=120,
-        )
-        st.text_input("Answer", key="studies.example_answer", width=180)
-        st.text_input("Why", key="studies.example_why")
+        shown = {"options": (True, False), "format_func": ("wrong", "right").__getitem__}
+        more = {"item_id": {"options": items, "width": 120}, "is_right": shown | {"width": 120}}
+        draw_fields(StudyExample, EXAMPLE, key="studies.example", more=more)
         st.button(
             "Add example",
             key="studies.add_example",

@@ -106,7 +106,15 @@ def draw_field(setting: Setting, wrong: str, *, is_set: bool) -> None:
     key = f"train.{setting.name}"
     now = st.session_state.get(key, actions.as_typed(setting.default))
     if setting.choices:
-        _draw_choice(setting, key, now, is_set=is_set)
+        index = setting.choices.index(now) if now in setting.choices and not is_set else 0
+        labels = OBJECTIVE_LABELS if setting.name == "objective" else {}
+        st.selectbox(
+            setting.label,
+            setting.choices,
+            index,
+            key=key,
+            format_func=lambda each: labels.get(each, each),
+        )
     else:
         value = {} if is_set else {"value": now}
         st.text_input(setting.label, key=key, live=TYPING_PAUSE, **value)
@@ -118,16 +126,3 @@ def _draw_help(sentence: str, wrong: str) -> None:
         st.markdown(f":red[{plain(wrong)}]")
     else:
         st.caption(plain(sentence))
-
-
-def _draw_choice(setting: Setting, key: str, now: str, *, is_set: bool) -> None:
-    options = setting.choices
-    index = options.index(now) if now in options and not is_set else 0
-    labels = OBJECTIVE_LABELS if setting.name == "objective" else {}
-    st.selectbox(
-        setting.label,
-        options,
-        index,
-        key=key,
-        format_func=lambda each: labels.get(each, each),
-    )

@@ -30,6 +30,17 @@ class GroupsImported(FilesImported):
     run_id: int
 
 
+class ImportPreview(Row):
+    """The effect of an import: its first rows, their number, and the rows that would be refused."""
+
+    dataset: str
+    preview: tuple[dict[str, str], ...]
+    pairs: int
+    passages: int
+    bad_rows: tuple[BadRow, ...]
+    notices: tuple[str, ...]
+
+
 class FromHub(Row):
     """From which commit; the layout of its rows, and how many were left out, by reason."""
 

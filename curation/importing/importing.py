@@ -28,6 +28,7 @@ from curation.importing.checking import (
     good_rows,
 )
 from curation.importing.files import ImportFiles, Reading, opened_files
+from curation.importing.imported import ImportPreview
 from curation.importing.rows import PairRow, PassageRow
 from db.corpus.datasets import (
     add_negatives,
@@ -63,17 +64,6 @@ class ImportReport:
     skipped_count: int = 0
     notices: list[str] = field(default_factory=list)
     negatives: int = 0
-
-
-@dataclass(frozen=True)
-class ImportPreview:
-    """The effect of an import: its first rows, their number, and the rows that would be refused."""
-
-    pairs: int
-    passages: int
-    rows: list[dict[str, str]]
-    bad: list[BadRow]
-    notices: list[str] = field(default_factory=list)
 
 
 def import_dataset(
@@ -119,7 +109,7 @@ def preview_import(
 ) -> ImportPreview:
     """Check every row as an import would, and store nothing.
 
-    `rows` are the first `PREVIEW_ROWS` good pairs, each with its passage if the files hold it.
+    `preview` are the first `PREVIEW_ROWS` good pairs, each with its passage if the files hold it.
     Raises BadInput if a file cannot be read or lacks a column.
     """
     with store.read() as session:
@@ -143,8 +133,14 @@ def preview_import(
         }
         for row in first
     ]
-    bad = [*files.left_out, *checked.bad]
-    return ImportPreview(len(checked.pairs), len(checked.texts), rows, bad, files.notices)
+    return ImportPreview(
+        dataset=name,
+        preview=tuple(rows),
+        pairs=len(checked.pairs),
+        passages=len(checked.texts),
+        bad_rows=(*files.left_out, *checked.bad),
+        notices=tuple(files.notices),
+    )
 
 
 def _import(

@@ -15,11 +15,16 @@ class DatasetImport(Request):
     pairs: str | None = option(
         None,
         "Columns query_id, query, passage_id, passage; a file, a pattern ('train-*') or a folder.",
+        title="Or: pairs on the server",
         metavar="FILE",
         path="path",
     )
     passages: str | None = option(
-        None, "Columns passage_id, text, title; as --pairs.", metavar="FILE", path="path"
+        None,
+        "Columns passage_id, text, title; as --pairs.",
+        title="Or: passages on the server",
+        metavar="FILE",
+        path="path",
     )
     layout: str | None = option(
         None,

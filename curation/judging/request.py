@@ -317,18 +317,18 @@ class JudgeChange(Request):
 
     @model_validator(mode="after")
     def _agree(self) -> Self:
-        if (self.action == "give") != (self.to is not None):
-            raise BadInput(
-                "items are given `to` a judge",
-                "name the one who gets them with `to=`, only to give",
-                code="request_invalid",
-            )
-        if (self.action == "set") != (self.quota is not None or self.due_on is not None):
-            raise BadInput(
-                "a quota or a due date is `set`",
-                "give `quota=` or `due_on=`, only to set them",
-                code="request_invalid",
-            )
+        is_set = self.quota is not None or self.due_on is not None
+        for action, is_given, fields in (
+            ("give", self.to is not None, "`to=`"),
+            ("set", is_set, "`quota=` or `due_on=`"),
+            ("pause", bool(self.reason) or self.action == "pause", "`reason=`"),
+        ):
+            if (self.action == action) != is_given:
+                raise BadInput(
+                    f"{fields} belongs to action={action}",
+                    f"give {fields} for that action alone",
+                    code="request_invalid",
+                )
         return self
 
 
@@ -337,10 +337,15 @@ class StudyExample(Request):
 
     study_id: int = STUDY
     item_id: int = option(
-        ..., "An item of the qualification, or of a closed study.", names=("--item",)
+        ...,
+        "An item of the qualification, or of a closed study.",
+        names=("--item",),
+        title="Item",
     )
     answer: str = option("", "The answer, a label [the right one, where it is known].")
-    is_right: bool = option(True, "Whether the answer is right.", names=("--right/--wrong",))
+    is_right: bool = option(
+        True, "Whether the answer is right.", names=("--right/--wrong",), title="Shown as"
+    )
     why: str = option("", "Why it is right or wrong, Markdown.")
 
 

@@ -28,10 +28,10 @@ def test_a_preview_shows_rows_and_refusals_and_stores_nothing(
     sign_in(sqlite_store, monkeypatch, "admin")
     page = open_page("datasets")
     page.text_input(key="datasets.name").set_value("faq")
-    page.text_input(key="datasets.pairs_path").set_value(str(faq))
+    page.text_input(key="datasets.pairs").set_value(str(faq))
     page = page.button(key="datasets.preview").click().run()
     for name, theirs in (("query", "Frage"), ("passage", "Antwort")):
-        field = page.selectbox(key=f"datasets.column_{name}")
+        field = page.selectbox(key=f"datasets.column_pairs_{name}")
         assert field.options == ["Frage", "Antwort"]
         field.select(theirs)
     page = page.button(key="datasets.preview").click().run()
@@ -57,7 +57,7 @@ def test_usual_names_are_proposed_at_the_fields_and_filled_in_by_a_click(
     sign_in(sqlite_store, monkeypatch, "admin")
     page = open_page("datasets")
     page.text_input(key="datasets.name").set_value("faq")
-    page.text_input(key="datasets.pairs_path").set_value(str(faq))
+    page.text_input(key="datasets.pairs").set_value(str(faq))
     page = page.button(key="datasets.submit").click().run()
     (error,) = [box.value for box in page.error]
     assert "no column `query` and no column `passage` or `passage_id`" in error
@@ -67,8 +67,8 @@ def test_usual_names_are_proposed_at_the_fields_and_filled_in_by_a_click(
     assert count_rows(sqlite_store, "dataset") == 0
     page = page.button(key="datasets.use_columns").click().run()
     assert not page.exception and [box.value for box in page.error] == []
-    assert page.selectbox(key="datasets.column_query").value == "question"
-    assert page.selectbox(key="datasets.column_passage").value == "answer"
+    assert page.selectbox(key="datasets.column_pairs_query").value == "question"
+    assert page.selectbox(key="datasets.column_pairs_passage").value == "answer"
     assert page.dataframe[0].value["query"].tolist() == ["Was ist Käse?"]
     assert any("Windows" in box.value for box in page.warning)
     assert count_rows(sqlite_store, "dataset") == 0, "a click on a proposal imports nothing"
@@ -117,7 +117,7 @@ def test_several_uploads_are_read_as_a_folder(
     ]
     preview = preview_of("marco", files)
     assert (preview.pairs, preview.passages) == (1, 2)
-    assert preview.rows[0]["passage"] == "Tea is leaves."
+    assert preview.preview[0]["passage"] == "Tea is leaves."
     shards = [upload(f"train-{n}.jsonl", f'{{"query": "q{n}", "passage": "p"}}') for n in range(2)]
     assert preview_of("faq", shards).pairs == 2
 
@@ -131,7 +131,7 @@ def test_a_file_is_read_as_the_format_that_is_chosen(
     sign_in(sqlite_store, monkeypatch, "admin")
     page = open_page("datasets")
     page.text_input(key="datasets.name").set_value("gsm")
-    page.text_input(key="datasets.pairs_path").set_value(str(train))
+    page.text_input(key="datasets.pairs").set_value(str(train))
     field = page.selectbox(key="datasets.layout")
     formats = {option.partition(":")[0] for option in field.options}
     assert field.value is None and {"beir", "math"} <= formats
@@ -182,10 +182,10 @@ def test_an_archived_dataset_is_on_no_page_and_takes_no_import(
     page = open_page("datasets")
     assert page.dataframe[0].value["name"].tolist() == ["kept"]
     page.text_input(key="datasets.name").set_value("hidden")
-    page.text_input(key="datasets.pairs_path").set_value(str(faq))
+    page.text_input(key="datasets.pairs").set_value(str(faq))
     page = page.button(key="datasets.preview").click().run()
     for name, theirs in (("query", "Frage"), ("passage", "Antwort")):
-        field = page.selectbox(key=f"datasets.column_{name}")
+        field = page.selectbox(key=f"datasets.column_pairs_{name}")
         assert field.options == ["Frage", "Antwort"]
         field.select(theirs)
     page.checkbox(key="datasets.skip_bad").check()
@@ -215,21 +215,23 @@ def test_pairs_are_rows_of_one_line_that_open_on_the_whole_texts(sqlite_store: S
 def test_an_upload_is_looked_at_and_its_columns_are_chosen_at_once(sqlite_store: Store) -> None:
     page = open_page("datasets")
     odd = b"id;Question;best answer;notes\n7;what is tea?;Leaves in hot water.;x\n"
-    page.file_uploader(key="datasets.pairs").set_value([("odd.csv", odd, "text/csv")])
+    page.file_uploader(key="datasets.files").set_value([("odd.csv", odd, "text/csv")])
     page.run()
     assert not page.exception and [box.value for box in page.error] == []
     assert [box.value for box in page.info] == [
         "1 pair and 1 passage would be imported. Nothing was stored."
     ]
-    chosen = {name: page.selectbox(key=f"datasets.column_{name}") for name in ("query", "passage")}
+    fields = {name: f"datasets.column_pairs_{name}" for name in ("query", "passage")}
+    chosen = {name: page.selectbox(key=key) for name, key in fields.items()}
     assert chosen["query"].value == "Question" and chosen["passage"].value == "best answer"
     assert chosen["passage"].options == ["id", "Question", "best answer", "notes"]
     assert count_rows(sqlite_store, "pair") == 0
     other = b"Frage;Antwort auf sie\nWas ist Tee?;Blaetter in Wasser.\n"
-    page.file_uploader(key="datasets.pairs").set_value([("other.csv", other, "text/csv")])
+    page.file_uploader(key="datasets.files").set_value([("other.csv", other, "text/csv")])
     page.run()
     assert [box.value for box in page.error] == []
-    assert page.selectbox(key="datasets.column_query").value == "Frage", "not the first file's"
+    field = page.selectbox(key="datasets.column_pairs_query")
+    assert field.value == "Frage", "not the first file's"
     page.text_input(key="datasets.name").set_value("odd")
     page = page.button(key="datasets.submit").click().run()
     assert not page.exception and not page.error and count_rows(sqlite_store, "pair") == 1
@@ -237,8 +239,8 @@ def test_an_upload_is_looked_at_and_its_columns_are_chosen_at_once(sqlite_store:
 
 def test_an_upload_whose_columns_nothing_proposes_is_told_at_once(sqlite_store: Store) -> None:
     page = open_page("datasets")
-    page.file_uploader(key="datasets.pairs").set_value([("odd.csv", b"a;b\n1;2\n", "text/csv")])
+    page.file_uploader(key="datasets.files").set_value([("odd.csv", b"a;b\n1;2\n", "text/csv")])
     page.run()
     assert not page.exception
     assert "no column `query`" in page.error[0].value
-    assert page.selectbox(key="datasets.column_query").options == ["a", "b"]
+    assert page.selectbox(key="datasets.column_pairs_query").options == ["a", "b"]

@@ -212,14 +212,16 @@ def test_a_preview_shows_rows_and_refusals_and_stores_nothing(
     preview = preview_import(
         sqlite_store, name="n", pairs=pairs, passages=passages, columns={"query_id": "qid"}
     )
-    assert (preview.pairs, preview.passages, len(preview.rows)) == (29, 29, 20)
-    assert preview.rows[3] == {
+    assert (preview.pairs, preview.passages, len(preview.preview)) == (29, 29, 20)
+    assert preview.preview[3] == {
         "query_id": "3",
         "query": "q3",
         "passage_id": "p3",
         "passage": "text 3",
     }
-    assert [(row.line, row.reason) for row in preview.bad] == [(31, "unknown passage_id 'p29'")]
+    assert [(row.line, row.reason) for row in preview.bad_rows] == [
+        (31, "unknown passage_id 'p29'")
+    ]
     assert count_rows(sqlite_store, "dataset") == count_rows(sqlite_store, "passage") == 0
 
 

@@ -134,7 +134,7 @@ def test_an_item_of_the_qualification_is_an_example_and_its_curator_has_read_it(
     assert route.call(owner("cora"), route.request.read(given)).guideline_version == 4
     monkeypatch.setenv("INF_DATABASE_URL", sqlite_store.url)
     page = open_page("studies", study=str(study_id))
-    page.text_input("studies.example_why").set_value("on the page").run()
+    page.text_input("studies.example.why").set_value("on the page").run()
     page.button("studies.add_example").click().run()
     assert not page.exception and "on the page" in body(sqlite_store, study_id)
 

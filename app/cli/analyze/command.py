@@ -1,13 +1,11 @@
 """`inf analyze`: agreement, diversity and coverage, overlaps, leakage and validators."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import click
 
 from analysis.agreement.validators import TITLES, kept_rows, validator_row
-from analysis.files.corpora import read_texts
 from analysis.found.texts import (
     ContaminationFound,
     CoverageFound,
@@ -23,18 +21,15 @@ from analysis.request import (
 )
 from analysis.text.diversity_tables import compared_rows, number_rows, share_rows
 from analysis.text.sharing import cluster_rows, overlap_rows, repeated_rows, what_is_found
-from app.access.identity import Actor
 from app.cli.analyze.agreement import add_to
 from app.cli.kit.doors import Noun
-from app.cli.kit.report import Launching, Result, command_actor, counts, launched, reporting
+from app.cli.kit.report import Result, counts
 from app.cli.kit.table import sheet
 from app.operations import analyses, runs
-from app.operations.acting import Launch
 from app.operations.judging import agreement as of_judges
 from curation.run.closing import RunChecked
 from curation.run.leakage import leakage_rows, leaking_sentence
 from curation.run.shared_parts import shared_sentence
-from curation.run.starting import RunWork
 
 SHOWN = 10  # clusters and pairs: all are stored
 
@@ -43,17 +38,11 @@ analyze = Noun("analyze")
 add_to(analyze)
 
 
-def _start(actor: Actor, request: CorporaChosen, launch: Launch[Result]) -> Result:
-    for path in request.texts:  # unusable lines are reported before the job begins
-        read_texts(Path(path))
-    return analyses.start(actor, request, launch)
-
-
 def _of_texts(
     name: str, model: type[CorporaChosen], human: Callable[[Any], str], about: str
 ) -> None:
     """Add the command of an analysis of texts."""
-    analyze.door(_start, name=name, title=name, text=human, request=model, about=about)
+    analyze.door(analyses.start, name=name, title=name, text=human, request=model, about=about)
 
 
 def _shown_diversity(result: DiversityFound) -> str:
@@ -140,14 +129,13 @@ def _shown_leakage(result: RunChecked) -> str:
     return "\n".join([sheet(leakage_rows(result.leakage)), *filter(None, sentences)])
 
 
-@analyze.command()
-@click.option("--run", "run_id", type=int, required=True, help="The run to check.")
-@launched
-@reporting(_shown_leakage)
-def leakage(run_id: int, launch: Launching) -> Result:
-    """Check a run, also an earlier one, for style that gives negatives away, and shared parts."""
-    wanted = RunWork(run_id=run_id, only="leakage")
-    return runs.work_on(command_actor(), wanted, launch("leakage"))
+analyze.door(
+    runs.check,
+    click.option("--run", "run_id", type=int, required=True, help="The run to check."),
+    name="leakage",
+    title="leakage",
+    text=_shown_leakage,
+)
 
 
 def _shown_validators(result: Result) -> str:

@@ -7,9 +7,7 @@ from app.cli.data.releases import push_command
 from app.cli.kit.deleting import add_archiving
 from app.cli.kit.doors import Noun
 from app.cli.kit.formerly import formerly
-from app.cli.kit.options import request_options
-from app.cli.kit.progress import progress_bar
-from app.cli.kit.report import Result, command_actor, counts, lines, reporting
+from app.cli.kit.report import Result, counts, lines
 from app.operations import datasets as operations
 from app.text.numbers import counted
 from curation.mining.request import NegativesMine
@@ -93,16 +91,16 @@ def _mined(result: Result) -> str:
     return lines(*facts, ("file", result["out"]))
 
 
-@datasets.command()
-@request_options(NegativesMine)
-@reporting(_mined)
-def mine(request: NegativesMine) -> Result:
-    """Mine hard negatives of a dataset's pairs, by BM25 and by embedding, into a file.
-
-    `inf datasets pull FOLDER` imports the pairs of that folder with the negatives.
-    """
-    with progress_bar(f"mining {request.name}") as draw:
-        return operations.mine(command_actor(), request, operations.here(draw))
+datasets.door(
+    operations.mine,
+    text=_mined,
+    title="mining {name}",
+    unit="B",
+    request=NegativesMine,
+    here=operations.here,
+    about="Mine hard negatives of a dataset's pairs, by BM25 and by embedding, into a file.\n\n"
+    "`inf datasets pull FOLDER` imports the pairs of that folder with the negatives.",
+)
 
 
 hub = Noun("hub", formerly(pull, "hub pull", "datasets pull"))

@@ -19,7 +19,6 @@ from app.cli.kit.options import (
     RegistryOption,
     field_options,
     request_of,
-    request_options,
     wrong_arguments,
 )
 from app.cli.kit.report import Launching, Result, command_actor, counts, launched, lines, reporting
@@ -36,7 +35,7 @@ from curation.providers.registry import PROVIDERS, describe_providers
 from curation.recipe.drop_reasons import reason_text, what_to_change
 from curation.recipe.prices import Price
 from curation.run.shared_parts import check_command, part_text, shared_sentence
-from curation.run.starting import RunResume, RunStart, RunWork
+from curation.run.starting import RunStart, RunWork
 from db.requests import Request
 
 STATUSES = ("created", "running", "paused", "done", "failed", "cancelled")
@@ -176,13 +175,12 @@ def _ask_for_prices(actor: Actor, wanted: RunStart) -> None:
         connections.save_price(actor, model, Price(input_price, output_price))
 
 
-def _showing_reuse(launch: Launching, *, shows_reuse: bool = True) -> Launch[Result]:
+def _showing_reuse(work: Launch[Result]) -> Launch[Result]:
     """Work on the run, or queue it; how many of its answers are stored is shown before."""
-    work = launch("curate")
 
     def launch_run(actor: Actor, kind: str, request: Request) -> Result:
         assert isinstance(request, RunWork)
-        if shows_reuse and (message := operations.reuse(actor, request.run_id)):
+        if not request.joins and (message := operations.reuse(actor, request.run_id)):
             click.echo(in_commands(message), err=True)
         return work(actor, kind, request) | {"run_id": request.run_id}
 
@@ -197,7 +195,7 @@ def create(launch: Launching, **given: Any) -> Result:
     """Generate groups from the pairs of a dataset and validate them (section 4.1 of the paper)."""
     wanted, actor = _request(given), command_actor()
     _ask_for_prices(actor, wanted)
-    return operations.create(actor, wanted, _showing_reuse(launch))
+    return operations.create(actor, wanted, _showing_reuse(launch("curate")))
 
 
 @runs.command()
@@ -208,23 +206,10 @@ def estimate(**given: Any) -> RunEstimate:
     return operations.estimate(command_actor(), _request(given))
 
 
-@runs.command()
-@request_options(RunResume)
-@launched
-@reporting(_ended)
-def resume(request: RunResume, launch: Launching) -> Result:
-    """Work on the rest of a run; with --retry its dropped groups of a reason are tried again."""
-    return operations.resume(command_actor(), request, _showing_reuse(launch))
-
-
-@runs.command()
-@request_options(RunWork)
-@launched
-@reporting(_ended)
-def join(request: RunWork, launch: Launching) -> Result:
-    """Join a running run as another worker, on this machine or another one."""
-    wanted = request.model_copy(update={"joins": True})
-    return operations.work_on(command_actor(), wanted, _showing_reuse(launch, shows_reuse=False))
+resume, join = (
+    runs.door(each, text=_ended, title="curate", around=_showing_reuse)
+    for each in (operations.resume, operations.join)
+)
 
 
 curate = FormerlyOne(

@@ -1,6 +1,5 @@
 """`inf datasets import`, in short `inf import`: files into a dataset; with `--detach` as a job."""
 
-import dataclasses
 import shlex
 from typing import Any
 
@@ -83,7 +82,7 @@ def import_(
     study_id: int | None,
     question: str | None,
     launch: Launching,
-) -> Result:
+) -> Any:
     """Read pairs (query and the passage that answers it) and passages into a dataset.
 
     Each file is a path or a URL (s3://, gs://, hf://, https://), or for pairs and passages a
@@ -116,26 +115,16 @@ def import_(
             question=question,
             skip_bad=request.skip_bad,
         )
-    if named and request.name not in ("", named):
-        raise click.UsageError(f"two datasets: {named} and --dataset {request.name}")
     name = named or request.name
-    if not name:
-        raise click.UsageError("give the NAME of the dataset")
+    if not name or request.name not in ("", name):
+        raise click.UsageError("give the NAME of one dataset")
     changed: dict[str, Any] = {"name": name}
     if beir is not None:
         changed |= {"pairs": beir, "layout": "beir"}
     request = DatasetImport.read(request.config() | changed)
     actor, title = command_actor(), f"importing into {request.name}"
     if preview:
-        shown = operations.preview(actor, request)
-        return {
-            "dataset": request.name,
-            "preview": shown.rows,
-            "pairs": shown.pairs,
-            "passages": shown.passages,
-            "bad_rows": list(map(dataclasses.asdict, shown.bad)),
-            "notices": shown.notices,
-        }
+        return operations.preview(actor, request)
     if launch.is_detached:
         return operations.import_files(actor, request, launch(title))
     with progress_bar(title) as draw:

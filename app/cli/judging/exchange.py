@@ -106,10 +106,9 @@ def report(request: StudyReport, out: Path | None) -> Result:
     if out is not None and out.suffix not in (".html", ".pdf"):
         raise click.UsageError(f"--out {out}: a file is .html or .pdf")
     found = study_report(command_actor(), request)
-    if out is not None and out.suffix == ".html":
-        write_files(out.parent, {out.name: to_html(found)}, replace=True)
-    elif out is not None:
-        write_files(out.parent, {out.name: to_pdf(found)}, replace=True)
+    if out is not None:
+        content = to_html(found) if out.suffix == ".html" else to_pdf(found)
+        write_files(out.parent, {out.name: content}, replace=True)
     return {"study_id": request.study_id, "out": str(out or ""), **found.as_json()}
 
 

@@ -1,6 +1,5 @@
 """`inf studies gold|qualification|template`: items with known answers, and the rules about them."""
 
-import json
 from pathlib import Path
 from typing import Any, Literal
 
@@ -70,12 +69,13 @@ def _add_known(
 
 @click.command()
 @click.argument("study_id", type=int)
-@click.option("--items", default=20, show_default=True, type=click.IntRange(min=1))
+@click.option(
+    "--items", default=operations.TEMPLATE_ROWS, show_default=True, type=click.IntRange(min=1)
+)
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), required=True)
 @reporting(lambda result: f"{result['rows']} rows to complete: {result['out']}")
 def template(study_id: int, items: int, out: Path) -> Result:
     """Write unused items to a file, in which you fill in the right answer and the reason."""
-    rows = operations.template(command_actor(), study_id, items)
-    text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    text = operations.template(command_actor(), study_id, items)
     write_files(out.parent, {out.name: text}, replace=True)
-    return {"study_id": study_id, "rows": len(rows), "out": str(out)}
+    return {"study_id": study_id, "rows": text.count("\n"), "out": str(out)}

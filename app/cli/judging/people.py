@@ -6,16 +6,15 @@ from typing import Any
 import click
 
 from analysis.files.csv_writer import csv_text
-from app.access.identity import Actor
 from app.cli.kit.doors import Noun
 from app.cli.kit.formerly import with_former_keys
-from app.cli.kit.options import request_of, request_options
+from app.cli.kit.options import field_options, request_of, request_options
 from app.cli.kit.report import Result, command_actor, reporting
 from app.cli.kit.table import Column, drawn
 from app.operations.judging import studies as operations
 from app.operations.judging.disagreements import disagreements
 from app.text.reviews import judges_changed
-from curation.judging.request import Adjudication, DisagreementList, JudgeChange, WorkReport
+from curation.judging.request import Adjudication, DisagreementList, JudgeChange
 from db.study.work import WorkRow
 
 CHANGES = {
@@ -63,33 +62,20 @@ def _changes(command: Any) -> Any:
 
 
 @click.command()
-@click.argument("study_id", type=int)
+@field_options(JudgeChange)
 @_changes
-@click.option("--reason", default="", help="The reason, shown to the judge.")
-@click.option("--to", metavar="NAME", help="The judge who gets the items.")
-@click.option("--quota", type=int, help="How many items each is given, gold among them.")
-@click.option("--due", metavar="YYYY-MM-DD", help="Until when they are asked to be done.")
 @reporting(_people)
-def people(
-    study_id: int, reason: str, to: str | None, quota: int | None, due: str | None, **named: Any
-) -> Result:
+def people(study_id: int, **given: Any) -> Result:
     """Show progress, pace, gold and agreement of a study's judges; pause them, return or reassign
     their items, set how many they are given."""
-    chosen = {action: names for action, names in named.items() if names}
-    if len(chosen) > 1:
-        options = " or ".join(f"--{action.replace('_', '-')}" for action in CHANGES)
-        raise click.UsageError(f"give only one of {options}")
-    if bool(named["give"]) != bool(to):
-        raise click.UsageError("--give NAME and --to NAME must be given together")
-    if reason and not named["pause"]:
-        raise click.UsageError("--reason requires --pause")
-    if bool(named["set"]) != (quota is not None or due is not None):
-        raise click.UsageError("--set NAME and --quota N or --due DATE must be given together")
+    chosen = {action: names for action in CHANGES if (names := given.pop(action))}
+    if len(chosen) > 1 or (any(given.values()) and not chosen):
+        options = ", ".join(f"--{action.replace('_', '-')}" for action in CHANGES)
+        raise click.UsageError(f"give one of {options}, and what belongs to it alone")
     actor, message = command_actor(), ""
     for action, names in chosen.items():
-        given = {"study_id": study_id, "action": action, "judges": names, "reason": reason}
-        given |= {"to": to, "quota": quota, "due_on": due}
-        done = operations.change_judges(actor, request_of(JudgeChange, given))
+        wanted = given | {"study_id": study_id, "action": action, "judges": names}
+        done = operations.change_judges(actor, request_of(JudgeChange, wanted))
         what = judges_changed(action, done.judges, done.moved, done.returned)
         message = f"{', '.join(names)}: {what}"
     rows = operations.judges(actor, study_id).as_json()
@@ -126,10 +112,6 @@ def adjudicate(
     return with_former_keys(listed, "items", {"answers": "judgments"})
 
 
-def _work(actor: Actor, wanted: WorkReport) -> Result:
-    return with_former_keys(operations.work(actor, wanted).as_json(), "work", {})
-
-
 def add_to(studies: Noun) -> None:
     """Add the commands to those of studies."""
     studies.add_command(people)
@@ -141,9 +123,10 @@ def add_to(studies: Noun) -> None:
         operations.messages, name="messages", columns=SENT, empty="no messages to its people yet"
     )
     studies.door(disagreements, name="disagreements", text=_disagreements)
-    studies.door(
-        _work,
+    studies.listed(
+        operations.work,
         name="work",
+        former=("work", {}),
         text=lambda found: csv_text(found["data"], [*WorkRow.model_fields]).rstrip("\n"),
         about="Report minutes, items, gold and qualification per person as CSV, of one study or "
         "all.",

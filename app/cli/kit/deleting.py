@@ -11,18 +11,6 @@ from app.cli.kit.password import ask_secret
 from app.cli.kit.report import Result, command_actor, counts, lines
 from app.operations import datasets as operations
 
-backup_option = click.option(
-    "--backup",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="The file of the backup that is made first; default: in $INF_HOME/backups.",
-)
-admin_option = click.option(
-    "--admin",
-    metavar="NAME",
-    help="Where there are accounts: the admin who purges; the password is prompted for or read "
-    "from standard input.",
-)
-
 
 def add_archiving(group: Noun, key: str) -> None:
     """Add the commands to `datasets` (key `dataset`) or `runs` (key `run_id`)."""
@@ -53,8 +41,17 @@ def add_archiving(group: Noun, key: str) -> None:
     purge = group.door(
         operations.purge,
         named,
-        backup_option,
-        admin_option,
+        click.option(
+            "--backup",
+            type=click.Path(path_type=Path, dir_okay=False),
+            help="The file of the backup that is made first; default: in $INF_HOME/backups.",
+        ),
+        click.option(
+            "--admin",
+            metavar="NAME",
+            help="Where there are accounts: the admin who purges; the password is prompted for or "
+            "read from standard input.",
+        ),
         text=text,
         title="writing the backup",
         actor=_admin,

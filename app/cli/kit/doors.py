@@ -24,6 +24,7 @@ from db.requests import Request
 Operation = Callable[..., Any]
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 Here = Callable[[Show], Launch[Result]]
+Around = Callable[[Launch[Result]], Launch[Result]]
 FROM_HERE = ("launch", "progress", "say")  # what an operation takes of the command itself
 
 
@@ -61,6 +62,7 @@ class Noun(click.Group):
         actor: Callable[[Result], Actor] | None = None,
         request: type[Request] | None = None,
         here: Here | None = None,
+        around: Around | None = None,
     ) -> click.Command:
         """Add the command that asks for an operation with what it is given, and reports the result.
 
@@ -70,11 +72,11 @@ class Noun(click.Group):
         about: the help, by default the operation's docstring up to what it raises, or the
         request's; title: of its job or its progress (in `unit`), with what is given in braces;
         actor: who it is, by what is given; request: which one, of an operation that takes several;
-        here: how its work is done in this process, as no job.
+        here: how its work is done in this process, as no job; around: what is done with its launch.
         """
         report = reporting(facts(*text) if isinstance(text, tuple) else text, former=self.former)
         named = (about, name, title, unit, actor)
-        made = _command(operation, report, own, *named, model=request, here=here)
+        made = _command(operation, report, own, *named, model=request, here=here, around=around)
         self.add_command(made)
         return made
 
@@ -143,6 +145,7 @@ def _command(
     *,
     model: type[Request] | None = None,
     here: Here | None = None,
+    around: Around | None = None,
 ) -> click.Command:
     takes = [*inspect.signature(operation).parameters.values()]
     has_actor = bool(takes) and takes[0].name == "actor"
@@ -161,7 +164,7 @@ def _command(
             with progress_bar(named, unit) as show:
                 return operation(*actor, **given, launch=here(show))
         if launch is not None:
-            given["launch"] = launch(named)
+            given["launch"] = around(launch(named)) if around else launch(named)
         if "say" in doing:
             given["say"] = partial(click.echo, err=True)
         if "progress" not in doing:

@@ -48,7 +48,8 @@ def progress_bar(title: str, unit: str = "B", bar_format: str | None = None) -> 
                 return
             shown_at = now
             if not is_terminal:
-                click.echo(f"{title}: {_amount(done, total, unit)}{_after(message)}", err=True)
+                after = f", {message}" if message else ""
+                click.echo(f"{title}: {_amount(done, total, unit)}{after}", err=True)
                 return
             bar.total, bar.n = total, done
             bar.set_postfix_str(message, refresh=False)
@@ -72,7 +73,3 @@ def _amount(done: int, total: int | None, unit: str) -> str:
         parts = [f"{each:,}" for each in (done, total) if each is not None]
     share = f" ({done / total:.0%})" if total else ""
     return f"{' of '.join(parts)}{unit if unit != 'B' else ''}{share}"
-
-
-def _after(message: str) -> str:
-    return f", {message}" if message else ""

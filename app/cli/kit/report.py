@@ -16,8 +16,9 @@ from typing import Any
 import click
 
 from app.access.identity import Actor
+from app.cli.kit.options import wrong_arguments
 from app.cli.kit.progress import progress_bar
-from app.cli.kit.table import Column, and_more, cell_of, head_of
+from app.cli.kit.table import Column, and_more, cell, cell_of, head_of
 from app.jobs import launching
 from app.jobs.ray_cluster import checked_address
 from app.operations.acting import Launch, in_foreground, owner_of_store, queue
@@ -26,7 +27,6 @@ from app.text.remedies import in_commands
 from db.errors import InfError, Paused
 from db.extras import missing_extra
 from db.jobs.jobs import LOCAL
-from db.requests import Request
 from db.rows import Listed, Row, as_text
 from db.tables import Job
 
@@ -56,7 +56,8 @@ def errors_translated() -> Iterator[None]:
     except InfError as error:
         message = missing_extra(error) or in_commands(str(error))
         details = error.details | {"code": error.code, "remedy": in_commands(error.remedy)}
-        raise Failed(message, 3 if isinstance(error, Paused) else 1, **details) from error
+        code = 3 if isinstance(error, Paused) else 2 if error.code == "request_invalid" else 1
+        raise Failed(message, code, **details) from error
     except ImportError as error:
         if not (message := missing_extra(error)):
             raise
@@ -123,41 +124,28 @@ def command_actor() -> Actor:
 
 def launcher_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add `--launcher` and `--address`, which set INF_RAY_ADDRESS."""
-    given = click.option(
+
+    @click.option(
         "--launcher",
         type=click.Choice(["local", "ray"]),
-        expose_value=False,
-        is_eager=True,
-        callback=_take_launcher,
         help="Where the job runs: this machine, or a Ray cluster (also INF_RAY_ADDRESS).",
     )
-    address = click.option(
-        "--address",
-        metavar="URL",
-        expose_value=False,
-        callback=_take_address,
-        help="The cluster's dashboard, http://HEAD:8265.",
-    )
-    return given(address(command))
-
-
-def _take_launcher(context: click.Context, _: click.Parameter, value: str | None) -> None:
-    if value == "local":
-        os.environ.pop("INF_RAY_ADDRESS", None)
-    context.meta["inf.launcher"] = value
-
-
-def _take_address(context: click.Context, _: click.Parameter, value: str | None) -> None:
-    launcher = context.meta.get("inf.launcher")
-    if value is not None:
-        if launcher != "ray":
+    @click.option("--address", metavar="URL", help="The cluster's dashboard, http://HEAD:8265.")
+    @functools.wraps(command)
+    def wrapper(*args: Any, launcher: str | None, address: str | None, **given: Any) -> Any:
+        if address is not None and launcher != "ray":
             raise click.UsageError("--address requires --launcher ray")
-        try:
-            os.environ["INF_RAY_ADDRESS"] = checked_address(value)
-        except InfError as error:
-            raise click.UsageError(in_commands(str(error))) from error
-    elif launcher == "ray" and not os.environ.get("INF_RAY_ADDRESS"):
-        raise click.UsageError("--launcher ray requires --address URL or INF_RAY_ADDRESS")
+        if launcher == "local":
+            os.environ.pop("INF_RAY_ADDRESS", None)
+        elif address is not None:
+            with wrong_arguments():
+                os.environ["INF_RAY_ADDRESS"] = checked_address(address)
+        elif launcher == "ray" and not os.environ.get("INF_RAY_ADDRESS"):
+            raise click.UsageError("--launcher ray requires --address URL or INF_RAY_ADDRESS")
+        click.get_current_context().meta["inf.launcher"] = launcher
+        return command(*args, **given)
+
+    return wrapper
 
 
 class Launching:
@@ -169,11 +157,8 @@ class Launching:
     def __call__(self, title: str, after: int | None = None) -> Launch[Result]:
         """The launch of the job under this title; it returns its result with its `job_id`."""
 
-        def launch(actor: Actor, kind: str, request: Request) -> Result:
-            config, detach = request.config(), self.is_detached
-            return work(actor, kind, config, detach=detach, title=title, after=after)
-
-        return launch
+        how: dict[str, Any] = {"detach": self.is_detached, "title": title, "after": after}
+        return lambda actor, kind, request: work(actor, kind, request.config(), **how)
 
     @property
     def is_here(self) -> bool:
@@ -222,7 +207,8 @@ def work(
 def lines(*pairs: tuple[str, object]) -> str:
     """Aligned `name  value` lines."""
     width = max(len(name) for name, _ in pairs)
-    return "\n".join(f"{name:<{width}}  {_plain(value)}" for name, value in pairs)
+    shown = [(name, each if isinstance(each, str) else cell(each)) for name, each in pairs]
+    return "\n".join(f"{name:<{width}}  {value}" for name, value in shown)
 
 
 def facts(*columns: Column) -> Callable[[Result], str]:
@@ -234,16 +220,6 @@ def counts(values: Mapping[str, int]) -> str:
     """`a 3 · b 1`, largest first; "none" where there are none."""
     ordered = sorted(values.items(), key=lambda pair: (-pair[1], pair[0]))
     return " · ".join(f"{name} {number:,}" for name, number in ordered) or "none"
-
-
-def _plain(value: object) -> str:
-    if value is None:
-        return "undefined"
-    if isinstance(value, float):
-        return f"{value:.4f}"
-    if isinstance(value, int) and not isinstance(value, bool):
-        return f"{value:,}"
-    return str(value)
 
 
 def _detached(result: Result) -> str:

@@ -77,7 +77,7 @@ def table(
         is_number = bool(values) and all(isinstance(value, int | float) for value in values)
         drawn.add_column(name, justify="right" if is_number else "left", no_wrap=True)
     for row in rows:
-        drawn.add_row(*(Text(_cell(value, max_columns)) for value in row))
+        drawn.add_row(*(Text(cell(value, max_columns)) for value in row))
     shown = io.StringIO()
     is_terminal = sys.stdout is not None and sys.stdout.isatty()
     Console(file=shown, width=MAX_TABLE_COLUMNS, force_terminal=is_terminal).print(drawn)
@@ -113,11 +113,12 @@ def one_line(text: str, columns: int = MAX_CELL_COLUMNS) -> str:
     """The text in one line without control characters, shortened to that many columns."""
     from rich.cells import cell_len, set_cell_size
 
-    plain = " ".join("".join(c if c.isprintable() else " " for c in text).split())
-    return plain if cell_len(plain) <= columns else f"{set_cell_size(plain, columns - 1).rstrip()}…"
+    line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    return line if cell_len(line) <= columns else f"{set_cell_size(line, columns - 1).rstrip()}…"
 
 
-def _cell(value: object, max_columns: int) -> str:
+def cell(value: object, max_columns: int = MAX_TABLE_COLUMNS) -> str:
+    """A value as a person reads it, in one line: a dash for none, numbers with commas."""
     if value is None or value == "":
         return "–"
     if isinstance(value, bool):

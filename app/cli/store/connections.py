@@ -18,10 +18,6 @@ key_option = secret_option(
 connections = Noun("connections")
 
 
-def _said(value: bool | None) -> str:
-    return "unknown" if value is None else "yes" if value else "no"
-
-
 def _shown(result: Result) -> str:
     facts: list[tuple[str, object]] = [
         ("connection", result["name"]),
@@ -46,9 +42,9 @@ def _shown(result: Result) -> str:
             ("tested", f"{tested['at']}"),
             ("models", shown or "not listed"),
             ("one call", f"{tested['seconds']:.2f} s by {name}"),
-            ("JSON schema", _said(tested["supports_schema"])),
-            ("reasoning", _said(tested["supports_reasoning"])),
-            ("batches", _said(tested["supports_batch"])),
+            ("JSON schema", tested["supports_schema"]),
+            ("reasoning", tested["supports_reasoning"]),
+            ("batches", tested["supports_batch"]),
         ]
     return lines(*facts)
 

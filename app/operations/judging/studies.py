@@ -1,5 +1,6 @@
 """Studies: create, list, show, change, let models judge; their judges, gold and decisions."""
 
+import json
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
     from curation.questions.study_file import StudyOfFile
 
 RIGHT = "studies"
+TEMPLATE_ROWS = 20
 T = TypeVar("T")
 Upload = tuple[str, bytes]  # the name and content of a file
 WITHOUT_GOLD: Mapping[str, Any] = {"gold_right": 0, "gold_seen": 0}
@@ -429,8 +431,8 @@ def sampled_judges(actor: Actor, run_id: int, of_study: int | None) -> list[str]
         return judges_of_sample(session, run_id, of_study)
 
 
-def template(actor: Actor, study_id: int, items: int) -> list[dict[str, Any]]:
-    """Unused items, in which the right answer and the reason are to be filled in.
+def template(actor: Actor, study_id: int, items: int = TEMPLATE_ROWS) -> str:
+    """Unused items as JSON lines, in which the right answer and the reason are to be filled in.
 
     Raises BadInput where no group is left.
     """
@@ -442,7 +444,7 @@ def template(actor: Actor, study_id: int, items: int) -> list[dict[str, Any]]:
             "grow the run, or create a study of another one",
             code="study_groups_exhausted",
         )
-    return rows
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 
 def tasks(actor: Actor, wanted: StudyTasks) -> dict[str, str]:

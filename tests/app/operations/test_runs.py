@@ -37,6 +37,8 @@ NEEDING_CURATE: dict[str, Callable[[Actor], Any]] = {
     "create": lambda actor: runs.create(actor, START, unlaunched),
     "resume": lambda actor: runs.resume(actor, RunResume(run_id=1), unlaunched),
     "work_on": lambda actor: runs.work_on(actor, RunWork(run_id=1), unlaunched),
+    "join": lambda actor: runs.join(actor, RunWork(run_id=1), unlaunched),
+    "check": lambda actor: runs.check(actor, 1, unlaunched),
     "reuse": lambda actor: runs.reuse(actor, 1),
     "reuse_if_created": lambda actor: runs.reuse_if_created(actor, START, ""),
     "unpriced": lambda actor: runs.unpriced(actor, START),

@@ -18,6 +18,22 @@ METHOD = (
     "0.05."
 )
 
+# What tables, downloads and earlier versions' JSON call the fields of a difference.
+LABELS = {
+    "name": "Model",
+    "measure": "Metric",
+    "difference": "Difference",
+    "low": "95 % from",
+    "high": "to",
+    "p_holm": "p (Holm)",
+    "verdict": "Verdict",
+    "queries": "Queries",
+    "gained": "Gained",
+    "lost": "Lost",
+    "clusters": "Clusters",
+    "method": "Interval by",
+}
+
 
 class Difference(Row):
     """The difference of an evaluation to its base on a measure; `name`: of its model.
