@@ -77,7 +77,7 @@ class CardItem(SparseRow):
     round: int | None = None
 
 
-class CardEntry(Row):
+class CardEntry(SparseRow):
     """An answer as its judge gave it: the place on the screen."""
 
     kind: Literal["pick"] = "pick"

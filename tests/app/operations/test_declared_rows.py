@@ -3,13 +3,14 @@
 import importlib
 import pkgutil
 from collections.abc import Iterator
+from typing import get_args
 
 import analysis
 import app
 import curation
 import db
 import trainer
-from db.rows import Row
+from db.rows import Row, SparseRow
 
 # Entry points, and pages: a page runs where it is imported.
 NOT_IMPORTED = ("page", "_page", ".entry", ".main", "goto", "studio", "navigation")
@@ -58,3 +59,26 @@ def test_no_row_holds_anything_or_json_but_what_is_listed_here() -> None:
             anything.add(f"{row.__module__}.{row.__name__}: further keys")
     assert anything == {"app.operations.runs.RunShown.text_baseline"}, "\n".join(sorted(anything))
     assert json == SETTINGS | OF_OTHERS
+
+
+def _within(annotation: object) -> Iterator[type[Row]]:
+    if isinstance(annotation, type) and issubclass(annotation, Row):
+        yield annotation
+    for each in get_args(annotation):
+        yield from _within(each)
+
+
+def test_a_row_that_stands_within_a_sparse_one_is_sparse_too_where_it_has_defaults() -> None:
+    """Else it is sent whole: the texts of a card with each of its items."""
+    wrong, seen = set(), set[type[Row]]()
+    left = [each for each in _every_row() if issubclass(each, SparseRow)]
+    while left:
+        row = left.pop()
+        for field in row.model_fields.values():
+            for each in set() if field.exclude else {*_within(field.annotation)} - seen:
+                seen.add(each)
+                left.append(each)
+                has_defaults = any(not one.is_required() for one in each.model_fields.values())
+                if has_defaults and not issubclass(each, SparseRow):
+                    wrong.add(f"{each.__name__} in {row.__name__}")
+    assert not wrong
