@@ -23,7 +23,7 @@ ROOMS = ("app", "curation", "trainer", "analysis", "db", "inf_studio")
 DOCUMENTS = sorted(
     path
     for path in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"))
-    if path.name not in ("CHANGELOG.md", "experiments.md")  # what was, not what is
+    if path.name not in ("CHANGELOG.md", "changes.md", "experiments.md")  # what was, not what is
 )
 NAME = re.compile(r"(?:INF|OPENAI|AZURE_OPENAI|HF|RAY|CUDA|OMP|TOKENIZERS|ACCELERATE)_[A-Z][A-Z_]*")
 OTHERS = {  # read by no code of ours: libraries' own, which we set or name in a message
@@ -207,6 +207,17 @@ def calls_in_prose(path: Path) -> Iterator[str]:
 def test_every_command_and_option_in_the_prose_exists() -> None:
     found = [(call, path) for path in DOCUMENTS for call in calls_in_prose(path)]
     assert sum(require_options(call, path.name) for call, path in found) > 50
+
+
+def test_the_changelog_has_a_page_for_each_version_and_begins_with_ours() -> None:
+    pages = (ROOT / "CHANGELOG.md").read_text("utf-8").split("\n## ")[1:]
+    assert all(len(page.splitlines()) <= 60 for page in pages)
+    version = re.search(r'^version = "(.+)"$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
+    assert version and pages[0].startswith(f"{version[1]}, ")
+    flow = (ROOT / ".github" / "workflows" / "release.yml").read_text("utf-8")
+    targets = re.findall(r"run: make ([\w-]+)", flow)
+    made = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert targets and set(targets) <= set(made)
 
 
 def test_every_page_says_first_what_its_reader_can_do_after_it() -> None:
