@@ -77,7 +77,10 @@ class DiversityStart(CorporaChosen):
 
     what: Literal["diversity"] = option("diversity", "Which analysis it is.", names=())
     sample: int | None = option(
-        None, "Texts per field in a sample (default: half of the smallest corpus).", ge=2
+        None,
+        "Texts per field in a sample (default: half of the smallest corpus).",
+        ge=2,
+        title="Sample size",
     )
     repeats: int = option(REPEATS, "Samples of equal size that are drawn.", ge=1)
     seed: int = option(0, "Seed of the samples.")

@@ -76,6 +76,12 @@ BODIES: dict[str, dict[str, Any]] = {
     "studies_change_people": {"action": "let_in", "judges": [1]},
     "studies_write": {"body": "mind the year"},
     "studies_example": {"item_id": 1},
+    "studies_recruit": {
+        "platform": "prolific",
+        "complete": "DONE",
+        "screened_out": "OUT",
+        "people": 5,
+    },
     "judgments_create": {"answers": []},
     "recipes_check": {"recipe": "msmarco"},
     "releases_create": {"runs": ["{run}"], "out": "{name}"},

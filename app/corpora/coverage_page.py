@@ -9,6 +9,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from analysis.found.texts import CoverageFound, Stored
 from analysis.map.printed_map import printed_map
+from analysis.request import CoverageStart
 from analysis.text.diversity_tables import COVERED_COLUMNS, compared_rows, share_rows
 from app.access.session_user import signed_in_user
 from app.corpora.form import draw_corpora
@@ -28,6 +29,7 @@ from app.corpora.map.selection import draw_selection
 from app.corpora.map.topics import draw_topics
 from app.corpora.stored_analysis import draw_start_button, draw_started, origin_of
 from app.kit.choice import take_many_from_url
+from app.kit.fields import draw_fields
 from app.kit.figure import Origin, draw_origin, draw_rows, frame_as_csv
 from app.kit.frame.dataset import chosen_dataset
 from app.kit.page import draw_empty, draw_heading, draw_labels
@@ -69,6 +71,15 @@ def draw_new_map(
     draw_start_button("coverage", "Draw map")
 
 
+SEED = {
+    "seed": {
+        "width": 120,
+        "help": "The same vectors and seed give the same map. Vectors from different batches may "
+        "differ in their last bits and give another layout.",
+    }
+}
+
+
 def _draw_projection(found: Sequence[Stored[CoverageFound]]) -> None:
     st.text_input(
         "Model",
@@ -77,16 +88,7 @@ def _draw_projection(found: Sequence[Stored[CoverageFound]]) -> None:
         width=260,
         help="A SentenceTransformer by name or path, or openai:MODEL for an embeddings server.",
     )
-    st.number_input(
-        "Seed",
-        0,
-        2**31 - 1,
-        0,
-        key="coverage.seed",
-        width=120,
-        help="The same vectors and seed give the same map. Vectors from different batches "
-        "may differ in their last bits and give another layout.",
-    )
+    draw_fields(CoverageStart, SEED, key="coverage", more=SEED)
     by_id = {each.id: each for each in found}
     st.selectbox(
         "Place on an existing map",

@@ -1,8 +1,11 @@
 """The Diversity page: how varied instructions, queries and passages of corpora are."""
 
+from collections.abc import Mapping
+
 import streamlit as st
 
 from analysis.found.texts import DiversityFound
+from analysis.request import DiversityStart
 from app.access.session_user import signed_in_user
 from app.corpora.diversity import draw_diversity
 from app.corpora.form import draw_corpora
@@ -12,6 +15,7 @@ from app.corpora.stored_analysis import (
     draw_started,
     origin_of,
 )
+from app.kit.fields import draw_fields
 from app.kit.frame.dataset import chosen_dataset
 from app.kit.page import draw_empty, draw_heading
 from app.operations import analyses
@@ -21,22 +25,21 @@ LEAD = (
     "higher is more varied), counts and lengths."
 )
 
+SAMPLING: Mapping[str, Mapping[str, str | int]] = {
+    "sample": {
+        "placeholder": "half of the smallest",
+        "width": 220,
+        "help": "INGF grows with corpus size, so corpora are compared on samples of one size, by "
+        "default that of the smallest.",
+    },
+    "repeats": {"width": 140},
+    "seed": {"width": 140},
+}
+
 
 def draw_sampling() -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        st.number_input(
-            "Sample size",
-            2,
-            10_000_000,
-            None,
-            key="diversity.sample",
-            placeholder="half of the smallest",
-            width=220,
-            help="INGF grows with corpus size, so corpora are compared on samples of one size, "
-            "by default that of the smallest.",
-        )
-        st.number_input("Repeats", 1, 1000, 5, key="diversity.repeats", width=140)
-        st.number_input("Seed", 0, 2**31 - 1, 0, key="diversity.seed", width=140)
+        draw_fields(DiversityStart, SAMPLING, key="diversity", more=SAMPLING)
 
 
 dataset, user = chosen_dataset(), signed_in_user()

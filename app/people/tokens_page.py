@@ -4,6 +4,7 @@ import streamlit as st
 
 from app.access.permissions import NEEDS
 from app.access.session_user import signed_in_user
+from app.kit.fields import draw_fields
 from app.kit.page import draw_empty, draw_heading, draw_table
 from app.operations import datasets
 from app.operations.doors import tokens
@@ -11,7 +12,6 @@ from app.operations.doors.tokens import MAX_NAME, TokenCreate, TokenRow
 from app.people import actions
 from app.people.webhooks import draw_webhooks
 from app.text.plain import plain
-from db.people.tokens import MAX_DAYS
 from db.values import RIGHTS, TOKEN_RIGHTS
 
 
@@ -64,7 +64,8 @@ with st.form("tokens.add", clear_on_submit=True):
     st.markdown("**Create a token**")
     first, second, third = st.columns([2, 1, 1])
     first.text_input("Name", key="tokens.name", max_chars=MAX_NAME, placeholder="what it is for")
-    second.number_input("Days", 1, MAX_DAYS, 90, key="tokens.days")
+    with second:
+        draw_fields(TokenCreate, ["days"], key="tokens")
     third.number_input(
         "Budget, USD",
         min_value=0.01,
