@@ -78,7 +78,7 @@ def draw_pairs(report: dict[str, Any], origin: Origin) -> None:
     else:
         st.caption(plain(pairs_sentence(report["pairs_counted"])))
     if found := pair_dots(report["pairs"]):
-        figure = dots(found, title="Cohen's kappa: 0 is chance, 1 is perfect", from_zero=True)
+        figure = dots(found, title="Cohen's kappa", from_zero=True)
         draw_figure(figure, pairs, origin, key="agreement.pair_dots")
     if pairs:
         with st.expander("The pairs as a table", expanded=not found):

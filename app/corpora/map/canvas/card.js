@@ -154,6 +154,12 @@ class MapCard extends MapView {
     this.show();
   }
 
+  // Panels reach into the corner of the legend; a cloud alone leaves corners free.
+  inset() {
+    const { legend } = this.tools;
+    return legend.open && this.data.lines.length ? legend.offsetLeft + legend.offsetWidth : 0;
+  }
+
   legendChanged() {
     if (this.selected) this.select(this.selected);
     this.redraw();

@@ -59,7 +59,13 @@ class MapView {
     const [low, high] = withLines(this.grid, this.data.pieces);
     const [wide, tall] = [high[0] - low[0] || 1, high[1] - low[1] || 1];
     this.whole = Math.min(this.width / (1.12 * wide), this.height / (1.16 * tall));
-    this.view = { x: (low[0] + high[0]) / 2, y: (low[1] + high[1]) / 2, scale: this.whole };
+    // beside what lies over the lower left corner, where that leaves the map most of its size
+    let inset = this.inset();
+    const beside = Math.min((this.width - inset) / (1.06 * wide), this.height / (1.16 * tall));
+    if (beside < 0.8 * this.whole) inset = 0;
+    else this.whole = Math.min(this.whole, beside);
+    const x = (low[0] + high[0]) / 2 - inset / 2 / this.whole;
+    this.view = { x, y: (low[1] + high[1]) / 2, scale: this.whole };
     this.redraw();
   }
 
