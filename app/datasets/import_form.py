@@ -12,10 +12,9 @@ from typing import Any
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
-from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from app.access.session_user import failures_shown, notify, signed_in_user
-from app.kit.fields import draw_fields, values_of_form
+from app.kit.fields import Uploaded, draw_fields, values_of_form
 from app.kit.frame.dataset import choose_dataset
 from app.kit.page import draw_table
 from app.operations import datasets
@@ -45,7 +44,7 @@ ABOUT = (
 
 @contextmanager
 def with_uploads(
-    given: dict[str, Any], pairs: Sequence[UploadedFile], passages: UploadedFile | None
+    given: dict[str, Any], pairs: Sequence[Uploaded], passages: Uploaded | None
 ) -> Iterator[tuple[DatasetImport, Path | None]]:
     """The request with the uploads as files, and their folder; several of pairs are a folder.
 
@@ -65,7 +64,7 @@ def with_uploads(
         yield DatasetImport.read(given | files), folder
 
 
-def _written(upload: UploadedFile, folder: Path) -> Path:
+def _written(upload: Uploaded, folder: Path) -> Path:
     folder.mkdir(exist_ok=True)
     path = folder / (Path(upload.name).name or "upload")
     with path.open("wb") as file:
@@ -153,7 +152,7 @@ def draw_import_form() -> None:
         draw_preview(preview)
 
 
-def _are_new(uploads: Sequence[UploadedFile]) -> bool:
+def _are_new(uploads: Sequence[Uploaded]) -> bool:
     """Whether these files were just chosen, and are small enough to be looked at at once."""
     found, state = tuple(each.file_id for each in uploads), st.session_state
     is_new = bool(found) and found != state.get(SEEN)

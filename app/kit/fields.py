@@ -1,7 +1,7 @@
 """Widgets of a form from the fields of a request."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import streamlit as st
 
@@ -16,6 +16,16 @@ from db.requests import (
 )
 
 SHARE = {"ge": 0, "le": 1}  # the bounds of a share, which forms show in percent
+
+
+class Uploaded(Protocol):
+    """What a file's widget returns: a file uploaded by the browser."""
+
+    name: str
+    file_id: str
+    size: int
+
+    def read(self, size: int = -1, /) -> bytes: ...
 
 
 def draw_fields(

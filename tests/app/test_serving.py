@@ -369,6 +369,8 @@ def test_every_route_of_ours_is_open_on_purpose() -> None:
         "/language/{code}",
         "/oauth2callback",  # a state of this browser's own, then the provider's signed answer
         "/password/{token}",
+        "/recruited/{study_id:int}/end",  # the code of who is signed in, if they earned one
+        "/recruited/{study_id:int}/{token}",  # a link's token, then the ids
         "/review",  # leads to Groups, as addresses of before did
         "/sign-in",
         "/sign-in/openid",
