@@ -293,6 +293,8 @@ def walk(browser: Browser, name: str, home: Path | None) -> dict[str, Any]:
 PAGE = ROOT / "docs" / "journeys.md"
 LEAD = """# Five journeys
 
+After this page you can see how many clicks each kind of user needs, and repeat the walk.
+
 What five people do from the first click to what they came for, walked in Chromium on the real
 pages; a field typed into and a key pressed on a card are counted apart from clicks. Seconds are of
 one walk on a machine of {cores} cores (mean load {load:.1f}), jobs included: they say

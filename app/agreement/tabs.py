@@ -51,7 +51,7 @@ def draw_plan(study_id: int) -> None:
             )
             points = st.number_input(
                 "To ± percentage points",
-                0.5,
+                0.1,
                 50.0,
                 5.0,
                 0.5,

@@ -665,12 +665,14 @@ def stop(actor: Actor, run_id: int, *, cancel: bool = False) -> None:
     """Request that every worker of the run stops; calls in flight are completed and kept."""
     with writing(actor, RIGHT) as session:
         stop_run(session, run_id, cancel=cancel)
+        record_event(session, actor.name, "run.stop", run_id, cancel=cancel)
 
 
 def change_concurrency(actor: Actor, run_id: int, calls: int) -> None:
     """Change the number of concurrent calls of a run, also while it works."""
     with writing(actor, RIGHT) as session:
         set_concurrency(session, get_run(session, run_id).id, calls)
+        record_event(session, actor.name, "run.concurrency", run_id, calls=calls)
 
 
 def _sums(changes: tuple[ReasonChange, ...]) -> dict[str, Any]:

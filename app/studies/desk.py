@@ -11,6 +11,7 @@ from app.operations.judging import judgments, studies
 from app.studies import actions
 from app.text.numbers import counted
 from app.text.plain import plain
+from db.assignment.threads import MAX_MESSAGE_CHARACTERS
 from db.study.quality import JudgeRow
 from db.study.rules import StudyRules
 from db.study.studies import StudySummary
@@ -162,7 +163,9 @@ def _draw_actions(study_id: int, people: Sequence[JudgeRow], judges: Sequence[Ju
         )
         with st.container(horizontal=True, vertical_alignment="bottom"):
             if doing == WRITE:
-                st.text_area("Message", key="studies.message", max_chars=2000, height=80)
+                st.text_area(
+                    "Message", key="studies.message", max_chars=MAX_MESSAGE_CHARACTERS, height=80
+                )
             elif doing == "Pause":
                 st.text_input("Reason", key="studies.reason", placeholder="shown to the judge")
             elif doing == "Reassign items":
@@ -204,7 +207,7 @@ def draw_messages(study: StudySummary) -> None:
             st.text_area(
                 "To everyone in this study, also who joins later",
                 key="studies.announcement",
-                max_chars=2000,
+                max_chars=MAX_MESSAGE_CHARACTERS,
                 height=80,
             )
             st.button(

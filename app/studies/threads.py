@@ -9,7 +9,7 @@ from app.studies.actions import OPEN, answer_thread, open_thread
 from app.text.numbers import counted
 from app.text.plain import plain
 from app.text.texts import draw_text
-from db.assignment.threads import Thread
+from db.assignment.threads import MAX_MESSAGE_CHARACTERS, Thread
 
 ROWS = 10
 
@@ -50,7 +50,9 @@ def _draw_open(study_id: int, thread: Thread) -> None:
         for message in messages:
             draw_text(message.body, label=message.written_by or thread.judge)
         form = f"{thread.item_id}_{thread.judge_id}_{len(messages)}"
-        st.text_area("Answer", key=f"studies.answer_{form}", max_chars=2000, height=80)
+        st.text_area(
+            "Answer", key=f"studies.answer_{form}", max_chars=MAX_MESSAGE_CHARACTERS, height=80
+        )
         st.button(
             "Send",
             key=f"studies.send_{form}",

@@ -125,6 +125,8 @@ def test_an_earlier_run_is_called_unchecked_everywhere_until_a_command_checks_it
     card = (tmp_path / "out" / "README.md").read_text()
     assert f"Shared parts: not measured (`{command}`)" in card
     release = open_page("releases")
+    release.session_state["releases.new"] = True  # the drawer is opened
+    release.run()
     assert any("not checked for shared parts" in str(one.value) for one in release.info)
     assert not any("inf analyze" in str(one.value) for one in release.info)
     done = inf("analyze", "leakage", "--run", run_id, "--json")

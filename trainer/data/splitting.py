@@ -88,8 +88,8 @@ def split_groups(
         count = sum(include_dropped or not group.dropped for group in groups)
         raise BadInput(
             f"{release.path} has {count} group{'s' if count != 1 else ''} that cannot be split: "
-            "two are needed that share no query or passage (held_out=0 trains on all of them)",
-            "set held_out=0, or take a larger release",
+            "two are needed that share no query or passage (`held_out=0` trains on all of them)",
+            "set `held_out=0`, or take a larger release",
             code="groups_too_few_to_split",
         )
     return training, chosen if fraction > 0 else []

@@ -56,7 +56,7 @@ class TrialPlan(BaseModel):
     `identity`: what two calls must have in common to be one search.
     """
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     number: int
     params: dict[str, Any]

@@ -667,6 +667,8 @@ def as_markdown() -> str:
     parts = [
         "# Training settings",
         "",
+        "After this page you can choose the few settings that matter and look up the rest.",
+        "",
         "Given to `inf train` as KEY=VALUE, in a TOML file (`--experiment`) or on the Train page. "
         "This page is",
         "generated from `trainer/settings/table.py`.",

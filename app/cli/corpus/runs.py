@@ -67,7 +67,8 @@ def _ended(result: Result) -> str:
     if shared := shared_sentence(_shared(result)):
         facts.append(("shared", shared))
     if result["paused"]:
-        return lines(*facts, ("paused", in_commands(result["reason"])))
+        why = in_commands(result["reason"])
+        return f"{lines(*facts, ('paused', why))}\nnext: inf runs resume {run_id}"
     dataset = shlex.quote(result.get("dataset", "DATASET"))  # jobs of earlier versions lack it
     study = f"inf studies create {dataset} --run {run_id} --items 50 --overlap 3"
     then = f"{study} lets people judge a sample"

@@ -3,11 +3,12 @@
 import copy
 import inspect
 from collections.abc import Mapping
+from itertools import takewhile
 from typing import Any
 
 import click
 
-Result = dict[str, Any]
+NOW = "inf.now"  # in the context of a former command: what it is called now
 
 
 def formerly(
@@ -30,6 +31,8 @@ def formerly(
 
     def noted(*args: Any, **given: Any) -> Any:
         note_former(old, new)
+        if not isinstance(command, click.Group):
+            click.get_current_context().meta[NOW] = " ".join(takewhile(str.islower, new.split()))
         return call(*args, **given) if call is not None else None
 
     found.callback = noted
@@ -51,7 +54,7 @@ def with_former_ends(found: Any, low: str, high: str) -> Any:
     )
 
 
-def with_former_keys(listed: Result, name: str, keys: Mapping[str, str]) -> Result:
+def with_former_keys(listed: dict[str, Any], name: str, keys: Mapping[str, str]) -> dict[str, Any]:
     """A list as JSON, and its rows once more under the list's old name, with their old keys."""
     rows = [row | {old: row[new] for old, new in keys.items()} for row in listed["data"]]
     return listed | {name: rows}

@@ -16,6 +16,7 @@ from typing import Any
 import click
 
 from app.access.identity import Actor
+from app.cli.kit.formerly import NOW
 from app.cli.kit.options import wrong_arguments
 from app.cli.kit.progress import progress_bar
 from app.cli.kit.table import Column, and_more, cell, cell_of, head_of
@@ -94,7 +95,8 @@ def reporting(
                 if shown and not SAID.search(shown):
                     # beside the report, which may be a file's contents (`inf studies people`)
                     context = click.get_current_context()
-                    if then := next_step(context.command_path, result, context.params):
+                    name = context.meta.get(NOW, context.command_path)
+                    if then := next_step(name, result, context.params):
                         click.echo(then, err=True)
             if result.get("paused"):
                 click.get_current_context().exit(3)

@@ -31,7 +31,7 @@ jobs.listed(
         *(("job", "id"), "kind", "status", ("progress", _progress)),
         ("message or outcome", lambda row: in_commands(row["summary"])),
     ),
-    empty="no jobs yet",
+    empty="no such jobs",
     limit=50,
     max_columns=80,
 )

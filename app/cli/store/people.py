@@ -143,9 +143,7 @@ def _reset_line(result: Result) -> str:
 
 @people.command("reset-password")
 @click.argument("name")
-@click.option(
-    "--link", is_flag=True, help="Print a link with which the person sets it once, in 24 hours."
-)
+@click.option("--link", is_flag=True, help=f"Print a link to set it, once in {LINK_HOURS:g} hours.")
 @reporting(_reset_line)
 def reset_password(name: str, link: bool) -> Result:
     """Set a new password and end the account's sessions."""

@@ -98,9 +98,9 @@ def desk(actor: Actor, study_id: int) -> OwnDesk:
 
 def recruited_into(actor: Actor) -> int | None:
     """The study that a platform sent the actor to, if one did."""
-    if not isinstance(actor, SessionUser) or actor.account_id is None:
-        return None
     with reading(actor, RIGHT) as session:
+        if not isinstance(actor, SessionUser) or actor.account_id is None:
+            return None
         return recruiting.recruited_into(session, actor.account_id)
 
 
