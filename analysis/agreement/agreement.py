@@ -90,15 +90,35 @@ def agreement_report(
     return report_of(number_decisions(decisions), flagged or {}, resamples)
 
 
+def headlines_of(answers: Answers, flagged: Mapping[str, str], draws: int) -> dict[str, Any]:
+    """What a `report_of` has of `human_human` and `human_model`, and who is in them: without the
+    pairs and judges, whose intervals take most of its time."""
+    entered, left = _flagged_among(answers, flagged)
+    found = headline_figures(answers, None, draws)
+    if entered:
+        found = with_figures_without(found, headline_figures(answers, left, draws), entered)
+    is_simulated = any(judge.simulated for judge in people(answers.judges))
+    return {**found, "flagged": entered, "simulated": is_simulated}
+
+
+def _flagged_among(
+    answers: Answers, flagged: Mapping[str, str]
+) -> tuple[dict[str, str], list[int]]:
+    """The flagged ones of those who count as people, and the places of the others."""
+    named = people(answers.judges)
+    entered = {judge.name: flagged[judge.name] for judge in named if judge.name in flagged}
+    left = [place for place in _humans(answers) if answers.judges[place].name not in entered]
+    return entered, left
+
+
 def report_of(answers: Answers, flagged: Mapping[str, str], draws: int) -> dict[str, Any]:
     """`agreement_report` of answers that are numbered already."""
     judges, named = answers.judges, people(answers.judges)
     humans, models = _humans(answers), _models(answers)
-    entered = {judge.name: flagged[judge.name] for judge in named if judge.name in flagged}
+    entered, left = _flagged_among(answers, flagged)
     figures, rest = _figures(answers, humans, draws), with_the_rest(answers, humans, draws)
     of_judges = {judge.name: row for judge, row in zip(judges, rest, strict=True)}
     if entered:
-        left = [place for place in humans if judges[place].name not in entered]
         figures = with_figures_without(figures, _figures(answers, left, draws), entered)
         for judge, without in zip(judges, with_the_rest(answers, left, draws), strict=True):
             others = {name: why for name, why in entered.items() if name != judge.name}

@@ -69,7 +69,7 @@ def save_prices(models: tuple[str, ...]) -> None:
 @action
 def resume(run_id: int, guard: bool = True) -> None:
     """Queue the rest of a run with the budget of the form, without its guard if so chosen."""
-    budget = float(st.session_state.get(f"curate.raise-{run_id}") or 0.0) or None
+    budget = st.session_state.get(f"curate.raise-{run_id}")
     wanted = RunResume(run_id=run_id, budget_usd=budget, no_guard=not guard)
     runs.resume(signed_in_user(), wanted, _queuing("The rest of run"))
 

@@ -70,12 +70,13 @@ def draw_controls(run: RunSummary, concurrency: int, *, guard_tripped: bool = Fa
             if not run.offline:
                 st.number_input(
                     "Budget in $",
-                    0.0,
+                    0.01,
                     1e6,
-                    run.budget_usd or 0.0,
+                    None,
                     key=f"curate.raise-{run.id}",
                     width=140,
-                    help="Must exceed the amount spent. 0: no limit.",
+                    placeholder="no limit" if run.budget_usd is None else f"{run.budget_usd:,.2f}",
+                    help="Must exceed the amount spent. Empty: as before.",
                 )
             st.button(
                 "Resume",

@@ -15,7 +15,16 @@ from app.home.path import Step, next_step, path_of
 from app.home.quality import Level, Light
 from app.home.start import draw_loading, draw_start
 from app.home.story import draw_story
-from app.home.waiting import button_of, draw_invitation, draw_own_items, draw_waiting
+from app.home.waiting import (
+    WAITING,
+    Other,
+    button_of,
+    draw_agreement,
+    draw_invitation,
+    draw_others,
+    draw_own_items,
+    others_of,
+)
 from app.jobs_page.card import follow_job
 from app.kit.frame.dataset import chosen_dataset
 from app.kit.frame.links import go_to, page_link
@@ -91,11 +100,15 @@ def leads_to(step: Step | None, own: OwnItems | None) -> bool:
     return (step.view, step.parameters.get("study")) == ("judge", str(own.study_id))
 
 
-def draw_next(step: Step | None, user: SessionUser, own: OwnItems | None) -> None:
-    """The next step with its one button, and the command that does the same.
+def draw_next(
+    step: Step | None, user: SessionUser, own: OwnItems | None, others: Sequence[Other]
+) -> None:
+    """What waits for the user: one thing with its one button, and the command that does the same;
+    links to the others.
 
-    own: the items that the step leads to, which are described here instead of below.
+    own: the items that the step leads to, which are described here.
     """
+    st.header(WAITING, anchor=False)
     with st.container(border=True, key="home-step"):
         if step is None:
             view, button, parameters = "evaluations", "See the evaluations", {}
@@ -111,6 +124,7 @@ def draw_next(step: Step | None, user: SessionUser, own: OwnItems | None) -> Non
             go_to(view, parameters)
         if step is not None and step.command:
             draw_command(step.command)
+        draw_others(others)
 
 
 def draw_step(step: Step) -> None:
@@ -138,7 +152,9 @@ if not NEEDS["jobs"].is_met(user):
     draw_heading(f"Welcome, {user.name}", "Judge which passage answers an instruction best.")
     draw_link("judge", label="Go to your items", icon=":material/gavel:")
     draw_own_items(own_items(user, seen))
-    draw_waiting(user, seen)
+    if others := others_of(user, seen):
+        st.header(WAITING, anchor=False)
+        draw_others(others)
     st.stop()
 
 begin_page(user, "jobs")  # "any" is met by one right, and would then count everything
@@ -163,15 +179,14 @@ st.caption(plain(counts_text(found, chosen.name)))
 steps = path_of(found, line.quality, line.judged, may_open=partial(may_open, user))
 step, own = next_step(steps), own_items(user, seen)
 is_next = leads_to(step, own)
-draw_next(step, user, own if is_next else None)
 draw_story(user, line.figures)
-draw_lights(line.quality.lights)
-if not is_next:
-    draw_own_items(own)
+others = others_of(user, seen, None if is_next else own, found)
+draw_next(step, user, own if is_next else None, others)
 for job_id in running:
     follow_job(job_id, key=f"home.job-{job_id}")
-draw_waiting(user, seen, found.jobs_failed)
+draw_agreement(own)
 draw_newest_model(user, line.figures.of_model)
+draw_lights(line.quality.lights)
 draw_example(user, is_open=not found.reviews)
 with st.expander("All steps", icon=":material/checklist:"):
     for each in steps:

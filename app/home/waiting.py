@@ -1,5 +1,8 @@
 """What waits for the user: items to judge, messages, failed jobs, and a few reserved items."""
 
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
 import streamlit as st
 
 from analysis.figures.means import share_interval
@@ -10,35 +13,64 @@ from app.kit.page import draw_link, draw_table
 from app.operations.overview.home import OwnItems, SeenStudies, waiting
 from app.text.numbers import counted
 from app.text.plain import plain
+from db.outcome.overview import Overview
 from db.shape import INF_IR
 from db.values import NONE
 
+WAITING: Final = "Waiting for you"
 
-def draw_waiting(user: SessionUser, seen: SeenStudies, failed_jobs: int = 0) -> None:
-    """A link per kind of work and study; nothing where nothing waits."""
-    found = [each for each in waiting(user, seen) if may_open(user, each.view)]
-    if not found and not failed_jobs:
-        return
-    st.header("Waiting for you", anchor=False)
-    for each in found:
-        page_link(
-            each.view,
-            plain(f"{counted(each.number, each.one, each.many)} in {each.study}"),
-            icon=":material/inbox:",
-            parameters={"study": each.study_id},
-        )
-    if failed_jobs:
-        draw_link("jobs", label=f"Failed or lost jobs: {failed_jobs:,}", icon=":material/error:")
+
+class Other(NamedTuple):
+    """A link to work that waits: what it is, and the page where it is done."""
+
+    label: str
+    view: str
+    icon: str
+    parameters: Mapping[str, object] = {}
+
+
+def others_of(
+    user: SessionUser,
+    seen: SeenStudies,
+    own: OwnItems | None = None,
+    found: Overview | None = None,
+) -> list[Other]:
+    """A link per kind of work and study.
+
+    own: items reserved for the user, where these are to be among them; found: for failed jobs.
+    """
+    listed = []
+    if own is not None and own.left:
+        label = f"{counted(own.left, 'item')} reserved for you in {own.name}"
+        listed.append(Other(label, "judge", "gavel", {"study": own.study_id}))
+    for each in waiting(user, seen):
+        if may_open(user, each.view):
+            label = f"{counted(each.number, each.one, each.many)} in {each.study}"
+            listed.append(Other(label, each.view, "inbox", {"study": each.study_id}))
+    if found is not None and found.jobs_failed:
+        listed.append(Other(f"Failed or lost jobs: {found.jobs_failed:,}", "jobs", "error"))
+    return listed
+
+
+def draw_others(others: Sequence[Other]) -> None:
+    """The links, side by side where there is room."""
+    with st.container(horizontal=True, gap="small", key="home-others"):
+        for each in others:
+            page_link(
+                each.view,
+                plain(each.label),
+                icon=f":material/{each.icon}:",
+                parameters=each.parameters,
+                width="content",
+            )
 
 
 def draw_own_items(found: OwnItems | None) -> None:
     """The invitation while items are left; the agreement once the study is closed."""
-    if found is None:
+    draw_agreement(found)
+    if found is None or not found.left:
         return
     with st.container(border=True):
-        if not found.left:
-            _draw_agreement(found)
-            return
         draw_invitation(found)
         page_link(
             "judge",
@@ -64,30 +96,34 @@ def button_of(found: OwnItems) -> str:
     return "Go on judging" if found.done else "Judge them"
 
 
-def _draw_agreement(found: OwnItems) -> None:
-    same = sum(each.is_same for each in found.choices)
-    count = len(found.choices)
-    low, high = share_interval(same / count, count)
-    st.markdown(
-        f"**{plain(found.name)}** — you and the validator chose the same passage in "
-        f"**{same} of {counted(count, 'item')}** (95 % interval {low:.0%} to {high:.0%}: "
-        f"{count} items say little about a run)."
-    )
-    differ = [each for each in found.choices if not each.is_same]
-    if differ:
-        draw_table(
-            [
-                {
-                    "You chose": choice_text(each.own),
-                    "The validator chose": choice_text(each.validator),
-                    "Instruction": each.instruction,
-                    "Query": each.query,
-                }
-                for each in differ
-            ],
-            key="home.own_items",
+def draw_agreement(found: OwnItems | None) -> None:
+    """How the user's answers agree with the validator, once all are given."""
+    if found is None or found.left:
+        return
+    with st.container(border=True):
+        same = sum(each.is_same for each in found.choices)
+        count = len(found.choices)
+        low, high = share_interval(same / count, count)
+        st.markdown(
+            f"**{plain(found.name)}** — you and the validator chose the same passage in "
+            f"**{same} of {counted(count, 'item')}** (95 % interval {low:.0%} to {high:.0%}: "
+            f"{count} items say little about a run)."
         )
-    draw_link("agreement", label="See the agreement of all judges", icon=":material/handshake:")
+        differ = [each for each in found.choices if not each.is_same]
+        if differ:
+            draw_table(
+                [
+                    {
+                        "You chose": choice_text(each.own),
+                        "The validator chose": choice_text(each.validator),
+                        "Instruction": each.instruction,
+                        "Query": each.query,
+                    }
+                    for each in differ
+                ],
+                key="home.own_items",
+            )
+        draw_link("agreement", label="See the agreement of all judges", icon=":material/handshake:")
 
 
 def choice_text(choice: str) -> str:

@@ -11,7 +11,8 @@ from typing import Any, Final
 
 from sqlalchemy.orm import Session
 
-from analysis.agreement.agreement import report_of
+from analysis.agreement.agreement import headlines_of, report_of
+from analysis.agreement.answers import Answers
 from analysis.agreement.intervals import DRAWS
 from analysis.agreement.judge_profile import judge_profiles
 from analysis.agreement.judgment_filter import JudgmentFilter, study_answers
@@ -23,7 +24,6 @@ from db.assignment.members import is_member
 from db.corpus.datasets import text_sha256
 from db.jobs.runner import JobHandle
 from db.outcome.analyses import analyses_of_dataset, replace_analysis
-from db.question import PICK
 from db.rows import Row
 from db.run.position_bias import study_choices
 from db.study.items import questions_of_study
@@ -78,17 +78,11 @@ def study_report(
 
     Reads the judgments one by one: memory grows by 32 bytes for each. Raises NotFound.
     """
-    question, chosen = PICK, chosen or JudgmentFilter()
-    if own := questions_of_study(session, study_id):
-        question = next((one for one in own if one.name in chosen.questions), own[0])
-        chosen = chosen.model_copy(update={"questions": (question.name,)})
-    answers = study_answers(
-        session, study_id, chosen, left_out=left_out, is_ordered=question.is_ordered
-    )
+    answers, question = _answers_to_one(session, study_id, chosen or JudgmentFilter(), left_out)
     flagged = flagged_people(session, study_id) if with_flags else {}
     report = report_of(answers, flagged, draws)
-    if own:
-        report["question"] = question.name
+    if question:
+        report["question"] = question
     found: dict[str, Any] = {"report": report}
     if over_time:
         rows: Sequence[Row] = agreement_over_time(answers, flagged)
@@ -98,6 +92,29 @@ def study_report(
         rows = judge_profiles(report, quality, choices, with_gold=with_flags)
         found["by_judge"] = [each.as_json() for each in rows]
     return found
+
+
+def study_headlines(session: Session, study_id: int) -> dict[str, Any]:
+    """The figures of people with each other and with models, with the intervals that the study's
+    report has, in a tenth of its time. Raises NotFound."""
+    answers, _ = _answers_to_one(session, study_id, JudgmentFilter(), ())
+    return headlines_of(answers, flagged_people(session, study_id), DRAWS)
+
+
+def _answers_to_one(
+    session: Session, study_id: int, chosen: JudgmentFilter, left_out: Collection[int]
+) -> tuple[Answers, str]:
+    """The answers to the question that is chosen, or the first, and its name; "" in a study that
+    asks for a pick alone."""
+    own = questions_of_study(session, study_id)
+    if not own:
+        return study_answers(session, study_id, chosen, left_out=left_out), ""
+    question = next((one for one in own if one.name in chosen.questions), own[0])
+    chosen = chosen.model_copy(update={"questions": (question.name,)})
+    answers = study_answers(
+        session, study_id, chosen, left_out=left_out, is_ordered=question.is_ordered
+    )
+    return answers, question.name
 
 
 class AgreementStored(Row):

@@ -30,11 +30,11 @@ from app.home.quality import (
     leakage_light,
     precision_light,
 )
-from app.home.story import branches_of, streams_of
+from app.home.story import AGREEMENT, branches_of, dots_of, streams_of
 from app.kit.menu import may_open
 from app.operations.overview import demo, home
 from app.operations.overview.quality import newest_judged, newest_pair
-from curation.judging.agreement import Reader
+from curation.judging.agreement import Reader, study_report
 from db.assignment.members import add_member, may_be_given_items, pause_judge
 from db.events import list_events
 from db.outcome.checkpoints import record_checkpoint
@@ -57,6 +57,7 @@ from db.tables import (
     Item,
     Judge,
     Release,
+    Study,
     StudyItem,
     utc_now,
 )
@@ -640,3 +641,18 @@ def test_every_group_of_a_run_is_in_the_picture_once() -> None:
     branches = branches_of(found, kept)
     assert branches["Not reviewed 3"] == {"run": 1, "verdict": "kept", "review": "none"}
     assert {"run": 1, "reason": "judge_none"} in branches.values() and len(branches) == 7
+
+
+def test_home_draws_the_intervals_that_the_agreement_page_reports(sqlite_store: Store) -> None:
+    fill(sqlite_store)
+    with sqlite_store.write() as session:
+        session.get_one(Study, 1).status = "closed"  # its figures are hidden from nobody
+        session.commit()
+    found = read_quality(user_with("curate")).figures.of_study
+    assert found is not None and found.report is not None
+    with sqlite_store.read() as session:
+        whole = study_report(session, 1)["report"]
+    assert found.report["human_model"] == whole["human_model"]
+    assert found.report["human_human"] == whole["human_human"]
+    drawn = dots_of(found, None)[AGREEMENT]
+    assert drawn and all(dot.interval is not None for dot in drawn)

@@ -60,7 +60,9 @@ def test_the_controls_change_the_run(sqlite_store: Store, running: int) -> None:
     at.button(key="curate.pause").click().run()
     with sqlite_store.read() as session:
         assert get_run(session, running).status == "paused"
-    at.number_input(key=f"curate.raise-{running}").set_value(2.5).run()
+    budget = at.number_input(key=f"curate.raise-{running}")
+    assert (budget.value, budget.placeholder) == (None, "no limit")  # and no 0 that means none
+    budget.set_value(2.5).run()
     at.button(key="curate.resume").click().run()
     with sqlite_store.read() as session:
         run = get_run(session, running)

@@ -11,8 +11,6 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from sqlalchemy.orm import Session
 
-from analysis.agreement.agreement import report_of
-from analysis.agreement.judgment_filter import study_answers
 from analysis.figures.means import Mean, cluster_mean
 from analysis.figures.paired import Difference, paired_difference
 from analysis.found.runs import LeakageReport
@@ -22,7 +20,7 @@ from app.operations.acting import reading
 from app.operations.overview.frame import PageDataset
 from app.operations.overview.home import SeenStudies
 from curation.judging.about_run import about_run
-from curation.judging.agreement import MAX_LIVE, reader_of, stored_agreement
+from curation.judging.agreement import MAX_LIVE, reader_of, stored_agreement, study_headlines
 from curation.run.leakage import stored_leakage, why_outdated
 from db.outcome.checkpoints import list_checkpoints
 from db.outcome.evaluations import Scored, get_evaluation, newest_scores
@@ -59,9 +57,10 @@ class OfStudy(NamedTuple):
     """The study to show, None without one.
 
     `is_own`: the actor judges in it, and it closes with its judge's last answer; `other_id`: an
-    open study of the same dataset in which people have items to judge. `report`: of agreement, None
-    where it is too large and none is stored; `is_hidden` from the actor, as on Agreement. `about`:
-    the run's estimated precision, None where it is not computed here. `validators`: of its run.
+    open study of the same dataset in which people have items to judge. `report`: of agreement, at
+    least as `study_headlines`, None where it is too large and none is stored; `is_hidden` from the
+    actor, as on Agreement. `about`: the run's estimated precision, None where it is not computed
+    here. `validators`: of its run.
     """
 
     study: StudySummary | None = None
@@ -185,10 +184,9 @@ def _under(actor: Actor, permission: str, read: Callable[[Session], T]) -> T | N
 
 @lru_cache(maxsize=16)
 def _agreement(study_id: int, version: tuple[object, ...]) -> dict[str, Any]:
-    """The report without intervals, whose posterior draws take seconds."""
+    """The headlines with their intervals; those of pairs and judges take seconds."""
     with open_store().read() as session:
-        answers = study_answers(session, study_id)
-        return report_of(answers, flagged_people(session, study_id), 0)
+        return study_headlines(session, study_id)
 
 
 @lru_cache(maxsize=16)
