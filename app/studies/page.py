@@ -169,7 +169,7 @@ elif not found:
         command="inf runs create NAME --provider offline\n"
         "inf studies create --items-file FILE --questions FILE --overlap 2",
     )
-with st.expander("Study from a file", icon=":material/upload_file:"):
+with st.expander("Study from a file", icon=":material/upload_file:", expanded=not (runs or found)):
     draw_file_form()
 if found:
     chosen = choose(

@@ -13,10 +13,11 @@ of a row are one card (docs/decisions/0015). All rows are taken or, with one bad
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from sqlalchemy import insert, select, update
@@ -32,6 +33,7 @@ from db.events import record_event
 from db.rows import Row
 from db.run.new_items import insert_items, store_questions
 from db.shape import TAKEN_ROLES
+from db.study.examples import example_texts
 from db.study.studies import open_study
 from db.tables import Dataset, Group, Pair, Passage, Run, Study, StudyItem, utc_now
 
@@ -110,7 +112,7 @@ def study_from_file(
     Raises BadRows with line and remedy of each bad row, BadInput where there is no row. Does not
     commit.
     """
-    records = read_records(path, questions.entries)
+    records = read_records(path, questions.entries, known=example_texts(session))
     name = name or questions.name or path.stem
     dataset = _new_dataset(session, name, path)
     run_id = run_of_files(session, dataset.id, [path], path.name, created_by)
@@ -156,9 +158,17 @@ def study_from_file(
 
 
 def read_records(
-    path: Path, entries: Sequence[StudyQuestion], limit: int | None = None
+    path: Path,
+    entries: Sequence[StudyQuestion],
+    limit: int | None = None,
+    *,
+    known: Mapping[tuple[str, str], Collection[str]] = MappingProxyType({}),
 ) -> list[Record]:
-    """The rows of the file, or its first ones. Raises BadRows, BadInput for a file without one."""
+    """The rows of the file, or its first ones.
+
+    `known`: the texts of examples in guidelines, as `example_texts` has them. Raises BadRows,
+    BadInput for a file without a row.
+    """
     found: list[Record] = []
     bad: list[BadRow] = []
     ids: set[str] = set()
@@ -176,6 +186,14 @@ def read_records(
                         f"the passage `id` {one.external_id!r} had another text in an earlier row: "
                         "give it another id"
                     )
+            answered = known.get((record.instruction, record.query), ())
+            if record.part != "training" and any(
+                text_sha256(one.text) in answered for one in record.passages
+            ):
+                raise BadValue(
+                    "its texts are an example in guidelines, whose readers know the answer: leave "
+                    "it out, or make it `training`"
+                )
             ids.add(record.id)
             found.append(record)
         except BadValue as reason:

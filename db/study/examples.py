@@ -5,7 +5,9 @@ model reads it with the rest, and a curator edits it there. As it tells the answ
 that nobody judges any more is one: of the qualification, or of closed studies.
 """
 
-from sqlalchemy import and_, func, or_, select
+from collections.abc import Iterator
+
+from sqlalchemy import and_, or_, select
 from sqlalchemy.orm import Session
 
 from db.assignment.shown_items import shuffled_labels
@@ -14,7 +16,7 @@ from db.errors import BadInput, NotFound, Refused
 from db.question import PICK, Question, about_shown
 from db.run.new_items import question_of
 from db.study.studies import current_guideline, get_study, write_guideline
-from db.tables import Guideline, Item, Study, StudyItem
+from db.tables import Guideline, Item, Passage, Study, StudyItem
 
 HEADING = "## Examples: "
 PICK_TEXT = "Which passage is the most relevant?"
@@ -86,6 +88,22 @@ def example_groups(session: Session, dataset_id: int) -> set[int]:
     return {group_id for each in settings for group_id in each.get("examples", ())}
 
 
+def example_texts(session: Session) -> dict[tuple[str, str], set[str]]:
+    """The texts of all examples: by instruction and query the sha256 of each passage."""
+    settings = session.scalars(select(Study.settings))
+    groups = {group_id for each in settings for group_id in each.get("examples", ())}
+    items = session.scalars(select(Item).where(Item.group_id.in_(groups))).all()
+    found: dict[tuple[str, str], set[str]] = {}
+    for item in items:
+        found.setdefault((item.instruction, item.query), set()).update(_passages(session, item))
+    return found
+
+
+def _passages(session: Session, item: Item) -> Iterator[str]:
+    ids = [entry["passage_id"] for entry in item.candidates]
+    yield from session.scalars(select(Passage.sha256).where(Passage.id.in_(ids)))
+
+
 def _example(
     session: Session,
     item: Item,
@@ -125,25 +143,30 @@ def _known(session: Session, study_id: int, item: Item) -> str:
 
 
 def _require_not_judged(session: Session, study_id: int, item: Item) -> None:
-    same_texts = and_(
-        StudyItem.study_id == study_id,
-        Item.instruction == item.instruction,
-        Item.query == item.query,
-    )
-    place = session.scalar(
-        select(func.min(StudyItem.study_id))
+    """Raise Refused where an open study has items of the group, or of the same texts: in this study
+    the same instruction and query, in another one (of a file, say) with a passage in common."""
+    same_words = and_(Item.instruction == item.instruction, Item.query == item.query)
+    places = session.execute(
+        select(StudyItem.study_id, Item)
         .join(Item, Item.id == StudyItem.item_id)
         .join(Study, Study.id == StudyItem.study_id)
         .where(
             StudyItem.part != "training",
             Study.status != "closed",
-            or_(Item.group_id == item.group_id, same_texts),
+            or_(Item.group_id == item.group_id, same_words),
         )
+        .order_by(StudyItem.study_id)
     )
-    if place is not None:
-        raise Refused(
-            f"people judge the texts of item {item.id} in study {place}: as an example it would "
-            "show them the answer",
-            "choose an item of the qualification, or of a closed study",
-            code="example_is_judged",
-        )
+    own = set(_passages(session, item))
+    for place, other in places:
+        if (
+            other.group_id == item.group_id
+            or place == study_id
+            or not own.isdisjoint(_passages(session, other))
+        ):
+            raise Refused(
+                f"people judge the texts of item {item.id} in study {place}: as an example it "
+                "would show them the answer",
+                "choose an item of the qualification, or of a closed study",
+                code="example_is_judged",
+            )

@@ -1,6 +1,9 @@
 """The audit of the notes as a study from a file: 64 rows, two people, three questions per row."""
 
+import io
 import random
+import re
+import sys
 from collections import defaultdict
 from collections.abc import Callable
 from functools import partial
@@ -8,27 +11,35 @@ from pathlib import Path
 
 import audit_by_hand as by_hand
 import pytest
-from asked_study import KINDS, QUERY_OK, ROLE, make_asked_study, record
+from asked_study import KINDS, QUERY_OK, ROLE, make_asked_study, record, write_records
 from audit_by_hand import Row
 from conftest import Ran
 from leases import lease_items
+from sqlalchemy import func, select
+from starlette.testclient import TestClient
 
 from analysis.study.audit import AuditAnswer, audit_report, kind_of
 from app.operations.judging.outbox import store_outbox
+from app.server.web import app as server
 from db.assignment.standing import standing
 from db.store.store import Store
 from db.study.judgments import get_or_create_judge
+from db.tables import Account, Judge, StudyItem, StudyJudge
 
 PASSAGE_OK = {"key": "passage_ok", "type": "yes_no", "about": "item", "text": "Are they fluent?"}
 PEOPLE = ("ann", "ben")
 RECORDS = 64
+MAX_LINES = 10
+PASSWORD = "correct horse battery"
+DOCS = Path(__file__).parents[2] / "docs" / "how-to" / "questions.md"
 
 
 def answer_all(store: Store, study_id: int, person: str, chance: random.Random) -> list[Row]:
     """Let a person answer every card, now and then otherwise than expected; what they answered."""
     rows: list[Row] = []
     with store.write() as session:
-        judge_id = get_or_create_judge(session, person, kind="person").id
+        account = session.scalar(select(Account.id).where(Account.name == person))
+        judge_id = get_or_create_judge(session, person, kind="person", account_id=account).id
         session.commit()
     while True:
         with store.write() as session:
@@ -112,6 +123,37 @@ def test_the_audit_of_the_notes_has_the_measures_of_an_independent_script(
     assert report["questions"]["role"]["items"] == 4 * RECORDS
     shown = inf("analyze", "agreement", "--study", study_id, "--resamples", 200).out
     assert "role: records valid in every passage: " in shown
+
+
+def test_the_audit_is_set_up_by_the_lines_of_the_docs(
+    sqlite_store: Store,
+    inf: Callable[..., Ran],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    section = DOCS.read_text(encoding="utf-8").partition("## The audit")[2]
+    lines = re.findall("^inf (.+)$", section, re.MULTILINE)
+    assert lines.pop() == "serve" and len(lines) < MAX_LINES
+    file = write_records(tmp_path / "audit.jsonl", [record(n) for n in range(RECORDS)])
+    links = []
+    for line in lines:
+        monkeypatch.setattr(sys, "stdin", io.StringIO(PASSWORD))
+        ran = inf(*(file if word == "audit.jsonl" else word for word in line.split()))
+        assert ran.code == 0, ran.err
+        links += re.findall(r"/invitation/\S+", ran.out)
+    for person, link in zip(PEOPLE, links, strict=True):
+        browser = TestClient(server, follow_redirects=False)
+        joined = browser.post(link, data={"name": person, "password": PASSWORD})
+        assert joined.headers["location"] == "/judge?study=1"
+    with sqlite_store.read() as session:
+        assert session.scalar(select(func.count(StudyItem.item_id))) == RECORDS * 6
+        names = select(Judge.name).join(StudyJudge, StudyJudge.judge_id == Judge.id)
+        assert set(session.scalars(names)) == set(PEOPLE)
+    for number, person in enumerate(PEOPLE):
+        answer_all(sqlite_store, 1, person, random.Random(number))
+    audit = inf("analyze", "agreement", "--study", 1, "--json", "--resamples", 200).json["audit"]
+    assert audit["records"] == RECORDS
+    assert audit["validity"]["role"]["strict_record_validity"]["of"] == 2 * RECORDS
 
 
 def test_an_audit_worked_by_hand() -> None:

@@ -14,7 +14,7 @@ from app.access.identity import SessionUser, owner
 from app.api.routes import by_name
 from app.operations.judging import studies as operations
 from curation.judging.request import StudyExample, StudyPlan
-from db.errors import BadInput, NotFound, Refused
+from db.errors import BadInput, BadRows, NotFound, Refused
 from db.people.rights import Rights
 from db.store.store import Store
 from db.study import studies
@@ -93,6 +93,9 @@ def test_no_example_is_of_an_item_that_people_judge(store: Store, tmp_path: Path
     again = make_asked_study(store, tmp_path / "again", [record(1)], [QUERY_OK])
     with pytest.raises(Refused):  # of a closed study, but with texts of this one
         example(store, again, items(store, pilot)["best"])
+    with store.write() as session:
+        studies.set_status(session, again, "closed")
+        session.commit()
     known = items(store, pilot)["query_ok:query"]
     for wrong in ({}, {"answer": "2"}, {"is_right": False}):
         with pytest.raises(BadInput):
@@ -100,6 +103,30 @@ def test_no_example_is_of_an_item_that_people_judge(store: Store, tmp_path: Path
     with pytest.raises(NotFound):
         example(store, main, 10_000)
     assert "Examples" not in body(store, main)
+
+
+def test_a_study_of_a_file_asks_nobody_about_the_texts_of_an_example(
+    store: Store, tmp_path: Path
+) -> None:
+    """Another file, another dataset, the same texts: who reads the example knows the answer."""
+    pilot, main = two_studies(store, tmp_path)
+    example(store, main, items(store, pilot)["query_ok:query"], answer="yes")
+    (tmp_path / "again").mkdir()
+    with pytest.raises(BadRows) as refused:
+        make_asked_study(store, tmp_path / "again", [record(5), record(1)])
+    (bad,) = refused.value.rows
+    assert (bad.line, "an example in guidelines" in bad.reason) == (2, True)
+    others = record(1, passages=[{"text": "Something else on tea.", "kind": "positive"}])
+    taken = [record(5), record(1, part="training"), others | {"id": "other"}]
+    asked = [QUERY_OK | {"expected": "yes"}, ROLE]
+    again = make_asked_study(store, tmp_path / "again", taken, asked)
+    with store.write() as session:  # and the other way round: what this one asks is no example
+        studies.set_status(session, main, "closed")
+        session.commit()
+    free = make_asked_study(store, tmp_path / "again", [record(9)], asked)
+    with pytest.raises(Refused, match=f"in study {free}"):
+        copy = make_asked_study(store, tmp_path / "again", [record(9, part="training")], asked)
+        example(store, again, items(store, copy)["query_ok:query"])
 
 
 def test_an_item_of_the_qualification_is_an_example_and_its_curator_has_read_it(
