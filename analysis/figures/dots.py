@@ -19,12 +19,14 @@ FRAME: Final = 110  # pixels, of the axis below and the legend
 
 @dataclass(frozen=True)
 class Dot:
-    """A value, its 95 % interval if it has one, and what the pointer says besides."""
+    """A value, its 95 % interval if it has one, what the pointer says besides, and the section of
+    the figure that it stands in."""
 
     name: str
     value: float
     interval: tuple[float, float] | None = None
     about: str = ""
+    section: str = ""
 
     @property
     def text(self) -> str:
@@ -43,18 +45,19 @@ def known(low: float | None, high: float | None) -> tuple[float, float] | None:
 def dots(
     groups: Mapping[str, Sequence[Dot]], *, title: str, from_zero: bool = False, unit: str = ""
 ) -> go.Figure:
-    """A row per name with a dot for each group that has it, from top to bottom as given.
+    """A row per name with a dot for each group that has it, from top to bottom as given; the name
+    of a section stands above its rows.
 
     Groups have their own colours and stand side by side in a row. from_zero: a line at 0, which the
     reader compares with. unit: what a row is, for the axis.
     """
-    names = list(dict.fromkeys(dot.name for found in groups.values() for dot in found))
+    places, labels = _rows(groups)
     figure = go.Figure()
     lanes = _lanes(groups)
     for number, (group, found) in enumerate(groups.items()):
         figure.add_scatter(
             x=[dot.value for dot in found],
-            y=[names.index(dot.name) + lanes[group] for dot in found],
+            y=[places[dot.section, dot.name] + lanes[group] for dot in found],
             error_x=_reach(found),
             mode="markers",
             name=escape(group),
@@ -63,16 +66,16 @@ def dots(
             hovertemplate="%{customdata}<extra></extra>",
         )
     figure.update_layout(
-        height=FRAME + ROW * max(1, len(names)) * max(1, len(set(lanes.values()))) ** 0.5,
+        height=FRAME + ROW * max(1, len(labels)) * max(1, len(set(lanes.values()))) ** 0.5,
         showlegend=len(groups) > 1,
         hovermode="closest",
     )
     figure.update_xaxes(title=title, zeroline=from_zero)
     figure.update_yaxes(
         title=unit,
-        tickvals=list(range(len(names))),
-        ticktext=[escape(cut(name)) for name in names],
-        range=[len(names) - 0.4, -0.6],
+        tickvals=list(range(len(labels))),
+        ticktext=labels,
+        range=[len(labels) - 0.4, -0.6],
         automargin=True,
         showgrid=False,
         zeroline=False,
@@ -111,9 +114,25 @@ def cut(name: str) -> str:
     return name if len(name) <= MAX_NAME else f"{name[: MAX_NAME - 1]}…"
 
 
+def _rows(groups: Mapping[str, Sequence[Dot]]) -> tuple[dict[tuple[str, str], int], list[str]]:
+    """The place of each row by section and name, and the text at every place."""
+    sections: dict[str, dict[str, None]] = {}
+    for dot in (dot for found in groups.values() for dot in found):
+        sections.setdefault(dot.section, {})[dot.name] = None
+    places: dict[tuple[str, str], int] = {}
+    labels: list[str] = []
+    for section, names in sections.items():
+        if section:
+            labels.append(f"<b>{escape(cut(section))}</b>")
+        for name in names:
+            places[section, name] = len(labels)
+            labels.append(escape(cut(name)))
+    return places, labels
+
+
 def _lanes(groups: Mapping[str, Sequence[Dot]]) -> dict[str, float]:
     """Where the dots of a group stand within their row: side by side where rows are shared."""
-    names = [dot.name for found in groups.values() for dot in found]
+    names = [(dot.section, dot.name) for found in groups.values() for dot in found]
     if len(names) == len(set(names)):
         return dict.fromkeys(groups, 0.0)
     step = 0.5 / len(groups)

@@ -34,6 +34,7 @@ def flow(streams: Sequence[Stream]) -> go.Figure:
     into = {name: sum(e.groups for e in shown if e.end == name) for name in places}
     out_of = {name: sum(e.groups for e in shown if e.start == name) for name in places}
     kinds = {each.end: each.kind for each in shown}
+    lasts = {e.end for e in shown if e.kind == "on" and not out_of[e.end] and _is_alone(e, shown)}
     figure = go.Figure(
         go.Sankey(
             arrangement="snap",
@@ -41,8 +42,8 @@ def flow(streams: Sequence[Stream]) -> go.Figure:
             node={
                 "align": "left",  # what was dropped ends where it was dropped
                 "label": [
-                    _below(kinds.get(name) == "on" and not out_of[name])
-                    + f"{escape(name)}{' ' if kinds.get(name) == 'out' else '<br>'}"
+                    _below(name in lasts)
+                    + f"{escape(name)}{'<br>' if out_of[name] or name in lasts else ' '}"
                     + f"{max(into[name], out_of[name]):,}"
                     for name in places
                 ],
@@ -67,6 +68,11 @@ def flow(streams: Sequence[Stream]) -> go.Figure:
         meta="; ".join(f"{e.start} to {e.end}: {e.groups:,}" for e in shown) or "No groups yet",
     )
     return figure
+
+
+def _is_alone(stream: Stream, shown: Sequence[Stream]) -> bool:
+    """Whether nothing else goes on from where it starts, so that its end has no neighbour."""
+    return all(each is stream or each.start != stream.start for each in shown)
 
 
 def _below(is_last: bool) -> str:

@@ -1,15 +1,19 @@
 """Comparison of models on one benchmark: ranking plot, paired differences, downloads."""
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import streamlit as st
 
 from analysis.figures.dots import Dot, dots, known
 from analysis.figures.paired import P_MRR
 from analysis.files.csv_writer import csv_text
-from app.kit.figure import Origin, draw_figure, draw_rows, side_by_side
+from app.access.identity import Actor
+from app.access.session_user import signed_in_user
+from app.kit.figure import Origin, draw_figure, draw_rows
 from app.models.ranking_plot import ranking_figure, ranking_rows
+from app.operations import evaluations as operations
+from app.operations.acting import store_address
 from app.text.plain import plain
 from db.outcome.evaluations import rows_by_query
 from db.tables import Evaluation
@@ -22,7 +26,10 @@ from trainer.report.compared.measures import NAMES, SOMETIMES, model_name
 from trainer.report.compared.trained import is_trained
 from trainer.settings.sizes import named_parameters, parameters_of
 
-GOALS, GUARDS = "Goals: following instructions", "Guards: ranking that must not fall"
+GOALS, GUARDS = "Goals", "Guards"
+ABOUT_PARTS = "Goals: following instructions. Guards: ranking that must not fall."
+MAX_BENCHMARKS = 4  # of a forest
+Ident = tuple[int, str]  # of an evaluation: its number, which SQLite may give again, and model
 FOLLOWED = {
     (SOMETIMES | NAMES)[name]
     for name in (*FOLLOWING, STABILITY, SICR, WISE, P_MRR)
@@ -92,43 +99,74 @@ def _comparable(base: Evaluation, found: Sequence[Evaluation]) -> list[Evaluatio
     return compared
 
 
-def forests_of(compared: Sequence[Difference]) -> dict[str, dict[str, list[Dot]]]:
-    """{goals or guards: {model: its paired differences by measure}}, p-MRR on the others' scale."""
-    found: dict[str, dict[str, list[Dot]]] = {GOALS: {}, GUARDS: {}}
-    for row in compared:
-        scale = 100 if row.measure == NAMES[P_MRR] else 1
-        low, high = (None if end is None else end / scale for end in (row.low, row.high))
-        name = "p-MRR" if scale == 100 else row.measure
-        about = f"{row.verdict}; {row.gained:,} gained, {row.lost:,} lost"
-        dot = Dot(name, row.difference / scale, known(low, high), about)
-        part = GOALS if row.measure in FOLLOWED else GUARDS
-        found[part].setdefault(row.name, []).append(dot)
-    return {part: models for part, models in found.items() if models}
+@st.cache_data(max_entries=64, show_spinner=False)
+def differences_to(
+    store: str, base: Ident, others: tuple[Ident, ...], _actor: Actor
+) -> list[Difference]:
+    """The paired differences of evaluations to a base, of those that are like it: computed once."""
+    found, *rest = operations.stored(_actor, [ident for ident, _ in (base, *others)])
+    reasons = unlike(found, rest)
+    return difference_rows(found, [each for each in rest if each.id not in reasons])
 
 
-def draw_differences(compared: Sequence[Difference], origin: Origin, *, base: str) -> None:
-    """The forest of goals and that of guards, the table of both behind them."""
-    forests = forests_of(compared)
-    for (part, models), column in zip(
-        forests.items(),
-        side_by_side(len(forests), key="evaluations.forests") if forests else (),
-        strict=True,
-    ):
-        with column:
-            st.markdown(f"**{part}**")
-            figure = dots(models, title=f"difference to {base.rpartition('/')[2]}", from_zero=True)
-            key = f"evaluations.forest.{part.split()[0].lower()}"
-            rows = [
-                each.as_json() for each in compared if (each.measure in FOLLOWED) == (part == GOALS)
-            ]
-            draw_figure(figure, rows, origin, key=key)
+def on_other_benchmarks(
+    actor: Actor, base: str, models: Collection[str], benchmark: str
+) -> dict[str, list[Difference]]:
+    """{benchmark: the differences of these models to the base}, where both are evaluated on it."""
+    scores: dict[str, dict[str, Ident]] = {}
+    for each in operations.scores(actor):
+        if each.benchmark != benchmark and each.model in models and each.evaluation_id is not None:
+            scores.setdefault(each.benchmark, {})[each.model] = (each.evaluation_id, each.model)
+    found: dict[str, list[Difference]] = {}
+    for name, of in scores.items():
+        if base in of and len(of) > 1 and len(found) < MAX_BENCHMARKS - 1:
+            others = tuple(each for model, each in of.items() if model != base)
+            if rows := differences_to(store_address(), of[base], others, actor):
+                found[name] = rows
+    return found
+
+
+def forest_of(compared: Mapping[str, Sequence[Difference]]) -> dict[str, list[Dot]]:
+    """{model: its paired differences}, by benchmark goals before guards; p-MRR on the others'
+    scale."""
+    found: dict[str, list[Dot]] = {}
+    for benchmark, rows in compared.items():
+        for row in sorted(rows, key=lambda row: row.measure not in FOLLOWED):
+            scale = 100 if row.measure == NAMES[P_MRR] else 1
+            low, high = (None if end is None else end / scale for end in (row.low, row.high))
+            part = GOALS if row.measure in FOLLOWED else GUARDS
+            dot = Dot(
+                "p-MRR" if scale == 100 else row.measure,
+                row.difference / scale,
+                known(low, high),
+                f"{row.verdict}; {row.gained:,} gained, {row.lost:,} lost",
+                f"{part}: {benchmark}",
+            )
+            found.setdefault(row.name, []).append(dot)
+    return found
+
+
+def draw_differences(
+    compared: Mapping[str, Sequence[Difference]], origin: Origin, *, base: str
+) -> None:
+    """The forest of all benchmarks, and its table behind it."""
+    rows = [
+        {"benchmark": benchmark} | each.as_json()
+        for benchmark, found in compared.items()
+        for each in found
+    ]
+    if rows:
+        title = f"difference to {base.rpartition('/')[2]}"
+        figure = dots(forest_of(compared), title=title, from_zero=True)
+        draw_figure(figure, rows, origin, key="evaluations.forest")
+        st.caption(ABOUT_PARTS)
     number = st.column_config.NumberColumn(format="%+.3f")
     with st.expander("The differences as a table"):
         draw_rows(
-            [each.as_json() for each in compared],
+            rows,
             None,
             key="evaluations.differences",
-            labels=LABELS,
+            labels={"benchmark": "Benchmark"} | LABELS,
             column_config={
                 **dict.fromkeys(("id", "model")),
                 "difference": number,
@@ -183,7 +221,11 @@ def draw_comparison(
         _draw_ranking(found, requested, bases)
         return
     base = by_model[chosen_base]
-    compared = difference_rows(base, [each for each in found if each is not base])
+    user = signed_in_user()
+    others = tuple((each.id, each.model) for each in found if each is not base)
+    own = differences_to(store_address(), (base.id, base.model), others, user)
+    compared = {base.benchmark: own}
+    compared |= on_other_benchmarks(user, base.model, chosen, base.benchmark)
     draw_differences(compared, _origin(found, requested), base=model_name(base.model))
     st.caption(METHOD)
     with st.container(horizontal=True):

@@ -30,6 +30,24 @@ def test_groups_that_share_a_row_stand_side_by_side_in_it_and_others_in_its_midd
     assert [list(trace.y) for trace in apart.data] == [[0], [1]]
 
 
+def test_a_section_stands_above_its_rows_and_a_name_may_be_in_several() -> None:
+    one = [Dot("flip", 0.2, section="Goals: a"), Dot("nDCG", 0.1, section="Guards: a")]
+    two = [*one[:1], Dot("flip", 0.3, section="Goals: <b>")]
+    figure = dots({"m": one, "n": two}, title="difference")
+    labels = [
+        "<b>Goals: a</b>",
+        "flip",
+        "<b>Guards: a</b>",
+        "nDCG",
+        "<b>Goals: &lt;b&gt;</b>",
+        "flip",
+    ]
+    assert list(figure.layout.yaxis.ticktext) == labels
+    first, second = figure.data
+    assert [round(place) for place in first.y] == [1, 3]
+    assert [round(place) for place in second.y] == [1, 5] and first.y[0] < second.y[0]
+
+
 def test_a_slope_goes_from_before_to_after_and_names_both() -> None:
     before, after = Dot("Flip", 0.35, (0.26, 0.44)), Dot("Flip", 0.47, (0.38, 0.56))
     figure = slopes([(before, after)], ends=("base", "trained"), title="share")
@@ -48,13 +66,15 @@ def test_the_flow_has_every_stream_with_its_number_and_no_empty_one() -> None:
     (sankey,) = flow(streams).data
     assert list(sankey.node.label) == [
         "Pairs<br>9",
-        "\u200b<br>" * 4 + "Kept<br>7",
+        "Kept 7",
         "too &lt;long&gt; 2",
     ]
     assert list(zip(sankey.link.source, sankey.link.target, sankey.link.value, strict=True)) == [
         (0, 1, 7),
         (0, 2, 2),
     ]
+    (alone,) = flow([*streams[:2], Stream("Kept", "Released", 7, "on")]).data
+    assert list(alone.node.label)[-1] == "\u200b<br>" * 4 + "Released<br>7"  # stands before it
     found = on_screen(flow(streams))
     assert found.alt == "Pairs to Kept: 7; Pairs to too <long>: 2"
     assert on_screen(flow([])).alt == "No groups yet"

@@ -1,5 +1,6 @@
 """The Evaluations page with a suite's means beside its sets."""
 
+import json
 import zipfile
 from collections.abc import Callable
 from io import BytesIO
@@ -34,6 +35,7 @@ from db.outcome.evaluations import (
 )
 from db.store.store import Store
 from db.tables import Evaluation
+from trainer.evaluate.following import INSTRUCTION_FLIP
 from trainer.evaluate.job import evaluate
 from trainer.evaluate.request import EvaluationStart
 from trainer.records.likeness import differences
@@ -232,6 +234,46 @@ def test_only_the_chosen_models_are_compared(sqlite_store: Store) -> None:
     assert models.value == ["models/mine", "bm25"]
     models.set_value(["bm25"]).run()
     assert not at.exception and "Choose at least two models" in words(at)
+
+
+def test_one_forest_has_every_benchmark_of_the_two_models_with_guards_apart(
+    sqlite_store: Store,
+) -> None:
+    values = {
+        f"q{n}": {INSTRUCTION_FLIP: n % 2, "ndcg@10": n / 20, "p-mrr": n / 20} for n in range(12)
+    }
+    with sqlite_store.write() as session:
+        for benchmark, of in (("F/Core17", "p-mrr"), ("held-out demo", INSTRUCTION_FLIP)):
+            for model, gain in (("base", 0), ("models/mine", 0.1)):
+                record_evaluation(
+                    session,
+                    model=model,
+                    benchmark=benchmark,
+                    metrics=METRICS | {of: 0.5},
+                    per_query={
+                        query: {name: value[name] + gain for name in (of, "ndcg@10")}
+                        for query, value in values.items()
+                    },
+                    questions={query: {"cluster": query, "scored": True} for query in values},
+                    record=RECORD,
+                )
+        session.commit()
+    at = open_page("evaluations")
+    at.selectbox(key="evaluations.chosen").set_value("F/Core17").run()
+    at.selectbox(key="evaluations.base").set_value("base").run()
+    assert not at.exception
+    (forest,) = [
+        json.loads(each.proto.spec)
+        for each in at.get("plotly_chart")
+        if "difference" in each.proto.spec
+    ]
+    assert forest["layout"]["yaxis"]["ticktext"] == [
+        *("<b>Goals: F/Core17</b>", "p-MRR", "<b>Guards: F/Core17</b>", "nDCG@10"),
+        *("<b>Goals: held-out demo</b>", "Instruction flip"),
+        *("<b>Guards: held-out demo</b>", "nDCG@10"),
+    ]
+    (rows,) = [table.value for table in at.dataframe if "verdict" in table.value]
+    assert list(rows["benchmark"].unique()) == ["F/Core17", "held-out demo"]
 
 
 def test_a_benchmark_is_evaluated_by_name_with_some_of_its_tasks(
