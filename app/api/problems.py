@@ -35,7 +35,7 @@ FORBIDDEN = (
     *("no_right", "admin_only", "dataset_right_missing"),
     *("private_network_needs_owner", "token_limited", "token_by_token", "token_of_another"),
     *("token_beyond_person", "token_without_budget", "token_budget_exceeded"),
-    *("run_without_budget", "run_of_another", "judge_without_budget"),
+    *("run_without_budget", "run_of_another", "judge_without_budget", "job_of_another"),
 )
 UNAUTHORIZED = (
     *("signed_out", "token_missing", "token_unknown", "token_revoked", "token_expired"),

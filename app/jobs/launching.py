@@ -21,7 +21,7 @@ from app.access.permissions import admit
 from app.jobs import supervisors
 from app.jobs.handed_over import hand_over, with_handed_over
 from app.jobs.kinds import KINDS
-from app.jobs.places import require_own
+from app.jobs.places import require_own, take_budget_of
 from app.jobs.processes import (
     PROCESS_DEFAULTS,
     SAFE_PATH,
@@ -80,6 +80,7 @@ def _admitted(
         for each in (config, *[further] * more)
     ]
     for job in found:
+        take_budget_of(session, now, job, is_new=True)
         record_event(session, now.name, "job.launch", job.id, kind=kind)
     return found
 

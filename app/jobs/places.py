@@ -18,9 +18,10 @@ from curation.judges.registry import JUDGES
 from curation.providers.registry import PROVIDERS
 from curation.recipe.recipe import Recipe
 from db.errors import NotFound, Refused
-from db.people.budgets import require_own_run
+from db.people.budgets import require_own as require_own_work
+from db.people.budgets import take_budget
 from db.store.settings import home
-from db.tables import Analysis, Checkpoint, Dataset, Release, Run, Study
+from db.tables import Analysis, Checkpoint, Dataset, Job, Release, Run, Study
 from db.values import DATASET_BENCHMARK as DATASET
 from trainer.settings.settings import parse_settings
 
@@ -49,8 +50,6 @@ def require_own(session: Session, actor: Actor, kind: str, config: Mapping[str, 
         return
     require_no_files(actor, kind, config)
     require_places(session, config)
-    if isinstance(actor, TokenHolder):
-        _require_budget(session, actor, kind, config)
     if kind in ("import", "pull"):
         _require_own_dataset(session, str(config.get("name", "")).strip())
 
@@ -69,24 +68,18 @@ def require_own_recipe(session: Session, actor: Actor, recipe: Recipe) -> None:
     require_places(session, {"models": recipe.models})
 
 
-def _require_budget(
-    session: Session, actor: TokenHolder, kind: str, config: Mapping[str, Any]
-) -> None:
-    """Raise Refused where a token's job costs money outside of a run that the token started.
-
-    A token's budget counts runs alone: it starts no judge whose answers cost money.
-    """
-    run = session.get(Run, config["run_id"]) if config.get("run_id") else None
+def take_budget_of(session: Session, actor: Actor, job: Job, *, is_new: bool) -> None:
+    """Count a job that costs money outside of a run on the budget of the token that launches or
+    resumes it; work on a run is of the token that started the run. Raises Refused."""
+    if actor.is_admin or not isinstance(actor, TokenHolder):
+        return
+    run_id, judge = job.config.get("run_id"), job.config.get("judge")
+    run = session.get(Run, run_id) if run_id else None
     is_paid = run is not None and PROVIDERS.find(run.provider).paid
-    if kind == "curate" and run is not None and is_paid:
-        require_own_run(session, actor.token_id, run.id)
-    judge = config.get("judge")
-    if kind == "judge" and (JUDGES.find(judge.partition(":")[0]).paid if judge else is_paid):
-        raise Refused(
-            "this judge's answers cost money, and a token's budget counts runs alone",
-            "start it when signed in",
-            code="judge_without_budget",
-        )
+    if job.kind == "curate" and run is not None and is_paid:
+        require_own_work(session, actor.token_id, run)
+    if job.kind == "judge" and (JUDGES.find(judge.partition(":")[0]).paid if judge else is_paid):
+        take_budget(session, actor.token_id, job, is_new=is_new)
 
 
 def require_no_files(actor: Actor, kind: str, config: Mapping[str, Any]) -> None:

@@ -13,7 +13,7 @@ from app.jobs import launching, supervisor, supervisors
 from app.jobs.handed_over import forget, hand_over
 from app.jobs.kinds import KINDS
 from app.jobs.outcome import summary
-from app.jobs.places import require_own
+from app.jobs.places import require_own, take_budget_of
 from app.jobs.processes import command_of
 from app.jobs.ray_cluster import RayCluster
 from app.jobs.ray_supervisor import supervise_ray
@@ -193,6 +193,7 @@ def resume(actor: Actor, job_id: int) -> JobChanged:
         job = jobs.get_job(session, job_id)
         require_own(session, now, job.kind, job.config)
         job = jobs.requeue_job(session, job_id)
+        take_budget_of(session, now, job, is_new=False)
         if job.launcher == jobs.LOCAL:
             hand_over(job_id)
         record_event(session, actor.name, "job.resume", job_id)

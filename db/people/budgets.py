@@ -1,9 +1,12 @@
-"""Budgets of tokens: what the runs that a token starts may cost together.
+"""Budgets of tokens: what the runs and judges that a token starts may cost together.
 
-A run that is not over counts with its whole budget, one that is over with what it spent and its
-workers still hold. So the sum never exceeds the token's budget, as no run exceeds its own
-(`db.run.workers`).
+Work that is not over counts with its whole budget, a run that is over with what it spent and its
+workers still hold, a judge's job with what it spent or may have spent when it was killed. So the
+sum never exceeds the token's budget, as no run or judge exceeds its own (`db.run.workers`,
+`curation.judges.asking`).
 """
+
+from typing import Any
 
 from sqlalchemy import case, func, select
 from sqlalchemy.orm import Session
@@ -11,13 +14,13 @@ from sqlalchemy.orm import Session
 from db.errors import Refused
 from db.run.runs import OVER
 from db.run.workers import committed_usd as committed_of_worker
-from db.tables import ApiToken, ApiTokenRun, Run, RunWorker
+from db.tables import ApiToken, ApiTokenJob, ApiTokenRun, Job, Run, RunWorker
 
 ROUNDING_USD = 1e-9
 
 
-def committed_usd(session: Session, token_id: int, *, without: int | None = None) -> float:
-    """What the runs of a token may still cost, and have cost; `without` this run.
+def committed_usd(session: Session, token_id: int, *, without: Run | Job | None = None) -> float:
+    """What the runs and judges of a token may still cost, and have cost; `without` this one.
 
     Of the tables themselves: a token that lost its right on a dataset has spent there all the same.
     """
@@ -29,16 +32,30 @@ def committed_usd(session: Session, token_id: int, *, without: int | None = None
     )
     budget = func.coalesce(run.budget_usd, 0.0)
     usd = case((run.status.in_(OVER), run.spent_usd + held), else_=budget)
+    other = without.id if isinstance(without, Run) else 0
     query = select(func.coalesce(func.sum(usd), 0.0)).where(
-        own.run_id == run.id, own.token_id == token_id, own.run_id != (without or 0)
+        own.run_id == run.id, own.token_id == token_id, own.run_id != other
     )
-    return float(session.execute(query).scalar_one())
+    return float(session.execute(query).scalar_one()) + _of_judges(session, token_id, without)
 
 
-def take_budget(session: Session, token_id: int, run: Run, *, is_new: bool) -> None:
-    """Count a run that costs money on the budget of the token that starts or resumes it.
+def _of_judges(session: Session, token_id: int, without: Run | Job | None) -> float:
+    job, own = Job.__table__.c, ApiTokenJob.__table__.c
+    other = without.id if isinstance(without, Job) else 0
+    query = select(job.finished_at, job.config, job.shown).where(
+        own.job_id == job.id, own.token_id == token_id, own.job_id != other
+    )
+    return sum(
+        float(shown.get("spent_usd", 0.0) if finished_at else config["budget_usd"])
+        for finished_at, config, shown in session.execute(query)
+    )
 
-    Raises Refused without a budget of either, where less is left, and for a run of another. Does
+
+def take_budget(session: Session, token_id: int, work: Run | Job, *, is_new: bool) -> None:
+    """Count a run, or the job of a judge, that costs money on the budget of the token that starts
+    or resumes it.
+
+    Raises Refused without a budget of either, where less is left, and for work of another. Does
     not commit.
     """
     session.flush()
@@ -50,37 +67,44 @@ def take_budget(session: Session, token_id: int, run: Run, *, is_new: bool) -> N
         .execution_options(populate_existing=True)
     ).one()
     if not is_new:
-        require_own_run(session, token_id, run.id)
+        require_own(session, token_id, work)
     if token.budget_usd is None:
         raise without_budget()
-    if run.budget_usd is None:
+    what = "run" if isinstance(work, Run) else "judge"
+    budget_usd = work.budget_usd if isinstance(work, Run) else work.config.get("budget_usd")
+    if budget_usd is None:
         raise Refused(
-            "a run that costs money has a budget when a token starts it",
+            f"a {what} that costs money has a budget when a token starts it",
             "give `budget_usd=`",
-            code="run_without_budget",
+            code=f"{what}_without_budget",
         )
-    left = max(0.0, token.budget_usd - committed_usd(session, token_id, without=run.id))
-    if run.budget_usd > left + ROUNDING_USD:
+    left = max(0.0, token.budget_usd - committed_usd(session, token_id, without=work))
+    if budget_usd > left + ROUNDING_USD:
         raise Refused(
-            f"a budget of {run.budget_usd:.2f} USD, but the token has {left:.4f} left of "
+            f"a budget of {budget_usd:.2f} USD, but the token has {left:.4f} left of "
             f"{token.budget_usd:.2f}",
             "give less as `budget_usd=`",
             code="token_budget_exceeded",
         )
     if is_new:
-        session.add(ApiTokenRun(run_id=run.id, token_id=token_id))
+        own: Any = ApiTokenRun if isinstance(work, Run) else ApiTokenJob
+        session.add(own(**{f"{_noun(work)}_id": work.id}, token_id=token_id))
         session.flush()
 
 
-def require_own_run(session: Session, token_id: int, run_id: int) -> None:
-    """Raise Refused unless the token started the run: another's spends another's budget."""
-    own = session.get(ApiTokenRun, run_id)
+def require_own(session: Session, token_id: int, work: Run | Job) -> None:
+    """Raise Refused unless the token started it: another's spends another's budget."""
+    own: Any = session.get(ApiTokenRun if isinstance(work, Run) else ApiTokenJob, work.id)
     if own is None or own.token_id != token_id:
         raise Refused(
-            f"run {run_id} costs money, and this token did not start it",
+            f"{_noun(work)} {work.id} costs money, and this token did not start it",
             "have whoever started it go on with it",
-            code="run_of_another",
+            code=f"{_noun(work)}_of_another",
         )
+
+
+def _noun(work: Run | Job) -> str:
+    return "run" if isinstance(work, Run) else "job"
 
 
 def without_budget() -> Refused:

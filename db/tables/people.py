@@ -114,8 +114,8 @@ class ApiToken(Base, kw_only=True):
     `rights` of theirs, on all that they have them on (`everywhere`) or on the datasets of
     `ApiTokenDataset`. Only the sha256 of the token is stored, and no backup holds that; `hint` is
     the end of it, by which its owner tells it from others. `account_id` is None for the local
-    admin of a store without accounts. `budget_usd`: what the runs that it starts may cost together
-    (`ApiTokenRun`); None where it starts none that costs money.
+    admin of a store without accounts. `budget_usd`: what the runs and judges that it
+    starts may cost together (`ApiTokenRun`, `ApiTokenJob`); None: it starts none that costs money.
     """
 
     __tablename__ = "api_token"
@@ -158,6 +158,15 @@ class ApiTokenRun(Base, kw_only=True):
     run_id: Mapped[int] = mapped_column(ForeignKey("run.id", ondelete="CASCADE"), primary_key=True)
     token_id: Mapped[int] = mapped_column(ForeignKey("api_token.id", ondelete="CASCADE"))
     __table_args__ = (Index("ix_api_token_run_token_id", "token_id"),)
+
+
+class ApiTokenJob(Base, kw_only=True):
+    """A judge's job that a token started within its budget, as `ApiTokenRun`."""
+
+    __tablename__ = "api_token_job"
+    job_id: Mapped[int] = mapped_column(ForeignKey("job.id", ondelete="CASCADE"), primary_key=True)
+    token_id: Mapped[int] = mapped_column(ForeignKey("api_token.id", ondelete="CASCADE"))
+    __table_args__ = (Index("ix_api_token_job_token_id", "token_id"),)
 
 
 class ApiAnswer(Base, kw_only=True):

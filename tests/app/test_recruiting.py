@@ -11,10 +11,19 @@ from study_world import make_world, sampled_study
 
 from app.access.identity import COOKIE, DEVICE_COOKIE, SessionUser, user_of_cookies
 from app.operations import people
+from app.operations.acting import queued
+from app.operations.doors import tokens
+from app.operations.doors.tokens import TokenCreate
 from app.operations.judging import answers, card, studies
 from app.operations.judging.answers import OwnDesk
 from app.server.web import app as server
-from curation.judging.request import JudgeChange, StudyChange, StudyRecruiting, WorkReport
+from curation.judging.request import (
+    JudgeChange,
+    JudgeStart,
+    StudyChange,
+    StudyRecruiting,
+    WorkReport,
+)
 from db.assignment.members import readmit_judge
 from db.assignment.qualification import answer_example, next_example
 from db.errors import BadInput, NotFound, Refused
@@ -23,7 +32,7 @@ from db.people.attempts import MAX_BY_ADDRESS, MAX_BY_NAME_AND_ADDRESS
 from db.store.store import Store
 from db.study.gold_items import add_gold_item
 from db.study.studies import judged_groups
-from db.tables import Account, Event, Study, StudyItem, StudyJudge
+from db.tables import Account, Event, Job, Study, StudyItem, StudyJudge
 
 PASSWORD = "correct horse battery"
 ANN, BOB = ("5f0000000000000000000001", "s111"), ("5f0000000000000000000002", "s222")
@@ -134,6 +143,23 @@ def test_who_comes_back_goes_on_in_any_browser_and_is_one_person(world: Store) -
     _, again = come(world, path)
     assert again.account_id == first.account_id and accounts(world) == 2
     assert judge_all(again) == ITEMS - 2
+
+
+def test_a_recruit_starts_no_model_judge_and_makes_no_token(world: Store) -> None:
+    client, ann = come(world, recruit(world))
+    for judge in ("openai:small", "simulated:1"):
+        wanted = JudgeStart(study_id=1, judge=judge, budget_usd=None)
+        with pytest.raises(Refused) as refused:
+            studies.judge(ann, wanted, queued)
+        assert refused.value.code == "no_right"
+    for rights in (("judge",), ("curate",)):
+        with pytest.raises(Refused) as refused:
+            tokens.create(ann, TokenCreate(name="mine", rights=rights, budget_usd=5))
+        assert refused.value.code == "no_right"
+    body = {"judge": "openai:small", "budget_usd": 1}
+    assert client.post("/api/v1/studies/1:judge", json=body).status_code in (401, 403)
+    with world.read() as session:
+        assert session.scalar(select(func.count(Job.id))) == 0
 
 
 def test_another_submission_of_a_person_gives_nothing(world: Store) -> None:

@@ -61,8 +61,8 @@ class TokenCreate(Request):
     days: int = option(90, "Days until it expires.", ge=1, le=tokens.MAX_DAYS)
     budget_usd: float | None = option(
         None,
-        "What the runs that it starts may cost together, USD. Default: it starts none that costs "
-        "money.",
+        "What the runs and judges that it starts may cost together, USD. Default: it starts none "
+        "that costs money.",
         gt=0,
     )
     person: str | None = option(
@@ -73,7 +73,7 @@ class TokenCreate(Request):
 class TokenRow(Row):
     """A token, without itself: `hint` is how it ends. `datasets`: None for all of its person's.
 
-    `left_usd`: of its budget, without what its runs may still cost; None without a budget.
+    `left_usd`: of its budget, without what its work may still cost; None without a budget.
     """
 
     id: int

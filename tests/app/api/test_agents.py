@@ -5,6 +5,7 @@ import json
 import os
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 from traceback import format_exception
@@ -23,7 +24,7 @@ from app.api import agents
 from app.api.limits import AT_A_TIME
 from app.api.routes import by_name, routes
 from app.jobs import supervisors
-from app.operations import connections, groups, people, runs
+from app.operations import connections, groups, jobs, people, runs
 from app.operations.acting import queued
 from app.operations.doors import tokens
 from app.operations.doors.agents import AgentStart, session_of
@@ -37,7 +38,19 @@ from db.people.sign_ins import start_session
 from db.store.scope import unscoped
 from db.store.settings import home, owners_process
 from db.store.store import Store
-from db.tables import Account, ApiTokenRun, Group, Judge, Review, ReviewProposal, Run
+from db.tables import (
+    Account,
+    ApiToken,
+    ApiTokenJob,
+    ApiTokenRun,
+    Group,
+    Job,
+    Judge,
+    Review,
+    ReviewProposal,
+    Run,
+    utc_now,
+)
 
 MCP = "/mcp"
 VERSION = "2025-06-18"
@@ -250,12 +263,7 @@ def test_a_token_without_a_budget_starts_nothing_that_costs_money(world: ApiWorl
     assert refusal(lambda: start(agent, budget_usd=0.01)) == "token_without_budget"
     tried = lambda: connections.test(agent, "environment")  # noqa: E731
     assert refusal(tried) == "token_without_budget"
-    rich = holder(budget_usd=5)
-    for judge, run_id in (("openai:small", world.mine.run),):
-        wanted = JudgeStart(run_id=run_id, judge=judge)
-        assert refusal(lambda wanted=wanted: studies.judge(rich, wanted, queued)) == (
-            "judge_without_budget"
-        )
+    assert refusal(lambda: judged(agent, budget_usd=0.01)) == "token_without_budget"
     studies.judge(agent, JudgeStart(study_id=world.mine.study, judge="simulated:1"), queued)
     answer = world.ask(
         "cora", "POST", "/runs", json={"dataset": "mine", **PAID, "budget_usd": 1, "limit": 1}
@@ -263,6 +271,61 @@ def test_a_token_without_a_budget_starts_nothing_that_costs_money(world: ApiWorl
     assert (answer.status_code, answer.json()["code"]) == (403, "token_without_budget")
     offline = RunStart(dataset="mine", provider="offline", limit=1)
     assert runs.create(agent, offline, queued) > 0
+
+
+def judged(actor: TokenHolder, *, study: int = 1, **given: Any) -> int:
+    """The job of a model judge that costs money."""
+    return studies.judge(actor, JudgeStart(study_id=study, judge="openai:small", **given), queued)
+
+
+def test_a_judge_that_a_token_starts_is_counted_on_its_budget(world: ApiWorld) -> None:
+    study = world.mine.study
+    agent, other = holder(budget_usd=1.00), holder(budget_usd=50)
+    assert refusal(lambda: judged(agent, study=study)) == "judge_without_budget"
+    assert refusal(lambda: judged(agent, study=study, budget_usd=1.01)) == "token_budget_exceeded"
+    with unscoped(), world.store.read() as session:
+        assert session.scalar(select(func.count(ApiTokenJob.job_id))) == 0
+        assert session.scalar(select(func.count(Job.id)).where(Job.kind == "judge")) == 0
+    first = judged(agent, study=study, budget_usd=0.40)
+    assert refusal(lambda: start(agent, budget_usd=0.61)) == "token_budget_exceeded"
+    with unscoped(), world.store.write() as session:  # killed: it may have spent as much
+        job = session.get_one(Job, first)
+        job.status, job.shown, job.finished_at = "lost", {"spent_usd": 0.25}, utc_now()
+        session.commit()
+    start(agent, budget_usd=0.65)
+    assert refusal(lambda: judged(agent, study=study, budget_usd=0.11)) == "token_budget_exceeded"
+    assert refusal(lambda: jobs.resume(agent, first)) == "token_budget_exceeded"  # it takes 0.40
+    assert refusal(lambda: jobs.resume(other, first)) == "job_of_another"
+    with unscoped(), world.store.read() as session:
+        assert session.get_one(Job, first).status == "lost"
+        assert committed_usd(session, agent.token_id) == pytest.approx(0.90)
+    (row,) = [one for one in tokens.list_all(agent).data if one.id == agent.token_id]
+    assert row.left_usd == pytest.approx(0.10)
+    with unscoped(), world.store.write() as session:
+        session.get_one(ApiToken, agent.token_id).budget_usd = 2.0
+        session.commit()
+    assert jobs.resume(agent, first).status == "queued"
+    with unscoped(), world.store.read() as session:
+        assert committed_usd(session, agent.token_id) == pytest.approx(1.05)
+    again = world.ask(
+        "cora", "POST", f"/studies/{study}:judge", json={"judge": "openai:small", "budget_usd": 1}
+    )
+    assert (again.status_code, again.json()["code"]) == (403, "token_without_budget")
+
+
+def test_two_judges_that_start_at_once_do_not_both_get_the_rest(world: ApiWorld) -> None:
+    agent = holder(budget_usd=1.00)
+
+    def begin(_: int) -> str:
+        try:
+            judged(agent, study=world.mine.study, budget_usd=0.40)
+        except Refused as refused:
+            return refused.code
+        return ""
+
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(begin, range(4)))
+    assert sorted(found) == ["", "", *["token_budget_exceeded"] * 2]
 
 
 def test_a_token_goes_on_with_no_run_of_another(world: ApiWorld) -> None:
