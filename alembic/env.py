@@ -7,7 +7,7 @@ from alembic import context
 
 from db.store.store import open_store
 from db.tables import Base
-from db.tables.base import Json, UtcDateTime
+from db.tables.base import HomePath, HomePaths, Json, UtcDateTime
 
 JSON = 'sa.JSON().with_variant(postgresql.JSONB(), "postgresql")'
 
@@ -16,7 +16,9 @@ def render_item(kind, item, autogen_context):
     """Migrations name plain SQLAlchemy types: our own classes may change after them."""
     if kind == "type" and isinstance(item, UtcDateTime):
         return "sa.DateTime(timezone=True)"
-    if kind == "type" and item is Json:
+    if kind == "type" and isinstance(item, HomePath):
+        return "sa.String()"
+    if kind == "type" and (item is Json or isinstance(item, HomePaths)):
         autogen_context.imports.add("from sqlalchemy.dialects import postgresql")
         return JSON
     return False

@@ -7,6 +7,7 @@ process's descendants stand in for its group; those whose parent has ended are n
 
 import errno
 import functools
+import hashlib
 import ipaddress
 import os
 import signal
@@ -21,6 +22,7 @@ import psutil
 from filelock import lock_descriptor
 
 from db.errors import Refused
+from db.home import home
 
 HAS_GROUPS = hasattr(os, "killpg")
 NEW_GROUP_ON_WINDOWS = 0x200  # subprocess.CREATE_NEW_PROCESS_GROUP
@@ -69,6 +71,13 @@ def require_locks(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryFile(dir=folder) as file:
         try_lock(file.fileno(), folder)
+
+
+def of_this_machine(name: str) -> Path:
+    """A file in INF_HOME that no other machine or container uses which has the same folder."""
+    stem, dot, suffix = name.partition(".")
+    space = hashlib.sha256(_process_space().encode()).hexdigest()[:8]
+    return home() / f"{stem}-{space}{dot}{suffix}"
 
 
 def new_owner() -> str:

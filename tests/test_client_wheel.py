@@ -17,7 +17,7 @@ from app.access.identity import owner
 from app.operations import people, releases
 from app.operations.doors import tokens
 from app.operations.doors.tokens import TokenCreate
-from db.store.settings import home
+from db.home import home
 from db.store.store import Store
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from db.errors import BadInput, NotFound
-from db.store.settings import home
+from db.home import home
 
 UPLOADING = ".uploading"  # stands in a remote folder while its files are being written
 _URL = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)

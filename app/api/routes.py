@@ -49,6 +49,7 @@ from curation.release.request import ReleasePlan
 from curation.run.starting import RunResume, RunStart
 from db.answers.announcements import SentRow
 from db.corpus.browsing import PairView
+from db.home import home
 from db.requests import Request, option
 from db.review.proposals import ProposalRow
 from db.review.queue import QueueFilter
@@ -57,7 +58,6 @@ from db.rows import Listed, Row, as_text
 from db.run.group_detail import GroupShown
 from db.run.groups import GroupRow
 from db.run.runs import RunSummary
-from db.store.settings import home
 from db.study.judgments import JudgmentShown, ListedJudgment
 from db.study.quality import JudgeRow
 from db.study.studies import StudySummary

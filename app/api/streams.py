@@ -23,11 +23,11 @@ from app.operations.doors import events, tokens
 from curation.importing.imported import FilesImported
 from curation.importing.request import DatasetImport
 from db.errors import BadInput, InfError
+from db.home import home
 from db.jobs.jobs import OVER
 from db.requests import Request as Wanted
 from db.requests import option
 from db.rows import as_text
-from db.store.settings import home
 
 EVENTS, OF_JOB = "/events", "/jobs/{id:int}/events"
 ARCHIVE = "/releases/{id:int}/archive"

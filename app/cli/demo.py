@@ -26,8 +26,8 @@ from app.operations.overview import demo as operations
 from app.operations.overview.demo import JUDGE, OWN_STUDY, DemoState
 from app.operations.overview.home import DEMO as NAME
 from curation.recorded import NOTE
+from db.home import home
 from db.modules import run_module
-from db.store.settings import home
 
 FILES = Path(curation.__file__).parent / "demo"
 SEED = 1

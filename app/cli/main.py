@@ -14,9 +14,10 @@ from app.cli.kit.output import FULL, OutputFailed, checked_output, drop_output
 from app.cli.start import INTERRUPTED, MESSAGE, ending_at_once, without_collection
 from db.errors import InfError
 from db.extras import missing_extra
+from db.home import home
 from db.modules import load
 from db.store.secrets import load_secrets
-from db.store.settings import home, owners_process
+from db.store.settings import owners_process
 
 READ_ONLY = (errno.EROFS, errno.EACCES, errno.EPERM)
 

@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from db.home import home
 from db.servers.sealing import seal, unseal
 from db.store.environment import VARIABLES
 from db.store.secrets import inherited, is_secret
-from db.store.settings import home
 
 SECTIONS: Final = ("Language models", "Hugging Face Hub")
 NAMES: Final = frozenset(each.name for section in SECTIONS for each in VARIABLES[section])

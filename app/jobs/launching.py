@@ -11,7 +11,6 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from sqlalchemy.orm import Session
@@ -30,13 +29,14 @@ from app.jobs.processes import (
 )
 from db.errors import InfError
 from db.events import record_event
+from db.home import home
 from db.jobs import jobs
 from db.jobs.runner import Cancelled
 from db.machine import KILLED, end_group, new_owner, own_group, require_locks, stop_process
 from db.patience import patience_of, patiently
 from db.store.scope import unscoped
 from db.store.secrets import inherited, redacted
-from db.store.settings import home, logs
+from db.store.settings import logs
 from db.store.store import Store
 from db.tables import Job
 
@@ -252,7 +252,9 @@ def replace_dead(store: Store, job_id: int) -> None:
 
 
 def what_to_do(job: Job) -> str:
-    """What to do about a failed or lost job, "" for other statuses."""
+    """What to do about a failed or lost job, or one with files elsewhere; "" for others."""
+    if job.status == "queued" and jobs.is_elsewhere(job):
+        return "Its files are in another INF_HOME: a server or worker that has it runs it."
     if job.status == "lost":
         return f"Resume it from what it stored with `jobs resume {job.id}`."
     if job.status == "failed":
@@ -263,9 +265,15 @@ def what_to_do(job: Job) -> str:
     return ""
 
 
+def log_elsewhere(job: Job) -> str:
+    """Where the log of a job is that another INF_HOME has; "" for others."""
+    is_there = job.log_path is not None and jobs.is_elsewhere(job)
+    return f"the log is in the INF_HOME of another server ({job.host})" if is_there else ""
+
+
 def log_tail(job: Job, lines: int = 12, max_bytes: int = 64_000) -> str:
     """The last lines of a job's log with secrets redacted, "" without a log."""
-    path = Path(job.log_path) if job.log_path else None
+    path = jobs.log_here(job)
     if path is None or not path.exists():
         return ""
     with path.open("rb") as file:

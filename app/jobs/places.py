@@ -18,9 +18,9 @@ from curation.judges.registry import JUDGES
 from curation.providers.registry import PROVIDERS
 from curation.recipe.recipe import Recipe
 from db.errors import NotFound, Refused
+from db.home import home
 from db.people.budgets import require_own as require_own_work
 from db.people.budgets import take_budget
-from db.store.settings import home
 from db.tables import Analysis, Checkpoint, Dataset, Job, Release, Run, Study
 from db.values import DATASET_BENCHMARK as DATASET
 from trainer.settings.settings import parse_settings

@@ -21,8 +21,9 @@ from sqlalchemy.engine import URL, make_url
 from app.jobs.kinds import KINDS
 from app.jobs.processes import PROCESS_DEFAULTS, SAFE_PATH, command_of
 from db.errors import BadInput, InfError
+from db.home import home
 from db.machine import is_loopback
-from db.store.settings import database_schema, home
+from db.store.settings import database_schema
 from db.store.store import Store
 from db.tables import Job
 from trainer.launch.request import TrainStart

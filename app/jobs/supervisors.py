@@ -1,6 +1,6 @@
 """Starting the supervisor of a store where none runs: the local one, or a Ray cluster's.
 
-A lock file in INF_HOME per store and launcher tells whether one runs; the kernel frees it when its
+A lock file in INF_HOME per store, launcher and machine tells whether one runs; the kernel frees it when its
 holder ends, however it ends.
 """
 
@@ -11,11 +11,12 @@ import sys
 
 from app.jobs.processes import SAFE_PATH
 from app.jobs.ray_cluster import checked_address, require_reachable_store
+from db.home import home
 from db.jobs import jobs
-from db.machine import own_group, try_lock
+from db.machine import of_this_machine, own_group, try_lock
 from db.modules import run_module
 from db.store.secrets import inherited
-from db.store.settings import home, logs
+from db.store.settings import logs
 from db.store.store import Store
 
 _started: "list[subprocess.Popen[bytes]]" = []  # kept, so that those which ended are reaped
@@ -75,7 +76,7 @@ def try_supervisor_lock(store: Store, launcher: str = "") -> int | None:
     """The lock of this machine's supervisor of this store, as a file descriptor; None if taken."""
     home().mkdir(parents=True, exist_ok=True)
     name = hashlib.sha256(f"{store.url}{launcher}".encode()).hexdigest()[:12]
-    lock = os.open(home() / f"supervisor-{name}.lock", os.O_CREAT | os.O_RDWR, 0o600)
+    lock = os.open(of_this_machine(f"supervisor-{name}.lock"), os.O_CREAT | os.O_RDWR, 0o600)
     taken = False
     try:
         taken = try_lock(lock, home())

@@ -21,8 +21,8 @@ from app.operations.evaluations import EvaluationOptions
 from app.text.plain import plain
 from app.text.remedies import in_pages
 from db.errors import BadInput
+from db.home import home
 from db.requests import choices_of
-from db.store.settings import home
 from trainer.evaluate.request import EvaluationStart
 from trainer.settings.table import DEFAULT_BASE_MODEL
 

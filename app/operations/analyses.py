@@ -17,12 +17,12 @@ from db.corpus.browsing import pairs_with, texts_with
 from db.corpus.datasets import dataset_names
 from db.corpus.growing import Growable, pairs_to_grow
 from db.errors import BadInput
+from db.home import home
 from db.outcome.analyses import get_analysis, list_analyses
 from db.release.releases import list_releases, runs_of_releases_at
 from db.rows import Row
 from db.run.groups import groups_by_run
 from db.run.runs import list_runs, shapes_of
-from db.store.settings import home
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -22,6 +22,7 @@ from db.corpus.browsing import PairView, list_pairs, list_passages
 from db.corpus.datasets import find_dataset, get_dataset, list_datasets, summarise_dataset
 from db.corpus.texts import pair_sources
 from db.errors import NotFound, Refused
+from db.home import home
 from db.modules import load
 from db.people import accounts
 from db.people.rights import add_rights, rights_of
@@ -29,7 +30,6 @@ from db.requests import Request
 from db.rows import Listed, Row, SparseRow
 from db.run.runs import run_ids
 from db.store.scope import unscoped
-from db.store.settings import home
 from db.store.store import open_store
 from db.tables import Account, Dataset, Passage, utc_now
 from db.values import LOCAL_ADMIN, RIGHTS

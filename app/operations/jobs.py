@@ -163,7 +163,7 @@ def log(actor: Actor, job_id: int, lines: int = 50) -> str:
     """The last lines of a job's log, secrets removed. Raises NotFound."""
     with reading(actor, RIGHT) as session:
         job = jobs.get_job(session, job_id)
-    return launching.log_tail(job, lines)
+    return launching.log_elsewhere(job) or launching.log_tail(job, lines)
 
 
 def cancel(actor: Actor, job_id: int) -> JobChanged:

@@ -20,12 +20,12 @@ from db.corpus.datasets import get_dataset
 from db.corpus.texts import pair_languages, pair_sources
 from db.errors import BadInput, Refused
 from db.events import record_event
+from db.home import home
 from db.release.choice import ChosenCount, count_by_kind
 from db.release.diff import diff_releases
 from db.release.releases import get_release, list_releases, pushes
 from db.rows import Json, Listed, Row
 from db.run.runs import RunSummary, get_run, list_runs
-from db.store.settings import home
 from db.study.studies import list_studies
 from db.tables import Dataset, Job, Release
 

@@ -20,13 +20,14 @@ from db.assignment.hidden import is_hidden
 from db.corpus.browsing import has_passages
 from db.corpus.datasets import get_dataset
 from db.errors import BadInput, InfError
-from db.machine import own_group, stop_process, try_lock
+from db.home import home
+from db.machine import of_this_machine, own_group, stop_process, try_lock
 from db.modules import run_module
 from db.outcome.checkpoints import list_checkpoints
 from db.requests import Request, option
 from db.rows import Listed, Row
 from db.store.scope import unscoped
-from db.store.settings import home, logs
+from db.store.settings import logs
 from db.store.store import Store, open_store
 from db.tables import Checkpoint, Job
 from trainer.report.compared.trained import index_stays
@@ -233,7 +234,7 @@ def search_with(store: Store, model: str, wanted: Search) -> Searched:
 def _reach(store: Store) -> tuple[int, str]:
     """Port and token of the running server; starts one if none answers."""
     home().mkdir(parents=True, exist_ok=True)
-    with (home() / "model-server.lock").open("w") as lock:
+    with of_this_machine("model-server.lock").open("w") as lock:
         try_lock(lock.fileno(), home(), wait=True)
         found = _running()
         if found is None:
@@ -252,7 +253,7 @@ def _reach(store: Store) -> tuple[int, str]:
 
 def _running() -> tuple[int, str] | None:
     try:
-        state = json.loads((home() / "model-server.json").read_text())
+        state = json.loads(of_this_machine("model-server.json").read_text())
         answer = httpx.get(
             f"http://127.0.0.1:{state['port']}/health",
             headers={"Authorization": f"Bearer {state['token']}"},
@@ -268,7 +269,7 @@ def stop_server() -> bool:
     """Stop the running server (it also stops when idle). Returns whether one was running."""
     if _running() is None:
         return False
-    pid = int(json.loads((home() / "model-server.json").read_text())["pid"])
+    pid = int(json.loads(of_this_machine("model-server.json").read_text())["pid"])
     stop_process(pid)
     return True
 

@@ -22,9 +22,9 @@ from app.text.remedies import in_pages
 from app.text.reviews import reviews_words
 from curation.release.request import ReleasePlan
 from db.errors import InfError
+from db.home import home
 from db.release.choice import ChosenCount
 from db.run.runs import RunSummary
-from db.store.settings import home
 
 # Where a field of the plan has its place; every other one is under More options.
 FILTER, CHOICES = ("reviews", "sources", "study_id"), ("include_dropped", "balance")

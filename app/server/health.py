@@ -24,9 +24,9 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from db.errors import InfError, StoreBehind
+from db.home import home
 from db.store.revision import VERSION_TABLE
 from db.store.scope import unscoped
-from db.store.settings import home
 from db.store.store import BUSY_TIMEOUT_SECONDS, Store, open_store
 
 log = logging.getLogger("inf.app")

@@ -9,7 +9,7 @@ from typing import Any
 
 from curation.recipe.recipe import Recipe
 from db.errors import BadInput
-from db.store.settings import home
+from db.home import home
 
 SHIPPED = Path(__file__).parent / "prices.toml"
 

@@ -31,9 +31,9 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
 from db.errors import Refused
+from db.home import home
 from db.machine import try_lock
 from db.run.calls import RecoveredCall, add_recovered_calls
-from db.store.settings import home
 from db.store.store import Store
 
 log = logging.getLogger("inf.curate")

@@ -8,14 +8,16 @@ import os
 import socket
 from collections.abc import Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
-from sqlalchemy import delete, false, func, literal, select, update
+from sqlalchemy import delete, false, func, literal, or_, select, update
 from sqlalchemy.orm import Session
 
 from db.clock import silent_since, store_now
 from db.errors import BadInput, NotFound, Refused
 from db.events import record_event
+from db.home import home_id
 from db.machine import process_exists
 from db.store.bulk import continue_numbering
 from db.store.secrets import redacted, refuse_secrets
@@ -46,7 +48,7 @@ def enqueue_job(
             f"no job kind {kind!r}", f"one of {', '.join(JOB_KINDS)}", code="job_kind_unknown"
         )
     refuse_secrets(config)
-    job = Job(kind=kind, config=config, started_by=started_by, launcher=launcher)
+    job = Job(kind=kind, config=config, started_by=started_by, launcher=launcher, home=home_id())
     if after is not None:
         job.id = max(after, session.scalar(select(func.max(Job.id))) or 0) + 1
     session.add(job)
@@ -110,6 +112,8 @@ def claim_job(
 ) -> Job | None:
     """Claim the oldest queued job (of these kinds, for this launcher), or the given one.
 
+    A local launcher's jobs are claimed where their files are: in their INF_HOME.
+
     `joins`: only jobs that join a run another job began (their config has `joins`), or only others.
 
     The job's status becomes `running`. Returns None if there is none or another process claimed it
@@ -122,6 +126,8 @@ def claim_job(
         query = query.where(Job.kind.in_(kinds))
     if launcher is not None:
         query = query.where(Job.launcher == launcher)
+    if launcher == LOCAL:
+        query = query.where(or_(Job.home.is_(None), Job.home == home_id()))
     if joins is not None:
         joining = func.coalesce(Job.config["joins"].as_boolean(), false())
         query = query.where(joining if joins else ~joining)
@@ -141,6 +147,16 @@ def claim_job(
 def note_process(session: Session, job_id: int, attempt: int, pid: int, log_path: str) -> None:
     """Store which process runs the job and where it logs. Does not commit."""
     _update(session, job_id, attempt, pid=pid, log_path=log_path)
+
+
+def is_elsewhere(job: Job) -> bool:
+    """Whether the job's files are in another INF_HOME than that of this process."""
+    return job.home is not None and job.home != home_id()
+
+
+def log_here(job: Job) -> Path | None:
+    """The path of the job's log; None without one, and where another INF_HOME has it."""
+    return Path(job.log_path) if job.log_path and not is_elsewhere(job) else None
 
 
 def note_place(session: Session, job_id: int, attempt: int) -> None:

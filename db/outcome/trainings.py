@@ -5,6 +5,7 @@ from collections.abc import Collection
 from sqlalchemy import ColumnElement, func, or_, select
 from sqlalchemy.orm import Session
 
+from db.home import as_stored
 from db.tables import Job
 
 RELEASE, SWEEP = Job.config["release"].as_string(), Job.config["sweep"].as_string()
@@ -43,7 +44,7 @@ def list_sweeps(session: Session) -> list[str]:
 def _conditions(without: Collection[str], sweep: str | None) -> list[ColumnElement[bool]]:
     found = [Job.kind == "train"]
     if without:
-        found.append(or_(RELEASE.is_(None), RELEASE.not_in(without)))
+        found.append(or_(RELEASE.is_(None), RELEASE.not_in(as_stored(list(without)))))
     if sweep is not None:
         found.append(sweep == SWEEP)
     return found

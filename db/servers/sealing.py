@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 from db.errors import BadInput, InfError
-from db.store.settings import home
+from db.home import home
 
 FILE = "connections.key"
 

@@ -36,13 +36,14 @@ from sqlalchemy import (
 from sqlalchemy.orm import Session
 
 from db.errors import BadInput, Refused
+from db.home import as_stored
 from db.store import schema
 from db.store.bulk import continue_numbering
 from db.store.revision import head
 from db.store.reviving import end_open_jobs, end_sign_ins, require_no_running_jobs
 from db.store.store import Store
 from db.tables import Base, Job, utc_now
-from db.tables.base import UtcDateTime
+from db.tables.base import HomePath, HomePaths, UtcDateTime
 
 FORMAT = 1
 BATCH = 500
@@ -253,7 +254,10 @@ def _lines(session: Session, table: Table, own_job: int | None = None) -> Iterat
     ]
     query = select(*columns).where(*_not_own(table, own_job)).order_by(*_order(session, table))
     for row in session.execute(query.execution_options(yield_per=BATCH)):
-        values = [_as_json(value) for value in row]
+        values = [
+            _as_json(as_stored(value) if isinstance(column.type, HomePath | HomePaths) else value)
+            for column, value in zip(columns, row, strict=True)
+        ]
         yield (
             json.dumps(values, ensure_ascii=False, sort_keys=True, separators=(",", ":")) + "\n"
         ).encode()

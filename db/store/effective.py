@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from db.errors import BadInput
+from db.home import home
 from db.store.environment import VARIABLES
 from db.store.secrets import came_from_file, is_secret, redacted
-from db.store.settings import database_url, home
+from db.store.settings import database_url
 
 # up to the last @: a password may hold one, and several addresses may share a value
 _PASSWORD = re.compile(r"(://[^:/@\s]*:)\S*@")

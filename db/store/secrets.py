@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from db.errors import BadInput, Refused
-from db.store.settings import home
+from db.home import home
 
 FILE = "secrets.toml"
 ENDINGS = ("_KEY", "_TOKEN", "_SECRET", "_PASSWORD")

@@ -9,11 +9,7 @@ import re
 from pathlib import Path
 
 from db.errors import BadInput
-
-
-def home() -> Path:
-    """The folder for all files of InF Studio outside the store."""
-    return Path(os.environ.get("INF_HOME") or ".inf").expanduser().resolve()
+from db.home import home
 
 
 def database_url(url: str = "") -> str:

@@ -28,9 +28,10 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
 from db.errors import BadInput, InfError, StoreBehind
+from db.home import home
 from db.store.revision import READ_REVISION, VERSION_TABLE, head
 from db.store.scope import INFO, current_scope
-from db.store.settings import database_schema, database_url, home
+from db.store.settings import database_schema, database_url
 
 BUSY_TIMEOUT_SECONDS = 30
 DAMAGED = (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_IOERR_SHORT_READ)

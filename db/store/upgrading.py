@@ -22,13 +22,13 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
 from db.errors import BadInput, InfError, Refused
+from db.home import home
 from db.store import schema
 from db.store.backup import Recorder
 from db.store.revision import head
 from db.store.reviving import end_open_jobs, end_sign_ins, require_no_running_jobs
 from db.store.schema_difference import differences_in, missing_index, schema_differences
 from db.store.scope import INFO, current_scope
-from db.store.settings import home
 from db.store.store import Store
 from db.tables import Event, utc_now
 

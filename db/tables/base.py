@@ -3,10 +3,13 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import JSON, DateTime, Dialect, MetaData
+from sqlalchemy import JSON, DateTime, Dialect, MetaData, String
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import DeclarativeBase, Mapped, MappedAsDataclass, mapped_column
-from sqlalchemy.types import TypeDecorator
+from sqlalchemy.sql.operators import OperatorType
+from sqlalchemy.types import TypeDecorator, TypeEngine
+
+from db.home import as_stored, from_stored
 
 NAMES = {
     "ix": "ix_%(column_0_N_label)s",
@@ -34,6 +37,40 @@ class UtcDateTime(TypeDecorator[datetime]):
         if value is None:
             return None
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+class HomePath(TypeDecorator[str]):
+    """A text that may be a path in INF_HOME, kept from there on: the folder can be moved, and two
+    servers may have it at different places."""
+
+    impl = String
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> Any:
+        return as_stored(value)
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> Any:
+        return from_stored(value)
+
+
+class HomePaths(TypeDecorator[Any]):
+    """JSON whose texts may be paths in INF_HOME, kept as by `HomePath`."""
+
+    impl = JSON
+    cache_ok = True
+    should_evaluate_none = True  # as JSON does: None is written as its null
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        return dialect.type_descriptor(JSONB() if dialect.name == "postgresql" else JSON())
+
+    def coerce_compared_value(self, op: OperatorType | None, value: Any) -> TypeEngine[Any]:
+        return self.impl_instance.coerce_compared_value(op, value)
+
+    def process_bind_param(self, value: Any, dialect: Dialect) -> Any:
+        return as_stored(value)
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> Any:
+        return from_stored(value)
 
 
 # of a column that no backup holds: a secret, though encrypted

@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import CheckConstraint, ForeignKey, Index, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
-from db.tables.base import Base, created, key
+from db.tables.base import Base, HomePath, created, key
 
 
 class Release(Base, kw_only=True):
@@ -17,7 +17,7 @@ class Release(Base, kw_only=True):
     dataset_id: Mapped[int] = mapped_column(ForeignKey("dataset.id"))
     name: Mapped[str]
     content_sha256: Mapped[str]
-    path: Mapped[str]
+    path: Mapped[str] = mapped_column(HomePath)
     format: Mapped[str]
     filter: Mapped[dict[str, Any]]
     counts: Mapped[dict[str, Any]]
@@ -59,7 +59,7 @@ class Checkpoint(Base, kw_only=True):
     id: Mapped[int] = key()
     release_id: Mapped[int | None] = mapped_column(ForeignKey("release.id"), default=None)
     job_id: Mapped[int | None] = mapped_column(ForeignKey("job.id"), default=None)
-    path: Mapped[str]
+    path: Mapped[str] = mapped_column(HomePath)
     base_model: Mapped[str]
     config: Mapped[dict[str, Any]]
     summary: Mapped[dict[str, Any]] = mapped_column(default_factory=dict)
@@ -80,7 +80,7 @@ class Evaluation(Base, kw_only=True):
     id: Mapped[int] = key()
     checkpoint_id: Mapped[int | None] = mapped_column(ForeignKey("checkpoint.id"), default=None)
     job_id: Mapped[int | None] = mapped_column(ForeignKey("job.id"), default=None)
-    model: Mapped[str]
+    model: Mapped[str] = mapped_column(HomePath)
     benchmark: Mapped[str]
     metrics: Mapped[dict[str, Any]]
     per_query: Mapped[dict[str, Any]] = mapped_column(default_factory=dict)

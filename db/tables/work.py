@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import CheckConstraint, ForeignKey, Index
 from sqlalchemy.orm import Mapped, mapped_column
 
-from db.tables.base import Base, created, key
+from db.tables.base import Base, HomePath, HomePaths, created, key
 
 
 class Job(Base, kw_only=True):
@@ -14,20 +14,22 @@ class Job(Base, kw_only=True):
 
     `slot` is the device slot of its machine (NULL: in the foreground of a command); `resources` the
     last reported use of each of its processes, by rank; `launcher` is `local`, or the address of a
-    Ray cluster; `shown` are texts from its work (of a batch, of the probe items of a training).
+    Ray cluster; `home` the INF_HOME that has its files (NULL: of an earlier version); `shown` are
+    texts from its work (of a batch, of the probe items of a training).
     """
 
     __tablename__ = "job"
     id: Mapped[int] = key()
     kind: Mapped[str]
-    config: Mapped[dict[str, Any]]
+    config: Mapped[dict[str, Any]] = mapped_column(HomePaths)
     status: Mapped[str] = mapped_column(default="queued")
     done: Mapped[int] = mapped_column(default=0)
     total: Mapped[int | None] = mapped_column(default=None)
     message: Mapped[str] = mapped_column(default="")
-    result: Mapped[dict[str, Any] | None] = mapped_column(default=None)
+    result: Mapped[dict[str, Any] | None] = mapped_column(HomePaths, default=None)
     error: Mapped[str | None] = mapped_column(default=None)
-    log_path: Mapped[str | None] = mapped_column(default=None)
+    log_path: Mapped[str | None] = mapped_column(HomePath, default=None)
+    home: Mapped[str | None] = mapped_column(default=None)
     host: Mapped[str | None] = mapped_column(default=None)
     pid: Mapped[int | None] = mapped_column(default=None)
     slot: Mapped[str | None] = mapped_column(default=None)

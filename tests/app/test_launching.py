@@ -20,10 +20,10 @@ from app.jobs import launching, processes, supervisors
 from app.jobs.supervisor import slots, supervise, visible_gpus
 from db.errors import BadInput, InfError, Refused
 from db.events import list_events
+from db.home import home
 from db.jobs import jobs
 from db.jobs.resources import parts_of
 from db.jobs.runner import Cancelled
-from db.store.settings import home
 from db.store.store import Store
 from db.values import JOB_KINDS
 

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -21,22 +22,31 @@ from pathlib import Path
 import httpx
 import pytest
 from conftest import require
+from curation_runs import pairs_file
 from live_server import Server, free_port, serving
 from pgbouncer import write_certificate
+from remote_journey import journey
 
-from app.access.identity import COOKIE
+from app.access.identity import COOKIE, owner
 from app.jobs import supervisors
 from app.jobs.supervisors import ensure_supervisor
+from app.operations import people
+from app.operations.doors import tokens
+from app.operations.doors.tokens import TokenCreate
+from db.home import home
 from db.people.accounts import add_account, get_account
 from db.store import revision, schema
 from db.store.settings import logs
 from db.store.store import Store, open_store
+from inf_studio.client import Studio
+from inf_studio.transport import OverHttp
 
 ROOT = Path(__file__).resolve().parents[2]
 INSTALL = (ROOT / "docs" / "running" / "install.md").read_text()
 OPERATIONS = (ROOT / "docs" / "running" / "operations.md").read_text()
 UNIT = (ROOT / "deploy" / "inf-studio.service").read_text()
 PASSWORD = "correct horse battery"
+COMMAND = owner("root")
 
 
 def block_after(heading: str, language: str) -> str:
@@ -47,8 +57,13 @@ def block_after(heading: str, language: str) -> str:
 
 
 @contextmanager
-def nginx(folder: Path, backends: list[int]) -> Iterator[tuple[str, Path, Path]]:
-    """nginx with the documented block, on a port of its own: its address, authority and log."""
+def nginx(
+    folder: Path, backends: list[int], *, in_turns: bool = False
+) -> Iterator[tuple[str, Path, Path]]:
+    """nginx with the documented block, on a port of its own: its address, authority and log.
+
+    in_turns: without TLS, each request to the next server, whoever sends it.
+    """
     program = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
     if program is None:
         require("nginx", "no nginx: its program is missing (Debian's package nginx)")
@@ -66,6 +81,8 @@ def nginx(folder: Path, backends: list[int]) -> Iterator[tuple[str, Path, Path]]
     for documented, here in moves.items():
         assert block.count(documented) == 1, documented
         block = block.replace(documented, here)
+    if in_turns:
+        block = re.sub(r"\n +(hash|ssl_certificate)\S* .*;.*|(?<=\d) ssl(?=;)", "", block)
     temporary = "".join(
         f"{name}_temp_path {folder}/{name};\n"
         for name in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
@@ -88,7 +105,8 @@ def nginx(folder: Path, backends: list[int]) -> Iterator[tuple[str, Path, Path]]
                 break
             except OSError:
                 time.sleep(0.05)
-        yield f"https://127.0.0.1:{port}", authority, folder / "access.log"
+        scheme = "http" if in_turns else "https"
+        yield f"{scheme}://127.0.0.1:{port}", authority, folder / "access.log"
     finally:
         process.terminate()
         process.wait()
@@ -198,6 +216,46 @@ def test_behind_the_documented_nginx_people_sign_in_and_a_killed_server_costs_no
         first.process.wait()
         codes = [ask(session) for _ in range(3) for session in sessions]
         assert set(codes) == {200}
+
+
+@pytest.mark.long
+@pytest.mark.postgres
+def test_two_servers_with_one_folder_are_one_to_a_program_and_outlive_each_other(
+    postgres_store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each request goes to the other server: what one was given or made, the other one has."""
+    people.add(COMMAND, people.PersonAdd(name="cora", role="curator"), PASSWORD)
+    rights = ["curate", "review", "release"]
+    wanted = {"name": "remote", "rights": rights, "person": "cora"}
+    token = tokens.create(COMMAND, TokenCreate.read(wanted)).token
+    monkeypatch.chdir(tmp_path)
+    ports, pairs = [free_port(), free_port()], pairs_file(tmp_path, 30)
+    with ExitStack() as both, nginx(tmp_path / "nginx", ports, in_turns=True) as (url, _, log):
+        first, second = (
+            both.enter_context(serving(tmp_path / name, port=port, INF_HOME=str(home())))
+            for name, port in zip(("first", "second"), ports, strict=True)
+        )
+        first_studio, second_studio, any_studio = (
+            Studio(OverHttp(where, token, both.enter_context(httpx.Client(timeout=60))))
+            for where in (first.url, second.url, url)
+        )
+        found = journey(any_studio, pairs)
+        assert found["groups"] > 0
+        asked = Counter(line.split(" ")[1] for line in log.read_text().splitlines())
+        assert min(asked[f"127.0.0.1:{port}"] for port in ports) > 10, asked
+        of_both = [each.call("jobs list")["data"] for each in (first_studio, second_studio)]
+        assert of_both[0] == of_both[1] and of_both[0]
+        for job in of_both[0]:
+            logs_of_both = {
+                each.call("jobs log", id=job["id"])["text"]
+                for each in (first_studio, second_studio)
+            }
+            assert len(logs_of_both) == 1 and "another server" not in logs_of_both.pop()
+        first.process.kill()
+        first.process.wait()
+        monkeypatch.chdir(tmp_path / "second")
+        again = journey(any_studio, pairs)
+        assert again["groups"] == found["groups"]
 
 
 def websocket_status(url: str, verify: ssl.SSLContext, session: str) -> int:

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from app.access.identity import owner
 from app.jobs import launching, processes
 from db.errors import BadInput, InfError, Refused
+from db.home import home
 from db.jobs import jobs
 from db.store import secrets
-from db.store.settings import home
 from db.store.store import Store
 
 SECRET = 'sk-toy-0123456789-"quoted"'

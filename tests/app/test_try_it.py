@@ -20,8 +20,8 @@ from app.models.try_it import moves, verdict
 from app.operations import try_it as model_client
 from app.operations.try_it import Search, search, search_with
 from db.errors import BadInput, NotFound, Refused
+from db.machine import of_this_machine
 from db.people.rights import Rights
-from db.store.settings import home
 from db.store.store import Store, open_store
 from db.tables import (
     Checkpoint,
@@ -54,7 +54,7 @@ def world(sqlite_store: Store, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stor
 
 
 def state() -> dict:
-    return json.loads((home() / "model-server.json").read_text())
+    return json.loads(of_this_machine("model-server.json").read_text())
 
 
 @pytest.mark.long
@@ -67,7 +67,7 @@ def test_the_server_starts_on_demand_answers_its_token_only_and_ends_when_idle(
     assert len(found.hits) == 3 and found.passages == 6
     assert found.hits[0].score >= found.hits[1].score >= found.hits[2].score
     said = state()
-    assert (home() / "model-server.json").stat().st_mode & 0o077 == 0
+    assert of_this_machine("model-server.json").stat().st_mode & 0o077 == 0
     url = f"http://127.0.0.1:{said['port']}"
     assert httpx.get(f"{url}/health").status_code == 401
     assert httpx.post(f"{url}/search", json={}, headers={"Authorization": "Bearer x"}).is_error
@@ -82,7 +82,7 @@ def test_the_server_starts_on_demand_answers_its_token_only_and_ends_when_idle(
     deadline = time.monotonic() + 60
     while model_client._started[0].poll() is None and time.monotonic() < deadline:
         time.sleep(0.2)
-    assert not (home() / "model-server.json").exists()
+    assert not of_this_machine("model-server.json").exists()
 
 
 def test_arrows_say_how_a_ranking_moved() -> None:

@@ -16,7 +16,6 @@ from conftest import Ran, count_rows
 from postgres_cluster import Cluster
 from records_world import make_run
 from sqlalchemy.dialects.postgresql import JSONB
-from sqlalchemy.orm import Session
 
 from db.errors import InfError, Refused
 from db.jobs import jobs
@@ -177,12 +176,12 @@ def test_a_migration_that_breaks_leaves_the_store_as_it_was(
 def test_a_store_of_a_newer_version_or_with_running_jobs_or_of_others_is_refused(
     sqlite_store: Store, tmp_path: Path
 ) -> None:
-    schema.downgrade(sqlite_store, "-1")
-    with Session(sqlite_store.engine) as session:  # `write` writes to a store of our revision only
+    with sqlite_store.write() as session:
         job = jobs.enqueue_job(session, "train", {})
         session.flush()
         jobs.claim_job(session, job.id)
         session.commit()
+    schema.downgrade(sqlite_store, "-1")
     with pytest.raises(Refused, match="jobs are running"):
         upgrade_store(sqlite_store)
     with sqlite_store.engine.begin() as connection:

@@ -11,7 +11,7 @@ from conftest import Ran
 from study_world import make_world
 
 from analysis.embed.model_source import DEFAULT_MODEL
-from db.store.settings import home
+from db.home import home
 from db.store.store import Store
 from db.tables import Passage
 from trainer.model.backbone import load_backbone

@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from db.errors import BadInput
-from db.store.settings import home
+from db.home import home
 from db.store.store import Store
 from trainer.data.choosing import by_rank, choose_groups, require_order, with_confidence
 from trainer.data.groups import Group

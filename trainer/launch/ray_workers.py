@@ -21,8 +21,9 @@ import socket
 from typing import Any
 
 from db.errors import BadInput, InfError
+from db.home import home
 from db.jobs.runner import JobHandle, Lost, log_without_secrets, run_beside_heartbeat
-from db.store.settings import home, owners_process
+from db.store.settings import owners_process
 from db.store.store import open_store
 from trainer.parallel.processes import PATIENCE
 

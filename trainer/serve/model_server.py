@@ -1,8 +1,8 @@
 """`python -m trainer.serve.model_server`: search for the Try-it page, in its own process.
 
 The app never loads PyTorch; it starts this on demand. It listens on loopback on a port the system
-gives, answers only requests with its token, writes both into `model-server.json` in INF_HOME (for
-its owner only), and ends after ten minutes without a request.
+gives, answers only requests with its token, writes both into a file in INF_HOME (its owner's and
+this machine's only), and ends after ten minutes without a request.
 """
 
 import hmac
@@ -22,7 +22,8 @@ from sqlalchemy import select
 from db.corpus.datasets import get_dataset
 from db.errors import BadInput, InfError
 from db.extras import missing_extra
-from db.store.settings import home, owners_process
+from db.machine import of_this_machine
+from db.store.settings import owners_process
 from db.store.store import Store, open_store
 from db.tables import Passage
 from trainer.model.backbone import load_model, template_of
@@ -48,7 +49,7 @@ MAX_REQUEST_BYTES = 1_000_000
 
 def state_file() -> Path:
     """Path of the file with a running server's port and token."""
-    return home() / "model-server.json"
+    return of_this_machine("model-server.json")
 
 
 class Searcher:

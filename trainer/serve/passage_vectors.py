@@ -20,7 +20,7 @@ from sqlalchemy.orm import Session
 
 from db.corpus.texts import passage_texts
 from db.errors import BadInput
-from db.store.settings import home
+from db.home import home
 from db.store.store import Store
 from db.tables import Passage
 

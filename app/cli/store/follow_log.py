@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from app.jobs.launching import log_elsewhere
 from db.jobs import jobs
 from db.store.secrets import redacted
 from db.tables import Job
@@ -19,23 +20,28 @@ def follow_log(now: Callable[[], Job], lines: int, *, write: Callable[[str], obj
     `now` returns the job's row as it is. Returns the status it ended with. A job that is queued is
     waited for; one that is resumed meanwhile has a new log, which is followed next.
     """
-    job, path, place = now(), None, 0
+    job = now()
+    name: str | None = None
+    path: Path | None = None
+    place: int | None = None
     while True:
-        if job.log_path and job.log_path != path:
-            place = _start(job, lines if path is None else None, write)
-            path = job.log_path
+        if job.log_path and job.log_path != name:
+            name, path = job.log_path, jobs.log_here(job)
+            place = _start(job, path, lines if place is None else None, write)
         is_over = job.status in jobs.OVER  # read before the log: its last lines come before
         if path is not None:
-            place = _write_new(Path(path), place, write, rest=is_over)
+            place = _write_new(path, place or 0, write, rest=is_over)
         if is_over:
             return job.status
         time.sleep(POLL_SECONDS)
         job = now()
 
 
-def _start(job: Job, lines: int | None, write: Callable[[str], object]) -> int:
+def _start(job: Job, path: Path | None, lines: int | None, write: Callable[[str], object]) -> int:
     """Write the last lines of what is there (None: all); returns where the new ones begin."""
-    path = Path(job.log_path or "")
+    if path is None:
+        write(log_elsewhere(job))
+        return 0
     if not path.is_file():
         write(f"the log is on {job.host}: {path}" if job.host else "the log is not there yet")
         return 0

@@ -13,10 +13,10 @@ from app.access.permissions import require
 from app.operations.overview.status import store_state
 from curation.recipe.prices import load_prices
 from db.errors import BadInput, InfError, NotFound
+from db.home import home
 from db.requests import meant
 from db.rows import Listed, Row
 from db.store.effective import MASK, effective_settings
-from db.store.settings import home
 
 RIGHT = "server"
 STREAMLIT = Path(".streamlit") / "secrets.toml"

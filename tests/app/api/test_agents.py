@@ -32,11 +32,12 @@ from app.operations.judging import studies
 from curation.judging.request import JudgeStart, StudyChange
 from curation.run.starting import RunResume, RunStart, RunWork
 from db.errors import Refused
+from db.home import home
 from db.modules import run_module
 from db.people.budgets import committed_usd
 from db.people.sign_ins import start_session
 from db.store.scope import unscoped
-from db.store.settings import home, owners_process
+from db.store.settings import owners_process
 from db.store.store import Store
 from db.tables import (
     Account,

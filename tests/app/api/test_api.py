@@ -16,9 +16,10 @@ from app.api.limits import Limits, TooMany
 from app.jobs import supervisors
 from app.operations.doors import events, repeats, tokens
 from db.events import record_event
+from db.home import home
 from db.people.sign_ins import start_session
 from db.store.scope import unscoped
-from db.store.settings import home, owners_process
+from db.store.settings import owners_process
 from db.store.store import Store
 from db.tables import Account, ApiAnswer, Event, Job, Run, Study, utc_now
 

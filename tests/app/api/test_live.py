@@ -10,7 +10,7 @@ from live_server import Server, free_port, serving
 from sqlalchemy import select
 
 from db.events import record_event
-from db.store.settings import home
+from db.home import home
 from db.store.store import Store
 from db.tables import Event
 

@@ -30,8 +30,8 @@ from app.operations import people
 from app.operations.doors import webhooks
 from app.operations.doors.webhooks import WebhookAdd, WebhookSecret
 from db.events import record_event
+from db.home import home
 from db.modules import run_module
-from db.store.settings import home
 from db.store.store import Store
 from db.tables import Event, WebhookDelivery, utc_now
 

@@ -19,12 +19,12 @@ from app.operations.connections import ConnectionAdd, ConnectionChange
 from curation.recipe.prices import Price, load_prices
 from curation.run.starting import RunStart
 from db.errors import BadInput, InfError, NotFound, ProviderError, Refused
+from db.home import home
 from db.people.accounts import add_account
 from db.people.rights import Rights
 from db.servers import sealing
 from db.store import secrets
 from db.store.copying import copy_store
-from db.store.settings import home
 from db.store.store import Store, open_store
 from db.tables import Call, Connection, Event, Job, Run
 

@@ -1,0 +1,65 @@
+"""INF_HOME, the folder for all files of InF Studio outside the store, and paths in it.
+
+The store keeps such paths from INF_HOME on: the folder can be moved or restored elsewhere, and two
+servers may have the same one at different places.
+"""
+
+import os
+import uuid
+from pathlib import Path
+from typing import Any
+
+from db.errors import BadInput
+
+IN_HOME = "$INF_HOME/"
+
+
+def home() -> Path:
+    """The folder for all files of InF Studio outside the store."""
+    return Path(os.environ.get("INF_HOME") or ".inf").expanduser().resolve()
+
+
+def home_id() -> str:
+    """What this INF_HOME is known by wherever it is mounted or moved to; made at the first call."""
+    path = home() / "home-id"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = path.with_name(f".home-id.{uuid.uuid4().hex}")
+        if not path.exists():
+            unfinished.write_text(uuid.uuid4().hex, encoding="ascii")
+            try:
+                os.link(unfinished, path)  # whole, and the first one wins
+            except FileExistsError:
+                pass
+            finally:
+                unfinished.unlink()
+        return path.read_text(encoding="ascii").strip()
+    except OSError as error:
+        raise BadInput(
+            f"{path} cannot be read or written: {error.strerror}",
+            "set INF_HOME to a folder of yours",
+            code="home_unwritable",
+        ) from error
+
+
+def as_stored(value: Any) -> Any:
+    """A path as the store keeps it: one inside of INF_HOME from there on (`$INF_HOME/releases/x`).
+
+    Any other text is itself; in lists and dictionaries each value is changed alike.
+    """
+    return _changed(value, f"{home()}{os.sep}", IN_HOME)
+
+
+def from_stored(value: Any) -> Any:
+    """The opposite of `as_stored`, with the INF_HOME of now."""
+    return _changed(value, IN_HOME, f"{home()}{os.sep}")
+
+
+def _changed(value: Any, before: str, after: str) -> Any:
+    if isinstance(value, str):
+        return after + value.removeprefix(before) if value.startswith(before) else value
+    if isinstance(value, dict):
+        return {key: _changed(inner, before, after) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_changed(inner, before, after) for inner in value]
+    return value
