@@ -6,6 +6,7 @@ servers may have the same one at different places.
 
 import os
 import uuid
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,20 +21,22 @@ def home() -> Path:
 
 
 def home_id() -> str:
-    """What this INF_HOME is known by wherever it is mounted or moved to; made at the first call."""
+    """What this INF_HOME is known by wherever it is mounted or moved to; made at the first call.
+
+    Raises BadInput where it cannot be read or written.
+    """
     path = home() / "home-id"
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = path.with_name(f".home-id.{uuid.uuid4().hex}")
         if not path.exists():
-            unfinished.write_text(uuid.uuid4().hex, encoding="ascii")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            unfinished = path.with_name(f".home-id.{uuid.uuid4().hex}")
             try:
-                os.link(unfinished, path)  # whole, and the first one wins
-            except FileExistsError:
-                pass
+                unfinished.write_text(uuid.uuid4().hex, encoding="ascii")
+                with suppress(FileExistsError):
+                    os.link(unfinished, path)  # whole, and the first one wins
             finally:
-                unfinished.unlink()
-        return path.read_text(encoding="ascii").strip()
+                unfinished.unlink(missing_ok=True)
+        return path.read_text(encoding="ascii")
     except OSError as error:
         raise BadInput(
             f"{path} cannot be read or written: {error.strerror}",

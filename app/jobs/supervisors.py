@@ -1,7 +1,7 @@
 """Starting the supervisor of a store where none runs: the local one, or a Ray cluster's.
 
-A lock file in INF_HOME per store, launcher and machine tells whether one runs; the kernel frees it when its
-holder ends, however it ends.
+A lock file in INF_HOME per store, launcher and machine tells whether one runs; the kernel frees it
+when its holder ends, however it ends.
 """
 
 import hashlib

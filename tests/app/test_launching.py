@@ -313,8 +313,12 @@ def test_stopping_a_job_ends_every_process_it_started(toys: Store) -> None:
 def test_a_log_folder_that_cannot_be_written_fails_the_job_in_words(
     toys: Store, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    def full(*_: object, **__: object) -> None:
-        raise OSError(28, "No space left on device")
+    opened = Path.open
+
+    def full(path: Path, mode: str = "r", *rest: object, **more: object) -> object:
+        if mode.startswith(("a", "w")):
+            raise OSError(28, "No space left on device")
+        return opened(path, mode, *rest, **more)
 
     with toys.write() as session:
         job_id = jobs.enqueue_job(session, "curate", {"steps": 1}).id
