@@ -100,13 +100,13 @@ def test_a_store_of_the_version_before_gets_paths_from_the_home_on_and_back(
     store: Store, first: Path
 ) -> None:
     with_paths(store, first)
-    schema.downgrade(store, "0042")
+    schema.downgrade(store, "0043")
     before = every_byte(store)
     assert f"{first}/checkpoints/one" in before and "$INF_HOME" not in before
     schema.upgrade(store)
     assert str(first) not in every_byte(store) and OUTSIDE in every_byte(store)
     assert paths(store) == expected(first)
-    schema.downgrade(store, "0042")
+    schema.downgrade(store, "0043")
     assert every_byte(store) == before
 
 

@@ -12,8 +12,8 @@ from sqlalchemy.dialects import postgresql
 
 from db.home import as_stored, from_stored
 
-revision = "0043"
-down_revision = "0042"
+revision = "0044"
+down_revision = "0043"
 branch_labels = None
 depends_on = None
 
