@@ -929,7 +929,7 @@ class JudgingCard extends OutboxCard {
     tools.appendChild(this.button(this.t("card.undo"), "tool", () => this.undo(), this.keyOf("undo")));
     this.help = make("div");
     this.root.append(tools);
-    if (this.data) this.say(this.whyNothing());
+    if (this.data) this.say(this.whyNothing(), true);
   }
 
   whyNothing() {

@@ -46,10 +46,11 @@ def draw_guidelines(study_id: int) -> Guideline:
 def draw_new_guidelines(study_id: int) -> None:
     """The guidelines of now in full, to be acknowledged before the next item."""
     guideline = studies.guideline(signed_in_user(), study_id, right="judge")
+    before = answers.guidelines_read(signed_in_user(), study_id)
+    which = "first" if before is None else "new"
     with st.container(border=True, key="judge-new-guidelines"):
-        st.header(say("judge.new_guidelines", version=guideline.version), anchor=False)
-        st.caption(say("judge.new_guidelines_lead"))
-        before = answers.guidelines_read(signed_in_user(), study_id)
+        st.header(say(f"judge.{which}_guidelines", version=guideline.version), anchor=False)
+        st.caption(say(f"judge.{which}_guidelines_lead"))
         if before is not None and before.version < guideline.version:
             st.caption(say("judge.changed_since", version=before.version))
             lines = changed_lines(before.body, guideline.body)

@@ -271,8 +271,10 @@ class OutboxCard {
     return { dismiss: "dismiss", unsent: "{count} unsent", saved: "saved" };
   }
 
-  say(message) {
+  // `isSeen`: the card itself shows it, and the line below would repeat it.
+  say(message, isSeen = false) {
     this.voice.textContent = message;
+    this.voice.classList.toggle("spoken", isSeen);
   }
 
   button(label, className, act, key) {

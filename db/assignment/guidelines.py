@@ -15,16 +15,25 @@ from db.tables import Guideline, GuidelineReading
 
 
 def has_new_guidelines(here: Standing) -> bool:
-    """Whether the study has a version that the judge has not acknowledged."""
-    return here.read_version is not None and here.read_version < here.newest_version
+    """Whether the judge has to acknowledge the newest version before the next item: one that was
+    written since they began; who was recruited, also the first."""
+    if here.read_version is None:
+        return is_recruit(here)
+    return here.read_version < here.newest_version
+
+
+def is_recruit(here: Standing) -> bool:
+    """Whether a platform sent the judge: nobody of the team has met them."""
+    return here.member is not None and here.member.worker is not None
 
 
 def record_shown(session: Session, here: Standing, shown: int | None = None) -> None:
     """Record the version that was shown to a judge who begins, else the newest one, as read.
 
-    Raises BadInput for a version that the study does not have. Does not commit.
+    A recruit acknowledges it. Raises BadInput for a version that the study does not have. Does not
+    commit.
     """
-    if here.read_version is None:
+    if here.read_version is None and not is_recruit(here):
         version = here.newest_version if shown is None else shown
         here.read_guideline_id = _record(session, here.study.id, here.judge.id, version)
         here.read_version = version

@@ -91,7 +91,8 @@ def accounts(store: Store) -> int:
 
 
 def judge_all(actor: SessionUser, study_id: int = 1, *, most: int = 99, kind: str = "pick") -> int:
-    """Answer (or skip) what the card gives, as a browser does."""
+    """Confirm the guidelines, and answer (or skip) what the card gives, as a browser does."""
+    card.acknowledge(actor, study_id, 1)
     shown, done = card.answer_and_lease(actor, study_id, []), 0
     while shown.items and done < most:
         event = {"kind": kind, "token": shown.items[0].token, "position": 0}
@@ -134,6 +135,19 @@ def test_a_recruit_comes_judges_and_ends_at_the_platform_with_the_code(world: St
         assert end.headers["location"] == "https://app.prolific.com/submissions/complete?cc=DONE1"
     (row,) = studies.work(root(world), WorkReport(study_id=1)).data
     assert (row.worker, row.submission, row.code, row.items) == (*ANN, "DONE1", ITEMS)
+
+
+def test_a_recruit_reads_and_confirms_the_guidelines_before_the_first_item(world: Store) -> None:
+    _, ann = come(world, recruit(world))
+    for _ in range(2):  # looking is not reading
+        shown = card.answer_and_lease(ann, 1, [])
+        assert (shown.unread, shown.items, shown.guidelines) == (True, (), None)
+        assert "guidelines come first" in shown.message
+        assert answers.guidelines_read(ann, 1) is None
+    card.acknowledge(ann, 1, 1)
+    assert card.answer_and_lease(ann, 1, []).items
+    read = answers.guidelines_read(ann, 1)
+    assert read is not None and read.version == 1
 
 
 def test_who_comes_back_goes_on_in_any_browser_and_is_one_person(world: Store) -> None:

@@ -38,6 +38,7 @@ EARLIER_ANSWERS = 10  # sent at once to who goes back after a reload
 UNREAD = Refused(
     "the guidelines have changed", "read the new version first", code="guidelines_changed"
 )
+FIRST = Refused("the guidelines come first", "read and confirm them", code="guidelines_first")
 
 
 class CardMessage(Row):
@@ -177,7 +178,8 @@ def answer_and_lease(
         except Refused as refused:
             message = reword(refused)
         if is_unread := not message and guidelines.has_new_guidelines(here):
-            leased, qualification, message = [], None, reword(UNREAD)
+            leased, qualification = [], None
+            message = reword(FIRST if here.read_version is None else UNREAD)
     # what is only read waits for nobody, and nobody waits for it: the study's lock is free again
     with reading(user, RIGHT) as session:
         # as they were read: a session looks up what it holds before it asks the store
