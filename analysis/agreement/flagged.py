@@ -207,13 +207,20 @@ def difference_rows(differences: Sequence[Mapping[str, Any]]) -> list[dict[str, 
 
 
 def measures_of(report: Mapping[str, Any]) -> list[tuple[str, str, Mapping[str, Any]]]:
-    """Among whom, what and how much: the registered measures, and of grades the weighted kappas."""
+    """Among whom, what and how much: Cohen's kappa of two people, the registered measures, with the
+    models too where there are any, and of grades the weighted kappas."""
     persons = persons_of(report).lower()
+    among = [(persons, "people")]
+    if any(each["kind"] == "model" for each in report["judges"]):
+        among.append((f"{persons} and models", "all_judges"))
     found = [
         (who, MEASURES[name].label, numbers)
-        for who, key in ((persons, "people"), (f"{persons} and models", "all_judges"))
+        for who, key in among
         for name, numbers in report[key].items()
     ]
+    of_two = report["human_human"]
+    if of_two.get("coefficient") == "cohen_kappa":
+        found.insert(0, (persons, of_two["label"], of_two))
     return found + [
         (persons, label, report[name]) for name, label in WEIGHTED.items() if name in report
     ]

@@ -63,7 +63,7 @@ def to_html(document: Document) -> str:
     for section in document.sections:
         parts.append(f"<h2>{escape(section.title)}</h2>")
         parts += [f"<p>{escape(sentence)}</p>" for sentence in section.sentences]
-        parts += map(_html_table, section.tables)
+        parts += map(html_table, section.tables)
     head = f'<meta charset="utf-8"><title>{escape(document.title)}</title><style>{STYLE}</style>'
     size = '<meta name="viewport" content="width=device-width, initial-scale=1">'
     body = "\n".join(parts)
@@ -74,7 +74,8 @@ def to_html(document: Document) -> str:
 """
 
 
-def _html_table(table: Table) -> str:
+def html_table(table: Table) -> str:
+    """The table as HTML, its texts escaped; what is too wide for the page scrolls, by keys too."""
     caption = f"<caption>{escape(table.caption)}</caption>" if table.caption else ""
     head = "".join(f'<th scope="col">{escape(name)}</th>' for name in table.columns)
     rows = "".join(
@@ -82,7 +83,7 @@ def _html_table(table: Table) -> str:
         for row in table.rows
     )
     head = f"<thead><tr>{head}</tr></thead>\n" if any(table.columns) else ""
-    return f'<div class="scroll"><table>{caption}{head}{rows}</table></div>'
+    return f'<div class="scroll" tabindex="0"><table>{caption}{head}{rows}</table></div>'
 
 
 def to_pdf(document: Document) -> bytes:

@@ -98,7 +98,7 @@ def draw_disagreements(study: StudySummary) -> None:
         else shown or counted(found.total, "item")
     )
     draw_table(
-        [listed(study, each) for each in found.data],
+        [listed(study, each, with_kind=bool(found.kinds)) for each in found.data],
         key="disagreements.items",
         height=min(HEIGHT, 36 * (len(found.data) + 1)),
         column_config={
@@ -110,7 +110,7 @@ def draw_disagreements(study: StudySummary) -> None:
     )
 
 
-def listed(study: StudySummary, each: DisagreementRow) -> dict[str, object]:
+def listed(study: StudySummary, each: DisagreementRow, *, with_kind: bool) -> dict[str, object]:
     return {
         "Open": f"adjudicate?study={study.id}&item={each.item_id}",
         "Disagreement": each.disagreement,
@@ -118,7 +118,7 @@ def listed(study: StudySummary, each: DisagreementRow) -> dict[str, object]:
         "Answers": ", ".join(f"{count} × {answer}" for answer, count in each.answers.items()),
         "Decided": each.is_decided,
         "Question": each.question,
-        "Kind": each.kind,
+        **({"Kind": each.kind} if with_kind else {}),
         "Comments": " / ".join(each.comments) or (f"{each.n_comments}" if each.n_comments else ""),
         "Query": each.query,
     }

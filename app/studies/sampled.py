@@ -27,6 +27,9 @@ def sampled_sentence(
     verdicts: Mapping[str, int],
 ) -> str:
     """`settings`: the study's; `scenarios` and `verdicts`: how many items are of each."""
+    if settings.get("sampling") == "file":
+        names = ", ".join(settings.get("questions", ()))
+        return f"Items are all rows of {settings['file']}, with its questions ({names})."
     parts = [
         [f"{scenarios[role]} {words}" for role, words in TRIPLETS.items() if scenarios.get(role)],
         [f"{count} from {verdict} groups" for verdict, count in verdicts.items()],

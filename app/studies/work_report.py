@@ -5,7 +5,7 @@ from functools import partial
 import streamlit as st
 
 from analysis.files.csv_writer import csv_text
-from analysis.files.document import Section, to_html, to_pdf
+from analysis.files.document import Section, html_table, to_html, to_pdf
 from app.access.session_user import signed_in_user
 from app.kit.page import draw_table, draw_tabs
 from app.operations.judging import studies
@@ -49,11 +49,8 @@ def draw_report(study: StudySummary) -> None:
 def _draw_section(section: Section) -> None:
     for sentence in section.sentences:
         st.markdown(plain(sentence))
-    for table in section.tables:
-        if table.caption:
-            st.caption(plain(table.caption))
-        names = [name or " " * place for place, name in enumerate(table.columns, start=1)]
-        draw_table([dict(zip(names, row, strict=True)) for row in table.rows])
+    if section.tables:
+        st.html("\n".join(map(html_table, section.tables)))
 
 
 def draw_work(study: StudySummary) -> None:

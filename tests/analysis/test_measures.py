@@ -244,7 +244,7 @@ def test_a_measure_registered_once_is_in_the_report_the_page_and_the_command(
     lines = [f"{each.item},{each.judge},{each.label}" for each in DECISIONS]
     path.write_text("\n".join(["item,judge,label", *lines]))
     done = inf("analyze", "agreement", "--judgments", path)
-    assert re.search(r"people and models +Raw disagreement +0\.2500", done.out)
+    assert re.search(r"people +Raw disagreement +0\.2500", done.out)
     shown = AppTest.from_function(page_of).run()
     assert not shown.exception
     assert "Raw disagreement" in list(shown.dataframe[-1].value["Measure"])

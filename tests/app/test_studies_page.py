@@ -74,6 +74,10 @@ def test_how_items_were_chosen_is_one_sentence_without_words_of_the_code() -> No
     assert "chosen where the judges of study 3 disagree most: 1 with another query" in found
     listed = sampled_sentence({"sampling": "list", "file": "the list"}, 0, {"positive": 1}, {})
     assert listed == "Items were taken from the list: 1 with the real pair."
+    of_file = {"sampling": "file", "file": "tea.jsonl", "questions": ["query_ok", "role"]}
+    assert sampled_sentence(of_file, 0, {"role:positive": 3}, {"undecided": 3}) == (
+        "Items are all rows of tea.jsonl, with its questions (query_ok, role)."
+    )
 
 
 def test_a_new_study_leads_to_its_items_until_it_is_closed(sqlite_store: Store) -> None:

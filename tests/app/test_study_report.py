@@ -1,6 +1,7 @@
 """The report of a study has what the operations say, for whom they may say it."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -116,4 +117,13 @@ def test_a_study_of_grades_has_the_validity_of_its_records(
     strict = audit["validity"]["role"]["strict_record_validity"]["value"]
     assert rows["role", "strict record validity"][2] == f"{strict:.3f}"
     assert any("simulated" in one for one in section(found, "Limits").sentences)
-    assert len(section(found, "Agreement").tables) == 4
+    tables = section(found, "Agreement").tables
+    assert len(tables) == 4
+    for table in tables:  # two and no model: kappa of the two, nothing twice
+        assert table.rows[0][:2] == ("simulated judges", "Cohen's kappa")
+        assert {row[0] for row in table.rows} == {"simulated judges"}
+    captions = [one.caption for one in section(found, "Disagreements").tables]
+    assert captions and all(
+        re.match(r"Item \d+, (query_ok|role|best|fluency)", one) for one in captions
+    )
+    assert all(", role of " in one for one in captions if "role" in one)

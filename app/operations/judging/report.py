@@ -20,6 +20,7 @@ from app.operations.judging import agreement, studies
 from curation.judging.agreement import reader_of
 from curation.judging.request import AgreementShow, StudyReport
 from db.errors import BadInput, Refused
+from db.question import PICK, about_of
 from db.study import adjudication
 from db.study.adjudication import Disputed
 from db.study.items import questions_of_study
@@ -232,13 +233,21 @@ def _disagreements(
         texts += [(f"{each.judge}", f"{each.choice} {each.note}".strip()) for each in one.answers]
         tables.append(
             Table(
-                caption=f"Item {one.item_id}: "
+                caption=f"Item {one.item_id}{_question_of(one)}: "
                 + ", ".join(f"{number} × {choice}" for choice, number in votes.most_common()),
                 columns=("", ""),
                 rows=tuple(texts),
             )
         )
     return Section(title="Disagreements", sentences=tuple(sentences), tables=tuple(tables))
+
+
+def _question_of(one: Disputed) -> str:
+    """The question of an item and the text that it is about; "" of a pick of InF-IR's."""
+    if one.question == PICK:
+        return ""
+    about = about_of(one.scenario).replace("_", " ")
+    return f", {one.question.name}" + (f" of {about}" if about else "")
 
 
 def _adjudicated(session: Session, study_id: int) -> Section:
