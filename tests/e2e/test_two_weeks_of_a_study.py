@@ -24,7 +24,7 @@ pytestmark = [
 PASSWORD = "correct horse battery"
 SCREEN, SCREENS = 900, 3
 DECIDED = 3
-LISTS = """document.querySelectorAll("[data-testid='stDataFrame']")"""
+LISTS = """document.querySelectorAll("[data-testid='stDataFrame'], table, ul, ol")"""
 TALLEST = f"Math.max(0, ...[...{LISTS}].map((list) => list.clientHeight))"
 
 
@@ -33,7 +33,21 @@ def come(page: Page, path: str) -> None:
     page.goto(path)
     expect(page.get_by_role("heading", level=1)).to_be_visible()
     settled(page)
-    assert page.evaluate(TALLEST) <= SCREENS * SCREEN, path
+    assert_no_tall_list(page)
+
+
+def assert_no_tall_list(page: Page) -> None:
+    found = page.evaluate(TALLEST)
+    assert found <= SCREENS * SCREEN, (page.url, found)
+
+
+def open_all(page: Page) -> None:
+    """Unfold everything on the page, and look at what it holds."""
+    folded = page.get_by_test_id("stExpander").locator("details:not([open]) > summary")
+    for _ in range(folded.count()):
+        folded.first.click()
+        settled(page)
+    assert_no_tall_list(page)
 
 
 @pytest.mark.long
@@ -105,6 +119,11 @@ def test_a_coordinator_leads_a_study_of_twenty_people(
         with page.expect_download() as saved:
             button.click()
         written[kind] = Path(saved.value.path()).read_bytes()
+    for tab in page.get_by_role("tab").all():
+        tab.click()
+        settled(page)
+        assert_no_tall_list(page)
+    open_all(page)
     assert f"{DECIDED} items decided by cora ({DECIDED})".encode() in written["html"]
     assert written["pdf"].startswith(b"%PDF")
     for path in ("judge", "answers", f"agreement?study={team}"):

@@ -23,7 +23,7 @@ TEXTS: Final = {
     "judge.due": "until {date}",
     "judge.way_out": "Finish: back to the platform",
     "judge.no_study": "No study is open.",
-    "judge.no_study_then": "When a curator creates a study from a run, its items appear here.",
+    "judge.no_study_then": "When a curator creates a study, its items appear here.",
     "answers.title": "My answers",
     "answers.lead": "Your own answers in a study that is not closed. They can be changed until the study is closed; a study may close with its last answer.",
     "answers.show": "Show",
