@@ -9,6 +9,7 @@ from db.values import VERDICTS
 Target = Literal["precision", "overturned", "recall"]
 TARGETS: Final[tuple[Target, ...]] = get_args(Target)  # of a plan: the figure to know better
 LISTED = "its items were listed by hand: the chance of each item of the run to be chosen is unknown"
+ONE_LANGUAGE = "its items are of pairs in one language: those in others are not known by them"
 DISPUTED = (
     "its items were chosen because judges disagree on them: such items are harder than the run's"
 )
@@ -34,6 +35,8 @@ def design_of(settings: Mapping[str, Any]) -> Design:
         return Design((), (), LISTED)
     if sample == "disagreement":
         return Design((), (), DISPUTED)
+    if settings.get("language"):
+        return Design((), (), ONE_LANGUAGE)
     strata = {name for name in settings.get("strata") or () if name != "scenario"}
     for addition in settings.get("additions") or ():
         strata.update(addition["strata"])

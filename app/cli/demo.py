@@ -7,6 +7,7 @@ interrupted one continues where it stopped.
 """
 
 import importlib.util
+import os
 import shlex
 import signal
 import subprocess
@@ -23,8 +24,9 @@ from analysis.embed.model_source import DEFAULT_MODEL
 from app.access.identity import Actor, owner
 from app.cli.kit.report import me
 from app.operations.overview import demo as operations
-from app.operations.overview.demo import JUDGE, OWN_STUDY, DemoState
+from app.operations.overview.demo import JUDGE, OWN_STUDY, SPOKEN, DemoState
 from app.operations.overview.home import DEMO as NAME
+from app.text.languages import DEFAULT, best_language
 from curation.recorded import NOTE
 from db.home import home
 from db.modules import run_module
@@ -72,14 +74,17 @@ class Step(NamedTuple):
     needs: tuple[str, ...] = ()
 
 
-def steps() -> list[Step]:
-    """The steps, in order; the app opens before the one BESIDE_THE_APP."""
+def steps(language: str = DEFAULT) -> list[Step]:
+    """The steps, in order; the app opens before the one BESIDE_THE_APP.
+
+    language: of the items that are reserved for the user.
+    """
     files = " ".join(
         f"--{name} {_quoted(FILES / f'{name}.jsonl')}" for name in ("pairs", "passages")
     )
     about = "--source 'InF Studio demo set' --licence cc0-1.0"
     sample = f"--overlap 1 --seed {SEED}"
-    own = f"--name '{OWN_STUDY}' --items {OWN_ITEMS} {sample} --close-when-done"
+    own = f"--name '{OWN_STUDY}' --items {OWN_ITEMS} {sample} --language {language}"
     release, model = (_quoted(home() / folder / NAME) for folder in ("releases", "checkpoints"))
     return [
         Step(
@@ -109,7 +114,9 @@ def steps() -> list[Step]:
         Step(
             "Reserve ten items for you",
             lambda found: found.has_own_items,
-            lambda found: f"studies create {NAME} {own} --apart-from {found.study_id}",
+            lambda found: (
+                f"studies create {NAME} {own} --apart-from {found.study_id} --close-when-done"
+            ),
         ),
         Step(
             "Agreement of the judges",
@@ -176,7 +183,14 @@ def _released(found: DemoState) -> bool:
 @click.command()
 @click.option("--port", default=8501, show_default=True, type=click.IntRange(1, 65535))
 @click.option("--no-serve", is_flag=True, help="Stop after the last step; do not open the app.")
-def demo(port: int, no_serve: bool) -> None:
+@click.option(
+    "--language",
+    type=click.Choice(SPOKEN),
+    default=lambda: best_language("", os.environ.get("LANG", ""), SPOKEN),
+    show_default="by LANG",
+    help="Language of the ten items that are reserved for you.",
+)
+def demo(port: int, no_serve: bool, language: str) -> None:
     """Run every step on the demo set (recorded answers, no network), then open the app."""
     if no_serve:
         signal.signal(signal.SIGTERM, _interrupt)
@@ -185,7 +199,7 @@ def demo(port: int, no_serve: bool) -> None:
     started = time.monotonic()
     until = None if no_serve else BESIDE_THE_APP
     _announce_left_out()
-    is_whole = _walk(actor, until)
+    is_whole = _walk(actor, until, language)
     click.echo(f"\nThe demo is in {address} ({time.monotonic() - started:.0f} s).")
     click.echo(NOTE)
     operations.close(actor)
@@ -251,9 +265,9 @@ def _announce_left_out() -> None:
     )
 
 
-def _walk(actor: Actor, until: str | None) -> bool:
+def _walk(actor: Actor, until: str | None, language: str = DEFAULT) -> bool:
     """Do what is left, up to the step of this title; whether nothing is left after that."""
-    path = steps()
+    path = steps(language)
     for number, step in enumerate(path, 1):
         if missing_modules(step):
             continue

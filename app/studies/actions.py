@@ -21,7 +21,7 @@ OPEN = "studies.thread"
 PART_LABELS = {"training": "qualification", "gold": "gold"}
 # Of the form; whether a study closes when all is answered is decided when it is made.
 SETTINGS = ("sample", "name", "overlap", "seed", "guidelines")
-MORE = ("only", "qualification", "gold", "close_when_done")
+MORE = ("only", "language", "qualification", "gold", "close_when_done")
 FOR_SAMPLE = {
     "stratified": ("strata", "items"),
     "random": ("items",),

@@ -32,6 +32,7 @@ from app.text.numbers import counted
 from app.text.plain import plain
 from curation.judges.registry import describe_judges
 from curation.judging.request import StudyPlan
+from curation.rules.language import name_of
 from db.run.runs import RunSummary
 from db.study.studies import GUIDELINES, StudySummary
 
@@ -43,7 +44,10 @@ WIDTHS: dict[str, dict[str, Any]] = {
     "overlap": NARROW,
     "seed": NARROW,
 }
-EITHER = {"placeholder": "kept or dropped"}
+NARROWER: dict[str, dict[str, Any]] = {
+    "only": {"placeholder": "kept or dropped"},
+    "language": {"placeholder": "any language", "format_func": name_of},
+}
 JUDGES = ("offline:embedding", "simulated:1", "simulated:2", "simulated:3")
 
 
@@ -60,7 +64,7 @@ def draw_create(runs: Sequence[RunSummary], found: Sequence[StudySummary]) -> No
             draw_fields(StudyPlan, ("name", *counts), key="studies", now=FIRST, more=WIDTHS)
         st.text_area("Guidelines (Markdown)", GUIDELINES, key="studies.guidelines", height=190)
         with st.expander("More options"), st.container(horizontal=True):
-            draw_fields(StudyPlan, actions.MORE, key="studies", more={"only": EITHER})
+            draw_fields(StudyPlan, actions.MORE, key="studies", more=NARROWER)
         st.form_submit_button(
             "Create study",
             type="primary",

@@ -6,6 +6,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from curation.rules.language import name_of
 from db.shape import Role
 
 EVENLY_OVER: Final = {
@@ -58,6 +59,8 @@ def _how(settings: Mapping[str, Any]) -> str:
 
 def _where(settings: Mapping[str, Any]) -> str:
     only = f", from {settings['only']} groups only" if settings.get("only") else ""
+    if language := settings.get("language"):
+        only += f", from pairs in {name_of(language)} only"
     apart = [str(each) for each in settings.get("apart_from") or ()]
     if not apart:
         return only

@@ -10,6 +10,7 @@ from analysis.agreement.intervals import DRAWS
 from analysis.agreement.judgment_filter import JudgmentFilter
 from analysis.study.design import Target
 from curation.judging.sampling import Sample, Sampling, Stratum
+from curation.rules.language import Language
 from db.errors import BadInput
 from db.requests import Request, option
 from db.review.queue import QueueFilter
@@ -209,6 +210,11 @@ class StudyPlan(Request):
         "Only kept or only dropped groups [both]; such a study knows one part of the run.",
         title="Only groups that are",
     )
+    language: Language | None = option(
+        None,
+        "Only groups of pairs in this language; such a study is no sample of the run.",
+        title="Only pairs in",
+    )
     apart_from: tuple[int, ...] = option(
         (), "Leave out groups that this study has items of; repeatable.", metavar="STUDY"
     )
@@ -271,6 +277,7 @@ class StudyPlan(Request):
             lines=self.lines,
             file=self.file,
             only=self.only or "",
+            language=self.language or "",
             apart_from=self.apart_from,
         )
 

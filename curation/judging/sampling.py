@@ -14,11 +14,12 @@ from sqlalchemy.orm import Session
 
 from analysis.agreement.answers import Decision
 from analysis.agreement.disagreement import disagreements
+from curation.rules.language import language_of_pair, name_of
 from db.errors import BadInput, BadRow, BadRows
 from db.run.runs import get_run
 from db.study.examples import example_groups
 from db.study.judgments import judgment_frame
-from db.study.sampled_groups import group_facts, model_answers
+from db.study.sampled_groups import group_facts, model_answers, pair_texts
 from db.study.sampling import Groups, sample_items, take_highest
 from db.study.studies import get_study, judged_groups, used_groups
 from db.values import VERDICTS
@@ -38,8 +39,9 @@ class Sampling:
     `of_study`, `judges` (disagreement): the judgments that count in an earlier study, or those of
     all model judges on the run; of these judges only, or of all. `lines` (list), `file`: the input
     of `listed_items`, and its name in messages. `only`: groups of this verdict alone,
-    which then is all that the sample represents of the run. `apart_from`: studies whose groups are
-    left out, so that nobody who judged there has seen a text of this sample's groups.
+    which then is all that the sample represents of the run. `language`: of its pairs, those whose
+    language is clear, which is no sample of the run. `apart_from`: studies whose groups are left
+    out, so that nobody who judged there has seen a text of this sample's groups.
     """
 
     sample: str = "stratified"
@@ -49,6 +51,7 @@ class Sampling:
     lines: tuple[str, ...] = ()
     file: str = "the list"
     only: str = ""
+    language: str = ""
     apart_from: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
@@ -79,18 +82,17 @@ class Sampling:
             raise BadInput(
                 f"no verdict {self.only!r}", f"one of {', '.join(VERDICTS)}", code="verdict_unknown"
             )
-        if self.only and self.sample == "list":
-            raise BadInput(
-                "a list names its groups itself",
-                "leave the verdict out",
-                code="list_excludes_sampling",
-            )
-        if self.apart_from and self.sample == "list":
-            raise BadInput(
-                "a list names its groups itself",
-                "leave other studies out",
-                code="list_excludes_sampling",
-            )
+        for given, what in (
+            (self.only, "the verdict"),
+            (self.language, "the language"),
+            (self.apart_from, "other studies"),
+        ):
+            if given and self.sample == "list":
+                raise BadInput(
+                    "a list names its groups itself",
+                    f"leave {what} out",
+                    code="list_excludes_sampling",
+                )
         if len(self.judges) == 1:
             raise BadInput(
                 f"{self.judges[0]!r} cannot disagree with itself",
@@ -131,6 +133,13 @@ def sample_study_items(
             for group_id, items in groups.items()
             if facts[group_id]["verdict"] == sampling.only
         }
+    if sampling.language:
+        speaking = {
+            group_id
+            for group_id, query, passage in pair_texts(session, run_id)
+            if language_of_pair(query, passage) == sampling.language
+        }
+        groups = {group_id: items for group_id, items in groups.items() if group_id in speaking}
     away = {group for study_id in sampling.apart_from for group in used_groups(session, study_id)}
     shown = example_groups(session, get_run(session, run_id).dataset_id)
     if sampling.sample == "list" and (known := shown & groups.keys()):
@@ -171,6 +180,8 @@ def sample_study_items(
         raise BadInput(*_too_few(run_id, sampling, len(sampled), count), code="groups_too_few")
     if sampling.only:
         settings["only"] = sampling.only
+    if sampling.language:
+        settings["language"] = sampling.language
     if sampling.apart_from:
         settings["apart_from"] = list(sampling.apart_from)
     group_of = {item_id: group for group, items in groups.items() for item_id in items.values()}
@@ -221,6 +232,8 @@ def describe_sampling(settings: dict[str, Any]) -> str:
     """How a study's items were sampled, from its settings, as a phrase."""
     sample = str(settings.get("sampling", "stratified"))
     only = f" among {settings['only']} groups" if settings.get("only") else ""
+    if language := settings.get("language"):
+        only += f" of pairs in {name_of(language)}"
     if apart := settings.get("apart_from"):
         only += f", apart from the groups of study {', '.join(map(str, apart))}"
     if sample == "stratified":
@@ -244,8 +257,10 @@ def _too_few(run_id: int, sampling: Sampling, available: int, requested: int) ->
         return f"{sampling.file} lists {available} groups, requested {requested}", "omit `items=`"
     only = f"{sampling.only} " * bool(sampling.only)
     apart = " and are in none of the studies to stay apart from" * bool(sampling.apart_from)
+    of_pairs = f" of pairs in {name_of(sampling.language)}" if sampling.language else ""
     return (
-        f"run {run_id} has {available} {only}groups that reached validation{apart}, and a study "
+        f"run {run_id} has {available} {only}groups{of_pairs} that reached validation{apart}, and "
+        "a study "
         f"takes at most one item of each; requested {requested}",
         f"use `items={available}` or fewer" if available else "curate its pairs first",
     )

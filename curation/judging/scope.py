@@ -12,6 +12,7 @@ from sqlalchemy import exists, func, select
 from sqlalchemy.orm import Session
 
 from curation.judging.sampling import describe_sampling
+from curation.rules.language import name_of
 from db.study.studies import compose, get_study
 from db.tables import Group, Item
 
@@ -77,6 +78,8 @@ def describe_scope(
             f"{added:,} of this study's items {'was' if added == 1 else 'were'} added where they "
             "help an estimate most, not by their share of the run"
         )
+    elif language := settings.get("language"):
+        why = f"This study's items are of pairs in {name_of(language)} alone"
     elif left_out:
         why = f"This study has no item from the run's {in_run[left_out[0]]:,} {left_out[0]} groups"
     elif sample == "stratified" and strata:

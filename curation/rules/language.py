@@ -8,6 +8,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
+from typing import Literal
 
 LEAST_LETTERS = 20
 LEAST_HITS = 3
@@ -58,6 +59,7 @@ _TAGS = {
     "CJK": "und-Hani",
 }
 UNCLEAR = "the language of the document"
+Language = Literal["en", "de", "fr", "es", "it", "pt", "nl", "pl"]  # those with small words
 _RUSSIAN, _UKRAINIAN = frozenset("ыэёъ"), frozenset("іїєґ")
 _LANGUAGES: dict[str, list[str]] = {}  # by small word
 for _language, _listed in _SMALL_WORDS.items():
@@ -100,6 +102,11 @@ def language_name(query: str, passage: str) -> str:
     among those that are recognised."""
     code = _with_cyrillic(language_of_pair(query, passage), passage)
     return _NAMES.get(code or "", UNCLEAR)
+
+
+def name_of(code: str) -> str:
+    """A language in English: "German" for `de`."""
+    return _NAMES.get(code, code)
 
 
 def language_of_texts(texts: Sequence[str]) -> str | None:

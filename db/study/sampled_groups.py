@@ -1,11 +1,13 @@
 """Facts to sample a study's items by: the source of a run's groups, and models' answers."""
 
+from collections.abc import Iterator
+
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from db.corpus.texts import pair_source
 from db.run.new_items import is_pick
-from db.tables import Dataset, Group, Item, Judge, Judgment, Pair
+from db.tables import Dataset, Group, Item, Judge, Judgment, Pair, Passage
 
 
 def group_facts(session: Session, run_id: int) -> dict[int, dict[str, str]]:
@@ -20,6 +22,18 @@ def group_facts(session: Session, run_id: int) -> dict[int, dict[str, str]]:
         group_id: {"source": source, "verdict": verdict}
         for group_id, source, verdict in session.execute(query)
     }
+
+
+def pair_texts(session: Session, run_id: int) -> Iterator[tuple[int, str, str]]:
+    """(group, query, passage) of every group of the run, of its pair."""
+    query = (
+        select(Group.id, Pair.query, Passage.text)
+        .join(Pair, Pair.id == Group.pair_id)
+        .join(Passage, Passage.id == Pair.passage_id)
+        .where(Group.run_id == run_id)
+    )
+    for row in session.execute(query).yield_per(1000):
+        yield row.id, row.query, row.text
 
 
 def model_answers(session: Session, run_id: int) -> list[tuple[int, str, str]]:

@@ -172,7 +172,7 @@ def test_the_demo_measures_its_training_before_it_starts_it(
     """It printed "about half a second on two idle CPU cores" for every machine."""
     ran: list[list[str]] = []
     (training,) = (step for step in demo.steps() if step.title == demo.BESIDE_THE_APP)
-    monkeypatch.setattr(demo, "steps", lambda: [training._replace(is_done=lambda _: False)])
+    monkeypatch.setattr(demo, "steps", lambda _: [training._replace(is_done=lambda _: False)])
     monkeypatch.setattr(demo, "missing_modules", lambda _: [])
     monkeypatch.setattr(demo.operations, "state", lambda _: DemoState(release_id=7))
     monkeypatch.setattr(demo, "_run", ran.append)

@@ -467,7 +467,7 @@ def test_an_empty_store_offers_the_demo_and_an_import_and_explains_a_group(
     monkeypatch.setattr(demo.subprocess, "Popen", Process)
     monkeypatch.setattr(demo, "_processes", {})
     page.button("home.load_demo").click().run()
-    assert started[0][-2:] == ["demo", "--no-serve"]
+    assert started[0][-4:] == ["demo", "--no-serve", "--language", "en"]
     assert [button.key for button in page.button] == ["tour.skip"]
     with pytest.raises(Exception, match="being loaded already"):
         start.load_demo.__wrapped__()  # type: ignore[attr-defined]

@@ -64,6 +64,8 @@ def test_how_items_were_chosen_is_one_sentence_without_words_of_the_code() -> No
         "no group of study 1: 4 with the real pair, 3 with another instruction, 3 with another "
         "query; 10 from kept groups. Seed 1 repeats the choice."
     )
+    german = sampled_sentence({"sampling": "random", "language": "de"}, 7, {"positive": 3}, {})
+    assert german.startswith("Items were chosen at random, from pairs in German only: 3 with")
     at_random = {"sampling": "random", "only": "kept", "sources": {"nq": 2, "": 1}}
     assert sampled_sentence(at_random, 7, {"positive": 3}, {"kept": 3}) == (
         "Items were chosen at random, from kept groups only: 3 with the real pair; 3 from kept "

@@ -10,12 +10,20 @@ from made_study import make_study
 from sqlalchemy import select
 from study_world import make_world
 
-from curation.judging.sampling import Sampling, disagreement_of, listed_items, sample_study_items
+from analysis.study.design import design_of
+from curation.judging.sampling import (
+    Sampling,
+    describe_sampling,
+    disagreement_of,
+    listed_items,
+    sample_study_items,
+)
+from curation.judging.scope import describe_scope
 from db.errors import BadInput, BadRows
 from db.store.store import Store
 from db.study import studies
 from db.study.judgments import get_or_create_judge, record_judgment
-from db.tables import Dataset, Group, Item, Pair, Study, StudyItem
+from db.tables import Dataset, Group, Item, Pair, Passage, Study, StudyItem
 
 
 def make_rare(store: Store, run_id: int) -> None:
@@ -70,6 +78,34 @@ def test_a_rare_source_gets_as_many_items_as_a_common_one(store: Store) -> None:
     assert max(scenarios.values()) - min(scenarios.values()) <= 1
     assert plain.settings["sources"] == {"rare": 4, "common": 16}
     assert even.settings["strata"] == ["scenario", "source", "verdict"]
+
+
+def test_a_study_in_one_language_has_pairs_of_no_other_and_is_no_sample_of_the_run(
+    store: Store,
+) -> None:
+    run_id = make_world(store, 6)
+    german = "Wenn es im Winter kalt ist und der Wind weht, dann ist das Haus nicht warm."
+    with store.write() as session:
+        for pair in session.scalars(select(Pair).order_by(Pair.id).limit(2)):
+            passage = session.get_one(Passage, pair.passage_id)
+            passage.text = f"{german} ({pair.id})"
+        session.commit()
+    with store.read() as session:
+        in_german = Sampling(sample="random", language="de")
+        sampled = sample_study_items(session, run_id, in_german, 2, seed=0)
+        chosen = {session.get_one(Item, item_id).group_id for item_id in sampled.item_ids}
+        pairs = select(Group.id).join(Pair).join(Passage, Passage.id == Pair.passage_id)
+        found = session.scalars(
+            pairs.where(Group.run_id == run_id, Passage.text.startswith(german))
+        )
+        assert chosen == set(found) and len(chosen) == 2
+        assert sampled.settings["language"] == "de"
+        with pytest.raises(BadInput, match="2 groups of pairs in German that reached"):
+            sample_study_items(session, run_id, in_german, 3, seed=0)
+    assert design_of(sampled.settings).known == ()
+    scope = describe_scope(sampled.settings, {"kept": 2}, {"kept": 6})
+    assert not scope.of_run and "of pairs in German alone" in scope.sentence
+    assert describe_sampling(sampled.settings) == "at random of pairs in German"
 
 
 def test_items_come_where_models_disagree_most(store: Store) -> None:

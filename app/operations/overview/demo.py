@@ -19,6 +19,7 @@ from app.access.permissions import require
 from app.jobs.processes import SAFE_PATH
 from app.operations.acting import writing
 from app.operations.overview.home import DEMO
+from app.text.languages import best_language
 from db.errors import Refused
 from db.events import record_event
 from db.machine import own_group
@@ -33,6 +34,7 @@ from db.tables import Analysis, Checkpoint, Dataset, Evaluation, Release, Run, S
 RIGHT = "server"
 JUDGE: Final = "recorded:B"
 OWN_STUDY: Final = "Ten items for you"
+SPOKEN: Final = ("en", "de", "es")  # languages of the demo set's pairs
 LOG: Final = "demo.log"
 TAIL_BYTES: Final = 4_000
 _processes: "dict[str, subprocess.Popen[bytes]]" = {}  # by store; kept, so that they are reaped
@@ -136,8 +138,9 @@ def _is_indexed(session: Session, dataset_id: int) -> bool:
     return has_vectors(session, dataset_id)
 
 
-def load(actor: Actor) -> None:
-    """Start the demo for the current store. Raises Refused while it runs."""
+def load(actor: Actor, accepted: str = "") -> None:
+    """Start the demo for the current store. `accepted`: the locale of who is to judge its ten
+    items. Raises Refused while it runs."""
     require(actor, RIGHT)
     url = open_store().url
     logs().mkdir(parents=True, exist_ok=True)
@@ -152,7 +155,10 @@ def load(actor: Actor) -> None:
         with writing(actor, RIGHT) as session, (logs() / LOG).open("wb") as log:
             record_event(session, actor.name, "demo.load", "demo")
             _processes[url] = subprocess.Popen(
-                [sys.executable, *run_module("app.cli.main"), "demo", "--no-serve"],
+                [
+                    *(sys.executable, *run_module("app.cli.main"), "demo", "--no-serve"),
+                    *("--language", best_language("", accepted, SPOKEN)),
+                ],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -4,7 +4,7 @@ A language is a module here with `TEXTS`, the same keys and the same placeholder
 an entry in LANGUAGES. Keys with a dot before `refused.` are errors of the store by their code.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from app.text.languages import de, en
@@ -50,14 +50,15 @@ def is_translated(error: InfError) -> bool:
     return f"refused.{error.code}" in en.TEXTS
 
 
-def best_language(chosen: str, accepted: str) -> str:
-    """The language chosen before (a cookie), else the first that the browser accepts, else English.
+def best_language(chosen: str, accepted: str, known: Collection[str] = LANGUAGES) -> str:
+    """The language chosen before (a cookie), else the first that the browser accepts, else English;
+    one of `known`.
 
     `accepted` is an Accept-Language header or one locale.
     """
     for wanted in (chosen, *_by_preference(accepted)):
         code = wanted.strip().lower().replace("_", "-").split("-")[0]
-        if code in LANGUAGES:
+        if code in known:
             return code
     return DEFAULT
 
