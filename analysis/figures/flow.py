@@ -43,7 +43,7 @@ def flow(streams: Sequence[Stream]) -> go.Figure:
                 "align": "left",  # what was dropped ends where it was dropped
                 "label": [
                     _below(name in lasts)
-                    + f"{escape(name)}{'<br>' if out_of[name] or name in lasts else ' '}"
+                    + _named(name, is_wide=not out_of[name] and name not in lasts)
                     + f"{max(into[name], out_of[name]):,}"
                     for name in places
                 ],
@@ -68,6 +68,11 @@ def flow(streams: Sequence[Stream]) -> go.Figure:
         meta="; ".join(f"{e.start} to {e.end}: {e.groups:,}" for e in shown) or "No groups yet",
     )
     return figure
+
+
+def _named(name: str, *, is_wide: bool) -> str:
+    """A name with the gap to its number; narrow where another place follows to its right."""
+    return f"{escape(name)} " if is_wide else f"{escape(name).replace(' ', '<br>')}<br>"
 
 
 def _is_alone(stream: Stream, shown: Sequence[Stream]) -> bool:

@@ -110,10 +110,20 @@ def draw_curves(job_ids: Sequence[int], *, key: str, names: Mapping[int, str]) -
     if job_ids:
         with st.container(horizontal=True, vertical_alignment="bottom", gap="large"):
             smoothing = st.slider(
-                "Smoothing", 0.0, 0.99, 0.0, 0.01, key=f"{key}.smoothing", width=260
+                "Smoothing",
+                *(0.0, 0.99, 0.0, 0.01),
+                key=f"{key}.smoothing",
+                width=260,
+                persist_state="session",
             )
             part = st.segmented_control(
-                "Steps", PARTS, default=ALL_STEPS, required=True, key=f"{key}.part", width="content"
+                "Steps",
+                PARTS,
+                default=ALL_STEPS,
+                required=True,
+                key=f"{key}.part",
+                width="content",
+                persist_state="session",
             )
     is_live = any(read_job(job_id).status in LIVE for job_id in job_ids)
     draw = st.fragment(_draw, run_every=EVERY_SECONDS if is_live else None)

@@ -134,6 +134,7 @@ def draw_watch(found: list[TrainingRow]) -> None:
             rest,
             format_func=lambda job_id: names[job_id],
             key="train.others",
+            persist_state="session",  # also after another page
         )
     if job := follow_job(shown, key="train.job"):
         for each in trained:

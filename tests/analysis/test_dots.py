@@ -75,6 +75,8 @@ def test_the_flow_has_every_stream_with_its_number_and_no_empty_one() -> None:
     ]
     (alone,) = flow([*streams[:2], Stream("Kept", "Released", 7, "on")]).data
     assert list(alone.node.label)[-1] == "\u200b<br>" * 4 + "Released<br>7"  # stands before it
+    on = [Stream("Kept", "Not reviewed", 7, "waits"), Stream("Not reviewed", "Released", 7, "on")]
+    assert flow(on).data[0].node.label[1] == "Not<br>reviewed<br>7"  # whole between two places
     found = on_screen(flow(streams))
     assert found.alt == "Pairs to Kept: 7; Pairs to too <long>: 2"
     assert on_screen(flow([])).alt == "No groups yet"

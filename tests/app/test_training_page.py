@@ -3,7 +3,7 @@
 import tomllib
 
 import pytest
-from app_pages import open_page, sign_in, words
+from app_pages import open_page, page_path, sign_in, words
 from full_store import fill
 from sqlalchemy import select
 from streamlit.testing.v1 import AppTest
@@ -404,6 +404,12 @@ def test_any_training_can_be_watched_by_the_page_and_by_its_address(sqlite_store
     assert not at.exception and "**Job 22**" in words(at) and "**Job 1**" not in words(at)
     assert at.query_params["job"] == "22"
     assert at.multiselect("train.others").options[0].startswith("job 21")
+    at.multiselect("train.others").set_value([21, 20]).run()
+    at.switch_page(page_path("home")).run()
+    at.switch_page(page_path("train")).run()
+    assert at.multiselect("train.others").value == [21, 20], "what is compared stays pinned"
+    at.selectbox("train.watched").set_value("21").run()
+    assert not at.exception and at.multiselect("train.others").value == [20]
 
 
 def test_the_name_of_a_training_stays_the_same_while_it_runs(sqlite_store: Store) -> None:
