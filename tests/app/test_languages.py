@@ -10,6 +10,7 @@ from starlette.testclient import TestClient
 import app
 from app.operations.overview.demo import SPOKEN
 from app.server.web import app as server
+from app.text import languages
 from app.text.languages import COOKIE, LANGUAGES, best_language, error_text, text
 from curation.rules.language import lang_of
 from db.errors import BadInput, Refused
@@ -28,6 +29,15 @@ def placeholders(one: str) -> set[str]:
     return {name for _, name, _, _ in Formatter().parse(one) if name}
 
 
+def test_a_language_is_one_file_to_add(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    german = Path(languages.__file__).with_name("de.py").read_text(encoding="utf-8")
+    (tmp_path / "qx.py").write_text(german.replace('"Deutsch"', '"Qx"'), encoding="utf-8")
+    monkeypatch.setattr(languages, "__path__", [*languages.__path__, str(tmp_path)])
+    found = languages.found()
+    assert next(iter(found)) == "en" and found.keys() == {*LANGUAGES, "qx"}
+    assert found["qx"].name == "Qx" and found["qx"].texts == LANGUAGES["de"].texts
+
+
 @pytest.mark.parametrize("code", LANGUAGES)
 def test_a_language_has_every_text_with_the_same_placeholders(code: str) -> None:
     texts = LANGUAGES[code].texts
@@ -44,11 +54,11 @@ def test_every_text_that_a_page_names_exists() -> None:
 
 def test_the_cookie_comes_before_the_browser_and_both_before_english() -> None:
     assert best_language("en", "de") == "en"
-    assert best_language("", "fr-CH, de;q=0.7, en;q=0.4") == "de"
+    assert best_language("", "qx-CH, de;q=0.7, en;q=0.4") == "de"  # codes that no language has
     assert best_language("", "es_ES.UTF-8", SPOKEN) == "es"  # of a terminal, for the demo's items
     assert best_language("", "C.UTF-8", SPOKEN) == "en"
     assert best_language("", "en;q=0.4, de-AT;q=0.9") == "de"
-    assert best_language("xx", "fr") == best_language("", "") == "en"
+    assert best_language("xx", "qx") == best_language("", "") == "en"
     assert best_language("", "de;q=nonsense") == "en"
 
 

@@ -1,13 +1,15 @@
 """The catalogue of the annotators' pages: every text by its key, in each language.
 
-A language is a module here with `TEXTS`, the same keys and the same placeholders as English, and
-an entry in LANGUAGES. Keys with a dot before `refused.` are errors of the store by their code.
+A language is a module here, named by its code, and nothing else: `NAME`, `DIRECTION`, and `TEXTS`
+with the same keys and the same placeholders as English. Keys with a dot before `refused.` are
+errors of the store by their code.
 """
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from importlib import import_module
+from pkgutil import iter_modules
 
-from app.text.languages import de, en
 from app.text.remedies import in_pages
 from db.errors import InfError
 
@@ -24,10 +26,14 @@ class Language:
     texts: Mapping[str, str]
 
 
-LANGUAGES: Mapping[str, Language] = {
-    "en": Language("English", "ltr", en.TEXTS),
-    "de": Language("Deutsch", "ltr", de.TEXTS),
-}
+def found() -> dict[str, Language]:
+    """The languages that have a module here, English first."""
+    codes = sorted((each.name for each in iter_modules(__path__)), key=lambda code: code != DEFAULT)
+    modules = {code: import_module(f"{__name__}.{code}") for code in codes}
+    return {code: Language(one.NAME, one.DIRECTION, one.TEXTS) for code, one in modules.items()}
+
+
+LANGUAGES: Mapping[str, Language] = found()
 
 
 def text(language: str, key: str, **values: object) -> str:
@@ -47,7 +53,7 @@ def error_text(language: str, error: InfError) -> str:
 
 def is_translated(error: InfError) -> bool:
     """Whether the catalogue has a text for the error."""
-    return f"refused.{error.code}" in en.TEXTS
+    return f"refused.{error.code}" in LANGUAGES[DEFAULT].texts
 
 
 def best_language(chosen: str, accepted: str, known: Collection[str] = LANGUAGES) -> str:

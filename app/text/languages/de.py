@@ -4,6 +4,8 @@
 
 from typing import Final
 
+NAME: Final = "Deutsch"  # in itself
+DIRECTION: Final = "ltr"
 TEXTS: Final = {
     "language": "Sprache",
     "judge.title": "Beurteilen",

@@ -4,6 +4,8 @@
 
 from typing import Final
 
+NAME: Final = "English"  # in itself
+DIRECTION: Final = "ltr"
 TEXTS: Final = {
     "language": "Language",
     "judge.title": "Judge",
