@@ -23,7 +23,6 @@ from analysis.agreement.flagged import (
 from analysis.agreement.headline import COEFFICIENTS, COHEN, rest_sentence
 from analysis.agreement.measures import MEASURES
 from analysis.figures.dots import Dot, dots
-from analysis.figures.figures import human_model_bars
 from app.kit.figure import Origin, draw_figure, draw_rows
 from app.text.numbers import counted
 from app.text.plain import plain
@@ -66,7 +65,26 @@ def draw_report(report: dict[str, Any], origin: Origin) -> None:
         st.caption(plain(sentence))
     if is_known:
         st.header(f"Models with {who[0].lower()}{who[1:]}", anchor=False)
-        draw_figure(human_model_bars(report), bar_rows(report), origin, key="agreement.bars")
+        figure = dots(headline_dots(report), title="agreement beyond chance", from_zero=True)
+        draw_figure(figure, bar_rows(report), origin, key="agreement.headlines")
+
+
+def headline_dots(report: Mapping[str, Any]) -> dict[str, list[Dot]]:
+    """People with each other and each model with them, the highest first; next to it the same
+    without those who are flagged, where anybody is."""
+    who = persons_of(report)
+    figures = {f"{who} with each other": report["human_human"]}
+    figures |= {f"{name} with {who.lower()}": each for name, each in report["human_model"].items()}
+    defined = {name: each for name, each in figures.items() if each["value"] is not None}
+    found: dict[str, list[Dot]] = {}
+    for name, each in sorted(defined.items(), key=lambda one: -one[1]["value"]):
+        for group, of in (("all", each), (WITHOUT.lower(), each.get("without_flagged") or {})):
+            if of.get("value") is not None:
+                about = f"{of['label']}, {of['items']:,} items"
+                found.setdefault(group, []).append(
+                    Dot(name, of["value"], of.get("interval"), about)
+                )
+    return found
 
 
 def draw_pairs(report: dict[str, Any], origin: Origin) -> None:

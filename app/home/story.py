@@ -7,6 +7,7 @@ import streamlit as st
 from analysis.figures.dots import Dot, dots, known
 from analysis.figures.flow import Stream, few_reasons, flow
 from app.access.identity import SessionUser
+from app.agreement.report import headline_dots
 from app.kit.figure import draw_plot
 from app.kit.frame.links import page_link
 from app.kit.menu import may_open
@@ -57,14 +58,7 @@ def dots_of(study: OfStudy | None, model: OfModel | None) -> dict[str, list[Dot]
     """Agreement of people and with models, and the flip of the base and the trained model."""
     found: dict[str, list[Dot]] = {AGREEMENT: [], FLIP: []}
     if study is not None and study.report is not None:
-        who = "simulated judges" if study.report["simulated"] else "people"
-        figures = {f"{who.capitalize()} with each other": study.report["human_human"]}
-        figures |= {f"{name} with {who}": of for name, of in study.report["human_model"].items()}
-        found[AGREEMENT] = [
-            Dot(name, of["value"], of.get("interval"), f"{of['label']}, {of['items']:,} items")
-            for name, of in figures.items()
-            if of["value"] is not None
-        ]
+        found[AGREEMENT] = headline_dots(study.report).get("all", [])
     if model is not None:
         found[FLIP] = [
             Dot(

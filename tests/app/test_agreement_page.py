@@ -210,6 +210,11 @@ def test_a_person_who_fails_gold_or_is_too_fast_is_named_with_the_figure_without
     assert "Flagged: cas (100% of answers under 1.5 s); without this person: kappa 1.000" in shown
     verdict = next(each.value for each in page.markdown if "agree with each other" in each.value)
     assert "cas" in verdict and "without this person: kappa 1" in verdict.replace("\\", "")
+    drawn = next(each.proto.spec for each in page.get("plotly_chart"))
+    both, without = json.loads(drawn)["data"]  # side by side, in one figure
+    assert (both["name"], without["name"]) == ("all", WITHOUT.lower())
+    assert sum(dot.startswith("People with each other: 1.0") for dot in without["customdata"]) == 1
+    assert len(both["customdata"]) == 2
     found = inf("analyze", "agreement", "--study", 1, "--json").json
     assert found["flagged"] == {"cas": "100% of answers under 1.5 s"}
     assert found["human_human"]["without_flagged"]["value"] == 1.0
