@@ -258,12 +258,13 @@ class StudyPlan(Request):
     @model_validator(mode="before")
     @classmethod
     def _of_earlier_versions(cls, given: Any) -> Any:
-        """They had the sampling as a mapping of its own, with "" for no verdict."""
+        """They had the sampling as a mapping of its own, with "" for no verdict, as `Sampling`
+        has it."""
         if isinstance(given, dict) and isinstance(given.get("sampling"), dict):
             rest = {name: value for name, value in given.items() if name != "sampling"}
             given = given["sampling"] | rest
-        if isinstance(given, dict) and given.get("only") == "":
-            given = given | {"only": None}
+        if isinstance(given, dict):
+            given = given | {name: None for name in ("only", "language") if given.get(name) == ""}
         return given
 
     @property
