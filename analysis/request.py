@@ -106,8 +106,9 @@ class ContaminationStart(CorporaChosen):
     )
     paraphrase_threshold: float = option(
         THRESHOLD,
-        "Score from which two questions count as paraphrases (docs/contamination.md); 0: "
-        "paraphrases are not looked for and nothing is embedded.",
+        "Score from which two questions count as paraphrases: twice their cosine, less how close "
+        "each is to its neighbours in the evaluation set (docs/contamination.md). 0: paraphrases "
+        "are not looked for and nothing is embedded.",
         ge=0,
         le=2,
     )

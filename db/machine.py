@@ -28,6 +28,7 @@ HAS_GROUPS = hasattr(os, "killpg")
 NEW_GROUP_ON_WINDOWS = 0x200  # subprocess.CREATE_NEW_PROCESS_GROUP
 # What a file system without locks answers: NFS without a lock service, some of FUSE and Lustre.
 WITHOUT_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EINVAL}
+PORT = 8501  # where `serve` listens by default
 KILLED = -9  # `Popen.returncode` of a process that was killed by SIGKILL
 
 

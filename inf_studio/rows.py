@@ -163,6 +163,7 @@ class JobRow(TypedDict):
     started_at: str | None
     heartbeat_at: str | None
     finished_at: str | None
+    name: str
 
 
 class JudgeProgress(TypedDict):
@@ -192,6 +193,7 @@ class ListedJudgment(TypedDict):
     reason: str
     shown_at: str | None
     decided_at: str
+    name: str
 
 
 class ModelIdentity(TypedDict):
@@ -330,6 +332,19 @@ class StudySummary(TypedDict):
     created_at: str
 
 
+class TextBaseline(TypedDict):
+    """The figures over `items` of `groups` groups, `sampled` if there are more of these."""
+
+    items: int
+    groups: int
+    sampled: bool
+    found: float
+    low: float
+    high: float
+    chance: float
+    foreign: int
+
+
 class TextRead(TypedDict):
     """A text as a model read it: the first of its `count` tokens, None where they are unknown."""
 
@@ -407,7 +422,7 @@ class RunShownKeys:
     funnel: FunnelRow
     texts: dict[str, int]
     reviews: dict[str, int]
-    text_baseline: dict[str, Any] | None
+    text_baseline: TextBaseline | None
     unanswered_usd: float
     workers: int
     waiting: str
@@ -542,6 +557,7 @@ class JobShownKeys:
     result: dict[str, Any] | None
     remedy: str | None
     warning: str | None
+    name: str
 
 
 class RunEstimateKeys:

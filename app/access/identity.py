@@ -23,6 +23,7 @@ from db.values import LOCAL_ADMIN
 
 log = logging.getLogger("inf.app")
 COOKIE = "inf_session"
+USER = "inf.user"  # in an ASGI scope: who makes the request, by their cookie
 ACCOUNT = "inf.account"  # in an ASGI scope: the id of the account that makes the request
 COOKIE_SECONDS = sign_ins.SESSION_DAYS * 24 * 3600
 DEVICE_COOKIE = "inf_device"  # the same token, which outlives its session (`db.people.attempts`)

@@ -259,8 +259,7 @@ def draw_figures(study: StudySummary, figures: dict[str, Any], origin: Origin) -
         judges = figures["report"]["judges"]
         if all(judge["kind"] == "model" for judge in judges):
             did = (f"{each['judge']} answered {counted(each['items'], 'item')}" for each in judges)
-            joining = agreement.JOINING[agreement.joining(study.status == "open")]
-            st.info(plain(f"{', '.join(did)}; {in_pages(joining)}."))
+            st.info(plain(f"{', '.join(did)}; {how_to_join(study)}."))
         draw_empty(
             "No item has judgments of two judges yet.",
             "Agreement compares judges on the same items: have another person judge them, or "
@@ -269,6 +268,11 @@ def draw_figures(study: StudySummary, figures: dict[str, Any], origin: Origin) -
             link="Judge",
             command=f"inf studies judge {study.id} --judge offline:embedding",
         )
+
+
+def how_to_join(study: StudySummary) -> str:
+    """That no person judged, and how people do."""
+    return in_pages(agreement.JOINING[agreement.joining(study.status == "open")])
 
 
 def draw_nothing(study: StudySummary, *, is_empty: bool, is_hidden: bool) -> None:
@@ -282,9 +286,10 @@ def draw_nothing(study: StudySummary, *, is_empty: bool, is_hidden: bool) -> Non
             link="Studies",
         )
         return
+    joining = how_to_join(study)
     draw_empty(
         "No judgments in this study yet." if is_empty else "No judgment matches these filters.",
-        "People judge on the Judge page; model judges are started on the Studies page."
+        f"{joining[0].upper()}{joining[1:]}. Model judges are started on the Studies page."
         if is_empty
         else "Remove a filter.",
         view="judge",

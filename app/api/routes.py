@@ -8,9 +8,9 @@ gives all of them as one request. What starts a job answers `Started` at once.
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Literal
+from typing import Any
 
-from pydantic import BaseModel, field_validator
+from pydantic import BaseModel, create_model, field_validator
 
 from analysis.agreement.judgment_filter import JudgmentFilter
 from analysis.files.document import Document
@@ -118,7 +118,7 @@ class JudgmentsWanted(Paged):
     """Which judgments of a study are listed: those after the `next` of the list before."""
 
     study_id: int = option(..., "Id of the study.")
-    limit: int = option(100, "Maximum number of rows.", ge=1, le=MAX_PAGE)
+    limit: int = option(judgments.PAGE, "Maximum number of rows.", ge=1, le=MAX_PAGE)
 
 
 class Nothing(Request):
@@ -129,12 +129,6 @@ class One(Request):
     """One thing by its id."""
 
     id: int = option(..., "Its id.")
-
-
-class OneJob(One):
-    """A job's log."""
-
-    lines: int = option(50, "How many of its last lines.", ge=1, le=1000)
 
 
 class OneRecipe(Request):
@@ -166,12 +160,10 @@ class DeliveriesWanted(Paged):
     id: int = option(..., "Id of the endpoint.")
 
 
-class RunRetry(Request):
+class RunRetry(RunResume):
     """Groups of a run that were dropped for a reason are tried again."""
 
-    run_id: int = option(..., "The run.")
     retry: str = option(..., "The reason, as `runs drops` counts it.", min_length=1)
-    budget_usd: float | None = option(None, "Pause before spending more than this in all.", gt=0)
 
 
 class RunStop(One):
@@ -180,12 +172,11 @@ class RunStop(One):
     cancel: bool = option(False, "Cancel it.")
 
 
-class StudyChange(One):
-    """What is changed of a study; what is not given stays."""
-
-    status: Literal["open", "paused", "closed"] | None = option(None, "Its status.")
-    overlap: int | None = option(None, "Judges per item, more than now.", ge=1)
-    guidelines: str | None = option(None, "A new version of the guidelines, Markdown.")
+def by_id(model: type[Request], key: str) -> type[One]:
+    """The request of an operation, in which the `id` of the path is what it calls `key`."""
+    fields: Any = {name: (each.annotation, each) for name, each in model.model_fields.items()}
+    del fields[key]
+    return create_model(model.__name__, __base__=One, __doc__=model.__doc__, **fields)
 
 
 class ReleaseWanted(ReleasePlan):
@@ -322,7 +313,7 @@ def _stop_run(actor: Actor, wanted: RunStop) -> runs.RunShown:
     return runs.show(actor, wanted.id)
 
 
-def _change_study(actor: Actor, wanted: StudyChange) -> StudyChanged:
+def _change_study(actor: Actor, wanted: One) -> StudyChanged:
     rest = wanted.model_dump(exclude={"id"})
     return studies.change(actor, request.StudyChange.read({"study_id": wanted.id, **rest}))
 
@@ -398,7 +389,7 @@ def routes() -> tuple[Route, ...]:
         R("runs resume", "POST", "/runs/{run_id:int}:resume", "curate", RunResume, Started,
           lambda a, w: runs.resume(a, w, started), 202),
         R("runs retry", "POST", "/runs/{run_id:int}:retry", "curate", RunRetry, Started,
-          lambda a, w: runs.resume(a, RunResume.read(w.config()), started), 202),
+          lambda a, w: runs.resume(a, w, started), 202),
         R("runs stop", "POST", "/runs/{id:int}:stop", "curate", RunStop, runs.RunShown, _stop_run),
         R("runs drops", "GET", "/runs/{id:int}/drops", "curate", One, Listed[groups.DropRow],
           lambda a, w: groups.drops(a, w.id)),
@@ -420,8 +411,8 @@ def routes() -> tuple[Route, ...]:
           201),
         R("studies show", "GET", "/studies/{id:int}", "studies", One, StudyShown,
           lambda a, w: studies.show(a, w.id)),
-        R("studies change", "PATCH", "/studies/{id:int}", "studies", StudyChange, StudyChanged,
-          _change_study),
+        R("studies change", "PATCH", "/studies/{id:int}", "studies",
+          by_id(request.StudyChange, "study_id"), StudyChanged, _change_study),
         R("studies example", "POST", "/studies/{study_id:int}/examples", "studies",
           request.StudyExample, StudyChanged, studies.add_example, 201),
         R("studies judge", "POST", "/studies/{study_id:int}:judge", "studies", JudgeStart, Started,
@@ -486,8 +477,8 @@ def routes() -> tuple[Route, ...]:
           lambda a, w: jobs.list_some(a, statuses=w.statuses, **_at(w))),
         R("jobs show", "GET", "/jobs/{id:int}", "jobs", One, jobs.JobShown,
           lambda a, w: jobs.show(a, w.id)),
-        R("jobs log", "GET", "/jobs/{id:int}/log", "jobs", OneJob, Log,
-          lambda a, w: Log(id=w.id, text=jobs.log(a, w.id, w.lines))),
+        R("jobs log", "GET", "/jobs/{id:int}/log", "jobs", by_id(jobs.JobLog, "job_id"), Log,
+          lambda a, w: Log(id=w.id, text=jobs.log(a, jobs.JobLog(job_id=w.id, lines=w.lines)))),
         R("jobs cancel", "POST", "/jobs/{id:int}:cancel", "jobs", One, jobs.JobChanged,
           lambda a, w: jobs.cancel(a, w.id)),
         R("jobs resume", "POST", "/jobs/{id:int}:resume", "jobs", One, jobs.JobChanged,

@@ -56,8 +56,10 @@ def _lines(model: type[BaseModel], base: str) -> Iterator[str]:
     yield f"class {name}{base}:"
     yield from wrap(f'"""{first}"""', 100, initial_indent=INDENT, subsequent_indent=INDENT)
     yield ""
-    for key, field in model.model_fields.items():
-        yield f"{INDENT}{key}: {_type(field.annotation)}"
+    types = {key: field.annotation for key, field in model.model_fields.items()}
+    types |= {key: field.return_type for key, field in model.model_computed_fields.items()}
+    for key, annotation in types.items():
+        yield f"{INDENT}{key}: {_type(annotation)}"
     yield ""
 
 

@@ -29,6 +29,7 @@ from app.operations.overview.home import DEMO as NAME
 from app.text.languages import DEFAULT, best_language
 from curation.recorded import NOTE
 from db.home import home
+from db.machine import PORT
 from db.modules import run_module
 
 FILES = Path(curation.__file__).parent / "demo"
@@ -181,7 +182,7 @@ def _released(found: DemoState) -> bool:
 
 
 @click.command()
-@click.option("--port", default=8501, show_default=True, type=click.IntRange(1, 65535))
+@click.option("--port", default=PORT, show_default=True, type=click.IntRange(1, 65535))
 @click.option("--no-serve", is_flag=True, help="Stop after the last step; do not open the app.")
 @click.option(
     "--language",

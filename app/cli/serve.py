@@ -19,7 +19,7 @@ from app.operations.store import make_tables
 from app.server.origins import public_address
 from app.server.proxies import note_at_start, trusted_proxies
 from db.errors import Refused
-from db.machine import is_loopback, url_of
+from db.machine import PORT, is_loopback, url_of
 from db.store.settings import owners_process
 
 QUESTION = "The PostgreSQL database is empty: create the tables of InF Studio in it?"
@@ -39,7 +39,7 @@ def store_to_serve() -> bool:
 
 
 @click.command()
-@click.option("--port", default=8501, show_default=True, type=click.IntRange(1, 65535))
+@click.option("--port", default=PORT, show_default=True, type=click.IntRange(1, 65535))
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--open", "open_browser", is_flag=True, help="Also open the browser.")
 @launcher_options

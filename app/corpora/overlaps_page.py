@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from analysis.found.texts import ContaminationFound, DuplicatesFound, Stored
-from analysis.text.paraphrases import THRESHOLD
+from analysis.request import ContaminationStart
 from app.access.session_user import hidden_from_user, signed_in_user
 from app.corpora.form import draw_corpora, draw_files
 from app.corpora.overlaps import (
@@ -20,6 +20,7 @@ from app.corpora.stored_analysis import (
     draw_started,
     origin_of,
 )
+from app.kit.fields import draw_fields
 from app.kit.frame.dataset import chosen_dataset
 from app.kit.page import draw_empty, draw_heading, draw_link
 from app.operations import analyses
@@ -48,17 +49,8 @@ def draw_contamination_form(options: CorporaOptions) -> None:
         "contamination.against_files",
         "Evaluation sets as published (queries and corpus of FollowIR, MAIR, BRIGHT) or texts",
     )
-    st.number_input(
-        "Paraphrase threshold",
-        0.0,
-        2.0,
-        THRESHOLD,
-        0.05,
-        key="contamination.paraphrase_threshold",
-        width=300,
-        help="Score from which two questions count as paraphrases: twice their cosine, less how "
-        "close each is to its neighbours in the evaluation set. 0: do not look for paraphrases.",
-    )
+    more = {"paraphrase_threshold": {"step": 0.05, "width": 300}}
+    draw_fields(ContaminationStart, more, key="contamination", more=more)
 
 
 def draw_repeated(found: Sequence[Stored[DuplicatesFound]]) -> None:

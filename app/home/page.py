@@ -166,7 +166,7 @@ chosen = chosen_dataset()
 found, running = overview(user, None if chosen is None else chosen.id)
 with heading:
     draw_labels(offline=found.offline_runs > 0, simulated=found.simulated_judgments > 0)
-loading = demo.loading()
+loading = demo.loading(user)
 if loading is not None:
     draw_loading(user, loading)
 if chosen is None:

@@ -75,7 +75,7 @@ def draw_loading(user: SessionUser, loading: Loading) -> None:
 
 def _draw_live(step_before: str) -> None:
     with failures_shown():
-        now = demo.loading()
+        now = demo.loading(signed_in_user())
         if now is None or now.error or now.step != step_before:
             st.rerun()
         st.info(plain(f"Loading the demo: {now.step}"), icon=":material/hourglass_top:")

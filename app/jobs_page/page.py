@@ -113,7 +113,7 @@ def draw_used(job_id: int) -> None:
 
 def draw_log(job_id: int) -> None:
     with failures_shown():
-        text = jobs.log(signed_in_user(), job_id, lines=40)
+        text = jobs.log(signed_in_user(), jobs.JobLog(job_id=job_id))
         st.markdown("**Log**")
         st.code(
             text or "No output yet.",

@@ -115,7 +115,7 @@ def draw_start(known: EvaluationOptions) -> None:
         first.checkbox(
             "Keep run and qrels files (TREC)",
             key="evaluations.trec",
-            help="For download here afterwards: every ranking, up to 1,000 documents per query.",
+            help="For download here afterwards: the ranking of every query.",
         )
         st.form_submit_button("Evaluate", type="primary", on_click=start, key="evaluations.submit")
 

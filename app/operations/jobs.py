@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from pydantic import computed_field
 from sqlalchemy import select
 
 from app.access.identity import Actor
@@ -24,7 +25,7 @@ from db.events import record_event
 from db.jobs import jobs
 from db.jobs.resources import missing_gpu_warning, parts_of, sum_of
 from db.modules import load
-from db.requests import Request
+from db.requests import Request, option
 from db.rows import Json, Listed, Row
 from db.store.scope import unscoped
 from db.store.store import open_store
@@ -58,6 +59,13 @@ STARTS: Mapping[str, tuple[str, str]] = {
 STATUSES = ("running", "queued", "done", "failed", "cancelled", "lost")
 
 
+class JobLog(Request):
+    """The end of a job's log."""
+
+    job_id: int = option(..., "The job.", names=(), metavar="JOB_ID")
+    lines: int = option(50, "How many of its last lines.", ge=0, le=100_000)
+
+
 class JobRow(Row):
     """A job in a list: `done` of `total` pieces, a `share` of the work; `summary`: its outcome."""
 
@@ -76,6 +84,12 @@ class JobRow(Row):
     started_at: datetime | None
     heartbeat_at: datetime | None
     finished_at: datetime | None
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def name(self) -> str:
+        """Its kind and id."""
+        return f"{self.kind} {self.id}"
 
 
 class JobShown(JobRow):
@@ -159,11 +173,11 @@ def _share(job: Job) -> float | None:
     return min(1.0, job.done / job.total) if job.total else None
 
 
-def log(actor: Actor, job_id: int, lines: int = 50) -> str:
+def log(actor: Actor, wanted: JobLog) -> str:
     """The last lines of a job's log, secrets removed. Raises NotFound."""
     with reading(actor, RIGHT) as session:
-        job = jobs.get_job(session, job_id)
-    return launching.log_elsewhere(job) or launching.log_tail(job, lines)
+        job = jobs.get_job(session, wanted.job_id)
+    return launching.log_elsewhere(job) or launching.log_tail(job, wanted.lines)
 
 
 def cancel(actor: Actor, job_id: int) -> JobChanged:

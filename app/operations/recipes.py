@@ -6,7 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Self
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, computed_field, model_validator
 from sqlalchemy.orm import Session
 
 from app.access.identity import Actor
@@ -59,6 +59,12 @@ class RecipeRow(Row):
     created_by: str | None
     created_at: datetime | None
     problem: str | None
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def id(self) -> str:
+        """What operations take as `recipe`."""
+        return f"{self.name}@{self.version}" if self.version else self.name
 
 
 class RecipeCheck(OfRecipe):
@@ -246,6 +252,12 @@ class RecipeVersionRow(Row):
     runs: int
     created_by: str
     created_at: datetime
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def id(self) -> str:
+        """What operations take as `recipe`."""
+        return f"{self.name}@{self.number}"
 
 
 class FileDiff(Row):

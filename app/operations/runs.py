@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from time import monotonic
 from typing import Any, Generic, Self, TypeVar
 
@@ -15,7 +15,7 @@ from app.access.permissions import NEEDS, require
 from app.jobs.places import require_own_recipe, require_places
 from app.operations import groups
 from app.operations.acting import Launch, reading, writing
-from curation.judging.text_baseline import text_baseline
+from curation.judging.text_baseline import TextBaseline, text_baseline
 from curation.providers.registry import PROVIDERS
 from curation.recipe.prices import Price, how_to_price
 from curation.recipe.recipe import Recipe, read_recipe, with_rules
@@ -142,7 +142,7 @@ class RunShown(RunSummary):
     funnel: FunnelRow
     texts: dict[str, int]
     reviews: dict[str, int]
-    text_baseline: dict[str, Any] | None
+    text_baseline: TextBaseline | None
     unanswered_usd: float
     workers: int
     waiting: str
@@ -295,6 +295,14 @@ def _take_budget(session: Session, actor: Actor, run: Run, *, is_new: bool) -> N
         take_budget(session, actor.token_id, run, is_new=is_new)
 
 
+def _begun(session: Session, actor: Actor, run: Run) -> int:
+    """Count and record a new run; returns its id. Raises Refused."""
+    _take_budget(session, actor, run, is_new=True)
+    about = {"provider": run.provider, "budget_usd": run.budget_usd, "preview": run.preview}
+    record_event(session, actor.name, "run.create", run.id, **about)
+    return run.id
+
+
 def create(actor: Actor, wanted: RunStart, launch: Launch[T]) -> T:
     """Create a run with its waiting groups, and launch a job that works on it.
 
@@ -303,8 +311,7 @@ def create(actor: Actor, wanted: RunStart, launch: Launch[T]) -> T:
     with writing(actor, RIGHT) as session:
         _require_own_files(session, actor, wanted)
         run = start_run(session, **wanted.arguments(session), created_by=actor.name)
-        _take_budget(session, actor, run, is_new=True)
-        run_id = run.id
+        run_id = _begun(session, actor, run)
     return launch(actor, "curate", RunWork(run_id=run_id, **wanted.work()))
 
 
@@ -338,8 +345,7 @@ def preview(actor: Actor, wanted: RunPreview, launch: Launch[T]) -> Previewed[T]
                 more = {"recipe": each.chosen(session, provider)}
             given = each.arguments(session) | more
             run = start_run(session, **given, preview=True, created_by=actor.name)
-            _take_budget(session, actor, run, is_new=True)
-            runs.append(run.id)
+            runs.append(_begun(session, actor, run))
     work = tuple(launch(actor, "curate", RunWork(run_id=each)) for each in runs)
     return Previewed(runs=tuple(runs), launched=work)
 
@@ -411,6 +417,8 @@ def resume(actor: Actor, wanted: RunResume, launch: Launch[T]) -> T:
             retry=wanted.retry,
         )
         _take_budget(session, actor, run, is_new=False)
+        changed = wanted.model_dump(include={"budget_usd", "concurrency", "retry"})
+        record_event(session, actor.name, "run.resume", run.id, **changed)
     return launch(actor, "curate", RunWork(run_id=wanted.run_id, **wanted.work()))
 
 
@@ -524,7 +532,7 @@ def show(actor: Actor, run_id: int) -> RunShown:
     with reading(actor, RIGHT) as session:
         run = get_run(session, run_id)
         (found,) = list_runs(session, run_id=run_id, archived=True)
-        baseline, workers = text_baseline(session, run_id), worker_totals(session, run_id)
+        workers = worker_totals(session, run_id)
         return RunShown(
             **found.model_dump(),
             seed=run.seed,
@@ -534,7 +542,7 @@ def show(actor: Actor, run_id: int) -> RunShown:
             funnel=FunnelRow.model_validate(funnel(session, run_id)),
             texts=kept_texts(session, run_id),
             reviews=count_reviews(session, run_id),
-            text_baseline=None if baseline is None else asdict(baseline),
+            text_baseline=text_baseline(session, run_id),
             unanswered_usd=workers.unanswered_usd,
             workers=workers.alive,
             waiting=workers.trouble.waiting(),

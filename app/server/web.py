@@ -25,7 +25,7 @@ from starlette.routing import Mount, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.websockets import WebSocketClose
 
-from app.access.identity import ACCOUNT, note_seen, user_of_cookies
+from app.access.identity import ACCOUNT, USER, note_seen, user_of_cookies
 from app.server.document.index_page import INDEX_ROUTES
 from app.server.document.static_files import CompressStatic
 from app.server.failures import API, MCP, ReportFailures, show_internal_error
@@ -80,7 +80,7 @@ class RequireSignIn:
         store = open_store()
         user = await run_in_threadpool(user_of_cookies, store, request.cookies)
         if user is not None:
-            request.scope[ACCOUNT] = user.account_id
+            request.scope[USER], request.scope[ACCOUNT] = user, user.account_id
             await run_in_threadpool(note_seen, store, user)
             is_let_in = user.account_id is not None or request.url.hostname in LOCAL_NAMES
             if is_let_in and path in ADMIN_PATHS and not user.is_admin:

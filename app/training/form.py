@@ -19,6 +19,7 @@ from app.training.sweeps import TYPING_PAUSE
 from app.training.wording import equation
 from db.errors import BadInput
 from db.jobs.jobs import LOCAL
+from db.requests import default_of
 from trainer.launch.request import TrainStart
 from trainer.objectives.names import ALL_OBJECTIVES
 from trainer.settings.experiment_files import list_experiments
@@ -26,6 +27,7 @@ from trainer.settings.setting import Setting
 from trainer.settings.table import GROUPS, SETTINGS, settings_of
 
 COLUMNS = 4
+PAPER = f"paper defaults, {SETTINGS['rows_per_batch'].default} groups per batch"
 MAIN = ("base_model", "objective", "epochs", "max_steps")  # the others are under Advanced
 OBJECTIVE_LABELS = {name: objective.label for name, objective in ALL_OBJECTIVES.items()}
 
@@ -35,7 +37,7 @@ def draw_form(release_id: int) -> TrainStart | None:
     st.selectbox(
         "Preset",
         (None, *list_experiments()),
-        format_func=lambda name: name or "paper defaults, 8 groups per batch",
+        format_func=lambda name: name or PAPER,
         key="train.preset",
         on_change=actions.apply_preset,
         help="Rows of Tables 2, 3 and 4, and baselines. Every setting can be changed afterwards.",
@@ -87,7 +89,7 @@ def is_about(wrong: str, name: str) -> bool:
 
 
 def _draw_workers(launcher: str, wrong: str) -> None:
-    now = st.session_state.get("train.workers", "1")
+    now = st.session_state.get("train.workers", str(default_of(TrainStart, "workers")))
     st.text_input("Processes on the cluster", value=now, key="train.workers", live=TYPING_PAUSE)
     _draw_help(
         f"Jobs run on the Ray cluster at {launcher}. The processes share each batch; each has its "

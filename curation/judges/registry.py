@@ -28,11 +28,9 @@ class JudgeKind:
     paid: bool = True
 
 
-def _embedding(store: Store, rest: str) -> ItemJudge:
+def _embedding(store: Store, _: str) -> ItemJudge:
     from curation.judges.embedding import EmbeddingJudge
 
-    if rest != "embedding":
-        raise _no_judge(f"offline:{rest}")
     return EmbeddingJudge(store)
 
 
@@ -117,10 +115,20 @@ JUDGES = Registry(
 
 def judge_named(name: str, store: Store) -> ItemJudge:
     """The judge of that name. Raises BadInput, which lists the forms, for an unknown one."""
+    require_judge(name)
+    family, _, rest = name.partition(":")
+    return JUDGES.find(family).make(store, rest)
+
+
+def require_judge(name: str) -> None:
+    """Raise BadInput for a name of no family, or not of its family's form. Loads no model."""
     family, _, rest = name.partition(":")
     if family not in JUDGES.names():
         raise _no_judge(name)
-    return JUDGES.find(family).make(store, rest)
+    kind = JUDGES.find(family)
+    has_rest = ":" in kind.form
+    if has_rest and (name != kind.form if kind.form.islower() else not rest):  # capitals: any text
+        raise _no_judge(name)
 
 
 def describe_judges() -> str:

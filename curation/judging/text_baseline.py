@@ -8,7 +8,6 @@ can agree without understanding.
 
 import random
 from collections import defaultdict
-from dataclasses import dataclass
 from statistics import fmean
 
 from sqlalchemy import select
@@ -19,6 +18,7 @@ from analysis.map.function_words import function_words
 from analysis.text.words import FUNCTION_WORDS, content_words
 from curation.rules.language import language_of, language_of_pair
 from db.corpus.texts import passage_texts
+from db.rows import Row
 from db.run.new_items import is_pick
 from db.run.runs import shape_of
 from db.tables import Group, Item, Pair
@@ -26,8 +26,7 @@ from db.tables import Group, Item, Pair
 MAX_GROUPS = 400  # of a larger run a sample, the same each time
 
 
-@dataclass(frozen=True)
-class TextBaseline:
+class TextBaseline(Row):
     """The figures over `items` of `groups` groups, `sampled` if there are more of these.
 
     `low`, `high`: 95 % interval, as if each group were one item. `chance`: the share that a blind

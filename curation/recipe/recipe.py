@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis.embed.model_source import DEFAULT_MODEL
+from analysis.files.written import write_files
 from curation.recipe.checks import KEYS, Check, check_from
 from curation.recipe.prompt import Beside, Prompt, read_prompt
 from curation.recipe.reasoning import with_room_to_reason
@@ -167,16 +168,9 @@ def renamed(files: Mapping[str, str], name: str) -> dict[str, str]:
 
 def write_recipe(files: Mapping[str, str], folder: Path) -> Path:
     """Write a recipe's files into a new folder; returns the recipe's own. Raises BadInput."""
-    try:
-        folder.mkdir(parents=True)
-        for name, text in files.items():
-            (folder / name).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise BadInput(
-            f"{folder} cannot be written: {error}",
-            "name a folder that does not exist, where this process may write",
-            code="recipe_folder_unwritable",
-        ) from error
+    if folder.exists():
+        raise BadInput(f"{folder} exists", "name a new folder", code="file_exists")
+    write_files(folder, files)
     return folder / toml_of(files)
 
 

@@ -6,6 +6,7 @@ They are about no item: a judge answers in the thread of an item (`db.assignment
 from collections.abc import Sequence
 from datetime import datetime
 
+from pydantic import computed_field
 from sqlalchemy import ColumnElement, and_, exists, func, or_, select
 from sqlalchemy.orm import Session
 
@@ -24,11 +25,18 @@ class SentRow(Row):
     """A message to people of a study: to whom ([]: everyone), and how many have read it."""
 
     id: int
+    study_id: int
     body: str
     written_by: str
     to: tuple[str, ...]
     read: int
     created_at: datetime
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def name(self) -> str:
+        """What lists call it."""
+        return f"message {self.id}"
 
 
 class ReceivedRow(Row):

@@ -8,6 +8,7 @@ from sqlalchemy.orm import Session
 
 from db.assignment.places import lock_study, return_leases
 from db.errors import BadInput, Refused
+from db.events import record_event
 from db.question import is_right
 from db.study.judgments import of_person
 from db.study.rules import GOLD_SEEN, SCORED_TOGETHER, fails_gold, rules_of
@@ -140,6 +141,8 @@ def pause_on_failed_gold(
     if is_below and rules.gold_action == "pause" and member.state == "active":
         member.state, member.changed_at = "paused", utc_now()
         member.reason = f"{right} of {seen} gold items correct"
+        about = {"judge": judge_id, "rule": "gold", "reason": member.reason}
+        record_event(session, study.created_by, "study.pause_judge", study_id, **about)
     session.flush()
 
 

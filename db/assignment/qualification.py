@@ -201,6 +201,13 @@ def _end_round(session: Session, study_id: int, judge_id: int, member: StudyJudg
                 member.reason += ", and there are no new examples for another: ask the curator"
     member.changed_at = utc_now()
     session.flush()
+    if member.state == "paused":
+        ended = {"judge": judge_id, "rule": "qualification", "reason": member.reason}
+        by = get_study(session, study_id).created_by
+        record_event(session, by, "study.pause_judge", study_id, **ended)
+    elif member.passed_at is not None:
+        person = session.get_one(Judge, judge_id).person
+        record_event(session, person, "study.qualified", study_id, judge=judge_id)
 
 
 def _unseen(session: Session, study_id: int, judge_id: int, pool: Sequence[int]) -> list[int]:

@@ -16,6 +16,7 @@ from sqlalchemy.orm import Session
 from db.assignment.places import find_assignment
 from db.assignment.shown_items import ShownItem, show
 from db.errors import BadInput, Refused
+from db.events import record_event
 from db.study.studies import get_study
 from db.tables import ItemMessage, Judge, utc_now
 from db.values import is_storable
@@ -274,3 +275,5 @@ def _write(
         )
     )
     session.flush()
+    by = written_by or session.get_one(Judge, judge_id).person
+    record_event(session, by, "study.message", study_id, item=item_id, judge=judge_id)

@@ -46,7 +46,7 @@ FIELDS = (
     AccountField(
         "email",
         "E-mail",
-        "E-mail address; identifies the person to the OpenID provider.",
+        "An e-mail address, which identifies the person to the OpenID provider.",
         check=checked_email,
         is_unique=True,
         needs_openid=True,

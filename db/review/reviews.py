@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from pydantic import computed_field
 from sqlalchemy import func, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
@@ -48,6 +49,12 @@ class ReviewRow(Row):
     created_at: datetime
     is_current: bool
     carried_from: int | None
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def name(self) -> str:
+        """What was done to which group."""
+        return f"{self.action} group {self.group_id}"
 
 
 def approve_group(

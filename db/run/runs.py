@@ -198,20 +198,14 @@ def get_run(session: Session, run_id: int) -> Run:
     """The run as it is now. Raises NotFound."""
     run = session.get(Run, run_id, populate_existing=True)
     if run is None:
+        active = select(Run.id).where(Run.archived_at.is_(None)).order_by(Run.id.desc())
+        newest = ", ".join(map(str, session.scalars(active.limit(10))))
         raise NotFound(
-            f"no run {run_id}; {_newest_runs(session)}", "`runs list` has all", code="run_unknown"
+            f"no run {run_id}; {f'the newest ones: {newest}' if newest else 'there is none yet'}",
+            "`runs list` has all" if newest else "`runs create NAME` creates one",
+            code="run_unknown",
         )
     return run
-
-
-def _newest_runs(session: Session) -> str:
-    """Which runs there are, for who named another."""
-    ids = session.scalars(
-        select(Run.id).where(Run.archived_at.is_(None)).order_by(Run.id.desc()).limit(10)
-    ).all()
-    if not ids:
-        return "there is none yet: `runs create NAME` creates one"
-    return f"the newest ones: {', '.join(map(str, ids))} (`runs list`)"
 
 
 def require_active_run(session: Session, run: Run) -> None:

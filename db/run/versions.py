@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from pydantic import computed_field
 from sqlalchemy import (
     ColumnElement,
     Select,
@@ -99,6 +100,18 @@ class VersionRow(Row):
     created_at: datetime
     current: bool
     releases: tuple[int, ...]
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def id(self) -> int:
+        """Its number, which the run and operations name it by."""
+        return self.number
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def name(self) -> str:
+        """What lists call it."""
+        return f"version {self.number}"
 
 
 class ReasonChange(Row):

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from pydantic import computed_field
 from sqlalchemy import (
     ColumnElement,
     Select,
@@ -65,6 +66,12 @@ class ListedJudgment(Row):
     reason: str
     shown_at: datetime | None
     decided_at: datetime
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def name(self) -> str:
+        """Whose it is, of which item."""
+        return f"{self.judge} on item {self.item_id}"
 
 
 class JudgmentShown(ListedJudgment):

@@ -106,6 +106,7 @@ def test_a_study_that_nobody_judged_yet_says_so(sqlite_store: Store) -> None:
     assert not page.exception
     assert not page.metric
     assert "No judgments in this study yet" in words(page)
+    assert "the Accounts page makes a link for others" in words(page)
     assert "No person has judged in study 1 yet" in words(open_page("adjudicate"))
 
 

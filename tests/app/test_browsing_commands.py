@@ -72,6 +72,8 @@ def test_what_does_not_exist_is_answered_with_what_does(
 ) -> None:
     done = inf(*[part for word in words for part in (word.split(" ") if "-- " in word else [word])])
     assert done.code == 1 and there in done.err and "Traceback" not in done.err
+    remedies = re.findall(r"`inf [^`]+`", done.err)
+    assert len(remedies) == len({*remedies}), "a remedy is said once"
 
 
 def test_everything_of_a_full_store_is_printed(
@@ -89,6 +91,16 @@ def test_everything_of_a_full_store_is_printed(
         assert inf(*words).code == 0, words
         assert inf(*words, "--json").json
     assert "<script>" in inf("groups", "show", 1).out
+    released = inf("releases", "show", 1).out
+    assert "reviews: not-rejected, run_id: 1" in released and not {*"{[("} & {*released}
+
+
+def test_a_store_without_tables_is_a_new_one(
+    own_home: Path, inf: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("INF_DATABASE_URL", f"sqlite:///{own_home / 'none.db'}")
+    told = inf("status").out
+    assert "(new)" in told and told.endswith("next: `inf store upgrade`\n")
 
 
 def test_delete_archives_and_says_how_it_comes_back(world: Store, inf: Callable[..., Ran]) -> None:

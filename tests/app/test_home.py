@@ -14,7 +14,7 @@ from study_world import make_world, sampled_study
 
 from analysis.figures.paired import Difference
 from analysis.found.runs import LeakageReport
-from app.access.identity import SessionUser
+from app.access.identity import SessionUser, owner
 from app.home import example, start
 from app.home.lights import model_to_show, read_quality
 from app.home.path import Judged, next_step, path_of
@@ -583,7 +583,7 @@ def test_others_see_neither_the_log_of_the_demo_nor_buttons_that_refuse(
 
 
 def test_a_failed_demo_that_was_completed_since_is_no_longer_shown(failed_demo: Store) -> None:
-    assert demo.loading() == demo.Loading("[2/11] Curate", "no space on /srv/secret")
+    assert demo.loading(owner("ada")) == demo.Loading("[2/11] Curate", "no space on /srv/secret")
     with failed_demo.write() as session:
         dataset = Dataset(name="demo", source="test", licence="CC0-1.0")
         session.add(dataset)
@@ -613,13 +613,13 @@ def test_a_failed_demo_that_was_completed_since_is_no_longer_shown(failed_demo: 
             )
         )
         session.commit()
-    assert demo.loading() is not None, "the map is still missing"
+    assert demo.loading(owner("ada")) is not None, "the map is still missing"
     with failed_demo.write() as session:
         session.add(
             Analysis(dataset_id=1, kind="coverage", inputs_sha256="b", config={}, result={})
         )
         session.commit()
-    assert demo.loading() is None
+    assert demo.loading(owner("ada")) is None
 
 
 def test_every_group_of_a_run_is_in_the_picture_once() -> None:

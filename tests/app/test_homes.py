@@ -13,6 +13,7 @@ from app.access.identity import owner
 from app.jobs import launching, processes, supervisors
 from app.jobs.supervisor import supervise
 from app.operations import jobs as operations
+from app.operations.jobs import JobLog
 from db import home as homes
 from db.jobs import jobs
 from db.outcome.trainings import count_trainings
@@ -183,4 +184,4 @@ def test_a_job_is_run_by_the_server_that_has_its_files_and_its_log_is_not_mixed_
     (second / f"logs/job-{job_id}-1.log").write_text("of another store\n")
     told = inf("jobs", "logs", str(job_id)).out
     assert "of another store" not in told and "INF_HOME of another server" in told
-    assert "INF_HOME of another server" in operations.log(owner("Ada"), job_id)
+    assert "INF_HOME of another server" in operations.log(owner("Ada"), JobLog(job_id=job_id))

@@ -3,16 +3,21 @@
 import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import click
 import pytest
 from conftest import Ran
+from full_store import fill
 from records_world import make_run
 
 from app.cli.main import inf as commands
-from app.text.next_steps import EMPTY, FORMER, NEXT, next_step
+from app.jobs import supervisors
+from app.text.next_steps import EMPTY, FORMER, NEXT, SAID, next_step
+from curation.sources.registry import SOURCES
 from db.store.store import Store
+from db.tables import Run
 
 
 def command_of(words: list[str]) -> tuple[click.Command, list[str]]:
@@ -79,34 +84,36 @@ def test_it_ends_the_report_of_a_command_and_no_other_output(
     )
 
 
-# What these say by themselves, by what they found; they are started for a person who stands by, or
-# their output is another program's.
-OWN = {
-    "connections add",
-    "connections change",
-    "convert beir",
-    "convert leetcode",
-    "convert math",
-    "convert msmarco",
-    "convert msmarco-passages",
-    "convert trec",
-    "datasets import",
-    "evaluations create",
-    "evaluations show",
-    "import",
-    "models show",
-    "releases create",
-    "runs create",
-    "runs estimate",
-    "runs resume",
-    "runs show",
-    "store upgrade",
-    "studies create",
-    "studies show",
-    "studies tasks",
-    "trainings create",
-    "trainings show",
-    "trainings sweep",
+# What these say by themselves, by what they found; `{}` is a folder. They are run in this order.
+SMALL = ("max_steps=1", "natural_probe=off", "precision=fp32")
+IMPORTED = ("--pairs", "{}/converted/pairs.jsonl", "--passages", "{}/converted/passages.jsonl")
+OWN: Mapping[str, tuple[object, ...]] = {
+    "connections add": ("own", "--url", "https://a.example/v1"),
+    "convert beir": ("{}/beir", "--out", "{}/converted"),
+    "datasets import": ("new", *IMPORTED),
+    "import": ("newer", *IMPORTED),
+    "runs estimate": ("world", "--provider", "offline"),
+    "runs create": ("world", "--provider", "offline", "--limit", 2),
+    "runs resume": (2,),
+    "runs show": (2,),
+    "releases create": ("world", "--run", 1, "--out", "{}/release"),
+    "studies create": ("world", "--items", 4, "--overlap", 1, "--run", 1),
+    "studies show": (2,),
+    "studies tasks": (2, "--for", "doccano", "--out", "{}/tasks"),
+    "trainings create": ("--release", "{}/release", "--out", "{}/model", *SMALL),
+    "trainings show": (2,),
+    "trainings sweep": ("--release", "{}/release", "--name", "one", "--objective", "P", *SMALL),
+    "models show": (2,),
+    "evaluations create": ("--model", "bm25", "--release", "{}/release"),
+    "evaluations show": (3,),
+}
+# Other formats, which end as `convert beir` does.
+CONVERTED = {f"convert {name}" for name in SOURCES.names()} - {"convert beir"}
+# They are started for a person who stands by, or their output is another program's.
+BEIR = {
+    "corpus.jsonl": '{"_id": "p1", "title": "", "text": "green tea"}\n',
+    "queries.jsonl": '{"_id": "q1", "text": "which tea"}\n',
+    "qrels/test.tsv": "query-id\tcorpus-id\tscore\nq1\tp1\t1\n",
 }
 PROGRAMS = {"demo", "jobs logs", "jobs work", "mcp", "models serve", "serve"}
 
@@ -123,13 +130,34 @@ def leaves(group: click.Group, *above: str) -> Iterator[tuple[str, click.Command
 
 
 def test_every_command_ends_with_a_next_step() -> None:
-    known = {*NEXT, *OWN, *PROGRAMS}
+    known = {*NEXT, *OWN, *CONVERTED, *PROGRAMS}
     short = {"curate": "runs create", "train": "trainings create", "tune": "trainings search"}
     for words, command in leaves(commands):
         words = short.get(words, words).replace("users ", "people ")
         is_former = re.search(r"This is `inf .*` now\.", command.help or "")
         assert words in known or is_former, words
-    assert not set(NEXT) & (OWN | PROGRAMS)
+    assert not set(NEXT) & {*OWN, *CONVERTED, *PROGRAMS}
+
+
+def test_reports_with_a_step_of_their_own_end_with_it(
+    sqlite_store: Store, inf: Callable[..., Ran], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(sqlite_store)
+    monkeypatch.setattr(supervisors, "ensure_taken", lambda store, launcher: None)
+    (tmp_path / "beir" / "qrels").mkdir(parents=True)
+    for name, text in BEIR.items():
+        (tmp_path / "beir" / name).write_text(text, encoding="utf-8")
+    without = {}
+    for command, words in OWN.items():
+        if command == "runs resume":
+            with sqlite_store.write() as session:
+                session.get_one(Run, 2).status = "paused"
+                session.commit()
+        ran = inf(*command.split(), *(str(word).replace("{}", str(tmp_path)) for word in words))
+        ends = (text.strip().rpartition("\n")[2] for text in (ran.out, ran.err))
+        if ran.code or not any(map(SAID.search, ends)):
+            without[command] = ran.out + ran.err
+    assert not without, "\n".join(f"{name}: {said}" for name, said in without.items())
 
 
 def test_every_list_has_a_next_step_where_it_is_empty(

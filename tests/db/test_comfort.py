@@ -21,7 +21,7 @@ from db.study import blind_adjudication, studies
 from db.study.blind_adjudication import record_view
 from db.study.judgments import get_or_create_judge
 from db.study.work import active_seconds, work_report
-from db.tables import Assignment, Item, StudyItem, utc_now
+from db.tables import Assignment, Event, Item, StudyItem, utc_now
 
 
 @pytest.fixture
@@ -168,6 +168,8 @@ def test_a_thread_is_its_judges_and_curators_alone(sqlite_store: Store, study_id
             "Is it tea?",
             "It is.",
         ]
+        written = select(Event.actor).where(Event.name == "study.message").order_by(Event.id)
+        assert session.scalars(written).all() == ["ann", "cora"]
         assert threads.messages_of(session, study_id, bob, [item]) == {}
         assert threads.unread_replies(session, study_id, ann) == [item]
         (listed,) = own_answers.own_answers(session, study_id, ann, only="thread")

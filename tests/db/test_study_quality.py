@@ -319,6 +319,13 @@ def test_missed_gold_pauses_after_as_many_answers_wherever_it_was(store: Store, 
             members.pause_on_failed_gold(session, study_id, ann, answered=number, left=25 - number)
             session.commit()
     assert paused_after == rules.SCORED_TOGETHER
+    with store.read() as session:
+        event = session.scalars(select(Event).where(Event.name == "study.pause_judge")).one()
+        assert (event.noun_id, event.data["judge"], event.data["rule"]) == (
+            str(study_id),
+            ann,
+            "gold",
+        )
 
 
 def test_too_few_approved_groups_for_gold_are_counted(sqlite_store: Store) -> None:

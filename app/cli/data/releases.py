@@ -68,9 +68,23 @@ releases.listed(
     ),
     empty="no releases yet",
 )
+
+
+def _filter(row: Result) -> str:
+    lists = {
+        name: value if isinstance(value, list) else [value] for name, value in row["filter"].items()
+    }
+    given = {name: " ".join(map(str, value)) for name, value in lists.items() if any(value)}
+    return ", ".join(f"{name}: {value}" for name, value in given.items())
+
+
 releases.door(
     operations.show,
-    text=lambda found: lines(*((name, value) for name, value in found.items() if name != "card")),
+    text=(
+        *(("release", "id"), "name", "groups", "reviews", "format", "offline", "created_at"),
+        *("created_by", ("content", "content_sha256"), "path", ("filter", _filter)),
+        ("pushed to", lambda row: ", ".join(push["url"] for push in row["pushes"]) or "nowhere"),
+    ),
     about="Show one release; --json includes its card.",
 )
 

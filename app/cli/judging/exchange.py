@@ -1,11 +1,11 @@
 """`inf studies tasks|export|report`: items for other tools, grades as files, the report."""
 
-from collections.abc import Mapping
 from pathlib import Path
 
 import click
 
 from analysis.files.document import to_html, to_pdf
+from analysis.files.written import write_files
 from app.cli.kit.doors import Noun
 from app.cli.kit.options import request_options
 from app.cli.kit.report import Result, command_actor, counts, facts, reporting
@@ -13,7 +13,6 @@ from app.operations.judging import agreement
 from app.operations.judging import studies as operations
 from app.operations.judging.report import report as study_report
 from curation.judging.request import StudyExport, StudyReport, StudyTasks
-from db.errors import BadInput
 
 out_option = click.option(
     "--out",
@@ -110,24 +109,3 @@ def report(request: StudyReport, out: Path | None) -> Result:
         content = to_html(found) if out.suffix == ".html" else to_pdf(found)
         write_files(out.parent, {out.name: content}, replace=True)
     return {"study_id": request.study_id, "out": str(out or ""), **found.as_json()}
-
-
-def write_files(
-    folder: Path, files: Mapping[str, str | bytes], *, replace: bool = False
-) -> list[str]:
-    """Write files into a folder; unless to `replace`, none where one is there. Raises BadInput."""
-    taken = [name for name in files if (folder / name).exists() and not replace]
-    if taken:
-        raise BadInput(f"{folder / taken[0]} exists", "name another folder", code="file_exists")
-    try:
-        for name, content in files.items():
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            written = content.encode("utf-8") if isinstance(content, str) else content
-            (folder / name).write_bytes(written)
-    except OSError as error:
-        raise BadInput(
-            f"{folder} cannot be written: {error.strerror}",
-            "name a folder that this account can write",
-            code="file_unwritable",
-        ) from error
-    return list(files)

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import click
 
-from app.cli.judging.exchange import write_files
+from analysis.files.written import write_files
 from app.cli.kit.doors import Noun
 from app.cli.kit.options import field_options, request_of
 from app.cli.kit.report import Result, command_actor, facts, reporting
@@ -43,11 +43,8 @@ def _add_known(
 ) -> None:
     """The command that adds items of a part, and sets the rules, which have these labels."""
     columns: tuple[Column, ...] = (
-        *(
-            ("study", "study_id"),
-            ("added", lambda done: len(done["added"])),
-            (f"{name} items", name),
-        ),
+        ("study", "study_id"),
+        *(("added", lambda done: len(done["added"])), (f"{name} items", name)),
         *((label, rule) for rule, label in rules.items()),
     )
 

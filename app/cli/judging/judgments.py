@@ -32,7 +32,7 @@ def _listed(result: Result) -> str:
 @judgments.command("list")
 @click.option("--study", "study_id", type=int, required=True, help="The study.")
 @click.option("--after", type=int, default=0, help="Only those behind this judgment.")
-@click.option("--limit", type=click.IntRange(min=1), default=100, show_default=True)
+@click.option("--limit", type=click.IntRange(min=1), default=operations.PAGE, show_default=True)
 @reporting(_listed)
 def list_(study_id: int, after: int, limit: int) -> Result:
     """List the judgments that count in a study, in the order in which they came."""

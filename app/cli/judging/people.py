@@ -119,9 +119,7 @@ def add_to(studies: Noun) -> None:
     studies.door(
         operations.write, text=lambda sent: f"sent to {', '.join(sent['to']) or 'everyone'}"
     )
-    studies.listed(
-        operations.messages, name="messages", columns=SENT, empty="no messages to its people yet"
-    )
+    studies.listed(operations.messages, name="messages", columns=SENT, empty="no messages yet")
     studies.door(disagreements, name="disagreements", text=_disagreements)
     studies.listed(
         operations.work,

@@ -21,9 +21,8 @@ from app.cli.kit.report import (
 )
 from app.cli.kit.table import drawn
 from app.operations.judging import studies as operations
-from app.operations.judging.studies import StudyChanged
 from curation.judges.registry import describe_judges
-from curation.judging.request import StudyChange, StudyFilePlan, StudyPlan
+from curation.judging.request import StudyFilePlan, StudyPlan
 from curation.judging.sampling import describe_sampling
 from curation.questions.templates import TEMPLATES, template_text
 from db.requests import default_of
@@ -204,16 +203,7 @@ studies.door(
     operations.recruit,
     text=lambda made: f"give this path of the app to {made['platform']}: {made['path']}",
 )
-
-
-@studies.command()
-@click.argument("study_id", type=int)
-@reporting(_changed, former=studies.former)
-def close(study_id: int) -> StudyChanged:
-    """Close a study for good: answers become final."""
-    return operations.change(command_actor(), StudyChange(study_id=study_id, status="closed"))
-
-
+close = studies.door(operations.close, text=_changed)
 study = Noun("study")
 for each in (one for one in studies.commands.values() if one is not close):
     options = {"study_id": "--study", "dataset": "--dataset"}

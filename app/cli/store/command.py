@@ -58,7 +58,7 @@ def _upgraded(result: Result) -> str:
     if result["copy"]:
         back = f"inf store upgrade --back {result['copy']}"
         rows += [("copy", result["copy"]), ("way back", back)]
-    return f"{lines(*rows)}\nnext: inf status"
+    return lines(*rows)
 
 
 upgrade = store.door(
@@ -129,15 +129,13 @@ WAITING: tuple[Column, ...] = (
 
 def _status(result: Result) -> str:
     kept, behind = result["store"], result["store"]["revision"] != result["store"]["wanted"]
-    state = "empty" if kept["revision"] is None else f"revision {kept['revision']}"
-    facts: list[tuple[str, object]] = [
-        ("store", f"{kept['address']} ({state}{', of another version' if behind else ''})"),
-        ("server", result["server"] or "none answers"),
-    ]
+    state = "new" if kept["revision"] is None else f"revision {kept['revision']}"
+    other = ", of another version" * (behind and kept["revision"] is not None)
+    address = ("store", f"{kept['address']} ({state}{other})")
     jobs = (("job", "id"), "kind", "status", "done", "total", "message")
     runs = (("run", "id"), "name", "status", "finished", "pairs")
     parts = [
-        lines(*facts),
+        lines(address, ("server", result["server"] or "none answers")),
         drawn(jobs, result["jobs"], empty="no job runs or is queued"),
         drawn(runs, result["runs"], empty="no run is open"),
         drawn(WAITING, result["waiting"], empty="nothing waits"),

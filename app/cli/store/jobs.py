@@ -1,10 +1,9 @@
 """`inf jobs`: list and control jobs, and run the supervisor."""
 
-import functools
-
 import click
 
 from app.cli.kit.doors import Noun
+from app.cli.kit.options import request_options
 from app.cli.kit.report import Result, command_actor, launcher_options, reporting
 from app.cli.store.follow_log import follow_log
 from app.jobs import launching
@@ -56,30 +55,25 @@ def _logged(result: Result) -> str:
 
 
 @jobs.command()
-@click.argument("job_id", type=int)
-@click.option("--lines", type=click.IntRange(min=0), default=50, show_default=True)
+@request_options(operations.JobLog)
 @click.option("--follow", "-f", is_flag=True, help="Print new lines until the job has ended.")
 @reporting(_logged)
-def logs(job_id: int, lines: int, follow: bool) -> Result:
+def logs(request: operations.JobLog, follow: bool) -> Result:
     """Print the last lines of a job's log.
 
     Ctrl-C ends --follow, not the job.
     """
     if follow and click.get_current_context().params["as_json"]:
         raise click.UsageError("--follow prints lines: it cannot be combined with --json")
-    actor = command_actor()
+    actor, job_id = command_actor(), request.job_id
     if follow:
-        now = functools.partial(operations.find, actor, job_id)
-        status = follow_log(now, lines, write=click.echo)
-        return {"job_id": job_id, "status": status}
-    return {"job_id": job_id, "log": operations.log(actor, job_id, lines)}
+        ended = follow_log(lambda: operations.find(actor, job_id), request.lines, write=click.echo)
+        return {"job_id": job_id, "status": ended}
+    return {"job_id": job_id, "log": operations.log(actor, request)}
 
 
 for _change in (operations.cancel, operations.resume):
-    jobs.door(
-        _change,
-        text=lambda result: f"job {result['id']}: {result['status']}",
-    )
+    jobs.door(_change, text=lambda result: f"job {result['id']}: {result['status']}")
 
 
 @jobs.command()
@@ -99,5 +93,4 @@ def work(idle_seconds: float) -> Result:
     """
     is_given = click.get_current_context().meta.get("inf.launcher") == "ray"
     cluster = launching.chosen_launcher() if is_given else ""
-    taken = operations.work(command_actor(), idle_seconds=idle_seconds, cluster=cluster)
-    return {"taken": taken}
+    return {"taken": operations.work(command_actor(), idle_seconds=idle_seconds, cluster=cluster)}

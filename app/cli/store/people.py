@@ -49,7 +49,7 @@ for _field in FIELDS:
         partial(operations.change_field, column=_field.column),
         name=_field.column,
         text=partial(_field_text, _field),
-        about=f"Set this field of an account; '' removes it. {_field.help}",
+        about=f"Set the {_field.label.lower()} of an account; '' removes it. {_field.help}",
     )
 
 

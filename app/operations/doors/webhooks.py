@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Any
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, computed_field
 
 from app.access.identity import Actor
 from app.access.permissions import require
@@ -79,6 +79,12 @@ class WebhookRow(Row):
     created_by: str
     created_at: datetime
 
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def name(self) -> str:
+        """Its address."""
+        return self.url
+
 
 class WebhookSecret(WebhookRow):
     """An endpoint with a new `secret`, shown this once; None where it keeps the one it has."""
@@ -102,6 +108,12 @@ class DeliveryRow(Row):
     attempted_at: datetime | None
     next_attempt_at: datetime | None
     answer: str
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def name(self) -> str:
+        """What was sent."""
+        return self.event
 
 
 class WebhookTested(Row):

@@ -9,6 +9,7 @@ and answers by label are for the store's owner, and in a closed study for who ma
 from collections import Counter, defaultdict
 from functools import partial
 
+from pydantic import computed_field
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
@@ -67,6 +68,18 @@ class DisagreementRow(Row):
     judgments: tuple[AnswerRow, ...] = ()
     decision: str | None = None
     decided_by: str = ""
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def id(self) -> int:
+        """The id of the item."""
+        return self.item_id
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def name(self) -> str:
+        """What lists call it."""
+        return f"item {self.item_id}"
 
 
 class Disagreements(Listed[DisagreementRow]):

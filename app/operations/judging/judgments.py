@@ -26,12 +26,13 @@ from db.study.speed import fast_answers as answers_too_fast
 from db.study.studies import get_study
 
 RIGHT = "studies"
+PAGE = 100  # judgments of a list
 HIDDEN_ITEM = "hidden: you may be given this item"
 WITHOUT_ANSWER = {"instruction": HIDDEN_ITEM, "right": "", "explanation": ""}
 
 
 def list_some(
-    actor: Actor, study_id: int, *, after: int = 0, limit: int = 100
+    actor: Actor, study_id: int, *, after: int = 0, limit: int = PAGE
 ) -> Listed[ListedJudgment]:
     """Judgments that count in a study, by id; `next`: the id to go on `after`.
 

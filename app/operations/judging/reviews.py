@@ -122,6 +122,8 @@ def propose(actor: Actor, wanted: ReviewPropose) -> ProposalRow:
         made = add_proposal(
             session, wanted.group_id, judge, action=wanted.action, reason=wanted.reason
         )
+        of = ("group", wanted.group_id)
+        record_event(session, actor.name, "review.propose", of, judge=judge.name, id=made.id)
         return ProposalRow.of(made, judge=judge.name)
 
 

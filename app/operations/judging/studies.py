@@ -14,6 +14,7 @@ from app.access.identity import Actor, SessionUser
 from app.access.permissions import require
 from app.operations.acting import Launch, reading, writing
 from app.operations.judging.card import CardItem, card_item, judge_id_of
+from curation.judges.registry import require_judge
 from curation.judging import leases
 from curation.judging.agreement import reader_of
 from curation.judging.gold_item_file import add_from_file, template_rows
@@ -216,13 +217,15 @@ def show(actor: Actor, study_id: int) -> StudyShown:
 def judge(actor: Actor, wanted: JudgeStart, launch: Launch[T]) -> T:
     """Let a model answer what it has not judged yet of a study, or of a run's groups.
 
-    Raises NotFound before it is launched.
+    Raises NotFound, and BadInput for a name of no judge, before it is launched.
     """
     with reading(actor, RIGHT) as session:
         if wanted.study_id is not None:
             studies.get_study(session, wanted.study_id)
         if wanted.run_id is not None:
             get_run(session, wanted.run_id)
+    if wanted.judge is not None:
+        require_judge(wanted.judge)
     return launch(actor, "judge", wanted)
 
 
@@ -260,6 +263,11 @@ def change(actor: Actor, wanted: StudyChange) -> StudyChanged:
             made = studies.write_guideline(session, study_id, text, created_by=actor.name)
             record_event(session, actor.name, "study.guideline", study_id, version=made.version)
         return _changed(session, study_id)
+
+
+def close(actor: Actor, study_id: int) -> StudyChanged:
+    """Close a study for good: answers become final. Raises NotFound."""
+    return change(actor, StudyChange(study_id=study_id, status="closed"))
 
 
 def add_example(actor: Actor, wanted: StudyExample) -> StudyChanged:

@@ -177,9 +177,10 @@ def dismiss(actor: Actor) -> None:
             del _processes[url]
 
 
-def loading() -> Loading | None:
+def loading(actor: Actor) -> Loading | None:
     """What the demo that this app started does now, or why it failed; None otherwise, and where
-    it was completed since, as by `inf demo`. Everybody sees the step: it needs no right."""
+    it was completed since, as by `inf demo`. Whoever opens Home sees the step."""
+    require(actor, "any")
     process = _processes.get(open_store().url)
     if process is None or process.poll() == 0:
         return None

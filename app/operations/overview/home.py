@@ -83,14 +83,14 @@ def overview(actor: Actor, dataset_id: int | None) -> tuple[Overview, list[int]]
         return counted.overview(session, dataset_id), [job.id for job in live]
 
 
-def own_items(user: SessionUser, seen: SeenStudies) -> OwnItems | None:
+def own_items(actor: SessionUser, seen: SeenStudies) -> OwnItems | None:
     """The newest such study in which the user has something to do or to see; None if none."""
-    if not NEEDS["judge"].is_met(user):
+    if not NEEDS["judge"].is_met(actor):
         return None
     studies = seen.under("judge", "open", "closed")
-    with writing(user, "judge") as session:
-        judge_id = judge_of(session, user).id
-    with reading(user, "judge") as session:
+    with writing(actor, "judge") as session:
+        judge_id = judge_of(session, actor).id
+    with reading(actor, "judge") as session:
         return _newest(session, judge_id, studies)
 
 
@@ -107,7 +107,7 @@ def _newest(session: Session, judge_id: int, studies: Sequence[StudySummary]) ->
     return None
 
 
-def waiting(user: SessionUser, seen: SeenStudies) -> list[Waiting]:
+def waiting(actor: SessionUser, seen: SeenStudies) -> list[Waiting]:
     """The user's work in the newest studies: items to judge, disputed items, judges' messages.
 
     Of larger studies nothing is counted, as that takes longer than Home may.
@@ -118,11 +118,11 @@ def waiting(user: SessionUser, seen: SeenStudies) -> list[Waiting]:
         ("adjudicate", _disputed),
         ("studies", _messages),
     ):
-        if NEEDS[permission].is_met(user):
+        if NEEDS[permission].is_met(actor):
             studies = seen.under(permission, "open", "paused")[:MAX_STUDIES]
             small = [study for study in studies if study.places <= MAX_PLACES]
-            with reading(user, permission) as session:
-                found += read(session, user, small)
+            with reading(actor, permission) as session:
+                found += read(session, actor, small)
     return found
 
 

@@ -1,8 +1,7 @@
 """The figures of the store in Prometheus' text format, for monitoring.
 
 What runs did is counted by their workers, wherever they are, in rows of their own, and summed here:
-any server of a store gives the same figures, and none of them is lost with a process. The route
-(`app.api.metrics`) checks who asks.
+any server of a store gives the same figures, and none of them is lost with a process.
 """
 
 from collections import Counter
@@ -20,6 +19,8 @@ from prometheus_client.core import (
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
+from app.access.identity import Actor, TokenHolder
+from app.access.permissions import require
 from db.people.sign_ins import SEEN_EVERY
 from db.run.runs import funnel
 from db.run.workers import COMMIT_MS, DEAD_AFTER_SECONDS
@@ -30,8 +31,9 @@ from db.tables import AccountSession, Job, Run, RunWorker, utc_now
 OF_NOW = ("queued", "running")  # jobs
 
 
-def figures() -> bytes:
-    """All figures as of now, in the text format."""
+def figures(actor: Actor) -> bytes:
+    """All figures as of now, in the text format: for administrators, and programs that watch."""
+    require(actor, "watch" if isinstance(actor, TokenHolder) else "accounts")
     with unscoped(), open_store().read() as session:
         families = [*_of_workers(session), *_of_queue(session), *_of_people(session)]
     registry = CollectorRegistry(auto_describe=False)

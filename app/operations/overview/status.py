@@ -11,6 +11,7 @@ from sqlalchemy.engine import make_url
 from app.access.identity import Actor
 from app.operations import jobs
 from app.operations.acting import reading
+from db.machine import PORT
 from db.people.accounts import has_accounts
 from db.review.queue import QueueFilter, count_matching
 from db.rows import Row
@@ -20,7 +21,7 @@ from db.store.revision import head
 from db.store.store import open_store
 from db.study.studies import list_studies
 
-SERVER = "http://127.0.0.1:8501"  # where `serve` listens by default
+SERVER = f"http://127.0.0.1:{PORT}"
 ANSWERS_IN_SECONDS = 1.0
 MAX_JOBS = 20
 LOOKED_AT = 3  # the newest runs of which unreviewed groups are counted
@@ -151,7 +152,7 @@ def _of_run(run: RunSummary) -> Waiting:
 
 
 def _server() -> str | None:
-    """The address of a server of ours that answers: INF_PUBLIC_URL, or this machine's port 8501."""
+    """The address of a server of ours that answers: INF_PUBLIC_URL, or this machine's PORT."""
     address = os.environ.get("INF_PUBLIC_URL", "").strip().rstrip("/") or SERVER
     try:
         with urllib.request.urlopen(f"{address}/health", timeout=ANSWERS_IN_SECONDS) as answer:

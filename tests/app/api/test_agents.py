@@ -44,6 +44,7 @@ from db.tables import (
     ApiToken,
     ApiTokenJob,
     ApiTokenRun,
+    Event,
     Group,
     Job,
     Judge,
@@ -198,6 +199,8 @@ def test_a_proposal_is_of_a_model_and_no_review(world: ApiWorld) -> None:
         judge = session.scalars(select(Judge).where(Judge.name == "agent:scout")).one()
         assert (judge.kind, judge.account_id) == ("model", None)
         assert session.scalar(select(func.count(ReviewProposal.id))) == 2
+        proposed = select(func.count(Event.id)).where(Event.name == "review.propose")
+        assert session.scalar(proposed) == 2
         assert session.scalar(select(func.count(Review.id)).where(Review.group_id == group)) == 0
     empty, failed = call(world, agent, "propose_review", **wanted | {"reason": ""})
     assert failed and empty["code"] == "request_invalid"

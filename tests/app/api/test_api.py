@@ -67,10 +67,11 @@ def test_a_run_is_started_shown_changed_and_stopped(world: ApiWorld) -> None:
     assert world.ask("mina", "POST", f"/runs/{run_id}:stop", json={}).status_code == 200
     with unscoped(), world.store.read() as session:
         done = select(Event.name, Event.actor).where(
-            Event.name.in_(["run.stop", "run.concurrency"])
+            Event.noun == "run", Event.noun_id == str(run_id)
         )
-        by = ("run.concurrency", "mina"), ("run.stop", "mina")
-        assert tuple(map(tuple, session.execute(done.order_by(Event.id)))) == by
+        names = ("run.create", "run.concurrency", "run.stop")
+        found = tuple(map(tuple, session.execute(done.order_by(Event.id))))
+        assert found == tuple((name, "mina") for name in names)
 
 
 def test_a_change_needs_the_etag_of_what_was_read_and_a_stale_one_is_412(world: ApiWorld) -> None:

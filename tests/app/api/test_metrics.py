@@ -10,6 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from sqlalchemy import update
 
 from app.access import identity
+from app.access.identity import owner
 from app.operations.overview.metrics import figures
 from db.people.sign_ins import start_session
 from db.run.workers import Account as BudgetAccount
@@ -68,8 +69,8 @@ def test_a_token_needs_the_right_watch_and_a_person_needs_to_be_an_admin(world: 
 
 def test_counters_are_summed_over_workers_and_survive_their_death(world: ApiWorld) -> None:
     with unscoped(), world.store.write() as session:
-        for owner, made in (("one", 10), ("two", 32)):
-            add_worker(session, world.mine.run, owner)
+        for worker, made in (("one", 10), ("two", 32)):
+            add_worker(session, world.mine.run, worker)
             done = Figures(
                 input_tokens=2**31,
                 output_tokens=7,
@@ -77,10 +78,10 @@ def test_counters_are_summed_over_workers_and_survive_their_death(world: ApiWorl
                 errors={"cut": 1, "throttled": made},
                 commits={"5": 1, "10": 3, "all": 3, "sum": 21},
             )
-            beat_worker(session, owner, made=made, **BEAT, figures=done)
-            store_account(session, owner, BudgetAccount(leased_usd=0.3, spent_usd=0.25))
+            beat_worker(session, worker, made=made, **BEAT, figures=done)
+            store_account(session, worker, BudgetAccount(leased_usd=0.3, spent_usd=0.25))
         session.commit()
-    before = read(figures())
+    before = read(figures(owner("ada")))
     assert before["inf_calls_total,made"] == 42 and before["inf_calls_total,reused"] == 2
     assert before["inf_tokens_total,input"] == 2**32
     assert before["inf_cost_usd_total"] == 0.5 and before["inf_claims_total"] == 8
@@ -91,25 +92,25 @@ def test_counters_are_summed_over_workers_and_survive_their_death(world: ApiWorl
     with unscoped(), world.store.write() as session:
         end_workers(session, ["one", "two"])
         session.commit()
-    after = read(figures())
+    after = read(figures(owner("ada")))
     assert after["inf_workers"] == 0 and after["inf_calls_in_flight"] == 0
     counters = [name for name in before if "_total" in name or "_seconds" in name]
     assert {name: before[name] for name in counters} == {name: after[name] for name in counters}
 
 
 def test_the_queue_and_people_online_are_those_of_now(world: ApiWorld) -> None:
-    found = read(figures())
+    found = read(figures(owner("ada")))
     assert found["inf_jobs,curate,queued"] == 2 and found["inf_jobs,train,queued"] == 2
     with unscoped(), world.store.write() as session:
         for account in session.query(Account).filter(Account.name.in_(["boss", "cora"])):
             start_session(session, account)
             start_session(session, account)
         session.commit()
-    assert read(figures())["inf_people_online"] == 2
+    assert read(figures(owner("ada")))["inf_people_online"] == 2
     with unscoped(), world.store.write() as session:
         session.execute(update(AccountSession).values(ended_at=utc_now()))
         session.commit()
-    assert read(figures())["inf_people_online"] == 0
+    assert read(figures(owner("ada")))["inf_people_online"] == 0
 
 
 def test_a_run_is_counted_as_its_server_saw_it(
@@ -123,7 +124,7 @@ def test_a_run_is_counted_as_its_server_saw_it(
         made = run_curation(
             store, provider="openai", dataset="small", settings=["model=small"], concurrency=4
         )["calls"]["made"]
-    found = read(figures())
+    found = read(figures(owner("ada")))
     assert found["inf_calls_total,made"] == made > 0
     assert found["inf_tokens_total,input"] == 100 * made
     assert found["inf_tokens_total,output"] == 10 * made

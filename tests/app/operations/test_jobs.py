@@ -168,7 +168,7 @@ def test_a_release_and_uploads_of_one_s_own_are_run_again(server: Store) -> None
         ("embed", {"what": "near_duplicates", "published": [str(corpus)]}),
         ("project", {"datasets": ["books"]}),
         ("curate", {"run_id": 1}),
-        ("judge", {"run_id": 1, "judge": "lexical"}),
+        ("judge", {"run_id": 1, "judge": "simulated:1"}),
         ("study", {"dataset": "books", "items": 3, "overlap": 1}),
     ):
         before = ended(server, kind, config)
@@ -193,7 +193,7 @@ def test_a_training_that_cannot_fit_is_not_run_again(
 def test_what_is_gone_is_not_run_again(server: Store) -> None:
     for kind, config in (
         ("curate", {"run_id": 99}),
-        ("judge", {"study_id": 99, "judge": "lexical"}),
+        ("judge", {"study_id": 99, "judge": "simulated:1"}),
         ("study", {"what": "agreement", "study": 99, "reader": None}),
         ("study", {"dataset": "gone", "items": 3, "overlap": 1}),
         ("push", {"release_id": 99, "repo": "a/b"}),
@@ -217,7 +217,7 @@ OLD: Mapping[str, tuple[str, dict[str, Any]]] = {
     "a worker": ("curate", {"run_id": 1, "concurrency": 4, "joins": True}),
     "a check": ("curate", {"run_id": 1, "only": "leakage"}),
     "edits": ("judge", {"run_id": 1}),
-    "a judge": ("judge", {"run_id": 1, "judge": "lexical"}),
+    "a judge": ("judge", {"run_id": 1, "judge": "simulated:1"}),
     "diversity": (
         "embed",
         {"datasets": ["books"], "published": [], "run": 1, "groups": "kept", "model": None}

@@ -3,8 +3,9 @@
 import importlib
 import inspect
 import pkgutil
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
+from types import CodeType
 from typing import Any, get_args, get_origin, get_type_hints
 from unittest.mock import MagicMock
 
@@ -24,17 +25,26 @@ ARGUMENTS = {
     "models.folder_of": {"model": "1"},  # any other name is a folder as it is
     "overview.frame.datasets_of_page": {"permission": "curate"},
 }
+# These open the store for nobody: they find who a token is and repeat their answers, and the
+# server's own worker sends what is due.
+WITHOUT_ACTOR = {
+    *("doors.courier.send_due", "doors.repeats.begin", "doors.repeats.finish"),
+    *("doors.tokens.presented", "doors.tokens.still_presented", "datasets.here"),
+}
+OPENING = ("open_store", "reading", "writing", "admitted")
 # Home is everybody's: what it holds for who has no right, its figures each behind their own; the
 # box behind Ctrl-K lists each kind of row under its own right
 WITHOUT_RIGHT = {
     "overview.goto.places": "[]",
     "overview.home.may_show_example": repr(True),
+    "overview.home.own_items": repr(None),
+    "overview.home.waiting": "[]",
     "overview.quality.figures": "Figures(of_run=None, of_study=None, of_model=None)",
 }
 
 
-def operations() -> dict[str, Callable[..., Any]]:
-    """Every public function of a module of operations whose first parameter is the actor."""
+def functions() -> dict[str, Callable[..., Any]]:
+    """Every public function of a module of operations."""
     found = {}
     for module in pkgutil.walk_packages(rooms.__path__, f"{rooms.__name__}."):
         if module.ispkg or module.name in NOT_OPERATIONS:
@@ -42,10 +52,17 @@ def operations() -> dict[str, Callable[..., Any]]:
         there = vars(importlib.import_module(module.name))
         for name, each in there.items():
             if inspect.isfunction(each) and each.__module__ == module.name and name[0] != "_":
-                first = next(iter(inspect.signature(each).parameters), None)
-                if first == "actor":
-                    found[f"{module.name.removeprefix(f'{rooms.__name__}.')}.{name}"] = each
+                found[f"{module.name.removeprefix(f'{rooms.__name__}.')}.{name}"] = each
     return found
+
+
+def operations() -> dict[str, Callable[..., Any]]:
+    """Those whose first parameter is the actor."""
+    return {
+        name: each
+        for name, each in functions().items()
+        if next(iter(inspect.signature(each).parameters), None) == "actor"
+    }
 
 
 def arguments(operation: Callable[..., Any]) -> dict[str, Any]:
@@ -100,3 +117,18 @@ def test_every_operation_refuses_who_has_no_right(world: Store) -> None:
     with world.read() as session:
         after = [session.scalar(select(func.count(one.id))) for one in (Event, Job)]
     assert after == before and len(operations()) > 90
+
+
+def test_whatever_opens_the_store_takes_an_actor() -> None:
+    """Else no test of rights would see it."""
+    others = functions().keys() - operations().keys()
+    opening = {name for name in others if {*OPENING} & {*_names(functions()[name].__code__)}}
+    assert opening == WITHOUT_ACTOR
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    """The names that a function looks up, those of functions within it, too."""
+    yield from code.co_names
+    for each in code.co_consts:
+        if isinstance(each, CodeType):
+            yield from _names(each)

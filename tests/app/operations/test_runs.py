@@ -123,7 +123,7 @@ def test_a_recipe_begins_as_one_of_ours_in_a_new_folder_of_an_admin(
         assert len(made["files"]) == 1 + len({name for name, _ in ours.prompts().values()})
     folder = str(tmp_path / "as-promptriever")
     again = inf("recipes", "new", folder)
-    assert again.code == 1 and "cannot be written" in again.err
+    assert again.code == 1 and "exists: name a new folder" in again.err
     assert inf("recipes", "new", str(tmp_path / "x"), "--like", "../x").code == 1
     eve = Actor("eve", rights=Rights(everywhere=frozenset({"curate"})))
     with pytest.raises(Refused):

@@ -46,12 +46,15 @@ OPERATIONS: dict[str, Callable[[Actor], Any]] = {
     "create_as_job": lambda actor: studies.create_as_job(actor, PLAN, queued),
     "list_all": studies.list_all,
     "show": lambda actor: studies.show(actor, 1),
-    "judge": lambda actor: studies.judge(actor, JudgeStart(study_id=1, judge="a"), queued),
+    "judge": lambda actor: studies.judge(
+        actor, JudgeStart(study_id=1, judge="simulated:1"), queued
+    ),
     "lease_items": lambda actor: studies.lease_items(
         actor, ItemsLease(study_id=1, label="f", model="a" * 64, worker="w")
     ),
     "record_answers": lambda actor: studies.record_answers(actor, AnswersRecord(study_id=1)),
     "change": lambda actor: studies.change(actor, StudyChange(study_id=1, status="closed")),
+    "close": lambda actor: studies.close(actor, 1),
     "judges": lambda actor: studies.judges(actor, 1),
     "change_judges": lambda actor: studies.change_judges(
         actor, JudgeChange(study_id=1, action="pause", judges=("ann",), reason="x")
@@ -206,6 +209,15 @@ def test_a_gold_file_of_the_server_is_an_admin_s_and_an_upload_a_curator_s(
     with pytest.raises(BadRows) as of_a_file:
         studies.change_gold(owner("ada"), GoldChange(study_id=1, part="gold", file=str(path)))
     assert str(uploaded.value) == str(of_a_file.value)
+
+
+@pytest.mark.parametrize("name", ["offline", "offline:other", "openai:", "nobody"])
+def test_a_name_of_no_judge_is_refused_before_a_job_is_launched(
+    world: Store, inf: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv("INF_DATABASE_URL", world.url)
+    assert inf("studies", "judge", 1, "--judge", name, "--json").json["code"] == "judge_unknown"
+    assert inf("jobs", "list", "--json").json["total"] == 0
 
 
 def test_page_and_command_show_the_judges_that_the_operation_returns(
