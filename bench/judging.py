@@ -1,13 +1,14 @@
 """Key to the next item painted, in a real Chromium, on the judging card and on the workbench.
 
-    .venv/bin/python bench/judging.py [--items 60] [--only judge|review]
+    .venv/bin/python bench/judging.py [--items 60] [--only judge|graded|review]
 
-Makes a store of its own, serves it, and on the judging card and on the workbench: answers ITEMS
+Makes a store of its own, serves it, and on the judging card (a pick; yes/no and grades) and on the
+workbench: answers ITEMS
 items one after the other, each after the dwell time; presses a key 50 times, 30 ms apart; holds a
 key for two seconds. Times are taken in the browser, from the event's capture to after the frame in
 which the next item stood on the page. Every stored decision is compared with what was painted when
 the key went down: the item (on the judging card its token, all that the browser has of it) and
-there also the text at the place that was chosen.
+of a pick also the text at the place that was chosen.
 """
 
 import argparse
@@ -24,6 +25,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT)]
 
+from asked_study import QUERY_OK, ROLE, make_asked_study, record  # noqa: E402
 from browser import chromium_browser, wait_past_dwell  # noqa: E402
 from playwright.sync_api import Page  # noqa: E402
 from records_world import make_run  # noqa: E402
@@ -78,7 +80,7 @@ Decided = list[tuple[str, str | None]]
 
 @dataclass(frozen=True)
 class Desk:
-    """One of the two pages: how its card is asked, and what it stores."""
+    """A card: how its card is asked, and what it stores."""
 
     path: str
     subject: str
@@ -94,6 +96,22 @@ def make_study(store: Store, name: str, items: int) -> int:
         study = sampled_study(session, run_id=run_id, items=items, overlap=1, name=name)
         session.commit()
         return study.id
+
+
+def make_graded(store: Store, name: str, items: int) -> int:
+    """Cards of a yes/no question and four grades."""
+    rows = [record(number) for number in range(-(-items // 5))]
+    with tempfile.TemporaryDirectory() as folder:
+        return make_asked_study(store, Path(folder), rows, [QUERY_OK, ROLE], overlap=1)
+
+
+def graded(store: Store, study_id: int) -> Decided:
+    """The token of every answer of the study; a grade has no text that was chosen."""
+    is_its = (Assignment.item_id == Judgment.item_id) & (Assignment.judge_id == Judgment.judge_id)
+    with store.read() as session:
+        query = select(Assignment.token).select_from(Judgment).join(Assignment, is_its)
+        rows = session.scalars(query.where(Judgment.study_id == study_id).order_by(Judgment.id))
+        return [(token, None) for token in rows]
 
 
 def judged(store: Store, study_id: int) -> Decided:
@@ -140,6 +158,7 @@ PAGES = {
         make_study,
         judged,
     ),
+    "graded": Desk("judge?study=", "item", ".card .answer", "1", make_graded, graded),
     "review": Desk(
         "groups?run=",
         "group",
