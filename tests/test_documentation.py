@@ -30,6 +30,7 @@ OTHERS = {  # read by no code of ours: libraries' own, which we set or name in a
     "RAY_AUTH_TOKEN",
     "RAY_AUTH_MODE",
     "FORWARDED_ALLOW_IPS",
+    "LANG",  # the system's: `inf demo --language` takes it as its default, and says so
 }
 COMMAND = re.compile(r"^\s*(?:\$ )?(?:[A-Z_]+=\S+ )*(?:\.venv/bin/)?(inf|make|ray|torchrun)\b ")
 WHOLE_FILE = re.compile(r"<!-- blocks not run: .{10,} -->")
