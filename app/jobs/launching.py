@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -41,7 +42,7 @@ from db.store.store import Store
 from db.tables import Job
 
 STOP_GRACE_SECONDS = 15.0
-MAX_ATTEMPTS = 5  # of a job whose cluster node dies, and of a run's further worker
+MAX_ATTEMPTS = 5  # of a job whose cluster node dies; of a worker, while nothing is done
 POLL_SECONDS = 0.25
 
 
@@ -241,11 +242,20 @@ def close_row(store: Store, job: Job, code: int) -> Job:
     return job
 
 
-def replace_dead(store: Store, job_id: int) -> None:
-    """Queue a further worker again whose process was killed, up to MAX_ATTEMPTS times."""
+def replace_dead(store: Store, job_id: int, deaths: "Counter[tuple[int, int]]") -> None:
+    """Queue one of several workers again whose process was killed.
+
+    `deaths` counts them by job and by what was done; a worker that dies MAX_ATTEMPTS times while
+    nothing more is done stays lost.
+    """
     job = job_now(store, job_id)
-    is_further = KINDS[job.kind].shared and job.config.get("joins")
-    if is_further and job.status == "lost" and job.attempt < MAX_ATTEMPTS:
+    is_of_several = KINDS[job.kind].shared and (
+        job.config.get("joins") or int(job.config.get("workers") or 1) > 1
+    )
+    if not is_of_several or job.status != "lost":
+        return
+    deaths[job.id, job.done] += 1
+    if deaths[job.id, job.done] < MAX_ATTEMPTS:
         with store.write() as session:
             jobs.requeue_job(session, job_id)
             session.commit()

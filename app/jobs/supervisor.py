@@ -16,6 +16,7 @@ import logging
 import os
 import subprocess
 import time
+from collections import Counter
 from dataclasses import dataclass, field
 
 import psutil
@@ -105,12 +106,13 @@ def supervise(store: Store, *, idle_seconds: float, places: list[Slot] | None = 
         )
     places = slots() if places is None else places
     taken, idle_since, is_store_away = 0, time.monotonic(), False
+    deaths = Counter[tuple[int, int]]()
     running: dict[str, Running] = _inherited(store)
     try:
         while running or time.monotonic() - idle_since < idle_seconds:
             try:
                 for name, one in list(running.items()):
-                    if _is_over(store, one):
+                    if _is_over(store, one, deaths):
                         del running[name]
                         idle_since = time.monotonic()
                 for place in _free(places, running):
@@ -184,7 +186,7 @@ def is_process_of(job: Job) -> bool:
     return list(arguments[-2:]) == [str(job.id), str(job.attempt)]
 
 
-def _is_over(store: Store, one: Running) -> bool:
+def _is_over(store: Store, one: Running, deaths: "Counter[tuple[int, int]]") -> bool:
     """Check a running job: stop it if requested, reap it when it has ended."""
     with store.read() as session:
         job = jobs.get_job(session, one.job_id)
@@ -194,7 +196,7 @@ def _is_over(store: Store, one: Running) -> bool:
         end_rest_of_group(one.pid)
         if code is not None:
             launching.close_row(store, job, code)
-            launching.replace_dead(store, job.id)
+            launching.replace_dead(store, job.id, deaths)
         return True
     if one.stop_by is None and (job.stop_requested or job.status in jobs.OVER):
         one.stop_by = time.monotonic() + launching.STOP_GRACE_SECONDS

@@ -28,7 +28,7 @@ from db.jobs import jobs
 from db.jobs.resources import Meter
 from db.logs import formatter
 from db.machine import is_dead, kill_this_process
-from db.patience import is_away, patience_of, patiently
+from db.patience import PATIENCE_MINUTES, is_away, patience_of, patiently
 from db.rows import Row
 from db.store.schema import require_not_newer
 from db.store.secrets import RedactedStream, load_secrets
@@ -179,11 +179,13 @@ def main(handlers: Mapping[str, Handler], argv: list[str] | None = None) -> int:
     log_without_secrets()
     owners_process(True)  # what the job may touch was checked when it was launched
     _watch_lifeline()
-    handle = JobHandle(open_store(), arguments.job_id, arguments.attempt)
+    # its own patience is in the store, too; whoever launched it in the foreground ends it
+    opened = partial(JobHandle, open_store(), arguments.job_id, arguments.attempt)
+    handle = patiently(opened, 60 * PATIENCE_MINUTES)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: handle.stop())
     if handle.launcher != jobs.LOCAL:
-        handle.note_place()
+        patiently(handle.note_place, patience_of(handle.config))
     threading.Thread(target=handle.beat_until_over, daemon=True).start()
     return run(handle, handlers[handle.kind])
 
@@ -215,7 +217,7 @@ def run(handle: JobHandle, handler: Handler) -> int:
     """Call the handler and write how it ended."""
     ending: dict[str, Any]
     try:
-        require_not_newer(handle.store)
+        patiently(partial(require_not_newer, handle.store), patience_of(handle.config))
         ending = {"status": "done", "result": handler(handle).as_json()}
     except Cancelled as stopped:
         ending = {"status": "cancelled", "error": str(stopped)}

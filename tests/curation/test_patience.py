@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -25,14 +26,17 @@ from openai_server import Server, answer_to
 from postgres_cluster import Cluster, missing_programs
 from sqlalchemy import event, select
 
+from app.jobs import launching, processes
 from curation.recipe.prices import Price, save_price
 from curation.run.engine import curate
 from curation.run.starting import start_run
 from db.errors import InfError, ProviderError
+from db.jobs import jobs
 from db.modules import run_module
 from db.run.runs import get_run
 from db.run.workers import worker_totals
 from db.store.schema import upgrade
+from db.store.settings import logs
 from db.store.store import Store, open_store
 from db.tables import RunWorker
 
@@ -242,6 +246,30 @@ def test_workers_go_on_when_their_database_is_restarted(
         assert get_run(session, run_id).status == "done"
     assert texts_of(store, run_id) == texts_of(sqlite_store, undisturbed["run_id"])
     assert server.answered.total() - before == stored_calls(store) == 240, "nothing is paid twice"
+
+
+def test_a_job_whose_process_starts_while_the_store_is_away_waits_for_it(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A replaced worker: the database went away after its job was claimed."""
+    monkeypatch.setattr(processes, "ENTRY", "toy_jobs")
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).resolve().parent.parent))
+    store = open_store(cluster.create())
+    upgrade(store)
+    with store.write() as session:
+        queued = jobs.enqueue_job(session, "curate", {"steps": 1})
+        job = jobs.claim_job(session, queued.id)
+        session.commit()
+    assert job is not None
+    cluster.stop()
+    with ThreadPoolExecutor(1) as pool:
+        starting = pool.submit(launching.start_process, store, job)
+        log = logs() / f"job-{job.id}-1.log"
+        wait_for(lambda: log.exists() and "waiting for the store" in log.read_text())
+        cluster.start()
+        assert starting.result(60).wait(60) == 0, log.read_text()
+    with store.read() as session:
+        assert jobs.get_job(session, job.id).status == "done"
 
 
 def test_a_budget_counts_each_answer_once_when_a_commit_is_cut_off_from_its_answer(
