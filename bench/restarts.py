@@ -92,8 +92,8 @@ def main() -> None:
         answering.enter_context(server(**given))
         store = open_store()
         run_id = prepare(store.url, wanted.concurrency, wanted.pairs)
-        asked = ["runs", "join", str(run_id), "--workers", str(wanted.workers), "--detach"]
-        subprocess.run([*INF, *asked], check=True)
+        joining = ["runs", "join", str(run_id), "--workers", str(wanted.workers), "--detach"]
+        subprocess.run([*INF, *joining], check=True)
         began, done = time.monotonic(), []
         for moment, kind in zip(moments, kinds, strict=True):
             while stored(store) < moment:
