@@ -145,8 +145,13 @@ def claim_job(
 
 
 def note_process(session: Session, job_id: int, attempt: int, pid: int, log_path: str) -> None:
-    """Store which process runs the job and where it logs. Does not commit."""
-    _update(session, job_id, attempt, pid=pid, log_path=log_path)
+    """Store which process runs the job and where it logs, also where it has ended already. Does
+    not commit."""
+    session.execute(
+        update(Job)
+        .where(Job.id == job_id, Job.attempt == attempt)
+        .values(pid=pid, log_path=log_path)
+    )
 
 
 def is_elsewhere(job: Job) -> bool:

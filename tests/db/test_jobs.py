@@ -101,3 +101,19 @@ def test_a_long_series_is_thinned_and_keeps_its_ends(store: Store) -> None:
     assert found["loss"][0] == (10, 1.0)
     assert found["loss"][-1] == (10_000, 1.0 / 1000)
     assert found["ndcg@10"] == [(5, 0.5)]
+
+
+def test_a_job_that_ends_before_its_process_is_noted_keeps_its_end_and_gets_its_log(
+    store: Store,
+) -> None:
+    """Its launcher notes the process after it has begun: a quick job has ended by then."""
+    with store.write() as session:
+        job = jobs.enqueue_job(session, "export", {})
+        jobs.claim_job(session, job.id)
+        jobs.finish_job(session, job.id, 1, "done", result={"groups": 1})
+        jobs.note_process(session, job.id, 1, 17, "/nowhere/job-1-1.log")
+        jobs.note_process(session, job.id, 0, 18, "/nowhere/job-1-0.log")
+        session.commit()
+    with store.read() as session:
+        job = jobs.get_job(session, job.id)
+        assert (job.status, job.pid, job.log_path) == ("done", 17, "/nowhere/job-1-1.log")
