@@ -18,6 +18,7 @@ import subprocess
 import time
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import partial
 
 import psutil
 from sqlalchemy.exc import SQLAlchemyError
@@ -30,7 +31,7 @@ from db.errors import BadInput, InfError
 from db.jobs import jobs
 from db.jobs.gpus import query_gpus
 from db.machine import end_group, process_exists, stop_process
-from db.patience import is_away
+from db.patience import PATIENCE_MINUTES, is_away, patiently
 from db.store.store import Store
 from db.tables import Job
 
@@ -105,10 +106,11 @@ def supervise(store: Store, *, idle_seconds: float, places: list[Slot] | None = 
             code="supervisor_running_already",
         )
     places = slots() if places is None else places
-    taken, idle_since, is_store_away = 0, time.monotonic(), False
+    taken, idle_since = 0, time.monotonic()
+    away_since: float | None = None
     deaths = Counter[tuple[int, int]]()
-    running: dict[str, Running] = _inherited(store)
     try:
+        running = patiently(partial(_inherited, store), 60 * PATIENCE_MINUTES)
         while running or time.monotonic() - idle_since < idle_seconds:
             try:
                 for name, one in list(running.items()):
@@ -122,11 +124,14 @@ def supervise(store: Store, *, idle_seconds: float, places: list[Slot] | None = 
             except (InfError, SQLAlchemyError) as error:
                 if not is_away(error):
                     raise
-                if not is_store_away:
+                idle_since = time.monotonic()
+                if away_since is None:
+                    away_since = idle_since
                     log.warning("the store is away, its jobs wait: %s", error)
-                is_store_away, idle_since = True, time.monotonic()
+                if not running and idle_since - away_since > 60 * PATIENCE_MINUTES:
+                    raise  # whoever launches a job next starts another one
             else:
-                is_store_away = False
+                away_since = None
             time.sleep(POLL_SECONDS if running else POLL_SECONDS / 2)
     finally:
         os.close(lock)

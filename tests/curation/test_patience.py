@@ -25,14 +25,16 @@ from curation_runs import (
 from openai_server import Server, answer_to
 from postgres_cluster import Cluster, missing_programs
 from sqlalchemy import event, select
+from sqlalchemy.exc import SQLAlchemyError
 
-from app.jobs import launching, processes
+from app.jobs import launching, processes, supervisor
 from curation.recipe.prices import Price, save_price
 from curation.run.engine import curate
 from curation.run.starting import start_run
 from db.errors import InfError, ProviderError
 from db.jobs import jobs
 from db.modules import run_module
+from db.patience import is_away
 from db.run.runs import get_run
 from db.run.workers import worker_totals
 from db.store.schema import upgrade
@@ -270,6 +272,25 @@ def test_a_job_whose_process_starts_while_the_store_is_away_waits_for_it(
         assert starting.result(60).wait(60) == 0, log.read_text()
     with store.read() as session:
         assert jobs.get_job(session, job.id).status == "done"
+
+
+@pytest.mark.parametrize("at_start", [True, False])
+def test_a_supervisor_without_a_running_job_ends_with_its_patience(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, at_start: bool
+) -> None:
+    """It would look for a database that was dropped as long as the machine is up."""
+    store = open_store(cluster.create())
+    upgrade(store)
+    monkeypatch.setattr(supervisor, "PATIENCE_MINUTES", 0.02)
+    goes = threading.Timer(0.0 if at_start else 1.0, cluster.stop)
+    goes.start()
+    if at_start:
+        goes.join()
+    began = time.monotonic()
+    with pytest.raises((InfError, SQLAlchemyError)) as ended:
+        supervisor.supervise(store, idle_seconds=600)
+    cluster.start()
+    assert is_away(ended.value) and time.monotonic() - began > 0.5
 
 
 def test_a_budget_counts_each_answer_once_when_a_commit_is_cut_off_from_its_answer(
