@@ -204,7 +204,7 @@ def _validity(audit: Figures) -> Section:
     ]
     for name, of in audit["validity"].items():
         parts = {kind: of[kind] for kind in ("positives", "negatives")}
-        parts |= {kind.replace("_", " "): one for kind, one in of["by_kind"].items()}
+        parts |= {_words(kind): one for kind, one in of["by_kind"].items()}
         parts["strict record validity"] = of["strict_record_validity"]
         rows += [(name, kind, *_value(one), str(one["of"])) for kind, one in parts.items()]
     return Section(
@@ -227,10 +227,12 @@ def _disagreements(
         sentences.append("Examples are in the report of the closed study.")
     tables = []
     for one in examples:
-        votes = Counter(each.choice for each in one.answers if each.kind == "person")
+        votes = Counter(_words(each.choice) for each in one.answers if each.kind == "person")
         texts = [("instruction", one.instruction), ("query", one.query)]
-        texts += [(label.replace("_", " "), text[:MAX_TEXT]) for label, text in one.candidates]
-        texts += [(f"{each.judge}", f"{each.choice} {each.note}".strip()) for each in one.answers]
+        texts += [(_words(label), text[:MAX_TEXT]) for label, text in one.candidates]
+        texts += [
+            (f"{each.judge}", f"{_words(each.choice)} {each.note}".strip()) for each in one.answers
+        ]
         tables.append(
             Table(
                 caption=f"Item {one.item_id}{_question_of(one)}: "
@@ -242,11 +244,16 @@ def _disagreements(
     return Section(title="Disagreements", sentences=tuple(sentences), tables=tuple(tables))
 
 
+def _words(name: str) -> str:
+    """The name of a text or an answer as people read it."""
+    return name.replace("_", " ")
+
+
 def _question_of(one: Disputed) -> str:
     """The question of an item and the text that it is about; "" of a pick of InF-IR's."""
     if one.question == PICK:
         return ""
-    about = about_of(one.scenario).replace("_", " ")
+    about = _words(about_of(one.scenario))
     return f", {one.question.name}" + (f" of {about}" if about else "")
 
 
