@@ -4,8 +4,10 @@ import hashlib
 import json
 from collections.abc import Iterator
 from itertools import count
+from pathlib import Path
 
 import pytest
+from asked_study import QUERY_OK, ROLE, make_asked_study, record
 from browser import PATIENCE, wait_past_dwell, wait_until
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 from restartable import Restartable
@@ -89,6 +91,37 @@ def test_what_is_decided_without_a_network_is_kept_and_stored_once_when_it_is_ba
             ).all()
         )
     assert all(taken[item_id] == 1 for item_id in told)
+
+
+def test_grades_given_without_a_network_are_kept_in_their_places_and_one_is_undone(
+    store: Store, served: Restartable, person: BrowserContext, tmp_path: Path
+) -> None:
+    """Two cards of five questions: yes or no about the query, then a grade for each passage."""
+    rows = [record(number) for number in range(2)]
+    study_id = make_asked_study(store, tmp_path, rows, [QUERY_OK, ROLE], overlap=1)
+    page = person.new_page()
+    page.on("dialog", lambda dialog: dialog.accept())
+    page.goto(f"{served.url}/judge?study={study_id}")
+    expect(page.locator(".card")).to_contain_text("Is it a real query?")
+    told = {decide(store, page, "1"): "yes"}
+    expect(page.locator(".badge")).to_have_text("saved")
+    person.set_offline(True)
+    for key in ("2", "0", "1"):
+        told[decide(store, page, key)] = key
+    expect(page.locator(".badge")).to_contain_text("unsent")
+    last = next(reversed(told))
+    page.keyboard.press("z")
+    assert decide(store, page, "0") == last
+    told[last] = "0"
+    told[decide(store, page, "2")] = "2"
+    assert len(told) == 5 and len(judgments(store, study_id)) == 1
+    person.set_offline(False)
+    told[decide(store, page, "0")] = "no"  # the first question of the next card
+    expect(page.locator(".badge")).to_have_text("saved")
+    wait_until(lambda: {one.item_id for one in judgments(store, study_id)} == set(told))
+    current = [one for one in judgments(store, study_id) if one.is_current]
+    assert {one.item_id: one.choice for one in current} == told
+    assert len(current) == len(told)
 
 
 def test_what_waited_in_a_browser_when_the_scope_lost_the_name_is_sent(
