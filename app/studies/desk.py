@@ -34,7 +34,6 @@ COLUMNS = (
 )
 MINUTES = "YYYY-MM-DD HH:mm"
 ROW_PIXELS, MAX_PIXELS = 35, 460  # a longer table scrolls in itself
-SHARES = ("agreement", "too_fast")  # in whole percent
 SHOWN: Mapping[str, Callable[[JudgeRow], bool]] = {
     "everyone": lambda each: True,
     "people": lambda each: each.kind == "person",
@@ -82,13 +81,7 @@ def draw_people(study: StudySummary) -> None:
     # a selection is of row numbers: it ends where the rows are others
     drawn = hash((st.session_state.get(actions.ROUND, 0), *(one.id for one in found)))
     selected = draw_table(
-        [
-            {
-                name: round(value, 2) if name in SHARES and value is not None else value
-                for name, value in each.as_json().items()
-            }
-            for each in found
-        ],
+        [each.as_json() for each in found],
         key=f"studies.people_{study.id}_{drawn}",
         on_select="rerun",
         selection_mode="multi-row",
