@@ -1,6 +1,6 @@
 """Events: who did what to which thing, written in the transaction of the change itself.
 
-One table is the audit log, and what live pages and listeners read. An event has the name of what
+One table is the audit log, and what streams (SSE) and webhooks read. An event has the name of what
 happened (`study.extend`, `run.finished`), the noun and its id or name, and data.
 """
 

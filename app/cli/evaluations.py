@@ -168,7 +168,7 @@ evaluations.listed(
         *("id", "name", "benchmark"),
         ("nDCG@10", lambda row: score(row["metrics"].get("ndcg@10"))),
         ("created", lambda row: row["created_at"][:16]),
-        ("", lambda row: "" if row["has_record"] else "no record: not comparable"),
+        ("note", lambda row: "" if row["has_record"] else "no record: not comparable"),
     ),
     empty="no evaluations yet",
     former=("evaluations", {"evaluation_id": "id"}),

@@ -105,7 +105,7 @@ def _run(given: list[str]) -> int:
         return 1
     except click.ClickException as error:
         if "--json" in given:
-            _print_json(error=error.format_message(), **getattr(error, "details", {}))
+            _print_json(error=error.format_message(), **_details(error))
         else:
             error.show()
         return error.exit_code
@@ -118,11 +118,24 @@ def _run(given: list[str]) -> int:
             traceback.print_exc()
             message = f"unexpected {type(error).__name__}: {error}; please report it with stderr"
         if "--json" in given:
-            _print_json(error=message)
+            code = error.code if isinstance(error, InfError) else "unexpected"
+            _print_json(error=message, code=code)
         else:
             click.echo(f"Error: {message}", err=True)
         return 1
     return code if isinstance(code, int) else 0
+
+
+def _details(error: click.ClickException) -> dict[str, Any]:
+    """Code, remedy and more of an error: its own, or of what the arguments were refused for."""
+    from app.text.remedies import in_commands  # here: `inf --help` needs no words of errors
+
+    if (own := getattr(error, "details", None)) is not None:
+        return dict(own)
+    cause, help_ = error.__cause__, "`--help` shows what the command takes"
+    if not isinstance(cause, InfError):
+        return {"code": "arguments_invalid", "remedy": help_}
+    return cause.details | {"code": cause.code, "remedy": in_commands(cause.remedy) or help_}
 
 
 def _print_json(**error: Any) -> None:

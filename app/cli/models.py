@@ -26,7 +26,7 @@ models.listed(
     columns=(
         *("id", "name", ("base", "base_model"), "objective", ("release", "release_id")),
         ("created", lambda row: row["created_at"][:16]),
-        ("", lambda row: "OFFLINE" if row["offline"] else ""),
+        ("made", lambda row: "OFFLINE" if row["offline"] else ""),
     ),
     empty="no models yet",
 )

@@ -10,7 +10,7 @@ from app.access.identity import Actor
 from app.access.permissions import require
 from app.jobs.places import require_no_files
 from app.operations.acting import Launch, reading
-from app.operations.models import ModelRow, rows_of
+from app.operations.models import ModelRow, folder_of, rows_of
 from db.errors import BadInput, NotFound
 from db.jobs import jobs
 from db.outcome.checkpoints import list_checkpoints
@@ -126,7 +126,8 @@ def create(actor: Actor, wanted: EvaluationStart, launch: Launch[T]) -> T:
     require_no_files(require(actor, RIGHT), "evaluate", wanted.config())
     if wanted.trec and Path(wanted.trec).exists():
         raise BadInput(f"{wanted.trec} exists", "choose another folder", code="request_invalid")
-    return launch(actor, "evaluate", wanted)
+    models = tuple(folder_of(actor, each) for each in wanted.models)
+    return launch(actor, "evaluate", wanted.model_copy(update={"models": models}))
 
 
 def options(actor: Actor) -> EvaluationOptions:

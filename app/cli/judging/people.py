@@ -31,7 +31,7 @@ PEOPLE: tuple[Column, ...] = (
     ("agree", lambda row: f"{row['agreement']:.0%}" if row["agreement"] is not None else ""),
     *("flagged", ("last seen", lambda row: (row["last_at"] or "")[:16].replace("T", " "))),
     *(("messages", lambda row: row["unread"] or ""), ("in doubt", "doubt")),
-    ("", lambda row: "simulated" if row["simulated"] else "offline" if row["offline"] else ""),
+    ("made", lambda row: "simulated" if row["simulated"] else "offline" if row["offline"] else ""),
     ("paused", lambda row: row["reason"] if row["state"] == "paused" else ""),
 )
 DISAGREEMENTS: tuple[Column, ...] = (

@@ -159,7 +159,7 @@ def _shown(result: Result) -> str:
         ("scenarios", counts(result["scenarios"])),
         ("groups", counts(result["verdicts"])),
     )
-    judges = drawn(("judge", "judged", ("", _labels)), result["judges"], empty="no judge yet")
+    judges = drawn(("judge", "judged", ("kind", _labels)), result["judges"], empty="no judge yet")
     of_open = result["status"] == "open"
     then = f"studies people {number}" if of_open else f"analyze agreement --study {number}"
     return f"{facts}\n{judges}\nnext: inf {then}"

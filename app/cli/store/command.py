@@ -127,6 +127,9 @@ WAITING: tuple[Column, ...] = (
 )
 
 
+NO_SERVER = f"none answers at INF_PUBLIC_URL or {operation_of_status.SERVER}"
+
+
 def _status(result: Result) -> str:
     kept, behind = result["store"], result["store"]["revision"] != result["store"]["wanted"]
     state = "new" if kept["revision"] is None else f"revision {kept['revision']}"
@@ -135,7 +138,7 @@ def _status(result: Result) -> str:
     jobs = (("job", "id"), "kind", "status", "done", "total", "message")
     runs = (("run", "id"), "name", "status", "finished", "pairs")
     parts = [
-        lines(address, ("server", result["server"] or "none answers")),
+        lines(address, ("server", result["server"] or NO_SERVER)),
         drawn(jobs, result["jobs"], empty="no job runs or is queued"),
         drawn(runs, result["runs"], empty="no run is open"),
         drawn(WAITING, result["waiting"], empty="nothing waits"),
