@@ -38,6 +38,7 @@ class Difference(TypedDict):
 
     id: int
     name: str
+    benchmark: str
     measure: str
     difference: float
     low: float | None

@@ -150,11 +150,7 @@ def draw_differences(
     compared: Mapping[str, Sequence[Difference]], origin: Origin, *, base: str
 ) -> None:
     """The forest of all benchmarks, and its table behind it."""
-    rows = [
-        {"benchmark": benchmark} | each.as_json()
-        for benchmark, found in compared.items()
-        for each in found
-    ]
+    rows = [each.as_json() for found in compared.values() for each in found]
     if rows:
         title = f"difference to {base.rpartition('/')[2]}"
         figure = dots(forest_of(compared), title=title, from_zero=True)

@@ -44,6 +44,7 @@ class Difference(Row):
 
     id: int
     name: str
+    benchmark: str
     measure: str
     difference: float
     low: float | None
@@ -89,6 +90,7 @@ def difference_rows(
                 Difference(
                     id=each.id,
                     name=model_name(each.model),
+                    benchmark=each.benchmark,
                     measure=title,
                     difference=difference.value * scale,
                     low=None if low is None else low * scale,
