@@ -69,7 +69,7 @@ def test_a_run_is_started_shown_changed_and_stopped(world: ApiWorld) -> None:
         done = select(Event.name, Event.actor).where(
             Event.noun == "run", Event.noun_id == str(run_id)
         )
-        names = ("run.create", "run.concurrency", "run.stop")
+        names = ("run.create", "run.concurrency", "run.paused", "run.stop")
         found = tuple(map(tuple, session.execute(done.order_by(Event.id))))
         assert found == tuple((name, "mina") for name in names)
 
