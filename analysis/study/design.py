@@ -8,6 +8,7 @@ from db.values import VERDICTS
 
 Target = Literal["precision", "overturned", "recall"]
 TARGETS: Final[tuple[Target, ...]] = get_args(Target)  # of a plan: the figure to know better
+OF_A_FILE: Final = "its items come from a file, no run made them"
 LISTED = "its items were listed by hand: the chance of each item of the run to be chosen is unknown"
 ONE_LANGUAGE = "its items are of pairs in one language: those in others are not known by them"
 DISPUTED = (
@@ -35,6 +36,8 @@ def design_of(settings: Mapping[str, Any]) -> Design:
         return Design((), (), LISTED)
     if sample == "disagreement":
         return Design((), (), DISPUTED)
+    if sample == "file":
+        return Design((), (), OF_A_FILE)
     if settings.get("language"):
         return Design((), (), ONE_LANGUAGE)
     strata = {name for name in settings.get("strata") or () if name != "scenario"}

@@ -27,6 +27,7 @@ from analysis.files.rows import BadValue, Row, format_of, read_rows, shown
 from curation.questions.judgment_formats import FORMATS, TREC, Given, JudgmentFormat
 from curation.questions.qrels import is_trec, read_trec, with_items
 from curation.questions.tasks import text_digest
+from db.assignment.places import lock_study, take_place
 from db.corpus.texts import passage_texts
 from db.errors import BadInput, BadRow, BadRows
 from db.events import record_event
@@ -34,7 +35,6 @@ from db.question import NO, YES, Question, score
 from db.run.new_items import questions_of
 from db.store.store import Store
 from db.study.judgments import find_judgment, get_or_create_judge, record_judgment
-from db.study.studies import get_study
 from db.tables import Item, StudyItem
 from db.values import AMBIGUOUS, NONE, SEVERAL
 
@@ -144,7 +144,7 @@ def import_judgments(
         report.notices.append(notice)
     not_judged: Counter[str] = Counter()
     with store.write() as session:
-        get_study(session, study_id)
+        lock_study(session, study_id)
         if kind is TREC:
             found, unknown = with_items(session, study_id, found, question, path.name)
             report.skipped += unknown
@@ -415,6 +415,7 @@ def _record(session: Session, report: JudgmentImport, item: Known, answer: Answe
     report.judges.add(answer.judge)
     event_id = answer.event_id
     stored = find_judgment(session, event_id)
+    is_new = stored is None
     if stored is not None and stored.choice != answer.choice:  # changed in the tool since
         event_id = f"{event_id}:{answer.choice}"
         stored = find_judgment(session, event_id)
@@ -433,6 +434,8 @@ def _record(session: Session, report: JudgmentImport, item: Known, answer: Answe
         decided_at=answer.decided_at,
         detail={"imported": True, "order_unknown": not answer.order_shown},
     )
+    if is_new:  # nobody is given an item whose answers are all there
+        take_place(session, report.study_id, answer.item)
     report.imported += 1
     name = item.question.name
     report.by_question[name] = report.by_question.get(name, 0) + 1

@@ -6,7 +6,10 @@ from typing import Any, Final
 
 from db.study.examples import PICK_TEXT
 
-ROLES: Final = {"positive": "2", "instruction_negative": "1", "hard_negative": "0"}
+ROLES: Final = {
+    **{"positive": "2", "instruction_negative": "1"},
+    **dict.fromkeys(("query_negative", "hard_negative"), "0"),
+}
 
 TEMPLATES: Final[Mapping[str, Mapping[str, Any]]] = {
     "most-relevant": {

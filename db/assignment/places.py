@@ -101,12 +101,17 @@ def regain_place(session: Session, assignment: Assignment) -> bool:
         return True
     if assignment.state == "aside":
         return False
+    return take_place(session, assignment.study_id, assignment.item_id)
+
+
+def take_place(session: Session, study_id: int, item_id: int) -> bool:
+    """Count a place of the item as taken, if one is free; whether it was."""
     # check and count in one statement: the condition holds at the moment of the update
     taken = session.execute(
         update(StudyItem)
         .where(
-            StudyItem.study_id == assignment.study_id,
-            StudyItem.item_id == assignment.item_id,
+            StudyItem.study_id == study_id,
+            StudyItem.item_id == item_id,
             or_(StudyItem.places.is_(None), StudyItem.taken < StudyItem.places),
         )
         .values(taken=StudyItem.taken + 1)

@@ -11,7 +11,7 @@ from shaped_recipes import SHAPES
 
 from analysis.figures.means import share_of
 from analysis.study import run_text
-from analysis.study.design import DISPUTED, LISTED, design_of
+from analysis.study.design import DISPUTED, LISTED, OF_A_FILE, design_of
 from analysis.study.planning import added_items, plan_items
 from analysis.study.run_estimates import Share, confirmed_share
 from analysis.study.run_report import NO_ANSWERS, run_report
@@ -178,7 +178,11 @@ def test_a_dropped_group_with_two_good_items_is_not_counted_against_recall() -> 
 
 @pytest.mark.parametrize(
     ("settings", "reason"),
-    [({"sampling": "list"}, LISTED), ({"sampling": "disagreement"}, DISPUTED)],
+    [
+        ({"sampling": "list"}, LISTED),
+        ({"sampling": "disagreement"}, DISPUTED),
+        ({"sampling": "file"}, OF_A_FILE),
+    ],
 )
 def test_a_list_and_disputed_items_say_nothing_about_the_run(
     settings: dict[str, object], reason: str

@@ -16,6 +16,7 @@ from curation.questions.judgment_import import import_judgments
 from db.errors import BadInput, BadRows, InfError, NotFound
 from db.store.store import Store
 from db.study.judgments import judgment_frame
+from db.study.studies import summarise_study
 from db.tables import Event, Judgment, StudyItem
 
 
@@ -64,6 +65,12 @@ def test_label_studio_tasks_become_judgments_once(
     assert (first.imported, first.unchanged, len(first.judges)) == (3, 0, 2)
     again = import_judgments(store, file, study_id=study_id, by="ada")
     assert (again.imported, again.unchanged) == (0, 3)
+    with store.read() as session:  # their places are taken: nobody is given them again
+        assert summarise_study(session, study_id).done == 3
+        taken = session.scalars(
+            select(StudyItem.item_id).where(StudyItem.study_id == study_id, StudyItem.taken == 1)
+        )
+        assert set(taken) == set(items[:3])
     assert sorted(people(store, study_id)) == [
         (items[0], "labelstudio:7", "positive"),
         (items[1], "labelstudio:a@example.org", "query_negative"),
