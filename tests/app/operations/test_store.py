@@ -129,5 +129,5 @@ def test_status_of_an_empty_store_names_the_command_that_makes_it(
 ) -> None:
     url = f"sqlite:///{tmp_path / 'none.db'}"
     shown = inf("status", INF_DATABASE_URL=url)
-    assert shown.code == 0 and "inf store upgrade" in shown.out and "(empty" in shown.out
+    assert shown.code == 0 and "inf store upgrade" in shown.out and "(new)" in shown.out
     assert not (tmp_path / "none.db").exists()  # looking makes nothing
