@@ -127,15 +127,16 @@ def _run(given: list[str]) -> int:
 
 
 def _details(error: click.ClickException) -> dict[str, Any]:
-    """Code, remedy and more of an error: its own, or of what the arguments were refused for."""
+    """Code, remedy and more of what ended a command."""
     from app.text.remedies import in_commands  # here: `inf --help` needs no words of errors
 
-    if (own := getattr(error, "details", None)) is not None:
-        return dict(own)
-    cause, help_ = error.__cause__, "`--help` shows what the command takes"
-    if not isinstance(cause, InfError):
-        return {"code": "arguments_invalid", "remedy": help_}
-    return cause.details | {"code": cause.code, "remedy": in_commands(cause.remedy) or help_}
+    cause, is_usage = error.__cause__, isinstance(error, click.UsageError)
+    found = {"code": "arguments_invalid"} if is_usage else {}
+    if isinstance(cause, InfError):
+        found = cause.details | {"code": cause.code, "remedy": in_commands(cause.remedy)}
+    if is_usage and not found.get("remedy"):
+        found["remedy"] = "`--help` shows what the command takes"
+    return found
 
 
 def _print_json(**error: Any) -> None:

@@ -48,8 +48,7 @@ trainings = Noun("trainings")
 def _trained(result: Result) -> str:
     """What came of a training, from the result that its job stores."""
     if measured := result.get("estimate"):
-        release = click.get_current_context().params.get("release", "RELEASE")
-        return f"{measured_text(measured)}\nnext: inf trainings create {release}"
+        return f"{measured_text(measured)}\nnext: inf trainings create RELEASE"
     model = result["checkpoint_id"]
     facts = lines(
         ("checkpoint", f"{model} in {result['path']}"),

@@ -36,16 +36,12 @@ WITHOUT_ESTIMATE = "{desc}: {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} [{elap
 
 
 class Failed(click.ClickException):
-    """An InfError of a command: exit status 1, or 3 if the work is paused.
+    """An InfError of a command: exit status 1, or 3 if the work is paused."""
 
-    `details` are added to the JSON error.
-    """
-
-    def __init__(self, message: str, exit_code: int = 1, **details: Any) -> None:
+    def __init__(self, message: str, exit_code: int = 1) -> None:
         super().__init__(message)
         # click declares the exit status for the class; `main` reads it from the instance
         self.exit_code = exit_code  # type: ignore[misc]
-        self.details = details
 
 
 @contextmanager
@@ -56,9 +52,8 @@ def errors_translated() -> Iterator[None]:
         yield
     except InfError as error:
         message = missing_extra(error) or in_commands(str(error))
-        details = error.details | {"code": error.code, "remedy": in_commands(error.remedy)}
         code = 3 if isinstance(error, Paused) else 2 if error.code == "request_invalid" else 1
-        raise Failed(message, code, **details) from error
+        raise Failed(message, code) from error
     except ImportError as error:
         if not (message := missing_extra(error)):
             raise

@@ -127,18 +127,16 @@ WAITING: tuple[Column, ...] = (
 )
 
 
-NO_SERVER = f"none answers at INF_PUBLIC_URL or {operation_of_status.SERVER}"
-
-
 def _status(result: Result) -> str:
     kept, behind = result["store"], result["store"]["revision"] != result["store"]["wanted"]
     state = "new" if kept["revision"] is None else f"revision {kept['revision']}"
     other = ", of another version" * (behind and kept["revision"] is not None)
     address = ("store", f"{kept['address']} ({state}{other})")
+    server = ("server", result["server"] or f"none at {operation_of_status.looked_at()}")
     jobs = (("job", "id"), "kind", "status", "done", "total", "message")
     runs = (("run", "id"), "name", "status", "finished", "pairs")
     parts = [
-        lines(address, ("server", result["server"] or NO_SERVER)),
+        lines(address, server),
         drawn(jobs, result["jobs"], empty="no job runs or is queued"),
         drawn(runs, result["runs"], empty="no run is open"),
         drawn(WAITING, result["waiting"], empty="nothing waits"),

@@ -4,11 +4,11 @@ import click
 
 from app.access.identity import owner
 from app.cli.kit.formerly import with_former_keys
+from app.cli.kit.options import wrong_arguments
 from app.cli.kit.report import Result, me, reporting
 from app.cli.kit.table import drawn
 from app.operations.overview import settings as operations
 from app.text.remedies import in_commands
-from db.errors import NotFound
 
 COLUMNS = (
     ("setting", "name"),
@@ -43,8 +43,6 @@ def config(names: tuple[str, ...], changed: bool) -> Result:
 
     From: the environment, a file (secrets.toml, prices.toml), the store, or the default.
     """
-    try:
+    with wrong_arguments():
         listed = operations.list_all(owner(me()), names, changed=changed)
-    except NotFound as error:
-        raise click.UsageError(in_commands(str(error))) from error
     return with_former_keys(listed.as_json(), "settings", {})

@@ -20,17 +20,16 @@ def follow_log(now: Callable[[], Job], lines: int, *, write: Callable[[str], obj
     `now` returns the job's row as it is. Returns the status it ended with. A job that is queued is
     waited for; one that is resumed meanwhile has a new log, which is followed next.
     """
-    job = now()
-    name: str | None = None
+    job, name, place = now(), "", 0
     path: Path | None = None
-    place: int | None = None
     while True:
         if job.log_path and job.log_path != name:
-            name, path = job.log_path, jobs.log_here(job)
-            place = _start(job, path, lines if place is None else None, write)
+            path = jobs.log_here(job)
+            place = _start(job, path, None if name else lines, write)
+            name = job.log_path
         is_over = job.status in jobs.OVER  # read before the log: its last lines come before
         if path is not None:
-            place = _write_new(path, place or 0, write, rest=is_over)
+            place = _write_new(path, place, write, rest=is_over)
         if is_over:
             return job.status
         time.sleep(POLL_SECONDS)

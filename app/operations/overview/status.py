@@ -151,9 +151,14 @@ def _of_run(run: RunSummary) -> Waiting:
     return Waiting(number=left, what=what, operation=f"runs resume {run.id}")
 
 
+def looked_at() -> str:
+    """The address where a server of ours is looked for."""
+    return os.environ.get("INF_PUBLIC_URL", "").strip().rstrip("/") or SERVER
+
+
 def _server() -> str | None:
     """The address of a server of ours that answers: INF_PUBLIC_URL, or this machine's PORT."""
-    address = os.environ.get("INF_PUBLIC_URL", "").strip().rstrip("/") or SERVER
+    address = looked_at()
     try:
         with urllib.request.urlopen(f"{address}/health", timeout=ANSWERS_IN_SECONDS) as answer:
             is_ours = "status" in json.load(answer)
