@@ -9,7 +9,7 @@ from page_hands import fill, open_view, place
 from playwright.sync_api import Browser, expect
 from restartable import Restartable
 
-PAIRS, PASSAGES = 24, 20_000  # enough passages to be still importing when the next file comes
+PAIRS, PASSAGES = 24, 60_000  # enough passages to be still importing when the next file comes
 
 pytestmark = [pytest.mark.browser, pytest.mark.long]
 
@@ -36,7 +36,8 @@ def test_an_import_is_made_that_the_next_file_interrupts(
     page.get_by_test_id("stFileChipName").get_by_text("passages.jsonl").wait_for()
     uploads.nth(0).set_input_files(write_pairs(tmp_path / "train-00000-of-00002.jsonl", 0))
     expect(page.get_by_text(f"{PAIRS} pairs and {PASSAGES:,} passages would be")).to_be_visible()
+    second = write_pairs(tmp_path / "train-00001-of-00002.jsonl", PAIRS)
     place(page, "datasets.submit").get_by_role("button").click()
     page.get_by_role("progressbar").first.wait_for()
-    uploads.nth(0).set_input_files(write_pairs(tmp_path / "train-00001-of-00002.jsonl", PAIRS))
+    uploads.nth(0).set_input_files(second)
     expect(page.get_by_text(f"quick: {2 * PAIRS} pairs")).to_be_visible()
