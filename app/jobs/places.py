@@ -18,7 +18,7 @@ from curation.judges.registry import JUDGES
 from curation.providers.registry import PROVIDERS
 from curation.recipe.recipe import Recipe
 from db.errors import NotFound, Refused
-from db.home import home
+from db.home import from_stored, home
 from db.people.budgets import require_own as require_own_work
 from db.people.budgets import take_budget
 from db.tables import Analysis, Checkpoint, Dataset, Job, Release, Run, Study
@@ -48,6 +48,7 @@ def require_own(session: Session, actor: Actor, kind: str, config: Mapping[str, 
     """
     if actor.is_admin:
         return
+    config = from_stored(config)  # as the job will read it
     require_no_files(actor, kind, config)
     require_places(session, config)
     if kind in ("import", "pull"):

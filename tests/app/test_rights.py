@@ -29,11 +29,12 @@ from study_world import make_world, sampled_study
 from app.access import rights_table
 from app.access.identity import COOKIE, SessionUser
 from app.access.permissions import NEEDS, require
-from app.jobs.places import require_places
+from app.jobs.places import require_own, require_places
 from app.kit.menu import APP, MENU, views_for
 from app.operations.judging.desk import store_reviews
 from db.assignment.reassigning import reassign
 from db.errors import BadInput, InfError, NotFound, Refused
+from db.home import home
 from db.jobs.jobs import request_stop
 from db.people.accounts import add_account, get_account, set_role
 from db.people.invitations import accept_invitation, invite
@@ -399,6 +400,27 @@ def test_a_job_that_names_what_its_starter_may_not_see_is_refused(
         require_places(session, {"settings": {"more_releases": "1*0.5, /releases/mine"}})
         with pytest.raises(NotFound):
             require_places(session, named)
+
+
+@pytest.mark.parametrize(
+    ("kind", "config"),
+    [
+        ("evaluate", {"models": ["$INF_HOME/checkpoints/other"]}),
+        ("train", {"release": "1", "settings": {"base_model": "$INF_HOME/checkpoints/other"}}),
+        ("pull", {"repo": "$INF_HOME/releases/other", "name": "new"}),
+    ],
+)
+def test_a_path_in_the_stores_own_writing_is_checked_as_the_job_will_read_it(
+    world: World, kind: str, config: dict[str, Any]
+) -> None:
+    """The store writes $INF_HOME/ for its folder, and expands it when a job reads its config."""
+    (home() / "releases" / "other").mkdir(parents=True)
+    found = scope.Scope("somebody", frozenset({world.mine.dataset}))
+    person = SessionUser("somebody")
+    with seen_by(found), world.store.read() as session:
+        with pytest.raises((NotFound, Refused)) as refused:
+            require_own(session, person, kind, config)
+        assert refused.value.code in ("not_visible", "admin_only")
 
 
 EXEMPT = {
