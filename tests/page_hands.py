@@ -2,6 +2,7 @@
 
 from browser import settled
 from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import TimeoutError as PlaywrightTimeout
 
 from app.kit.menu import MENU
 
@@ -80,16 +81,24 @@ def wait_for_status(page: Page, key: str, status: str) -> None:
     settled(page)
 
 
-def tick_rows(page: Page, key: str, *rows: int) -> None:
-    """Click the boxes of these rows, from 0, of the table whose key begins so: it is a canvas.
+def select_person(page: Page, row: int) -> None:
+    """Click the box of this row, from 0, of the desk's table of people, which is a canvas.
 
-    A click scrolls by itself, and again where the table is drawn anew meanwhile.
+    What was done before ends with nobody selected and a table drawn anew: a click that comes
+    earlier is on the old one and is gone with it. A click that the canvas misses is repeated.
     """
-    named = f"[class*='st-key-{key.replace('.', '-')}_']"
-    table = page.locator(named).get_by_test_id("stDataFrame").first
-    for row in rows:
+    selected = place(page, "studies-selected")
+    expect(selected).to_have_count(0)
+    table = page.locator("[class*='st-key-studies-people_']").get_by_test_id("stDataFrame").first
+    for patience in (10_000, 30_000, SLOW):
         table.click(position={"x": 16, "y": 35 * (row + 1) + 17})
-        settled(page)
+        try:
+            selected.wait_for(timeout=patience)
+            break
+        except PlaywrightTimeout:
+            continue
+    expect(selected).to_contain_text("1 person selected")
+    settled(page)
 
 
 def choose_doing(page: Page, what: str, button: str = "") -> None:

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 from browser import PATIENCE, wait_past_dwell, wait_until
-from page_hands import choose, choose_doing, fill, press, sign_in, tick_rows, unfold
+from page_hands import choose, choose_doing, fill, press, select_person, sign_in, unfold
 from playwright.sync_api import Browser, Page, expect
 from restartable import Restartable
 from sqlalchemy import select
@@ -81,7 +81,7 @@ def test_a_curator_gives_items_away_pauses_lets_in_and_asks_for_more(
     assert held(store, study_id) == {"ada": ITEMS}
 
     cora = come(browser, served, "cora", f"studies?study={study_id}")
-    tick_rows(cora, "studies.people", 0)  # ada
+    select_person(cora, 0)  # ada
     choose_doing(cora, "Reassign items")
     choose(cora, "studies.receiver", "ben")
     press(cora, "studies.do")
@@ -91,7 +91,7 @@ def test_a_curator_gives_items_away_pauses_lets_in_and_asks_for_more(
     first = judge_one(store, ben)
     wait_until(lambda: [one.item_id for one in judgments(store, study_id)] == [first])
 
-    tick_rows(cora, "studies.people", 1)  # ben
+    select_person(cora, 1)  # ben
     choose_doing(cora, "Pause")
     fill(cora, "studies.reason", "on leave")
     press(cora, "studies.do")
@@ -100,7 +100,7 @@ def test_a_curator_gives_items_away_pauses_lets_in_and_asks_for_more(
     ben.reload()
     expect(ben.locator(".card .nothing")).to_contain_text("You are paused in this study: on leave")
 
-    tick_rows(cora, "studies.people", 1)
+    select_person(cora, 1)
     choose_doing(cora, "Let continue")
     press(cora, "studies.do")
     expect(cora.get_by_text("1 judge may continue")).to_be_visible()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from browser import PATIENCE, settled, wait_past_dwell, wait_until
 from desk_world import make_team
-from page_hands import choose_doing, fill, place, press, sign_in, tick_rows, unfold
+from page_hands import choose_doing, fill, place, press, select_person, sign_in, unfold
 from playwright.sync_api import Browser, Page, expect
 from restartable import Restartable
 from sqlalchemy import func, select
@@ -76,7 +76,7 @@ def test_a_coordinator_leads_a_study_of_twenty_people(
 
     come(page, f"{studies}?study={team}")  # follow
     expect(page.get_by_text("2 late")).to_be_visible()
-    tick_rows(page, "studies.people", 1)  # nudge
+    select_person(page, 1)  # nudge
     choose_doing(page, "Write", "Send")
     place(page, "studies.message").locator("textarea").fill("Half of your share is due.")
     page.keyboard.press("Tab")
@@ -84,7 +84,7 @@ def test_a_coordinator_leads_a_study_of_twenty_people(
     press(page, "studies.do")
     expect(page.get_by_text("Sent to 1 person.")).to_be_visible()
 
-    tick_rows(page, "studies.people", 0)  # pause one
+    select_person(page, 0)  # pause one
     choose_doing(page, "Pause")
     fill(page, "studies.reason", "answers at random")
     press(page, "studies.do")
