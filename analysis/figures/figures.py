@@ -5,6 +5,7 @@ hover or as a note, so that it is not read as zero.
 """
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any, Final
 
 import numpy as np
@@ -150,31 +151,28 @@ def drop_bars(rows: Sequence[Mapping[str, Any]]) -> go.Figure:
     return figure
 
 
-def stage_lanes(
-    stages: Sequence[str], seconds_ago: Sequence[float], counts: Sequence[Sequence[int]]
-) -> go.Figure:
+def stage_lanes(lanes: Mapping[str, Sequence[int]], ends: Sequence[datetime]) -> go.Figure:
     """A lane per stage of a run over time: darker where more answers came.
 
-    seconds_ago: the ends of the T intervals before now, the oldest first; counts: answers, (S, T).
+    lanes: answers by stage, T each; ends: of the T equal intervals, in the reader's time zone.
     """
-    when = ["now" if ago < 1 else f"-{ago:.0f} s" for ago in seconds_ago]
     figure = go.Figure(
         go.Heatmap(
-            z=counts,
-            x=when,
-            y=list(stages),
+            z=list(lanes.values()),
+            x=[moment.replace(tzinfo=None) for moment in ends],
+            y=list(lanes),
             zmin=0,
             colorscale="Blues",
             showscale=False,
             xgap=1,
             ygap=6,
-            hovertemplate="%{y}, %{x}: %{z} answers<extra></extra>",
+            hovertemplate="%{y}, %{x|%H:%M:%S}: %{z} answers<extra></extra>",
         )
     )
-    totals = ", ".join(f"{name} {sum(row):,}" for name, row in zip(stages, counts, strict=True))
-    figure.update_layout(height=44 * len(stages) + 60, meta=f"Answers by stage: {totals}")
+    totals = ", ".join(f"{name} {sum(row):,}" for name, row in lanes.items())
+    figure.update_layout(height=44 * len(lanes) + 60, meta=f"Answers by stage: {totals}")
     figure.update_yaxes(autorange="reversed", automargin=True, showgrid=False, type="category")
-    figure.update_xaxes(showgrid=False, type="category", nticks=6)
+    figure.update_xaxes(showgrid=False, nticks=6)
     return figure
 
 

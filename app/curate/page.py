@@ -205,9 +205,8 @@ def draw_live(shown: RunSummary, was_live: bool, with_page: list[SessionUser]) -
         draw_pulse(run, found, workers, live=was_live)
         draw_trouble(workers.trouble, live=was_live)
         if was_live and not at.batch:
-            left = time_left(found, workers.pace, at.shape, at.judged)
-            draw_time_left(left)
-            draw_lanes(run.id, left)
+            draw_time_left(time_left(found, workers.pace, at.shape, at.judged))
+            draw_lanes(user, run.id)
         if not was_live:
             draw_after_run(found)
         if was_live:

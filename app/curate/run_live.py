@@ -2,7 +2,6 @@
 
 import time
 from datetime import UTC, datetime, timedelta
-from itertools import pairwise
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import streamlit as st
@@ -28,8 +27,7 @@ from db.run.workers import Trouble, WorkerTotals
 STOPPED = ("paused", "failed", "cancelled", "lost")
 COUNTS = ("Calls", "Tokens in", "Tokens out", "Reasoning")
 RATE_SECONDS = 10.0  # window of the calls-per-second rate
-LANE_SECONDS = 5.0  # of an interval of the lanes by stage
-LANES, MIN_LANES = 120, 3  # intervals: kept, and drawn at least
+MIN_LANES = 3  # intervals that are drawn at least
 
 
 def draw_controls(run: RunSummary, concurrency: int, *, guard_tripped: bool = False) -> None:
@@ -229,12 +227,17 @@ def draw_trouble(trouble: Trouble, *, live: bool) -> None:
 
 def local_time(moment: datetime) -> str:
     """A moment in the browser's time zone, with the day if that is not today."""
-    try:
-        zone = ZoneInfo(st.context.timezone or "UTC")
-    except (ZoneInfoNotFoundError, ValueError):
-        zone = ZoneInfo("UTC")
+    zone = browser_zone()
     local, today = moment.astimezone(zone), datetime.now(UTC).astimezone(zone).date()
     return local.strftime("%H:%M:%S" if local.date() == today else "%Y-%m-%d %H:%M:%S")
+
+
+def browser_zone() -> ZoneInfo:
+    """The browser's time zone, or UTC."""
+    try:
+        return ZoneInfo(st.context.timezone or "UTC")
+    except (ZoneInfoNotFoundError, ValueError):
+        return ZoneInfo("UTC")
 
 
 def draw_time_left(left: TimeLeft) -> None:
@@ -256,35 +259,16 @@ def draw_time_left(left: TimeLeft) -> None:
         )
 
 
-@st.cache_resource(max_entries=16, show_spinner=False)
-def answers_seen(run_id: int) -> list[tuple[float, list[int]]]:
-    """(moment, answers by stage), as pages of the run saw them: one list for all who look."""
-    return []
-
-
-def draw_lanes(run_id: int, left: TimeLeft) -> None:
-    """Draw a lane per stage over time: how many answers came, since a page showed the run.
-
-    Nothing before there are three intervals to see.
-    """
-    now, kept = time.monotonic(), answers_seen(run_id)
-    answered = [phase.answered for phase in left.phases]
-    if not kept or len(kept[-1][1]) != len(answered):  # a store was restored under this server
-        kept[:] = [(now, answered)]
-    if now - kept[-1][0] >= LANE_SECONDS:
-        kept.append((now, answered))
-        del kept[: -LANES - 1]
-    if len(kept) <= MIN_LANES:
+def draw_lanes(user: SessionUser, run_id: int) -> None:
+    """Draw a lane per stage over time: how many answers came. Nothing before there are three
+    intervals to see."""
+    ends, counts = run_now.answers_over_time(user, run_id)
+    if len(ends) < MIN_LANES:
         return
-    counts = [
-        # a group that is dropped takes answers that were counted in progress along
-        [max(0, after[1][stage] - before[1][stage]) for before, after in pairwise(kept)]
-        for stage in range(len(answered))
-    ]
-    ago = [kept[-1][0] - at for at, _ in kept[1:]]
-    names = [phase.stage.capitalize() for phase in left.phases]
-    st.caption("Answers by stage since the page of this run was first opened")
-    draw_plot(stage_lanes(names, ago, counts), key=f"curate.lanes-{run_id}.figure")
+    st.caption("Answers by stage over time: the darker, the more")
+    lanes = {stage.capitalize(): numbers for stage, numbers in counts.items()}
+    when = [moment.astimezone(browser_zone()) for moment in ends]
+    draw_plot(stage_lanes(lanes, when), key=f"curate.lanes-{run_id}.figure")
 
 
 def summary(left: TimeLeft) -> str:

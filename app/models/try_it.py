@@ -1,12 +1,12 @@
 """What the Try it page opens with: what a training gained and lost, and where it still fails."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import streamlit as st
 
 from app.kit.page import draw_link
-from app.operations.try_it import FAILS, LOST, WORKS, Examples
+from app.operations.try_it import FAILS, GAINS, LOST, UNCHANGED, WORKS, Examples
 from app.text.numbers import counted
 from app.text.plain import plain
 from app.text.texts import draw_text
@@ -14,6 +14,7 @@ from trainer.report.compared.measures import model_name
 from trainer.report.examples import NEITHER, RULE, SIGNS
 
 TITLES = {WORKS: "Where it now works", FAILS: "Where it fails", LOST: "What it lost"}
+CHANGES = {GAINS: "Gained", LOST: "Lost", UNCHANGED: "Unchanged"}
 MODELS = {"before": "Base model", "after": "Trained model"}
 TASK = (
     "Passages A and B both answer the query: A is right under instruction 1, B under instruction 2."
@@ -73,9 +74,8 @@ def parts(examples: Examples) -> str:
 
 def draw_examples(examples: Examples) -> None:
     """The kinds side by side as tabs, each with its count, and the rule; or why there is none."""
-    names = {"model": model_name(examples.model), "base": model_name(examples.base)}
     if examples.missing:
-        st.info(plain(examples.missing.format(**names)), icon=":material/lightbulb:")
+        _draw_why_not("", examples)
         return
     st.header("What the training changed", anchor=False)
     st.markdown(plain(totals(examples)))
@@ -86,15 +86,50 @@ def draw_examples(examples: Examples) -> None:
     for kind, tab in zip(kinds, tabs, strict=True):
         with tab:
             if kind in examples.shown:
-                _draw_example(kind, examples.shown[kind], examples)
+                _draw_example(examples.shown[kind])
+                texts = examples.shown[kind]["texts"]
+                st.button(
+                    "Use in the search",
+                    key=f"try_it.use_{kind}",
+                    on_click=_use,
+                    args=(texts["Q+"], texts["I+"]),
+                    help=NOT_SEARCHED,
+                )
             else:
-                why = examples.why_not[kind].format(**names, groups=f"{found['groups']:,}")
-                st.info(plain(why), icon=":material/lightbulb:")
+                _draw_why_not(kind, examples)
     with st.expander("How the examples were chosen"):
         st.markdown(plain(RULE))
 
 
-def _draw_example(kind: str, example: Mapping[str, Any], examples: Examples) -> None:
+def draw_change(stored: Mapping[str, Any], read: Callable[[str], Examples], *, key: str) -> None:
+    """An example of what a training gained, lost or left unchanged, which the reader chooses.
+
+    stored: what the training stored of its examples. read: those of a kind that may be seen.
+    """
+    chosen = st.segmented_control(
+        "Held-out groups",
+        list(CHANGES),
+        default=GAINS,
+        required=True,
+        key=key,
+        format_func=lambda kind: f"{CHANGES[kind]} {stored[kind]['count']:,}",
+    )
+    kind = chosen or GAINS
+    examples = read(kind)
+    if kind in examples.shown:
+        _draw_example(examples.shown[kind])
+    else:
+        _draw_why_not(kind, examples)
+
+
+def _draw_why_not(kind: str, examples: Examples) -> None:
+    names = {"model": model_name(examples.model), "base": model_name(examples.base)}
+    why = examples.missing or examples.why_not[kind]
+    groups = f"{examples.found['groups']:,}" if examples.found else ""
+    st.info(plain(why.format(**names, groups=groups)), icon=":material/lightbulb:")
+
+
+def _draw_example(example: Mapping[str, Any]) -> None:
     texts = example["texts"]
     st.caption(TASK)
     draw_text(texts["Q+"], label="Query")
@@ -105,13 +140,6 @@ def _draw_example(kind: str, example: Mapping[str, Any], examples: Examples) -> 
             for firsts, model in MODELS.items():
                 _draw_verdict(model, example[firsts][number], right)
             draw_text(texts[right], label=f"Passage {LETTERS[right]}")
-    st.button(
-        "Use in the search",
-        key=f"try_it.use_{kind}",
-        on_click=_use,
-        args=(texts["Q+"], texts["I+"]),
-        help=NOT_SEARCHED,
-    )
 
 
 def _draw_verdict(model: str, first: str, right: str) -> None:

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -39,6 +40,7 @@ SEARCH_SECONDS = 900.0
 MAX_RESULTS = 100
 _started: "list[subprocess.Popen[bytes]]" = []  # kept, so that ended processes are reaped
 WORKS, FAILS, LOST = "works", "fails", "lost"
+GAINS, UNCHANGED = "gains", "unchanged"
 NONE_TRAINED = (
     "No example yet: it appears when a training with held-out groups is done. These compare the "
     "trained model with its base."
@@ -52,7 +54,10 @@ NO_GROUP = {
     "instruction where {base} ranks the same passage first under both instructions.",
     FAILS: "No such example: {model} follows the instruction in all {groups} held-out groups.",
     LOST: "No such example: {model} follows the instruction wherever {base} does.",
+    GAINS: "No such example: {base} follows the instruction wherever {model} does.",
+    UNCHANGED: "No such example: the training changed all {groups} held-out groups.",
 }
+ON_PAGE = (WORKS, FAILS, LOST)
 ALL_HIDDEN = (
     "The examples are hidden from you: you may judge their items in a study that is not closed."
 )
@@ -77,7 +82,7 @@ class Examples:
     @property
     def kinds(self) -> tuple[str, ...]:
         """Those that were stored; trainings of earlier versions have no lost ones."""
-        return tuple(kind for kind in (WORKS, FAILS, LOST) if kind in self.found)
+        return tuple(kind for kind in ON_PAGE if kind in self.found)
 
 
 class SearchOptions(Row):
@@ -136,13 +141,16 @@ def options(actor: Actor, dataset_id: int | None) -> SearchOptions:
         )
 
 
-def examples(actor: Actor) -> Examples:
-    """The examples of the newest checkpoint, without groups that the actor may be given to judge.
+def examples(
+    actor: Actor, *, job_id: int | None = None, kinds: Sequence[str] = ON_PAGE
+) -> Examples:
+    """The examples of the newest checkpoint, or of a training's, of these kinds; without groups
+    that the actor may be given to judge.
 
     What is shown is recorded as read, so that no later study gives the actor items of it.
     """
     with reading(actor, RIGHT) as session:
-        newest = next(iter(list_checkpoints(session, limit=1)), None)
+        newest = next(iter(list_checkpoints(session, job_id=job_id, limit=1)), None)
         if newest is None:
             return Examples(missing=NONE_TRAINED)
     # The actor may see the checkpoint: its job may be another's, and any study hides its groups.
@@ -152,7 +160,7 @@ def examples(actor: Actor) -> Examples:
         if not found:
             return Examples(missing=NOT_STORED, model=newest.path, base=newest.base_model)
         shown, why_not = {}, {}
-        for kind in NO_GROUP:
+        for kind in kinds:
             those = found.get(kind, {}).get("examples", [])
             visible = (
                 each

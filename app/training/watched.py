@@ -17,8 +17,9 @@ from app.jobs_page.card import LIVE
 from app.jobs_page.curves import PROBE
 from app.kit.figure import draw_downloads, draw_plot, draw_rows
 from app.kit.page import draw_hand_off
-from app.operations import jobs
-from app.operations.try_it import LOST
+from app.models.try_it import draw_change
+from app.operations import jobs, try_it
+from app.operations.try_it import LOST, UNCHANGED, Examples
 from app.text.numbers import counted
 from app.text.plain import plain
 from app.text.texts import draw_text
@@ -134,14 +135,17 @@ def _draw_scores(job: Job) -> None:
         return
     intervals = interval_rows(job.result or {})
     if verdict := verdict_text(intervals, job.shown.get("examples") or {}):
-        with st.container(horizontal=True, vertical_alignment="center"):
-            st.markdown(plain(verdict), width="content")
-            draw_hand_off("try_it", "See examples of each")
+        st.markdown(plain(verdict))
     if changed := changes_of(intervals):
         figure = slopes(changed, ends=("base", "trained"), title="held-out groups and the probe")
         draw_plot(figure, key="train.slopes.figure")
         rows_of = [vars(row) for row in intervals]
         draw_downloads(rows_of, key="train.slopes", picture=partial(printed, figure))
+    if UNCHANGED in (stored := job.shown.get("examples") or {}):
+        with st.container(border=True, key="train-changes"):
+            draw_change(stored, partial(_examples, job.id), key="train.change")
+    if stored:
+        draw_hand_off("try_it", "Try the model on a query of your own")
     with st.expander("Every measure, with its controls and intervals"):
         _draw_measures(rows, SCORES, key="train.scores")
         st.caption(
@@ -153,6 +157,10 @@ def _draw_scores(job: Job) -> None:
             st.caption(HELD_OUT_INTERVALS)
         for note in score_notes(job.result or {}):
             st.caption(plain(f"{note[0].upper()}{note[1:]}"))
+
+
+def _examples(job_id: int, kind: str) -> Examples:
+    return try_it.examples(signed_in_user(), job_id=job_id, kinds=(kind,))
 
 
 def verdict_text(intervals: Sequence[IntervalRow], examples: Mapping[str, Any]) -> str:

@@ -13,9 +13,10 @@ import gc
 import heapq
 import itertools
 import logging
+import math
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -37,7 +38,9 @@ from curation.run.plan import Plan, make_plan
 from curation.run.shared_parts import check_shared_parts
 from curation.run.starting import RunWork, note_answering_models, scope_of
 from curation.run.time_left import RecentRate, time_left, time_left_text
+from db.clock import store_now
 from db.errors import ProviderError
+from db.jobs.jobs import record_metrics
 from db.jobs.runner import JobHandle
 from db.logs import about, note_event
 from db.machine import new_owner
@@ -52,7 +55,7 @@ from db.run.group_queue import (
     release_groups,
     renew_leases,
 )
-from db.run.runs import begin_run, funnel, outcomes, set_run_status
+from db.run.runs import ANSWERS, begin_run, funnel, outcomes, set_run_status
 from db.run.workers import (
     ROUNDING_USD,
     Figures,
@@ -75,6 +78,7 @@ GRACE_SECONDS = 10.0
 REPORT_SECONDS = 0.5
 IDLE_SECONDS = 0.5
 BEAT_SECONDS = 1.0
+LANE_SECONDS, LANE_POINTS = 5.0, 200  # between two stored counts of answers, at least
 BUDGET_SECONDS = 0.05
 ESTIMATE_SECONDS = 5.0  # between two estimates of the time left, which count all groups
 MIN_PARKED, PARKED_PER_PLACE = 32, 4  # groups that may wait for another attempt
@@ -218,6 +222,8 @@ class Worker:
         self.out_of_budget = False
         self._guard: Guard | None = None
         self._active: set[GroupWork] = set()  # the parked ones, too
+        self._answers = Counter[str]()  # by stage, of groups that are no longer active
+        self._began, self._noted_at = time.monotonic(), -math.inf
         self._parked: list[tuple[float, int, GroupWork]] = []  # a heap: when due, order of arrival
         self._numbers = itertools.count()
         self._stopped = asyncio.Event()
@@ -333,6 +339,7 @@ class Worker:
             session.commit()
 
     def _end(self, session: Session) -> None:
+        self._noted_at = -math.inf  # the last answers, too
         self._count(session)
         note_answering_models(session, self._run_id, getattr(self._provider, "answered_as", {}))
         leave(session, self._run_id, self._owner)
@@ -411,6 +418,7 @@ class Worker:
             finally:
                 if not is_parked:
                     self._active.discard(work)
+                    self._answers.update(work.answers)
 
     def _next_work(self) -> GroupWork | None:
         """A parked group that is due, else one that is ready."""
@@ -590,6 +598,7 @@ class Worker:
                 commits=self._journal.committed.buckets(),
             ),
         )
+        self._note_answers(session, self._answers + in_progress)
         own_calls = None if self._plan.follows_run else self._concurrency
         share = lease_share(
             session,
@@ -600,6 +609,18 @@ class Worker:
         )
         status = session.scalars(select(Run.status).where(Run.id == self._run_id)).one()
         return status, share
+
+    def _note_answers(self, session: Session, answers: Mapping[str, int]) -> None:
+        """Store how many answers there are by stage, from which a page draws the run's lanes.
+
+        Less often the longer the worker is at it: ten hours are about 900 points a stage.
+        """
+        now = time.monotonic()
+        if now - self._noted_at >= max(LANE_SECONDS, (now - self._began) / LANE_POINTS):
+            self._noted_at = now
+            since = store_now(session) - self._plan.run.created_at
+            noted = {f"{ANSWERS}{stage}": float(count) for stage, count in answers.items()}
+            record_metrics(session, self._handle.id, int(since.total_seconds()), noted)
 
     async def _report(self) -> None:
         with self._handle.store.read() as session:

@@ -57,11 +57,12 @@ def list_checkpoints(
     *,
     release_id: int | None = None,
     dataset_id: int | None = None,
+    job_id: int | None = None,
     of_none: bool = False,
     limit: int | None = 100,
     offset: int = 0,
 ) -> list[Checkpoint]:
-    """Checkpoints, newest first: all, or those trained on a release, or on any of a dataset.
+    """Checkpoints, newest first: all, or those trained on a release, on any of a dataset, by a job.
 
     of_none: also those trained on a folder that is no release of the store.
     """
@@ -70,6 +71,8 @@ def list_checkpoints(
         query = query.where(Checkpoint.release_id == release_id)
     if dataset_id is not None:
         query = query.where(trained_on(dataset_id, of_none=of_none))
+    if job_id is not None:
+        query = query.where(Checkpoint.job_id == job_id)
     return list(session.scalars(query))
 
 

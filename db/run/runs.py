@@ -22,6 +22,7 @@ from db.tables import Dataset, Group, Pair, Recipe, Run, SlotText, utc_now
 MAX_IDS_PER_STATEMENT = 10_000  # SQLite allows 32,766 bound values in one statement
 
 STAGES = ("instruction", "negatives", "passages", "validation")
+ANSWERS = "answers/"  # and a stage: the metric of a job that counts its answers
 OVER = ("done", "failed", "cancelled")
 SHAPES = "shapes"  # in a session's info: a run keeps its recipe
 

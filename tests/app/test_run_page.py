@@ -2,7 +2,6 @@
 
 import json
 import re
-import time
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -18,14 +17,14 @@ from streamlit.testing.v1 import AppTest
 
 from app.curate.checks import bias_summary, found_text
 from app.curate.outcome import run_sentence
-from app.curate.run_live import answers_seen
 from curation.recipe import recipe
 from curation.recipe.prices import Price, load_prices
 from curation.run.starting import recipe_of, start_run
+from db.jobs.jobs import list_jobs, record_metrics
 from db.run.batches import create_batch, end_batch, mark_submitted
 from db.run.comparison import changed_pairs, count_shared, differing_settings, shared_funnels
 from db.run.position_bias import PlaceCount
-from db.run.runs import STAGES, Funnel, begin_run, funnel, get_run, set_run_status
+from db.run.runs import ANSWERS, STAGES, Funnel, begin_run, funnel, get_run, set_run_status
 from db.run.workers import Pace, Trouble, add_worker, beat_worker
 from db.store.store import Store
 from db.tables import Group, Job, Pair, Recipe, Run, RunWorker, utc_now
@@ -81,17 +80,21 @@ def test_the_limits_of_a_run_are_said_in_words(sqlite_store: Store) -> None:
 
 
 def test_a_run_at_work_has_a_lane_per_stage(sqlite_store: Store, running: int) -> None:
-    answers_seen.clear()
     assert not open_page("curate").get("plotly_chart")
-    now = time.monotonic()
-    answers_seen(running)[:] = [
-        (now - 5 * (5 - step), [10 * step, 0, 0, 0, step][: len(STAGES)]) for step in range(5)
-    ]
-    at = open_page("curate")  # another session: the lanes outlive a reload
-    (lanes,) = at.get("plotly_chart")
-    drawn = json.loads(lanes.proto.spec)["data"][0]
-    assert drawn["y"] == [stage.capitalize() for stage in STAGES]
-    assert drawn["z"][0][:4] == [10, 10, 10, 10] and "now" in drawn["x"]
+    with sqlite_store.write() as session:
+        (job,) = list_jobs(session, kind="curate")
+        for step in range(5):
+            values = {f"{ANSWERS}{STAGES[0]}": 10.0 * step, f"{ANSWERS}{STAGES[-1]}": 1.0 * step}
+            record_metrics(session, job.id, 5 * step + 1, values)
+        session.commit()
+    for _ in range(2):  # in another session, too: they are stored
+        (lanes,) = open_page("curate").get("plotly_chart")
+        (drawn,) = json.loads(lanes.proto.spec)["data"]
+        assert drawn["y"] == [stage.capitalize() for stage in STAGES]
+        by_stage = dict(zip(drawn["y"], drawn["z"], strict=True))
+        first = by_stage[STAGES[0].capitalize()]
+        assert first[0] == 0 and sum(first) == 40 and len(first) >= 4
+        assert sum(by_stage[STAGES[-1].capitalize()]) == 4
 
 
 def test_a_cancelled_run_says_so(sqlite_store: Store, running: int) -> None:

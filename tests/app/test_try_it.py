@@ -168,6 +168,27 @@ def test_what_was_lost_stands_next_to_what_was_gained_and_the_index_stays(world:
     assert at.button(key="try_it.use_lost")
 
 
+def test_train_shows_what_was_gained_lost_and_left_unchanged(world: Store) -> None:
+    lost = example(2, "what was lost", ("P+", "P+")) | {"before": ("P+", "P1-")}
+    gained = [example(1, "what was gained")]
+    shown = found(gained, [lost]) | {"gained": 3, "gains": {"count": 3, "examples": gained}}
+    shown |= {"lost": {"count": 1, "examples": [lost]}, "unchanged": {"count": 6, "examples": []}}
+    add_training(world, {"examples": shown})
+    with world.write() as session:
+        scores = {"before": {"strict": 0.5}, "after": {"strict": 0.75}}
+        session.scalars(select(Job)).one().result = {"held_out": {"groups": 10, **scores}}
+        session.commit()
+    at = open_page("train")
+    page = words(at)
+    assert "what was gained" in page and "what was lost" not in page
+    kinds = at.button_group(key="train.change")
+    assert kinds.options == ["Gained 3", "Lost 1", "Unchanged 6"]
+    kinds.set_value("lost").run()
+    assert "what was lost" in words(at) and "what was gained" not in words(at)
+    with world.read() as session:  # who read them is never given their items
+        assert set(session.scalars(select(OpenedGroup.group_id))) == {1, 2}
+
+
 def test_a_model_trained_on_both_sides_is_not_said_to_keep_the_index(world: Store) -> None:
     shown = found([example(1, "what works")], [])
     add_training(world, {"examples": shown}, config={"trained_side": "both"})

@@ -19,10 +19,11 @@ from curation.run.engine import curate
 from curation.run.starting import resume_run, start_run
 from db.corpus.datasets import text_sha256
 from db.errors import BadInput, NotFound, ProviderError
+from db.jobs.jobs import list_jobs, metric_series
 from db.run.group_detail import get_group
 from db.run.group_queue import ClaimedGroup, DoneGroup, claim_groups, finish_groups, release_groups
 from db.run.position_bias import position_bias
-from db.run.runs import funnel, get_run, latest_run, list_runs
+from db.run.runs import ANSWERS, STAGES, funnel, get_run, latest_run, list_runs
 from db.shape import INF_IR
 from db.store.store import Store
 from db.tables import Call, Group, Judgment, Pair, Passage, Run
@@ -54,6 +55,10 @@ def test_a_run_grows_three_triplets_from_every_pair_and_keeps_what_the_judge_con
         page = list_groups(session, result["run_id"], verdict="kept")
         assert page.total == 12
         group = get_group(session, page.rows[0].id)
+        (job,) = list_jobs(session, kind="curate")
+        answers = metric_series(session, [job.id])[job.id]  # a page draws them by stage over time
+    assert {name.removeprefix(ANSWERS) for name in answers} == set(STAGES)
+    assert sum(series[-1][1] for series in answers.values()) == 12 * 8
     assert set(group.triplets) == {"positive", "instruction_negative", "query_negative"}
     positive = group.triplets["positive"]
     first, second = group.triplets["instruction_negative"], group.triplets["query_negative"]

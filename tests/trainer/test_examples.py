@@ -56,6 +56,8 @@ def test_what_was_lost_is_counted_and_shown_next_to_what_was_gained() -> None:
     (example,) = found["lost"]["examples"]
     assert example["group"] == "lost" and example["before"] == (P, N) != example["after"]
     assert found["followed"] - found["followed_before"] == found["gained"] - 1
+    assert [each["group"] for each in found["gains"]["examples"]] == ["gained", "reversed before"]
+    assert [each["group"] for each in found["unchanged"]["examples"]] == ["both", "no"]
     assert choose_examples(groups[:2], before[:2], before[:2])["lost"] == {
         "count": 0,
         "examples": [],

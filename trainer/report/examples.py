@@ -22,8 +22,9 @@ RULE = (
     "compared. Works: the trained model ranks the right one first under both instructions, and the "
     "base model ranks the same one first under both. Fails: the trained model ranks the wrong one "
     "first, or none, under at least one. Lost: it fails, and the base model ranked the right one "
-    "first under both. Of each kind, the group with the fewest characters is shown; ties go to the "
-    "first in the release."
+    "first under both. Gained: the trained model ranks the right one first under both, and the "
+    "base model did not. Unchanged: both models do, or neither does. Of each kind, the group with "
+    "the fewest characters is shown; ties go to the first in the release."
 )
 INDEX_STAYS = (
     "Your index of {base} stays valid: passages and queries without an instruction have its "
@@ -47,9 +48,9 @@ def _first(one: float, other: float) -> str:
 def choose_examples(
     groups: Sequence[Group], before: Sequence[np.ndarray], after: Sequence[np.ndarray]
 ) -> dict[str, Any]:
-    """{groups, followed_before, followed, gained, works, fails, lost}: the groups compared,
-    those that the base and the trained model follow, and the trained one alone; and by RULE the
-    count and the first examples of each kind.
+    """{groups, followed_before, followed, gained, works, fails, lost, gains, unchanged}: the groups
+    compared, those that the base and the trained model follow, and the trained one alone; and by
+    RULE the count and the first examples of each kind.
 
     groups: of a shape with a second instruction for the query, whose texts are called as InF-IR's.
     before, after: each group's scores. A group whose P+ and P1- are one text is not compared: no
@@ -63,15 +64,19 @@ def choose_examples(
     followed = [each for each in compared if each[2] == SIGNS]
     works = [each for each in followed if each[1][0] == each[1][1] != NEITHER]
     fails = [each for each in compared if each[2] != SIGNS]
-    lost = [each for each in fails if each[1] == SIGNS]
+    kinds = {
+        "works": works,
+        "fails": fails,
+        "lost": [each for each in fails if each[1] == SIGNS],
+        "gains": [each for each in followed if each[1] != SIGNS],
+        "unchanged": [each for each in compared if (each[1] == SIGNS) == (each[2] == SIGNS)],
+    }
     return {
         "groups": len(compared),
         "followed_before": sum(base == SIGNS for _, base, _ in compared),
         "followed": len(followed),
-        "gained": sum(base != SIGNS for _, base, _ in followed),
-        "works": {"count": len(works), "examples": _shortest(works)},
-        "fails": {"count": len(fails), "examples": _shortest(fails)},
-        "lost": {"count": len(lost), "examples": _shortest(lost)},
+        "gained": len(kinds["gains"]),
+        **{kind: {"count": len(of), "examples": _shortest(of)} for kind, of in kinds.items()},
     }
 
 

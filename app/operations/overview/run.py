@@ -4,6 +4,9 @@ Each function reads in one session what one part of the page draws, of which som
 every two seconds.
 """
 
+import math
+from datetime import datetime, timedelta
+from itertools import pairwise
 from typing import NamedTuple
 
 from sqlalchemy.orm import Session
@@ -31,6 +34,8 @@ from db.run.comparison import (
 )
 from db.run.position_bias import PlaceCount, position_bias
 from db.run.runs import (
+    ANSWERS,
+    STAGES,
     Funnel,
     Outcomes,
     RunSummary,
@@ -47,6 +52,7 @@ from db.tables import Pair
 RIGHT = "curate"
 LIVE = ("created", "running")
 LIVE_JOB = ("queued", "running")
+LANES, LANE_SECONDS = 120, 5.0  # intervals at most, and how long one is at least
 LOST = (
     "No worker is running: the last one was killed, or its machine went down. "
     "Answers are kept; choose Resume to continue."
@@ -83,6 +89,13 @@ class RunProgress(NamedTuple):
     outdated: str
     shared_parts: SharedParts | None
     unchecked: bool
+
+
+class StageAnswers(NamedTuple):
+    """Answers by stage over time: the ends of the intervals, and counts by stage, (S, T)."""
+
+    ends: tuple[datetime, ...]
+    counts: dict[str, list[int]]
 
 
 class RunCalls(NamedTuple):
@@ -140,6 +153,38 @@ def progress(actor: Actor, run: RunSummary, *, is_live: bool) -> RunProgress:
             None if is_live else stored_shared_parts(session, run.id),
             not is_live and is_unchecked(session, run.id),
         )
+
+
+def answers_over_time(actor: Actor, run_id: int) -> StageAnswers:
+    """The answers that the workers of now stored, in at most LANES equal intervals."""
+    with reading(actor, RIGHT) as session:
+        created = get_run(session, run_id).created_at
+        live = {
+            job.id: int(((job.started_at or created) - created).total_seconds())
+            for job in jobs.list_jobs(session, kind="curate", statuses=LIVE_JOB)
+            if job.config.get("run_id") == run_id
+        }
+        names = [f"{ANSWERS}{stage}" for stage in STAGES]
+        found = jobs.metric_series(session, list(live), names=names, max_points=LANES)
+    points = [
+        (stage, [(0, 0.0), *(point for point in series.get(name, ()) if point[0] >= live[job_id])])
+        for job_id, series in found.items()
+        for stage, name in zip(STAGES, names, strict=True)
+    ]
+    steps = [step for _, series in points for step, _ in series[1:]]
+    if not steps:
+        return StageAnswers((), {})
+    first = min(live.values())
+    width = max(LANE_SECONDS, (max(steps) - first) / LANES)
+    size = math.ceil((max(steps) - first) / width) or 1
+    counts = {stage: [0] * size for stage in STAGES}
+    for stage, series in points:
+        for (_, before), (step, after) in pairwise(series):
+            place = min(size - 1, int((step - first) / width))
+            # not below 0: a group that ends while they are counted may be missed once
+            counts[stage][place] += max(0, round(after - before))
+    ends = (created + timedelta(seconds=first + width * (place + 1)) for place in range(size))
+    return StageAnswers(tuple(ends), counts)
 
 
 def positions(actor: Actor, run_id: int) -> list[PlaceCount]:
