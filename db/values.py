@@ -39,6 +39,7 @@ JOB_KINDS: Final = (
     "backup",
     "import",
     "pull",
+    "mine",
     "restore",
     "study",
 )

@@ -45,6 +45,7 @@ from curation.hub.request import PushStart
 from curation.judging import request
 from curation.judging.leases import AnswersRecorded, ItemsLeased
 from curation.judging.request import JudgeStart, StudyPlan
+from curation.mining.request import NegativesMine
 from curation.release.request import ReleasePlan
 from curation.run.starting import RunResume, RunStart
 from db.answers.announcements import SentRow
@@ -303,6 +304,11 @@ def _archive(actor: Actor, wanted: One, *, back: bool) -> Changed:
     return Changed(id=wanted.id, done="unarchived" if back else "archived")
 
 
+def _mine(actor: Actor, wanted: One) -> Started:
+    about = wanted.model_dump(exclude={"id"}) | {"name": datasets.name_of(actor, wanted.id)}
+    return datasets.mine(actor, NegativesMine.read(about), started)
+
+
 def _change_run(actor: Actor, wanted: RunChange) -> runs.RunShown:
     runs.change_concurrency(actor, wanted.id, wanted.concurrency)
     return runs.show(actor, wanted.id)
@@ -358,6 +364,8 @@ def routes() -> tuple[Route, ...]:
         R("datasets pairs", "GET", "/datasets/{id:int}/pairs", "curate", PairsWanted,
           Listed[PairView],
           lambda a, w: datasets.pairs(a, w.id, search=w.search, **_at(w))),
+        R("datasets mine", "POST", "/datasets/{id:int}:mine", "curate",
+          by_id(NegativesMine, "name"), Started, _mine, 202),
         R("recipes list", "GET", "/recipes", "curate", Paged, Listed[recipes.RecipeRow],
           lambda a, w: _part(recipes.list_all(a), w)),
         R("recipes check", "POST", "/recipes:check", "curate", recipes.RecipeCheck,

@@ -7,7 +7,9 @@ from streamlit.delta_generator import DeltaGenerator
 
 from app.access.session_user import require_permission
 from app.datasets.import_form import draw_import_form
+from app.kit.acting import acting
 from app.kit.choice import draw_pages, page_offset
+from app.kit.fields import draw_fields
 from app.kit.frame.dataset import chosen_dataset
 from app.kit.page import draw_empty, draw_hand_off, draw_heading, draw_table
 from app.operations import datasets
@@ -15,12 +17,21 @@ from app.operations.datasets import DatasetRow
 from app.text.numbers import counted
 from app.text.plain import plain
 from app.text.texts import draw_text
+from curation.mining.request import NegativesMine
 
 PAIRS, PASSAGES = "Pairs", "Passages"
 ORIGINS = {"all": None, "seed": "seed", "pool": "pool", "generated": "generated"}
 ROW_CHARACTERS = 100
 
 COLUMNS = ("name", "pairs", "passages", "generated", "source", "licence", "created_at")
+
+
+mine = acting(
+    datasets.mine,
+    lambda job: f"Mining is queued as job {job}.",
+    takes=("name",),
+    form="datasets.mine",
+)
 
 
 def draw_list(found: Sequence[DatasetRow]) -> None:
@@ -91,6 +102,28 @@ def draw_passages(dataset_id: int) -> None:
     draw_pages(total, key="datasets.passage_page")
 
 
+def draw_mining(name: str) -> None:
+    """The form that queues the mining of hard negatives for the pairs of a dataset."""
+    st.caption(
+        "Passages that look like an answer and are none, given to the pairs: a recipe with a place "
+        "for given negatives takes them into its groups, and its checks judge them."
+    )
+    corpora = [each.name for each in found if each.name != name]
+    with st.form("datasets.mine", border=False):
+        more = {"corpus": {"options": corpora, "placeholder": "The dataset's own passages"}}
+        with st.container(horizontal=True):
+            draw_fields(NegativesMine, ["by", "count", "corpus"], key="datasets.mine", more=more)
+        more = {"judge": {"placeholder": "No check"}}
+        draw_fields(NegativesMine, ["judge"], key="datasets.mine", more=more)
+        st.form_submit_button(
+            "Mine negatives",
+            icon=":material/search:",
+            key="datasets.mine_submit",
+            on_click=mine,
+            args=(name,),
+        )
+
+
 draw_heading("Datasets", "Named collections of passages and pairs, with source and licence.")
 user = require_permission(datasets.RIGHT)
 found = datasets.list_all(user).data
@@ -108,6 +141,8 @@ chosen = chosen_dataset()
 if chosen is not None:
     if any(each.id == chosen.id and each.pairs for each in found):
         draw_hand_off("curate", f"Curate the pairs of {chosen.name}", new=1)
+        with st.expander("Mine hard negatives", icon=":material/search:"):
+            draw_mining(chosen.name)
     st.header(f"Browse {plain(chosen.name)}", anchor=False)
     part = st.segmented_control(
         "Show",

@@ -43,6 +43,7 @@ KINDS: dict[str, JobKind] = {
         JobKind("backup", "curation.backups:backup", "accounts", "files"),
         JobKind("import", "curation.importing.job:import_files", "import", "files"),
         JobKind("pull", "curation.hub.pull:pull_as_job", "import", "files"),
+        JobKind("mine", "curation.mining.mining:mine", "import", "models"),
         JobKind("restore", "curation.backups:restore", "accounts", "files"),
         JobKind("study", "curation.judging.job:work_on_study", "studies", "files"),
     )

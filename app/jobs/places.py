@@ -53,6 +53,9 @@ def require_own(session: Session, actor: Actor, kind: str, config: Mapping[str, 
     require_places(session, config)
     if kind in ("import", "pull"):
         _require_own_dataset(session, str(config.get("name", "")).strip())
+    if kind == "mine":
+        for name in _values_of(config, ("name", "corpus")):
+            _require(session, Dataset, Dataset.name == name, name)
 
 
 def require_own_recipe(session: Session, actor: Actor, recipe: Recipe) -> None:
@@ -79,7 +82,9 @@ def take_budget_of(session: Session, actor: Actor, job: Job, *, is_new: bool) ->
     is_paid = run is not None and PROVIDERS.find(run.provider).paid
     if job.kind == "curate" and run is not None and is_paid:
         require_own_work(session, actor.token_id, run)
-    if job.kind == "judge" and (JUDGES.find(judge.partition(":")[0]).paid if judge else is_paid):
+    if job.kind in ("judge", "mine") and (
+        JUDGES.find(judge.partition(":")[0]).paid if judge else is_paid
+    ):
         take_budget(session, actor.token_id, job, is_new=is_new)
 
 
@@ -132,6 +137,10 @@ def _of_pull(config: Mapping[str, Any]) -> str:
     return "import folders of the server" if is_folder(str(config.get("repo", ""))) else ""
 
 
+def _of_mining(config: Mapping[str, Any]) -> str:
+    return "write files of the server" if config.get("out") else ""
+
+
 # What a config of the kind names that is an admin's: what is refused, "" for nothing.
 OF_ADMINS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "train": _of_training,
@@ -139,6 +148,7 @@ OF_ADMINS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "export": _of_export,
     "import": _of_import,
     "pull": _of_pull,
+    "mine": _of_mining,
 }
 
 

@@ -15,6 +15,8 @@ from app.operations.acting import Launch, reading, writing
 from curation.hub.request import DatasetPull, is_folder
 from curation.importing.imported import ImportPreview
 from curation.importing.request import DatasetImport
+from curation.judges.registry import require_judge
+from curation.mining.request import NegativesMine
 from db.archive import archiving, purging
 from db.archive.dependents import dependents
 from db.archive.target import target_of
@@ -214,12 +216,17 @@ def pull(actor: Actor, request: DatasetPull, launch: Launch[T]) -> T:
     return _into(actor, "pull", request.name, request, launch)
 
 
-def mine(actor: Actor, request: Request, launch: Launch[T]) -> T:
-    """Mine hard negatives of a dataset's pairs into a file of the server: an admin's.
+def mine(actor: Actor, request: NegativesMine, launch: Launch[T]) -> T:
+    """Mine hard negatives of a dataset's pairs, for them or into a file of the server (an admin's).
 
-    Raises Refused, NotFound, and as `curation.mining.mining.mine_as`.
+    Raises Refused, NotFound, BadInput for a name of no judge, and as
+    `curation.mining.mining.mine_as`.
     """
-    require(actor, "server")
+    with reading(actor, IMPORT if request.out is None else "server") as session:
+        for name in filter(None, (request.name, request.corpus)):
+            get_dataset(session, name)
+    if request.judge:
+        require_judge(request.judge)
     return launch(actor, "mine", request)
 
 

@@ -50,6 +50,7 @@ STARTS: Mapping[str, tuple[str, str]] = {
     "backup": ("curation.backups:BackupPlan", "app.operations.store:back_up"),
     "import": ("curation.importing.request:DatasetImport", "app.operations.datasets:import_files"),
     "pull": ("curation.hub.request:DatasetPull", "app.operations.datasets:pull"),
+    "mine": ("curation.mining.request:NegativesMine", "app.operations.datasets:mine"),
     "study": ("curation.judging.request:StudyPlan", "app.operations.judging.studies:create_as_job"),
     "study agreement": (
         "curation.judging.request:AgreementStart",

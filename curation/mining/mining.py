@@ -7,16 +7,17 @@ likely right too (NV-Retriever's positive-aware limit, Moreira et al. 2024, arXi
 The check then lets a judge choose between P+ and each passage, in an order of its own: where it
 does not choose P+ but the passage, or finds both equally good, the passage answers and is removed.
 
-The outcome is a file of JSON lines that `datasets pull` of its folder reads as (query, positive,
-negatives): it is whole or not there. With `keep` the pairs get them too, as given negatives, which
-a recipe takes into its groups and its checks judge. Answers of a language model are in the journal:
-a killed mining asks the rest, and the same mining again gives the pairs nothing twice.
+The pairs get them as given negatives, which a recipe takes into its groups and its checks judge.
+The outcome may be a file of JSON lines instead, or (`keep`) as well, that `datasets pull` of its
+folder reads as (query, positive, negatives): it is whole or not there. Answers of a language model
+are in the journal: a killed mining asks the rest, and the same one again gives nothing twice.
 """
 
 import json
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -31,11 +32,12 @@ from curation.importing.rows import ID_DIGITS
 from curation.judges.judge import ItemJudge, ItemView
 from curation.judges.registry import judge_named
 from curation.judging.candidates import is_near_duplicate, seeded
-from curation.mining.request import NegativesMine, Source
+from curation.mining.request import NegativesMine, NegativesMined, Source
 from curation.rules.language import language_of_texts
 from db.corpus.datasets import add_negatives, add_passages, get_dataset, text_sha256
 from db.errors import BadInput
 from db.events import record_event
+from db.jobs.runner import JobHandle
 from db.store.store import Store
 from db.tables import Pair, Passage
 
@@ -65,14 +67,25 @@ class _Corpus:
     texts: Sequence[str]
 
 
-def mine_as(store: Store, request: NegativesMine, *, by: str, progress: Progress) -> dict[str, Any]:
-    """Mine and write the file; returns counts. `by` is named in the audit log.
+def mine(handle: JobHandle) -> NegativesMined:
+    """The handler of `mine` jobs; config NegativesMine."""
+    request = NegativesMine.read(handle.config)
+
+    def progress(done: int, total: int) -> None:
+        handle.check()
+        handle.report(done, total, f"mining {request.name}")
+
+    return mine_as(handle.store, request, by=handle.started_by, progress=progress)
+
+
+def mine_as(store: Store, request: NegativesMine, *, by: str, progress: Progress) -> NegativesMined:
+    """Mine, give the pairs what was found and write the file. `by` is named in the audit log.
 
     Raises NotFound, BadInput for a file that exists, a corpus without passages, or an unknown judge
     or language.
     """
-    out = Path(request.out)
-    if out.exists():
+    out = None if request.out is None else Path(request.out)
+    if out is not None and out.exists():
         raise BadInput(f"{out} exists", "give a new file", code="mined_file_exists")
     with store.read() as session:
         dataset = get_dataset(session, request.name)
@@ -85,15 +98,45 @@ def mine_as(store: Store, request: NegativesMine, *, by: str, progress: Progress
             "import some, or name another `corpus=`",
             code="nothing_to_mine",
         )
-    given: dict[str, list[str]] = {}  # texts by query id
-    judge = None if request.judge is None else judge_named(request.judge, store)
+    judge = judge_named(request.judge, store) if request.judge else None
     counts: Counter[str] = Counter()
+    given: dict[str, list[str]] = {}  # texts by query id
+    is_kept = out is None or request.keep
+    with _new_file(out) as write:
+        for rows in _mined(store, request, pairs, corpus, judge, counts, progress):
+            write(rows)
+            given |= {row["query_id"]: row["negatives"] for row in rows if is_kept}
+        with store.write() as session:
+            counts["kept"] = _keep(session, dataset.id, given) if is_kept else 0
+            found = NegativesMined(
+                dataset=request.name,
+                out=request.out,
+                judge=request.judge or None,
+                pairs=len(pairs),
+                corpus=len(corpus.texts),
+                **counts,
+            )
+            facts = found.model_dump(exclude={"dataset"})
+            record_event(session, by, "dataset.mine", dataset.id, **facts)
+            session.commit()
+    return found
+
+
+@contextmanager
+def _new_file(out: Path | None) -> Iterator[Callable[[Sequence[Mapping[str, Any]]], object]]:
+    """What writes rows to the file, which is whole or not there; without one, nothing.
+
+    Raises BadInput.
+    """
+    if out is None:
+        yield lambda rows: None
+        return
     unfinished = out.with_name(f".{out.name}.{os.getpid()}")
     try:
         with unfinished.open("x", encoding="utf-8") as file:
-            for rows in _mined(store, request, pairs, corpus, judge, counts, progress):
-                file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-                given |= {row["query_id"]: row["negatives"] for row in rows if request.keep}
+            yield lambda rows: file.writelines(
+                json.dumps(row, ensure_ascii=False) + "\n" for row in rows
+            )
             file.flush()
             os.fsync(file.fileno())
         unfinished.rename(out)
@@ -105,13 +148,6 @@ def mine_as(store: Store, request: NegativesMine, *, by: str, progress: Progress
         ) from error
     finally:
         unfinished.unlink(missing_ok=True)
-    found = {"pairs": len(pairs), "corpus": len(corpus.texts), **counts}
-    with store.write() as session:
-        if request.keep:
-            found["kept"] = _keep(session, dataset.id, given)
-        record_event(session, by, "dataset.mine", dataset.id, out=str(out), **found)
-        session.commit()
-    return {"dataset": request.name, "out": str(out), "judge": request.judge, **found}
 
 
 def _keep(session: Session, dataset_id: int, given: Mapping[str, Sequence[str]]) -> int:

@@ -1,18 +1,24 @@
-"""What mining hard negatives takes: the request of the operation and of its command."""
+"""What mining hard negatives takes and reports, behind every door."""
 
 from typing import Literal
 
 from analysis.embed.model_source import DEFAULT_MODEL
 from db.requests import Request, option
+from db.rows import Row
 
 Source = Literal["bm25", "embedding"]
 
 
 class NegativesMine(Request):
-    """Hard negatives for the pairs of a dataset, written to a file."""
+    """Hard negatives for the pairs of a dataset, given to them or written to a file."""
 
     name: str = option(..., "The dataset with the pairs.", names=(), metavar="DATASET")
-    out: str = option(..., "The file to write, JSON lines.", metavar="FILE", path="path")
+    out: str | None = option(
+        None,
+        "A file to write, JSON lines; without it the pairs get them.",
+        metavar="FILE",
+        path="path",
+    )
     by: tuple[Source, ...] = option(("bm25",), "How they are found; repeatable.")
     corpus: str | None = option(
         None, "Among the passages of this dataset; default: of its own.", metavar="DATASET"
@@ -30,6 +36,22 @@ class NegativesMine(Request):
         "", "The language of BM25's stemmer and stop words, or none. Default: that of the passages."
     )
     keep: bool = option(
-        False, "Also give them to the pairs, as negatives that runs with a place for them take."
+        False, "With a file, also give them to the pairs; runs with a place for them take them."
     )
     seed: int = option(0, "Seed of the order in which the judge sees two passages.")
+
+
+class NegativesMined(Row):
+    """Negatives that were found: `pairs_without` any; those that a judge removed because they are
+    `answering`, or could not judge (`unusable`); how many pairs have new ones now (`kept`)."""
+
+    dataset: str
+    out: str | None
+    judge: str | None
+    pairs: int
+    corpus: int
+    negatives: int = 0
+    pairs_without: int = 0
+    answering: int = 0
+    unusable: int = 0
+    kept: int = 0

@@ -46,7 +46,7 @@ class Job(Base, kw_only=True):
     __table_args__ = (
         CheckConstraint(
             "kind IN ('curate', 'judge', 'embed', 'project', 'train', 'evaluate', 'export',"
-            " 'push', 'backup', 'import', 'pull', 'restore', 'study')",
+            " 'push', 'backup', 'import', 'pull', 'restore', 'study', 'mine')",
             name="kind",
         ),
         CheckConstraint(

@@ -66,11 +66,12 @@ COMMANDS: dict[str, Callable[[Store, Path], Words]] = {
     "pull": lambda _, at: (
         *("datasets", "pull", _pairs(at).parent, "--dataset", "new", "--licence", "mit"),
     ),
+    "mine": lambda *_: ("datasets", "mine", "books"),
     "restore": lambda store, at: ("store", "restore", _backup(store, at), "--replace"),
     "study": lambda _, at: ("studies", "create", "books", "--items", 4, "--overlap", 1),
 }
 # Of these the command does the work itself where it waits, as no job: the same once more is one.
-HERE = {"import", "pull", "restore", "study"}
+HERE = {"import", "pull", "mine", "restore", "study"}
 
 
 def test_every_kind_is_among_them() -> None:

@@ -54,8 +54,8 @@ def test_a_pipeline_runs_from_triples_to_a_model(
         (tmp_path / file).write_text(text)
     report = import_dataset(sqlite_store, name="ru", pairs=triples(tmp_path))
     assert report.negatives == PAIRS - (PAIRS + 2) // 3
-    mine = NegativesMine(name="ru", out=str(tmp_path / "mined.jsonl"), count=3, keep=True)
-    assert datasets.mine(ME, mine, datasets.here(lambda *_: None))["kept"] > PAIRS
+    mine = NegativesMine(name="ru", count=3)
+    assert datasets.mine(ME, mine, datasets.here(lambda *_: None)).kept > PAIRS
     asked: dict[str, Any] = {"dataset": "ru", "provider": "openai", "settings": ["model=small"]}
     with Server(schema="taken") as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
@@ -80,11 +80,15 @@ def test_a_pipeline_runs_from_triples_to_a_model(
     # the test server finds that every passage answers the query alone
     assert ("query_negative" in kinds) == (name == "vdmrl")
     assert ("check_answers" in reasons) == (name == "akhasanovv")
+    from trainer.evaluate.job import evaluate
     from trainer.launch.here import train
 
     config = {"release": str(out), "out": str(tmp_path / "model")}
     settings = {**TINY, "objective": "promptriever", "max_steps": "2"}
     trained = train(claim(sqlite_store, config | {"settings": settings}))
     assert trained["steps"] == 2 and trained["loss_last"] > 0
+    asked = {"models": [str(tmp_path / "model"), "bm25"], "release": str(out)}
+    for each in evaluate(claim(sqlite_store, asked, kind="evaluate"))["models"]:
+        assert 0 < each["metrics"]["ndcg@10"] <= 1, each
     after = trained["held_out"]["after"]
     assert 0 < after["ndcg@10"] <= 1, after

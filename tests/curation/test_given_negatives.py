@@ -339,10 +339,10 @@ def test_mined_negatives_are_kept_at_the_pairs_once(store: Store, tmp_path: Path
         held = given(store)
         assert all(set(texts) <= set(held.get(query, [])) for query, texts in mined.items())
         if number == 0:
-            assert found["kept"] == found["negatives"] == sum(map(len, held.values())) > 0
+            assert found.kept == found.negatives == sum(map(len, held.values())) > 0
             assert {query: texts for query, texts in mined.items() if texts} == held
         if number == 1:
-            assert found["kept"] == 0
+            assert found.kept == 0
     with store.read() as session:
         texts = select(Passage.text).join(PairNegative, PairNegative.passage_id == Passage.id)
         own = select(Passage.dataset_id).where(Passage.text.in_(texts)).distinct()

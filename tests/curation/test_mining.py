@@ -6,18 +6,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import select
+from app_pages import open_page, sign_in, words
+from conftest import run_job_here
+from sqlalchemy import func, select
 
 from app.access.identity import Actor, owner
+from app.api.routes import routes
+from app.jobs import supervisors
 from app.operations import datasets
 from curation.judges.judge import Choice
 from curation.mining import mining
 from curation.mining.request import NegativesMine
 from db.corpus.datasets import get_dataset, text_sha256
 from db.errors import BadInput, NotFound, Refused
+from db.jobs import jobs
 from db.people.rights import Rights
 from db.store.store import Store
-from db.tables import Dataset, Event, Pair, Passage
+from db.tables import Dataset, Event, Pair, PairNegative, Passage
 
 TEXTS = {  # of a pool: two pairs, answers under other words, distractors
     "right": "The heron nests in tall trees near water and builds with sticks every spring.",
@@ -70,7 +75,7 @@ def mine(folder: Path, **wanted: Any) -> tuple[dict[str, Any], dict[str, dict[st
     request = NegativesMine(name="birds", out=str(out), **wanted)
     done = datasets.mine(owner("me"), request, datasets.here(lambda done, total: None))
     rows = [json.loads(line) for line in out.read_text().splitlines()]
-    return done, {row["query_id"]: row for row in rows}
+    return done.as_json(), {row["query_id"]: row for row in rows}
 
 
 def ids_of(row: dict[str, Any]) -> list[str]:
@@ -111,7 +116,7 @@ def test_both_sources_are_taken_in_turn_and_scored_each(birds: Store, tmp_path: 
 class Says:
     """A judge for whom some passages answer as well as P+, others better, and some are a riddle."""
 
-    at_once, name, kind, provider, model = 2, "says", "model", "", ""
+    at_once, name, kind, provider, model = 2, "simulated:1", "model", "", ""
     offline = simulated = False
 
     def __init__(self, better: str = "", equal: str = "", riddle: str = "") -> None:
@@ -149,7 +154,7 @@ def test_the_check_removes_what_answers_and_asks_for_the_next(
     first = ids_of(plain["q1"])[0]
     judge = Says(**{kind: first})
     monkeypatch.setattr(mining, "judge_named", lambda name, store: judge)
-    done, rows = mine(tmp_path, count=1, judge="says")
+    done, rows = mine(tmp_path, count=1, judge="simulated:1")
     assert first not in ids_of(rows["q1"]) and len(ids_of(rows["q1"])) == 1
     assert done["unusable" if kind == "riddle" else "answering"] == 2  # of q1 and q2
     assert len({views.index(TEXTS["right"]) for views in judge.seen if TEXTS["right"] in views})
@@ -188,6 +193,44 @@ def test_the_file_is_imported_with_its_negatives(
         dataset = get_dataset(session, "again")
         texts = session.scalars(select(Passage.text).where(Passage.dataset_id == dataset.id))
         assert TEXTS["near"] in {*texts}
+
+
+def test_without_a_file_the_pairs_get_them_behind_every_door(
+    birds: Store, inf: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisors, "ensure_taken", lambda *_: None)
+    curator = Actor("eve", rights=Rights(everywhere=frozenset({"curate"})))
+    route = next(each for each in routes() if each.name == "datasets mine")
+    jobs_ = [
+        inf("datasets", "mine", "birds", "--detach", "--json").json["job_id"],
+        route.call(curator, route.request.read({"id": 1, "count": 1})).job_id,
+    ]
+    sign_in(birds, monkeypatch, "admin")
+    page = open_page("datasets", dataset="birds")
+    page.number_input(key="datasets.mine.count").set_value(2)
+    page = page.button(key="datasets.mine_submit").click().run()
+    assert not page.exception and "queued as job 3" in words(page)
+    jobs_.append(3)
+    found = [_worked(birds, each) for each in jobs_]
+    assert [each["out"] for each in found] == [None] * 3
+    assert found[0]["kept"] == found[0]["negatives"] > 0, "with the default of 4 for each pair"
+    assert [each["kept"] for each in found[1:]] == [0, 0], "the same ones are given once"
+    with birds.read() as session:
+        assert session.scalar(select(func.count()).select_from(PairNegative)) == found[0]["kept"]
+        events = session.scalars(select(Event).where(Event.name == "dataset.mine")).all()
+        assert [each.data["out"] for each in events] == [None] * 3
+
+
+def _worked(store: Store, job_id: int) -> dict[str, Any]:
+    with store.write() as session:
+        job = jobs.claim_job(session, job_id)
+        session.commit()
+    assert job is not None
+    run_job_here(store, job)
+    with store.read() as session:
+        ended = jobs.get_job(session, job_id)
+        assert ended.status == "done", ended.error
+        return dict(ended.result or {})
 
 
 def test_what_cannot_be_mined_is_refused_and_leaves_no_file(birds: Store, tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ from app.cli.kit.formerly import formerly
 from app.cli.kit.report import Result, counts, lines
 from app.operations import datasets as operations
 from app.text.numbers import counted
-from curation.mining.request import NegativesMine
 
 datasets = Noun("datasets", import_, former={"dataset_id": "id", "dataset": "name"})
 add_archiving(datasets, "dataset")
@@ -84,11 +83,10 @@ def _mined(result: Result) -> str:
         ("pairs without", f"{result['pairs_without']:,}"),
     ]
     if result["judge"]:
-        removed = f"{result.get('answering', 0):,} that answer by {result['judge']}"
-        facts.append(("removed", f"{removed}, {result.get('unusable', 0):,} without an answer"))
-    if "kept" in result:
-        facts.append(("given to pairs", f"{result['kept']:,} new"))
-    return lines(*facts, ("file", result["out"]))
+        removed = f"{result['answering']:,} that answer by {result['judge']}"
+        facts.append(("removed", f"{removed}, {result['unusable']:,} without an answer"))
+    facts.append(("given to pairs", f"{result['kept']:,} new"))
+    return lines(*facts, ("file", result["out"] or "–"))
 
 
 datasets.door(
@@ -96,10 +94,10 @@ datasets.door(
     text=_mined,
     title="mining {name}",
     unit="B",
-    request=NegativesMine,
     here=operations.here,
-    about="Mine hard negatives of a dataset's pairs, by BM25 and by embedding, into a file.\n\n"
-    "`inf datasets pull FOLDER` imports the pairs of that folder with the negatives.",
+    about="Mine hard negatives of a dataset's pairs, by BM25 and by embedding.\n\n"
+    "The pairs get them, or with --out a file, whose folder `inf datasets pull` imports as pairs "
+    "with their negatives.",
 )
 
 

@@ -34,7 +34,7 @@ def nothing(*_: Any, **__: Any) -> Any:
 
 PULL = DatasetPull(repo="ada/set", name="new")
 IMPORT = DatasetImport(name="new", pairs="/nowhere/pairs.jsonl")
-MINE = NegativesMine(name="world", out="mined.jsonl")
+MINE = NegativesMine(name="world")
 NEEDING: dict[str, Callable[[Actor], Any]] = {
     "list_all": datasets.list_all,
     "show": lambda actor: datasets.show(actor, "world"),

@@ -73,6 +73,7 @@ OF_ADMINS: Mapping[str, tuple[str, dict[str, Any]]] = {
     "a folder of run files": ("evaluate", {"models": ["a/b"], "release": "1", "trec": "/srv/t"}),
     "files of pairs": ("import", {"name": "new", "pairs": "/srv/pairs.jsonl"}),
     "files of groups": ("import", {"name": "new", "groups": ["/srv/groups.jsonl"]}),
+    "a file to mine into": ("mine", {"name": "books", "out": "/srv/mined.jsonl"}),
     "a folder to pull": ("pull", {"repo": "/srv/set", "name": "new"}),
     "texts of the server": ("embed", {"what": "near_duplicates", "texts": ["/etc/secret.jsonl"]}),
     "a corpus of the server": ("project", {"published": ["/etc/secret.jsonl"]}),
@@ -158,6 +159,16 @@ def test_an_import_into_a_dataset_of_others_is_not_continued(server: Store) -> N
         assert refused.value.code in REFUSALS
         DOORS[door](server, eve, "pull", pulled | {"name": "books"})
         DOORS[door](server, eve, "pull", pulled | {"name": f"new {door}"})
+
+
+def test_negatives_are_mined_for_and_from_datasets_of_one_s_own(server: Store) -> None:
+    eve = curator(server, of="books")
+    own: dict[str, Any] = {"name": "books"}
+    for door in ("launch", "resume", "again"):
+        for elsewhere in ({"name": "films"}, own | {"corpus": "films"}):
+            with pytest.raises(NotFound):
+                DOORS[door](server, eve, "mine", elsewhere)
+        DOORS[door](server, eve, "mine", own | {"corpus": "books"})
 
 
 def test_a_release_and_uploads_of_one_s_own_are_run_again(server: Store) -> None:
@@ -255,6 +266,7 @@ OLD: Mapping[str, tuple[str, dict[str, Any]]] = {
         {"repo": "a/b", "name": "new", "revision": None, "licence": "", "skip_bad": False}
         | {"wanted": {"layout": None, "columns": {}, "split": None, "limit": 3, "negatives": True}},
     ),
+    "a mining": ("mine", {"name": "books", "out": None, "by": ["bm25"], "count": 2}),
     "a study": (
         "study",
         {"dataset": "books", "items": 3, "overlap": 1, "seed": 0, "guidelines": None}
