@@ -1,6 +1,8 @@
-"""The extras of the package, and the sentence that names one where what it installs is missing."""
+"""The extras of the package, and the error that names one where what it installs is missing."""
 
 from collections.abc import Iterator
+
+from db.errors import InfError
 
 # The module whose import fails → the extra that installs it.
 EXTRAS = {
@@ -33,17 +35,19 @@ EXTRAS = {
 }
 
 
-def missing_extra(error: BaseException) -> str:
-    """What to install if the error, or one that caused it, is a missing module of an extra."""
+def missing_extra(error: BaseException) -> InfError | None:
+    """The error with what to install if this one, or one that caused it, is a missing module of an
+    extra."""
     for each in _causes(error):
         name = (each.name or "").split(".")[0] if isinstance(each, ModuleNotFoundError) else ""
         if name in EXTRAS:
             extra = EXTRAS[name]
-            return (
-                f"this needs the package {name}, which the extra [{extra}] installs: "
-                f"pip install 'inf-studio[{extra}]'"
+            return InfError(
+                f"this needs the package {name}, which the extra [{extra}] installs",
+                f"pip install 'inf-studio[{extra}]'",
+                code="extra_missing",
             )
-    return ""
+    return None
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:

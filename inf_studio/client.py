@@ -206,9 +206,11 @@ class Job(Thing, rows.JobShownKeys):
         _show_in_notebook(self.events())
         self.refresh()
         if self.row["status"] != "done":
-            reason = self.row["error"] or self.row["status"]
+            reason, status = self.row["error"] or self.row["status"], self.row["status"]
             raise InfError(
-                f"job {self.row['id']}: {reason}", self.row["remedy"] or "", code="job_failed"
+                f"job {self.row['id']}: {reason}",
+                self.row["remedy"] or "",
+                code=self.row["code"] or f"job_{status}",
             )
         return self
 

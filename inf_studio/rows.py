@@ -157,6 +157,8 @@ class JobRow(TypedDict):
     share: float | None
     message: str
     error: str | None
+    code: str | None
+    remedy: str | None
     started_by: str
     attempt: int
     summary: str
@@ -541,6 +543,8 @@ class JobShownKeys:
     share: float | None
     message: str
     error: str | None
+    code: str | None
+    remedy: str | None
     started_by: str
     attempt: int
     summary: str
@@ -556,7 +560,6 @@ class JobShownKeys:
     resources: dict[str, Any]
     config: dict[str, Any]
     result: dict[str, Any] | None
-    remedy: str | None
     warning: str | None
     name: str
 

@@ -86,7 +86,7 @@ class InProcess:
         yield Path(path)
 
 
-STATE = ("id", "status", "done", "total", "message", "error", "summary")
+STATE = ("id", "status", "done", "total", "message", "error", "code", "remedy", "summary")
 ERRORS: Mapping[int, type[InfError]] = {
     404: NotFound,
     422: BadInput,

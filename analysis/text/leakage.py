@@ -68,8 +68,8 @@ def lacking_package() -> str:
     try:
         importlib.import_module("sklearn.linear_model")
     except ModuleNotFoundError as error:
-        if message := missing_extra(error):
-            return message
+        if found := missing_extra(error):
+            return str(found)
         raise
     return ""
 

@@ -72,10 +72,9 @@ def of_error(error: InfError | NoResultFound | ImportError) -> Response:
     if isinstance(error, NoResultFound):
         return problem(404, "it does not exist, or you have no right to it", code="not_there")
     if isinstance(error, ImportError):
-        message = missing_extra(error)
-        if not message:
+        if (found := missing_extra(error)) is None:
             raise error
-        return problem(409, message, code="extra_missing")
+        error = found
     return problem(
         status_of(error),
         error.message,

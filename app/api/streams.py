@@ -37,6 +37,7 @@ EVERY_SECONDS = 1.0
 BEAT_SECONDS = 15.0
 MAX_UPLOAD_BYTES = 1024 * 1024 * 1024
 MAX_LINE_BYTES = 4 * 1024 * 1024
+STATE = ("status", "done", "total", "message", "error", "code", "remedy", "summary")
 BYTES = "application/octet-stream"
 LINES = ("application/x-ndjson", "application/jsonl")
 MAX_ID = 2**53
@@ -221,12 +222,11 @@ async def _of_job(api: Shared, holder: TokenHolder, job_id: int, last: str) -> A
         except InfError as error:
             yield _ended(error)
             return
-        state = {name: getattr(row, name) for name in ("status", "done", "total", "message")}
+        state = {name: getattr(row, name) for name in STATE}
         at = f"{row.attempt}-{row.status}-{row.done}-{row.total or 0}-{len(row.message)}"
         if at != last:
             last, waited = at, 0.0
-            shown = {"id": job_id, **state, "error": row.error, "summary": row.summary}
-            yield _message(as_text(shown), id=at, event=f"job.{row.status}")
+            yield _message(as_text({"id": job_id, **state}), id=at, event=f"job.{row.status}")
         if row.status in OVER:
             yield _message(as_text({"code": "job_over"}), event="end")
             return

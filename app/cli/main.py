@@ -4,7 +4,6 @@ import errno
 import os
 import sys
 from pathlib import Path
-from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
@@ -12,7 +11,7 @@ from click.shell_completion import CompletionItem
 from app.cli.commands import COMMANDS
 from app.cli.kit.output import FULL, OutputFailed, checked_output, drop_output
 from app.cli.start import INTERRUPTED, MESSAGE, ending_at_once, without_collection
-from db.errors import InfError
+from db.errors import BadInput, InfError
 from db.extras import missing_extra
 from db.home import home
 from db.modules import load
@@ -105,56 +104,58 @@ def _run(given: list[str]) -> int:
         return 1
     except click.ClickException as error:
         if "--json" in given:
-            _print_json(error=error.format_message(), **_details(error))
+            cause = error.__cause__
+            known = cause if isinstance(cause, InfError) else _wrong(error.format_message())
+            _print_json(known, error.format_message())
         else:
             error.show()
         return error.exit_code
     except Exception as error:
-        if not (message := _reason(error)):
+        reason = _reason(error)
+        if reason is None:
             if "--json" not in given:
                 raise
             import traceback  # here, as JSON: `inf --help` needs neither
 
             traceback.print_exc()
-            message = f"unexpected {type(error).__name__}: {error}; please report it with stderr"
+            what = f"unexpected {type(error).__name__}: {error}"
+            reason = InfError(what, "please report it with stderr", code="unexpected")
         if "--json" in given:
-            code = error.code if isinstance(error, InfError) else "unexpected"
-            _print_json(error=message, code=code)
+            _print_json(reason, str(reason))
         else:
-            click.echo(f"Error: {message}", err=True)
+            click.echo(f"Error: {reason}", err=True)
         return 1
     return code if isinstance(code, int) else 0
 
 
-def _details(error: click.ClickException) -> dict[str, Any]:
-    """Code, remedy and more of what ended a command."""
-    from app.text.remedies import in_commands  # here: `inf --help` needs no words of errors
-
-    cause, is_usage = error.__cause__, isinstance(error, click.UsageError)
-    found = {"code": "arguments_invalid"} if is_usage else {}
-    if isinstance(cause, InfError):
-        found = cause.details | {"code": cause.code, "remedy": in_commands(cause.remedy)}
-    if is_usage and not found.get("remedy"):
-        found["remedy"] = "`--help` shows what the command takes"
-    return found
+def _wrong(message: str) -> InfError:
+    return BadInput(message, "`--help` shows what the command takes", code="arguments_invalid")
 
 
-def _print_json(**error: Any) -> None:
+def _print_json(error: InfError, text: str) -> None:
+    """Print an error in its parts; `error` is the text of message and remedy of before."""
     import json
 
-    click.echo(json.dumps(error))
+    from app.text.remedies import in_commands  # here: `inf --help` needs no words of errors
+
+    apart = {"message": in_commands(error.message), "code": error.code}
+    remedy = in_commands(error.remedy) or _wrong("").remedy * (error.code == "request_invalid")
+    click.echo(json.dumps({**error.details, **apart, "remedy": remedy, "error": text}))
 
 
-def _reason(error: Exception) -> str:
-    """Why a command ended, in a sentence; "" for what nobody expected."""
+def _reason(error: Exception) -> InfError | None:
+    """Why a command ended; None for what nobody expected."""
     if isinstance(error, InfError):  # from load_secrets; `reporting` handles those of commands
-        return str(error)
+        return error
     if isinstance(error, OSError) and error.errno in FULL:  # a file of the command's own
-        return f"no space is left on the disk: {error}"
+        return InfError(
+            f"no space is left on the disk: {error}", "free some of it", code="disk_full"
+        )
     place = error.filename if isinstance(error, OSError) and error.errno in READ_ONLY else None
     if isinstance(place, str) and Path(place).is_relative_to(home()):
         reason = f"{place} cannot be written ({getattr(error, 'strerror', error)})"
-        return f"{reason}: set INF_HOME to a folder that this account can write"
+        remedy = "set INF_HOME to a folder that this account can write"
+        return InfError(reason, remedy, code="home_not_writable")
     return missing_extra(error)  # of a command whose own module needs it
 
 

@@ -114,14 +114,10 @@ def _will_be_retried(job: Job) -> bool:
 
 def ended_well(job: Job) -> Job:
     """The job if it is done. Raises InfError with its error, Cancelled if it was stopped."""
-    if job.status == "cancelled":
-        raise Cancelled(job.error or "stopped", code="job_cancelled")
     if job.status != "done":
-        raise InfError(
-            job.error or f"job {job.id} ended as {job.status}",
-            f"`jobs logs {job.id}` shows why; `jobs resume {job.id}` continues it",
-            code=f"job_{job.status}",
-        )
+        kind = Cancelled if job.status == "cancelled" else InfError
+        message = job.error or f"job {job.id} ended as {job.status}"
+        raise kind(message, what_to_do(job), code=job.error_code or f"job_{job.status}")
     return job
 
 
@@ -230,13 +226,14 @@ def close_row(store: Store, job: Job, code: int) -> Job:
     attempt = job.attempt
     job = job_now(store, job.id)
     if job.status == "running" and job.attempt == attempt:
-        error = f"the process ended with status {code}; log: {job.log_path}"
+        message = f"the process ended with status {code}; log: {job.log_path}"
         if code == KILLED:
-            error += "\n(killed, often because memory ran out; resume to continue)"
+            message += "\n(killed, often because memory ran out)"
         ended = "lost" if code == KILLED else "failed"
         status = "cancelled" if job.stop_requested else ended
+        error = InfError(f"{message}\n{log_tail(job)}", code="job_process_ended")
         with store.write() as session:
-            jobs.finish_job(session, job.id, job.attempt, status, error=f"{error}\n{log_tail(job)}")
+            jobs.finish_job(session, job.id, job.attempt, status, error=error)
             session.commit()
         job = job_now(store, job.id)
     return job
@@ -262,17 +259,19 @@ def replace_dead(store: Store, job_id: int, deaths: "Counter[tuple[int, int]]") 
 
 
 def what_to_do(job: Job) -> str:
-    """What to do about a failed or lost job, or one with files elsewhere; "" for others."""
+    """What to do about a job that did not end well, first the remedy of its error, or about one
+    with files elsewhere; "" for others."""
     if job.status == "queued" and jobs.is_elsewhere(job):
         return "Its files are in another INF_HOME: a server or worker that has it runs it."
     if job.status == "lost":
         return f"Resume it from what it stored with `jobs resume {job.id}`."
-    if job.status == "failed":
-        return (
-            f"Fix the cause, then resume from what it stored with `jobs resume {job.id}`. "
-            f"The full log is in `jobs logs {job.id}`."
-        )
-    return ""
+    if job.status != "failed":
+        return job.remedy or ""
+    first = (job.remedy or "fix the cause").rstrip(".")
+    return (
+        f"{first}. `jobs resume {job.id}` continues from what it stored; "
+        f"`jobs logs {job.id}` has the full log."
+    )
 
 
 def log_elsewhere(job: Job) -> str:

@@ -31,6 +31,7 @@ from db.store.store import Store
 from db.tables import Job
 
 log = logging.getLogger("inf.ray")
+STOPPED = InfError("stopped on request", "resume to continue", code="job_stopped")
 POLL_SECONDS = 1.0
 LOG_SECONDS = 5.0
 START_SECONDS = 300.0
@@ -102,7 +103,9 @@ def _submit_queued(store: Store, cluster: RayCluster, resources: Resources) -> i
         try:
             cluster.submit(store, job, resources)
         except InfError as error:
-            _close(store, job, "failed", f"could not be submitted: {error}")
+            message = f"could not be submitted: {error.message}"
+            failed = InfError(message, error.remedy, code=error.code)
+            _close(store, job, "failed", failed)
             continue
         log.info("job %s, attempt %s, is submitted", job.id, job.attempt)
 
@@ -137,7 +140,7 @@ def _age(one: Watched) -> float:
 def _stop(store: Store, cluster: RayCluster, job: Job, name: str, state: str, one: Watched) -> None:
     """First let the job stop at its next heartbeat; after the grace period stop it through Ray."""
     if state in (OVER, UNKNOWN):
-        _close(store, job, "cancelled", "stopped on request; resume to continue")
+        _close(store, job, "cancelled", STOPPED)
         return
     if one.stop_by is None:
         one.stop_by = time.monotonic() + launching.STOP_GRACE_SECONDS
@@ -148,7 +151,8 @@ def _stop(store: Store, cluster: RayCluster, job: Job, name: str, state: str, on
 def _close_lost(store: Store, job: Job, reason: str) -> None:
     """Close a job that ended in the cluster while its row still runs: node or process died."""
     tail = launching.log_tail(launching.job_now(store, job.id))
-    _close(store, job, "lost", f"its process ended unexpectedly: {reason}\n{tail}".strip())
+    message = f"its process ended unexpectedly: {reason}\n{tail}".strip()
+    _close(store, job, "lost", InfError(message, code="job_process_ended"))
 
 
 def _retry_lost(store: Store, cluster: RayCluster) -> None:
@@ -184,7 +188,7 @@ def _beat(store: Store, job: Job, **progress: Any) -> None:
         session.commit()
 
 
-def _close(store: Store, job: Job, status: str, error: str) -> None:
+def _close(store: Store, job: Job, status: str, error: InfError) -> None:
     with store.write() as session:
         try:
             jobs.finish_job(session, job.id, job.attempt, status, error=error)

@@ -162,10 +162,11 @@ def _start(store: Store, place: Slot) -> Running | None:
     try:
         child = launching.start_process(store, job, environment=place.environment)
     except (OSError, InfError) as error:  # disk full, no more processes, another file of keys
+        if isinstance(error, OSError):
+            error = InfError(str(error), "free disk or memory", code="job_not_started")
+        failed = InfError(f"could not be started: {error.message}", error.remedy, code=error.code)
         with store.write() as session:
-            jobs.finish_job(
-                session, job.id, job.attempt, "failed", error=f"could not be started: {error}"
-            )
+            jobs.finish_job(session, job.id, job.attempt, "failed", error=failed)
             session.commit()
         return None
     return Running(job.id, child.pid, child)

@@ -5,6 +5,7 @@ from typing import Any, Protocol
 
 import streamlit as st
 
+from app.text.remedies import in_pages
 from db.requests import (
     Request,
     bounds_of,
@@ -69,7 +70,7 @@ def _value(model: type[Request], name: str, held: Any) -> Any:
 def _draw_field(model: type[Request], name: str, value: Any, given: dict[str, Any]) -> None:
     field, bounds = model.model_fields[name], bounds_of(model, name)
     label = field.title or name.replace("_", " ").capitalize()
-    given = {"help": field.description, **given}
+    given = {"help": in_pages(field.description or ""), **given}
     options, kind = given.pop("options", choices_of(model, name)), type_of(model, name)[0]
     if isinstance(value, tuple):
         if options:

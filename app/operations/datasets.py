@@ -1,7 +1,6 @@
 """Datasets: list, show, browse, import from files and from the Hub; archive them and runs."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
@@ -23,7 +22,7 @@ from db.archive.target import target_of
 from db.corpus.browsing import PairView, list_pairs, list_passages
 from db.corpus.datasets import find_dataset, get_dataset, list_datasets, summarise_dataset
 from db.corpus.texts import pair_sources
-from db.errors import NotFound, Refused
+from db.errors import BadRow, NotFound, Refused
 from db.home import home
 from db.modules import load
 from db.people import accounts
@@ -44,7 +43,6 @@ WORK = {
     "mine": "curation.mining.mining:mine_as",
 }
 T = TypeVar("T")
-Result = dict[str, Any]
 
 
 class DatasetRow(Row):
@@ -76,6 +74,31 @@ class Archived(SparseRow):
     purged: bool
     dataset: str = ""
     run_id: int = 0
+
+
+class Purged(Archived):
+    """What was deleted for good: by whom, its rows by table, and the backup that was made first."""
+
+    by: str
+    rows: dict[str, int]
+    backup: str
+    content_sha256: str
+
+
+class JudgmentsImported(Row):
+    """An import of judgments into a study: what was new, of whom, and what was skipped or is no
+    judgment, by reason."""
+
+    study_id: int
+    imported: int
+    unchanged: int
+    judges: tuple[str, ...]
+    skipped: int
+    bad_rows: tuple[BadRow, ...]
+    question: str
+    by_question: dict[str, int]
+    not_judged: dict[str, int]
+    notices: tuple[str, ...]
 
 
 def list_all(actor: Actor, *, archived: bool = False) -> Listed[DatasetRow]:
@@ -176,7 +199,7 @@ def preview(actor: Actor, request: DatasetImport, *, uploads: Path | None = None
 
 def import_judgments(
     actor: Actor, path: Path, *, study_id: int, question: str | None, skip_bad: bool
-) -> Result:
+) -> JudgmentsImported:
     """Import annotations of another tool, a file of the server, as judgments of a study.
 
     Raises Refused for who is no admin, and as `import_judgments` of `curation.questions`.
@@ -193,18 +216,8 @@ def import_judgments(
             skip_bad=skip_bad,
             by=actor.name,
         )
-    return {
-        "study_id": report.study_id,
-        "imported": report.imported,
-        "unchanged": report.unchanged,
-        "judges": sorted(report.judges),
-        "skipped": len(report.skipped),
-        "bad_rows": list(map(asdict, report.skipped)),
-        "question": report.question,
-        "by_question": report.by_question,
-        "not_judged": report.not_judged,
-        "notices": report.notices,
-    }
+    judges, bad = sorted(report.judges), report.skipped
+    return JudgmentsImported.of(report, judges=judges, skipped=len(bad), bad_rows=bad)
 
 
 def pull(actor: Actor, request: DatasetPull, launch: Launch[T]) -> T:
@@ -313,7 +326,7 @@ def purge(
     run_id: int | None = None,
     backup: Path | None,
     progress: Callable[[int, int], None],
-) -> dict[str, Any]:
+) -> Purged:
     """Delete it for good after a backup, by default in `$INF_HOME/backups`, named by its time.
 
     Returns who did it, the rows deleted and the backup. Raises as `db.archive.purging.purge`,
@@ -333,8 +346,7 @@ def purge(
             backup=backup.expanduser().absolute(),
             progress=progress,
         )
-    what = Archived(**_what(dataset, run_id), archived=False, purged=True).as_json()
-    return {**what, "by": actor.name, **done}
+    return Purged(**_what(dataset, run_id), archived=False, purged=True, by=actor.name, **done)
 
 
 def _what(dataset: str | None, run_id: int | None) -> dict[str, Any]:

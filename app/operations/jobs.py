@@ -68,7 +68,11 @@ class JobLog(Request):
 
 
 class JobRow(Row):
-    """A job in a list: `done` of `total` pieces, a `share` of the work; `summary`: its outcome."""
+    """A job in a list: `done` of `total` pieces, a `share` of the work; `summary`: its outcome.
+
+    Of one that did not end well `error` is the message, `code` that of the error, `remedy` what to
+    do about it.
+    """
 
     id: int
     kind: str
@@ -78,6 +82,8 @@ class JobRow(Row):
     share: float | None
     message: str
     error: str | None
+    code: str | None
+    remedy: str | None
     started_by: str
     attempt: int
     summary: str
@@ -96,7 +102,7 @@ class JobRow(Row):
 class JobShown(JobRow):
     """A job with its config, its result, and where it runs.
 
-    `resources`: what its processes use, in all and each; `remedy` for one that failed.
+    `resources`: what its processes use, in all and each.
     """
 
     command: str
@@ -107,7 +113,6 @@ class JobShown(JobRow):
     resources: Json
     config: Json
     result: Json | None
-    remedy: str | None
     warning: str | None
 
 
@@ -127,7 +132,7 @@ def list_some(
         found = jobs.list_jobs(session, statuses=tuple(statuses), limit=limit, offset=offset)
         by_status = jobs.count_jobs(session)
     total = sum(n for status, n in by_status.items() if not statuses or status in statuses)
-    rows = [JobRow.of(job, summary=summary(job), share=_share(job)) for job in found]
+    rows = [JobRow.of(job, **_made_of(job)) for job in found]
     return Listed[JobRow].page(rows, offset=offset, total=total)
 
 
@@ -159,13 +164,17 @@ def show(actor: Actor, job_id: int) -> JobShown:
     parts = parts_of(job.resources)
     return JobShown.of(
         job,
-        summary=summary(job),
-        share=_share(job),
+        **_made_of(job),
         command=shlex.join(["python", *command_of(job)]),
         resources={**sum_of(parts), "parts": parts},
-        remedy=launching.what_to_do(job) or None,
         warning=missing_gpu_warning(parts) or None,
     )
+
+
+def _made_of(job: Job) -> dict[str, Any]:
+    """What a row has that is no column of its job."""
+    remedy = launching.what_to_do(job) or None
+    return {"summary": summary(job), "share": _share(job), "code": job.error_code, "remedy": remedy}
 
 
 def _share(job: Job) -> float | None:

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from app.access.identity import Actor
 from app.access.permissions import require
@@ -48,6 +48,29 @@ class ModelIndexed(Row):
     dimensions: int
     made: int
     seconds: float
+
+
+class NetworkMeasured(Row):
+    """One way to run a model: the largest difference of a number from its own vectors, measures."""
+
+    network: str
+    dimensions: int | None
+    difference: float
+    metrics: dict[str, float | None]
+
+
+class ModelExported(Row):
+    """A model written for serving: its networks' files, what each loses on which groups, and why a
+    server would not load it."""
+
+    path: str
+    source: str
+    measured_on: str
+    groups: int
+    matryoshka: tuple[int, ...]
+    networks: dict[str, str]
+    rows: tuple[NetworkMeasured, ...]
+    server_problems: tuple[str, ...]
 
 
 class ModelServe(Request):
@@ -104,7 +127,7 @@ def folder_of(actor: Actor, model: str) -> str:
     return model
 
 
-def export(actor: Actor, wanted: ModelExport, say: Callable[[str], None]) -> dict[str, Any]:
+def export(actor: Actor, wanted: ModelExport, say: Callable[[str], None]) -> ModelExported:
     """Write a checkpoint (number or folder) for serving: merged weights, ONNX and OpenVINO.
 
     Each network is compared with the model's own vectors. The card gets what 8 bits and each
@@ -131,7 +154,7 @@ def export(actor: Actor, wanted: ModelExport, say: Callable[[str], None]) -> dic
         measured_on=measured_on,
         say=say,
     )
-    return {"path": wanted.out, **report}
+    return ModelExported.model_validate({"path": wanted.out, **report})
 
 
 def index(

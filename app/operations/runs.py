@@ -110,7 +110,7 @@ class RunPreview(OfRecipe):
         None, "Another recipe on the same pairs.", names=("--with",), metavar="RECIPE"
     )
     provider: str = option(
-        "", "Who writes and judges: a name of `inf runs create --help`. Default: offline."
+        "", "Who writes and judges: a provider, as `runs create` takes it. Default: offline."
     )
     connection: str | None = option(None, "The model server, by its name.", metavar="NAME")
     pairs: int = option(PREVIEWED, "How many of the first pairs.", ge=1, le=PREVIEWED)

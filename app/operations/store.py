@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 from sqlalchemy.engine import make_url
 from sqlalchemy.orm import Session
 
@@ -15,6 +15,7 @@ from curation.backups import BackupPlan, RestorePlan, StoreRestored, restored
 from db.errors import BadInput
 from db.events import record_event
 from db.requests import Request, absolute, option
+from db.rows import Row, SparseRow
 from db.store import schema
 from db.store.backup import restore_backup
 from db.store.copying import copy_store
@@ -24,7 +25,6 @@ from db.store.upgrading import go_back, upgrade_store
 
 RIGHT = "accounts"
 T = TypeVar("T")
-Result = dict[str, Any]
 Progress = Callable[[int, int], None]
 
 
@@ -84,7 +84,31 @@ class StoreUpgrade(Request):
         return self
 
 
-def upgrade(actor: Actor, request: StoreUpgrade) -> Result:
+class StoreUpgraded(SparseRow):
+    """The revision before and now, the copy of what was there, and which copy was put back."""
+
+    before: str | None = None
+    revision: str | None
+    copied_to: str | None = Field(alias="copy")
+    added_indexes: tuple[str, ...] = ()
+    restored: str = ""
+
+
+class StoreChecked(Row):
+    """A store that is as this version has it, at this revision."""
+
+    revision: str | None
+
+
+class StoreCopied(Row):
+    """A copied store: its rows, in all and by table, and their content."""
+
+    rows: int
+    tables: dict[str, int]
+    content_sha256: str
+
+
+def upgrade(actor: Actor, request: StoreUpgrade) -> StoreUpgraded:
     """Create the tables, or copy the store, migrate and check it; or nothing is changed.
 
     `back` puts a copy back, after a copy of what is there; then run the version that made it.
@@ -98,9 +122,11 @@ def upgrade(actor: Actor, request: StoreUpgrade) -> Result:
         _record(session, actor, name, str(result["revision"]), **result)
 
     if request.back is not None:
-        return go_back(store, Path(request.back), record=record)
-    copy_to = None if request.copy_to is None else Path(request.copy_to)
-    return upgrade_store(store, copy=not request.no_copy, copy_to=copy_to, record=record)
+        done = go_back(store, Path(request.back), record=record)
+    else:
+        copy_to = None if request.copy_to is None else Path(request.copy_to)
+        done = upgrade_store(store, copy=not request.no_copy, copy_to=copy_to, record=record)
+    return StoreUpgraded.model_validate(done)
 
 
 def make_tables(actor: Actor, consents: Callable[[], bool]) -> str:
@@ -114,7 +140,7 @@ def make_tables(actor: Actor, consents: Callable[[], bool]) -> str:
     return "sqlite" if store.is_sqlite else "postgresql"
 
 
-def check(actor: Actor) -> Result:
+def check(actor: Actor) -> StoreChecked:
     """Check revision, tables, columns, constraints and indexes against this version.
 
     Raises StoreBehind.
@@ -122,10 +148,12 @@ def check(actor: Actor) -> Result:
     require(actor, RIGHT)
     store = open_store()
     schema.require_current(store)
-    return {"revision": schema.current(store)}
+    return StoreChecked(revision=schema.current(store))
 
 
-def copy_from(actor: Actor, source: str, from_schema: str | None, progress: Progress) -> Result:
+def copy_from(
+    actor: Actor, source: str, from_schema: str | None, progress: Progress
+) -> StoreCopied:
     """Copy the store `source` (a file or an address) into the empty one of the environment.
 
     Counts and content are compared. Raises BadInput, Refused.
@@ -147,7 +175,7 @@ def copy_from(actor: Actor, source: str, from_schema: str | None, progress: Prog
     def record(session: Session, manifest: Mapping[str, Any]) -> None:
         _record(session, actor, "copy", "store", rows=manifest["rows"])
 
-    return copy_store(origin, target, progress=progress, record=record)
+    return StoreCopied.model_validate(copy_store(origin, target, progress=progress, record=record))
 
 
 def _record(session: Session, actor: Actor, name: str, of: str, **data: Any) -> None:

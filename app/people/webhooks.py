@@ -33,7 +33,9 @@ def draw_webhooks() -> None:
             max_chars=MAX_URL,
             placeholder="https://hooks.example.org/inf-studio",
         )
-        st.multiselect("Events", events.NAMES, key="webhooks.events", placeholder="all")
+        st.multiselect(
+            "Events", events.NAMES, key="webhooks.events", placeholder="all but judgment.stored"
+        )
         st.checkbox(
             "Private network",
             key="webhooks.private",

@@ -21,14 +21,14 @@ class DatasetImport(Request):
     )
     passages: str | None = option(
         None,
-        "Columns passage_id, text, title; as --pairs.",
+        "Columns passage_id, text, title; as `pairs=`.",
         title="Or: passages on the server",
         metavar="FILE",
         path="path",
     )
     layout: str | None = option(
         None,
-        "Read --pairs as a format of `inf convert`.",
+        "Read `pairs=` as a format of `datasets convert`.",
         names=("--as",),
         title="Format of the pairs",
         metavar="FORMAT",

@@ -78,7 +78,7 @@ class ReleasePlan(Request):
     )
     leave_out_contaminated: bool = option(
         False,
-        "Leave out groups that overlap with evaluation sets (inf analyze contamination).",
+        "Leave out groups that overlap with evaluation sets (`analyses contamination`).",
         title="Exclude overlaps with evaluation sets",
     )
     name: str = option("", "Title on the card; default: the dataset's name.")

@@ -87,11 +87,11 @@ class RunStart(Shared):
 
     dataset: str = option(..., "The dataset with the pairs.", names=(), metavar="DATASET")
     provider: str = option(
-        "", "Who writes and judges: a name of `inf runs create --help`; or a connection."
+        "", "Who writes and judges: the name of a provider; or give a connection."
     )
     connection: str | None = option(
         None,
-        "The model server, by its name in `inf connections list`; `environment`: the variables'.",
+        "The model server, by its name in `connections list`; `environment`: the variables'.",
         metavar="NAME",
     )
     recipe: str | None = option(
@@ -113,7 +113,7 @@ class RunStart(Shared):
         gt=0,
     )
     limit: int | None = option(None, "Only the first N pairs.", title="Maximum pairs", ge=1)
-    sample: int | None = option(None, "Only N random pairs; --seed fixes them.", ge=1)
+    sample: int | None = option(None, "Only N random pairs; `seed=` fixes them.", ge=1)
     query_ids: tuple[str, ...] = option((), "Only this pair; repeatable.", names=("--query-id",))
     concurrency: int | None = option(
         None, "Calls in flight, of all workers together.", title="Concurrent calls", ge=1

@@ -15,7 +15,7 @@ from sqlalchemy import delete, false, func, literal, or_, select, update
 from sqlalchemy.orm import Session
 
 from db.clock import silent_since, store_now
-from db.errors import BadInput, NotFound, Refused
+from db.errors import BadInput, InfError, NotFound, Refused
 from db.events import record_event
 from db.home import home_id
 from db.machine import process_exists
@@ -28,6 +28,9 @@ HEARTBEAT_SECONDS = 3.0
 LOST_AFTER_SECONDS = 20.0
 LOCAL = "local"
 OVER = ("done", "failed", "cancelled", "lost")
+SILENT = InfError(
+    "the process stopped without a report (killed, or the machine went down)", code="job_silent"
+)
 
 
 def enqueue_job(
@@ -138,7 +141,8 @@ def claim_job(
     now = store_now(session)
     job.status, job.attempt, job.host = "running", job.attempt + 1, socket.gethostname()
     job.started_at = job.heartbeat_at = now
-    job.pid, job.error, job.finished_at, job.stop_requested = None, None, None, False
+    job.pid, job.finished_at, job.stop_requested = None, None, False
+    job.error = job.error_code = job.remedy = None
     job.slot, job.resources = slot, {}
     session.flush()
     return job
@@ -226,19 +230,16 @@ def finish_job(
     status: str,
     *,
     result: dict[str, Any] | None = None,
-    error: str | None = None,
+    error: InfError | None = None,
 ) -> None:
     """End the job: `status` is one of OVER. Secrets are removed from the error. Does not commit."""
-    values: dict[str, Any] = {
-        "status": status,
-        "result": result,
-        "error": None if error is None else redacted(error),
-        "finished_at": utc_now(),
-    }
+    values: dict[str, Any] = {"status": status, "result": result, "finished_at": utc_now()}
+    if error is not None:
+        values |= _of_error(error)
     if status == "done" and not (result or {}).get("paused"):
         values["done"] = func.coalesce(Job.total, Job.done)  # progress may lag by half a second
     _update(session, job_id, attempt, **values)
-    _record_end(session, job_id, status)
+    _record_end(session, job_id, status, error)
 
 
 def request_stop(session: Session, job_id: int) -> Job:
@@ -267,7 +268,8 @@ def requeue_job(session: Session, job_id: int) -> Job:
             "run it again as a new job",
             code="job_done",
         )
-    job.status, job.finished_at, job.stop_requested, job.error = "queued", None, False, None
+    job.status, job.finished_at, job.stop_requested = "queued", None, False
+    job.error = job.error_code = job.remedy = None
     return job
 
 
@@ -288,15 +290,10 @@ def mark_lost_jobs(session: Session, *, now: datetime | None = None) -> list[int
         session.execute(
             update(Job)
             .where(Job.id.in_(lost), Job.status == "running", Job.heartbeat_at < limit)
-            .values(
-                status="lost",
-                finished_at=utc_now(),
-                error="the process stopped without a report (killed, or the machine went down); "
-                "resume continues from what it had stored",
-            )
+            .values(status="lost", finished_at=utc_now(), **_of_error(SILENT))
         )
         for job_id in lost:
-            _record_end(session, job_id, "lost")
+            _record_end(session, job_id, "lost", SILENT)
     return lost
 
 
@@ -381,10 +378,18 @@ def is_this_process_alive(job: Job) -> bool | None:
     return process_exists(job.pid)  # `os.kill(pid, 0)` would end the process on Windows
 
 
-def _record_end(session: Session, job_id: int, status: str) -> None:
-    """Add the event `job.done`, `job.failed`, `job.cancelled` or `job.lost`."""
+def _of_error(error: InfError) -> dict[str, str]:
+    """The columns of an error, without secrets."""
+    values = {"error": error.message, "error_code": error.code, "remedy": error.remedy}
+    return {name: redacted(value) for name, value in values.items()}
+
+
+def _record_end(session: Session, job_id: int, status: str, error: InfError | None = None) -> None:
+    """Add the event `job.done`, `job.failed`, `job.cancelled` or `job.lost`; its data has the error
+    that ended the job, by its code."""
     job = session.execute(select(Job.kind, Job.started_by).where(Job.id == job_id)).one()
-    record_event(session, job.started_by, f"job.{status}", job_id, kind=job.kind)
+    why = {} if error is None else _of_error(error)
+    record_event(session, job.started_by, f"job.{status}", job_id, kind=job.kind, **why)
 
 
 def _update(session: Session, job_id: int, attempt: int, **values: Any) -> None:

@@ -87,7 +87,8 @@ class JobHandle:
                     code="job_taken_over",
                 )
             raise Cancelled(
-                "stopped on request; resume continues from here",
+                "stopped on request",
+                "resume continues from here",
                 code="job_stopped",
             )
 
@@ -220,18 +221,18 @@ def run(handle: JobHandle, handler: Handler) -> int:
         patiently(partial(require_not_newer, handle.store), patience_of(handle.config))
         ending = {"status": "done", "result": handler(handle).as_json()}
     except Cancelled as stopped:
-        ending = {"status": "cancelled", "error": str(stopped)}
+        ending = {"status": "cancelled", "error": stopped}
     except Lost as error:
         log.error("%s", error)
-        ending = {"status": "cancelled" if handle.stopping else "lost", "error": str(error)}
+        ending = {"status": "cancelled" if handle.stopping else "lost", "error": error}
     except InfError as error:
         log.error("%s", error)
-        ending = {"status": "failed", "error": missing_extra(error) or str(error)}
+        ending = {"status": "failed", "error": missing_extra(error) or error}
     except BaseException as error:
         lines = traceback.format_exc().strip().splitlines()
         log.error("%s", "\n".join(lines))
-        last = missing_extra(error) or "\n".join(lines[-LAST_LINES:])
-        ending = {"status": "failed", "error": last}
+        crash = InfError("\n".join(lines[-LAST_LINES:]), code="unexpected")
+        ending = {"status": "failed", "error": missing_extra(error) or crash}
         if isinstance(error, KeyboardInterrupt | SystemExit):
             ending["status"] = "cancelled"
     handle.over()

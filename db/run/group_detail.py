@@ -167,7 +167,7 @@ def get_group(session: Session, group_id: int, *, viewer: str | None = None) -> 
     if found is None:
         raise NotFound(
             f"no group {group_id}",
-            "`groups list run=RUN` shows those of a run",
+            "`groups list RUN` shows those of a run",
             code="group_unknown",
         )
     group, run, dataset, pair, passage = found

@@ -136,7 +136,7 @@ PRINTING = [
     ["datasets", "list", "--json"],
     ["datasets", "show", "world"],
     ["store", "check"],
-    ["groups", "list", "--run", "1"],
+    ["groups", "list", "1"],
     ["groups", "show", "1"],
     ["jobs", "list"],
     ["jobs", "show", "1"],

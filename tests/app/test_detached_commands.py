@@ -104,7 +104,7 @@ def test_a_restore_into_an_empty_store_needs_no_replace(
     assert count_rows(new, "dataset") == 1
     assert detached("restore", file) == 0
     refused = run_queued(new)
-    assert refused.status == "failed" and "`replace=`" in (refused.error or "")
+    assert refused.status == "failed" and "`replace=`" in (refused.remedy or "")
     assert count_rows(new, "dataset") == 1
     new.close()
 
@@ -133,7 +133,7 @@ def test_a_restore_job_whose_number_the_backup_has_changes_nothing(
         jobs.enqueue_job(session, "restore", {"path": str(file), "replace": True})
         session.commit()
     ended = run_queued(sqlite_store)
-    assert ended.status == "failed" and "detach=yes" in (ended.error or "")
+    assert ended.status == "failed" and "detach=yes" in (ended.remedy or "")
     assert count_rows(sqlite_store, "dataset") == 1
 
 

@@ -27,6 +27,8 @@ RENAMED = {
     "evaluate list": "inf evaluations list",
     "evaluate --model x --benchmark y": "inf evaluations create",
     "export --dataset x --out y": "inf releases create DATASET",
+    "groups list --run 1": "inf groups list RUN_ID",
+    "judgments list --study 1": "inf judgments list STUDY_ID",
     "hub push --release 1 --repo a/b --dry-run": "inf releases push | models push",
     "review --group 1 --approve": "inf reviews set GROUP",
     "review many --run 1 --approve": "inf reviews bulk RUN",
@@ -85,3 +87,17 @@ def test_the_help_of_a_command_that_was_several_has_the_options_of_each(
     for noun in ("datasets", "runs"):
         said = inf(noun, "delete", "--help")
         assert said.code == 0 and "--purge" in said.out and f"inf {noun} purge" in said.out
+
+
+def test_an_id_that_was_an_option_is_an_argument_and_one_of_them_is_needed(
+    inf: Callable[..., Ran], sqlite_store: Store
+) -> None:
+    missing = inf("groups", "list", "--json")
+    assert missing.code == 2 and "RUN_ID" in missing.json["message"]
+    assert "note" not in inf("groups", "list", 1).err
+
+
+def test_a_former_command_ends_with_the_next_step_of_what_it_is_now(
+    inf: Callable[..., Ran], sqlite_store: Store
+) -> None:
+    assert "next: inf status" in inf("db", "upgrade").err

@@ -15,6 +15,7 @@ from app_pages import open_page
 from app.cli.main import inf
 from app.home.quality import leakage_light
 from app.kit.menu import MENU
+from app.operations.doors.requests import models
 from app.text.remedies import COMMANDS, PAGES, in_commands, in_pages
 from curation.importing.columns import Lacking, MissingColumns
 from db.errors import NAMED, BadInput, BadRow, BadRows, InfError, NotFound
@@ -116,6 +117,18 @@ def test_pages_word_sentences_that_are_no_errors_too(sqlite_store: Store) -> Non
     (drawn,) = open_page("jobs").dataframe[0].value.to_dict("records")
     assert drawn["summary"] == job.error
     assert drawn["outcome"] == "stopped; continue with the Curate page"
+
+
+def test_the_description_of_a_field_names_operations_and_fields_and_each_door_words_them() -> None:
+    """It is a command's help, a form's, a route's and an agent's."""
+    shells = re.compile(r"\binf [a-z]|(?<![\w-])--[a-z]|torchrun --")
+    for name, model in models().items():
+        for key, field in model.model_fields.items():
+            assert not shells.search(field.description or ""), f"{name}: {key}"
+    runs = inf.get_command(click.Context(inf), "runs")
+    assert isinstance(runs, click.Group)
+    helped = {each.name: getattr(each, "help", "") for each in runs.commands["create"].params}
+    assert "--seed fixes" in helped["sample"] and "`inf connections list`" in helped["connection"]
 
 
 # What a person can do about an error is its remedy. Those without one are listed with the reason:

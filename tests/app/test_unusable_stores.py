@@ -22,7 +22,7 @@ def test_a_store_that_cannot_be_opened_is_told_in_words(tmp_path: Path, inf: Any
     ):
         for command in (("db", "upgrade"), ("jobs", "list")):
             told = inf(*command, "--json", **environment)
-            assert told.code == 1 and told.json.keys() <= {"error", "code", "remedy"}
+            assert told.code == 1 and told.json.keys() == {"error", "message", "code", "remedy"}
             assert told.json["code"], told.out + told.err
             assert words in told.json["error"] and "secret" not in told.out + told.err
 

@@ -63,7 +63,7 @@ class EvaluationStart(Request):
     pin: str | None = option(
         None,
         "Refuse to evaluate unless the benchmark's content has this sha256, as "
-        "`inf evaluations pin` or an earlier evaluation shows it.",
+        "`evaluations pin` or an earlier evaluation shows it.",
         metavar="SHA256",
     )
     held_out: float | None = option(

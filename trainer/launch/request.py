@@ -76,7 +76,7 @@ class TrainStart(_OfSettings):
     processes: int = option(
         1,
         "Number of training processes on this machine, one per GPU if there are any; they share "
-        "the batch. On several machines: torchrun --no-python … inf trainings create …",
+        "the batch. On several machines: start `trainings create` on each by torchrun.",
         names=("--nproc",),
         ge=1,
     )

@@ -202,7 +202,7 @@ class Handler(BaseHTTPRequestHandler):
         try:
             self._answer(200, self.server.searcher.search(json.loads(self.rfile.read(length))))
         except (InfError, ImportError) as error:
-            self._answer(400, {"error": missing_extra(error) or str(error)})
+            self._answer(400, {"error": str(missing_extra(error) or error)})
         except (KeyError, ValueError, TypeError) as error:
             self._answer(400, {"error": f"the request cannot be read: {error!r}"})
         except Exception as error:  # report it to the page and keep serving

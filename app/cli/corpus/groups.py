@@ -1,8 +1,7 @@
 """`inf groups`: list and show the groups of a run."""
 
-import click
-
 from app.cli.kit.doors import Noun
+from app.cli.kit.formerly import id_argument
 from app.cli.kit.report import Result, lines
 from app.cli.kit.table import drawn
 from app.operations import groups as operations
@@ -10,7 +9,7 @@ from app.operations import groups as operations
 groups = Noun("groups", former={"group_id": "id", "query_id": "name"})
 groups.listed(
     operations.list_some,
-    click.option("--run", "run_id", type=int, required=True, help="Id of the run."),
+    id_argument("run_id", "--run", "groups list RUN_ID"),
     echoed=("run_id",),
     columns=(
         *(("group", "id"), ("verdict", lambda row: row["verdict"] or row["state"]), "drop_reason"),

@@ -73,7 +73,7 @@ def _ended(result: Result) -> str:
     study = f"inf studies create {dataset} --run {run_id} --items 50 --overlap 3"
     then = f"{study} lets people judge a sample"
     if not result["kept"]:
-        then = f"inf groups list --run {run_id} --verdict dropped shows what was dropped"
+        then = f"inf groups list {run_id} --verdict dropped shows what was dropped"
     return f"{lines(*facts)}\nnext: {then}"
 
 
@@ -297,7 +297,7 @@ def _spent(run: Result) -> str:
 def _after(run: Result) -> str:
     """What a person would do with a run as it is."""
     if run["status"] == "done":
-        return f"inf groups list --run {run['id']}"
+        return f"inf groups list {run['id']}"
     resume = f"inf runs resume {run['id']}"
     return resume if run["status"] in ("paused", "failed", "cancelled") else "inf status"
 

@@ -35,7 +35,7 @@ def _human(result: Result) -> str:
         imported = _import_counts(result["imported"], result["unchanged"])
         if "run_id" in result:
             facts += [("run", result["run_id"]), ("groups", imported)]
-            following = f"groups list --run {result['run_id']}"
+            following = f"groups list {result['run_id']}"
         else:
             passages = (result["imported_passages"], result["unchanged_passages"])
             facts += [("pairs", imported), ("passages", _import_counts(*passages))]

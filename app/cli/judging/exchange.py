@@ -75,7 +75,7 @@ def export(request: StudyExport, out: Path) -> Result:
     instruction, one of a positive grade a positive. What people do not agree on is left out.
     """
     files, report = agreement.export(command_actor(), request)
-    return {**report, "out": str(out), "files": write_files(out, files)}
+    return {**report.as_json(), "out": str(out), "files": write_files(out, files)}
 
 
 def _reported(result: Result) -> str:

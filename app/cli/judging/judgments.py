@@ -3,6 +3,7 @@
 import click
 
 from app.cli.kit.doors import Noun
+from app.cli.kit.formerly import id_argument
 from app.cli.kit.report import Result, command_actor, reporting
 from app.cli.kit.table import Column, drawn
 from app.operations.judging import judgments as operations
@@ -25,12 +26,12 @@ def _listed(result: Result) -> str:
     shown = drawn(JUDGMENTS, rows, empty="no judgments: people judge on the Judge page")
     if result["next"] is None:
         return shown
-    more = f"inf judgments list --study {result['study_id']} --after {result['next']}"
+    more = f"inf judgments list {result['study_id']} --after {result['next']}"
     return f"{shown}\n{len(rows)} of {result['total']:,}; the next: {more}"
 
 
 @judgments.command("list")
-@click.option("--study", "study_id", type=int, required=True, help="The study.")
+@id_argument("study_id", "--study", "judgments list STUDY_ID")
 @click.option("--after", type=int, default=0, help="Only those behind this judgment.")
 @click.option("--limit", type=click.IntRange(min=1), default=operations.PAGE, show_default=True)
 @reporting(_listed)

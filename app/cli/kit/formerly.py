@@ -2,7 +2,7 @@
 
 import copy
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import takewhile
 from typing import Any
 
@@ -32,11 +32,37 @@ def formerly(
     def noted(*args: Any, **given: Any) -> Any:
         note_former(old, new)
         if not isinstance(command, click.Group):
-            click.get_current_context().meta[NOW] = " ".join(takewhile(str.islower, new.split()))
+            named = new.partition(" --")[0].split()
+            click.get_current_context().meta[NOW] = " ".join(takewhile(str.islower, named))
         return call(*args, **given) if call is not None else None
 
     found.callback = noted
     return found
+
+
+def id_argument(name: str, option: str, now: str) -> Callable[[Any], Any]:
+    """Add the argument of an id, which was this option; `now`: the command with the argument."""
+
+    def keep(context: click.Context, _: click.Parameter, value: int | None) -> None:
+        if value is not None:
+            note_former(f"{now.rpartition(' ')[0]} {option}", now)
+            context.meta[name] = value
+
+    def given(context: click.Context, argument: click.Parameter, value: int | None) -> int:
+        if (found := context.meta.get(name) if value is None else value) is None:
+            raise click.MissingParameter(ctx=context, param=argument)
+        return int(found)
+
+    def decorate(command: Any) -> Any:
+        argument = click.Argument([name], type=int, required=False, callback=given)
+        argument.metavar = name.upper()
+        # eager: what it was given is known when the argument is read
+        former = click.Option([option, f"former_{name}"], type=int, is_eager=True, callback=keep)
+        former.expose_value, former.help = False, "As the argument."
+        command.__dict__.setdefault("__click_params__", []).extend((former, argument))
+        return command
+
+    return decorate
 
 
 def note_former(old: str, new: str) -> None:

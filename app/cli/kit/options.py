@@ -112,7 +112,7 @@ def _attributes(model: type[Request], name: str) -> dict[str, Any]:
     """What click needs to know of a field."""
     field = model.model_fields[name]
     kind, is_many = type_of(model, name)
-    about = field.description or ""
+    about = in_commands(field.description or "")
     found: dict[str, Any] = {
         "help": about if not is_many or "repeatable" in about else f"{about} Repeatable.",
         "required": field.is_required(),

@@ -25,7 +25,7 @@ from app.jobs.ray_cluster import checked_address
 from app.operations.acting import Launch, in_foreground, owner_of_store, queue
 from app.text.next_steps import SAID, next_step
 from app.text.remedies import in_commands
-from db.errors import InfError, Paused
+from db.errors import BadInput, InfError, Paused
 from db.extras import missing_extra
 from db.jobs.jobs import LOCAL
 from db.rows import Listed, Row, as_text
@@ -46,18 +46,17 @@ class Failed(click.ClickException):
 
 @contextmanager
 def errors_translated() -> Iterator[None]:
-    """Raise our errors, and a missing extra, in the words of commands; `--json` has the code and
-    the remedy of an error, too."""
+    """Raise our errors, and a missing extra, in the words of commands; `--json` has the parts of
+    the error that is the cause."""
     try:
         yield
-    except InfError as error:
-        message = missing_extra(error) or in_commands(str(error))
-        code = 3 if isinstance(error, Paused) else 2 if error.code == "request_invalid" else 1
-        raise Failed(message, code) from error
-    except ImportError as error:
-        if not (message := missing_extra(error)):
+    except (InfError, ImportError) as error:
+        known = missing_extra(error) or error
+        if not isinstance(known, InfError):
             raise
-        raise Failed(message) from error
+        is_wrong = isinstance(known, BadInput) and known.code == "request_invalid"
+        code = 3 if isinstance(known, Paused) else 2 if is_wrong else 1
+        raise Failed(in_commands(str(known)), code) from known
 
 
 def reporting(

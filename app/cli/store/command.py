@@ -13,7 +13,7 @@ from app.cli.kit.report import Launching, Result, launched, lines, me, reporting
 from app.cli.kit.table import Column, drawn, sheet
 from app.operations import store as operations
 from app.operations.overview import status as operation_of_status
-from app.operations.store import StoreUpgrade
+from app.operations.store import StoreUpgrade, StoreUpgraded
 from app.text.remedies import in_commands
 from curation.backups import RestorePlan
 from db.store.backup import greatest_job_id
@@ -108,7 +108,7 @@ former_upgrade = formerly(upgrade, "upgrade", "store upgrade")
 
 @click.command("upgrade")
 @reporting(lambda result: f"the store is at revision {result['revision']}")
-def _without_copy() -> Result:
+def _without_copy() -> StoreUpgraded:
     """Create the tables, or bring them up to this version of InF Studio."""
     return operations.upgrade(owner(me()), StoreUpgrade(no_copy=True))
 

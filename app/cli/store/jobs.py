@@ -39,7 +39,7 @@ jobs.listed(
 def _shown(result: Result) -> str:
     order = (
         *("job_id", "kind", "status", "started_by", "created_at", "finished_at"),
-        *("command", "launcher", "host", "slot", "error", "remedy", "warning"),
+        *("command", "launcher", "host", "slot", "error", "code", "remedy", "warning"),
     )
     shown = (f"{name:<12} {result[name]}" for name in order if result[name] is not None)
     return in_commands("\n".join(shown))

@@ -174,7 +174,8 @@ def _queued(webhook_id: int) -> bool:
         found = events.list_after(owner("webhooks"), webhook.after_event)
         if found.last == webhook.after_event:
             return True
-        wanted = [row.id for row in found.data if row.name in (webhook.events or events.NAMES)]
+        names = webhook.events or {*events.NAMES}.difference(events.OFTEN)
+        wanted = [row.id for row in found.data if row.name in names]
         with unscoped(), open_store().write() as session:
             webhooks.queue_events(session, webhook, wanted, found.last)
             session.commit()

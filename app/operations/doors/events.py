@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import func, select
+from sqlalchemy import Select, func, select
 
 from app.access.identity import Actor
 from app.access.permissions import NEEDS
@@ -15,23 +15,28 @@ from app.operations.acting import reading
 from db.rows import Row
 from db.store.scope import unscoped
 from db.store.store import open_store
-from db.tables import Event, Job, Release, Run, Study, utc_now
+from db.tables import Event, Job, Judgment, Release, Run, Study, StudyItem, utc_now
 
 RIGHT = "jobs"
-# By noun: who may see it, and its table.
-SEEN: Mapping[str, tuple[str, type[Any]]] = {
-    "run": ("curate", Run),
-    "study": ("studies", Study),
-    "release": ("export", Release),
-    "job": ("jobs", Job),
-    "training": ("jobs", Job),
+ANSWERS = select(Judgment.id).join(StudyItem, StudyItem.item_id == Judgment.item_id)
+# By noun: who may see it, and the ids that there are.
+SEEN: Mapping[str, tuple[str, Select[Any]]] = {
+    "run": ("curate", select(Run.id)),
+    "study": ("studies", select(Study.id)),
+    "judgment": ("studies", ANSWERS),
+    "release": ("export", select(Release.id)),
+    "job": ("jobs", select(Job.id)),
+    "training": ("jobs", select(Job.id)),
 }
 ENDS = ("finished", "paused", "failed", "cancelled")
+# Of every answer: a webhook gets it where it is asked for.
+OFTEN = ("judgment.stored",)
 NAMES = (
     *(f"run.{end}" for end in ENDS),
     *(f"job.{what}" for what in ("launch", "resume", "cancel", "done", "failed", "lost")),
     *("job.cancelled", "training.finished", "release.created", "release.pushed"),
     *(f"study.{what}" for what in ("create", "open", "paused", "closed", "finished", "extend")),
+    *OFTEN,
 )
 # A number that is missing is of a transaction that is not over, or was undone, in this time.
 SETTLED = timedelta(seconds=60)
@@ -83,9 +88,10 @@ def list_after(actor: Actor, after: int, *, limit: int = 500) -> EventsAfter:
 
 def _visible(actor: Actor, noun: str, events: Sequence[Event]) -> set[str]:
     """The ids of this noun's things that the actor sees."""
-    permission, table = SEEN[noun]
+    permission, query = SEEN[noun]
     if not NEEDS[permission].is_met(actor):
         return set()
+    of = query.selected_columns.id
     ids = {int(one.noun_id) for one in events if one.noun == noun and one.noun_id.isdecimal()}
     with reading(actor, permission) as session:
-        return set(map(str, session.scalars(select(table.id).where(table.id.in_(ids)))))
+        return set(map(str, session.scalars(query.where(of.in_(ids)))))

@@ -47,7 +47,9 @@ class WebhookAdd(Request):
 
     url: str = option(..., "Where events are posted.", names=(), metavar="URL")
     events: Annotated[tuple[str, ...], AfterValidator(_are_events)] = option(
-        (), "Send this event, as run.finished; repeatable. Default: all.", names=("--event",)
+        (),
+        "Send this event, as run.finished; repeatable. Default: all but judgment.stored.",
+        names=("--event",),
     )
     private: bool = option(
         False, "It may be in a private network; on a server with accounts its owner's command only."
@@ -62,7 +64,7 @@ class WebhookEnable(Request):
 
 
 class WebhookRow(Row):
-    """An endpoint, without its secret. `events` without any: all.
+    """An endpoint, without its secret. `events` without any: all but `judgment.stored`.
 
     `status` on or off, with the `reason` that it was switched off for; `waiting`: deliveries that
     are not over; `problem`: why nothing can be sent from here.

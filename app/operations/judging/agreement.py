@@ -70,7 +70,7 @@ from db.corpus.datasets import get_dataset
 from db.errors import BadInput, Refused
 from db.events import record_event
 from db.question import Question
-from db.rows import SparseRow
+from db.rows import Row, SparseRow
 from db.run.runs import choose_run, shape_of
 from db.run.validations import (
     RunAnswers,
@@ -428,7 +428,22 @@ def figures(actor: Actor, study_id: int, chosen: JudgmentFilter) -> StudyFigures
     return StudyFigures(**found)
 
 
-def export(actor: Actor, wanted: StudyExport) -> tuple[dict[str, str], Result]:
+class StudyExported(Row):
+    """Grades as files: of which judge, which grades count for what, and what was left out."""
+
+    study_id: int
+    question: str
+    judge: str
+    positive: int
+    violates: int
+    records: int
+    rows: int
+    qrels: int
+    grades: dict[int, int]
+    left_out: dict[str, int]
+
+
+def export(actor: Actor, wanted: StudyExport) -> tuple[dict[str, str], StudyExported]:
     """The files by name that a study's grades become, and what a report says of them.
 
     Raises NotFound, BadInput without grades; Refused as `estimates`.
@@ -441,7 +456,8 @@ def export(actor: Actor, wanted: StudyExport) -> tuple[dict[str, str], Result]:
         graded = graded_study(
             session, wanted.study_id, question=wanted.question, judge=wanted.judge
         )
-    return graded_files(graded, positive=wanted.positive, violates=wanted.violates)
+    files, report = graded_files(graded, positive=wanted.positive, violates=wanted.violates)
+    return files, StudyExported.model_validate(report)
 
 
 def estimates(actor: Actor, study_id: int) -> RunEstimates:

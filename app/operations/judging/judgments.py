@@ -60,7 +60,7 @@ def show(actor: Actor, judgment_id: int) -> JudgmentShown:
         if found is None or (is_blind and hidden_items(session, {found.item_id}, actor.name)):
             raise NotFound(
                 f"no judgment {judgment_id}",
-                "`judgments list study=N` has their ids",
+                "`judgments list N` has their ids",
                 code="judgment_unknown",
             )
         return found

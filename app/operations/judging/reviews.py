@@ -225,6 +225,6 @@ def _require_in_queue(session: Session, actor: Actor, group_id: int) -> None:
     if not queue.can_review(session, group_id, reviewer=actor.name, blind=blind):
         raise Refused(
             f"group {group_id} is not in your queue",
-            "choose another one: `groups list run=N`",
+            "choose another one: `groups list N`",
             code="group_not_in_queue",
         )

@@ -113,7 +113,7 @@ def status(actor: Actor) -> Status:
             Waiting(
                 number=number,
                 what=f"kept groups of run {run_id} that no person reviewed",
-                operation=f"groups list run={run_id}",
+                operation=f"groups list {run_id}",
             )
             for run_id, number in unreviewed.items()
         ),

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from api_world import API, COMMAND, PASSWORD, ApiWorld, make_api_world, new_token
 from sqlalchemy import select
+from sqlalchemy.orm import Session
 
 from app.api import limits, server, streams
 from app.api.limits import Limits, TooMany
@@ -21,7 +22,18 @@ from db.people.sign_ins import start_session
 from db.store.scope import unscoped
 from db.store.settings import owners_process
 from db.store.store import Store
-from db.tables import Account, ApiAnswer, Event, Job, Run, Study, utc_now
+from db.tables import (
+    Account,
+    ApiAnswer,
+    Event,
+    Job,
+    Judge,
+    Judgment,
+    Run,
+    Study,
+    StudyItem,
+    utc_now,
+)
 
 
 @pytest.fixture
@@ -354,17 +366,50 @@ def test_events_are_those_of_what_one_sees_in_order_and_without_their_data(
     first = events.newest(holder)
     add_event(world, "run.finished", world.other.run)
     mine = add_event(world, "run.finished", world.mine.run, secret="s")
-    add_event(world, "judgment.stored", ("run", world.mine.run), choice="positive")
+    stored = add_event(world, "judgment.stored", ("run", world.mine.run), choice="positive")
     add_event(world, "study.adjudicate", world.mine.study, choice="positive")
     add_event(world, "token.create", 1)
     last = add_event(world, "study.finished", world.mine.study)
     found = events.list_after(holder, first)
     assert [(row.id, row.name) for row in found.data] == [
         (mine, "run.finished"),
+        (stored, "judgment.stored"),
         (last, "study.finished"),
     ]
-    assert found.last == last and "secret" not in found.model_dump_json()
+    told = found.model_dump_json()
+    assert found.last == last and "secret" not in told and "positive" not in told
     assert events.list_after(holder, last).data == ()
+
+
+def answered(session: Session, study_id: int) -> int:
+    """The id of a judgment on an item of the study."""
+    query = select(StudyItem.item_id).where(StudyItem.study_id == study_id)
+    item_id = session.scalars(query).first()
+    made = Judgment(
+        event_id=f"in {study_id}",
+        judge_id=session.scalars(select(Judge.id)).first() or 0,
+        item_id=item_id or 0,
+        choice="none",
+        order_shown=[],
+    )
+    session.add(made)
+    session.flush()
+    return made.id
+
+
+def test_an_answer_of_a_study_that_one_does_not_see_is_no_event_for_them(world: ApiWorld) -> None:
+    owners_process(True)
+    with unscoped(), world.store.write() as session:
+        mine, other = (answered(session, place.study) for place in (world.mine, world.other))
+        session.commit()
+    first = add_event(world, "judgment.stored", other, study=world.other.study)
+    last = add_event(world, "judgment.stored", mine, study=world.mine.study)
+    seen = {
+        name: [row.id for row in events.list_after(tokens.presented(token), first - 1).data]
+        for name, token in world.tokens.items()
+        if name != "ann"  # who follows no events
+    }
+    assert seen["mina"] == seen["lim"] == [last] and seen["cora"] == [first, last]
 
 
 def test_no_event_of_a_transaction_that_ends_late_is_skipped(world: ApiWorld) -> None:

@@ -208,7 +208,7 @@ def test_a_run_uses_the_key_of_now_also_where_it_was_refused_before(
         secrets.load_secrets()
         assert "LAB_API_KEY" not in secrets.inherited()
         ran = inf("curate", "small", "--connection", "lab", "--set", "model=small", "--json")
-        assert ran.code == 1 and ran.json["code"] == "job_failed"
+        assert ran.code == 1 and ran.json["code"] == "server_refuses_key"
         assert "refuses the key" in ran.json["error"] and OTHER_KEY not in ran.out + ran.err
         (home() / secrets.FILE).write_text(f'LAB_API_KEY = "{KEY}"\n')
         done = inf("runs", "resume", 1, "--json")

@@ -1,15 +1,22 @@
 """What a row holds is declared to its leaves; JSON stays where its keys are data or of others."""
 
 import importlib
+import inspect
+import json
+import os
 import pkgutil
 from collections.abc import Iterator
-from typing import get_args
+from pathlib import Path
+from typing import Any, get_args
+
+from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 
 import analysis
 import app
 import curation
 import db
 import trainer
+from app import operations
 from db.rows import Row, SparseRow
 
 # Entry points, and pages: a page runs where it is imported.
@@ -26,6 +33,19 @@ OF_OTHERS = {
     *("ModelShown.summary", "AuditRow.data", "GroupCall.request", "JudgmentShown.detail"),
     "StageBody.extra_body",
 }
+
+
+SNAPSHOT = Path(__file__).parents[3] / "docs" / "reference" / "rows.json"
+
+
+class Untitled(GenerateJsonSchema):
+    """Schemas without the titles that repeat the names of fields, of functions and models."""
+
+    def field_title_should_be_set(self, schema: object) -> bool:
+        return False
+
+    def get_title_from_name(self, name: str) -> str:
+        return name
 
 
 def _rows(of: type[Row] = Row) -> Iterator[type[Row]]:
@@ -46,19 +66,43 @@ def _every_row() -> list[type[Row]]:
 def test_no_row_holds_anything_or_json_but_what_is_listed_here() -> None:
     rows = [each for each in _every_row() if "[" not in each.__name__]
     assert len(rows) > 200
-    anything, json = set(), set()
+    anything, of_others = set(), set()
     for row in rows:
         for name in row.__annotations__.keys() & row.model_fields.keys():
             text = str(row.model_fields[name].annotation)
             if "typing.Any" in text or text == "<class 'dict'>":
                 anything.add(f"{row.__module__}.{row.__name__}.{name}")
             elif "JsonValue" in text:
-                json.add(f"{row.__name__}.{name}")
+                of_others.add(f"{row.__name__}.{name}")
         typed = ("__pydantic_extra__" in vars(one).get("__annotations__", {}) for one in row.mro())
         if row.model_config.get("extra") == "allow" and not any(list(typed)[:-2]):
             anything.add(f"{row.__module__}.{row.__name__}: further keys")
     assert not anything, "\n".join(sorted(anything))
-    assert json == SETTINGS | OF_OTHERS
+    assert of_others == SETTINGS | OF_OTHERS
+
+
+def _in_lines(schema: dict[str, Any]) -> str:
+    """A schema without its prose, a line for each key."""
+    dropped = ("title", "description", "properties")
+    kept = {key: schema[key] for key in sorted(schema.keys() - {*dropped})} | {"properties": None}
+    keys = sorted(schema.get("properties", {}).items())
+    lines = ",\n".join(f"  {json.dumps(key)}: {json.dumps(each)}" for key, each in keys)
+    return json.dumps(kept).replace('"properties": null', f'"properties": {{\n{lines}\n}}')
+
+
+def test_every_row_is_in_the_snapshot_with_its_types() -> None:
+    """A key or a type that changes shows in review; INF_WRITE_KEYS=1 writes it anew."""
+    rows = [each for each in _every_row() if "[" not in each.__name__]
+    _, schema = models_json_schema(
+        [(each, "serialization") for each in rows],
+        schema_generator=Untitled,
+    )
+    of = schema["$defs"]
+    found = ",\n".join(f"{json.dumps(name)}: {_in_lines(of[name])}" for name in sorted(of))
+    found = f'{{"$defs": {{\n{found}\n}}}}\n'
+    if os.environ.get("INF_WRITE_KEYS"):
+        SNAPSHOT.write_text(found, encoding="utf-8")
+    assert SNAPSHOT.read_text(encoding="utf-8") == found
 
 
 def _within(annotation: object) -> Iterator[type[Row]]:
@@ -82,3 +126,21 @@ def test_a_row_that_stands_within_a_sparse_one_is_sparse_too_where_it_has_defaul
                 if has_defaults and not issubclass(each, SparseRow):
                     wrong.add(f"{each.__name__} in {row.__name__}")
     assert not wrong
+
+
+def test_no_operation_returns_a_dictionary_of_anything() -> None:
+    """A result is a row, or counts and texts by name; figures that a page's chart reads stay."""
+    charts = {"evaluations.values", "evaluations.records"}
+    found = set()
+    for module in pkgutil.walk_packages(operations.__path__, f"{operations.__name__}."):
+        for name, each in vars(importlib.import_module(module.name)).items():
+            if not (inspect.isfunction(each) and each.__module__ == module.name):
+                continue
+            takes = [*inspect.signature(each).parameters]
+            if (
+                name[0] != "_"
+                and takes[:1] == ["actor"]
+                and "Any" in str(inspect.signature(each).return_annotation)
+            ):
+                found.add(f"{module.name.rpartition('.')[2]}.{name}")
+    assert found == charts

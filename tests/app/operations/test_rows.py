@@ -94,7 +94,7 @@ NOUNS: Mapping[str, Noun] = {
     "groups": Noun(
         lambda: groups.list_some(ADA, QueueFilter(run_id=1)),
         lambda one: groups.show(ADA, one),
-        ("--run", 1),
+        (1,),
         page="groups",
         source=(desk, "page"),
         instead="the workbench is a card of the browser's, which takes them as JSON",
@@ -116,7 +116,7 @@ NOUNS: Mapping[str, Noun] = {
     "judgments": Noun(
         lambda: judgments.list_some(ADA, 1),
         lambda one: judgments.show(ADA, one),
-        ("--study", 1),
+        (1,),
         instead="pages have their figures, and a judge their own answers without labels",
     ),
     "releases": Noun(

@@ -117,9 +117,9 @@ def test_status_names_the_store_the_server_what_runs_and_what_waits(
     assert found["server"] == status_of.SERVER
     assert [(job["kind"], job["status"]) for job in found["jobs"]] == [("backup", "queued")]
     (waiting,) = found["waiting"]
-    assert waiting["number"] > 0 and waiting["operation"] == f"groups list run={run_id}"
+    assert waiting["number"] > 0 and waiting["operation"] == f"groups list {run_id}"
     shown = inf("status").out
-    assert f"inf groups list --run {run_id}" in shown and "kept groups of run" in shown
+    assert f"inf groups list {run_id}" in shown and "kept groups of run" in shown
     server.shutdown()
     server.server_close()
 
