@@ -152,7 +152,7 @@ def drop_bars(rows: Sequence[Mapping[str, Any]]) -> go.Figure:
 
 
 def stage_lanes(lanes: Mapping[str, Sequence[int]], ends: Sequence[datetime]) -> go.Figure:
-    """A lane per stage of a run over time: darker where more answers came.
+    """A lane per stage of a run over time: bluer where more answers came, on either theme.
 
     lanes: answers by stage, T each; ends: of the T equal intervals, in the reader's time zone.
     """
@@ -162,7 +162,7 @@ def stage_lanes(lanes: Mapping[str, Sequence[int]], ends: Sequence[datetime]) ->
             x=[moment.replace(tzinfo=None) for moment in ends],
             y=list(lanes),
             zmin=0,
-            colorscale="Blues",
+            colorscale=[(0, "rgba(68,119,170,0.08)"), (1, "rgba(68,119,170,1)")],
             showscale=False,
             xgap=1,
             ygap=6,

@@ -20,7 +20,7 @@ from app.agreement.judges import draw_consensus, draw_judges
 from app.agreement.report import draw_flag_note, draw_pairs
 from app.agreement.verdict import draw_about_run, draw_thresholds
 from app.kit.figure import Origin, draw_figure
-from app.kit.page import draw_table, draw_tabs
+from app.kit.page import draw_drawer, draw_table, draw_tabs
 from app.operations.judging import agreement
 from app.text.numbers import counted
 from app.text.plain import plain
@@ -131,8 +131,16 @@ def _draw_run(found: Results, about: dict[str, Any]) -> None:
     draw_about_run(about, replace(found.origin, command=study.format("estimate")))
     draw_plan(found.study_id)
     if found.version is not None:
-        stricter = replace(found.origin, command=study.format("thresholds"))
-        draw_thresholds(_about("thresholds", found, found.version), stricter)
+        version = found.version
+        draw_drawer(  # it reads every judgment of the run
+            "Were the filter stricter",
+            lambda: draw_thresholds(
+                _about("thresholds", found, version),
+                replace(found.origin, command=study.format("thresholds")),
+            ),
+            key="agreement.stricter",
+            icon=":material/tune:",
+        )
 
 
 def _about(what: str, found: Results, version: actions.Version) -> dict[str, Any]:

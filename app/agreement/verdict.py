@@ -109,37 +109,36 @@ def _draw(rows: list[dict[str, Any]], origin: Origin, key: str) -> None:
 
 def draw_thresholds(explored: Mapping[str, Any], origin: Origin) -> None:
     """A table per strictness: what a stricter filter would keep, and how good that would be."""
-    with st.expander("Were the filter stricter", icon=":material/tune:"):
-        if not explored["explored"]:
-            st.caption(plain(f"No threshold to explore: {explored['reason']}."))
-        for each in explored["explored"]:
-            st.markdown(plain(f"By {each['by']}"))
-            if not each["rows"]:
-                st.caption(plain(each["reason"]))
-                continue
-            rows = [
-                {
-                    "At least": row["threshold"],
-                    "Groups kept": row["kept_groups"],
-                    "Of the kept": row["size"],
-                    "Precision": row["precision"]["value"],
-                    "Recall": row["recall"]["value"],
-                    "Precision with interval": run_text.estimate(row["precision"]),
-                    "Recall with interval": run_text.estimate(row["recall"]),
-                }
-                for row in each["rows"]
-            ]
-            columns: dict[str, Any] = dict.fromkeys(
-                ("Of the kept", "Precision", "Recall", WITHOUT_LOW, WITHOUT_HIGH), SHARE
+    if not explored["explored"]:
+        st.caption(plain(f"No threshold to explore: {explored['reason']}."))
+    for each in explored["explored"]:
+        st.markdown(plain(f"By {each['by']}"))
+        if not each["rows"]:
+            st.caption(plain(each["reason"]))
+            continue
+        rows = [
+            {
+                "At least": row["threshold"],
+                "Groups kept": row["kept_groups"],
+                "Of the kept": row["size"],
+                "Precision": row["precision"]["value"],
+                "Recall": row["recall"]["value"],
+                "Precision with interval": run_text.estimate(row["precision"]),
+                "Recall with interval": run_text.estimate(row["recall"]),
+            }
+            for row in each["rows"]
+        ]
+        columns: dict[str, Any] = dict.fromkeys(
+            ("Of the kept", "Precision", "Recall", WITHOUT_LOW, WITHOUT_HIGH), SHARE
+        )
+        columns["At least"] = st.column_config.NumberColumn(
+            format="%.3f", help="Empty: the filter as it is."
+        )
+        precisions = [row["precision"] for row in each["rows"]]
+        rows = rows_without(rows, precisions)
+        if WITHOUT in rows[0]:
+            columns[WITHOUT] = st.column_config.NumberColumn(
+                f"Precision {WITHOUT.lower()}", format="percent"
             )
-            columns["At least"] = st.column_config.NumberColumn(
-                format="%.3f", help="Empty: the filter as it is."
-            )
-            precisions = [row["precision"] for row in each["rows"]]
-            rows = rows_without(rows, precisions)
-            if WITHOUT in rows[0]:
-                columns[WITHOUT] = st.column_config.NumberColumn(
-                    f"Precision {WITHOUT.lower()}", format="percent"
-                )
-            draw_rows(rows, origin, key=f"agreement.by_{each['by']}", column_config=columns)
-            draw_flag_note(precisions)
+        draw_rows(rows, origin, key=f"agreement.by_{each['by']}", column_config=columns)
+        draw_flag_note(precisions)

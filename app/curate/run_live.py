@@ -265,7 +265,7 @@ def draw_lanes(user: SessionUser, run_id: int) -> None:
     ends, counts = run_now.answers_over_time(user, run_id)
     if len(ends) < MIN_LANES:
         return
-    st.caption("Answers by stage over time: the darker, the more")
+    st.caption("Answers by stage over time: the bluer, the more")
     lanes = {stage.capitalize(): numbers for stage, numbers in counts.items()}
     when = [moment.astimezone(browser_zone()) for moment in ends]
     draw_plot(stage_lanes(lanes, when), key=f"curate.lanes-{run_id}.figure")

@@ -64,14 +64,14 @@ def draw_drawer(
     draw: Callable[[], object],
     *,
     key: str,
-    field: str,
+    field: str = "",
     icon: str | None = None,
     is_open: bool = False,
 ) -> None:
     """Draw a folded part of the page; what is in it is sent once the drawer is opened.
 
-    `field` is the key of one of its fields. While the page keeps a value of it, the drawer is drawn
-    closed as well: Streamlit forgets what was typed into a field that is not drawn.
+    `field` is the key of one of its fields, if it has any. While the page keeps a value of it, the
+    drawer is drawn closed as well: Streamlit forgets what was typed into a field that is not drawn.
     """
     box = st.expander(label, icon=icon, expanded=is_open, key=key, on_change="rerun")
     if box.open or field in st.session_state:

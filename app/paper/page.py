@@ -85,6 +85,9 @@ def ours() -> models.Ours:
 
 def draw_data() -> None:
     data.draw_table_one(diversity)
+
+
+def draw_spread() -> None:
     data.draw_coverage(next(iter(analyses.stored(user, CoverageFound, named.id)), None))
     data.draw_diversity(diversity)
 
@@ -110,7 +113,7 @@ def draw_ablations() -> None:
     models.draw_backbone(ours())
 
 
-tabs = {"Data": draw_data, "Quality": draw_quality}
+tabs = {"Data": draw_data, "Coverage": draw_spread, "Quality": draw_quality}
 if may_open(user, "evaluations"):
     tabs |= {"Models": draw_models, "Further models": draw_further, "Ablations": draw_ablations}
 draw_tabs(tabs, key="paper.tab")

@@ -15,11 +15,8 @@ from db.store.store import Store
 from db.tables import Dataset
 
 TABS = {
-    "Data": [
-        "Table 1: datasets for instruction-following retrieval",
-        "Figure 3a: semantic coverage",
-        "Figure 3b: diversity",
-    ],
+    "Data": ["Table 1: datasets for instruction-following retrieval"],
+    "Coverage": ["Figure 3a: semantic coverage", "Figure 3b: diversity"],
     "Quality": [
         "Figure 4: agreement of people and models",
         "Figure 6: effect of quality filtering",

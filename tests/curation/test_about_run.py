@@ -122,7 +122,11 @@ def test_estimates_name_the_flagged_people_and_have_themselves_without_them(
     assert "Without flagged people" in head and " 1.0000" in first
     page = open_page("agreement")
     assert not page.exception and "Flagged: eve" in words(page).replace("\\", "")
-    frames = [frame.value for frame in open_tab(page, "Whole run", key="agreement.tab").dataframe]
+    open_tab(page, "Whole run", key="agreement.tab")
+    assert "threshold" not in words(page)  # every judgment of the run is read for the opened drawer
+    page.session_state["agreement.stricter"] = True
+    assert "No threshold to explore" in words(page.run())
+    frames = [frame.value for frame in page.dataframe]
     assert sum("Without flagged people" in frame for frame in frames) >= 2
 
 

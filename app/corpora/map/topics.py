@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 POINTS = 100.0  # percentage points
+TOPIC_PIXELS = 150  # a long name is whole on hover: its numbers stay in sight
 
 
 def draw_topics(points: "pd.DataFrame", layers: Layers | None, origin: Origin, *, key: str) -> None:
@@ -39,6 +40,7 @@ def draw_topics(points: "pd.DataFrame", layers: Layers | None, origin: Origin, *
         on_select=pick,
         selection_mode="single-row",
         column_config={
+            "Topic": st.column_config.TextColumn(width=TOPIC_PIXELS),
             "Texts": st.column_config.NumberColumn(format="localized"),
             "Kept": share,
             **dict.fromkeys(names, share),
