@@ -169,6 +169,8 @@ def draw_run(user: SessionUser, listed: RunSummary) -> None:
     tripped = not is_live and guarded and Guard(NOTHING).tripped_by(ended) is not None
     if run.error and tripped:
         st.warning(plain(in_pages(run.error)), icon=":material/front_hand:")
+    elif run.error and run.status in ("failed", "lost"):
+        st.error(plain(in_pages(run.error)), icon=":material/error:")
     elif run.error:
         st.text(in_pages(run.error))
     draw_controls(run, concurrency, guard_tripped=tripped)

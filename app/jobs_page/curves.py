@@ -106,28 +106,31 @@ def curve_figure(lines: Mapping[str, Sequence[tuple[int, float]]], *, title: str
 
 def draw_curves(job_ids: Sequence[int], *, key: str, names: Mapping[int, str]) -> None:
     """The curves of jobs, one line per job, refreshed while one of them runs."""
-    smoothing, part = 0.0, ALL_STEPS
-    if job_ids:
-        with st.container(horizontal=True, vertical_alignment="bottom", gap="large"):
-            smoothing = st.slider(
-                "Smoothing",
-                *(0.0, 0.99, 0.0, 0.01),
-                key=f"{key}.smoothing",
-                width=260,
-                persist_state="session",
-            )
-            part = st.segmented_control(
-                "Steps",
-                PARTS,
-                default=ALL_STEPS,
-                required=True,
-                key=f"{key}.part",
-                width="content",
-                persist_state="session",
-            )
     is_live = any(read_job(job_id).status in LIVE for job_id in job_ids)
     draw = st.fragment(_draw, run_every=EVERY_SECONDS if is_live else None)
-    draw(tuple(job_ids), key, dict(names), smoothing, PARTS[part])
+    draw(tuple(job_ids), key, dict(names), is_live)
+
+
+def _draw_controls(key: str) -> tuple[float, float]:
+    """How much the curves are smoothed, and which share of the steps is shown."""
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="large"):
+        smoothing = st.slider(
+            "Smoothing",
+            *(0.0, 0.99, 0.0, 0.01),
+            key=f"{key}.smoothing",
+            width=260,
+            persist_state="session",
+        )
+        part = st.segmented_control(
+            "Steps",
+            PARTS,
+            default=ALL_STEPS,
+            required=True,
+            key=f"{key}.part",
+            width="content",
+            persist_state="session",
+        )
+    return smoothing, PARTS[part]
 
 
 def of_last(values: Sequence[tuple[int, float]], share: float) -> list[tuple[int, float]]:
@@ -138,9 +141,7 @@ def of_last(values: Sequence[tuple[int, float]], share: float) -> list[tuple[int
     return [point for point in values if point[0] >= last - share * (last - first)]
 
 
-def _draw(
-    job_ids: Sequence[int], key: str, names: Mapping[int, str], smoothing: float, share: float
-) -> None:
+def _draw(job_ids: Sequence[int], key: str, names: Mapping[int, str], is_live: bool) -> None:
     with failures_shown():
         found = read_metrics(job_ids)
         measured = {
@@ -152,8 +153,10 @@ def _draw(
         ordered = [name for name in ORDER if name in measured]
         ordered += sorted(measured - set(ORDER))
         if not ordered:
-            st.caption(f"No curve yet: one starts with {LEAST} logged steps.")
+            yet = " yet" * is_live
+            st.caption(f"No curve{yet}: one starts with {LEAST} logged steps.")
             return
+        smoothing, share = _draw_controls(key)
         lines = {
             name: {
                 names.get(job_id, f"job {job_id}"): of_last(smoothed(each[name], smoothing), share)

@@ -74,7 +74,7 @@ def draw_drawer(
     drawer is drawn closed as well: Streamlit forgets what was typed into a field that is not drawn.
     """
     box = st.expander(label, icon=icon, expanded=is_open, key=key, on_change="rerun")
-    if box.open or field in st.session_state:
+    if box.open or (field and field in st.session_state):
         with box:
             draw()
 

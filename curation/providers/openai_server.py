@@ -245,7 +245,7 @@ class OpenAIProvider:
         if len(silent) == len(self.endpoints.all):
             raise ProviderError(
                 f"no server responds at {self.endpoints.urls()}",
-                "start it, or set OPENAI_BASE_URL, or choose another connection",
+                "start it, check it with `connections test`, or choose another connection",
                 code="server_unreachable",
             ) from silent[0]
 

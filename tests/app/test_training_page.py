@@ -400,6 +400,7 @@ def test_any_training_can_be_watched_by_the_page_and_by_its_address(sqlite_store
         session.commit()
     at = open_page("train", job="1")
     assert at.selectbox("train.watched").value == "1" and "**Job 1**" in words(at)
+    assert "No curve: " in words(at) and not at.get("slider")  # nothing to smooth
     at.selectbox("train.watched").set_value("22").run()
     assert not at.exception and "**Job 22**" in words(at) and "**Job 1**" not in words(at)
     assert at.query_params["job"] == "22"

@@ -123,7 +123,8 @@ def test_estimates_name_the_flagged_people_and_have_themselves_without_them(
     page = open_page("agreement")
     assert not page.exception and "Flagged: eve" in words(page).replace("\\", "")
     open_tab(page, "Whole run", key="agreement.tab")
-    assert "threshold" not in words(page)  # every judgment of the run is read for the opened drawer
+    assert not page.exception and "threshold" not in words(page)
+    # every judgment of the run is read for the opened drawer
     page.session_state["agreement.stricter"] = True
     assert "No threshold to explore" in words(page.run())
     frames = [frame.value for frame in page.dataframe]
