@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 import streamlit as st
 
 from analysis.figures.dots import Dot, dots, known
+from analysis.figures.figures import wrapped
 from analysis.figures.paired import P_MRR
 from analysis.files.csv_writer import csv_text
 from app.access.identity import Actor
@@ -29,6 +30,7 @@ from trainer.settings.sizes import named_parameters, parameters_of
 GOALS, GUARDS = "Goals", "Guards"
 ABOUT_PARTS = "Goals: following instructions. Guards: ranking that must not fall."
 MAX_BENCHMARKS = 4  # of a forest
+TITLE_CHARACTERS = 24  # of a line below it: of a phone's 390 px it has two thirds
 Ident = tuple[int, str]  # of an evaluation: its number, which SQLite may give again, and model
 FOLLOWED = {
     (SOMETIMES | NAMES)[name]
@@ -152,7 +154,7 @@ def draw_differences(
     """The forest of all benchmarks, and its table behind it."""
     rows = [each.as_json() for found in compared.values() for each in found]
     if rows:
-        title = f"difference to {base.rpartition('/')[2]}"
+        title = wrapped(f"difference to {base.rpartition('/')[2]}", TITLE_CHARACTERS)
         figure = dots(forest_of(compared), title=title, from_zero=True)
         draw_figure(figure, rows, origin, key="evaluations.forest")
         st.caption(ABOUT_PARTS)
