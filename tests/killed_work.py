@@ -72,7 +72,7 @@ def restore_here(store: Store, folder: Path) -> None:
 
 
 def copy_here(store: Store, folder: Path) -> None:
-    operations.copy_from(ADA, str(folder / "other.db"), None, _nothing)
+    operations.copy_from(ADA, operations.StoreCopy(source=str(folder / "other.db")), _nothing)
 
 
 def upgrade_here(store: Store, folder: Path) -> None:

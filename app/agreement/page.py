@@ -41,13 +41,15 @@ EVERY_SECONDS = 5.0
 
 
 def follow(study_id: int, drawn: JudgmentState) -> None:
-    """Count the judgments every few seconds; rerun the page once there are others than `drawn`."""
+    """Look every few seconds; rerun the page once there are other judgments than `drawn`."""
+    known: agreement.StateAsOf | None = None
 
     def poll() -> None:
-        now = agreement.state(signed_in_user(), study_id)
-        if now != drawn:
+        nonlocal known
+        known = agreement.state_now(signed_in_user(), study_id, known)
+        if known.state != drawn:
             st.rerun()
-        st.caption(state_text(now))
+        st.caption(state_text(drawn))
 
     st.fragment(poll, run_every=EVERY_SECONDS)()
 

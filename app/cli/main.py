@@ -18,6 +18,7 @@ from db.modules import load
 from db.store.secrets import load_secrets
 from db.store.settings import owners_process
 
+HELP = "`--help` shows what the command takes"
 READ_ONLY = (errno.EROFS, errno.EACCES, errno.EPERM)
 
 
@@ -105,14 +106,13 @@ def _run(given: list[str]) -> int:
     except click.ClickException as error:
         if "--json" in given:
             cause = error.__cause__
-            known = cause if isinstance(cause, InfError) else _wrong(error.format_message())
-            _print_json(known, error.format_message())
+            wrong = BadInput(error.format_message(), HELP, code="arguments_invalid")
+            _print_json(cause if isinstance(cause, InfError) else wrong, wrong.message)
         else:
             error.show()
         return error.exit_code
     except Exception as error:
-        reason = _reason(error)
-        if reason is None:
+        if (reason := _reason(error)) is None:
             if "--json" not in given:
                 raise
             import traceback  # here, as JSON: `inf --help` needs neither
@@ -128,10 +128,6 @@ def _run(given: list[str]) -> int:
     return code if isinstance(code, int) else 0
 
 
-def _wrong(message: str) -> InfError:
-    return BadInput(message, "`--help` shows what the command takes", code="arguments_invalid")
-
-
 def _print_json(error: InfError, text: str) -> None:
     """Print an error in its parts; `error` is the text of message and remedy of before."""
     import json
@@ -139,7 +135,7 @@ def _print_json(error: InfError, text: str) -> None:
     from app.text.remedies import in_commands  # here: `inf --help` needs no words of errors
 
     apart = {"message": in_commands(error.message), "code": error.code}
-    remedy = in_commands(error.remedy) or _wrong("").remedy * (error.code == "request_invalid")
+    remedy = in_commands(error.remedy) or HELP * (error.code == "request_invalid")
     click.echo(json.dumps({**error.details, **apart, "remedy": remedy, "error": text}))
 
 
@@ -148,9 +144,7 @@ def _reason(error: Exception) -> InfError | None:
     if isinstance(error, InfError):  # from load_secrets; `reporting` handles those of commands
         return error
     if isinstance(error, OSError) and error.errno in FULL:  # a file of the command's own
-        return InfError(
-            f"no space is left on the disk: {error}", "free some of it", code="disk_full"
-        )
+        return InfError(f"no space is left on the disk: {error}", "free some", code="disk_full")
     place = error.filename if isinstance(error, OSError) and error.errno in READ_ONLY else None
     if isinstance(place, str) and Path(place).is_relative_to(home()):
         reason = f"{place} cannot be written ({getattr(error, 'strerror', error)})"

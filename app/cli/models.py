@@ -94,8 +94,6 @@ def serve(request: ModelServe) -> Result:
 
 models.door(
     operations.index,
-    click.argument("model", metavar="MODEL"),
-    click.option("--dataset", required=True, help="Whose passages are embedded."),
     text=(
         ("passages", lambda found: f"{found['passages']:,} of {found['dimensions']} numbers"),
         (

@@ -141,10 +141,9 @@ def _queued(result: Result) -> str:
 @launcher_options
 @training_options(TrainSweep)
 @reporting(_queued)
-def sweep(wanted: TrainSweep) -> Result:
+def sweep(wanted: TrainSweep) -> operations.SweepStarted:
     """Queue a training for every combination of objectives, base models and seeds."""
-    ids = operations.sweep(command_actor(), wanted, queued)
-    return {"name": wanted.name, "job_ids": ids}
+    return operations.sweep(command_actor(), wanted, queued)
 
 
 def _searched(result: Result) -> str:

@@ -269,8 +269,8 @@ def what_to_do(job: Job) -> str:
         return job.remedy or ""
     first = (job.remedy or "fix the cause").rstrip(".")
     return (
-        f"{first}. `jobs resume {job.id}` continues from what it stored; "
-        f"`jobs logs {job.id}` has the full log."
+        f"{first}. Resume from what it stored with `jobs resume {job.id}`; "
+        f"the full log is in `jobs logs {job.id}`."
     )
 
 

@@ -27,7 +27,7 @@ from db.home import home
 from db.modules import load
 from db.people import accounts
 from db.people.rights import add_rights, rights_of
-from db.requests import Request
+from db.requests import Request, option
 from db.rows import Listed, Row, SparseRow
 from db.run.runs import run_ids
 from db.store.scope import unscoped
@@ -83,6 +83,15 @@ class Purged(Archived):
     rows: dict[str, int]
     backup: str
     content_sha256: str
+
+
+class JudgmentsImport(Request):
+    """Import annotations of another tool, a file of the server, as judgments of a study."""
+
+    path: str = option(..., "An export of the tool.", names=(), metavar="FILE", path="file")
+    study_id: int = option(..., "The study whose items were judged.", names=("--study",))
+    question: str | None = option(None, "Of several questions: the one to import.")
+    skip_bad: bool = option(False, "Skip bad rows and list them.")
 
 
 class JudgmentsImported(Row):
@@ -197,9 +206,7 @@ def preview(actor: Actor, request: DatasetImport, *, uploads: Path | None = None
         )
 
 
-def import_judgments(
-    actor: Actor, path: Path, *, study_id: int, question: str | None, skip_bad: bool
-) -> JudgmentsImported:
+def import_judgments(actor: Actor, wanted: JudgmentsImport) -> JudgmentsImported:
     """Import annotations of another tool, a file of the server, as judgments of a study.
 
     Raises Refused for who is no admin, and as `import_judgments` of `curation.questions`.
@@ -210,10 +217,10 @@ def import_judgments(
     with unscoped():
         report = add(
             open_store(),
-            path,
-            study_id=study_id,
-            question=question,
-            skip_bad=skip_bad,
+            Path(wanted.path),
+            study_id=wanted.study_id,
+            question=wanted.question,
+            skip_bad=wanted.skip_bad,
             by=actor.name,
         )
     judges, bad = sorted(report.judges), report.skipped

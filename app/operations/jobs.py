@@ -253,17 +253,24 @@ def _start_of(kind: str, config: Mapping[str, Any]) -> tuple[str, str]:
     return STARTS.get(f"{kind} {config.get('what')}") or STARTS[kind]
 
 
-def work(actor: Actor, *, idle_seconds: float, cluster: str = "") -> int:
+class JobsTaken(Row):
+    """How many jobs a supervisor ran, or submitted."""
+
+    taken: int
+
+
+def work(actor: Actor, *, idle_seconds: float, cluster: str = "") -> JobsTaken:
     """Run queued jobs in this machine's slots, or submit them to a Ray cluster, until none is left.
 
-    Webhooks are sent meanwhile. Returns how many jobs there were. Raises BadInput if another
+    Webhooks are sent meanwhile. Raises BadInput if another
     process does that already.
     """
     require(actor, RIGHT)
     with sending():
         if cluster:
-            return supervise_ray(open_store(), RayCluster(cluster), idle_seconds=idle_seconds)
-        return supervisor.supervise(open_store(), idle_seconds=idle_seconds)
+            ray = RayCluster(cluster)
+            return JobsTaken(taken=supervise_ray(open_store(), ray, idle_seconds=idle_seconds))
+        return JobsTaken(taken=supervisor.supervise(open_store(), idle_seconds=idle_seconds))
 
 
 def ensure_worked(actor: Actor) -> None:

@@ -95,6 +95,13 @@ class ModelExport(Request):
     )
 
 
+class ModelIndex(Request):
+    """Store the vectors of a dataset's passages by a model, for Try it."""
+
+    model: str = option(..., "Its number, folder or name.", names=(), metavar="MODEL")
+    dataset: str = option(..., "Whose passages are embedded.")
+
+
 def list_some(
     actor: Actor, dataset: str | None = None, *, limit: int | None = None, offset: int = 0
 ) -> Listed[ModelRow]:
@@ -158,7 +165,7 @@ def export(actor: Actor, wanted: ModelExport, say: Callable[[str], None]) -> Mod
 
 
 def index(
-    actor: Actor, model: str, dataset: str, *, progress: Callable[[int, int], None]
+    actor: Actor, wanted: ModelIndex, *, progress: Callable[[int, int], None]
 ) -> ModelIndexed:
     """Store the vectors of a dataset's passages by a model (checkpoint or name) for Try it.
 
@@ -170,14 +177,14 @@ def index(
     require(actor, "server")
     began, made = time.monotonic(), 0
     with reading(actor, RIGHT) as session:
-        dataset_id = get_dataset(session, dataset).id
+        dataset_id = get_dataset(session, wanted.dataset).id
 
     def counted(done: int, total: int) -> None:
         nonlocal made
         made = done
         progress(done, total)
 
-    loaded = load_model(folder_of(actor, model))
+    loaded = load_model(folder_of(actor, wanted.model))
     found = vectors_by(open_store(), dataset_id, loaded, progress=counted)
     passages, dimensions = found.vectors.shape
     return ModelIndexed(

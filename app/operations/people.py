@@ -16,7 +16,7 @@ from db.events import event_names, list_events
 from db.people import accounts, invitations
 from db.people import rights as held_rights
 from db.people.fields import FIELDS, account_field, field_values, set_field, set_fields
-from db.people.passwords import create_password_link, hash_password
+from db.people.passwords import LINK_HOURS, create_password_link, hash_password
 from db.people.renaming import delete_account, rename_account
 from db.requests import Request, option
 from db.rows import Json, Listed, Row
@@ -226,11 +226,20 @@ def reset_password(actor: Actor, name: str, password: str) -> PersonRow:
         return _row(accounts.reset_password(session, name, password, actor=actor.name))
 
 
-def password_link(actor: Actor, name: str) -> str:
-    """The path of a link with which the person sets a password once; it is not stored."""
+class PasswordLink(Row):
+    """The path of a link with which a person sets a password once, and how long it holds."""
+
+    name: str
+    path: str
+    hours: float
+
+
+def password_link(actor: Actor, name: str) -> PasswordLink:
+    """A link with which the person sets a password once; it is not stored."""
     with writing(actor, RIGHT) as session:
         account = accounts.get_account(session, name)
-        return f"/password/{create_password_link(session, account, actor=actor.name)}"
+        path = f"/password/{create_password_link(session, account, actor=actor.name)}"
+        return PasswordLink(name=account.name, path=path, hours=LINK_HOURS)
 
 
 def invite(actor: Actor, wanted: Invitation) -> list[str]:

@@ -151,14 +151,28 @@ def check(actor: Actor) -> StoreChecked:
     return StoreChecked(revision=schema.current(store))
 
 
-def copy_from(
-    actor: Actor, source: str, from_schema: str | None, progress: Progress
-) -> StoreCopied:
-    """Copy the store `source` (a file or an address) into the empty one of the environment.
+class StoreCopy(Request):
+    """Copy the store FROM (a SQLite file, or an address) into the one that INF_DATABASE_URL names.
+
+    That one must be empty; both may be SQLite or PostgreSQL. Counts and content are compared.
+    Refused while jobs of FROM run.
+    """
+
+    source: str = option(..., "A SQLite file, or an address.", names=(), metavar="FROM")
+    from_schema: str | None = option(
+        None,
+        "The schema of FROM on PostgreSQL, as public; default: INF_DATABASE_SCHEMA.",
+        metavar="NAME",
+    )
+
+
+def copy_from(actor: Actor, wanted: StoreCopy, progress: Progress) -> StoreCopied:
+    """Copy a store (a file or an address) into the empty one of the environment.
 
     Counts and content are compared. Raises BadInput, Refused.
     """
     require(actor, RIGHT)
+    source, from_schema = wanted.source, wanted.from_schema
     address = source if "://" in source else f"sqlite:///{_existing(source)}"
     if from_schema is not None:
         from_schema = schema_name(from_schema, "from_schema")

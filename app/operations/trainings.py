@@ -126,13 +126,21 @@ def create(actor: Actor, wanted: TrainStart, launch: Launch[T]) -> T:
     return launch(actor, "train", wanted)
 
 
-def sweep(actor: Actor, wanted: TrainSweep, launch: Launch[T]) -> list[T]:
+class SweepStarted(Row):
+    """A sweep and the jobs of its trainings."""
+
+    name: str
+    job_ids: tuple[int, ...]
+
+
+def sweep(actor: Actor, wanted: TrainSweep, launch: Launch[int]) -> SweepStarted:
     """A training of every combination; none where one of them is refused. Raises as `create`."""
     require(actor, RIGHT)
     grid = wanted.trainings()
     for each in grid:
         _check(actor, each)
-    return [launch(actor, "train", each) for each in grid]
+    ids = [launch(actor, "train", each) for each in grid]
+    return SweepStarted(name=wanted.name, job_ids=tuple(ids))
 
 
 def search(

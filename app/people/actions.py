@@ -31,7 +31,7 @@ def add() -> None:
 
 
 invite = acting(people.invite, lambda paths: keep(LINK, paths[0]), form="accounts.invite")
-create_link = acting(people.password_link, lambda path: keep(LINK, path))
+create_link = acting(people.password_link, lambda link: keep(LINK, link.path))
 
 
 @action

@@ -104,6 +104,6 @@ def start_sweep(release_id: int) -> None:
     """Queue a training for every combination of objectives, base models and seeds."""
     user = require_permission(trainings.RIGHT)
     wanted = wanted_sweep(release_id)
-    ids = trainings.sweep(user, wanted, queued)
+    ids = trainings.sweep(user, wanted, queued).job_ids
     notify(f"{counted(len(ids), 'training')} queued as jobs {ids[0]} to {ids[-1]}.")
     st.session_state["train.sweep_chosen"] = wanted.name

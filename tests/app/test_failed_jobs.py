@@ -59,14 +59,14 @@ def test_every_door_shows_the_code_the_message_and_the_remedy_apart(
     assert job.remedy == ERROR.remedy
     for row in (operations.show(ADA, job.id), operations.list_some(ADA).data[0]):
         assert (row.error, row.code) == ("no column `a`", "column_missing")
-        assert row.remedy.startswith("name it with `column=a=MINE`. `jobs resume")
+        assert row.remedy.startswith("name it with `column=a=MINE`. Resume")
     shown = inf("jobs", "show", job.id, "--json").json
     assert (shown["error"], shown["code"]) == ("no column `a`", "column_missing")
     text = inf("jobs", "show", job.id).out
-    assert "no column `a`\n" in text and "name it with --column a=MINE. `inf jobs resume" in text
+    assert "no column `a`\n" in text and "name it with --column a=MINE. Resume" in text
     page = words(open_page("jobs", job=str(job.id))).replace("\\", "")
     assert "no column `a`" in page and "`column_missing`" in page
-    assert "Name it with “Column” (a=MINE). “Resume” on the Jobs page" in page
+    assert "Name it with “Column” (a=MINE). Resume from" in page
     with pytest.raises(InfError) as raised:
         inf_studio.open().job(job.id).wait()
     assert raised.value.code == "column_missing" and "`column=a=MINE`" in raised.value.remedy

@@ -11,6 +11,7 @@ from app.cli.kit.progress import progress_bar
 from app.cli.kit.report import Launching, Result, command_actor, counts, launched, lines, reporting
 from app.cli.kit.table import MAX_SHEET_COLUMNS, drawn
 from app.operations import datasets as operations
+from app.operations.datasets import JudgmentsImport
 from app.text.numbers import counted
 from curation.importing.request import DatasetImport
 
@@ -108,13 +109,9 @@ def import_(
             raise click.UsageError("--detach requires --pairs or --groups")
         if study_id is None:
             raise click.UsageError("--judgments requires --study ID")
-        return operations.import_judgments(
-            command_actor(),
-            local_file(judgments),
-            study_id=study_id,
-            question=question,
-            skip_bad=request.skip_bad,
-        )
+        file, skip_bad = str(local_file(judgments)), request.skip_bad
+        wanted = JudgmentsImport(path=file, study_id=study_id, question=question, skip_bad=skip_bad)
+        return operations.import_judgments(command_actor(), wanted)
     name = named or request.name
     if not name or request.name not in ("", name):
         raise click.UsageError("give the NAME of one dataset")

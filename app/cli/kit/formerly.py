@@ -43,26 +43,20 @@ def formerly(
 def id_argument(name: str, option: str, now: str) -> Callable[[Any], Any]:
     """Add the argument of an id, which was this option; `now`: the command with the argument."""
 
-    def keep(context: click.Context, _: click.Parameter, value: int | None) -> None:
-        if value is not None:
-            note_former(f"{now.rpartition(' ')[0]} {option}", now)
+    def read(context: click.Context, given: click.Parameter, value: int | None) -> int | None:
+        if isinstance(given, click.Option):  # eager: before the argument
             context.meta[name] = value
+        elif value is None:
+            if (value := context.meta[name]) is None:
+                raise click.MissingParameter(ctx=context, param=given)
+            note_former(f"{now.rpartition(' ')[0]} {option}", now)
+        return value
 
-    def given(context: click.Context, argument: click.Parameter, value: int | None) -> int:
-        if (found := context.meta.get(name) if value is None else value) is None:
-            raise click.MissingParameter(ctx=context, param=argument)
-        return int(found)
-
-    def decorate(command: Any) -> Any:
-        argument = click.Argument([name], type=int, required=False, callback=given)
-        argument.metavar = name.upper()
-        # eager: what it was given is known when the argument is read
-        former = click.Option([option, f"former_{name}"], type=int, is_eager=True, callback=keep)
-        former.expose_value, former.help = False, "As the argument."
-        command.__dict__.setdefault("__click_params__", []).extend((former, argument))
-        return command
-
-    return decorate
+    kinds: dict[str, Any] = {"type": int, "required": False, "callback": read}
+    was: dict[str, Any] = kinds | {"is_eager": True, "expose_value": False}
+    former = click.option(option, f"former_{name}", help="As the argument.", **was)
+    argument = click.argument(name, metavar=name.upper(), **kinds)
+    return lambda command: argument(former(command))
 
 
 def note_former(old: str, new: str) -> None:

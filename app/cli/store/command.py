@@ -84,12 +84,6 @@ def _copied(result: Result) -> str:
 
 copy = store.door(
     operations.copy_from,
-    click.argument("source", metavar="FROM"),
-    click.option(
-        "--from-schema",
-        metavar="NAME",
-        help="The schema of FROM on PostgreSQL, as public; default: INF_DATABASE_SCHEMA.",
-    ),
     name="copy",
     text=_copied,
     title="copying",

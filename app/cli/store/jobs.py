@@ -86,11 +86,11 @@ for _change in (operations.cancel, operations.resume):
 )
 @launcher_options
 @reporting(lambda result: f"no more jobs; ran {result['taken']}")
-def work(idle_seconds: float) -> Result:
+def work(idle_seconds: float) -> operations.JobsTaken:
     """Run queued jobs in this machine's slots (started automatically when needed).
 
     With --launcher ray: submit them to the cluster and supervise them there.
     """
     is_given = click.get_current_context().meta.get("inf.launcher") == "ray"
     cluster = launching.chosen_launcher() if is_given else ""
-    return {"taken": operations.work(command_actor(), idle_seconds=idle_seconds, cluster=cluster)}
+    return operations.work(command_actor(), idle_seconds=idle_seconds, cluster=cluster)

@@ -15,6 +15,7 @@ from app.operations.people import Invitation, PersonAdd, PersonRow
 from db.errors import Refused
 from db.people.fields import FIELDS, AccountField
 from db.people.passwords import LINK_HOURS
+from db.rows import Row
 from db.values import RIGHTS
 
 people = Noun("people")
@@ -71,9 +72,10 @@ people.door(operations.rename, text=lambda result: f"{result['before']} is {resu
 @click.argument("name")
 @click.option("--yes", is_flag=True, help="Skip the confirmation.")
 @reporting(
-    lambda result: f"{result['name']} is deleted; what they did stays as {result['pseudonym']}"
+    lambda result: f"{result['name']} is deleted; what they did stays as {result['pseudonym']}",
+    former={"deleted": "name", "as": "pseudonym"},
 )
-def delete(name: str, yes: bool) -> Result:
+def delete(name: str, yes: bool) -> Row:
     """Delete an account. What the person did stays, under a pseudonym.
 
     A terminal asks for confirmation; otherwise nothing is done without --yes.
@@ -88,8 +90,7 @@ def delete(name: str, yes: bool) -> Result:
                 code="deletion_needs_confirmation",
             )
         click.confirm(f"delete the account {name!r} for good?", abort=True, err=True)
-    done = operations.delete(actor, name).as_json()
-    return done | {"deleted": done["name"], "as": done["pseudonym"]}
+    return operations.delete(actor, name)
 
 
 people.door(
@@ -145,12 +146,11 @@ def _reset_line(result: Result) -> str:
 @click.argument("name")
 @click.option("--link", is_flag=True, help=f"Print a link to set it, once in {LINK_HOURS:g} hours.")
 @reporting(_reset_line)
-def reset_password(name: str, link: bool) -> Result:
+def reset_password(name: str, link: bool) -> Row:
     """Set a new password and end the account's sessions."""
-    actor = command_actor()
     if link:
-        return {"name": name, "path": operations.password_link(actor, name), "hours": LINK_HOURS}
-    return operations.reset_password(actor, name, ask_secret()).as_json()
+        return operations.password_link(command_actor(), name)
+    return operations.reset_password(command_actor(), name, ask_secret())
 
 
 users = formerly(people, "users", "people")

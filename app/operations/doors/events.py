@@ -60,9 +60,9 @@ class EventsAfter(Row):
     last: int
 
 
-def newest(actor: Actor) -> int:
+def newest(actor: Actor, right: str = RIGHT) -> int:
     """The number of the newest event, whoever sees it."""
-    with reading(actor, RIGHT), unscoped(), open_store().read() as session:
+    with reading(actor, right), unscoped(), open_store().read() as session:
         return session.scalar(select(func.max(Event.id))) or 0
 
 

@@ -5,6 +5,7 @@ find out themselves who reads. A door that computes a study's figures again and 
 under `version`.
 """
 
+import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -27,6 +28,8 @@ from analysis.study.judgment_file import read_judgments
 from app.access.identity import Actor, SessionUser
 from app.access.permissions import require
 from app.operations.acting import Launch, reading, store_address, writing
+from app.operations.doors.events import SETTLED
+from app.operations.doors.events import newest as newest_event
 from app.operations.judging.figures import (
     Audit,
     OtherModel,
@@ -355,10 +358,24 @@ def joining(is_open: bool) -> str:
     return "invite" if is_open else "open_study"
 
 
-def state(actor: Actor, study_id: int) -> JudgmentState:
-    """How many judgments the figures of a study count, and the newest of them."""
+class StateAsOf(NamedTuple):
+    """The judgments of a study as of an event, and when they were counted."""
+
+    newest: int
+    at: float
+    state: JudgmentState
+
+
+def state_now(actor: Actor, study_id: int, before: StateAsOf | None = None) -> StateAsOf:
+    """How many judgments the figures of a study count, and the newest of them: counted again where
+    an event came since `before`, or that is old."""
+    newest, now = newest_event(actor, RIGHT), time.monotonic()
+    # old: on PostgreSQL an event can come after one of a greater number
+    is_old = before is None or now - before.at > SETTLED.total_seconds()
+    if before is not None and not is_old and before.newest == newest:
+        return before
     with reading(actor, RIGHT) as session:
-        return judgment_state(session, study_id)
+        return StateAsOf(newest, now, judgment_state(session, study_id))
 
 
 def seen(actor: Actor, study_id: int) -> Seen:

@@ -30,9 +30,11 @@ from curation.judging.request import (
 )
 from db.assignment import members
 from db.errors import NotFound, Refused
+from db.events import record_event
 from db.jobs import jobs
 from db.jobs.runner import JobHandle
 from db.people.rights import Rights
+from db.store.scope import unscoped
 from db.store.store import Store
 from db.study.judgments import get_or_create_judge
 from db.study.studies import set_status
@@ -46,7 +48,7 @@ NEEDING: dict[str, Callable[[Actor], Any]] = {
     "validators": lambda actor: agreement.validators(actor, ValidatorsCompare(dataset="a")),
     "answers": lambda actor: agreement.answers(actor, 1),
     "judges": lambda actor: agreement.judges(actor, 1, None),
-    "state": lambda actor: agreement.state(actor, 1),
+    "state_now": lambda actor: agreement.state_now(actor, 1),
     "seen": lambda actor: agreement.seen(actor, 1),
     "study_to_show": lambda actor: agreement.study_to_show(actor, [1]),
     "judged": lambda actor: agreement.judged(actor, 1),
@@ -259,3 +261,20 @@ def test_a_report_of_any_judgments_is_its_row(seed: int) -> None:
     answers = number_decisions(decisions, is_ordered=ordered, record_of=record_of)
     report = report_of(answers, flagged, (0, 60)[seed % 4 > 0])
     assert AgreementReport(**report).as_json() == json.loads(json.dumps(report))
+
+
+def test_judgments_are_counted_again_only_where_an_event_came(
+    sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judged(sqlite_store, {"ann": "pppp....", "bob": "ppnn...."})
+    counts, count = [], agreement.judgment_state
+    monkeypatch.setattr(agreement, "judgment_state", lambda *of: counts.append(of) or count(*of))
+    first = agreement.state_now(ADA, 1)
+    assert agreement.state_now(ADA, 1, first) is first and len(counts) == 1
+    with unscoped(), sqlite_store.write() as session:
+        record_event(session, "ann", "judgment.stored", ("study", 1))
+        session.commit()
+    second = agreement.state_now(ADA, 1, first)
+    assert (second.state, len(counts)) == (first.state, 2) and second.newest > first.newest
+    agreement.state_now(ADA, 1, second._replace(at=second.at - 3600))  # as one of an hour ago
+    assert len(counts) == 3

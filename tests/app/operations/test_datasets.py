@@ -44,7 +44,7 @@ NEEDING: dict[str, Callable[[Actor], Any]] = {
     "import_files": lambda actor: datasets.import_files(actor, IMPORT, nothing),
     "preview": lambda actor: datasets.preview(actor, IMPORT),
     "import_judgments": lambda actor: datasets.import_judgments(
-        actor, Path("/nowhere"), study_id=1, question=None, skip_bad=False
+        actor, datasets.JudgmentsImport(path="x.json", study_id=1)
     ),
     "pull": lambda actor: datasets.pull(actor, PULL, nothing),
     "mine": lambda actor: datasets.mine(actor, MINE, nothing),

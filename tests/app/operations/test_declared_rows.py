@@ -17,6 +17,7 @@ import curation
 import db
 import trainer
 from app import operations
+from db.requests import Request
 from db.rows import Row, SparseRow
 
 # Entry points, and pages: a page runs where it is imported.
@@ -144,3 +145,45 @@ def test_no_operation_returns_a_dictionary_of_anything() -> None:
             ):
                 found.add(f"{module.name.rpartition('.')[2]}.{name}")
     assert found == charts
+
+
+A_PAGE = "asked by a page alone, of what it drew"
+# Operations with three arguments or more of their own, and why they have no request.
+LOOSE = {
+    "acting.in_foreground": "starts a job: its config is the request",
+    "acting.queue": "starts a job: its config is the request",
+    "adjudication.decide_and_show": "the card's outbox, whose entries are checked one by one",
+    "agreement.version": A_PAGE,
+    "analyses.search": A_PAGE,
+    "answers.list_some": A_PAGE,
+    "card.answer_and_lease": "the card's outbox, whose entries are checked one by one",
+    "connections.may_be_private": "asked by two operations of the address that they are given",
+    "datasets.passages": "a filter of a list, whose model is the route's",
+    "datasets.purge": "a shell's only: the dataset or the run, and the file of the backup",
+    "judgments.open_thread": "a thread by its three ids",
+    "judgments.thread": "a thread by its three ids",
+    "people.add_rights": "the account, its rights, and one place",
+    "people.change_field": "the account, one field of it and its text",
+    "people.set_rights": "the account, its rights, and one place",
+    "runs.list_all": "a filter of a list, whose model is the route's",
+    "studies.list_all": "a filter of a list, whose model is the route's",
+}
+
+
+def test_an_operation_with_three_arguments_takes_a_request_or_is_listed_here() -> None:
+    of_the_door = {"launch", "progress", "say", "limit", "offset"}
+    found = set()
+    for module in pkgutil.walk_packages(operations.__path__, f"{operations.__name__}."):
+        for name, each in vars(importlib.import_module(module.name)).items():
+            if not inspect.isfunction(each) or each.__module__ != module.name or name[0] == "_":
+                continue
+            takes = [*inspect.signature(each).parameters.values()]
+            own = [one for one in takes[1:] if one.name not in of_the_door and not _is_request(one)]
+            if takes and takes[0].name == "actor" and len(own) > 2:
+                found.add(f"{module.name.rpartition('.')[2]}.{name}")
+    assert found == set(LOOSE)
+
+
+def _is_request(parameter: inspect.Parameter) -> bool:
+    kind = parameter.annotation
+    return isinstance(kind, type) and issubclass(kind, Request)

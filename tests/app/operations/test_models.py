@@ -72,7 +72,8 @@ def test_who_may_train_but_is_no_admin_writes_no_folder_of_the_server(
     with pytest.raises(Refused, match="lacks a right"):
         models.export(trainer, ModelExport(model=str(one), out=str(tmp_path / "out")), say=print)
     with pytest.raises(Refused, match="lacks a right"):
-        models.index(trainer, str(one), "books", progress=lambda done, total: None)
+        wanted = models.ModelIndex(model=str(one), dataset="books")
+        models.index(trainer, wanted, progress=lambda done, total: None)
 
 
 @pytest.mark.parametrize(("noun", "short"), [("create", "train"), ("search", "tune")])

@@ -35,7 +35,7 @@ def test_each_operation_is_refused_without_the_right(sqlite_store: Store, tmp_pa
         lambda: operations.restore_as_job(eve, RestorePlan(path=path), nothing),
         lambda: operations.upgrade(eve, operations.StoreUpgrade()),
         lambda: operations.check(eve),
-        lambda: operations.copy_from(eve, path, None, nothing),
+        lambda: operations.copy_from(eve, operations.StoreCopy(source=path), nothing),
     ):
         with pytest.raises(Refused, match="lacks a right"):
             call()
