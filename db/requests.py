@@ -147,12 +147,13 @@ def is_mapping(model: type[Request], name: str) -> bool:
 
 
 def mapping_of(model: type[Request], name: str, given: Iterable[str]) -> dict[str, str]:
-    """What texts `KEY=VALUE` give for such a field. Raises BadInput for any other text."""
+    """What texts `KEY=VALUE` give for such a field; with the metavar `KEY=[VALUE]` a value may be
+    empty. Raises BadInput for any other text."""
     found: dict[str, str] = {}
+    form = metavar_of(model, name) or "KEY=VALUE"
     for each in given:
         key, equals, value = (part.strip() for part in each.partition("="))
-        if not (key and equals and value):
-            form = metavar_of(model, name) or "KEY=VALUE"
+        if not (key and equals and (value or form.endswith("]"))):
             raise BadInput(f"{name} {each!r}: give it as {form}", code="request_invalid")
         found[key] = value
     return found

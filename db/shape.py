@@ -38,8 +38,8 @@ RELEASE_COLUMNS: Final = (
 TAKEN_COLUMNS: Final = (*RELEASE_COLUMNS, "document", "language", "validation")
 TAKEN_ROLES: Final = (NONE, AMBIGUOUS, SEVERAL)
 MAX_COUNT = 32  # texts of a slot; their checks' votes are numbered apart up to there
-# Why a list's text is not one of its group's, where no rule dropped it.
-SPARE, STANDS_IN, TOO_FEW = "spare", "stands_in", "too_few_texts"
+# Why a list's text is not one of its group's, where no rule dropped it; a person took it out.
+SPARE, STANDS_IN, TOO_FEW, TAKEN_OUT = "spare", "stands_in", "too_few_texts", "taken_out"
 _COLUMN = re.compile(r"[a-z][a-z0-9_]*")  # of a passage; others are names in prompts
 _ROLE = re.compile(r"[a-z][a-z_]*")
 
@@ -312,11 +312,11 @@ class Shape:
     @cached_property
     def fields(self) -> dict[str, tuple[GroupText, int]]:
         """What a person may edit, by field: a written text by its column, those of a list with
-        their number (`instruction_negatives[1]`), but negatives of the pair and stand-ins, which
-        are no texts of the group."""
+        their number (`instruction_negatives[1]`), but stand-ins, which are no texts of the group.
+        Texts of a list are added and taken out, too; negatives of the pair only taken out."""
         fields: dict[str, tuple[GroupText, int]] = {one.column: (one, 0) for one in self.written}
         for text in self.lists:
-            if not text.from_source and not text.stands_in_for:
+            if not text.stands_in_for:
                 for number in range(text.count):
                     fields[text_name(text.column, number)] = text, number
         return fields

@@ -351,17 +351,34 @@ class Workbench extends OutboxCard {
       box.value = texts?.[field] ?? place.part.text;
       box.rows = Math.min(18, Math.max(2, Math.ceil(box.value.length / 46)));
       box.setAttribute("aria-label", place.part.label);
+      box.readOnly = Boolean(place.part.is_fixed);
+      box.placeholder = place.part.leaves ? "Taken out of the group" : "";
       const changes = make("div", "text changes");
       changes.dir = "auto";
       const compare = () => changes.replaceChildren(...this.changed(box.value, place.part));
       box.addEventListener("input", compare);
       compare();
       place.body.replaceChildren(box, changes);
+      if (place.part.leaves) place.body.append(this.takeOutButton(box, place.part));
       for (const name of ["tabindex", "role", "aria-label"]) place.body.removeAttribute(name);
       this.boxes.set(field, box);
     }
     this.saveRow.hidden = false;
     this.boxes.values().next().value?.focus();
+  }
+
+  // A list's text is kept or taken out by itself: an empty one is no text of the group.
+  takeOutButton(box, part) {
+    const button = this.button("Take out", "tool", () => {
+      box.value = box.value ? "" : part.text;
+      box.dispatchEvent(new Event("input"));
+    });
+    button.setAttribute("aria-label", `Take out ${part.label}`);
+    box.addEventListener("input", () => {
+      button.textContent = box.value ? "Take out" : "Put back";
+      button.setAttribute("aria-label", `${button.textContent} ${part.label}`);
+    });
+    return button;
   }
 
   // What the text has that its counterpart in the positive triplet has not, word by word.
@@ -702,6 +719,7 @@ class Workbench extends OutboxCard {
       const body = make("div", "text");
       body.dir = "auto";
       into.appendChild(body);
+      for (const each of part.is_new ? [label, body] : []) each.classList.add("while-editing");
       this.bodies.push({ body, part });
       if (part.field) this.places.set(part.field, { body, part });
     }

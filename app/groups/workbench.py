@@ -196,7 +196,8 @@ def _listed(
     known: Mapping[str, str],
     revalidation: Mapping[str, str],
 ) -> list[dict[str, Any]]:
-    """The texts of the scenario's lists next to its passage; the group's own are edited."""
+    """The texts of the scenario's lists next to its passage; the group's own are edited and taken
+    out, and where there is room one is added."""
     passage, found = known.get(scenario.passage.column, ""), []
     listed = {each.name: each for each in group.lists}
     for text in (text for text in group.shape.lists if text.introduced_by == scenario.role):
@@ -219,8 +220,26 @@ def _listed(
                     "text": one.text,
                     "other": passage,
                     "is_passage": True,
+                    "leaves": True,
+                    "is_fixed": text.from_source,
                     **compared,
                     "note": "; ".join(filter(None, (compared["note"], *notes))),
+                }
+            )
+        free = [number for number, name in enumerate(text.names) if name not in group.texts]
+        free.sort(key=lambda number: text.names[number] in listed)
+        if free and not text.from_source and not text.stands_in_for:
+            found.append(
+                {
+                    "label": f"Add a passage {text.sign}",
+                    "meaning": text.meaning,
+                    "field": text_name(text.column, free[0]),
+                    "text": "",
+                    "other": passage,
+                    "is_passage": True,
+                    "is_new": True,
+                    "pieces": [],
+                    "note": "",
                 }
             )
     return found

@@ -507,9 +507,10 @@ class ReviewSet(Request):
         {},
         f"Replace a text; repeatable. Fields of InF-IR: {', '.join(INF_IR.editable)}; of others "
         "the columns of their shape, of a list's texts with the number, as "
-        "instruction_negatives[1].",
+        "instruction_negatives[1]: one is added at a number that the group has not, and an empty "
+        "text takes it out.",
         names=("--edit",),
-        metavar="FIELD=TEXT",
+        metavar="FIELD=[TEXT]",
     )
 
 

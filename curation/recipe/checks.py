@@ -106,7 +106,9 @@ def check_from(body: Mapping[str, Any], shape: Shape, where: str) -> Check:
     over, given = (_texts(body, key, shape, where) for key in ("over", "with"))
     if not over or len({text.field for text in over}) > 1:
         what = "over names the texts it is asked about, one or more of one field"
-        raise BadInput(f"{where}: {what}", 'write over = ["P1-"]', code="check_over_invalid")
+        raise BadInput(
+            f"{where}: {what}", f'write over = ["{_one_of(shape)}"]', code="check_over_invalid"
+        )
     several = next((text for text in given if isinstance(text, ListText)), None)
     if several is not None:
         raise BadInput(
@@ -133,7 +135,7 @@ def check_from(body: Mapping[str, Any], shape: Shape, where: str) -> Check:
     if not isinstance(expected, Mapping):
         raise BadInput(
             f"{where}: expected is a table of signs and answers",
-            'write expected = { "P1-" = "no" }',
+            f'write expected = {{ "{over[0].sign}" = "no" }}',
             code="check_expected_invalid",
         )
     judged = {text.sign for text in over}
@@ -150,12 +152,20 @@ def check_from(body: Mapping[str, Any], shape: Shape, where: str) -> Check:
     )
 
 
+def _one_of(shape: Shape) -> str:
+    """A text of the shape for the example of a remedy: the first passage that is written."""
+    written = (text.sign for text in shape.slots.values() if not text.from_source)
+    return next(
+        (sign for sign in written if shape.slots[sign].is_passage), shape.first.passage.sign
+    )
+
+
 def _texts(body: Mapping[str, Any], key: str, shape: Shape, where: str) -> tuple[GroupText, ...]:
     signs = body.get(key, [])
     if not isinstance(signs, list) or len(set(map(str, signs))) < len(signs):
         raise BadInput(
             f"{where}: {key} is a list of signs, each once",
-            f'write {key} = ["P1-"]',
+            f'write {key} = ["{_one_of(shape)}"]',
             code="check_texts_invalid",
         )
     unknown = next((sign for sign in signs if sign not in shape.slots), None)

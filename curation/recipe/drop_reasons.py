@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from db.question import CHECK
-from db.shape import INF_IR, SPARE, STANDS_IN
+from db.shape import INF_IR, SPARE, STANDS_IN, TAKEN_OUT
 
 
 class Reason(NamedTuple):
@@ -46,6 +46,7 @@ DROP_REASONS: Final[dict[str, Reason]] = {
         "look at the dropped texts, lower at_least, or try another model or prompt",
     ),
     SPARE: Reason("it stands in for a text that passed by itself", ""),
+    TAKEN_OUT: Reason("a person took it out of the group", ""),
     STANDS_IN: Reason("it took the place of a text that failed", ""),
     "personal_data": Reason("the text holds what looks like personal data", _PROMPT),
     "language_changed": Reason("the text is in another language than P+", _PROMPT),

@@ -106,7 +106,7 @@ def check_edit(session: Session, group_id: int, changes: Mapping[str, str]) -> N
     found = [
         check_text(group.shape, text, changes[field], rules, texts, language=language)
         for field, (text, _) in group.shape.fields.items()
-        if field in changes
+        if changes.get(field)
     ]
     drops = [drop for drop in found if drop is not None]
     if drops:

@@ -27,7 +27,7 @@ from db.review.carrying import copies_of, lock_pair, same_texts, spread
 from db.review.texts import group_texts, missing_texts, write_texts
 from db.rows import Row
 from db.run.runs import get_run, require_active_run, shape_of
-from db.shape import GroupText, Shape
+from db.shape import GroupText, ListText, Shape
 from db.tables import Group, Review, utc_now
 from db.values import is_storable
 
@@ -106,7 +106,8 @@ def edit_group(
 ) -> Review:
     """Replace texts of the group; `changes` by the fields of the run's shape (`Shape.fields`).
 
-    Of a group that lacks texts all missing ones have to be given: they complete it.
+    Of a group that lacks texts all missing ones have to be given: they complete it. To a list a
+    text is added at a number that the group has not; an empty one takes it out.
 
     Raises BadInput for an unknown field, an empty, unchanged or missing text, NotFound, Refused.
     Does not commit.
@@ -121,13 +122,7 @@ def edit_group(
             "write all missing texts",
             code="group_incomplete",
         )
-    listed = (field for field in changes if shape.fields[field][0] in shape.lists)
-    if absent := [field for field in listed if field not in known]:
-        raise BadInput(
-            f"group {group_id} has no `{absent[0]}`: it was dropped, or was never written",
-            "edit a text that the group has",
-            code="field_not_in_group",
-        )
+    _check_lists(shape, group_id, known, changes)
     after = {name: text for name, text in changes.items() if text != known.get(name)}
     if not after:
         raise BadInput(
@@ -164,7 +159,9 @@ def undo_review(session: Session, group_id: int, *, reviewed_by: str) -> Review:
             "reload the page to see it",
             code="group_review_newer",
         )
-    if set(review.after) - set(review.before):
+    fields = shape_of(session, group.run_id).fields
+    added = (fields[name][0] for name in set(review.after) - set(review.before) if name in fields)
+    if not all(isinstance(text, ListText) for text in added):
         raise Refused(
             f"the texts that completed group {group_id} stay",
             "edit them, or reject the group",
@@ -264,11 +261,45 @@ def _check_fields(shape: Shape, changes: Mapping[str, str]) -> None:
             )
         if name not in shape.editable:
             raise BadInput(f"no field {name!r}", f"one of {names}", code="field_unknown")
+        if not text and isinstance(shape.fields[name][0], ListText):
+            continue
         if not text.strip():
             raise BadInput(
                 f"`{name}` would be empty", "reject the group instead", code="field_empty"
             )
         _require_storable(f"`{name}`", text, MAX_TEXT_CHARACTERS)
+
+
+def _check_lists(
+    shape: Shape, group_id: int, known: Mapping[str, str], changes: Mapping[str, str]
+) -> None:
+    """Raise BadInput where a text is taken out that is not there, or too many of them, and where a
+    negative of the pair is written."""
+    for field, value in changes.items():
+        text = shape.fields[field][0]
+        if not isinstance(text, ListText):
+            continue
+        if value and text.from_source:
+            raise BadInput(
+                f"`{field}` comes from the source and is not edited",
+                "take it out with an empty text, or import another one with its pair",
+                code="field_not_editable",
+            )
+        if not value and field not in known:
+            raise BadInput(
+                f"group {group_id} has no `{field}`: it was dropped, or was never written",
+                "take out a text that the group has",
+                code="field_not_in_group",
+            )
+        after = {**known, **changes}
+        left = sum(bool(after.get(each)) for each, (of, _) in shape.fields.items() if of == text)
+        if not value and left < text.at_least:
+            raise BadInput(
+                f"group {group_id} would have {left} of the {text.at_least} texts of "
+                f"{text.sign} that it needs",
+                "reject the group instead",
+                code="list_too_short",
+            )
 
 
 def _require_storable(place: str, text: str, max_characters: int) -> None:
@@ -360,9 +391,10 @@ def _take_back(session: Session, review: Review) -> None:
     if previous is not None:
         previous.is_current = True
     session.flush()
-    if review.before:
+    if review.after:
         group = session.get_one(Group, review.group_id)
-        write_texts(session, group, f"undo-{review.id}", review.before)
+        before = {name: review.before.get(name, "") for name in review.after}
+        write_texts(session, group, f"undo-{review.id}", before)
 
 
 def _named(texts: Sequence[GroupText]) -> str:

@@ -12,12 +12,14 @@ from sqlalchemy.orm import Session
 
 from db.corpus.datasets import text_sha256
 from db.corpus.texts import text_row, texts_of
+from db.question import about_of
 from db.run.new_items import insert_items, is_pick
 from db.run.runs import shape_of, shapes_of_groups
-from db.shape import GroupText, ListText, Shape, text_name
+from db.shape import TAKEN_OUT, GroupText, ListText, Shape, text_name
 from db.store.bulk import insert_rows
-from db.tables import Group, Item, Pair, Passage, Run, SlotText, utc_now
+from db.tables import Group, Item, Pair, Passage, Recipe, Run, SlotText, utc_now
 
+INSTEAD = "instead_of"  # of a passage that a person added: what its place had before
 BY_HAND = 2  # the first revision of a scenario is what a run's validator judged; here it never did
 
 
@@ -58,24 +60,132 @@ def write_texts(session: Session, group: Group, name: str, texts: Mapping[str, s
     were_missing = [text for text in shape.all_texts if text.sign not in slots]
     known = texts_of(session, [group.id])[group.id]
     replaced: dict[int, int] = {}
+    added: dict[str, int] = {}
     changed: dict[tuple[str, str], str] = {}
     for field, (text, number) in shape.fields.items():
         sign = text_name(text.sign, number)
         slot, value = slots.get(sign), texts.get(field, known.get(sign))
-        if slot is None or value is None or value == known.get(sign):
+        if value is None or value == known.get(sign, ""):
             continue
-        if slot.passage_id is None:
+        if isinstance(text, ListText):
+            old_id = None if slot is None else slot.passage_id
+            new_id = _write_listed(session, group, name, (text.sign, number), slot, value)
+            if old_id is None:
+                added[sign] = new_id
+            elif new_id != old_id:
+                replaced[old_id] = new_id
+        elif slot is None:
+            continue  # `_complete` writes it
+        elif slot.passage_id is None:
             changed[text.field, str(slot.text)] = slot.text = value
         else:
             old = session.get_one(Passage, slot.passage_id)
-            named = sign if isinstance(text, ListText) else text.introduced_by
-            passage = _new_passage(session, group, f"{name}-{named}", old, value)
+            passage = _new_passage(session, group, f"{name}-{text.introduced_by}", old, value)
             replaced[old.id] = slot.passage_id = passage.id
     session.flush()
     if were_missing:
         _complete(session, group, name, shape, were_missing, texts)
     _renew_items(session, group.id, shape, replaced, completed=bool(were_missing))
     _renew_checks(session, group.id, replaced, changed)
+    for sign, passage_id in added.items():
+        _ask_about(session, group, shape, sign, passage_id)
+
+
+def _write_listed(
+    session: Session,
+    group: Group,
+    name: str,
+    place: tuple[str, int],
+    slot: SlotText | None,
+    value: str,
+) -> int:
+    """Write a text of a list, or take it out where the value is empty; returns the passage's id.
+
+    One that a person wrote where another was dropped, or where none was, leaves the place as it
+    was before: which is known from its passage.
+    """
+    old = None if slot is None else session.get_one(Passage, slot.passage_id)
+    if not value:
+        assert slot is not None and old is not None
+        instead = old.meta.get(INSTEAD)
+        if instead is None:
+            slot.dropped_reason = TAKEN_OUT
+        elif not instead:
+            session.delete(slot)
+        else:
+            slot.passage_id, slot.dropped_reason = instead["passage_id"], instead["reason"]
+            return int(instead["passage_id"])
+        return old.id
+    if slot is not None and old is not None:
+        if slot.dropped_reason == TAKEN_OUT and old.text == value:
+            slot.dropped_reason = None  # it comes back
+            return old.id
+        instead = old.meta.get(INSTEAD)
+        if slot.dropped_reason is not None:
+            instead = {"passage_id": old.id, "reason": slot.dropped_reason}
+    else:
+        instead = {}
+    passage = _new_passage(session, group, f"{name}-{text_name(*place)}", old, value)
+    if instead is not None:
+        passage.meta = {**passage.meta, INSTEAD: instead}
+    if slot is None:
+        row = SlotText(group_id=group.id, slot=place[0], ordinal=place[1], passage_id=passage.id)
+        session.add(row)
+    else:
+        slot.passage_id, slot.dropped_reason = passage.id, None
+    return passage.id
+
+
+def _ask_about(session: Session, group: Group, shape: Shape, sign: str, passage_id: int) -> None:
+    """The items of the checks that ask about a list's texts, for one that the run never wrote: as
+    those about another text of the list, of this group or of another one of its run."""
+    text = next(each for each in shape.lists if sign in each.names)
+    scenario = shape.scenarios[text.introduced_by]
+    texts, newest = texts_of(session, [group.id])[group.id], _newest(session, group.id, ~is_pick())
+    recipe = session.scalars(
+        select(Recipe.body).join(Run, Run.recipe_id == Recipe.id).where(Run.id == group.run_id)
+    ).one()
+    own = dict(
+        session.execute(
+            select(SlotText.slot, SlotText.passage_id).where(SlotText.group_id == group.id)
+        ).all()
+    )
+    rows = []
+    for check in (each["name"] for each in recipe.get("checks", ()) if text.sign in each["over"]):
+        places = [f"{check}:{name}" for name in text.names]
+        template = next((newest[place] for place in places if place in newest), None)
+        template = template or session.scalar(
+            select(Item)
+            .join(Group, Group.id == Item.group_id)
+            .where(Group.run_id == group.run_id, Item.scenario.in_(places))
+            .limit(1)
+        )
+        if template is None:
+            continue
+        about, place = about_of(template.scenario), f"{check}:{sign}"
+        rows.append(
+            {
+                "group_id": group.id,
+                "scenario": place,
+                "question_id": template.question_id,
+                "expected": template.expected,
+                "revision": newest[place].revision + 1 if place in newest else BY_HAND,
+                "instruction": texts[scenario.instruction.sign] if template.instruction else "",
+                "query": texts[scenario.query.sign] if template.query else "",
+                "candidates": [
+                    {"passage_id": passage_id, "label": sign}
+                    if each["label"] == about
+                    else {
+                        "passage_id": own[shape.scenarios[each["label"]].passage.sign],
+                        "label": each["label"],
+                    }
+                    for each in template.candidates
+                ],
+                "created_at": utc_now(),
+            }
+        )
+    if rows:
+        insert_items(session, rows)
 
 
 def _complete(

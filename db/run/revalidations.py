@@ -9,11 +9,12 @@ from collections.abc import Collection
 from sqlalchemy import ColumnElement, Select, and_, exists, or_, select
 from sqlalchemy.orm import Session, aliased
 
-from db.question import is_right
+from db.question import about_of, is_right
 from db.run.new_items import in_order_of_roles, is_pick
-from db.run.runs import shapes_of_groups
+from db.run.runs import shape_of, shapes_of_groups
+from db.shape import TAKEN_OUT, text_name
 from db.study.judgments import has_judged
-from db.tables import Group, Item, Judge, Judgment, Review
+from db.tables import Group, Item, Judge, Judgment, Review, SlotText
 
 HOLDS, FAILS, WAITING = "holds", "fails", "waiting"
 
@@ -41,7 +42,22 @@ def waiting_items(
     if checks is not None:
         named = (Item.scenario.startswith(f"{name}:", autoescape=True) for name in checks)
         query = query.where(or_(*named) if checks else is_pick())
-    return list(session.scalars(query))
+    rows = session.execute(query.add_columns(Item.group_id, Item.scenario)).all()
+    gone = _gone(session, run_id, {row[1] for row in rows})
+    return [item_id for item_id, group, place in rows if about_of(place) not in gone.get(group, ())]
+
+
+def _gone(session: Session, run_id: int, group_ids: Collection[int]) -> dict[int, set[str]]:
+    """The places of lists that a person left empty, by group: nothing is asked about them."""
+    shape = shape_of(session, run_id)
+    names = {name for text in shape.lists for name in text.names}
+    found = {group_id: set(names) for group_id in group_ids if names}
+    query = select(SlotText.group_id, SlotText.slot, SlotText.ordinal).where(
+        SlotText.group_id.in_(found), SlotText.dropped_reason.is_distinct_from(TAKEN_OUT)
+    )
+    for group_id, slot, ordinal in session.execute(query) if found else ():
+        found[group_id].discard(text_name(slot, ordinal))
+    return found
 
 
 def items_of_run(session: Session, run_id: int, judge_id: int) -> tuple[int, list[int]]:
@@ -79,6 +95,8 @@ def revalidation_of(session: Session, group_id: int) -> dict[str, str]:
         Judgment.item_id.in_(of_group), Judgment.run_id.is_not(None)
     )
     shape = shapes_of_groups(session, [group_id])[group_id]
+    run_id = session.get_one(Group, group_id).run_id
+    gone = _gone(session, run_id, [group_id]).get(group_id, set())
     rows = session.execute(
         select(Item.scenario, Item.expected, Judgment.choice)
         .outerjoin(
@@ -95,5 +113,5 @@ def revalidation_of(session: Session, group_id: int) -> dict[str, str]:
     return {
         place: WAITING if choice is None else HOLDS if is_right(choice, expected) else FAILS
         for place, expected, choice in rows
-        if expected is not None or choice is None
+        if (expected is not None or choice is None) and about_of(place) not in gone
     }

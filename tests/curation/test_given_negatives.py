@@ -25,7 +25,8 @@ from curation.recipe.recipe import FOLDER, load_recipe
 from curation.sources.converting import write_files
 from db.corpus.datasets import add_negatives
 from db.errors import BadInput, BadRows
-from db.run.group_detail import get_group
+from db.review.reviews import approve_group, current_review, edit_group, undo_review
+from db.run.group_detail import GroupShown, get_group
 from db.run.runs import shape_of
 from db.store.store import Store
 from db.tables import Item, Pair, PairNegative, Passage, SlotText
@@ -347,3 +348,48 @@ def test_mined_negatives_are_kept_at_the_pairs_once(store: Store, tmp_path: Path
         texts = select(Passage.text).join(PairNegative, PairNegative.passage_id == Passage.id)
         own = select(Passage.dataset_id).where(Passage.text.in_(texts)).distinct()
         assert len(session.scalars(own).all()) >= 1
+
+
+# ---- reviewed
+
+
+def _groups(store: Store, run_id: int) -> list[GroupShown]:
+    with store.read() as session:
+        return [get_group(session, row.id) for row in list_groups(session, run_id, limit=99).rows]
+
+
+def test_a_review_knows_given_negatives_and_takes_one_out(
+    sqlite_store: Store, server: Server, tmp_path: Path
+) -> None:
+    dataset_id = filled(sqlite_store)
+    asked = {"dataset": "small", "provider": "openai", "settings": ["model=small"]}
+    recipe = with_given(tmp_path)
+    text = (
+        Path(recipe).read_text().replace('expected = { "H" = "no" }', 'expected = { "H" = "yes" }')
+    )
+    Path(recipe).write_text(text)  # the test server finds that every passage answers
+    runs = [run_curation(sqlite_store, **asked, recipe=recipe)["run_id"]]
+    with sqlite_store.write() as session:
+        add_negatives(session, dataset_id, {f"q{number}": ["p23"] for number in range(PAIRS)})
+        session.commit()
+    runs.append(run_curation(sqlite_store, **asked, recipe=recipe)["run_id"])
+    one, other = ({each.name: each for each in _groups(sqlite_store, run)} for run in runs)
+    name = next(
+        name
+        for name, group in one.items()
+        if "H" in group.texts and "H[1]" not in group.texts and "H[1]" in other[name].texts
+    )
+    group = one[name]
+    with sqlite_store.write() as session:
+        approve_group(session, group.id, reviewed_by="ada")
+        assert current_review(session, other[name].id) is None, "it has another negative"
+        with pytest.raises(BadInput) as refused:
+            edit_group(session, group.id, {"hard_negatives": "Mine."}, reviewed_by="ada")
+        assert refused.value.code == "field_not_editable"
+        edit_group(session, group.id, {"hard_negatives": ""}, reviewed_by="ada")
+        session.commit()
+        now = get_group(session, group.id)
+        assert now.texts == {sign: of for sign, of in group.texts.items() if sign != "H"}
+        undo_review(session, group.id, reviewed_by="ada")
+        session.commit()
+        assert get_group(session, group.id).texts == group.texts

@@ -36,7 +36,7 @@ from db.run.group_queue import DoneItem
 from db.run.revalidations import revalidation_of
 from db.run.runs import funnel, shape_and_judging
 from db.run.versions import use_version
-from db.shape import SPARE, STANDS_IN, shape_from, shape_in
+from db.shape import SPARE, STANDS_IN, TAKEN_OUT, shape_from, shape_in
 from db.store.store import Store
 from db.tables import Call, Item
 from trainer.data.release_files import read_release
@@ -177,7 +177,7 @@ WRONG = [
         "over = []",
         "over",
         "over names the texts it is asked about, one or more of one field",
-        'write over = ["P1-"]',
+        'write over = ["B"]',
     ),
     (
         'with = ["Q"]',
@@ -572,7 +572,7 @@ def test_one_text_of_a_list_is_edited_judged_again_and_restored(
             assert refused.value.code == code
         lost = next(one for one in kept if "N" not in one.texts)
         with pytest.raises(BadInput) as refused:
-            edit_group(session, lost.id, {"instruction_negatives": NEW}, reviewed_by="ada")
+            edit_group(session, lost.id, {"instruction_negatives": ""}, reviewed_by="ada")
         assert refused.value.code == "field_not_in_group"
         with pytest.raises(BadInput, match="the run's rules refuse the edit: N has 700 words"):
             check_edit(session, group.id, {"instruction_negatives": "word " * 700})
@@ -620,6 +620,110 @@ def test_one_text_of_a_list_is_edited_judged_again_and_restored(
     # the instruction is shown with every text that is asked whether it fits; N[1] was restored
     of_instruction = {one.scenario for one in group.judgments if one.scenario.startswith("fits:")}
     assert found.keys() == of_instruction | {"answers:N[1]"}
+
+
+def texts_now(store: Store, group_id: int) -> dict[str, str]:
+    with store.read() as session:
+        return get_group(session, group_id).texts
+
+
+def reasons_now(store: Store, group_id: int) -> dict[str, str | None]:
+    with store.read() as session:
+        return {each.name: each.dropped_reason for each in get_group(session, group_id).lists}
+
+
+def test_one_text_of_a_list_is_taken_out_added_and_put_back(
+    store: Store, server: Server, tmp_path: Path, inf: Callable[..., Ran]
+) -> None:
+    add_dataset(store, pairs=PAIRS)
+    text = (FOLDER / "promptriever.toml").read_text().replace("count = 3", "count = 4")
+    (tmp_path / "wider.toml").write_text(text)
+    run_id = run_curation(store, **ASKED | {"recipe": str(tmp_path / "wider.toml")})["run_id"]
+    kept = [one for one in groups_of(store, run_id) if one.verdict == "kept"]
+    group = next(one for one in kept if {"N", "N[1]"} <= one.texts.keys())
+    before, free = reasons_now(store, group.id), "instruction_negatives[3]"
+    assert "N[3]" not in before, "the server writes three: the fourth place was never used"
+    asked = server.answered.total()
+
+    def change(of: int, field: str, text: str) -> None:
+        done = inf("reviews", "set", of, "--edit", f"{field}={text}")
+        assert done.code == 0, done.err
+
+    def undo(of: int) -> None:
+        with store.write() as session:
+            review = current_review(session, of)
+            assert review is not None
+            undo_review(session, of, reviewed_by=review.reviewed_by)
+            session.commit()
+
+    # taken out: it is none of the group's texts, and nothing is asked about it
+    change(group.id, "instruction_negatives[1]", "")
+    without = {name: text for name, text in group.texts.items() if name != "N[1]"}
+    assert texts_now(store, group.id) == without
+    assert reasons_now(store, group.id) == before | {"N[1]": TAKEN_OUT}
+    with store.read() as session:
+        assert revalidation_of(session, group.id) == {}
+    decide(run_id, "checks.fits.expected.N=any")
+    assert texts_now(store, group.id) == without, "a version brings back no text that a person took"
+    out = tmp_path / "out"
+    export(store, out, dataset="small", runs=[run_id], format="jsonl")
+    released = [one["text"] for row in rows_of(out)["small"] for one in row["negative_passages"]]
+    assert group.texts["N[1]"] not in released and without["N"] in released
+    with store.write() as session:
+        use_version(session, run_id, 1)
+        session.commit()
+    undo(group.id)
+    assert texts_now(store, group.id) == group.texts and reasons_now(store, group.id) == before
+    # added where the run wrote none: asked about as the others of its list
+    change(group.id, free, NEW)
+    assert texts_now(store, group.id) == group.texts | {"N[3]": NEW}
+    with store.read() as session:
+        found = revalidation_of(session, group.id)
+    assert found == {"fits:N[3]": "waiting", "answers:N[3]": "waiting"}
+    judged = judge_edits(run_id, store)
+    assert judged["items"] == judged["holds"] + judged["fails"] == 2
+    assert server.answered.total() == asked + 2
+    export(store, tmp_path / "more", dataset="small", runs=[run_id], format="jsonl")
+    assert NEW in str(rows_of(tmp_path / "more"))
+    undo(group.id)
+    assert texts_now(store, group.id) == group.texts and reasons_now(store, group.id) == before
+    with store.read() as session:
+        assert revalidation_of(session, group.id) == {}
+    assert judge_edits(run_id, store)["items"] == 0
+    # added where one was dropped: that one comes back, dropped, when it is undone
+    lost = next(one for one in kept if before_of(one).get("N") not in (None, ""))
+    was = reasons_now(store, lost.id)
+    change(lost.id, "instruction_negatives", NEW)
+    change(lost.id, "instruction_negatives", f"{NEW} Twice.")
+    assert texts_now(store, lost.id) == lost.texts | {"N": f"{NEW} Twice."}
+    undo(lost.id)
+    undo(lost.id)
+    assert texts_now(store, lost.id) == lost.texts and reasons_now(store, lost.id) == was
+    with store.read() as session:
+        assert get_group(session, lost.id).lists == lost.lists
+
+
+def before_of(group: GroupShown) -> dict[str, str | None]:
+    return {each.name: each.dropped_reason for each in group.lists}
+
+
+def test_the_card_takes_texts_of_a_list_out_and_adds_one(
+    sqlite_store: Store, server: Server
+) -> None:
+    add_dataset(sqlite_store, pairs=PAIRS)
+    run_id = run_curation(sqlite_store, **ASKED)["run_id"]
+    group = next(
+        one
+        for one in groups_of(sqlite_store, run_id)
+        if one.verdict == "kept" and "N" in one.texts and len(one.texts) < 3 + 3
+    )
+    (column,) = on_page(group, {})["columns"]
+    fields = {part["field"]: part for part in column["parts"] if part["field"]}
+    assert fields["instruction_negatives"]["leaves"] and not fields["instruction"].get("leaves")
+    (added,) = (part for part in fields.values() if part.get("is_new"))
+    assert (added["text"], added["label"]) == ("", "Add a passage N")
+    assert added["field"] not in before_of(group)
+    assert not any(field.startswith("backup") for field in fields)
 
 
 def test_answers_about_an_edit_that_the_journal_has_need_no_server(

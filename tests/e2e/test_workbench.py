@@ -3,13 +3,17 @@
 import os
 import re
 import signal
+from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlencode
 
 import pytest
 from browser import PATIENCE, wait_past_dwell, wait_until
+from curation_runs import add_dataset, run_curation
 from exporting import export, rows_of
+from openai_server import Server
 from playwright.sync_api import Browser, Page, expect
 from records_world import make_run
 from restartable import Restartable
@@ -252,6 +256,46 @@ def test_an_edit_is_checked_and_what_was_written_is_kept(
     expect(page.locator(".card")).to_have_attribute("data-group", str(edited))
     expect(page.get_by_text(NASTY)).to_be_visible()
     assert page.title() != "x"
+    page.close()
+
+
+@pytest.mark.long
+def test_a_text_of_a_list_is_taken_out_and_one_is_added(
+    store: Store, served: Restartable, browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_dataset(store, name="small", pairs=6)
+    with Server(schema="taken") as answers:
+        monkeypatch.setenv("OPENAI_BASE_URL", answers.url)
+        asked: dict[str, Any] = {
+            "dataset": "small",
+            "provider": "openai",
+            "settings": ["model=small"],
+        }
+        with ThreadPoolExecutor() as aside:  # Playwright holds this thread's event loop
+            made = aside.submit(run_curation, store, **asked, recipe="promptriever")
+            run_id = made.result()["run_id"]
+    with store.read() as session:
+        ids = session.scalars(select(Group.id).where(Group.run_id == run_id)).all()
+        groups = [get_group(session, each) for each in ids]
+    group = next(one for one in groups if "N" in one.texts and len(one.texts) < 6)
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    page.set_default_timeout(PATIENCE)
+    page.goto(f"{served.url}/groups?run={run_id}&group={group.id}")
+    expect(page.locator(".card .triplet")).to_have_count(1)
+    assert group_on_screen(page) == group.id
+    expect(page.get_by_text("Add a passage N")).to_be_hidden()
+    page.get_by_role("button", name="Edit", exact=True).click()
+    page.get_by_label("Add a passage N").fill("Another one, written by hand.")
+    page.get_by_role("button", name="Take out Passage N", exact=True).click()
+    expect(page.get_by_role("button", name="Put back Passage N", exact=True)).to_be_visible()
+    page.get_by_role("button", name="Save edit").click()
+    wait_until(lambda: len(reviews(store, run_id)) == 1)
+    with store.read() as session:
+        now = get_group(session, group.id).texts
+    assert sorted(now.values()) == sorted(
+        [text for name, text in group.texts.items() if name != "N"]
+        + ["Another one, written by hand."]
+    )
     page.close()
 
 

@@ -32,7 +32,7 @@ def _set(result: Result) -> str:
     summary = f"group {result['group_id']} {actions} by {result['reviewed_by']}"
     reason = f": {result['reason']}" if result["reason"] else ""
     changed = [
-        f"  {name}\n    - {result['before'][name]}\n    + {text}"
+        f"  {name}\n    - {result['before'].get(name, '–')}\n    + {text or '–'}"
         for name, text in result["after"].items()
     ]
     return "\n".join([summary + reason, *changed])
