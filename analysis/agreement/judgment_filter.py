@@ -2,15 +2,18 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import UTC, date
-from typing import Literal, Self
+from typing import Self
 
 from pydantic import model_validator
 from sqlalchemy.orm import Session
 
 from analysis.agreement.answers import Answers, Decision, number_decisions
+from db.errors import BadInput
 from db.requests import Request, option
+from db.run.runs import shape_of
 from db.study.items import ItemPlace, shared_records, study_item_places
 from db.study.judgments import JudgmentRow, stream_judgments
+from db.study.studies import get_study
 
 DAY = "YYYY-MM-DD"
 
@@ -18,9 +21,10 @@ DAY = "YYYY-MM-DD"
 class JudgmentFilter(Request):
     """What counts; an empty tuple or None lets everything through."""
 
-    scenarios: tuple[Literal["positive", "instruction_negative", "query_negative"], ...] = option(
+    scenarios: tuple[str, ...] = option(
         (),
-        "Only items of this scenario; repeatable, like the other filters.",
+        "Only items of this scenario of the run's shape (InF-IR's: positive, instruction_negative, "
+        "query_negative); repeatable, like the other filters.",
         names=("--role",),
     )
     sources: tuple[str, ...] = option(
@@ -74,11 +78,22 @@ def chosen_rows(
 def study_decisions(
     session: Session, study_id: int, chosen: JudgmentFilter | None = None
 ) -> Iterator[Decision]:
-    """The judgments of a study that pass the filter, read one by one while they are used."""
+    """The judgments of a study that pass the filter, read one by one while they are used.
+
+    Raises BadInput for a scenario that the shape of its run does not have.
+    """
     chosen = chosen or JudgmentFilter()
     items: set[int] | None = None
     if chosen.scenarios or chosen.sources or chosen.recipes or chosen.questions:
         places = study_item_places(session, study_id)
+        run_id = get_study(session, study_id).run_id
+        known = () if run_id is None else shape_of(session, run_id).roles
+        if unknown := next((each for each in chosen.scenarios if each not in known), None):
+            raise BadInput(
+                f"no scenario {unknown!r} in study {study_id}",
+                f"give one of {', '.join(known)}" if known else "leave it out: it has no run",
+                code="scenario_unknown",
+            )
         items = {item_id for item_id, place in places.items() if chosen.takes_item(place)}
     for row in stream_judgments(session, study_id):
         if (items is None or row.item_id in items) and chosen.takes_judgment(row):

@@ -20,16 +20,15 @@ from app.kit.figure import Origin
 from app.kit.frame.dataset import chosen_dataset
 from app.kit.page import draw_command, draw_empty, draw_heading, draw_labels
 from app.operations.judging import agreement, studies
-from app.operations.judging.agreement import Seen
+from app.operations.judging.agreement import Judged, Seen
 from app.text.numbers import counted
 from app.text.plain import plain
 from app.text.remedies import in_pages
 from curation.judging.scope import of_filtered
 from db.question import PICK
 from db.requests import arguments_of
-from db.shape import INF_IR
 from db.study.items import ItemPlace
-from db.study.judgments import JudgmentRow, JudgmentState
+from db.study.judgments import JudgmentState
 from db.study.studies import StudySummary
 
 LEAD = (
@@ -70,22 +69,22 @@ def draw_question(places: Mapping[int, ItemPlace]) -> tuple[str, ...]:
     return (chosen or names[0],)
 
 
-def draw_filters(
-    rows: Sequence[JudgmentRow], places: Mapping[int, ItemPlace], questions: tuple[str, ...]
-) -> JudgmentFilter:
+def draw_filters(judged: Judged, questions: tuple[str, ...]) -> JudgmentFilter:
     """The chosen filter; a filter with only one possible value is not shown."""
+    rows, places, labels = judged.rows, judged.places, judged.labels
     sources = sorted({place.source for place in places.values()})
     recipes = sorted({place.recipe for place in places.values()})
     judges = list(dict.fromkeys(row.judge for row in rows))
     days = [row.decided_at.astimezone(UTC).date() for row in rows]
-    scenarios: Sequence[str] = list(INF_IR.scenarios)
-    if not questions:
+    roles = list(labels)
+    scenarios: Sequence[str] = roles
+    if not questions and len(roles) > 1:
         scenarios = st.pills(
             "Roles",
-            INF_IR.scenarios,
+            roles,
             selection_mode="multi",
-            default=list(INF_IR.scenarios),
-            format_func=INF_IR.labels.__getitem__,
+            default=roles,
+            format_func=labels.__getitem__,
             key="agreement.scenarios",
         )
     with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -99,7 +98,7 @@ def draw_filters(
         since, until = _draw_days(days)
     return JudgmentFilter.read(
         {
-            "scenarios": () if len(scenarios) == len(INF_IR.scenarios) else tuple(scenarios),
+            "scenarios": () if len(scenarios) == len(roles) else tuple(scenarios),
             "sources": tuple(chosen.get("Sources", ())),
             "recipes": tuple(chosen.get("Recipes", ())),
             "judges": tuple(chosen.get("Judges", ())),
@@ -137,7 +136,7 @@ def draw_small(study: StudySummary, seen: Seen) -> None:
     top = st.container()
     questions = draw_question(judged.places)
     with st.expander("Filters", icon=":material/filter_alt:"):
-        chosen = draw_filters(judged.rows, judged.places, questions)
+        chosen = draw_filters(judged, questions)
     is_whole = chosen == JudgmentFilter(questions=questions)
     scope = judged.scope if is_whole else of_filtered(judged.scope)
     rows = chosen_rows(judged.rows, judged.places, chosen)

@@ -14,7 +14,7 @@ from app.operations.overview.home import OwnItems, SeenStudies, waiting
 from app.text.numbers import counted
 from app.text.plain import plain
 from db.outcome.overview import Overview
-from db.shape import INF_IR
+from db.shape import Shape
 from db.values import NONE
 
 WAITING: Final = "Waiting for you"
@@ -114,8 +114,8 @@ def draw_agreement(found: OwnItems | None) -> None:
             draw_table(
                 [
                     {
-                        "You chose": choice_text(each.own),
-                        "The validator chose": choice_text(each.validator),
+                        "You chose": choice_text(each.own, found.shape),
+                        "The validator chose": choice_text(each.validator, found.shape),
                         "Instruction": each.instruction,
                         "Query": each.query,
                     }
@@ -126,9 +126,9 @@ def draw_agreement(found: OwnItems | None) -> None:
         draw_link("agreement", label="See the agreement of all judges", icon=":material/handshake:")
 
 
-def choice_text(choice: str) -> str:
+def choice_text(choice: str, shape: Shape | None) -> str:
     """A choice in words: the passage's part in its group, another passage, or none of them."""
     if choice == NONE:
         return "none of them"
-    sign = INF_IR.signs.get(("passage", choice))
-    return INF_IR.texts[sign].meaning if sign else "a passage of another group"
+    right = shape and shape.scenarios.get(choice)
+    return right.passage.meaning if right else "a passage of another group"

@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 
 from analysis.files.rows import Row, read_rows
 from db.errors import BadInput, BadRow, BadRows
-from db.shape import INF_IR
+from db.run.runs import shape_of
 from db.study.gold_items import add_gold_item
 from db.study.studies import get_study, judged_groups
 from db.tables import Group, Item, Pair, Passage, StudyItem
@@ -75,11 +75,11 @@ def template_rows(session: Session, study_id: int, count: int) -> list[dict[str,
             "create a study of a run",
             code="study_without_run",
         )
-    used = _used_groups(session, study_id)
+    used, roles = _used_groups(session, study_id), shape_of(session, study.run_id).roles
     free = {g: items for g, items in judged_groups(session, study.run_id).items() if g not in used}
     rows = []
     for number, group_id in enumerate(sorted(free)[:count]):
-        wanted = INF_IR.roles[number % len(INF_IR.roles)]
+        wanted = roles[number % len(roles)]
         found = free[group_id]
         item = session.get_one(Item, found[wanted] if wanted in found else found[min(found)])
         texts = [session.get_one(Passage, entry["passage_id"]).text for entry in item.candidates]
@@ -143,9 +143,12 @@ def _item_of_pair(session: Session, run_id: int | None, values: Row) -> Item:
         raise BadInput(
             "no `item`, and no `pair` with `scenario`", "name the item", code="item_or_pair_missing"
         )
-    if scenario not in INF_IR.roles:
+    roles = () if run_id is None else shape_of(session, run_id).roles
+    if scenario not in roles:
         raise BadInput(
-            f"`scenario` {scenario!r}", f"one of {', '.join(INF_IR.roles)}", code="scenario_unknown"
+            f"`scenario` {scenario!r}",
+            f"one of {', '.join(roles)}" if roles else "name the `item`: the study has no run",
+            code="scenario_unknown",
         )
     found = session.scalar(
         select(Item)

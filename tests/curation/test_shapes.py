@@ -1,22 +1,28 @@
 """Runs of different shapes side by side: InF-IR's, and one that a recipe declares."""
 
-from collections.abc import Iterator
+import json
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from app_pages import open_page, sign_in
+from conftest import Ran
 from curation_runs import add_dataset, run_curation
 from openai_server import Server
 from records_world import list_groups
 from shaped_recipes import write_recipe
 from sqlalchemy import select
+from study_world import sampled_study
 
+from curation.judging.gold_item_file import add_from_file, template_rows
+from db.errors import BadRows
 from db.run.group_detail import get_group
 from db.run.position_bias import position_bias
 from db.run.runs import funnel, shape_of
 from db.shape import INF_IR
 from db.store.store import Store
-from db.tables import Call, Item
+from db.tables import Call, Group, Item, Pair
 
 PAIRS = 12
 
@@ -63,3 +69,48 @@ def test_groups_of_two_shapes_lie_side_by_side_and_each_is_measured_by_its_own(
     assert old["calls"]["made"] == 0 and old["kept"] == first["kept"]
     with store.read() as session:
         assert len(session.scalars(select(Call.id)).all()) == calls
+
+
+def test_a_study_of_another_shape_takes_gold_and_is_filtered_by_its_own_scenarios(
+    sqlite_store: Store,
+    recipe: str,
+    tmp_path: Path,
+    inf: Callable[..., Ran],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    store = sqlite_store
+    add_dataset(store, pairs=PAIRS)
+    run_id = run_curation(store, dataset="small", provider="openai", recipe=recipe)["run_id"]
+    with store.write() as session:
+        study_id = sampled_study(session, run_id=run_id, items=6, overlap=1).id
+        session.commit()
+        rows = template_rows(session, study_id, 4)
+        pair = session.scalars(
+            select(Pair.external_id)
+            .join(Group, Group.pair_id == Pair.id)
+            .join(Item, Item.group_id == Group.id)
+            .where(Item.id == rows[0]["item"])
+        ).one()
+    assert [row["scenario"] for row in rows] == ["plain", "defying"] * 2
+    gold = {"pair": pair, "scenario": "defying", "right": "defying", "explanation": "so"}
+    file = tmp_path / "gold.jsonl"
+    file.write_text(json.dumps(gold))
+    with store.write() as session:
+        assert len(add_from_file(session, study_id, "gold", file)) == 1
+        session.commit()
+    file.write_text(json.dumps(gold | {"scenario": "positive"}))
+    with store.write() as session, pytest.raises(BadRows, match="one of plain, defying"):
+        add_from_file(session, study_id, "gold", file)
+    for judge in ("simulated:3", "simulated:5"):
+        assert inf("studies", "judge", study_id, "--judge", judge).code == 0
+    asked = ("analyze", "agreement", "--study", study_id, "--json")
+    found = {role: inf(*asked, "--role", role) for role in ("plain", "defying", "positive")}
+    assert found["positive"].json["code"] == "scenario_unknown"
+    assert [found[role].code for role in ("plain", "defying")] == [0, 0]
+    assert (
+        sum(found[role].json["items"] for role in ("plain", "defying")) == inf(*asked).json["items"]
+    )
+    sign_in(store, monkeypatch, "admin")
+    page = open_page("agreement", study=str(study_id))
+    roles = next(each for each in page.get("button_group") if each.key == "agreement.scenarios")
+    assert not page.exception and len(roles.value) == 2

@@ -123,13 +123,15 @@ class Seen(NamedTuple):
 
 
 class Judged(NamedTuple):
-    """The judgments of a study and what they are about; `hidden`: items no list shows the actor."""
+    """The judgments of a study and what they are about; `hidden`: items no list shows the actor;
+    `labels`: of the scenarios of its run, which a study of a file lacks."""
 
     rows: list[JudgmentRow]
     places: dict[int, ItemPlace]
     scope: Scope
     circular: str
     hidden: set[int]
+    labels: Mapping[str, str]
 
 
 class Stored(NamedTuple):
@@ -408,12 +410,14 @@ def judged(actor: Actor, study_id: int) -> Judged:
     """Every judgment of a study and the places of its items. Raises NotFound."""
     with reading(actor, RIGHT) as session:
         rows = judgment_frame(session, study_id)
+        run_id = get_study(session, study_id).run_id
         return Judged(
             rows,
             study_item_places(session, study_id),
             study_scope(session, study_id),
             validator_sentence(session, study_id, {row.judge for row in rows}),
             hidden_items_of_study(session, study_id, actor.name),
+            {} if run_id is None else shape_of(session, run_id).labels,
         )
 
 

@@ -18,6 +18,8 @@ from db.assignment.threads import list_threads
 from db.jobs import jobs
 from db.outcome import overview as counted
 from db.outcome.overview import Overview
+from db.run.runs import shape_of
+from db.shape import Shape
 from db.store.scope import Scope, unscoped
 from db.store.store import open_store
 from db.study.blind_adjudication import ids_to_adjudicate
@@ -39,6 +41,7 @@ class OwnItems(NamedTuple):
     left: int
     done: int
     choices: list[OwnChoice]
+    shape: Shape | None
 
 
 class Waiting(NamedTuple):
@@ -96,14 +99,16 @@ def own_items(actor: SessionUser, seen: SeenStudies) -> OwnItems | None:
 
 def _newest(session: Session, judge_id: int, studies: Sequence[StudySummary]) -> OwnItems | None:
     for study in studies:
-        if not rules_of(get_study(session, study.id)).closes_when_done:
+        of = get_study(session, study.id)
+        if not rules_of(of).closes_when_done:
             continue
         progress = own_progress(session, study.id, judge_id)
         is_given = study.status == "open" and may_be_given_items(session, study.id, judge_id)
         left = progress.left if is_given else 0
         choices = own_choices(session, study.id, judge_id)
         if left or choices:
-            return OwnItems(study.id, study.name, left, progress.done, choices)
+            shape = None if of.run_id is None else shape_of(session, of.run_id)
+            return OwnItems(study.id, study.name, left, progress.done, choices, shape)
     return None
 
 
