@@ -136,8 +136,8 @@ class GroupShown(Row):
     texts: dict[str, str] = Field(exclude=True)
 
     def without_verdict(self) -> Self:
-        """The group without anything that shows how it was judged."""
-        listed = (each.model_copy(update={"dropped_reason": None}) for each in self.lists)
+        """The group without anything that shows how it was judged, dropped texts among it."""
+        listed = (each for each in self.lists if each.dropped_reason is None)
         return self.model_copy(
             update={
                 **dict.fromkeys(("verdict", "drop_reason", "drop_detail")),

@@ -726,6 +726,26 @@ def test_the_card_takes_texts_of_a_list_out_and_adds_one(
     assert not any(field.startswith("backup") for field in fields)
 
 
+def test_a_blind_reviewer_is_not_shown_which_texts_a_judge_dropped(
+    sqlite_store: Store, server: Server
+) -> None:
+    add_dataset(sqlite_store, pairs=PAIRS)
+    run_id = run_curation(sqlite_store, **ASKED)["run_id"]
+    groups = [one for one in groups_of(sqlite_store, run_id) if one.verdict == "kept"]
+    assert any(reason for one in groups for reason in before_of(one).values())
+    for group in groups:
+        sent = json.dumps(on_page(group.without_verdict(), {}))
+        assert not [reason for reason in before_of(group).values() if reason and reason in sent]
+        for each in group.lists:
+            is_sent = json.dumps(each.text) in sent
+            is_own = each.dropped_reason in (None, STANDS_IN)  # the group's P+ is what stands in
+            assert is_sent == is_own, "what was dropped is not the group's"
+        parts = on_page(group.without_verdict(), {})["columns"][0]["parts"]
+        assert not [
+            part for part in parts if part["label"].startswith("Passage N") and not part["field"]
+        ]
+
+
 def test_answers_about_an_edit_that_the_journal_has_need_no_server(
     sqlite_store: Store, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
