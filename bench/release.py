@@ -39,7 +39,7 @@ AT_ONCE = 5000
 PANDAS = """
 import sys, time, sqlite3, pandas
 began = time.perf_counter()
-query = '''select g.id, p.query, t1.text, p1.text, t3.text q, t2.text i,
+query = '''select g.id, p.query, t1.text i0, p1.text d0, t3.text q, t2.text i,
     p2.text d1, p3.text d2 from "group" g join pair p on p.id = g.pair_id
     join group_text t1 on t1.group_id = g.id and t1.slot = 'I+'
     join group_text t2 on t2.group_id = g.id and t2.slot = 'I-'
