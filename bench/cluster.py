@@ -1,7 +1,7 @@
 """Several workers on one run, on PostgreSQL, with prices, a budget and limits per minute.
 
     .venv/bin/python bench/cluster.py [--workers 1 2 4 8] [--pairs 2000] [--concurrency 32]
-        [--budget-share 2.0] [--rpm N] [--tpm N] [--latency 0] [--json FILE]
+        [--budget-share 2.0] [--rpm N] [--tpm N] [--latency 0] [--beats 1 50 400] [--json FILE]
 
 One server (tests/openai_server.py) in a process of its own, one private cluster (its log is not
 flushed to disk: a commit's time is that of the database's work and locks). For each number of
@@ -9,6 +9,7 @@ workers a new database and run; 8 calls a pair, none of them known. CPU, log and
 the span between 20 % and 80 % of the calls, counted by the server: workers by their processes, the
 database by all of its. Lock waits: how often a session of a worker was seen to wait for a lock,
 of all looks at one, 20 a second. `--budget-share`: of what the run costs; below 1 it ends the run.
+`--beats`: what a worker's heartbeat costs in a run of so many, for bench/scale.py.
 """
 
 import argparse
@@ -32,10 +33,12 @@ from sqlalchemy import select, text  # noqa: E402
 
 from bench.curation import CALLS_PER_PAIR, counts, engine, prepare, server  # noqa: E402
 from db.run.runs import get_run  # noqa: E402
+from db.run.workers import add_worker, beat_worker, lease_share  # noqa: E402
 from db.store.store import open_store  # noqa: E402
 from db.tables import Job, Run  # noqa: E402
 
 LOOK_SECONDS = 0.05
+BEATS = 500
 TICKS = os.sysconf("SC_CLK_TCK")
 PRICES = '["small"]\ninput = 1.0\noutput = 10.0\n'
 USD_PER_CALL = 0.00052  # about, of the test server's answers at these prices
@@ -45,11 +48,15 @@ WAITS = (
     " WHERE datname = current_database() AND backend_type = 'client backend'"
     " AND pid <> pg_backend_pid()"
 )
+LOG = (
+    "SELECT pg_current_wal_lsn() - '0/0'::pg_lsn, xact_commit FROM pg_stat_database"
+    " WHERE datname = current_database()"
+)
 
 
 @dataclass
 class Figures:
-    """What some workers did together; `cpu_ms`, `wal_bytes` per call, `most` in milliseconds."""
+    """What some workers did together; CPU, log and transactions per call, waits in ms."""
 
     workers: int
     calls: int
@@ -58,6 +65,7 @@ class Figures:
     worker_cpu_ms: float
     database_cpu_ms: float
     wal_bytes: float
+    transactions: float
     lock_waits: float
     lock_waits_of_busy: float
     commit_p50: int
@@ -76,7 +84,7 @@ class Watch:
     def __init__(self, url: str, store_url: str, pids: list[int], postmaster: int) -> None:
         self._url, self._store_url = url, store_url
         self._pids, self._postmaster = pids, postmaster
-        self.marks: list[tuple[int, float, float, float, int]] = []
+        self.marks: list[tuple[int, float, float, float, int, int]] = []
         self.looks: list[tuple[float, int, int, int]] = []
         self._over = threading.Event()
         self._threads = [threading.Thread(target=of) for of in (self._mark, self._look)]
@@ -91,14 +99,14 @@ class Watch:
     def _mark(self) -> None:
         with psycopg.connect(_plain(self._store_url), autocommit=True) as connection:
             while not self._over.wait(0.2):
-                wal = connection.execute("SELECT pg_current_wal_lsn() - '0/0'::pg_lsn").fetchone()
+                wal, transactions = connection.execute(LOG).fetchone()
                 cpu = sum(_cpu_seconds(pid) for pid in self._pids)
                 database = _cpu_seconds(self._postmaster, ended=True) + sum(
                     _cpu_seconds(each.pid)
                     for each in psutil.Process(self._postmaster).children(recursive=True)
                 )
                 done = counts(self._url)["answered"]
-                self.marks.append((done, time.monotonic(), cpu, database, int(wal[0])))
+                self.marks.append((done, time.monotonic(), cpu, database, int(wal), transactions))
 
     def _look(self) -> None:
         with psycopg.connect(_plain(self._store_url), autocommit=True) as connection:
@@ -120,7 +128,7 @@ def _cpu_seconds(pid: int, *, ended: bool = False) -> float:
     return sum(map(int, words[11 : 15 if ended else 13])) / TICKS
 
 
-def most_per_minute(marks: list[tuple[int, float, float, float, int]]) -> float:
+def most_per_minute(marks: list[tuple[int, float, float, float, int, int]]) -> float:
     """The highest rate of calls over any 10 s of a run, per minute; over all of a shorter one."""
     rates = [
         (later[0] - first[0]) / (later[1] - first[1])
@@ -185,6 +193,7 @@ def measure(cluster: Cluster, workers: int, wanted: argparse.Namespace) -> Figur
         worker_cpu_ms=round(1000 * (last[2] - first[2]) / done, 3),
         database_cpu_ms=round(1000 * (last[3] - first[3]) / done, 3),
         wal_bytes=round((last[4] - first[4]) / done),
+        transactions=round((last[5] - first[5]) / done, 4),
         lock_waits=round(locked / max(1, sessions), 4),
         lock_waits_of_busy=round(locked / max(1, busy), 4),
         **waits,
@@ -195,9 +204,42 @@ def measure(cluster: Cluster, workers: int, wanted: argparse.Namespace) -> Figur
     )
 
 
+def beat(cluster: Cluster, workers: int) -> dict[str, float]:
+    """CPU of the database and of a worker for one heartbeat, in a run of N workers."""
+    store_url = cluster.create(f"beats{workers}_{time.time_ns()}")
+    run_id = prepare(store_url, 64 * workers, 10)
+    store = open_store(store_url)
+    owners = [f"worker{number}" for number in range(workers)]
+    with store.write() as session:
+        for owner in owners:
+            add_worker(session, run_id, owner)
+        session.commit()
+        of_backend = session.scalar(text("SELECT pg_backend_pid()"))
+        spent = []
+        for _ in range(3):  # the first deals out the limits
+            before = _cpu_seconds(of_backend), time.thread_time()
+            for number in range(max(BEATS, workers)):
+                owner = owners[number % workers]
+                beat_worker(
+                    session, owner, in_flight=0, width=1, made=0, reused=0, failures=0, throttled=0
+                )
+                lease_share(session, run_id, owner, in_flight=0)
+                session.commit()
+            beats = max(BEATS, workers)
+            after = _cpu_seconds(of_backend), time.thread_time()
+            spent.append([1000 * (b - a) / beats for a, b in zip(before, after, strict=True)])
+    store.close()
+    database, worker = spent[-1]
+    return {
+        "workers": workers,
+        "database_cpu_ms": round(database, 3),
+        "worker_cpu_ms": round(worker, 3),
+    }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--workers", type=int, nargs="+", default=[1, 2, 4, 8])
+    parser.add_argument("--workers", type=int, nargs="*", default=[1, 2, 4, 8])
     parser.add_argument("--pairs", type=int, default=2000)
     parser.add_argument("--concurrency", type=int, default=32, help="calls in flight of a worker")
     parser.add_argument("--budget-share", type=float, default=2.0)
@@ -205,18 +247,23 @@ def main() -> None:
     parser.add_argument("--rpm", type=int)
     parser.add_argument("--tpm", type=int)
     parser.add_argument("--latency", type=float, default=0.0)
+    parser.add_argument("--beats", type=int, nargs="*", default=[])
     parser.add_argument("--json", type=Path)
     wanted = parser.parse_args()
-    found = []
+    found, beats = [], []
     with tempfile.TemporaryDirectory() as folder, Cluster() as cluster:
         os.environ["INF_HOME"] = folder
         (Path(folder) / "prices.toml").write_text(PRICES)
         for workers in wanted.workers:
             found.append(asdict(measure(cluster, workers, wanted)))
             print(json.dumps(found[-1]), flush=True)
+        for workers in wanted.beats:
+            beats.append(beat(cluster, workers))
+            print(json.dumps(beats[-1]), flush=True)
     if wanted.json:
         options = {name: each for name, each in vars(wanted).items() if name != "json"}
-        wanted.json.write_text(json.dumps({"options": options, "runs": found}, indent=1) + "\n")
+        figures = {"options": options, "runs": found, "beats": beats}
+        wanted.json.write_text(json.dumps(figures, indent=1) + "\n")
 
 
 if __name__ == "__main__":
