@@ -139,6 +139,7 @@ class Server:
         found.router.add_get("/v1/models", self._models)
         found.router.add_post("/v1/chat/completions", self._complete)
         found.router.add_get("/counts", self._counts)
+        found.router.add_get("/health", self._counts)
         found.router.add_post("/openai/deployments/{name}/chat/completions", self._azure)
         self.batches.add_routes(found)
         return found

@@ -40,7 +40,7 @@ class LocalRay:
         self.environment = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": self.token}
         self._of_nodes = os.environ | self.environment | secret
         self._of_nodes |= {
-            "PATH": f"{PROGRAM.parent}:{os.environ['PATH']}",
+            "PATH": f"{PROGRAM.parent}:{secret.get('PATH', os.environ['PATH'])}",
             "PYTHONPATH": str(TESTS),
             "RAY_USAGE_STATS_ENABLED": "0",
             "OMP_NUM_THREADS": "1",
@@ -49,6 +49,7 @@ class LocalRay:
         self._head: subprocess.Popen[bytes] | None = None
         self._port, self._dashboard = free_port(), free_port()
         self.address = f"http://127.0.0.1:{self._dashboard}"
+        self.gcs = f"127.0.0.1:{self._port}"  # of programs that join the cluster themselves
 
     def start(self) -> None:
         """Start the head. Raises ClusterDown."""
@@ -67,7 +68,7 @@ class LocalRay:
     def add_nodes(self, count: int) -> None:
         """So many more nodes; they are there when it returns. Raises ClusterDown."""
         for _ in range(count):
-            self.nodes.append(self._started(f"--address=127.0.0.1:{self._port}"))
+            self.nodes.append(self._started(f"--address={self.gcs}"))
 
     def _started(self, *words: str) -> "subprocess.Popen[bytes]":
         """A node that the cluster counts, begun again where it gave up.
