@@ -82,10 +82,16 @@ def take_budget_of(session: Session, actor: Actor, job: Job, *, is_new: bool) ->
     is_paid = run is not None and PROVIDERS.find(run.provider).paid
     if job.kind == "curate" and run is not None and is_paid:
         require_own_work(session, actor.token_id, run)
-    if job.kind in ("judge", "mine") and (
-        JUDGES.find(judge.partition(":")[0]).paid if judge else is_paid
-    ):
+    if judge:
+        is_paid = JUDGES.find(judge.partition(":")[0]).paid
+    if job.kind == "judge" and is_paid:
         take_budget(session, actor.token_id, job, is_new=is_new)
+    if job.kind == "mine" and is_paid:
+        raise Refused(
+            f"mining with the judge {judge} costs money and has no budget, which a token needs",
+            "mine without a judge or with one of this machine, or have a person start it",
+            code="mining_without_budget",
+        )
 
 
 def require_no_files(actor: Actor, kind: str, config: Mapping[str, Any]) -> None:

@@ -24,12 +24,13 @@ from app.api import agents
 from app.api.limits import AT_A_TIME
 from app.api.routes import by_name, routes
 from app.jobs import supervisors
-from app.operations import connections, groups, jobs, people, runs
+from app.operations import connections, datasets, groups, jobs, people, runs
 from app.operations.acting import queued
 from app.operations.doors import tokens
 from app.operations.doors.agents import AgentStart, session_of
 from app.operations.judging import studies
 from curation.judging.request import JudgeStart, StudyChange
+from curation.mining.request import NegativesMine
 from curation.run.starting import RunResume, RunStart, RunWork
 from db.errors import Refused
 from db.home import home
@@ -315,6 +316,13 @@ def test_a_judge_that_a_token_starts_is_counted_on_its_budget(world: ApiWorld) -
         "cora", "POST", f"/studies/{study}:judge", json={"judge": "openai:small", "budget_usd": 1}
     )
     assert (again.status_code, again.json()["code"]) == (403, "token_without_budget")
+
+
+def test_mining_that_costs_money_is_refused_to_a_token_for_what_it_is(world: ApiWorld) -> None:
+    agent = holder(budget_usd=1.00)
+    paid = NegativesMine(name="mine", judge="openai:small")
+    assert refusal(lambda: datasets.mine(agent, paid, queued)) == "mining_without_budget"
+    assert datasets.mine(agent, NegativesMine(name="mine"), queued)
 
 
 def test_two_judges_that_start_at_once_do_not_both_get_the_rest(world: ApiWorld) -> None:
