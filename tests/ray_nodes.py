@@ -12,13 +12,18 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 
 import httpx
 import psutil
+from conftest import require
 from live_server import free_port
 
 START_SECONDS = 180
+WAIT_SECONDS = 240
 STORE_BYTES = 80_000_000  # the least that Ray takes is 75 MiB
 TESTS = Path(__file__).resolve().parent
 PROGRAM = Path(sys.executable).parent / "ray"
@@ -26,6 +31,14 @@ PROGRAM = Path(sys.executable).parent / "ray"
 
 class ClusterDown(Exception):
     """The head or a node did not come up; the end of their log says why."""
+
+
+def until(condition: Callable[[], object]) -> None:
+    """Wait until it holds, at most WAIT_SECONDS."""
+    deadline = time.monotonic() + WAIT_SECONDS
+    while not condition():
+        assert time.monotonic() < deadline, "it never happened"
+        time.sleep(0.1)
 
 
 class LocalRay:
@@ -125,6 +138,23 @@ class LocalRay:
         """The node in which a process runs."""
         above = {parent.pid for parent in psutil.Process(pid).parents()}
         return next(node for node in self.nodes if node.pid in above)
+
+
+@contextmanager
+def cluster_of(nodes: int, **secret: str) -> Iterator[LocalRay]:
+    """A head and so many nodes, which know the secrets; skips, or fails, where Ray is missing."""
+    if find_spec("ray") is None:
+        require("ray", "Ray is not installed: the extra `ray`")
+    cluster = LocalRay(**secret)
+    try:
+        try:
+            cluster.start()
+            cluster.add_nodes(nodes)
+        except ClusterDown as down:
+            require("ray", f"no Ray cluster starts on this machine: {down}")
+        yield cluster
+    finally:
+        cluster.stop()
 
 
 def kill_node(node: "subprocess.Popen[bytes]") -> None:

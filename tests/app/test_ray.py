@@ -4,19 +4,17 @@ import json
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
-from importlib.util import find_spec
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 import pytest
 from click.testing import CliRunner
-from conftest import count_rows, require
+from conftest import count_rows
 from curation_runs import add_dataset, stored_calls
 from job_metrics import metric_points
 from openai_server import Server
-from ray_nodes import ClusterDown, LocalRay, kill_node
+from ray_nodes import WAIT_SECONDS, LocalRay, cluster_of, kill_node, until
 from trainer_release import write_release
 
 from app.access.identity import owner
@@ -37,7 +35,6 @@ from db.run.runs import funnel, get_run
 from db.store.store import Store
 from db.tables import Job
 
-WAIT_SECONDS = 240
 PAIRS = 24
 KEY = "sk-nobody-may-read-this-0123456789"
 
@@ -52,18 +49,8 @@ def server() -> Iterator[Server]:
 @pytest.fixture(scope="module")
 def ray(server: Server) -> Iterator[LocalRay]:
     """A head and two nodes of two processors; the nodes know the key, we do not."""
-    if find_spec("ray") is None:
-        require("ray", "Ray is not installed: the extra `ray`")
-    cluster = LocalRay(OPENAI_BASE_URL=server.url, OPENAI_API_KEY=KEY)
-    try:
-        try:
-            cluster.start()
-            cluster.add_nodes(2)
-        except ClusterDown as down:
-            require("ray", f"no Ray cluster starts on this machine: {down}")
+    with cluster_of(2, OPENAI_BASE_URL=server.url, OPENAI_API_KEY=KEY) as cluster:
         yield cluster
-    finally:
-        cluster.stop()
 
 
 @pytest.fixture
@@ -73,13 +60,6 @@ def cluster(ray: LocalRay, monkeypatch: pytest.MonkeyPatch) -> RayCluster:
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("INF_RAY_ADDRESS", ray.address)
     return RayCluster(ray.address)
-
-
-def until(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + WAIT_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, "it never happened"
-        time.sleep(0.1)
 
 
 def now(store: Store, job_id: int) -> Job:

@@ -4,8 +4,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -14,7 +13,7 @@ import pytest
 from conftest import require
 from curation_runs import add_dataset, stored_calls
 from live_server import free_port
-from ray_nodes import PROGRAM, ClusterDown, LocalRay
+from ray_nodes import PROGRAM, WAIT_SECONDS, LocalRay, cluster_of, until
 
 from db.modules import run_module
 from db.run.runs import funnel, get_run
@@ -22,7 +21,6 @@ from db.store.store import Store
 
 TESTS = Path(__file__).resolve().parent.parent
 EXAMPLES = TESTS.parent / "examples"
-WAIT_SECONDS = 120
 PAIRS = 40
 KEY = "sk-only-for-this-test-0123456789"
 # What takes vLLM's words and serves as the tests' server does; it notes who it is and its calls.
@@ -39,8 +37,7 @@ words = parser.parse_args()
 server = Server(latency_seconds=0.2, key=os.environ["VLLM_API_KEY"], models=(words.name,))
 server.port = words.port
 with server, open({folder!r} + "/" + str(os.getpid()), "w") as notes:
-    import time
-    while True:
+        while True:
         time.sleep(0.1)
         notes.seek(0)
         notes.write(str(sum(server.answered.values())))
@@ -51,7 +48,7 @@ with server, open({folder!r} + "/" + str(os.getpid()), "w") as notes:
 @pytest.fixture
 def fleet(tmp_path: Path) -> Iterator[LocalRay]:
     """A head and two nodes, on whose PATH a `vllm` stands that is our stand-in."""
-    if find_spec("ray") is None or find_spec("fastapi") is None:
+    if find_spec("fastapi") is None:
         require("ray", "Ray Serve is not installed: ray[serve]")
     program = tmp_path / "bin" / "vllm"
     program.parent.mkdir()
@@ -59,28 +56,14 @@ def fleet(tmp_path: Path) -> Iterator[LocalRay]:
     notes.mkdir()
     program.write_text(STAND_IN.format(python=sys.executable, tests=str(TESTS), folder=str(notes)))
     program.chmod(0o755)
-    cluster = LocalRay(VLLM_API_KEY=KEY, PATH=f"{program.parent}:{os.environ['PATH']}")
-    try:
-        try:
-            cluster.start()
-            cluster.add_nodes(2)
-        except ClusterDown as down:
-            require("ray", f"no Ray cluster starts on this machine: {down}")
+    path = f"{program.parent}:{os.environ['PATH']}"
+    with cluster_of(2, VLLM_API_KEY=KEY, PATH=path) as cluster:
         yield cluster
-    finally:
-        cluster.stop()
 
 
 def answered(folder: Path) -> dict[int, int]:
     """How many answers each stand-in gave, by its process."""
     return {int(one.name): int(one.read_text() or 0) for one in folder.iterdir()}
-
-
-def until(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + WAIT_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, "it never happened"
-        time.sleep(0.1)
 
 
 @pytest.mark.slow
