@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session, aliased
 from db.question import about_of, is_right
 from db.run.new_items import in_order_of_roles, is_pick
 from db.run.runs import shape_of, shapes_of_groups
-from db.shape import TAKEN_OUT, text_name
+from db.shape import TAKEN_OUT, Shape, text_name
 from db.study.judgments import has_judged
 from db.tables import Group, Item, Judge, Judgment, Review, SlotText
 
@@ -43,13 +43,13 @@ def waiting_items(
         named = (Item.scenario.startswith(f"{name}:", autoescape=True) for name in checks)
         query = query.where(or_(*named) if checks else is_pick())
     rows = session.execute(query.add_columns(Item.group_id, Item.scenario)).all()
-    gone = _gone(session, run_id, {row[1] for row in rows})
+    groups = {row[1] for row in rows}
+    gone = _gone(session, shape_of(session, run_id), groups) if groups else {}
     return [item_id for item_id, group, place in rows if about_of(place) not in gone.get(group, ())]
 
 
-def _gone(session: Session, run_id: int, group_ids: Collection[int]) -> dict[int, set[str]]:
+def _gone(session: Session, shape: Shape, group_ids: Collection[int]) -> dict[int, set[str]]:
     """The places of lists that a person left empty, by group: nothing is asked about them."""
-    shape = shape_of(session, run_id)
     names = {name for text in shape.lists for name in text.names}
     found = {group_id: set(names) for group_id in group_ids if names}
     query = select(SlotText.group_id, SlotText.slot, SlotText.ordinal).where(
@@ -95,8 +95,7 @@ def revalidation_of(session: Session, group_id: int) -> dict[str, str]:
         Judgment.item_id.in_(of_group), Judgment.run_id.is_not(None)
     )
     shape = shapes_of_groups(session, [group_id])[group_id]
-    run_id = session.get_one(Group, group_id).run_id
-    gone = _gone(session, run_id, [group_id]).get(group_id, set())
+    gone = _gone(session, shape, [group_id]).get(group_id, set())
     rows = session.execute(
         select(Item.scenario, Item.expected, Judgment.choice)
         .outerjoin(

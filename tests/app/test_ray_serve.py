@@ -25,7 +25,7 @@ PAIRS = 40
 KEY = "sk-only-for-this-test-0123456789"
 # What takes vLLM's words and serves as the tests' server does; it notes who it is and its calls.
 STAND_IN = """#!{python}
-import argparse, os, sys
+import argparse, os, sys, time
 sys.path.insert(0, {tests!r})
 from aiohttp import web
 from openai_server import Server
@@ -37,7 +37,7 @@ words = parser.parse_args()
 server = Server(latency_seconds=0.2, key=os.environ["VLLM_API_KEY"], models=(words.name,))
 server.port = words.port
 with server, open({folder!r} + "/" + str(os.getpid()), "w") as notes:
-        while True:
+    while True:
         time.sleep(0.1)
         notes.seek(0)
         notes.write(str(sum(server.answered.values())))
