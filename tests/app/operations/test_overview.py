@@ -20,6 +20,7 @@ CURATE: dict[str, Callable[[Actor], Any]] = {
     "of_dataset": lambda actor: run.of_dataset(actor, 1),
     "now": lambda actor: run.now(actor, row()),
     "progress": lambda actor: run.progress(actor, row(), is_live=False),
+    "answers_over_time": lambda actor: run.answers_over_time(actor, 1),
     "positions": lambda actor: run.positions(actor, 1),
     "baseline": lambda actor: run.baseline(actor, 1),
     "batches": lambda actor: run.batches(actor, 1),
