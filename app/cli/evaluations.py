@@ -1,6 +1,5 @@
 """`inf evaluations`: score models, list, show and compare stored scores, freeze a benchmark."""
 
-import json
 from pathlib import Path
 
 import click
@@ -14,6 +13,7 @@ from app.cli.kit.table import sheet
 from app.operations import evaluations as operations
 from app.text.numbers import counted, score
 from app.text.remedies import in_commands
+from db.rows import as_text
 from trainer.evaluate.following import CONTROLS, ON_GROUPS, STABILITY
 from trainer.evaluate.intervals import ranked_over
 from trainer.evaluate.measures.compliance import COMPLIANCE
@@ -156,7 +156,7 @@ def create(
         ids = [model["evaluation_id"] for part in parts for model in part["models"]]
         with per_query.open("x", encoding="utf-8") as out:
             for row in (row for each in ids for row in operations.values(actor, each)):
-                out.write(json.dumps(row, ensure_ascii=False) + "\n")
+                out.write(as_text(row.as_json()) + "\n")
     return result
 
 

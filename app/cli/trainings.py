@@ -166,7 +166,7 @@ def _searched(result: Result) -> str:
 @launcher_options
 @training_options(TrainSearch)
 @reporting(_searched)
-def tune(wanted: TrainSearch) -> Result:
+def tune(wanted: TrainSearch) -> operations.SearchReported:
     """Search training settings: each trial is a training job, on this machine or on Ray.
 
     Stopping the command leaves queued trainings; the same command continues the search.
@@ -182,11 +182,11 @@ def tune(wanted: TrainSearch) -> Result:
 
     found = operations.search(command_actor(), wanted, queued, watch)
     best = found.best_settings
-    return {
-        **found.as_json(),
-        "summary": counted(len(found.trials), "trial"),
-        "best": None if best is None else create_command(wanted.release, best),
-    }
+    return operations.SearchReported.of(
+        found,
+        summary=counted(len(found.trials), "trial"),
+        best=None if best is None else create_command(wanted.release, best),
+    )
 
 
 def _columns(rows: list[Result]) -> tuple[Column, ...]:

@@ -6,6 +6,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
+from pydantic import ConfigDict, Field
+
 from app.access.identity import Actor
 from app.access.permissions import require
 from app.jobs.places import require_no_files
@@ -25,7 +27,7 @@ from db.outcome.evaluations import (
 )
 from db.outcome.evaluations import rows_by_query as rows_of_evaluation
 from db.release.releases import list_releases
-from db.rows import Listed, Row
+from db.rows import Listed, Number, Row
 from db.tables import Checkpoint, Evaluation
 from trainer.evaluate.measures.rankings import average, measure, without_relevant
 from trainer.evaluate.request import EvaluationStart
@@ -97,6 +99,16 @@ class QueryValues(Row):
 
     query_id: str
     metrics: dict[str, float]
+
+
+class QueryScores(Row):
+    """What a model scored on a query of a benchmark, with a key for each measure."""
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, Number | None] = Field(init=False)
+    model: str
+    benchmark: str
+    query: str
 
 
 class Measured(Listed[QueryValues]):
@@ -254,10 +266,10 @@ def stored(actor: Actor, evaluation_ids: Iterable[int]) -> list[Evaluation]:
         return [get_evaluation(session, each) for each in evaluation_ids]
 
 
-def values(actor: Actor, evaluation_id: int) -> list[dict[str, Any]]:
+def values(actor: Actor, evaluation_id: int) -> list[QueryScores]:
     """The values of every query of an evaluation. Raises NotFound."""
     (found,) = stored(actor, [evaluation_id])
-    return rows_of_evaluation(found)
+    return [QueryScores(**each) for each in rows_of_evaluation(found)]
 
 
 def scores(actor: Actor) -> list[Scored]:

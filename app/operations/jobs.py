@@ -67,6 +67,13 @@ class JobLog(Request):
     lines: int = option(50, "How many of its last lines.", ge=0, le=100_000)
 
 
+class JobLogged(Row):
+    """The end of a job's log."""
+
+    job_id: int
+    log: str
+
+
 class JobRow(Row):
     """A job in a list: `done` of `total` pieces, a `share` of the work; `summary`: its outcome.
 

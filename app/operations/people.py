@@ -88,6 +88,15 @@ class Invitation(Request):
     )
 
 
+class InvitationLink(Row):
+    """The path of an invitation link, of which role, how long it holds, and into which study."""
+
+    path: str
+    role: str
+    days: int
+    study_id: int | None
+
+
 class RightsSet(Row):
     """The rights of an account on a dataset or study, or everywhere."""
 

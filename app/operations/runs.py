@@ -232,6 +232,13 @@ class PreviewPair(Row):
     groups: tuple[PreviewGroup | None, ...]
 
 
+class PreviewQueued(Row):
+    """The runs of a preview, and the jobs that make them."""
+
+    runs: tuple[int, ...]
+    job_ids: tuple[int, ...]
+
+
 class PreviewShown(Row):
     """The runs of a preview side by side."""
 

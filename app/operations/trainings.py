@@ -102,6 +102,13 @@ class Searched(Row):
     best_settings: Json | None
 
 
+class SearchReported(Searched):
+    """A search with how many trials it had, and the command that trains as the best."""
+
+    summary: str
+    best: str | None
+
+
 class TrainableRelease(Row):
     """A release to train on: its groups, by split too, and the share that people approved."""
 

@@ -109,7 +109,9 @@ def translated_errors(doing: str, *, pulling: bool = False) -> Iterator[None]:
         yield
     except errors.OfflineModeIsEnabled as error:
         raise HubError(
-            f"{doing}: HF_HUB_OFFLINE is set, so the Hub is not used", code="hub_offline"
+            f"{doing}: HF_HUB_OFFLINE is set, so the Hub is not used",
+            "unset it, then run it again",
+            code="hub_offline",
         ) from error
     except errors.HFValidationError as error:
         raise BadInput(
@@ -124,7 +126,7 @@ def translated_errors(doing: str, *, pulling: bool = False) -> Iterator[None]:
     except errors.RepositoryNotFoundError as error:
         status = error.response.status_code
         if status == 401:
-            raise HubError(f"{doing}: {_reason(401, pulling)}", code="hub_refused") from error
+            raise HubError(*_reason(doing, 401, pulling), code="hub_refused") from error
         raise NotFound(
             f"{doing}: no such repository on the Hub, or a private one that the token cannot see",
             "Check its name; for a private one set HF_TOKEN to a token that sees it",
@@ -132,7 +134,7 @@ def translated_errors(doing: str, *, pulling: bool = False) -> Iterator[None]:
         ) from error
     except errors.HfHubHTTPError as error:
         raise HubError(
-            f"{doing}: {_reason(error.response.status_code, pulling)}{_server_message(error)}",
+            *_reason(doing, error.response.status_code, pulling, _server_message(error)),
             code="hub_refused",
         ) from error
     except ValueError as error:
@@ -140,7 +142,9 @@ def translated_errors(doing: str, *, pulling: bool = False) -> Iterator[None]:
         if "README.md" not in str(error):
             raise
         raise HubError(
-            f"{doing}: the Hub refuses the card. {error}", code="hub_card_refused"
+            f"{doing}: the Hub refuses the card. {error}",
+            "correct what it names, then run it again",
+            code="hub_card_refused",
         ) from error
     except RuntimeError as error:  # huggingface_hub wraps the error of a single file
         if not isinstance(error.__cause__, Exception):
@@ -149,35 +153,44 @@ def translated_errors(doing: str, *, pulling: bool = False) -> Iterator[None]:
             raise error.__cause__ from None
     except (httpx2.HTTPError, OSError) as error:
         raise HubError(
-            f"{doing}: the Hub cannot be reached ({error or type(error).__name__}). "
-            f"{NOTHING_IMPORTED if pulling else UPLOAD_RESUMES}",
+            f"{doing}: the Hub cannot be reached ({error or type(error).__name__})",
+            NOTHING_IMPORTED if pulling else UPLOAD_RESUMES,
             code="hub_unreachable",
         ) from error
 
 
-def _reason(status: int, pulling: bool) -> str:
-    reasons = {**ANSWERS, **(WHILE_PULLING if pulling else WHILE_PUSHING)}
-    if status >= 500 and status not in reasons:
-        return f"the Hub has an internal error (status {status}): run it again later"
-    return reasons.get(status, f"the Hub answered with status {status}")
+def _reason(doing: str, status: int, pulling: bool, answer: str = "") -> tuple[str, str]:
+    """The message, the Hub's own `answer` with it, and the remedy."""
+    message, remedy = {**ANSWERS, **(WHILE_PULLING if pulling else WHILE_PUSHING)}.get(status) or (
+        SERVER_ERROR if status >= 500 else UNKNOWN
+    )
+    return f"{doing}: {message.format(status)}{answer}", remedy
 
 
+SERVER_ERROR = ("the Hub has an internal error (status {})", "run it again later")
+UNKNOWN = ("the Hub answered with status {}", "look at its message, then run it again")
 ANSWERS = {
-    401: f"the token is not valid: set {TOKEN} to a valid one",
-    404: "not found",
+    401: ("the token is not valid", f"set {TOKEN} to a valid one"),
+    404: ("not found", "look at the name of the repository"),
 }
 WHILE_PULLING = {
-    403: f"it may not be read: set {TOKEN} to a token that may",
-    429: "too many requests: wait a few minutes, then run it again",
+    403: ("it may not be read", f"set {TOKEN} to a token that may"),
+    429: ("too many requests", "wait a few minutes, then run it again"),
 }
 WHILE_PUSHING = {
-    402: "the account's plan does not allow it",
-    403: "the token may not do this here (its scope, or the repository is another account's)",
-    409: "the Hub reports a conflicting change: check the difference again with `dry_run=`",
-    412: "another user has pushed to the repository: check the difference again with `dry_run=`",
-    413: "too large for the Hub",
-    429: "too many requests: wait a few minutes, then run it again or resume the job",
-    507: "the account's storage is full: free some, or push to another account",
+    402: ("the account's plan does not allow it", "change the plan, or push to another account"),
+    403: (
+        "the token may not do this here (its scope, or the repository is another account's)",
+        f"set {TOKEN} to a token that may, or name another repository",
+    ),
+    409: ("the Hub reports a conflicting change", "check the difference again with `dry_run=`"),
+    412: (
+        "another user has pushed to the repository",
+        "check the difference again with `dry_run=`",
+    ),
+    413: ("too large for the Hub", "push a smaller release or model"),
+    429: ("too many requests", "wait a few minutes, then run it again or resume the job"),
+    507: ("the account's storage is full", "free some, or push to another account"),
 }
 
 

@@ -134,7 +134,10 @@ def test_the_description_of_a_field_names_operations_and_fields_and_each_door_wo
 # What a person can do about an error is its remedy. Those without one are listed with the reason:
 # a message that says itself what a value may be, or nothing is left to do.
 WITHOUT = ROOT / "tests" / "data" / "errors_without_remedy.txt"
-ERRORS = ("InfError", "BadInput", "NotFound", "Refused", "StoreBehind", "ProviderError", "Paused")
+ERRORS = (
+    *("InfError", "BadInput", "BadRows", "NotFound", "Refused", "StoreBehind", "ProviderError"),
+    *("ServerFailed", "Paused", "HubError", "Lost", "Cancelled"),
+)
 
 
 def raised() -> Iterator[tuple[str, bool]]:

@@ -156,7 +156,7 @@ for token, faults, _ in json.loads(sys.argv[2]):
         push(JobHandle(store, job_id, 1))
         print("pushed")
     except InfError as error:
-        print(json.dumps(str(error)))
+        print(json.dumps([str(error), error.message, error.remedy]))
 """
 
 
@@ -176,8 +176,9 @@ def test_what_the_hub_refuses_is_told_in_words(
     assert done.returncode == 0, done.stderr
     told = done.stdout.splitlines()
     assert len(told) == len(REFUSALS)
-    for said, (_, faults, words) in zip(told, REFUSALS, strict=True):
-        assert words in said, faults
+    for said, (_, faults, words) in zip(map(json.loads, told), REFUSALS, strict=True):
+        text, message, remedy = said
+        assert words in text and remedy and remedy not in message, faults
     assert "hf_w" not in done.stdout + done.stderr  # never a token
 
 

@@ -28,6 +28,7 @@ from db.store.store import open_store
 from trainer.parallel.processes import PATIENCE
 
 log = logging.getLogger("inf.train")
+WORKER_LOST = "resume the job, where the cluster does not: it goes on from the newest state"
 
 
 def train_on_cluster(handle: JobHandle, workers: int) -> dict[str, Any]:
@@ -114,6 +115,7 @@ def work(given: dict[str, Any]) -> dict[str, Any] | None:
             count = dist.get_world_size()
             raise Lost(
                 f"one of the {count} workers no longer answers: {error}",
+                WORKER_LOST,
                 code="worker_lost",
             ) from error
         raise
@@ -166,7 +168,8 @@ def reason(error: Exception) -> Exception:
 
     is_gone = [isinstance(each, Lost | RayError | RayTrainError) for each in met]
     if not met or any(is_gone):
-        return Lost(f"a worker of the training went away: {error}", code="worker_lost")
+        gone = f"a worker of the training went away: {error}"
+        return Lost(gone, WORKER_LOST, code="worker_lost")
     return error
 
 

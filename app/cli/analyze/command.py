@@ -6,12 +6,7 @@ from typing import Any
 import click
 
 from analysis.agreement.validators import TITLES, kept_rows, validator_row
-from analysis.found.texts import (
-    ContaminationFound,
-    CoverageFound,
-    DiversityFound,
-    DuplicatesFound,
-)
+from analysis.found.texts import ContaminationFound, CoverageFound, DiversityFound, DuplicatesFound
 from analysis.request import (
     ContaminationStart,
     CorporaChosen,

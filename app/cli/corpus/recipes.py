@@ -7,6 +7,7 @@ from app.cli.kit.report import Launching, Result, command_actor, launched, lines
 from app.operations import recipes as operations
 from app.operations import runs
 from app.operations.recipes import RecipeShown
+from db.rows import Row
 
 recipes = Noun("recipes", former={})
 recipes.listed(
@@ -90,7 +91,8 @@ recipes.door(operations.diff, text=_differences)
 def preview_text(result: Result) -> str:
     """A preview, pair by pair; with --detach the runs that make it."""
     if "pairs" not in result:
-        return lines(*((f"run {run}", f"job {job}") for run, job in _queued(result)))
+        queued = zip(result["runs"], result["job_ids"], strict=True)
+        return lines(*((f"run {run}", f"job {job}") for run, job in queued))
     parts = []
     for run in result["runs"]:
         name = run["recipe"] + (f"@{run['version']}" if run["version"] else "")
@@ -103,10 +105,6 @@ def preview_text(result: Result) -> str:
         for run, group in zip(result["runs"], pair["groups"], strict=True):
             parts += _group_lines(run, group)
     return "\n".join(parts)
-
-
-def _queued(result: Result) -> list[tuple[int, int]]:
-    return list(zip(result["runs"], result["job_ids"], strict=True))
 
 
 def _group_lines(run: Result, group: Result | None) -> list[str]:
@@ -124,10 +122,11 @@ def _group_lines(run: Result, group: Result | None) -> list[str]:
 @request_options(runs.RunPreview)
 @launched
 @reporting(preview_text)
-def preview(request: runs.RunPreview, launch: Launching) -> Result:
+def preview(request: runs.RunPreview, launch: Launching) -> Row:
     """Run a recipe on five pairs, --with another to compare it with; offline by default."""
     actor = command_actor()
     made = runs.preview(actor, request, launch("preview"))
     if launch.is_detached:
-        return {"runs": made.runs, "job_ids": [each["job_id"] for each in made.launched]}
-    return runs.previewed(actor, made.runs).as_json()
+        jobs = tuple(each["job_id"] for each in made.launched)
+        return runs.PreviewQueued(runs=made.runs, job_ids=jobs)
+    return runs.previewed(actor, made.runs)

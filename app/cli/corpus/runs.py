@@ -15,12 +15,7 @@ from app.cli.corpus.versions import add_versions
 from app.cli.kit.deleting import add_archiving
 from app.cli.kit.doors import Noun
 from app.cli.kit.formerly import FormerlyOne
-from app.cli.kit.options import (
-    RegistryOption,
-    field_options,
-    request_of,
-    wrong_arguments,
-)
+from app.cli.kit.options import RegistryOption, field_options, request_of, wrong_arguments
 from app.cli.kit.report import Launching, Result, command_actor, counts, launched, lines, reporting
 from app.cli.kit.table import sheet
 from app.operations import connections

@@ -28,10 +28,9 @@ def _shown(report: Result) -> str:
 
 def _estimate(found: dict[str, Any]) -> str:
     """The figure, and itself without the flagged people in it where there are some."""
-    without = (
-        f", {WITHOUT.lower()} {run_text.without_flagged(found)}" if found.get("flagged") else ""
-    )
-    return run_text.estimate(found) + without
+    if not found.get("flagged"):
+        return run_text.estimate(found)
+    return f"{run_text.estimate(found)}, {WITHOUT.lower()} {run_text.without_flagged(found)}"
 
 
 THRESHOLDS: tuple[Column, ...] = (

@@ -10,8 +10,8 @@ from app.cli.kit.doors import Noun
 from app.cli.kit.options import request_options
 from app.cli.kit.report import Result, command_actor, counts, facts, reporting
 from app.operations.judging import agreement
+from app.operations.judging import report as reports
 from app.operations.judging import studies as operations
-from app.operations.judging.report import report as study_report
 from curation.judging.request import StudyExport, StudyReport, StudyTasks
 
 out_option = click.option(
@@ -31,23 +31,22 @@ def _written(result: Result) -> str:
 
 def add_to(studies: Noun) -> None:
     """Add the commands to those of studies."""
-    studies.add_command(tasks)
-    studies.add_command(export)
-    studies.add_command(report)
+    for command in (tasks, export, report):
+        studies.add_command(command)
 
 
 @click.command()
 @request_options(StudyTasks)
 @out_option
 @reporting(_written)
-def tasks(request: StudyTasks, out: Path) -> Result:
+def tasks(request: StudyTasks, out: Path) -> operations.TasksWritten:
     """Write a study's items as tasks of another annotation tool, with its labelling config.
 
     Passages are shuffled, and no task shows what one was made to be. What the tool exports comes
     back by inf import --judgments.
     """
     names = write_files(out, operations.tasks(command_actor(), request))
-    return {"study_id": request.study_id, "tool": request.tool, "out": str(out), "files": names}
+    return operations.TasksWritten.of(request, out=str(out), files=names)
 
 
 _exported = facts(
@@ -68,14 +67,14 @@ _exported = facts(
 @request_options(StudyExport)
 @out_option
 @reporting(_exported)
-def export(request: StudyExport, out: Path) -> Result:
+def export(request: StudyExport, out: Path) -> agreement.StudyExportWritten:
     """Export the grades of a study's passages: qrels, a benchmark folder, and rows to train on.
 
     A passage with the grade that violates the instruction is a negative of the query with its
     instruction, one of a positive grade a positive. What people do not agree on is left out.
     """
     files, report = agreement.export(command_actor(), request)
-    return {**report.as_json(), "out": str(out), "files": write_files(out, files)}
+    return agreement.StudyExportWritten.of(report, out=str(out), files=write_files(out, files))
 
 
 def _reported(result: Result) -> str:
@@ -99,13 +98,13 @@ def _reported(result: Result) -> str:
     help="A file, .html or .pdf, instead of printing it.",
 )
 @reporting(_reported)
-def report(request: StudyReport, out: Path | None) -> Result:
+def report(request: StudyReport, out: Path | None) -> reports.StudyReported:
     """Report a study: design, judges, agreement with intervals, validity, disagreements with
     examples, what was adjudicated, limits."""
     if out is not None and out.suffix not in (".html", ".pdf"):
         raise click.UsageError(f"--out {out}: a file is .html or .pdf")
-    found = study_report(command_actor(), request)
+    found = reports.report(command_actor(), request)
     if out is not None:
         content = to_html(found) if out.suffix == ".html" else to_pdf(found)
         write_files(out.parent, {out.name: content}, replace=True)
-    return {"study_id": request.study_id, "out": str(out or ""), **found.as_json()}
+    return reports.StudyReported.of(found, study_id=request.study_id, out=str(out or ""))

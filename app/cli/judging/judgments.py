@@ -35,10 +35,10 @@ def _listed(result: Result) -> str:
 @click.option("--after", type=int, default=0, help="Only those behind this judgment.")
 @click.option("--limit", type=click.IntRange(min=1), default=operations.PAGE, show_default=True)
 @reporting(_listed)
-def list_(study_id: int, after: int, limit: int) -> Result:
+def list_(study_id: int, after: int, limit: int) -> operations.StudyJudgments:
     """List the judgments that count in a study, in the order in which they came."""
     found = operations.list_some(command_actor(), study_id, after=after, limit=limit)
-    return {"study_id": study_id, **found.as_json()}
+    return operations.StudyJudgments(study_id=study_id, **dict(found))
 
 
 judgments.door(

@@ -4,17 +4,19 @@ written to them, its disputed items, and who worked."""
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from analysis.files.csv_writer import csv_text
 from app.cli.kit.doors import Noun
-from app.cli.kit.formerly import with_former_keys
+from app.cli.kit.formerly import NOW, with_former_keys
 from app.cli.kit.options import field_options, request_of, request_options
 from app.cli.kit.report import Result, command_actor, reporting
 from app.cli.kit.table import Column, drawn
 from app.operations.judging import studies as operations
-from app.operations.judging.disagreements import disagreements
+from app.operations.judging.disagreements import StudyDisagreements, disagreements
 from app.text.reviews import judges_changed
 from curation.judging.request import Adjudication, DisagreementList, JudgeChange
+from db.rows import Row
 from db.study.work import WorkRow
 
 CHANGES = {
@@ -48,6 +50,21 @@ SENT: tuple[Column, ...] = (
 )
 
 
+WORK: tuple[Column, ...] = (
+    *("study", "person", "items", "late", "skipped", "changed", ("minutes", "active_minutes")),
+    ("gold", lambda row: f"{row['gold_right']} of {row['gold_seen']}" if row["gold_seen"] else ""),
+    *(("qualified", lambda row: (row["qualified_at"] or "")[:10]), "worker", "submission", "code"),
+)
+
+
+def _worked(result: Result) -> str:
+    context = click.get_current_context()
+    is_given = context.get_parameter_source("csv") is ParameterSource.COMMANDLINE
+    if not is_given and NOW not in context.meta:  # `inf study work` goes on as it was
+        return drawn(WORK, result["data"], empty="nobody has worked yet")
+    return csv_text(result["data"], [*WorkRow.model_fields]).rstrip("\n")
+
+
 def _people(result: Result) -> str:
     shown = drawn(PEOPLE, result["people"], empty="no judges yet")
     return f"{result['message']}\n{shown}" if result["message"] else shown
@@ -78,9 +95,9 @@ def people(study_id: int, **given: Any) -> Result:
         done = operations.change_judges(actor, request_of(JudgeChange, wanted))
         what = judges_changed(action, done.judges, done.moved, done.returned)
         message = f"{', '.join(names)}: {what}"
-    rows = operations.judges(actor, study_id).as_json()
-    listed = with_former_keys(rows, "people", {"judge": "name", "holds": "leased"})
-    return {"study_id": study_id, "message": message, **listed}
+    found = dict(operations.judges(actor, study_id))
+    listed = operations.StudyJudges(**found, study_id=study_id, message=message)
+    return with_former_keys(listed.as_json(), "people", {"judge": "name", "holds": "leased"})
 
 
 def _disagreements(result: Result) -> str:
@@ -97,19 +114,17 @@ def _disagreements(result: Result) -> str:
 @reporting(_disagreements)
 def adjudicate(
     request: DisagreementList, item_id: int | None, choice: str | None, note: str
-) -> Result:
+) -> Result | Row:
     """Decide an item on which people disagree; list them."""
     if (item_id is None) != (choice is None):
         raise click.UsageError("--item ITEM and --choice LABEL must be given together")
     actor, study_id = command_actor(), request.study_id
     if item_id is not None and choice is not None:
         wanted = Adjudication(study_id=study_id, item_id=item_id, choice=choice, note=note)
-        operations.adjudicate(actor, wanted)
-        done = {"study_id": study_id, "item_id": item_id, "choice": choice}
-        return done | {"decided_by": actor.name}
-    listed = disagreements(actor, request).as_json()
-    listed |= {"study_id": study_id, "disputed": listed["total"]}
-    return with_former_keys(listed, "items", {"answers": "judgments"})
+        return operations.adjudicate(actor, wanted)
+    found = disagreements(actor, request)
+    listed = StudyDisagreements(**dict(found), study_id=study_id, disputed=found.total)
+    return with_former_keys(listed.as_json(), "items", {"answers": "judgments"})
 
 
 def add_to(studies: Noun) -> None:
@@ -123,9 +138,9 @@ def add_to(studies: Noun) -> None:
     studies.door(disagreements, name="disagreements", text=_disagreements)
     studies.listed(
         operations.work,
+        click.option("--csv", is_flag=True, expose_value=False, help="Print all columns as CSV."),
         name="work",
         former=("work", {}),
-        text=lambda found: csv_text(found["data"], [*WorkRow.model_fields]).rstrip("\n"),
-        about="Report minutes, items, gold and qualification per person as CSV, of one study or "
-        "all.",
+        text=_worked,
+        about="Report minutes, items, gold and qualification per person, of one study or all.",
     )

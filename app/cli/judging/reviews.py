@@ -87,7 +87,7 @@ def _bulk(result: Result) -> str:
 @field_options(ReviewMany)
 @click.option("--yes", is_flag=True, help="Skip the confirmation.")
 @reporting(_bulk)
-def bulk(approve: bool, reject: bool, yes: bool, **given: Any) -> Result:
+def bulk(approve: bool, reject: bool, yes: bool, **given: Any) -> operations.BulkReview:
     """Approve or reject every group of a run that matches a filter, each with its own review.
 
     Groups that lack texts are not approved.
@@ -102,8 +102,8 @@ def bulk(approve: bool, reject: bool, yes: bool, **given: Any) -> Result:
         click.confirm(f"{action} {counted(count, 'group')} of run {run_id}?", abort=True, err=True)
         yes = True
     if yes:
-        return operations.bulk(actor, request.model_copy(update={"expected": count})).as_json()
-    return {"run_id": run_id, "action": action, "groups": count, "done": False}
+        return operations.bulk(actor, request.model_copy(update={"expected": count}))
+    return operations.BulkReview(run_id=run_id, action=action, groups=count, done=False)
 
 
 verdicts = reviews.door(

@@ -10,11 +10,7 @@ from app.cli.kit.table import drawn
 from app.operations.overview import settings as operations
 from app.text.remedies import in_commands
 
-COLUMNS = (
-    ("setting", "name"),
-    ("from", "source"),
-    ("value", lambda row: _value(row)),
-)
+COLUMNS = (("setting", "name"), ("from", "source"), ("value", lambda row: _value(row)))
 
 
 def _value(row: Result) -> str:

@@ -58,7 +58,7 @@ def _logged(result: Result) -> str:
 @request_options(operations.JobLog)
 @click.option("--follow", "-f", is_flag=True, help="Print new lines until the job has ended.")
 @reporting(_logged)
-def logs(request: operations.JobLog, follow: bool) -> Result:
+def logs(request: operations.JobLog, follow: bool) -> Result | operations.JobLogged:
     """Print the last lines of a job's log.
 
     Ctrl-C ends --follow, not the job.
@@ -69,7 +69,7 @@ def logs(request: operations.JobLog, follow: bool) -> Result:
     if follow:
         ended = follow_log(lambda: operations.find(actor, job_id), request.lines, write=click.echo)
         return {"job_id": job_id, "status": ended}
-    return {"job_id": job_id, "log": operations.log(actor, request)}
+    return operations.JobLogged(job_id=job_id, log=operations.log(actor, request))
 
 
 for _change in (operations.cancel, operations.resume):

@@ -103,10 +103,10 @@ people.door(
 @people.command()
 @request_options(Invitation)
 @reporting(lambda result: f"send this path of the app to the invited person: {result['path']}")
-def invite(request: Invitation) -> Result:
+def invite(request: Invitation) -> operations.InvitationLink:
     """Print a link with which one person can create an account; it is shown only once."""
     (path,) = operations.invite(command_actor(), request)
-    return {"path": path, **request.model_dump(exclude={"count"})}
+    return operations.InvitationLink.of(request, path=path)
 
 
 def _place(row: Result) -> str:

@@ -43,7 +43,4 @@ tokens.listed(
     empty="no tokens yet",
 )
 tokens.door(operations.show, text=_token)
-tokens.door(
-    operations.revoke,
-    text=lambda found: f"token {found['id']} ({found['name']}) is revoked",
-)
+tokens.door(operations.revoke, text=lambda row: f"token {row['id']} ({row['name']}) is revoked")

@@ -464,6 +464,13 @@ class StudyExported(Row):
     left_out: dict[str, int]
 
 
+class StudyExportWritten(StudyExported):
+    """Grades as the files of the folder `out`."""
+
+    out: str
+    files: tuple[str, ...]
+
+
 def export(actor: Actor, wanted: StudyExport) -> tuple[dict[str, str], StudyExported]:
     """The files by name that a study's grades become, and what a report says of them.
 

@@ -89,6 +89,13 @@ class Disagreements(Listed[DisagreementRow]):
     kinds: tuple[str, ...]
 
 
+class StudyDisagreements(Disagreements):
+    """Disputed items of a study: as many as `disputed`, on all pages."""
+
+    study_id: int
+    disputed: int
+
+
 def disagreements(actor: Actor, wanted: DisagreementList) -> Disagreements:
     """The study's disputed items, the most disputed first.
 

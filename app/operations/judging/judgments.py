@@ -31,6 +31,12 @@ HIDDEN_ITEM = "hidden: you may be given this item"
 WITHOUT_ANSWER = {"instruction": HIDDEN_ITEM, "right": "", "explanation": ""}
 
 
+class StudyJudgments(Listed[ListedJudgment]):
+    """Judgments that count in a study."""
+
+    study_id: int
+
+
 def list_some(
     actor: Actor, study_id: int, *, after: int = 0, limit: int = PAGE
 ) -> Listed[ListedJudgment]:

@@ -40,6 +40,13 @@ MAX_TEXT = 600  # characters of a passage in an example
 Figures = Mapping[str, Any]
 
 
+class StudyReported(Document):
+    """The report of a study; `out`: its file, "" where it is printed."""
+
+    study_id: int
+    out: str
+
+
 def report(actor: Actor, wanted: StudyReport) -> Document:
     """Report a study: design, people, agreement with intervals, validity, disagreements with
     examples, what was adjudicated, limits.

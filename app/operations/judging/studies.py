@@ -119,6 +119,63 @@ class GoldChanged(Row):
     rules: StudyRules
 
 
+class GoldSet(Row):
+    """The gold items of a study after a change, and the rules about them."""
+
+    study_id: int
+    added: tuple[int, ...]
+    gold: int
+    gold_threshold: float
+    gold_action: str
+
+
+class QualificationSet(Row):
+    """The qualification examples of a study after a change, and the rules about them."""
+
+    study_id: int
+    added: tuple[int, ...]
+    qualification: int
+    pass_mark: float
+    training_rounds: int
+    training_items: int
+
+
+Known = GoldSet | QualificationSet
+
+
+class TemplateWritten(Row):
+    """A file of unused items, in which the right answers are to be filled in."""
+
+    study_id: int
+    rows: int
+    out: str
+
+
+class TasksWritten(Row):
+    """The files of a study's items for another tool, in the folder `out`."""
+
+    study_id: int
+    tool: str
+    out: str
+    files: tuple[str, ...]
+
+
+class StudyJudges(Listed[JudgeRow]):
+    """The judges of a study; `message`: what was changed about them, "" without a change."""
+
+    study_id: int
+    message: str
+
+
+class Adjudicated(Row):
+    """An item that was decided."""
+
+    study_id: int
+    item_id: int
+    choice: str
+    decided_by: str
+
+
 def create(actor: Actor, wanted: StudyPlan) -> StudyCreated:
     """Sample a study now. Raises as `curation.judging.studies.sample_study`."""
     with writing(actor, RIGHT) as session:
@@ -490,9 +547,11 @@ def work(actor: Actor, wanted: WorkReport) -> Listed[WorkRow]:
     )
 
 
-def adjudicate(actor: Actor, wanted: Adjudication) -> None:
+def adjudicate(actor: Actor, wanted: Adjudication) -> Adjudicated:
     """Decide an item by the label of its right candidate, as an admin. Raises as `adjudicate`."""
     with writing(actor, "accounts") as session:
         adjudication.adjudicate(
             session, wanted.study_id, wanted.item_id, wanted.choice, by=actor.name, note=wanted.note
         )
+    decided = wanted.model_dump(exclude={"note"})
+    return Adjudicated(**decided, decided_by=actor.name)

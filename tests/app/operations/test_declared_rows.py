@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args
 
+from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 
 import analysis
@@ -18,7 +19,7 @@ import db
 import trainer
 from app import operations
 from db.requests import Request
-from db.rows import Row, SparseRow
+from db.rows import Listed, Row, SparseRow
 
 # Entry points, and pages: a page runs where it is imported.
 NOT_IMPORTED = ("page", "_page", ".entry", ".main", "goto", "studio", "navigation")
@@ -53,6 +54,14 @@ def _rows(of: type[Row] = Row) -> Iterator[type[Row]]:
     for each in of.__subclasses__():
         yield each
         yield from _rows(each)
+
+
+def _lists(of: type[BaseModel] = Listed) -> Iterator[type[BaseModel]]:
+    """Lists with keys of their own besides `data`, `next` and `total`."""
+    for each in of.__subclasses__():
+        if "[" not in each.__name__ and not each.__module__.startswith("test"):
+            yield each
+        yield from _lists(each)
 
 
 def _every_row() -> list[type[Row]]:
@@ -93,7 +102,7 @@ def _in_lines(schema: dict[str, Any]) -> str:
 
 def test_every_row_is_in_the_snapshot_with_its_types() -> None:
     """A key or a type that changes shows in review; INF_WRITE_KEYS=1 writes it anew."""
-    rows = [each for each in _every_row() if "[" not in each.__name__]
+    rows = [*(each for each in _every_row() if "[" not in each.__name__), *_lists()]
     _, schema = models_json_schema(
         [(each, "serialization") for each in rows],
         schema_generator=Untitled,
@@ -131,7 +140,7 @@ def test_a_row_that_stands_within_a_sparse_one_is_sparse_too_where_it_has_defaul
 
 def test_no_operation_returns_a_dictionary_of_anything() -> None:
     """A result is a row, or counts and texts by name; figures that a page's chart reads stay."""
-    charts = {"evaluations.values", "evaluations.records"}
+    charts = {"evaluations.records"}
     found = set()
     for module in pkgutil.walk_packages(operations.__path__, f"{operations.__name__}."):
         for name, each in vars(importlib.import_module(module.name)).items():

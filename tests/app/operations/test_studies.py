@@ -251,5 +251,11 @@ def test_page_and_command_show_the_work_that_the_operation_returns(
     rows = studies.work(owner("ada"), WorkReport(study_id=1)).as_json()
     assert rows["total"] == 1 and rows["data"][0]["person"] == "ann"
     assert inf("studies", "work", 1, "--json").json == rows | {"work": rows["data"]}
+    head, line = inf("studies", "work", 1).out.splitlines()
+    assert head.split()[:3] == ["study", "person", "items"] and " ann " in line
+    written = inf("studies", "work", 1, "--csv").out
+    assert written.startswith("study_id,study,judge_id,person,")
+    former = inf("study", "work", "--study", 1)
+    assert former.out == written and "note: " in former.err
     drawn = next(each for each in open_page("studies").dataframe if "active_minutes" in each.value)
     assert json.loads(drawn.value.to_json(orient="records")) == rows["data"]
