@@ -46,6 +46,10 @@ class InfError(Exception):
         """What the error of a program's answer has besides message, code and remedy."""
         return {}
 
+    def as_reason(self, what: str) -> "InfError":
+        """The error of what did not happen because of this one: `what`, its reason, its remedy."""
+        return InfError(f"{what}: {self.message}", self.remedy, code=self.code)
+
     def _joined(self) -> str:
         if not self.remedy:
             return self.message

@@ -1,10 +1,11 @@
 """A headless Chromium for tests, with an empty profile and no traffic of its own."""
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 
 from playwright.sync_api import Browser, Page, expect, sync_playwright
+from waiting import until
 
 PROGRAM = "/usr/bin/chromium"
 FLAGS = [
@@ -39,12 +40,7 @@ def wait_past_dwell(page: Page) -> None:
         page.wait_for_timeout(20)
 
 
-def wait_until(claim: Callable[[], bool], seconds: float = PATIENCE / 1000) -> None:
-    """Until the claim holds, which is mostly one about the store."""
-    deadline = time.monotonic() + seconds
-    while not claim():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.05)
+wait_until = partial(until, seconds=PATIENCE / 1000)
 
 
 def settled(page: Page) -> None:

@@ -12,13 +12,15 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
 import httpx
 import psutil
+import waiting
 from conftest import require
 from live_server import free_port
 
@@ -33,12 +35,7 @@ class ClusterDown(Exception):
     """The head or a node did not come up; the end of their log says why."""
 
 
-def until(condition: Callable[[], object]) -> None:
-    """Wait until it holds, at most WAIT_SECONDS."""
-    deadline = time.monotonic() + WAIT_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, "it never happened"
-        time.sleep(0.1)
+until = partial(waiting.until, seconds=WAIT_SECONDS)
 
 
 class LocalRay:

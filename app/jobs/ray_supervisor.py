@@ -103,9 +103,7 @@ def _submit_queued(store: Store, cluster: RayCluster, resources: Resources) -> i
         try:
             cluster.submit(store, job, resources)
         except InfError as error:
-            message = f"could not be submitted: {error.message}"
-            failed = InfError(message, error.remedy, code=error.code)
-            _close(store, job, "failed", failed)
+            _close(store, job, "failed", error.as_reason("could not be submitted"))
             continue
         log.info("job %s, attempt %s, is submitted", job.id, job.attempt)
 

@@ -164,7 +164,7 @@ def _start(store: Store, place: Slot) -> Running | None:
     except (OSError, InfError) as error:  # disk full, no more processes, another file of keys
         if isinstance(error, OSError):
             error = InfError(str(error), "free disk or memory", code="job_not_started")
-        failed = InfError(f"could not be started: {error.message}", error.remedy, code=error.code)
+        failed = error.as_reason("could not be started")
         with store.write() as session:
             jobs.finish_job(session, job.id, job.attempt, "failed", error=failed)
             session.commit()

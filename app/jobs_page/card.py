@@ -76,7 +76,8 @@ def draw_progress(job: Job, *, key: str) -> None:
             st.text(in_pages(job.error))
             remedy = in_pages(launching.what_to_do(job))
             code = f" `{job.error_code}`" if job.error_code else ""
-            st.caption(plain(remedy[:1].upper() + remedy[1:]) + code)
+            if remedy or code:
+                st.caption(plain(remedy[:1].upper() + remedy[1:]) + code)
         if missing := missing_gpu_warning(parts_of(job.resources)):
             st.warning(plain(missing), icon=":material/warning:")
 

@@ -87,8 +87,8 @@ def write_texts(session: Session, group: Group, name: str, texts: Mapping[str, s
         _complete(session, group, name, shape, were_missing, texts)
     _renew_items(session, group.id, shape, replaced, completed=bool(were_missing))
     _renew_checks(session, group.id, replaced, changed)
-    for sign, passage_id in added.items():
-        _ask_about(session, group, shape, sign, passage_id)
+    if added:
+        _ask_about(session, group, shape, added)
 
 
 def _write_listed(
@@ -136,22 +136,25 @@ def _write_listed(
     return passage.id
 
 
-def _ask_about(session: Session, group: Group, shape: Shape, sign: str, passage_id: int) -> None:
-    """The items of the checks that ask about a list's texts, for one that the run never wrote: as
-    those about another text of the list, of this group or of another one of its run."""
-    text = next(each for each in shape.lists if sign in each.names)
-    scenario = shape.scenarios[text.introduced_by]
+def _ask_about(session: Session, group: Group, shape: Shape, added: Mapping[str, int]) -> None:
+    """The items of the checks that ask about a list's texts, for those that the run never wrote (by
+    name, their passages): as those about another text of the list, of this group or of its run."""
     texts, newest = texts_of(session, [group.id])[group.id], _newest(session, group.id, ~is_pick())
     recipe = session.scalars(
         select(Recipe.body).join(Run, Run.recipe_id == Recipe.id).where(Run.id == group.run_id)
     ).one()
-    own = dict(
-        session.execute(
-            select(SlotText.slot, SlotText.passage_id).where(SlotText.group_id == group.id)
-        ).all()
-    )
+    own = _passages_of(session, group.id)
+    questions = [
+        (check["name"], text, sign)
+        for text in shape.lists
+        for sign in text.names
+        if sign in added
+        for check in recipe.get("checks", ())
+        if text.sign in check["over"]
+    ]
     rows = []
-    for check in (each["name"] for each in recipe.get("checks", ()) if text.sign in each["over"]):
+    for check, text, sign in questions:
+        scenario = shape.scenarios[text.introduced_by]
         places = [f"{check}:{name}" for name in text.names]
         template = next((newest[place] for place in places if place in newest), None)
         template = template or session.scalar(
@@ -173,7 +176,7 @@ def _ask_about(session: Session, group: Group, shape: Shape, sign: str, passage_
                 "instruction": texts[scenario.instruction.sign] if template.instruction else "",
                 "query": texts[scenario.query.sign] if template.query else "",
                 "candidates": [
-                    {"passage_id": passage_id, "label": sign}
+                    {"passage_id": added[sign], "label": sign}
                     if each["label"] == about
                     else {
                         "passage_id": own[shape.scenarios[each["label"]].passage.sign],
@@ -240,8 +243,7 @@ def _renew_items(
     newest = _newest(session, group_id, is_pick())
     candidates = {role: _replaced(item, replaced) for role, item in newest.items()}
     if completed and not newest:
-        passages = select(SlotText.slot, SlotText.passage_id).where(SlotText.group_id == group_id)
-        passage_of = dict(session.execute(passages).all())
+        passage_of = _passages_of(session, group_id)
         own = [
             {"passage_id": passage_of[scenario.passage.sign], "label": role}
             for role, scenario in shape.scenarios.items()
@@ -293,6 +295,12 @@ def _renew_checks(
         )
     if rows:
         insert_items(session, rows)
+
+
+def _passages_of(session: Session, group_id: int) -> dict[str, int]:
+    """The passages of a group's scenarios, by the sign of their text."""
+    query = select(SlotText.slot, SlotText.passage_id).where(SlotText.group_id == group_id)
+    return {slot: passage for slot, passage in session.execute(query) if passage is not None}
 
 
 def _newest(session: Session, group_id: int, which: ColumnElement[bool]) -> dict[str, Item]:

@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 
 import pytest
 from job_metrics import metric_points
+from waiting import until
 
 from app.access.identity import owner
 from app.jobs import launching, processes, supervisors
@@ -36,13 +36,6 @@ def toys(sqlite_store: Store, monkeypatch: pytest.MonkeyPatch) -> Store:
     monkeypatch.setattr(processes, "ENTRY", "toy_jobs")
     monkeypatch.setenv("PYTHONPATH", str(TESTS))
     return sqlite_store
-
-
-def until(condition: Callable[[], object], seconds: float = 20) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it never happened"
-        time.sleep(0.05)
 
 
 def status(store: Store, job_id: int) -> str:

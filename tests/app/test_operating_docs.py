@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -26,6 +26,7 @@ from curation_runs import pairs_file
 from live_server import Server, free_port, serving
 from pgbouncer import write_certificate
 from remote_journey import journey
+from waiting import until
 
 from app.access.identity import COOKIE, owner
 from app.jobs import supervisors
@@ -450,12 +451,12 @@ def test_logrotate_turns_over_a_log_that_a_running_supervisor_goes_on_writing(
     (logs() / "job-1-1.log").write_text("")
     try:
         for number in (1, 2):
-            wait_until(lambda: log.stat().st_size > 5000)
+            until(lambda: log.stat().st_size > 5000, seconds=10)
             assert "supervisor.log" in rotate("-d")
             rotate("--force")
             with gzip.open(logs() / "supervisor.log.1.gz") as old:
                 assert set(old.read().split()) == {b"x" * 99}, f"rotation {number}"
-            wait_until(lambda: log.stat().st_size > 0)
+            until(lambda: log.stat().st_size > 0, seconds=10)
             # appended from the beginning: no hole of zeros where the old lines were
             assert set(log.read_bytes().split()) <= {b"x" * 99} | {b"x" * n for n in range(1, 99)}
         assert {path.name for path in logs().iterdir()} == {
@@ -466,11 +467,3 @@ def test_logrotate_turns_over_a_log_that_a_running_supervisor_goes_on_writing(
     finally:
         process.kill()
         process.wait()
-
-
-def wait_until(is_so: Callable[[], bool]) -> None:
-    """Wait for it, ten seconds at most."""
-    end = time.monotonic() + 10
-    while not is_so():
-        assert time.monotonic() < end
-        time.sleep(0.02)

@@ -1,14 +1,15 @@
 """What can be changed while a run is at work, and what its calls are said to have cost."""
 
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 from curation_runs import add_dataset, claimed_job
 from openai_server import Server
 from sqlalchemy import func, select
+from waiting import until
 
 from curation.run.engine import curate
 from curation.run.starting import start_run
@@ -28,11 +29,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
         yield server
 
 
-def wait_until(true: Callable[[], bool]) -> None:
-    until = time.monotonic() + LIMIT_SECONDS
-    while not true():
-        assert time.monotonic() < until, "it did not come about"
-        time.sleep(0.02)
+wait_until = partial(until, seconds=LIMIT_SECONDS)
 
 
 def test_the_concurrency_of_a_run_is_changed_while_it_runs(store: Store, server: Server) -> None:

@@ -4,12 +4,12 @@ import errno
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 import pytest
+from waiting import until
 
 from db import machine
 from db.errors import Refused
@@ -50,13 +50,6 @@ def child() -> Iterator["subprocess.Popen[bytes]"]:
     yield child
     child.kill()
     child.wait()
-
-
-def until(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < deadline, "it never happened"
-        time.sleep(0.02)
 
 
 def owner_of(pid: int) -> str:

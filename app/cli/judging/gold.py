@@ -59,8 +59,7 @@ def _add_known(
             raise click.UsageError(
                 f"nothing to do: give --file, --sample or a rule (inf studies {name} --help)"
             )
-        part = "gold" if row is GoldSet else "training"
-        wanted = request_of(GoldChange, given | {"part": part, "rules": chosen})
+        wanted = request_of(GoldChange, given | {"part": row.part, "rules": chosen})
         done = operations.change_gold(command_actor(), wanted)
         counted = {"study_id": wanted.study_id, "added": done.added, name: done.total}
         return row.model_validate({**dict(done.rules), **counted})

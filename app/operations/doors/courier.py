@@ -174,7 +174,7 @@ def _queued(webhook_id: int) -> bool:
         found = events.list_after(owner("webhooks"), webhook.after_event)
         if found.last == webhook.after_event:
             return True
-        names = webhook.events or {*events.NAMES}.difference(events.OFTEN)
+        names = webhook.events or events.BY_DEFAULT
         wanted = [row.id for row in found.data if row.name in names]
         with unscoped(), open_store().write() as session:
             webhooks.queue_events(session, webhook, wanted, found.last)

@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import Select, func, select
 
 from app.access.identity import Actor
-from app.access.permissions import NEEDS
+from app.access.permissions import NEEDS, require
 from app.operations.acting import reading
 from db.rows import Row
 from db.store.scope import unscoped
@@ -29,15 +29,14 @@ SEEN: Mapping[str, tuple[str, Select[Any]]] = {
     "training": ("jobs", select(Job.id)),
 }
 ENDS = ("finished", "paused", "failed", "cancelled")
-# Of every answer: a webhook gets it where it is asked for.
-OFTEN = ("judgment.stored",)
-NAMES = (
+BY_DEFAULT = (
     *(f"run.{end}" for end in ENDS),
     *(f"job.{what}" for what in ("launch", "resume", "cancel", "done", "failed", "lost")),
     *("job.cancelled", "training.finished", "release.created", "release.pushed"),
     *(f"study.{what}" for what in ("create", "open", "paused", "closed", "finished", "extend")),
-    *OFTEN,
 )
+# The last is of every answer: a webhook gets it where it is asked for.
+NAMES = (*BY_DEFAULT, "judgment.stored")
 # A number that is missing is of a transaction that is not over, or was undone, in this time.
 SETTLED = timedelta(seconds=60)
 
@@ -62,7 +61,8 @@ class EventsAfter(Row):
 
 def newest(actor: Actor, right: str = RIGHT) -> int:
     """The number of the newest event, whoever sees it."""
-    with reading(actor, right), unscoped(), open_store().read() as session:
+    require(actor, right)
+    with unscoped(), open_store().read() as session:
         return session.scalar(select(func.max(Event.id))) or 0
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 from sqlalchemy.orm import Session
 
@@ -122,6 +122,7 @@ class GoldChanged(Row):
 class GoldSet(Row):
     """The gold items of a study after a change, and the rules about them."""
 
+    part: ClassVar[Literal["gold"]] = "gold"
     study_id: int
     added: tuple[int, ...]
     gold: int
@@ -132,6 +133,7 @@ class GoldSet(Row):
 class QualificationSet(Row):
     """The qualification examples of a study after a change, and the rules about them."""
 
+    part: ClassVar[Literal["training"]] = "training"
     study_id: int
     added: tuple[int, ...]
     qualification: int

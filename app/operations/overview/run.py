@@ -47,7 +47,7 @@ from db.run.runs import (
 )
 from db.run.workers import WorkerTotals, worker_totals
 from db.shape import Shape
-from db.tables import Pair
+from db.tables import Job, Pair
 
 RIGHT = "curate"
 LIVE = ("created", "running")
@@ -161,8 +161,7 @@ def answers_over_time(actor: Actor, run_id: int) -> StageAnswers:
         created = get_run(session, run_id).created_at
         live = {
             job.id: int(((job.started_at or created) - created).total_seconds())
-            for job in jobs.list_jobs(session, kind="curate", statuses=LIVE_JOB)
-            if job.config.get("run_id") == run_id
+            for job in _live_jobs(session, run_id)
         }
         names = [f"{ANSWERS}{stage}" for stage in STAGES]
         found = jobs.metric_series(session, list(live), names=names, max_points=LANES)
@@ -242,7 +241,11 @@ def _with_actual_status(session: Session, run: RunSummary, workers: WorkerTotals
     """The run, with status `lost` if it is marked running but has neither worker nor live job."""
     if run.status != "running" or workers.alive:
         return run
-    live = jobs.list_jobs(session, kind="curate", statuses=LIVE_JOB)
-    if any(job.config.get("run_id") == run.id for job in live):
+    if _live_jobs(session, run.id):
         return run
     return run.model_copy(update={"status": "lost", "error": LOST})
+
+
+def _live_jobs(session: Session, run_id: int) -> list[Job]:
+    live = jobs.list_jobs(session, kind="curate", statuses=LIVE_JOB)
+    return [job for job in live if job.config.get("run_id") == run_id]
