@@ -133,6 +133,9 @@ class CoverageStart(CorporaChosen):
     pairs: bool = option(
         False, "Also the pairs without a kept group, a corpus per dataset.", title="Pairs"
     )
+    groups: Literal["kept", "all", "both"] = option(
+        "all", CorporaChosen.model_fields["groups"].description or ""
+    )
 
     @model_validator(mode="after")
     def _fit_or_place(self) -> Self:

@@ -39,11 +39,12 @@ def kept(store: Store, config: dict[str, Any], result: Analysed) -> None:
         session.commit()
 
 
-def mapped(store: Store, *datasets: str, pairs: bool = False) -> None:
+def mapped(store: Store, *datasets: str, pairs: bool = False, groups: str = "kept") -> None:
     """One map of the data sets, their texts placed and embedded by chance."""
     generator = np.random.default_rng(0)
     with store.write() as session:
-        corpora = load_corpora(session, {"datasets": list(datasets), "pairs": pairs})
+        config = {"datasets": list(datasets), "pairs": pairs, "groups": groups}
+        corpora = load_corpora(session, config)
         texts = sorted({row.text for corpus in corpora for row in corpus.texts})
         places = {text: generator.normal(size=2).astype(np.float32) for text in texts}
         vectors = {text: generator.normal(size=8).astype(np.float32) for text in texts}

@@ -60,7 +60,7 @@ def load_corpora(session: Session, config: dict[str, Any]) -> list[Corpus]:
     `kept` (default), `all`, or `both`: the filtered and the unfiltered dataset, two corpora; with
     `sources`, each of them is a corpus of its own in every dataset that has it, and a dataset
     that has none of them stays whole; with `pairs`, the pairs of every dataset of which no run has
-    a kept group are a corpus too. Raises NotFound, BadInput.
+    a kept group, and no corpus a dropped one, are a corpus too. Raises NotFound, BadInput.
     """
     names, files = list(config.get("datasets") or []), list(config.get("texts") or [])
     published = [Path(path) for path in config.get("published") or []]
@@ -78,7 +78,8 @@ def load_corpora(session: Session, config: dict[str, Any]) -> list[Corpus]:
         for filtered in FILTERS[config.get("groups") or "kept"]
     ]
     if config.get("pairs"):
-        corpora += [found for name in by_name if (found := _ungrown(session, name)).texts]
+        drawn = {row.pair_id for corpus in corpora for row in corpus.texts}
+        corpora += [found for name in by_name if (found := _ungrown(session, name, drawn)).texts]
     corpora += [Corpus(Path(file).stem, "texts", read_texts(Path(file))) for file in files]
     corpora += [_published(session, path) for path in published]
     seen: dict[str, int] = {}
@@ -143,10 +144,11 @@ def _chosen_runs(
     return {name: runs or [None] for name, runs in by_name.items()}
 
 
-def _ungrown(session: Session, name: str) -> Corpus:
-    """The pairs of a dataset of which no run has a kept group."""
+def _ungrown(session: Session, name: str, drawn: set[int | None]) -> Corpus:
+    """The pairs of a dataset of which no run has a kept group, without those drawn already."""
     dataset_id = get_dataset(session, name).id
-    texts = pair_texts(session, dataset_id, without_kept=True)
+    found = pair_texts(session, dataset_id, without_kept=True)
+    texts = [row for row in found if row.pair_id not in drawn]
     return Corpus(f"{name}, pairs without a kept group", "pairs", texts, dataset_id)
 
 

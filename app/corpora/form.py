@@ -5,8 +5,10 @@ from pathlib import Path
 import streamlit as st
 
 from analysis.files.published import SUFFIXES
+from analysis.request import REQUESTS
 from app.kit.frame.dataset import chosen_dataset
 from app.operations.analyses import CorporaOptions
+from db.requests import default_of
 
 GROUPS = {"kept": "kept", "all": "kept and dropped", "both": "filtered and unfiltered"}
 
@@ -36,6 +38,7 @@ def draw_corpora(page: str, options: CorporaOptions, *, is_preset: bool = True) 
         st.selectbox(
             "Which groups of the datasets",
             list(GROUPS),
+            index=list(GROUPS).index(default_of(REQUESTS[page], "groups")),
             format_func=GROUPS.__getitem__,
             key=f"{page}.groups",
             width=210,

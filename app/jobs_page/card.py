@@ -74,12 +74,18 @@ def draw_progress(job: Job, *, key: str) -> None:
             st.progress(share, text=plain(progress_text(job)))
         elif job.error:
             st.text(in_pages(job.error))
-            remedy = in_pages(launching.what_to_do(job))
+            remedy = remedy_of(job)
             code = f" `{job.error_code}`" if job.error_code else ""
             if remedy or code:
-                st.caption(plain(remedy[:1].upper() + remedy[1:]) + code)
+                st.caption(plain(remedy) + code)
         if missing := missing_gpu_warning(parts_of(job.resources)):
             st.warning(plain(missing), icon=":material/warning:")
+
+
+def remedy_of(job: Job) -> str:
+    """What to do about a job that did not end well, in the page's words; "" for others."""
+    remedy = in_pages(launching.what_to_do(job))
+    return remedy[:1].upper() + remedy[1:]
 
 
 def progress_text(job: Job) -> str:

@@ -12,6 +12,7 @@ from sqlalchemy import select
 
 from analysis.files.corpora import load_corpora
 from analysis.map.coverage import points_table
+from analysis.request import CoverageStart
 from db.errors import BadInput
 from db.store.store import Store
 from db.tables import Group, Pair, Release
@@ -46,6 +47,14 @@ def test_one_run_of_several_datasets_is_refused(sqlite_store: Store) -> None:
     grown(sqlite_store, "other", groups=2)
     with sqlite_store.read() as session, pytest.raises(BadInput, match="not a run of"):
         load_corpora(session, {"datasets": ["other"], "runs": [first, first + 1]})
+
+
+def test_a_map_draws_dropped_groups_and_then_their_pairs_do_not_count_twice(store: Store) -> None:
+    grown(store, groups=4)  # the last one is dropped
+    config = CoverageStart(datasets=("demo",), pairs=True).config()
+    with store.read() as session:
+        (alone,) = load_corpora(session, config)
+    assert {row.verdict for row in alone.texts} == {"kept", "dropped"}
 
 
 def test_pairs_without_a_kept_group_are_a_corpus_of_their_own(store: Store) -> None:

@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 from study_world import make_world, sampled_study
 
 from analysis.found.texts import CorpusPoints
-from analysis.map.difference import Layers
+from analysis.map.difference import VERDICTS, Layers
 from app.corpora.map.canvas.card import hover_data
 from app.corpora.map.points import Searched, rows_with
 from app.corpora.map.topics import compared_rows, short_names, topic_rows
@@ -20,7 +20,7 @@ from db.run.groups import groups_by_run
 from db.shape import INF_IR
 from db.store.store import Store
 from db.study.studies import add_study
-from db.tables import Group, Item, Passage, Review
+from db.tables import Group, Item, Pair, Passage, Review
 
 
 def test_two_corpora_on_one_map_have_their_shares_beside_it(sqlite_store: Store) -> None:
@@ -223,6 +223,23 @@ def test_a_search_finds_what_stands_behind_the_start_of_a_text(store: Store) -> 
     assert rows_with(points, Searched(corpora, ()), "n").tolist() == []  # too short
     pairs = [CorpusPoints(corpus="pairs", dataset_id=1, offline=True)]
     assert rows_with(points, Searched(pairs, ()), "needles").tolist() == [2, 3]
+
+
+def test_a_map_shows_the_kept_share_also_beside_pairs_that_have_no_group(
+    sqlite_store: Store,
+) -> None:
+    grown(sqlite_store)
+    with sqlite_store.write() as session:
+        passage = session.scalars(select(Passage)).first()
+        of = {"dataset_id": passage.dataset_id, "passage_id": passage.id}
+        session.add(Pair(external_id="x", query="y", **of))
+        session.commit()
+    assert open_page("coverage").selectbox("coverage.groups").value == "all"
+    mapped(sqlite_store, "demo", pairs=True, groups="all")
+    page = open_page("coverage")
+    assert not page.exception
+    (ground,) = [each for each in page.selectbox if each.label == "Coloured ground"]
+    assert ground.value == VERDICTS
 
 
 def test_the_topics_say_how_many_of_their_groups_were_kept() -> None:

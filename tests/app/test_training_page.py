@@ -413,6 +413,28 @@ def test_any_training_can_be_watched_by_the_page_and_by_its_address(sqlite_store
     assert not at.exception and at.multiselect("train.others").value == [20]
 
 
+def test_the_page_opens_on_the_newest_good_training_and_names_a_failed_one_with_its_remedy(
+    sqlite_store: Store,
+) -> None:
+    with sqlite_store.write() as session:
+        for status in ("done", "cancelled", "failed"):
+            job = jobs.enqueue_job(session, "train", {"settings": {}})
+            job.status = status
+        job.error, job.remedy = "the GPU's memory is full", "lower `rows_per_batch=`"
+        session.commit()
+    at = open_page("train")
+    assert at.selectbox("train.watched").value == "1" and "**Job 1**" in words(at)
+    (told,) = [each.value.replace("\\", "") for each in at.warning]
+    assert told.startswith("Job 3 failed: the GPU's memory is full. Lower"), told
+    at = open_page("train", job="3")
+    assert "**Job 3**" in words(at) and not at.warning, "its own card has all of it"
+    with sqlite_store.write() as session:
+        session.get_one(Job, 1).status = "failed"
+        session.commit()
+    at = open_page("train")
+    assert "**Job 3**" in words(at) and not at.warning, "none ended well: the newest"
+
+
 def test_the_name_of_a_training_stays_the_same_while_it_runs(sqlite_store: Store) -> None:
     config = {"settings": {"objective": "P,I:multi", "seed": 3}}
     with sqlite_store.write() as session:

@@ -99,7 +99,8 @@ def draw_view(found: Stored[CoverageFound], points: "pd.DataFrame", languages: i
         first = first_layers(found.result)
         if "verdict" in points and {"kept", "dropped"} <= set(points["verdict"].astype(str)):
             options.insert(1, VERDICTS)
-            first = first or (VERDICTS if len(corpora) == 1 else None)
+            is_one = sum(each.kind != "pairs" for each in corpora) == 1
+            first = first or (VERDICTS if is_one else None)
         layers = None
         if len(options) > 1:
             layers = st.selectbox(
