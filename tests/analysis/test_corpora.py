@@ -186,16 +186,16 @@ def test_a_map_is_computed_once_and_takes_new_texts(
     assert again.json["analysis_id"] == computed["analysis_id"]
     with sqlite_store.read() as session:
         points = points_frame(get_analysis(session, computed["analysis_id"]).payload or b"")
-    assert len(points) == computed["points"] == 49
+    assert len(points) == computed["points"] == 56
     assert set(points["role"]) == {"positive", "instruction_negative", "query_negative"}
     assert points[["x", "y"]].notna().all().all()
     placed = run_job(sqlite_store, "coverage", texts=[str(mine)], onto=computed["analysis_id"])
     with sqlite_store.read() as session:
         both = points_frame(get_analysis(session, placed["analysis_id"]).payload or b"")
-    assert both["corpus"].value_counts().to_dict() == {"demo": 49, "mine": 8}
-    assert both[["x", "y"]].iloc[:49].equals(points[["x", "y"]])
+    assert both["corpus"].value_counts().to_dict() == {"demo": 56, "mine": 8}
+    assert both[["x", "y"]].iloc[:56].equals(points[["x", "y"]])
     fitted = run_job(sqlite_store, "coverage", datasets=["demo"], fit=20)
-    assert (fitted["fitted"], fitted["points"]) == (20, 49)
+    assert (fitted["fitted"], fitted["points"]) == (20, 56)
     assert computed["fitted"] == computed["different"]
     assert placed["fitted"] == 0
     with pytest.raises(BadInput, match="was computed with the model sentence-transformers/"):

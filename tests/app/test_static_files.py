@@ -13,7 +13,7 @@ from starlette.routing import Mount
 from starlette.testclient import TestClient
 from streamlit.web.server.starlette.starlette_static_routes import create_streamlit_static_handler
 
-from app.server.document.static_files import CompressStatic
+from app.server.document.static_files import EAGER, CompressStatic
 
 STATIC = Path(st.__file__).parent / "static" / "static"
 
@@ -73,6 +73,12 @@ def test_who_does_not_take_it_gets_the_file_as_it_is(client: TestClient, accepte
     answer = fetch(client, name, accepted)
     assert "content-encoding" not in answer.headers
     assert answer.content == (STATIC / name).read_bytes()
+
+
+def test_only_the_script_of_figures_is_to_be_compiled_at_once(client: TestClient) -> None:
+    (figures,) = STATIC.rglob("PlotlyChart.*.js")
+    sent = fetch(client, figures.relative_to(STATIC).as_posix(), "gzip").content
+    assert sent == EAGER + figures.read_bytes() and EAGER.startswith(b"//# ")
 
 
 def test_fonts_are_not_compressed_again(client: TestClient) -> None:
