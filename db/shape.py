@@ -19,7 +19,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 from db.errors import BadInput
 from db.values import AMBIGUOUS, NONE, SEVERAL
@@ -65,6 +65,11 @@ class GroupText:
         return f"{self.field.capitalize()} {self.sign}"
 
     @property
+    def role(self) -> str:
+        """Under which analyses count it, within its field: its scenario's; a list's is its own."""
+        return self.introduced_by
+
+    @property
     def names(self) -> tuple[str, ...]:
         """What its texts in a group are called: one is called by its sign."""
         return (self.sign,)
@@ -95,6 +100,10 @@ class ListText(GroupText):
     grade: Literal[0, 1] | None = None
     stands_in_for: str = ""
     drops_group: bool = False
+
+    @property
+    def role(self) -> str:
+        return self.sign
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -148,6 +157,15 @@ class Scenario:
     def columns(self) -> tuple[str, str, str]:
         """The release's columns of instruction, query and passage."""
         return self.instruction.column, self.query.column, self.passage.column
+
+
+class Mark(NamedTuple):
+    """How a text is drawn among others: its sign, its place among the texts of its field (its
+    shade; -1 of an unknown one) and the signs of the instruction, query and passage it is of."""
+
+    sign: str
+    shade: int = -1
+    beside: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -216,9 +234,19 @@ class Shape:
         return {role: 1 << place for place, role in enumerate(self.roles)}
 
     @cached_property
-    def signs(self) -> dict[tuple[str, str], str]:
-        """The sign of the text that a role introduces in a field: by (field, role)."""
-        return {(text.field, text.introduced_by): text.sign for text in self.all_texts}
+    def marks(self) -> dict[tuple[str, str], Mark]:
+        """How each text is drawn, by its field and role; `text` is a text of no group."""
+        found = {("text", "text"): Mark("text", 0)}
+        for text in (*self.all_texts, *(each for each in self.lists if not each.stands_in_for)):
+            of = self.scenarios[text.introduced_by]
+            own = of.signs if text.sign in self.texts else (*of.signs[:2], text.sign)
+            shade = sum(field == text.field for field, _ in found)
+            found[text.field, text.role] = Mark(text.sign, shade, own)
+        return found
+
+    def mark(self, field: str, role: str) -> Mark:
+        """How a text is drawn; one that is none of the shape is named by field and role."""
+        return self.marks.get((field, role)) or Mark(f"{field} {role}")
 
     @property
     def all_bits(self) -> int:
@@ -370,14 +398,6 @@ class Shape:
         added at the end of a shape leaves the answers of those before it as they are.
         """
         return vote_number(self.roles.index(role), vote)
-
-    def shaded(self, shades: Mapping[str, Sequence[str]]) -> dict[str, str]:
-        """A colour for every sign, field by field: the n-th text of a field has its n-th shade."""
-        found: dict[str, str] = {}
-        for field, family in shades.items():
-            signs = [text.sign for text in self.all_texts if text.field == field]
-            found |= dict(zip(signs, family, strict=False))
-        return found
 
     def body(self) -> dict[str, Any]:
         """The shape as JSON, part of a recipe's body. Lists keep the order, which is meant."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from analysis.agreement.answers import Decision, number_decisions
 from analysis.agreement.cohen import confusion
-from db.shape import INF_IR, TAKEN_ROLES
+from db.shape import TAKEN_ROLES
 
 
 @dataclass(frozen=True)
@@ -43,26 +43,30 @@ def disagreements(decisions: Iterable[Decision]) -> list[ItemDisagreement]:
 
 
 def confusion_of(
-    decisions: Iterable[Decision], one: str, other: str
+    decisions: Iterable[Decision], one: str, other: str, roles: Sequence[str]
 ) -> tuple[list[str], np.ndarray]:
-    """The labels either used, and counts: rows the first's labels, columns the second's."""
+    """The labels either used, and counts: rows the first's labels, columns the second's.
+
+    roles: of the shape of the judged groups, in its order.
+    """
     answers = number_decisions(row for row in decisions if row.judge in (one, other))
     names = [judge.name for judge in answers.judges]
     if one not in names or other not in names:
         return [], np.zeros((0, 0), dtype=np.int64)
     codes = answers.matrix([names.index(one), names.index(other)])
     table = confusion(codes[:, 0], codes[:, 1], len(answers.labels))
-    order = sorted(range(len(answers.labels)), key=lambda code: label_rank(answers.labels[code]))
+    order = sorted(
+        range(len(answers.labels)), key=lambda code: label_rank(answers.labels[code], roles)
+    )
     used = [code for code in order if table[code].sum() + table[:, code].sum()]
     return [answers.labels[code] for code in used], table[np.ix_(used, used)]
 
 
-def label_rank(label: str) -> tuple[int, str]:
-    """InF-IR's roles first, in their order; those of other shapes; distractors; "none" last."""
-    if label in INF_IR.roles:
-        return INF_IR.roles.index(label), ""
-    is_last = label in TAKEN_ROLES
-    return len(INF_IR.roles) + label.startswith("distractor") + 2 * is_last, label
+def label_rank(label: str, roles: Sequence[str]) -> tuple[int, str]:
+    """Roles first, in their order; other labels; distractors; "none" last."""
+    if label in roles:
+        return roles.index(label), ""
+    return len(roles) + label.startswith("distractor") + 2 * (label in TAKEN_ROLES), label
 
 
 def _disagreement(labels: Sequence[str]) -> float:

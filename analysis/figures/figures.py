@@ -12,9 +12,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from analysis.found.texts import CorpusDiversity, FieldNumbers, Spread
-from db.shape import INF_IR
 
-SIGNS: Final = {**INF_IR.signs, ("text", "text"): "text"}
 # A family per field, in the order of its texts: I+, I- blue; Q+, Q- green and yellow; P+, P1-, P2-
 # vermilion, orange, purple. The first of each are Okabe and Ito's seven colours, which stay apart
 # for people who do not see red and green (tests/colour_vision.py); shades of red and green did not.
@@ -22,9 +20,9 @@ SHADES: Final = {
     "instruction": ("#0072b2", "#56b4e9", "#003f63", "#a5d8f3"),
     "query": ("#009e73", "#f0e442", "#004d38", "#b8b22e"),
     "passage": ("#d55e00", "#e69f00", "#cc79a7", "#7a3500", "#f3d08a"),
+    "text": ("#666666",),
 }
 KEPT, DROPPED = "#0072b2", "#d55e00"
-SIGN_COLOURS: Final = INF_IR.shaded(SHADES) | {"text": "#666666"}
 CATEGORY_COLOURS: Final = (
     "#4477aa",
     "#ee6677",
@@ -40,11 +38,6 @@ METRIC_NAMES: Final = {
     "ingf_2": "INGF, 2-grams (higher is more diverse)",
     "ingf_3": "INGF, 3-grams (higher is more diverse)",
 }
-
-
-def sign(field: str, role: str) -> str:
-    """The paper's sign of a text in its role: I+, Q-, P1-, …"""
-    return SIGNS.get((field, role), f"{field} {role}")
 
 
 def human_model_bars(report: Mapping[str, Any]) -> go.Figure:

@@ -17,6 +17,7 @@ from db.corpus.datasets import get_dataset, text_sha256
 from db.corpus.texts import CorpusText, pair_sources, pair_texts, run_texts
 from db.errors import BadInput, BadRow, BadRows, NotFound, Refused
 from db.run.runs import funnel, get_run, latest_run, shape_of
+from db.shape import INF_IR, Shape
 from db.tables import Dataset, Release
 from db.values import VERDICTS
 
@@ -31,7 +32,8 @@ FILTERS: Final[dict[str, list[tuple[str, Sequence[str]]]]] = {
 class Corpus:
     """A named list of texts; `offline` where the offline provider wrote them.
 
-    `dropped` counts the groups that its whole run dropped, by reason.
+    `dropped` counts the groups that its whole run dropped, by reason. `shape` is its run's; texts
+    of no run have InF-IR's fields and roles.
     """
 
     name: str
@@ -41,6 +43,7 @@ class Corpus:
     run_id: int | None = None
     offline: bool = False
     dropped: Mapping[str, int] | None = None
+    shape: Shape = INF_IR
 
     def by_field(self) -> dict[str, dict[str, list[CorpusText]]]:
         """Texts by field and role, in the order of their first appearance."""
@@ -184,7 +187,8 @@ def _dataset(
                 raise
             texts = pair_texts(session, dataset.id, source=source)
             return Corpus(title, "dataset", texts, dataset.id)
-    texts = run_texts(session, run.id, shape_of(session, run.id), verdicts=verdicts, source=source)
+    shape = shape_of(session, run.id)
+    texts = run_texts(session, run.id, shape, verdicts=verdicts, source=source)
     dropped = funnel(session, run.id).dropped
     if not texts:
         reasons = ", ".join(f"{reason} {number}" for reason, number in dropped.items()) or "none"
@@ -194,7 +198,7 @@ def _dataset(
             "choose another run with `run=`, or another source",
             code="run_without_such_groups",
         )
-    return Corpus(title, "dataset", texts, dataset.id, run.id, run.offline, dropped)
+    return Corpus(title, "dataset", texts, dataset.id, run.id, run.offline, dropped, shape)
 
 
 def _named(

@@ -111,8 +111,10 @@ class Halves(Part):
 
 
 class TextNumbers(Part):
-    """Counts and metrics of texts; `reason`: why, by metric, one has no value."""
+    """Counts and metrics of texts; `reason`: why, by metric, one has no value; `sign`: of the
+    texts, where InF-IR has another for their field and role."""
 
+    sign: str = ""
     texts: int
     different: int = 0
     mean_words: float | None = None

@@ -29,6 +29,7 @@ from analysis.map.manifold import (
 )
 from db.corpus.datasets import text_sha256
 from db.corpus.texts import CorpusText
+from db.shape import INF_IR
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,11 +43,13 @@ def points_table(
     corpora: Sequence[Corpus], places: Mapping[str, np.ndarray], fitted: Set[str]
 ) -> pa.Table:
     """A row per text of a corpus: x, y, fitted (the map was fitted on it; else it was placed),
-    corpus, field, role, verdict, source, group_id, pair_id, sha256, and text (its start).
+    corpus, field, role, how it is drawn (`db.shape.Mark`: sign, shade, beside), verdict, source,
+    group_id, pair_id, sha256, and text (its start).
 
     `places` are the points by text, `fitted` the texts that the map was fitted on.
     """
     rows = [(corpus.name, row) for corpus in corpora for row in corpus.texts]
+    marks = [corpus.shape.mark(row.field, row.role) for corpus in corpora for row in corpus.texts]
     xy = np.array([places[row.text] for _, row in rows], dtype=np.float32).reshape(-1, 2)
     columns: dict[str, Any] = {
         "x": xy[:, 0],
@@ -55,6 +58,9 @@ def points_table(
         "corpus": _dictionary([name for name, _ in rows]),
         "field": _dictionary([row.field for _, row in rows]),
         "role": _dictionary([row.role for _, row in rows]),
+        "sign": _dictionary([mark.sign for mark in marks]),
+        "shade": pa.array([mark.shade for mark in marks], pa.int8()),
+        "beside": _dictionary(["\n".join(mark.beside) for mark in marks]),
         "verdict": _dictionary([row.verdict for _, row in rows]),
         "source": _dictionary([row.source for _, row in rows]),
         "group_id": pa.array([row.group_id for _, row in rows], pa.int64()),
@@ -97,8 +103,25 @@ def points_frame(payload: bytes) -> "pd.DataFrame":
     """The points of a stored coverage analysis as a frame, as the page draws them."""
     table = read_table(payload)
     unshown = [name for name in ("sha256", "fitted") if name in table.column_names]
-    frame: pd.DataFrame = table.drop_columns(unshown).to_pandas()
-    return frame
+    return with_marks(table.drop_columns(unshown).to_pandas())
+
+
+def with_marks(points: "pd.DataFrame") -> "pd.DataFrame":
+    """The points with how each is drawn; those stored before there were shapes are InF-IR's."""
+    bare = points["sign"].isna() if "sign" in points else np.ones(len(points), dtype=bool)
+    if not bare.any():
+        return points
+    pairs = zip(points["field"][bare], points["role"][bare], strict=True)
+    marks = [INF_IR.mark(str(field), str(role)) for field, role in pairs]
+    for name, values in (
+        ("sign", [mark.sign for mark in marks]),
+        ("shade", [mark.shade for mark in marks]),
+        ("beside", ["\n".join(mark.beside) for mark in marks]),
+    ):
+        found = points[name].astype(object) if name in points else np.empty(len(points), object)
+        found[bare] = values
+        points = points.assign(**{name: found})
+    return points.astype({"shade": np.int8})
 
 
 def fitted_places(table: pa.Table) -> dict[str, np.ndarray]:

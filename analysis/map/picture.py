@@ -6,15 +6,14 @@ that share a pixel: nothing is sampled, so there is nothing to refine when one z
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from analysis.figures.figures import CATEGORY_COLOURS, SIGN_COLOURS, sign
+from analysis.figures.figures import CATEGORY_COLOURS, SHADES
 from analysis.map.density import CELLS, density_lines
 from analysis.map.difference import COLOURS, Difference, Layers, density_difference
-from db.shape import INF_IR
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,8 +39,7 @@ def map_payload(
     piece), the cells of the difference (float32, row by row of x; none without `layers`) and the
     category of each point (uint16, its place in `categories`).
     """
-    names = categories_of(points, colour_by)
-    order, codes = _ordered(names, colour_by)
+    order, codes = _ordered(points, colour_by)
     counts = np.bincount(codes, minlength=len(order))
     lines = [
         each | {"name": f"density of {each['name']}"}
@@ -86,11 +84,8 @@ def map_payload(
 
 def categories_of(points: "pd.DataFrame", colour_by: str) -> np.ndarray:
     """The category by which each point is coloured; – where it has none."""
-    if colour_by == "role":
-        pairs = points["field"].astype(str) + "\n" + points["role"].astype(str)
-        signs = {pair: sign(*pair.split("\n", 1)) for pair in pairs.unique()}
-        return pairs.map(signs).to_numpy(dtype=object)
-    found: np.ndarray = points[colour_by].astype(object).fillna("–").astype(str).to_numpy(object)
+    column = points["sign" if colour_by == "role" else colour_by]
+    found: np.ndarray = column.astype(object).fillna("–").astype(str).to_numpy(object)
     return found
 
 
@@ -129,50 +124,56 @@ def _veil(
     return header, clear / highest if highest else clear
 
 
-def coloured(names: np.ndarray, colour_by: str) -> dict[str, str]:
+def coloured(points: "pd.DataFrame", colour_by: str) -> dict[str, str]:
     """The colour of each category, in the legend's order."""
-    there = sorted(set(map(str, names)))
-    order = [name for name in SIGN_COLOURS if name in there] if colour_by == "role" else []
-    order += [name for name in there if name not in order]
+    signs = sign_colours(points, SHADES) if colour_by == "role" else {}
+    order = [*signs, *sorted(set(map(str, categories_of(points, colour_by))) - signs.keys())]
     return {
-        name: (SIGN_COLOURS.get(name) if colour_by == "role" else None)
-        or CATEGORY_COLOURS[place % len(CATEGORY_COLOURS)]
+        name: signs.get(name) or CATEGORY_COLOURS[place % len(CATEGORY_COLOURS)]
         for place, name in enumerate(order)
     }
 
 
-def _ordered(names: np.ndarray, colour_by: str) -> tuple[dict[str, str], np.ndarray]:
+def sign_colours(points: "pd.DataFrame", shades: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """A colour for every sign of a shape, field by field: the n-th text of a field in its n-th
+    shade. Signs of no shape have none."""
+    families = list(shades)
+    drawn = points[["field", "shade", "sign"]].drop_duplicates().itertuples(index=False)
+    found: dict[str, str] = {}
+    for family, shade, sign in sorted(
+        (families.index(field), shade, str(sign)) for field, shade, sign in drawn if shade >= 0
+    ):
+        colours = shades[families[family]]
+        found.setdefault(sign, colours[shade % len(colours)])
+    return found
+
+
+def _ordered(points: "pd.DataFrame", colour_by: str) -> tuple[dict[str, str], np.ndarray]:
     """The colour of each category, in the legend's order, and each point's place in it."""
+    names = categories_of(points, colour_by)
     found, codes = np.unique(names.astype(str), return_inverse=True)
-    colours = coloured(found, colour_by)
+    colours = coloured(points, colour_by)
     order = list(colours)
     places = np.array([order.index(str(name)) for name in found], dtype=np.int64)
     return colours, places[codes]
 
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 MAX_CHARACTERS: Final = 110  # characters of each text of a triplet
-TRIPLETS: Final = {str(role): scenario.signs for role, scenario in INF_IR.scenarios.items()}
 
 
 def point_hover(points: "pd.DataFrame", row: int) -> dict[str, Any]:
     """`sign`, `corpus` and `group` (or none) of the point in this row, and the lines beneath: sign
     and text of each part of the triplet it belongs to, of a text without a group itself."""
     point = points.iloc[row]
-    mine = sign(str(point["field"]), str(point["role"]))
+    mine, beside = str(point["sign"]), str(point["beside"])
     group = None if point["group_id"] != point["group_id"] else point["group_id"]
     hover: dict[str, Any] = {"sign": mine, "corpus": str(point["corpus"]), "group": None}
-    if group is None or point["role"] not in TRIPLETS:
+    if group is None or not beside:
         return {**hover, "lines": [["", str(point["text"])]]}
     mates = points[(points["group_id"] == group) & (points["corpus"] == point["corpus"])]
-    texts = {
-        sign(str(field), str(role)): str(text)
-        for field, role, text in zip(mates["field"], mates["role"], mates["text"], strict=True)
-    }
+    texts = dict(zip(mates["sign"].astype(str), mates["text"].astype(str), strict=True))
     texts[mine] = str(point["text"])
-    lines = [[each, _start(texts[each])] for each in TRIPLETS[point["role"]] if each in texts]
+    lines = [[each, _start(texts[each])] for each in beside.split("\n") if each in texts]
     return {**hover, "group": int(group), "lines": lines}
 
 

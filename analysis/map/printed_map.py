@@ -32,7 +32,7 @@ def printed_map(
     axes.margins(x=0.16, y=0.06)  # room for names
     names = categories_of(points, colour_by)
     size = min(LARGEST_POINT, POINT_AREA / len(points))
-    for name, colour in coloured(names, colour_by).items():
+    for name, colour in coloured(points, colour_by).items():
         rows = points[names == name]
         axes.scatter(
             rows["x"],

@@ -37,6 +37,7 @@ from analysis.found.texts import (
 )
 from analysis.text.ingf import inverse_ngram_frequency
 from db.corpus.texts import CorpusText
+from db.shape import INF_IR
 
 VERSION = 5  # of the definitions here: a change makes stored results another analysis
 BLOCK = 8192  # vectors
@@ -89,12 +90,19 @@ def describe_corpus(
                     field, _texts(list(chain.from_iterable(roles.values()))), vectors, sampling
                 ),
                 by_role={
-                    role: describe_texts(_texts(rows), vectors) for role, rows in roles.items()
+                    role: _signed(describe_texts(_texts(rows), vectors), corpus, field, role)
+                    for role, rows in roles.items()
                 },
             )
             for field, roles in corpus.by_field().items()
         },
     )
+
+
+def _signed(found: TextNumbers, corpus: Corpus, field: str, role: str) -> TextNumbers:
+    """With the sign of its texts, where it is not the one that InF-IR has for field and role."""
+    sign = corpus.shape.mark(field, role).sign
+    return found.model_copy(update={"sign": sign if sign != INF_IR.mark(field, role).sign else ""})
 
 
 def describe_sample(

@@ -6,7 +6,6 @@ Both read the result of a diversity analysis (`analysis.text.diversity.describe_
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from analysis.figures.figures import sign
 from analysis.found.texts import (
     CorpusDiversity,
     CorpusRow,
@@ -17,6 +16,7 @@ from analysis.found.texts import (
     TextNumbers,
 )
 from analysis.paper.published import published
+from db.shape import INF_IR
 
 FIELDS: Final = ("instruction", "query", "passage", "text")
 METRICS: Final = ("aps", "ingf_2", "ingf_3")
@@ -145,7 +145,9 @@ def number_rows(corpora: Sequence[CorpusDiversity]) -> list[dict[str, Any]]:
                 rows.append(
                     {
                         "Corpus": corpus.corpus,
-                        "Text": f"{field}, all" if role == "all" else sign(field, role),
+                        "Text": f"{field}, all"
+                        if found is numbers
+                        else found.sign or INF_IR.mark(field, role).sign,
                         "Texts": found.texts,
                         "Distinct": found.different,
                         "Mean words": found.mean_words,

@@ -1,6 +1,6 @@
 """Disagreement: the confusion matrix of two judges, and the items with most disagreement."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 import streamlit as st
 
@@ -25,10 +25,12 @@ def draw_disagreement(
     *,
     hidden: set[int],
     flagged: Mapping[str, str],
+    roles: Sequence[str],
 ) -> None:
     """The confusion matrix of two judges, then the items, but for `hidden` ones.
 
-    flagged: why, by the names of people whose answers are in doubt.
+    flagged: why, by the names of people whose answers are in doubt; roles: of the judged groups'
+    shape, in its order.
     """
     judges = sorted({row.judge for row in decisions})
     if len(judges) < 2:
@@ -40,7 +42,7 @@ def draw_disagreement(
         other = st.selectbox(
             "Columns", judges, index=1, key="agreement.other", persist_state="page"
         )
-    labels, counts = confusion_of(decisions, one, other)
+    labels, counts = confusion_of(decisions, one, other, roles)
     if one == other or not labels:
         st.caption("Choose two judges with items in common.")
     else:

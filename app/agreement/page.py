@@ -181,6 +181,7 @@ def draw_small(study: StudySummary, seen: Seen) -> None:
             command,
             origin,
             rows=rows,
+            roles=tuple(judged.labels),
             places=judged.places,
             hidden=judged.hidden,
             version=version,

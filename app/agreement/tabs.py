@@ -104,6 +104,7 @@ class Results:
     command: str
     origin: Origin
     rows: list[JudgmentRow] | None = None
+    roles: Sequence[str] = ()
     places: dict[int, ItemPlace] = field(default_factory=dict)
     hidden: set[int] = field(default_factory=set)
     version: actions.Version | None = None
@@ -161,7 +162,12 @@ def _draw_judges(found: Results) -> None:
 def _draw_items(found: Results, rows: list[JudgmentRow]) -> None:
     flagged = found.figures["report"]["flagged"]
     draw_disagreement(
-        decisions_of(rows), found.places, found.origin, hidden=found.hidden, flagged=flagged
+        decisions_of(rows),
+        found.places,
+        found.origin,
+        hidden=found.hidden,
+        flagged=flagged,
+        roles=found.roles,
     )
 
 

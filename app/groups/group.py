@@ -33,8 +33,7 @@ def draw_group(group: GroupShown) -> None:
     if group.review is not None and group.review.reason:
         draw_text(group.review.reason, label="Reviewer's reason")
     draw_triplets(group)
-    for text in group.lists:
-        draw_text(text.text, label=listed_label(text))
+    draw_listed(group)
     draw_judgments(group)
     draw_calls(group)
 
@@ -42,8 +41,10 @@ def draw_group(group: GroupShown) -> None:
 def draw_triplets(group: GroupShown) -> None:
     """Draw the triplets side by side; differences from the first one are marked."""
     if not group.triplets:
-        draw_text(group.query, label=group.shape.first.query.label)
-        draw_text(group.passage, label=group.shape.first.passage.label)
+        for text, found in zip(
+            group.shape.first.texts[1:], (group.query, group.passage), strict=True
+        ):
+            draw_text(found, label=text.label, meaning=text.meaning)
         st.caption("The pair was dropped before any text was generated.")
         return
     shape = group.shape
@@ -62,8 +63,16 @@ def draw_triplets(group: GroupShown) -> None:
                 draw_text(
                     getattr(texts, text.field),
                     label=text.label,
+                    meaning=text.meaning,
                     unlike=getattr(other, text.field) if other is not None else None,
                 )
+
+
+def draw_listed(group: GroupShown) -> None:
+    """Draw the texts of slots that take several."""
+    for text in group.lists:
+        of = group.shape.slots[text.name.partition("[")[0]]
+        draw_text(text.text, label=listed_label(text), meaning=of.meaning)
 
 
 def listed_label(text: ListedTextRow) -> str:

@@ -7,9 +7,6 @@ from html import escape
 
 import streamlit as st
 
-from db.shape import INF_IR
-
-SYMBOL = re.compile(r"(?<![\w+-])(?:[IQP]\+|[IQ]-|P[12]-)(?![\w+-])")
 PIECE = re.compile(r"\w+|\s+|[^\w\s]")
 MOSTLY = 0.6  # of a text's characters
 MAX_PIECES = 4000
@@ -19,29 +16,24 @@ def draw_text(
     text: str,
     *,
     label: str = "",
+    meaning: str = "",
     unlike: str | None = None,
     whole: bool = False,
     lang: str = "",
 ) -> None:
     """Draw the text verbatim; with `unlike`, mark what that other text does not contain.
 
-    A long text scrolls, unless `whole`. `lang` is its language tag, if known. The paper's symbols
-    in the label explain themselves on hover.
+    A long text scrolls, unless `whole`. `lang` is its language tag, if known. The label has its
+    `meaning` on hover: that of a group's text (`db.shape.GroupText.meaning`).
     """
     body = escape(text) if unlike is None else marked(text, unlike)
-    above = f'<p class="inf-label">{with_meanings(label)}</p>' if label else ""
+    name = escape(label)
+    name = f'<abbr title="{escape(meaning)}">{name}</abbr>' if meaning else name
+    above = f'<p class="inf-label">{name}</p>' if label else ""
     height = ' style="max-height: none"' if whole else ""
     language = f' lang="{escape(lang)}"' if lang else ""
     # tabindex: a text that scrolls has to be reached by keyboard, too
     st.html(f'{above}<p class="inf-text" dir="auto" tabindex="0"{language}{height}>{body}</p>')
-
-
-def with_meanings(label: str) -> str:
-    """The label as HTML; the paper's symbols in it (I+, P1-) have their meaning on hover."""
-    return SYMBOL.sub(
-        lambda found: f'<abbr title="{escape(INF_IR.texts[found[0]].meaning)}">{found[0]}</abbr>',
-        escape(label),
-    )
 
 
 def changed_lines(before: str, now: str) -> list[str]:

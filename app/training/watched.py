@@ -25,7 +25,6 @@ from app.text.plain import plain
 from app.text.texts import draw_text
 from app.training.sweeps import MEASURES
 from app.training.wording import measured_text
-from db.shape import INF_IR
 from db.tables import Job
 from trainer.evaluate.following import INSTRUCTION_FLIP
 from trainer.evaluate.intervals import HELD_OUT_INTERVALS
@@ -53,6 +52,11 @@ INTERVALS = {
     **{"gain": "Gain", "gain_low": "Gain from", "gain_high": "Gain to"},
 }
 IN_FIGURE = (SOMETIMES | NAMES) | MEASURES | {"natural-first": "Natural probe: right first"}
+PROBE_TEXTS = {  # the groups' own signs are their shape's
+    "instruction_positive": "Instruction",
+    "instruction_negative": "Contrasting instruction",
+    "passage": "Right passage",
+}
 UNDER = {"asked": "under I+", "other": "under I-"}
 EVERY_SECONDS = 4.0
 FEW_STEPS = 2  # a line of so few points is no curve
@@ -240,6 +244,5 @@ def _draw_probes(job_id: int, probes: Sequence[Mapping[str, Any]]) -> None:
         figure = probe_figure(number, ranks)
         draw_plot(figure, key="train.probe.figure")
         draw_downloads(steps, key="train.probe.steps", picture=partial(printed, figure))
-    for sign in ("I+", "I-"):
-        draw_text(probes[number][INF_IR.texts[sign].column], label=sign)
-    draw_text(probes[number]["passage"], label="P+")
+    for name, label in PROBE_TEXTS.items():
+        draw_text(probes[number][name], label=label)

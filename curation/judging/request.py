@@ -14,7 +14,6 @@ from curation.rules.language import Language
 from db.errors import BadInput
 from db.requests import Request, option
 from db.review.queue import QueueFilter
-from db.shape import INF_IR
 from db.values import STUDY_STATUSES, Verdict
 
 
@@ -505,8 +504,8 @@ class ReviewSet(Request):
     reason: str = option("", "Reason of the rejection or edit.")
     changes: Mapping[str, str] = option(
         {},
-        f"Replace a text; repeatable. Fields of InF-IR: {', '.join(INF_IR.editable)}; of others "
-        "the columns of their shape, of a list's texts with the number, as "
+        "Replace a text; repeatable. Fields are the columns of the group's written texts (of "
+        "InF-IR's P1- hard_negative_document_1), of a list's texts with the number, as "
         "instruction_negatives[1]: one is added at a number that the group has not, and an empty "
         "text takes it out.",
         names=("--edit",),

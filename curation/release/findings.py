@@ -192,13 +192,7 @@ def coverage_picture(session: Session, plan: Plan) -> bytes | None:
     found = _of_run(session, plan.first, "coverage") if len(plan.runs) == 1 else None
     if found is None or found.payload is None:
         return None
-    points = points_frame(found.payload)
-    return draw_map(
-        points["x"].to_numpy(),
-        points["y"].to_numpy(),
-        points["role"].tolist(),
-        points["field"].tolist(),
-    )
+    return draw_map(points_frame(found.payload))
 
 
 def _coverage(session: Session, chosen: ChosenRun, *, with_picture: bool) -> str:

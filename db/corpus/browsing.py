@@ -98,7 +98,7 @@ Found = set[tuple[int, str, str]]
 
 def texts_with(session: Session, shapes: Mapping[int, Shape], text: str) -> Found:
     """(group, role, field) of every text of the runs, given with the shape of their groups, that
-    contains `text`, case-insensitive, listed under the role of the scenario that introduced it."""
+    contains `text`, case-insensitive, under the role that analyses count it."""
     query = select(SlotText.group_id, SlotText.slot).join(Group, Group.id == SlotText.group_id)
     query = query.where(SlotText.dropped_reason.is_(None))
     written = query.where(contains(SlotText.text, text))
@@ -112,7 +112,7 @@ def texts_with(session: Session, shapes: Mapping[int, Shape], text: str) -> Foun
         for holding in (written, passages):
             for group_id, slot in session.execute(holding.where(Group.run_id.in_(runs))):
                 of = shape.slots[slot]
-                found.add((group_id, of.introduced_by, of.field))
+                found.add((group_id, of.role, of.field))
     return found
 
 

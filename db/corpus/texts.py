@@ -1,8 +1,9 @@
 """The texts of a dataset as analysis counts them: each under its field and its role.
 
 A field is instruction, query or passage. Texts of a run occur once per group, under the role of
-the scenario that introduced them (`db.shape`). Without a run: the queries and passages of the
-pairs, under `positive`. `texts_of` gives a group's texts by name, whatever its shape.
+the scenario that introduced them, those of a list under its own (`db.shape`). Without a run: the
+queries and passages of the pairs, under `positive`. `texts_of` gives a group's texts by name,
+whatever its shape.
 """
 
 from collections.abc import Iterable, Sequence
@@ -135,8 +136,9 @@ def run_texts(
     rows = session.execute(_of_source(query, source))
     found = []
     for slot, text, group_id, verdict, of, pair_id in rows:
-        field, role = shape.slots[slot].field, shape.slots[slot].introduced_by
-        found.append(CorpusText(field, role, text, group_id, verdict, of, pair_id))
+        of_slot = shape.slots[slot]
+        row = CorpusText(of_slot.field, of_slot.role, text, group_id, verdict, of, pair_id)
+        found.append(row)
     return found
 
 

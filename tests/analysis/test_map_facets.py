@@ -20,7 +20,11 @@ def points_of(**counts: int) -> pd.DataFrame:
     generator = np.random.default_rng(0)
     heaps = [
         pd.DataFrame(generator.normal(size=(count, 2)), columns=["x", "y"]).assign(
-            x=lambda heap, at=place: heap["x"] + 40 * at, cluster=name, text=TEXTS[name]
+            x=lambda heap, at=place: heap["x"] + 40 * at,
+            cluster=name,
+            field="text",
+            role="text",
+            text=TEXTS[name],
         )
         for place, (name, count) in enumerate(counts.items())
     ]

@@ -10,23 +10,25 @@ import pytest
 
 from analysis.map.clusters import cluster_names, cluster_points, nearest_texts, with_clusters
 from analysis.map.contours import contour_lines, smoothed
-from analysis.map.coverage import add_points
+from analysis.map.coverage import add_points, with_marks
 from analysis.map.density import density_lines
 from analysis.map.difference import VERDICTS, Layers
 from analysis.map.picture import map_payload, point_hover
 from analysis.map.shapes import rows_inside
 
-POINTS = pd.DataFrame(
-    {
-        "x": [0.0, 1.0, 2.0],
-        "y": [0.0, 1.0, 2.0],
-        "corpus": ["demo", "demo", "other"],
-        "field": ["instruction", "passage", "text"],
-        "role": ["positive", "query_negative", "text"],
-        "verdict": ["kept", "kept", None],
-        "group_id": [7, 7, None],
-        "text": ["Only <b>short</b> ones", "a passage " * 20, "x"],
-    }
+POINTS = with_marks(
+    pd.DataFrame(
+        {
+            "x": [0.0, 1.0, 2.0],
+            "y": [0.0, 1.0, 2.0],
+            "corpus": ["demo", "demo", "other"],
+            "field": ["instruction", "passage", "text"],
+            "role": ["positive", "query_negative", "text"],
+            "verdict": ["kept", "kept", None],
+            "group_id": [7, 7, None],
+            "text": ["Only <b>short</b> ones", "a passage " * 20, "x"],
+        }
+    )
 )
 
 
@@ -88,14 +90,16 @@ def test_the_hover_of_a_point_is_the_triplet_it_belongs_to() -> None:
         ("instruction", "instruction_negative"): "Omit bees.",
         ("passage", "instruction_negative"): "no insects here",
     }
-    points = pd.DataFrame(
-        {
-            "corpus": "demo",
-            "field": [field for field, _ in found],
-            "role": [role for _, role in found],
-            "group_id": 7,
-            "text": list(found.values()),
-        }
+    points = with_marks(
+        pd.DataFrame(
+            {
+                "corpus": "demo",
+                "field": [field for field, _ in found],
+                "role": [role for _, role in found],
+                "group_id": 7,
+                "text": list(found.values()),
+            }
+        )
     )
     by_sign = {point_hover(points, row)["sign"]: point_hover(points, row) for row in range(5)}
     assert by_sign["P1-"] == {
@@ -120,17 +124,19 @@ def test_the_hover_lines_of_a_group_are_those_of_its_own_corpus() -> None:
 
 def many(number: int) -> pd.DataFrame:
     generator = np.random.default_rng(0)
-    return pd.DataFrame(
-        {
-            "x": generator.normal(size=number).astype(np.float32),
-            "y": generator.normal(size=number).astype(np.float32),
-            "corpus": np.where(np.arange(number) % 3 == 0, "one", "two"),
-            "field": "query",
-            "role": "positive",
-            "verdict": "kept",
-            "group_id": np.arange(number),
-            "text": "a <text>",
-        }
+    return with_marks(
+        pd.DataFrame(
+            {
+                "x": generator.normal(size=number).astype(np.float32),
+                "y": generator.normal(size=number).astype(np.float32),
+                "corpus": np.where(np.arange(number) % 3 == 0, "one", "two"),
+                "field": "query",
+                "role": "positive",
+                "verdict": "kept",
+                "group_id": np.arange(number),
+                "text": "a <text>",
+            }
+        )
     )
 
 

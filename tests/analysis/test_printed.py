@@ -12,10 +12,12 @@ from app_figures import EMPTY, FIGURES, HOSTILE, hostile_figures
 from colour_vision import SEEN_BY, nearest
 from fontTools.ttLib import TTFont
 
-from analysis.figures.figures import CATEGORY_COLOURS, DROPPED, KEPT, SIGN_COLOURS
+from analysis.figures.figures import CATEGORY_COLOURS, DROPPED, KEPT, SHADES
 from analysis.figures.printed import printed
+from analysis.map.coverage import with_marks
 from analysis.map.printed_map import printed_map
 from db.errors import BadInput
+from db.shape import INF_IR
 
 STARTS = {"svg": b"<?xml", "pdf": b"%PDF", "png": b"\x89PNG"}
 
@@ -96,15 +98,17 @@ def test_what_the_font_does_not_have_is_named_and_a_long_name_is_cut() -> None:
 
 
 def test_a_map_is_saved_with_its_legend_and_names_and_an_empty_one_without() -> None:
-    points = pd.DataFrame(
-        {
-            "x": [0.0, 1.0, 5.0],
-            "y": [0.0, 2.0, 1.0],
-            "field": ["query", "query", "passage"],
-            "role": ["positive", "negative", "positive"],
-            "corpus": ["$a$", "<b>", "<b>"],
-            "cluster": ["bees & $x$", "bees & $x$", "wasps"],
-        }
+    points = with_marks(
+        pd.DataFrame(
+            {
+                "x": [0.0, 1.0, 5.0],
+                "y": [0.0, 2.0, 1.0],
+                "field": ["query", "query", "passage"],
+                "role": ["positive", "negative", "positive"],
+                "corpus": ["$a$", "<b>", "<b>"],
+                "cluster": ["bees & $x$", "bees & $x$", "wasps"],
+            }
+        )
     )
     for kind, start in STARTS.items():
         assert printed_map(points, "role", kind).startswith(start)
@@ -136,7 +140,9 @@ LEAST = 12.0  # of CIE 1976; about 2.3 is the least difference that people see
 @pytest.mark.parametrize("by", SEEN_BY)
 def test_colours_are_told_apart_without_red_green_or_blue(by: str) -> None:
     palettes = {
-        "signs": SIGN_COLOURS,
+        "signs": {
+            mark.sign: SHADES[field][mark.shade] for (field, _), mark in INF_IR.marks.items()
+        },
         "categories": {str(place): colour for place, colour in enumerate(CATEGORY_COLOURS)},
         "verdicts": {"kept": KEPT, "dropped": DROPPED},
     }

@@ -11,6 +11,7 @@ from streamlit.testing.v1 import AppTest
 from study_world import make_world, sampled_study
 
 from analysis.found.texts import CorpusPoints
+from analysis.map.coverage import with_marks
 from analysis.map.difference import VERDICTS, Layers
 from app.corpora.map.canvas.card import hover_data
 from app.corpora.map.points import Searched, rows_with
@@ -42,20 +43,23 @@ def selected_on_the_map() -> None:
     import pandas as pd
     import streamlit as st
 
+    from analysis.map.coverage import with_marks
     from analysis.map.picture import map_payload
     from app.corpora.map.canvas.card import draw_map_card, selected_rows
     from app.corpora.map.points import Searched
 
-    points = pd.DataFrame(
-        {
-            "x": [0.0, 1.0, 2.0],
-            "y": [0.0, 1.0, 2.0],
-            "corpus": "demo",
-            "field": "query",
-            "role": "positive",
-            "text": ["a", "b", "c"],
-            "group_id": None,
-        }
+    points = with_marks(
+        pd.DataFrame(
+            {
+                "x": [0.0, 1.0, 2.0],
+                "y": [0.0, 1.0, 2.0],
+                "corpus": "demo",
+                "field": "query",
+                "role": "positive",
+                "text": ["a", "b", "c"],
+                "group_id": None,
+            }
+        )
     )
     draw_map_card(map_payload(points), points, Searched([], ()), key="coverage.card")
     st.text(selected_rows(points, Searched([], ()), key="coverage.card").tolist())
@@ -74,8 +78,10 @@ def test_a_map_without_a_selection_forgets_one_of_another_map(sqlite_store: Stor
 
 
 def test_the_hover_text_belongs_to_an_existing_point() -> None:
-    points = pd.DataFrame(
-        {"corpus": ["demo"], "field": "text", "role": "text", "text": "<b>", "group_id": None}
+    points = with_marks(
+        pd.DataFrame(
+            {"corpus": ["demo"], "field": "text", "role": "text", "text": "<b>", "group_id": None}
+        )
     )
     told = hover_data(points, {"row": 0, "request": 3})
     assert (told["request"], told["lines"]) == (3, [["", "<b>"]])
@@ -86,22 +92,25 @@ def test_the_hover_text_belongs_to_an_existing_point() -> None:
 def selection() -> None:
     import pandas as pd
 
+    from analysis.map.coverage import with_marks
     from app.access.session_user import show_notices
     from app.corpora.map.actions import shown_rows
     from app.corpora.map.selection import draw_selection
     from app.kit.figure import Origin
 
     show_notices()
-    points = pd.DataFrame(
-        {
-            "x": [0.0, 1.0, 2.0, 3.0],
-            "y": [0.0, 1.0, 2.0, 3.0],
-            "corpus": "demo",
-            "field": "query",
-            "role": "positive",
-            "text": ["=cmd", "<b>", "c", "d"],
-            "group_id": [1, 2, 2, None],
-        }
+    points = with_marks(
+        pd.DataFrame(
+            {
+                "x": [0.0, 1.0, 2.0, 3.0],
+                "y": [0.0, 1.0, 2.0, 3.0],
+                "corpus": "demo",
+                "field": "query",
+                "role": "positive",
+                "text": ["=cmd", "<b>", "c", "d"],
+                "group_id": [1, 2, 2, None],
+            }
+        )
     )
     import streamlit as st
 
@@ -207,14 +216,16 @@ def test_a_search_finds_what_stands_behind_the_start_of_a_text(store: Store) -> 
         passage.text = "a long text " * 40 + "with NEEDLES_100% at its end"
         session.commit()
     corpora = [CorpusPoints(corpus="demo", run_id=run_id, dataset_id=1, offline=True)]
-    points = pd.DataFrame(
-        {
-            "group_id": [1, 1, 2, None],
-            "pair_id": [1, 1, 2, 1],
-            "role": ["positive", "instruction_negative", "positive", "positive"],
-            "field": ["passage", "passage", "passage", "passage"],
-            "text": ["a long text", "x", "the needles", "a long text"],
-        }
+    points = with_marks(
+        pd.DataFrame(
+            {
+                "group_id": [1, 1, 2, None],
+                "pair_id": [1, 1, 2, 1],
+                "role": ["positive", "instruction_negative", "positive", "positive"],
+                "field": ["passage", "passage", "passage", "passage"],
+                "text": ["a long text", "x", "the needles", "a long text"],
+            }
+        )
     )
     assert rows_with(points, Searched(corpora, ()), "needles").tolist() == [0, 2]
     assert rows_with(points, Searched(corpora, ()), "needles_100%").tolist() == [0]

@@ -1,23 +1,21 @@
-"""The paper's symbols explain themselves on hover; a label stays text."""
+"""A label explains itself on hover by what its group's shape says; it stays text."""
 
-import pytest
+from unittest.mock import patch
 
-from app.text.texts import with_meanings
-from db.shape import INF_IR
-
-
-@pytest.mark.parametrize("sign", INF_IR.texts)
-def test_every_symbol_of_a_label_has_its_meaning(sign: str) -> None:
-    meaning = INF_IR.texts[sign].meaning
-    assert with_meanings(f"Text {sign}") == f'Text <abbr title="{meaning}">{sign}</abbr>'
+from app.text.texts import draw_text
 
 
-@pytest.mark.parametrize("label", ["", "AI+x", "P-", "HI-tech", "q+", "P+-", "I++"])
-def test_letters_that_only_look_like_a_symbol_stay(label: str) -> None:
-    assert with_meanings(label) == label
+def drawn(label: str, meaning: str = "") -> str:
+    with patch("streamlit.html") as html:
+        draw_text("a text", label=label, meaning=meaning)
+    return str(html.call_args.args[0])
 
 
-def test_a_label_is_text_and_never_markup() -> None:
-    found = with_meanings('<b title="I+">P1-</b>')
-    assert found.startswith("&lt;b title=&quot;") and "<b" not in found
-    assert found.count("<abbr") == 2
+def test_a_label_has_its_meaning_and_one_without_none() -> None:
+    assert '<abbr title="the query">Query Q</abbr>' in drawn("Query Q", "the query")
+    assert "<abbr" not in drawn("Passage P1-")
+
+
+def test_a_label_and_its_meaning_are_text_and_never_markup() -> None:
+    found = drawn('<b title="I+">P1-</b>', '"><script>')
+    assert "&lt;b title=&quot;" in found and "<b" not in found and "<script" not in found

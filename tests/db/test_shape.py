@@ -42,7 +42,7 @@ def test_every_text_is_introduced_once_by_a_scenario_that_has_it() -> None:
     assert sorted(found) == sorted(INF_IR.texts)
     for each in INF_IR.texts.values():
         assert each in INF_IR.scenarios[each.introduced_by].texts
-        assert INF_IR.signs[each.field, each.introduced_by] == each.sign
+        assert INF_IR.mark(each.field, each.role).sign == each.sign
 
 
 @pytest.mark.parametrize("role", INF_IR.roles)

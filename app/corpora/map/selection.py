@@ -3,7 +3,6 @@
 import pandas as pd
 import streamlit as st
 
-from analysis.figures.figures import sign
 from app.access.session_user import signed_in_user
 from app.corpora.map import actions
 from app.corpora.map.chosen import clear_selection
@@ -96,12 +95,7 @@ def draw_selection(points: pd.DataFrame, rows: list[int], origin: Origin, analys
                 on_click=actions.hide,
                 args=(analysis_id, rows),
             )
-    listed = chosen.head(LISTED)
-    signs = [
-        sign(str(field), str(role))
-        for field, role in zip(listed["field"], listed["role"], strict=True)
-    ]
-    listed = listed.assign(sign=signs)[[name for name in COLUMNS if name in {*chosen, "sign"}]]
+    listed = chosen.head(LISTED)[[name for name in COLUMNS if name in chosen]]
     rows_shown = [
         {
             **{str(name): value for name, value in row.items()},

@@ -1,10 +1,12 @@
 """The map of a run's texts as a picture for the dataset card: a PNG, drawn without a browser."""
 
 import io
-from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from db.shape import INF_IR
+from analysis.map.picture import sign_colours
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 WIDTH, HEIGHT, LEGEND, MARGIN = 1200, 800, 60, 30
 SCALE = 2  # drawn twice as large and shrunk: smooth dots
@@ -14,37 +16,29 @@ SHADES = {  # a family per field, in the order of the legend
     "query": ("#2a8c4a", "#98d3a5", "#5aa66a", "#c5e6c0"),
     "passage": ("#c0392b", "#e59866", "#c39bd3", "#a6611a", "#dfc27d"),
 }
-# The role and field of a text, its name on the card and its colour.
-KINDS: dict[tuple[str, str], tuple[str, str]] = {
-    (INF_IR.texts[sign].introduced_by, INF_IR.texts[sign].field): (sign, colour)
-    for sign, colour in INF_IR.shaded(SHADES).items()
-}
 
 
-def draw_map(x: Any, y: Any, roles: Sequence[str], fields: Sequence[str]) -> bytes:
-    """A PNG of the points; x, y: (n,) positions on the map, roles and fields their kinds."""
-    import numpy as np
+def draw_map(points: "pd.DataFrame") -> bytes:
+    """A PNG of the points of a map (`analysis.map.coverage.points_frame`), coloured by sign."""
     from PIL import Image, ImageDraw, ImageFont
 
     image = Image.new("RGB", (WIDTH * SCALE, HEIGHT * SCALE), "white")
     pen = ImageDraw.Draw(image)
-    across = _fitted(np.asarray(x, dtype=float), MARGIN, WIDTH - MARGIN)
-    down = _fitted(-np.asarray(y, dtype=float), LEGEND + MARGIN, HEIGHT - MARGIN)
+    across = _fitted(points["x"].to_numpy(float), MARGIN, WIDTH - MARGIN)
+    down = _fitted(-points["y"].to_numpy(float), LEGEND + MARGIN, HEIGHT - MARGIN)
     radius = DOT * SCALE * min(1.0, (4000 / max(1, len(across))) ** 0.5)
-    for place, kind in enumerate(zip(roles, fields, strict=True)):
-        _, colour = KINDS.get(kind, ("", "#888888"))
+    colours = sign_colours(points, SHADES)
+    for place, sign in enumerate(points["sign"]):
+        colour = colours.get(sign, "#888888")
         left, top = across[place] * SCALE, down[place] * SCALE
         pen.ellipse((left - radius, top - radius, left + radius, top + radius), fill=colour)
     font = ImageFont.load_default(size=26 * SCALE)
     at = MARGIN * SCALE
-    present = set(zip(roles, fields, strict=True))
-    for kind, (name, colour) in KINDS.items():
-        if kind in present:
-            middle = LEGEND * SCALE // 2
-            size = 9 * SCALE
-            pen.ellipse((at, middle - size, at + 2 * size, middle + size), fill=colour)
-            pen.text((at + 3 * size, middle), name, fill="#222222", font=font, anchor="lm")
-            at += 3 * size + int(pen.textlength(name, font=font)) + 40 * SCALE
+    middle, size = LEGEND * SCALE // 2, 9 * SCALE
+    for name, colour in colours.items():
+        pen.ellipse((at, middle - size, at + 2 * size, middle + size), fill=colour)
+        pen.text((at + 3 * size, middle), name, fill="#222222", font=font, anchor="lm")
+        at += 3 * size + int(pen.textlength(name, font=font)) + 40 * SCALE
     out = io.BytesIO()
     image.resize((WIDTH, HEIGHT), Image.Resampling.LANCZOS).save(out, "PNG", optimize=True)
     return out.getvalue()
