@@ -40,6 +40,7 @@ TAKEN_ROLES: Final = (NONE, AMBIGUOUS, SEVERAL)
 MAX_COUNT = 32  # texts of a slot; their checks' votes are numbered apart up to there
 # Why a list's text is not one of its group's, where no rule dropped it; a person took it out.
 SPARE, STANDS_IN, TOO_FEW, TAKEN_OUT = "spare", "stands_in", "too_few_texts", "taken_out"
+INSTEAD: Final = "instead_of"  # of a passage that a person added: what its place had before
 _COLUMN = re.compile(r"[a-z][a-z0-9_]*")  # of a passage; others are names in prompts
 _ROLE = re.compile(r"[a-z][a-z_]*")
 

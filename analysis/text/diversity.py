@@ -102,7 +102,8 @@ def describe_corpus(
 def _signed(found: TextNumbers, corpus: Corpus, field: str, role: str) -> TextNumbers:
     """With the sign of its texts, where it is not the one that InF-IR has for field and role."""
     sign = corpus.shape.mark(field, role).sign
-    return found.model_copy(update={"sign": sign if sign != INF_IR.mark(field, role).sign else ""})
+    is_known = sign == INF_IR.mark(field, role).sign
+    return found if is_known else found.model_copy(update={"sign": sign})
 
 
 def describe_sample(

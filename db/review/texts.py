@@ -15,11 +15,11 @@ from db.corpus.texts import text_row, texts_of
 from db.question import about_of
 from db.run.new_items import insert_items, is_pick
 from db.run.runs import shape_of, shapes_of_groups
-from db.shape import TAKEN_OUT, GroupText, ListText, Shape, text_name
+from db.run.versions import reason_in_use
+from db.shape import INSTEAD, TAKEN_OUT, GroupText, ListText, Shape, text_name
 from db.store.bulk import insert_rows
 from db.tables import Group, Item, Pair, Passage, Recipe, Run, SlotText, utc_now
 
-INSTEAD = "instead_of"  # of a passage that a person added: what its place had before
 BY_HAND = 2  # the first revision of a scenario is what a run's validator judged; here it never did
 
 
@@ -113,12 +113,13 @@ def _write_listed(
         elif not instead:
             session.delete(slot)
         else:
-            slot.passage_id, slot.dropped_reason = instead["passage_id"], instead["reason"]
+            slot.passage_id = instead["passage_id"]
+            slot.dropped_reason = reason_in_use(session, slot, group.run_id, instead["reason"])
             return int(instead["passage_id"])
         return old.id
     if slot is not None and old is not None:
         if slot.dropped_reason == TAKEN_OUT and old.text == value:
-            slot.dropped_reason = None  # it comes back
+            slot.dropped_reason = reason_in_use(session, slot, group.run_id, None)  # it comes back
             return old.id
         instead = old.meta.get(INSTEAD)
         if slot.dropped_reason is not None:

@@ -17,6 +17,7 @@ from sqlalchemy import (
     Select,
     and_,
     bindparam,
+    case,
     func,
     insert,
     literal,
@@ -30,13 +31,14 @@ from db.errors import NotFound, Refused
 from db.requests import Request, option
 from db.rows import Row
 from db.run.runs import drop_reasons, get_run, outcomes, require_active_run, shape_of
-from db.shape import STANDS_IN, Shape, text_name
+from db.shape import INSTEAD, STANDS_IN, TAKEN_OUT, Shape, text_name
 from db.store.bulk import insert_rows
 from db.tables import (
     Group,
     GroupVerdict,
     Item,
     Pair,
+    Passage,
     Release,
     ReleaseRun,
     Review,
@@ -614,17 +616,39 @@ def _same_text(one: Any, other: Any) -> ColumnElement[bool]:
 
 
 def _listed_texts(session: Session, run_id: int, version_id: int) -> Select[*tuple[Any, ...]]:
-    """The rows of `TextVerdict` that say of the lists' texts of a run what its groups have now."""
+    """The rows of `TextVerdict` that say of the lists' texts of a run what its groups have now,
+    but for what a person added and took out: that they have as before."""
     slots = [text.sign for text in shape_of(session, run_id).lists]
+    edited = select(Review.group_id).where(Review.action == "edit")
+    added = Passage.meta[INSTEAD].as_string()
+    reason = case(
+        (added.is_not(None), Passage.meta[(INSTEAD, "reason")].as_string()),
+        else_=SlotText.dropped_reason,
+    )
     rows = select(
         SlotText.group_id,
         literal(version_id).label("version_id"),
         SlotText.slot,
         SlotText.ordinal,
-        SlotText.dropped_reason,
+        func.nullif(reason, TAKEN_OUT).label("dropped_reason"),
     )
-    joined = rows.join(Group, Group.id == SlotText.group_id)
-    return joined.where(Group.run_id == run_id, SlotText.slot.in_(slots))
+    joined = rows.join(Group, Group.id == SlotText.group_id).outerjoin(
+        Passage, and_(Passage.id == SlotText.passage_id, SlotText.group_id.in_(edited))
+    )
+    return joined.where(
+        Group.run_id == run_id, SlotText.slot.in_(slots), func.coalesce(added, "") != "{}"
+    )
+
+
+def reason_in_use(session: Session, slot: SlotText, run_id: int, first: str | None) -> str | None:
+    """Why the text that a run wrote in this place is none of its group's by the version in use;
+    `first`: as the run decided."""
+    version = _current(session, get_run(session, run_id))
+    if version is None:
+        return first
+    return session.get_one(
+        TextVerdict, (slot.group_id, version.id, slot.slot, slot.ordinal)
+    ).dropped_reason
 
 
 def _insert_texts(session: Session, rows: Select[*tuple[Any, ...]]) -> None:

@@ -703,6 +703,50 @@ def test_one_text_of_a_list_is_taken_out_added_and_put_back(
         assert get_group(session, lost.id).lists == lost.lists
 
 
+def test_a_version_recorded_over_an_added_text_holds_what_the_run_decided(
+    store: Store, server: Server, inf: Callable[..., Ran]
+) -> None:
+    add_dataset(store, pairs=PAIRS)
+    run_id = run_curation(store, **ASKED)["run_id"]
+    kept = [one for one in groups_of(store, run_id) if one.verdict == "kept"]
+    lost = next(one for one in kept if before_of(one).get("N") == "check_fits")
+    whole = next(one for one in kept if "N[1]" in one.texts and one.id != lost.id)
+
+    def change(of: int, field: str, text: str) -> None:
+        done = inf("reviews", "set", of, "--edit", f"instruction_negatives{field}={text}")
+        assert done.code == 0, done.err
+
+    def undo(of: int) -> None:
+        with store.write() as session:
+            undo_review(session, of, reviewed_by=current_review(session, of).reviewed_by)
+            session.commit()
+
+    def use(number: int) -> None:
+        with store.write() as session:
+            use_version(session, run_id, number)
+            session.commit()
+
+    change(lost.id, "", NEW)
+    change(whole.id, "[1]", "")
+    decide(run_id, "checks.answers.expected.N=any")  # version 1 is recorded now
+    assert texts_now(store, lost.id)["N"] == NEW and "N[1]" not in texts_now(store, whole.id)
+    use(1)
+    for group in (lost, whole):
+        undo(group.id)
+        assert reasons_now(store, group.id) == before_of(group)
+    for number in (2, 1):
+        use(number)
+        assert reasons_now(store, lost.id)["N"] == "check_fits"
+        assert texts_now(store, whole.id) == whole.texts
+    # what comes back does so as the version in use has it
+    change(lost.id, "", NEW)
+    decide(run_id, "checks.fits.expected.N=any")
+    undo(lost.id)
+    assert reasons_now(store, lost.id)["N"] is None
+    use(1)
+    assert texts_now(store, lost.id) == lost.texts
+
+
 def before_of(group: GroupShown) -> dict[str, str | None]:
     return {each.name: each.dropped_reason for each in group.lists}
 
