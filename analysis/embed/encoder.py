@@ -83,7 +83,9 @@ class Encoder:
         """Put the compiled network in the network's place; else put it back and say why."""
         from analysis.embed.compiled_network import compile_network
 
-        network = self.model[0].model
+        network = getattr(self.model[0], "model", None)
+        if network is None:  # a table of words (StaticEmbedding)
+            return "has nothing to compile in this model"
         try:
             self.model[0].model = compile_network(self.model)
             off = self._mismatch(probes, reference)

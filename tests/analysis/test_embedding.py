@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 import time
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -139,6 +140,23 @@ def test_a_killed_process_is_taken_up_from_the_vectors_it_had_stored(sqlite_stor
     assert reports[0] == stored
     assert count_rows(sqlite_store, "embedding") == 600
     assert vectors.shape == (600, 384)
+
+
+def test_vectors_of_many_texts_are_held_once(
+    sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    size = 512
+    monkeypatch.setattr(
+        embedding, "encode", lambda texts, model: np.ones((len(texts), size), np.float32)
+    )
+    texts = [f"text {number}" for number in range(16_000)]
+    for _ in range(2):  # computed, then read
+        tracemalloc.start()
+        vectors = embed_texts(sqlite_store, texts)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert vectors.shape == (len(texts), size)
+        assert peak < 1.9 * vectors.nbytes
 
 
 def test_no_texts_give_no_vectors(sqlite_store: Store) -> None:

@@ -101,6 +101,26 @@ def test_a_network_that_cannot_be_read_stays_and_the_sentence_says_why(
     assert slow.how.startswith("PyTorch, the reference: OpenVINO cannot run this model (")
 
 
+@openvino
+def test_a_table_of_words_has_nothing_to_compile_and_is_used_as_it_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import StaticEmbedding
+    from tokenizers import Tokenizer
+    from tokenizers.models import WordLevel
+    from tokenizers.pre_tokenizers import WhitespaceSplit
+
+    tokenizer = Tokenizer(WordLevel({"one": 0, "two": 1, "[UNK]": 2}, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = WhitespaceSplit()
+    table = np.eye(3, dtype=np.float32)
+    static = SentenceTransformer(modules=[StaticEmbedding(tokenizer, table)], device="cpu")
+    monkeypatch.setattr(encoder, "WORTH_CHARACTERS", 0)
+    used = Encoder(static)
+    assert np.allclose(used.encode(["one", "two"]), table[:2])
+    assert used.how.endswith("OpenVINO has nothing to compile in this model")
+
+
 def test_without_openvino_the_reference_is_used_and_the_sentence_names_the_extra(
     model: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
