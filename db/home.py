@@ -4,6 +4,7 @@ The store keeps such paths from INF_HOME on: the folder can be moved or restored
 servers may have the same one at different places.
 """
 
+import hashlib
 import os
 import uuid
 from contextlib import suppress
@@ -18,6 +19,28 @@ IN_HOME = "$INF_HOME/"
 def home() -> Path:
     """The folder for all files of InF Studio outside the store."""
     return Path(os.environ.get("INF_HOME") or ".inf").expanduser().resolve()
+
+
+def files_root() -> str:
+    """Where the machines of a store share files, a folder or a URL; "" where each has its own."""
+    given = os.environ.get("INF_FILES", "").rstrip("/")
+    return given if not given or "://" in given else str(Path(given).expanduser().absolute())
+
+
+def home_ids() -> list[str]:
+    """The ids of the places whose files this process reaches: INF_FILES, where set, first."""
+    root = files_root()
+    shared = [hashlib.sha256(root.encode()).hexdigest()[:32]] if root else []
+    return [*shared, home_id()]
+
+
+def is_of_this_machine(value: Any) -> bool:
+    """Whether a text in it is the path of a file here that INF_FILES does not have."""
+    if isinstance(value, str):
+        return value.startswith("/") and as_stored(value) == value and Path(value).exists()
+    if isinstance(value, dict):
+        return any(map(is_of_this_machine, value.values()))
+    return isinstance(value, list | tuple) and any(map(is_of_this_machine, value))
 
 
 def home_id() -> str:

@@ -34,6 +34,7 @@ from analysis.embed.chat_template import (
 from analysis.embed.encoder import BATCH, Encoder
 from analysis.embed.model_source import DEFAULT_MODEL, model_source
 from analysis.embed.server import PREFIX, EmbeddingServer, server_identity
+from analysis.files.shared import here
 from db.corpus.datasets import text_sha256
 from db.corpus.embeddings import cached_vectors, store_vectors
 from db.errors import BadInput
@@ -155,7 +156,7 @@ def model_identity(name: str = DEFAULT_MODEL) -> str:
     """What the cache knows the model by: its name, a folder's path and content, or its server."""
     if name.startswith(PREFIX):
         return server_identity(name)
-    folder = Path(name)
+    folder = here(name)
     if name == DEFAULT_MODEL or not folder.is_dir():
         return name
     stamps = tuple(

@@ -12,9 +12,9 @@ import re
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from db.errors import BadInput, NotFound
+from analysis.files.shared import file_system, here
+from db.errors import NotFound
 from db.home import home
 
 UPLOADING = ".uploading"  # stands in a remote folder while its files are being written
@@ -51,7 +51,7 @@ class Place:
         if self.is_local:
             path = Path(self.url)
             return path.exists() and not path.is_dir()
-        files, root = self._remote()
+        files, root = file_system(self.url)
         return bool(files.isfile(root))
 
     def is_free(self) -> bool:
@@ -59,7 +59,7 @@ class Place:
         if self.is_local:
             path = Path(self.url)
             return not path.is_dir() or not any(path.iterdir())
-        files, root = self._remote()
+        files, root = file_system(self.url)
         return not files.exists(root) or not files.find(root) or self.read(UPLOADING) is not None
 
     def read(self, name: str) -> bytes | None:
@@ -67,7 +67,7 @@ class Place:
         if self.is_local:
             path = Path(self.url) / name
             return path.read_bytes() if path.is_file() else None
-        files, root = self._remote()
+        files, root = file_system(self.url)
         remote = f"{root}/{name}"
         return bytes(files.cat_file(remote)) if files.isfile(remote) else None
 
@@ -97,7 +97,7 @@ class Place:
         A copy is kept by the content of its manifest, since a release never changes.
         """
         if self.is_local:
-            return Path(self.url)
+            return here(self.url)
         found = self.read(manifest)
         if found is None:
             raise NotFound(
@@ -109,7 +109,7 @@ class Place:
         copy = home() / "fetched" / key
         if copy.is_dir():
             return copy
-        files, root = self._remote()
+        files, root = file_system(self.url)
         part = copy.with_name(f"{key}.part-{os.getpid()}")
         shutil.rmtree(part, ignore_errors=True)
         for path in files.find(root):
@@ -133,7 +133,7 @@ class Place:
             if not Path(self.url).is_dir():
                 raise NotFound(f"no folder {self}", "check the path", code="folder_missing")
             return Path(self.url)
-        files, root = self._remote()
+        files, root = file_system(self.url)
         found = [str(path) for path in files.find(root) if str(path).lower().endswith(endings)]
         if not found:
             raise NotFound(
@@ -148,7 +148,7 @@ class Place:
         return into
 
     def _upload(self, folder: Path, manifest: str) -> None:
-        files, root = self._remote()
+        files, root = file_system(self.url)
         if files.exists(root):
             files.rm(root, recursive=True)
         files.makedirs(root, exist_ok=True)
@@ -162,20 +162,6 @@ class Place:
             files.put_file(str(folder / name), target)
         files.rm_file(f"{root}/{UPLOADING}")
 
-    def _remote(self) -> tuple[Any, str]:
-        """The file system and the folder's path in it. Raises BadInput."""
-        import fsspec
-
-        try:
-            files, root = fsspec.core.url_to_fs(self.url)
-        except (ImportError, ValueError) as error:
-            raise BadInput(
-                f"{self} cannot be opened: {error}",
-                "Check the address and the credentials",
-                code="storage_unreadable",
-            ) from error
-        return files, str(root).rstrip("/")
-
 
 def local_file(given: str) -> Path:
     """The path that is given, or a copy of the file that a URL names, in `$INF_HOME/fetched`.
@@ -184,7 +170,7 @@ def local_file(given: str) -> Path:
     """
     if given.lower().startswith("file://") or not _URL.match(given):
         return Path(given[len("file://") :] if given.lower().startswith("file://") else given)
-    files, remote = Place(given)._remote()
+    files, remote = file_system(given)
     if not files.isfile(remote):
         raise NotFound(
             f"there is no file {given}",

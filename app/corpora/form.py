@@ -1,10 +1,9 @@
 """The form that chooses corpora: datasets, releases and files."""
 
-from pathlib import Path
-
 import streamlit as st
 
 from analysis.files.published import SUFFIXES
+from analysis.files.shared import is_there
 from analysis.request import REQUESTS
 from app.kit.frame.dataset import chosen_dataset
 from app.operations.analyses import CorporaOptions
@@ -19,7 +18,7 @@ def draw_corpora(page: str, options: CorporaOptions, *, is_preset: bool = True) 
     The datasets are preset to the one of the frame, and again whenever that changes; without
     `is_preset` to none.
     """
-    folders = {each.path: each for each in options.releases if Path(each.path).exists()}
+    folders = {each.path: each for each in options.releases if is_there(each.path)}
     chosen, preset = chosen_dataset(), f"{page}.preset"
     if chosen is not None and st.session_state.get(preset) != chosen:
         st.session_state[preset] = chosen

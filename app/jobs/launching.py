@@ -12,10 +12,12 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy.orm import Session
 
+from analysis.files.shared import newer_log, share_log
 from app.access.identity import Actor
 from app.access.permissions import admit
 from app.jobs import supervisors
@@ -224,6 +226,7 @@ def close_row(store: Store, job: Job, code: int) -> Job:
     A job whose process was killed is lost: it can be resumed from what it stored.
     """
     attempt = job.attempt
+    share_log(logs() / f"job-{job.id}-{attempt}.log")
     job = job_now(store, job.id)
     if job.status == "running" and job.attempt == attempt:
         message = f"the process ended with status {code}; log: {job.log_path}"
@@ -280,9 +283,15 @@ def log_elsewhere(job: Job) -> str:
     return f"the log is in the INF_HOME of another server ({job.host})" if is_there else ""
 
 
+def log_of(job: Job) -> Path | None:
+    """The path of the job's log, with what another machine wrote of it; None without one here."""
+    path = jobs.log_here(job)
+    return newer_log(path) if path is not None else None
+
+
 def log_tail(job: Job, lines: int = 12, max_bytes: int = 64_000) -> str:
     """The last lines of a job's log with secrets redacted, "" without a log."""
-    path = jobs.log_here(job)
+    path = log_of(job)
     if path is None or not path.exists():
         return ""
     with path.open("rb") as file:

@@ -21,7 +21,7 @@ from sqlalchemy.engine import URL, make_url
 from app.jobs.kinds import KINDS
 from app.jobs.processes import PROCESS_DEFAULTS, SAFE_PATH, command_of
 from db.errors import BadInput, InfError
-from db.home import home
+from db.home import files_root, home
 from db.machine import is_loopback
 from db.store.settings import database_schema
 from db.store.store import Store
@@ -140,6 +140,7 @@ def environment_of(store: Store) -> dict[str, str]:
             "INF_HOME": str(home()),
             "PYTHONUNBUFFERED": "1",
         }
+        | ({"INF_FILES": files_root()} if files_root() else {})
         | ({"INF_DATABASE_SCHEMA": database_schema()} if database_schema() else {})
     )
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from analysis.files.shared import share_log
 from app.jobs import launching
 from app.jobs.ray_cluster import (
     OVER,
@@ -213,6 +214,7 @@ def _keep_log(store: Store, job: Job, text: str) -> None:
     logs().mkdir(parents=True, exist_ok=True)
     path = Path(logs() / f"job-{job.id}-{job.attempt}.log")
     path.write_text(text)
+    share_log(path)
     if job.log_path != str(path):
         with store.write() as session:
             jobs.note_log(session, job.id, job.attempt, str(path))

@@ -23,6 +23,7 @@ from functools import partial
 import psutil
 from sqlalchemy.exc import SQLAlchemyError
 
+from analysis.files.shared import share_the_rest
 from app.jobs import launching
 from app.jobs.kinds import kinds_of_slot
 from app.jobs.processes import end_rest_of_group
@@ -106,6 +107,7 @@ def supervise(store: Store, *, idle_seconds: float, places: list[Slot] | None = 
             code="supervisor_running_already",
         )
     places = slots() if places is None else places
+    share_the_rest()
     taken, idle_since = 0, time.monotonic()
     away_since: float | None = None
     deaths = Counter[tuple[int, int]]()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from analysis.embed.independence import map_sentence
 from analysis.files.published import SUFFIXES
+from analysis.files.shared import share
 from analysis.found.texts import CorpusPoints, CoverageFound, F, Stored
 from analysis.request import CorporaChosen, CoverageStart
 from app.access.identity import Actor
@@ -87,6 +88,7 @@ def keep_file(actor: Actor, name: str, content: bytes) -> str:
         half = folder / f".{safe}.part"
         half.write_bytes(content)
         half.replace(path)
+    share(path)
     return str(path)
 
 

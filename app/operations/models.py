@@ -6,6 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Literal
 
+from analysis.files.shared import here
 from app.access.identity import Actor
 from app.access.permissions import require
 from app.operations.acting import reading
@@ -130,8 +131,8 @@ def show(actor: Actor, model_id: int) -> ModelShown:
 def folder_of(actor: Actor, model: str) -> str:
     """The folder of a model's number; any other name as it is. Raises NotFound."""
     if model.isdecimal() and not Path(model).is_dir():
-        return show(actor, int(model)).path
-    return model
+        model = show(actor, int(model)).path
+    return str(here(model)) if model.startswith("/") else model
 
 
 def export(actor: Actor, wanted: ModelExport, say: Callable[[str], None]) -> ModelExported:

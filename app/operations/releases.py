@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from sqlalchemy.orm import Session
 
+from analysis.files.shared import is_there
 from app.access.identity import Actor
 from app.jobs.places import require_no_files
 from app.operations.acting import Launch, reading, writing
@@ -149,7 +150,7 @@ def new_folder(name: str) -> str:
             code="release_name_invalid",
         )
     folder = home() / "releases" / name
-    if folder.exists():
+    if is_there(folder):
         raise Refused(
             f"release {name!r} already exists and releases are immutable",
             "choose another name",

@@ -21,6 +21,7 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
+from analysis.files.shared import here
 from analysis.files.storage import place_of
 from curation.hub.checkpoint_folder import checkpoint_files
 from curation.hub.folder import files_to_push, require_as_exported
@@ -287,7 +288,7 @@ def _source(handle: JobHandle, wanted: PushStart, aside: Path) -> Source:
     if wanted.checkpoint_id is not None:
         with handle.store.read() as session:
             checkpoint = get_checkpoint(session, wanted.checkpoint_id)
-            if not Path(checkpoint.path).is_dir():
+            if not here(checkpoint.path).is_dir():
                 raise NotFound(
                     f"{checkpoint.path} does not exist any more",
                     "train it again",

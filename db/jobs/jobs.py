@@ -17,7 +17,7 @@ from sqlalchemy.orm import Session
 from db.clock import silent_since, store_now
 from db.errors import BadInput, InfError, NotFound, Refused
 from db.events import record_event
-from db.home import home_id
+from db.home import home_id, home_ids, is_of_this_machine
 from db.machine import process_exists
 from db.store.bulk import continue_numbering
 from db.store.secrets import redacted, refuse_secrets
@@ -51,7 +51,8 @@ def enqueue_job(
             f"no job kind {kind!r}", f"one of {', '.join(JOB_KINDS)}", code="job_kind_unknown"
         )
     refuse_secrets(config)
-    job = Job(kind=kind, config=config, started_by=started_by, launcher=launcher, home=home_id())
+    place = home_id() if is_of_this_machine(config) else home_ids()[0]
+    job = Job(kind=kind, config=config, started_by=started_by, launcher=launcher, home=place)
     if after is not None:
         job.id = max(after, session.scalar(select(func.max(Job.id))) or 0) + 1
     session.add(job)
@@ -130,7 +131,7 @@ def claim_job(
     if launcher is not None:
         query = query.where(Job.launcher == launcher)
     if launcher == LOCAL:
-        query = query.where(or_(Job.home.is_(None), Job.home == home_id()))
+        query = query.where(or_(Job.home.is_(None), Job.home.in_(home_ids())))
     if joins is not None:
         joining = func.coalesce(Job.config["joins"].as_boolean(), false())
         query = query.where(joining if joins else ~joining)
@@ -159,8 +160,8 @@ def note_process(session: Session, job_id: int, attempt: int, pid: int, log_path
 
 
 def is_elsewhere(job: Job) -> bool:
-    """Whether the job's files are in another INF_HOME than that of this process."""
-    return job.home is not None and job.home != home_id()
+    """Whether the job's files are where this process does not reach them: in another INF_HOME."""
+    return job.home is not None and job.home not in home_ids()
 
 
 def log_here(job: Job) -> Path | None:

@@ -33,6 +33,12 @@ VARIABLES: dict[str, tuple[Variable, ...]] = {
             "Folder of the embedded store, logs, checkpoints, locks and `secrets.toml`.",
         ),
         Variable(
+            "INF_FILES",
+            "none: each INF_HOME has its own",
+            "A folder or a URL of fsspec (`s3://BUCKET/inf`) where the machines of a store share "
+            "releases, checkpoints, uploaded corpora, run files and logs of jobs.",
+        ),
+        Variable(
             "INF_LOG_FORMAT",
             "`text`",
             "`json`: the server and its jobs log one JSON object a line, those of a run with "

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis.files.rows import read_rows
+from analysis.files.shared import here
 from analysis.files.storage import place_of
 from db.errors import BadInput, NotFound
 from db.shape import Shape, shape_in
@@ -72,7 +73,7 @@ def find_release(store: Store, given: str) -> Path:
                 code="release_unknown",
             )
         given = release.path
-        if place_of(given).is_local and not Path(given).is_dir():
+        if place_of(given).is_local and not here(given).is_dir():
             raise NotFound(
                 f"release {release.id} is no longer at {given}",
                 "export it again",

@@ -4,7 +4,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from app.jobs.launching import log_elsewhere
+from analysis.files.shared import newer_log
+from app.jobs.launching import log_elsewhere, log_of
 from db.jobs import jobs
 from db.store.secrets import redacted
 from db.tables import Job
@@ -24,12 +25,12 @@ def follow_log(now: Callable[[], Job], lines: int, *, write: Callable[[str], obj
     path: Path | None = None
     while True:
         if job.log_path and job.log_path != name:
-            path = jobs.log_here(job)
+            path = log_of(job)
             place = _start(job, path, None if name else lines, write)
             name = job.log_path
         is_over = job.status in jobs.OVER  # read before the log: its last lines come before
         if path is not None:
-            place = _write_new(path, place, write, rest=is_over)
+            place = _write_new(newer_log(path), place, write, rest=is_over)
         if is_over:
             return job.status
         time.sleep(POLL_SECONDS)

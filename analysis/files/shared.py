@@ -1,0 +1,326 @@
+"""Files of INF_HOME that all machines of a store share: INF_FILES, a folder or a URL of fsspec.
+
+What lies in INF_HOME under one of `SHARED` is copied there once it is whole, and fetched into the
+INF_HOME of a machine that needs it: the store names it from INF_HOME on (`db.home`), so each finds
+it at its own place. Without INF_FILES nothing here does anything.
+
+`releases/mine` is there as `releases/mine.files/DIGEST/…` and, written last, `releases/mine.json`:
+the sizes and hashes of its files, whose own hash is DIGEST. So a copy cut short is not there, and
+one that replaces another never mixes with it. `INF_HOME/shared` keeps which DIGEST this machine
+made or fetched. A log is one file, which grows: it is copied as a whole, again and again.
+"""
+
+import hashlib
+import json
+import logging
+import shutil
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from db.errors import BadInput, InfError, NotFound
+from db.home import files_root, home
+
+log = logging.getLogger("inf.files")
+SHARED = ("releases", "checkpoints", "corpora", "trec")
+LOGS = "logs"
+LOG_SECONDS = 5.0
+TRIES, WAIT_SECONDS = 5, 1.0
+Files = dict[str, tuple[int, str]]  # size and sha256 by name
+
+
+def file_system(url: str) -> tuple[Any, str]:
+    """The file system of a path or URL and the folder's path in it. Raises BadInput."""
+    import fsspec
+
+    try:
+        files, root = fsspec.core.url_to_fs(url)
+    except (ImportError, ValueError) as error:
+        raise BadInput(
+            f"{url} cannot be opened: {error}",
+            "Check the address and the credentials",
+            code="storage_unreadable",
+        ) from error
+    return files, str(root).rstrip("/")
+
+
+def share(path: str | Path) -> None:
+    """Copy the shared folder of a path to INF_FILES, in place of what has its name there.
+
+    Raises InfError after TRIES.
+    """
+    name = _name(path)
+    if name is None or not (folder := home() / name).is_dir():
+        return
+    files, root = _root()
+    found = _files_of(folder)
+    content, digest = _manifest(found)
+    for attempt in range(1, TRIES + 1):
+        try:
+            with _translated(name):
+                if _read(name) != found:
+                    _upload(files, f"{root}/{name}", folder, found, content, digest)
+            break
+        except InfError as error:
+            if attempt == TRIES:
+                raise
+            log.warning("%s; next attempt soon", error)
+            time.sleep(WAIT_SECONDS * 2**attempt)
+    _remember(name, digest)
+
+
+def share_the_rest() -> None:
+    """Copy what this machine has and never copied or fetched: from before INF_FILES, or what a
+    kill left out. What is another's by that name stays; a failure is logged."""
+    if not files_root():
+        return
+    for folder in SHARED:
+        for path in sorted((home() / folder).glob("*")):
+            name = _name(path)
+            if name is None or path.name.startswith(".") or _remembered(name):
+                continue
+            try:
+                if _read(name) is None:
+                    share(path)
+            except InfError as error:
+                log.warning("%s", error)
+
+
+def here(path: str | Path) -> Path:
+    """The path, its folder fetched first where INF_FILES has it and this machine not, or a newer.
+
+    Raises InfError where INF_FILES cannot be read, or a copy differs from what was written.
+    """
+    name = _name(path)
+    for _ in range(3 if name is not None else 0):  # it may be replaced while it is read
+        found = _read(str(name))
+        if found is None or _is_newest(str(name), found):
+            break
+        with suppress(NotFound):
+            _fetch(str(name), found)
+            break
+    return Path(path)
+
+
+def _is_newest(name: str, found: Files) -> bool:
+    """Whether this machine has what INF_FILES has. Raises InfError where it has another's name."""
+    folder, digest = home() / name, _manifest(found)[1]
+    if not folder.exists() or (known := _remembered(name)) not in ("", digest):
+        return False
+    if not known and _files_of(folder) != found:
+        raise InfError(
+            f"{folder} is another than {name} in INF_FILES",
+            "rename the folder of this machine",
+            code="shared_file_differs",
+        )
+    _remember(name, digest)
+    return True
+
+
+def is_there(path: str | Path) -> bool:
+    """Whether this machine or INF_FILES has the file or folder."""
+    name = _name(path)
+    return Path(path).exists() or (name is not None and _read(name) is not None)
+
+
+def named_in(value: Any) -> Iterator[str]:
+    """The paths of shared files among the texts of a config or result."""
+    if isinstance(value, str):
+        if _name(value) is not None:
+            yield value
+    elif isinstance(value, dict | list | tuple):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from named_in(each)
+
+
+@contextmanager
+def copied_log(path: Path) -> Iterator[None]:
+    """Copy the log of this process to INF_FILES every few seconds, and at the end."""
+    over = threading.Event()
+
+    def copy() -> None:
+        while not over.wait(LOG_SECONDS):
+            share_log(path)
+
+    copying = threading.Thread(target=copy, daemon=True)
+    if files_root():
+        copying.start()
+    try:
+        yield
+    finally:
+        over.set()
+        if files_root():
+            copying.join()
+            share_log(path)
+
+
+def share_log(path: Path) -> None:
+    """Copy a log to INF_FILES; a failure is logged, as the next copy has all of it."""
+    if not files_root() or not path.is_file():
+        return
+    try:
+        files, root = _root()
+        with _translated(path.name):
+            _write(files, f"{root}/{LOGS}/{path.name}", path.read_bytes())
+    except InfError as error:
+        log.warning("%s", error)
+
+
+def newer_log(path: Path) -> Path:
+    """The path of a log, with what another machine has written to it since."""
+    if not files_root() or path.parent != home() / LOGS:
+        return path
+    try:
+        files, root = _root()
+        with suppress(NotFound), _translated(path.name):
+            size = files.size(f"{root}/{LOGS}/{path.name}")
+            if size and size > (path.stat().st_size if path.is_file() else 0):
+                _replace(path, files.cat_file(f"{root}/{LOGS}/{path.name}"))
+    except InfError as error:
+        log.warning("%s", error)
+    return path
+
+
+def _name(path: str | Path) -> str | None:
+    """The shared folder that a path is of or in, such as `releases/mine`; None for any other."""
+    if not files_root():
+        return None
+    try:
+        parts = Path(path).relative_to(home()).parts
+    except ValueError:
+        return None
+    is_one = len(parts) >= 2 and parts[0] in SHARED and not parts[1].startswith(".")
+    return "/".join(parts[:2]) if is_one else None
+
+
+def _root() -> tuple[Any, str]:
+    files, root = file_system(files_root())
+    files.invalidate_cache()  # of listings and sizes, which other machines change
+    return files, root
+
+
+@contextmanager
+def _translated(name: str) -> Iterator[None]:
+    try:
+        yield
+    except InfError:
+        raise
+    except FileNotFoundError as error:
+        raise NotFound(
+            f"{name} is not in INF_FILES, or was replaced meanwhile",
+            "try again",
+            code="shared_file_missing",
+        ) from error
+    except Exception as error:  # whatever the driver of the storage raises
+        raise InfError(
+            f"{name} cannot be copied from or to INF_FILES: {error}",
+            "check INF_FILES, its credentials and the network, and resume",
+            code="shared_files_unreachable",
+        ) from error
+
+
+def _files_of(folder: Path) -> Files:
+    """The files of a folder by their path in it, without unfinished ones."""
+    named = {each.relative_to(folder): each for each in sorted(folder.rglob("*")) if each.is_file()}
+    return {
+        name.as_posix(): _size_and_hash(each)
+        for name, each in named.items()
+        if not any(part.startswith(".") for part in name.parts)
+    }
+
+
+def _size_and_hash(path: Path) -> tuple[int, str]:
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return path.stat().st_size, digest
+
+
+def _manifest(files: Files) -> tuple[bytes, str]:
+    content = json.dumps({"files": files}, sort_keys=True, indent=1).encode()
+    return content, hashlib.sha256(content).hexdigest()[:16]
+
+
+def _read(name: str) -> Files | None:
+    """The files that INF_FILES has by that name; None if it has none, or not yet all of them."""
+    files, root = _root()
+    try:
+        with _translated(name):
+            read = json.loads(files.cat_file(f"{root}/{name}.json"))["files"]
+    except NotFound:
+        return None
+    return {key: (size, sha256) for key, (size, sha256) in read.items()}
+
+
+def _upload(
+    files: Any, place: str, folder: Path, found: Files, content: bytes, digest: str
+) -> None:
+    whole = f"{place}.files/{digest}"
+    for name in found:
+        target = f"{whole}/{name}"
+        files.makedirs(target.rpartition("/")[0], exist_ok=True)
+        files.put_file(str(folder / name), target)
+    _write(files, f"{place}.json", content)
+    for old in files.ls(f"{place}.files", detail=False):
+        if str(old).rstrip("/").rpartition("/")[2] != digest:
+            files.rm(old, recursive=True)
+
+
+def _write(files: Any, target: str, content: bytes) -> None:
+    """Write a file that is whole or not there, also where writing is no one step."""
+    files.makedirs(target.rpartition("/")[0], exist_ok=True)
+    if "file" not in (files.protocol if isinstance(files.protocol, tuple) else (files.protocol,)):
+        files.pipe_file(target, content)
+        return
+    _replace(Path(target), content)
+
+
+def _replace(path: Path, content: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+    part.write_bytes(content)
+    part.replace(path)
+
+
+def _fetch(name: str, found: Files) -> None:
+    """Copy to this machine, whole or not at all. Raises NotFound where it was replaced meanwhile,
+    InfError."""
+    files, root = _root()
+    folder, digest = home() / name, _manifest(found)[1]
+    part, old = (folder.with_name(f".{folder.name}.{uuid.uuid4().hex}") for _ in range(2))
+    try:
+        for each, expected in found.items():
+            target = part / each
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with _translated(name):
+                files.get_file(f"{root}/{name}.files/{digest}/{each}", str(target))
+            if _size_and_hash(target) != expected:
+                raise InfError(
+                    f"{each} of {name} in INF_FILES differs from what was written",
+                    "make it again",
+                    code="shared_file_damaged",
+                )
+        with suppress(FileNotFoundError):
+            folder.rename(old)
+        try:
+            part.rename(folder)
+        except OSError:  # another process was faster
+            if not folder.exists():
+                raise
+        _remember(name, digest)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def _remembered(name: str) -> str:
+    path = home() / "shared" / name
+    return path.read_text(encoding="ascii") if path.is_file() else ""
+
+
+def _remember(name: str, digest: str) -> None:
+    if _remembered(name) != digest:
+        _replace(home() / "shared" / name, digest.encode())

@@ -1,0 +1,259 @@
+"""INF_FILES: two machines with a home each, one store, and a folder or object storage for files."""
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import fsspec
+import numpy as np
+import pytest
+from conftest import Ran
+from records_world import make_run
+from sentence_transformers import SentenceTransformer as StaticModel
+from sentence_transformers.sentence_transformer.modules import StaticEmbedding
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+
+from analysis.embed.embedding import encode, model_identity
+from analysis.files import shared
+from analysis.files.shared import here, is_there, newer_log, share, share_log, share_the_rest
+from app.access.identity import owner
+from app.jobs import launching, processes, supervisors
+from app.jobs.supervisor import supervise
+from app.operations import jobs as operations
+from app.operations.jobs import JobLog
+from app.operations.releases import new_folder
+from db.errors import InfError, Refused
+from db.home import home_ids
+from db.jobs import jobs
+from db.store.store import Store
+from trainer.data.release_files import find_release, read_release
+
+TESTS = Path(__file__).resolve().parent.parent
+Machine = Callable[[str], Path]
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Machine:
+    """Be the machine of that name: its INF_HOME; both have one INF_FILES, a folder."""
+    monkeypatch.setenv("INF_FILES", f"file://{tmp_path}/common")
+
+    def become(name: str) -> Path:
+        monkeypatch.setenv("INF_HOME", str(tmp_path / name))
+        return tmp_path / name
+
+    return become
+
+
+@pytest.fixture
+def bucket(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[fsspec.AbstractFileSystem]:
+    """INF_FILES as an object storage, in memory; empty."""
+    monkeypatch.setenv("INF_FILES", "memory://bucket/inf")
+    monkeypatch.setattr(shared, "WAIT_SECONDS", 0.0)
+    files = fsspec.filesystem("memory")
+    yield files
+    files.store.clear()
+    files.pseudo_dirs[:] = [""]
+
+
+def made(home: Path, content: str = "weights", name: str = "checkpoints/one") -> Path:
+    folder = home / name
+    (folder / "deep").mkdir(parents=True, exist_ok=True)
+    (folder / "README.md").write_text("card")
+    (folder / "deep/model.bin").write_text(content)
+    (folder / ".unfinished").write_text("no")
+    return folder
+
+
+def content_of(folder: Path) -> str:
+    return (folder / "deep/model.bin").read_text()
+
+
+def test_another_machine_gets_what_one_made_and_newer_ones(
+    machine: Machine, bucket: fsspec.AbstractFileSystem
+) -> None:
+    share(made(machine("one")))
+    there = machine("two") / "checkpoints/one"
+    assert is_there(there) and not there.exists()
+    assert here(there) == there and content_of(there) == "weights"
+    assert not (there / ".unfinished").exists()
+    share(made(machine("one"), "better"))
+    machine("two")
+    assert content_of(here(there)) == "better"
+    names = [name for name in bucket.find("bucket/inf") if name.endswith("model.bin")]
+    assert len(names) == 1, "the replaced ones are deleted"
+
+
+def test_a_copy_cut_short_is_not_there_and_the_next_start_completes_it(
+    machine: Machine, bucket: fsspec.AbstractFileSystem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put = bucket.put_file
+
+    def cut(source: str, target: str) -> None:
+        if target.endswith("model.bin"):
+            raise OSError("connection lost")
+        put(source, target)
+
+    folder = made(machine("one"))
+    with monkeypatch.context() as patched:
+        patched.setattr(bucket, "put_file", cut)
+        with pytest.raises(InfError, match="connection lost"):
+            share(folder)
+        share_the_rest()  # as at the start of a supervisor: logged, and tried again by the next
+    there = machine("two") / "checkpoints/one"
+    assert not is_there(there) and not here(there).exists()
+    machine("one")
+    share_the_rest()
+    machine("two")
+    assert content_of(here(there)) == "weights"
+
+
+def test_a_process_killed_between_two_copies_leaves_nothing_to_see(machine: Machine) -> None:
+    made(machine("one"))
+    program = (
+        "import os; from fsspec.implementations.local import LocalFileSystem as L\n"
+        "put = L.put_file\n"
+        "def once(*given, **named): put(*given, **named); os.kill(os.getpid(), 9)\n"
+        "L.put_file = once\n"
+        "from analysis.files.shared import share_the_rest; share_the_rest()"
+    )
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == -9
+    there = machine("two") / "checkpoints/one"
+    assert not is_there(there)
+    machine("one")
+    share_the_rest()
+    machine("two")
+    assert content_of(here(there)) == "weights"
+
+
+def test_a_model_that_another_machine_trained_is_loaded(
+    machine: Machine, bucket: fsspec.AbstractFileSystem
+) -> None:
+    folder = machine("one") / "checkpoints/tiny"
+    tokenizer = Tokenizer(WordLevel({"one": 0, "[UNK]": 1}, unk_token="[UNK]"))
+    StaticModel(modules=[StaticEmbedding(tokenizer, np.eye(2, dtype=np.float32))]).save(str(folder))
+    share(folder)
+    there = str(machine("two") / "checkpoints/tiny")
+    assert "@" in model_identity(there), "the cache knows it by its content"
+    assert np.allclose(encode(["one"], there), [[1, 0]])
+
+
+def test_one_replaced_by_halves_stays_as_it_was(
+    machine: Machine, bucket: fsspec.AbstractFileSystem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    share(made(machine("one")))
+    monkeypatch.setattr(shared, "TRIES", 1)
+    with monkeypatch.context() as patched:
+        patched.setattr(bucket, "pipe_file", lambda *_: (_ for _ in ()).throw(OSError("cut")))
+        with pytest.raises(InfError, match="cut"):
+            share(made(machine("one"), "better"))
+    machine("two")
+    assert content_of(here(machine("two") / "checkpoints/one")) == "weights"
+
+
+def test_a_damaged_copy_is_refused_and_nothing_of_it_stays(
+    machine: Machine, bucket: fsspec.AbstractFileSystem
+) -> None:
+    share(made(machine("one")))
+    (name,) = [name for name in bucket.find("bucket/inf") if name.endswith("model.bin")]
+    bucket.pipe_file(name, b"weighty")
+    there = machine("two") / "checkpoints/one"
+    with pytest.raises(InfError, match=r"model\.bin of checkpoints/one .* differs"):
+        here(there)
+    assert not list(there.parent.glob("*")) and not list(there.parent.glob(".*"))
+
+
+def test_a_folder_of_ones_own_by_a_name_that_is_taken_is_left_alone(
+    machine: Machine, bucket: fsspec.AbstractFileSystem
+) -> None:
+    share(made(machine("one")))
+    own = made(machine("two"), "of my own")
+    share_the_rest()
+    with pytest.raises(InfError, match="another than checkpoints/one"):
+        here(own)
+    assert content_of(own) == "of my own"
+    machine("one")
+    assert content_of(here(machine("one") / "checkpoints/one")) == "weights"
+
+
+def test_a_log_is_shown_as_far_as_it_was_copied(
+    machine: Machine, bucket: fsspec.AbstractFileSystem
+) -> None:
+    log = machine("one") / "logs/job-1-1.log"
+    log.parent.mkdir(parents=True)
+    there = machine("two") / "logs/job-1-1.log"
+    for text in ("one\n", "one\ntwo\n"):
+        log.write_text(text)
+        machine("one")
+        share_log(log)
+        machine("two")
+        assert newer_log(there).read_text() == text
+    log.write_text("one\ntwo\nthree\n")
+    machine("one")
+    assert newer_log(log).read_text() == "one\ntwo\nthree\n", "where it is written it is newest"
+
+
+def test_a_storage_that_is_away_hides_no_local_log(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = machine("one") / "logs/job-1-1.log"
+    log.parent.mkdir(parents=True)
+    log.write_text("here\n")
+    monkeypatch.setenv("INF_FILES", "nosuchprotocol://bucket")
+    assert newer_log(log).read_text() == "here\n"
+    share_log(log)
+
+
+def test_a_release_and_the_log_of_one_machine_are_used_on_another(
+    store: Store,
+    machine: Machine,
+    monkeypatch: pytest.MonkeyPatch,
+    inf_process: Callable[..., Ran],
+    there: dict[str, str],
+) -> None:
+    monkeypatch.setattr(supervisors, "ensure_taken", lambda *_: None)  # here: by hand, below
+    one = machine("one")
+    make_run(store)
+    config = {"dataset": "books", "out": str(one / "releases/mine"), "split_by": "dataset"}
+    job_id = launching.launch(store, "export", config, actor=owner("Ada"))
+    assert supervise(store, idle_seconds=0.5) == 1
+    done = launching.job_now(store, job_id)
+    assert done.status == "done" and done.result is not None, done.error
+    log = (one / f"logs/job-{job_id}-1.log").read_text()
+    two = machine("two")
+    assert not two.exists()
+    operations.log(owner("Ada"), JobLog(job_id=job_id))
+    assert not log or (two / f"logs/job-{job_id}-1.log").read_text() == log
+    found = find_release(store, str(done.result["release_id"]))
+    assert found == two / "releases/mine" and read_release(found).groups
+    words = ("releases", "push", str(done.result["release_id"]), "--repo", "ada/mine", "--dry-run")
+    machine("three")
+    pushed = inf_process(*words, **there)
+    assert pushed.code == 0, pushed.err
+    with pytest.raises(Refused, match="already exists"):
+        new_folder("mine")
+
+
+def test_a_job_of_one_machine_is_run_by_the_other_unless_it_names_a_file_there(
+    store: Store, machine: Machine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(processes, "ENTRY", "toy_jobs")
+    monkeypatch.setattr(supervisors, "ensure_taken", lambda *_: None)
+    monkeypatch.setenv("PYTHONPATH", str(TESTS))
+    machine("one")
+    (tmp_path / "only-here.jsonl").write_text("{}\n")
+    config = {"steps": 1, "ending": "talks"}
+    both = launching.launch(store, "curate", config, actor=owner("Ada"))
+    named = config | {"file": str(tmp_path / "only-here.jsonl")}
+    alone = launching.launch(store, "curate", named, actor=owner("Ada"))
+    machine("two")
+    assert supervise(store, idle_seconds=0.5) == 1
+    assert launching.job_now(store, both).status == "done"
+    assert jobs.is_elsewhere(launching.job_now(store, alone))
+    machine("one")
+    assert len(home_ids()) == 2
+    assert "counted to 1" in operations.log(owner("Ada"), JobLog(job_id=both))
+    assert supervise(store, idle_seconds=0.5) == 1
